@@ -1,0 +1,185 @@
+/* An experiment: one file for `sim`, `lab` and `train` (DESIGN.md section 7).
+ *
+ * Loading checks everything it can, refuses unknown keys, wrong types and
+ * impossible combinations with line, key and the allowed values, and expands
+ * every random choice of `faults:` into a flat list of timed atoms. */
+#ifndef KITH_EXPERIMENT_H
+#define KITH_EXPERIMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/algorithm.h"
+#include "kith/data.h"
+#include "kith/err.h"
+#include "kith/limits.h"
+#include "kith/model.h"
+#include "kith/optimiser.h"
+#include "kith/topology.h"
+#include "kith/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum kith_wire_mode { KITH_WIRE_SIZED, KITH_WIRE_FULL };
+
+/* X(NAME, text) */
+#define KITH_FAULTS(X)                                                         \
+    X(CRASH, "crash")         /* SIGKILL; state and process are gone */        \
+    X(RESTART, "restart")     /* the crashed peer comes back */                \
+    X(PAUSE, "pause")         /* SIGSTOP */                                    \
+    X(RESUME, "resume")       /* SIGCONT */                                    \
+    X(SLOW, "slow")           /* steps take `factor` times as long */          \
+    X(CUT, "cut")             /* traffic peer -> other stalls */               \
+    X(HEAL, "heal")           /* it flows again */
+enum kith_fault_kind {
+#define KITH_X(name, text) KITH_FAULT_##name,
+    KITH_FAULTS(KITH_X)
+#undef KITH_X
+        KITH_FAULT_COUNT
+};
+const char *kith_fault_name(enum kith_fault_kind kind);
+
+/* One timed atom. Sorted by (at_ns, statement, order of expansion). */
+struct kith_atom {
+    kith_ns at_ns;
+    enum kith_fault_kind kind;
+    kith_id peer;
+    kith_id other;      /* CUT, HEAL; else KITH_NOBODY */
+    double factor;      /* SLOW; 1 ends it */
+    uint32_t statement; /* index in `faults:`; UINT32_MAX: compute.slow */
+};
+
+enum kith_check_when { KITH_CHECK_ALWAYS, KITH_CHECK_FINALLY };
+/* "always finite(model)", "finally accuracy >= 0.85": see src/check/. */
+struct kith_check {
+    enum kith_check_when when;
+    char quantity[KITH_NAME_MAX]; /* "finite(model)", "accuracy", "loss",
+                                     "consensus_distance", "torn" ... */
+    char relation[3];             /* ">=", "<=", ">", "<", "==", "" */
+    double bound;
+    char text[128]; /* as written */
+};
+
+struct kith_experiment {
+    char name[KITH_NAME_MAX];
+    uint64_t seed;
+    uint32_t peers;
+
+    struct {
+        double epochs;   /* 0: not given */
+        uint64_t steps;  /* per peer; 0: not given */
+        kith_ns time_ns; /* 0: not given */
+    } stop;
+
+    const struct kith_model *model;
+    struct kith_model_config model_config;
+    const struct kith_backend *backend; /* default: cpu */
+
+    struct {
+        bool present;
+        char path[KITH_PATH_BYTES_MAX];
+        struct kith_split split;
+    } data;
+
+    struct {
+        const struct kith_optimiser *optimiser;
+        struct kith_optimiser_config config;
+        enum kith_schedule schedule;
+        uint64_t warmup_steps;
+        uint32_t batch;
+    } train;
+
+    struct {
+        const struct kith_algorithm *algorithm;
+        const struct kith_topology_kind *topology;
+        uint32_t every;
+        uint32_t retries;
+        kith_ns deadline_ns; /* 0: measured; KITH_NEVER: `never`, sim only */
+        char compressor[KITH_NAME_MAX]; /* none */
+        char guard[KITH_NAME_MAX];      /* none */
+    } gossip;
+
+    struct {
+        kith_ns latency_ns, jitter_ns; /* one way; jitter: exponential mean */
+        uint64_t rate_bits;            /* per peer, each direction; 0: no limit */
+        double loss;      /* share of records that need a retransmission */
+        double drop_push; /* share of whole push messages lost (tests of T4);
+                             simulator only */
+        enum kith_wire_mode wire;
+        char suite[KITH_NAME_MAX]; /* AESGCM | ChaChaPoly | auto */
+    } network;
+
+    struct {
+        kith_ns step_ns;  /* sim: cost of a step; lab: its minimum period */
+        kith_ns merge_ns; /* sim: cost of SNAPSHOT, MERGE, UNDO; default 0 */
+    } compute;
+
+    kith_ns save_period_ns; /* default 5 s */
+    kith_ns evaluate_ns;    /* how often the averaged model is evaluated;
+                               0: only at the end */
+
+    struct kith_atom *atoms; /* (atom_count), sorted */
+    uint32_t atom_count;
+    struct kith_check checks[KITH_CHECKS_MAX];
+    uint32_t check_count;
+
+    char *source; /* the file as read, --set applied, for the run database */
+    size_t source_bytes;
+};
+
+#define KITH_EXPERIMENT_ERROR_BYTES 1024
+
+/* overrides: "gossip.algorithm=dpsgd" strings (--set). On error `error`
+ * (KITH_EXPERIMENT_ERROR_BYTES) holds one line: file:line: key: what was
+ * found; what is allowed. Nothing needs closing then. */
+KITH_MUST_CHECK enum kith_err
+kith_experiment_load(const char *path, const char *const *overrides,
+                     uint32_t override_count,
+                     struct kith_experiment *experiment, char *error);
+/* The same from memory; `name` stands in messages. What the fuzzer feeds. */
+KITH_MUST_CHECK enum kith_err
+kith_experiment_parse(const char *name, const char *text, size_t size,
+                      const char *const *overrides, uint32_t override_count,
+                      struct kith_experiment *experiment, char *error);
+void kith_experiment_close(struct kith_experiment *experiment);
+
+/* Steps per peer: stop.steps, or floor(epochs * rows / (peers * batch)), or
+ * UINT64_MAX where stop is a time alone. */
+uint64_t kith_experiment_steps(const struct kith_experiment *experiment,
+                               size_t train_rows);
+/* 64-bit hash over what all peers must agree on (model, data split, train,
+ * gossip, seed, peers): travels in the first sealed frame. */
+uint64_t kith_experiment_hash(const struct kith_experiment *experiment);
+/* The core's view of it. The topology is opened here. */
+struct kith_node_config;
+KITH_MUST_CHECK enum kith_err
+kith_experiment_node_config(const struct kith_experiment *experiment,
+                            uint64_t steps, struct kith_topology *topology,
+                            struct kith_node_config *config);
+
+/* A peer's own file (`kith peer`). */
+struct kith_peer_file {
+    char identity[KITH_PATH_BYTES_MAX];   /* folder: node.key, node.crt, ... */
+    char listen[KITH_NAME_MAX * 4];       /* "[::]:7117" */
+    char advertise[KITH_NAME_MAX * 4];    /* "auto" | HOST:PORT */
+    char experiment[KITH_PATH_BYTES_MAX];
+    char save[KITH_PATH_BYTES_MAX];
+    uint32_t rank;                        /* own place in `members` */
+    uint32_t member_count;
+    struct {
+        char address[KITH_NAME_MAX * 4];  /* HOST:PORT */
+        char fingerprint[65];             /* of its X25519 key, hex; may be "" */
+    } *members; /* (member_count), rank order: the member list */
+};
+KITH_MUST_CHECK enum kith_err kith_peer_file_load(const char *path,
+                                                  struct kith_peer_file *file,
+                                                  char *error);
+void kith_peer_file_close(struct kith_peer_file *file);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

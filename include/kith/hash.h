@@ -1,0 +1,37 @@
+/* The trace hash: 64 bits over a sequence of 64-bit words. Not cryptographic;
+ * it answers "did these two runs decide the same". Same value on every
+ * compiler and byte order. */
+#ifndef KITH_HASH_H
+#define KITH_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KITH_HASH_START UINT64_C(0x6b69746867726170)
+
+/* hash <- mix(hash, word): two multiplications (wyhash's folded multiply). */
+static inline uint64_t kith_hash_word(uint64_t hash, uint64_t word)
+{
+    /* 64x64 -> 128 by halves, so that no compiler extension is needed. */
+    const uint64_t a = hash ^ UINT64_C(0xa0761d6478bd642f);
+    const uint64_t b = word ^ UINT64_C(0xe7037ed1a0b428db);
+    const uint64_t al = a & 0xffffffffu, ah = a >> 32;
+    const uint64_t bl = b & 0xffffffffu, bh = b >> 32;
+    const uint64_t ll = al * bl, lh = al * bh, hl = ah * bl, hh = ah * bh;
+    const uint64_t middle = (ll >> 32) + (lh & 0xffffffffu) + (hl & 0xffffffffu);
+    const uint64_t low = (ll & 0xffffffffu) | (middle << 32);
+    const uint64_t high = hh + (lh >> 32) + (hl >> 32) + (middle >> 32);
+    return low ^ high ^ (hash << 1 | hash >> 63);
+}
+
+/* Bytes are read as little-endian words, the tail zero-padded, length added. */
+uint64_t kith_hash_bytes(uint64_t hash, const void *bytes, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

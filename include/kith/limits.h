@@ -1,0 +1,50 @@
+/* Every bound on what a peer, a file or a user can make us do, with its reason.
+ * This screen is the threat surface: nothing is allocated past these numbers. */
+#ifndef KITH_LIMITS_H
+#define KITH_LIMITS_H
+
+/* Peers of one run: ranks are 32-bit, a simulator of a million fits 1 GiB. */
+#define KITH_PEERS_MAX (1u << 20)
+/* Neighbours of one `round`: complete graph of 64; larger graphs are sparse. */
+#define KITH_DEGREE_MAX 64u
+/* Scalars that travel with one model: push-sum needs one, trackers two. */
+#define KITH_SCALARS_MAX 2u
+/* Suspected neighbours a peer remembers; the oldest is forgotten. */
+#define KITH_SUSPECTS_MAX 8u
+/* A control frame: reference/faults.md 3.3 (16 kB). */
+#define KITH_CONTROL_BYTES_MAX 16384u
+/* Noise: a transport message is at most 65,535 bytes, tag included. */
+#define KITH_RECORD_BYTES_MAX 65535u
+#define KITH_TAG_BYTES 16u
+/* Payload of a bulk record: 1,023 cache lines, inside Noise's 65,519. */
+#define KITH_BULK_BYTES 65472u
+/* Records of one burst: control frames wait at most 1 MiB. */
+#define KITH_BURST_RECORDS 16u
+#define KITH_BURST_BYTES (KITH_BURST_RECORDS * KITH_BULK_BYTES)
+/* Rekey per direction: 4 GiB under one key (reference/faults.md 3.2). */
+#define KITH_REKEY_RECORDS (1u << 16)
+/* A certificate in canonical TLV (reference/faults.md 3.3). */
+#define KITH_CERTIFICATE_BYTES_MAX 512u
+/* Fingerprints in a revocation list: 128 kB of them. */
+#define KITH_REVOKED_MAX 4096u
+/* Lines of an allow-list: small clusters without an authority. */
+#define KITH_ALLOWED_MAX 4096u
+/* Parameters of a model: 1.6 G (GPT-2 XL), 6.4 GB of float32. */
+#define KITH_PARAMETERS_MAX (UINT64_C(1) << 31)
+/* Layers of an mlp, input and output included. */
+#define KITH_LAYERS_MAX 16u
+/* An experiment or peer file; a page of YAML is 4 kB. */
+#define KITH_YAML_BYTES_MAX (1u << 20)
+/* Fault statements in a file, and timed atoms they expand to. */
+#define KITH_FAULTS_MAX 1024u
+#define KITH_ATOMS_MAX (1u << 20)
+/* Assertions in a file. */
+#define KITH_CHECKS_MAX 64u
+/* An IDX file: rank <= 4, <= 2 GiB of data. */
+#define KITH_IDX_RANK_MAX 4u
+#define KITH_IDX_BYTES_MAX (UINT64_C(1) << 31)
+/* Names in files and on the wire, terminator included. */
+#define KITH_NAME_MAX 64u
+#define KITH_PATH_BYTES_MAX 1024u
+
+#endif

@@ -1,0 +1,164 @@
+/* The heart: one peer's protocol as a step function.
+ *
+ *   kith_node_step(node, event, effects)
+ *
+ * No clock, socket, heap, thread or float lives here; what has to be done is
+ * written into `effects` and the driver does it. Never re-entrant, never
+ * blocks, never fails because of what a peer sent: bad input is counted,
+ * dropped and charged to its sender.
+ *
+ * The driver's part:
+ *   sends     in order. A peer without a link is dialled; where that fails the
+ *             driver answers LINK_DOWN(peer) and forgets what was queued.
+ *             MODEL: header first, then the bytes of `message.slot` as bulk.
+ *   cancel    bit s set: stop sending from slot s at once, the rest of that
+ *             transfer is dropped; happens before `work` starts.
+ *   work      at most one; answered by WORK_DONE with the same kind.
+ *   deadline  the next WAKE, KITH_NEVER for none; replaces the last one.
+ *   marks     trace lines: hashed by the simulator, logged by the daemon.
+ * Receiving a MODEL header the driver asks kith_node_inbox() where its bytes
+ * go, and delivers MESSAGE(MODEL) once the last record is in and gated.
+ */
+#ifndef KITH_NODE_H
+#define KITH_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/algorithm.h"
+#include "kith/err.h"
+#include "kith/message.h"
+#include "kith/topology.h"
+#include "kith/types.h"
+#include "kith/work.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum kith_event_kind {
+    KITH_EVENT_START,     /* once, first */
+    KITH_EVENT_WAKE,      /* the deadline passed */
+    KITH_EVENT_MESSAGE,   /* `from` said `message` */
+    KITH_EVENT_LINK_UP,   /* an authenticated session with `from` is open */
+    KITH_EVENT_LINK_DOWN, /* it closed, or could not be opened */
+    KITH_EVENT_WORK_DONE, /* `result` */
+    KITH_EVENT_LEAVE,     /* say goodbye and stop initiating */
+};
+
+struct kith_event {
+    enum kith_event_kind kind;
+    kith_ns now_ns; /* monotonic, never decreasing */
+    int64_t utc_s;
+    kith_id from;
+    const struct kith_message *message;    /* MESSAGE; valid for this call */
+    const struct kith_work_result *result; /* WORK_DONE; likewise */
+};
+
+/* X(NAME, text): what the trace says. Append only: numbers are hashed. */
+#define KITH_MARKS(X)                                                          \
+    X(STEP, "step")         /* value = step just done */                       \
+    X(ATTEMPT, "attempt")   /* a trigger fired; peer = partner or nobody */    \
+    X(SKIPPED, "skipped")   /* a trigger found an exchange outstanding */      \
+    X(OPENED, "opened")     /* REQUEST sent to peer */                         \
+    X(REFUSED, "refused")   /* peer said BUSY */                               \
+    X(SERVING, "serving")   /* REQUEST accepted */                             \
+    X(MERGED, "merged")     /* our half is in x; sum = delta_sum */            \
+    X(DONE, "done")         /* `both`, as seen from this side */               \
+    X(FAILED, "failed")     /* `neither` */                                    \
+    X(UNDONE, "undone")     /* our half was taken back; sum = -delta_sum */    \
+    X(TORN, "torn")         /* written off; sum = our half of it */            \
+    X(SUSPECT, "suspect")   /* peer is left out for a while */                 \
+    X(ROUND, "round")       /* value = round just closed */                    \
+    X(ADOPTED, "adopted")   /* a restarted peer took peer's model */           \
+    X(BAD, "bad")           /* peer broke the protocol; value = kind */        \
+    X(GATED, "gated")       /* a non-finite or misshapen model was refused */  \
+    X(FINISHED, "finished") /* own share of steps is done */                   \
+    X(SPLIT, "split")       /* push: mass left x for peer; sum = -sum(sent) */ \
+    X(NONFINITE, "nonfinite") /* own training step produced a non-finite */
+
+enum kith_mark_kind {
+#define KITH_X(name, text) KITH_MARK_##name,
+    KITH_MARKS(KITH_X)
+#undef KITH_X
+        KITH_MARK_COUNT
+};
+const char *kith_mark_name(enum kith_mark_kind kind);
+
+struct kith_mark {
+    enum kith_mark_kind kind;
+    kith_id peer;               /* the other one, or KITH_NOBODY */
+    struct kith_exchange_id id; /* zero when there is none */
+    bool initiator;             /* this side opened it */
+    uint64_t value;
+    double sum; /* not hashed: it is made of model values */
+};
+
+struct kith_send {
+    kith_id to;
+    struct kith_message message;
+};
+
+/* Room for the answers of one step; sized by kith_node_effects(). */
+#define KITH_EFFECT_SENDS (2u * KITH_DEGREE_MAX + 4u)
+#define KITH_EFFECT_MARKS (2u * KITH_DEGREE_MAX + 8u)
+struct kith_effects {
+    uint32_t send_count, mark_count, cancel; /* cancel: bit per slot < 6 */
+    bool has_work;
+    struct kith_work work;
+    kith_ns deadline_ns;
+    struct kith_send sends[KITH_EFFECT_SENDS];
+    struct kith_mark marks[KITH_EFFECT_MARKS];
+};
+
+/* Shared by all peers of a run; the node keeps the pointer. */
+struct kith_node_config {
+    const struct kith_algorithm *algorithm;
+    const struct kith_topology *topology; /* opened: see topology.h */
+    uint64_t seed;
+    uint64_t steps;          /* own share; UINT64_MAX: until told to leave */
+    uint32_t every;          /* trigger: every H own steps, >= 1 */
+    uint64_t payload_bytes;  /* of one vector */
+    kith_ns save_period_ns;  /* SAVE items; 0: never */
+    kith_ns round_deadline_ns; /* 0: from measured round trips;
+                                  KITH_NEVER: wait for ever (simulator only) */
+    uint32_t retries;        /* other peers asked after BUSY, e.g. 3 */
+};
+
+struct kith_node; /* opaque; POD, may be copied while no work is out */
+
+/* Bytes of one node: fixed part plus one edge record per neighbour of a round.
+ * A `swap` or `push` node is at most 448 bytes. */
+size_t kith_node_size(const struct kith_node_config *config);
+/* memory: kith_node_size bytes, aligned to 8. incarnation: 0, +1 per restart.
+ * resume_step: steps already done (from a save). adopt: this is a restarted
+ * peer; it first pulls a neighbour's model. */
+struct kith_node *kith_node_init(void *memory,
+                                 const struct kith_node_config *config,
+                                 kith_id self, uint32_t incarnation,
+                                 uint64_t resume_step, bool adopt);
+/* Effects are reset by the call and valid until the next one. */
+void kith_node_step(struct kith_node *node, const struct kith_event *event,
+                    struct kith_effects *effects);
+/* The slot where the bulk bytes of this MODEL header from `from` belong, or
+ * KITH_SLOT_NONE: authenticate and discard. Pure. */
+uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
+                         const struct kith_message *model);
+
+/* Counters, for rows in the store and the checks. */
+struct kith_node_counters {
+    uint64_t steps, attempts, skipped, refused, done, failed, torn, served,
+        bad, gated, undone, rounds, late;
+    kith_ns waited_ns; /* training held back by an exchange */
+};
+void kith_node_counters(const struct kith_node *node,
+                        struct kith_node_counters *counters);
+bool kith_node_finished(const struct kith_node *node);
+/* No exchange is open on either side. */
+bool kith_node_quiet(const struct kith_node *node);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

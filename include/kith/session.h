@@ -1,0 +1,199 @@
+/* A session: one authenticated, encrypted conversation. Bytes <-> messages.
+ *
+ *   preface 8 B -> XX (certificates in messages 2 and 3) -> HELLO -> open
+ *
+ * No I/O, clock or heap: the caller moves bytes, gives 32 random bytes and
+ * utc_s, and owns every buffer. There is no unauthenticated mode.
+ * Construction: reference/faults.md 3.2-3.3; docs/protocol.md.
+ *
+ * Records: 2-byte big-endian length, then a Noise transport message. A control
+ * record holds one frame. A BULK frame announces (transfer, offset, length);
+ * exactly ceil(length / 65,472) payload-only records follow it, one burst. */
+#ifndef KITH_SESSION_H
+#define KITH_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/err.h"
+#include "kith/limits.h"
+#include "kith/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(NAME, byte, noise text) */
+#define KITH_SUITES(X)                                                         \
+    X(AESGCM, 1, "Noise_XX_25519_AESGCM_BLAKE2b")                              \
+    X(CHACHAPOLY, 2, "Noise_XX_25519_ChaChaPoly_BLAKE2b")
+enum kith_suite {
+#define KITH_X(name, byte, text) KITH_SUITE_##name = byte,
+    KITH_SUITES(KITH_X)
+#undef KITH_X
+};
+const char *kith_suite_name(enum kith_suite suite);
+
+#define KITH_KEY_BYTES 32u
+#define KITH_CLUSTER_BYTES 32u
+#define KITH_FINGERPRINT_BYTES 32u
+#define KITH_SIGNATURE_BYTES 64u
+#define KITH_PREFACE_BYTES 8u
+#define KITH_PROTOCOL_VERSION 1u
+
+enum kith_role { KITH_ROLE_TRAIN = 1, KITH_ROLE_OBSERVE = 2, KITH_ROLE_SEED = 4 };
+
+/* A certificate, decoded. The wire form is a canonical TLV <= 512 bytes ending
+ * in the authority's Ed25519 signature over "kith-cert-v1\0" || body. */
+struct kith_certificate {
+    uint8_t cluster[KITH_CLUSTER_BYTES];
+    uint64_t serial;
+    uint8_t key[KITH_KEY_BYTES]; /* X25519 */
+    char name[KITH_NAME_MAX];
+    int64_t not_before_s, not_after_s;
+    uint32_t roles;
+    uint64_t quota_round_bytes, quota_model_bytes; /* 0: no quota */
+    uint8_t signature[KITH_SIGNATURE_BYTES];
+};
+KITH_MUST_CHECK enum kith_err
+kith_certificate_decode(const uint8_t *bytes, size_t size,
+                        struct kith_certificate *certificate);
+/* Signs with the authority's Ed25519 secret key (64 bytes); returns size. */
+size_t kith_certificate_sign(const struct kith_certificate *certificate,
+                             const uint8_t secret[64],
+                             uint8_t bytes[KITH_CERTIFICATE_BYTES_MAX]);
+
+/* Whom we trust: up to two authorities (a roll), or an allow-list. */
+struct kith_trust {
+    uint8_t cluster[KITH_CLUSTER_BYTES];
+    uint8_t authority[2][32]; /* Ed25519 public keys */
+    uint32_t authority_count;
+    /* BLAKE2b-256 of X25519 keys, sorted; used where no authority is given */
+    const uint8_t (*allowed)[KITH_FINGERPRINT_BYTES];
+    uint32_t allowed_count;
+    /* BLAKE2b-256 of certificates, sorted */
+    const uint8_t (*revoked)[KITH_FINGERPRINT_BYTES];
+    uint32_t revoked_count;
+    uint64_t revoked_sequence;
+};
+/* KITH_EAUTH (authority, cluster, allow-list), KITH_EEXPIRED (+-5 min skew),
+ * KITH_EREVOKED, KITH_EPARSE. */
+KITH_MUST_CHECK enum kith_err
+kith_trust_check(const struct kith_trust *trust, const uint8_t *certificate,
+                 size_t size, const uint8_t key[KITH_KEY_BYTES], int64_t utc_s,
+                 struct kith_certificate *decoded);
+
+struct kith_identity {
+    uint8_t secret[KITH_KEY_BYTES], key[KITH_KEY_BYTES]; /* X25519 */
+    uint8_t certificate[KITH_CERTIFICATE_BYTES_MAX];
+    size_t certificate_bytes; /* 0 with an allow-list */
+};
+
+/* What both ends must share; travels in the first sealed frame. */
+struct kith_hello {
+    uint64_t experiment_hash;
+    uint64_t dim;
+    uint32_t incarnation;
+    char model[KITH_NAME_MAX]; /* for the refusal's text */
+};
+
+/* AEAD providers: one contract, two libraries. */
+struct kith_aead; /* src/session/aead.h */
+extern const struct kith_aead *const kith_aeads[]; /* NULL-terminated */
+const char *kith_aead_name(const struct kith_aead *aead);
+bool kith_aead_has(const struct kith_aead *aead, enum kith_suite suite);
+/* The fastest built-in provider that has this suite; NULL for none. */
+const struct kith_aead *kith_aead_best(enum kith_suite suite);
+
+struct kith_session_config {
+    bool initiator;
+    enum kith_suite suite;
+    const struct kith_aead *aead; /* NULL: kith_aead_best */
+    const struct kith_trust *trust;       /* kept */
+    const struct kith_identity *identity; /* kept */
+    struct kith_hello hello;
+    uint8_t random[32]; /* the ephemeral key */
+    int64_t utc_s;
+};
+
+struct kith_session;
+size_t kith_session_size(void);
+KITH_MUST_CHECK enum kith_err
+kith_session_init(void *memory, const struct kith_session_config *config,
+                  struct kith_session **session);
+/* Wipes keys. Memory is the caller's. */
+void kith_session_close(struct kith_session *session);
+
+enum kith_session_event_kind {
+    KITH_SESSION_NONE,    /* more bytes are needed */
+    KITH_SESSION_OPEN,    /* peer verified: kith_session_peer() */
+    KITH_SESSION_CONTROL, /* one frame: frame, frame_bytes */
+    KITH_SESSION_BULK,    /* a burst begins: transfer, offset, length; answer
+                             with kith_session_sink() before reading on */
+    KITH_SESSION_RECORD,  /* one bulk record was opened at sink + record_at */
+    KITH_SESSION_BURST,   /* the burst is complete */
+    KITH_SESSION_FIN,     /* the peer closed in order */
+};
+struct kith_session_event {
+    enum kith_session_event_kind kind;
+    const uint8_t *frame; /* CONTROL: valid until the next read */
+    size_t frame_bytes;
+    uint64_t transfer, offset, length; /* BULK */
+    uint64_t record_at, record_bytes;  /* RECORD: within this burst */
+};
+/* Consumes some of `bytes` (modified in place) and yields at most one event.
+ * Call again until NONE. Any error is final: close the connection, log
+ * kith_session_reason(). */
+KITH_MUST_CHECK enum kith_err
+kith_session_read(struct kith_session *session, uint8_t *bytes, size_t size,
+                  size_t *consumed, struct kith_session_event *event);
+/* Where the announced burst goes: `length` bytes, or NULL to discard. */
+void kith_session_sink(struct kith_session *session, void *target);
+/* Handshake and HELLO bytes waiting to be written; 0 when none. `out` holds at
+ * least 2,048. */
+size_t kith_session_output(struct kith_session *session, uint8_t *out,
+                           size_t capacity);
+
+bool kith_session_is_open(const struct kith_session *session);
+/* Verified identity; valid once open. */
+const struct kith_certificate *kith_session_peer(const struct kith_session *s);
+const struct kith_hello *kith_session_peer_hello(const struct kith_session *s);
+const uint8_t *kith_session_peer_key(const struct kith_session *session);
+/* "certificate expired 2026-01-02" and the like; "" while all is well. */
+const char *kith_session_reason(const struct kith_session *session);
+
+/* Bytes on the wire of one control frame of n bytes: 2 + 1 + n + 16. */
+size_t kith_session_control_size(size_t frame_bytes);
+/* Seal one control frame. Only when open. KITH_ELIMIT: frame too long or out
+ * too small. */
+KITH_MUST_CHECK enum kith_err
+kith_session_seal_control(struct kith_session *session, const uint8_t *frame,
+                          size_t frame_bytes, uint8_t *out, size_t capacity,
+                          size_t *written);
+/* Bytes on the wire of one burst of `length` <= KITH_BURST_BYTES, announcement
+ * included. */
+size_t kith_session_burst_size(size_t length);
+/* Seal one burst of a transfer straight from the caller's vector. */
+KITH_MUST_CHECK enum kith_err
+kith_session_seal_burst(struct kith_session *session, uint64_t transfer,
+                        uint64_t offset, const void *payload, size_t length,
+                        uint8_t *out, size_t capacity, size_t *written);
+KITH_MUST_CHECK enum kith_err
+kith_session_seal_fin(struct kith_session *session, uint8_t *out,
+                      size_t capacity, size_t *written);
+/* Bytes of the whole handshake (preface, three messages, both HELLOs), by side,
+ * for certificate lengths: what a `sized` link charges. */
+size_t kith_session_handshake_bytes(bool initiator, size_t own_certificate,
+                                    size_t hello_name_bytes);
+
+struct kith_session_counters {
+    uint64_t records_sealed, records_opened, bytes_sealed, bytes_opened, rekeys;
+};
+void kith_session_counters(const struct kith_session *session,
+                           struct kith_session_counters *counters);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

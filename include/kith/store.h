@@ -1,0 +1,93 @@
+/* A run database: one SQLite file, the same schema from sim, lab, train and
+ * peer, so that one query compares prediction with reality. */
+#ifndef KITH_STORE_H
+#define KITH_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kith/err.h"
+#include "kith/experiment.h"
+#include "kith/node.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct kith_store;
+#define KITH_STORE_ERROR_BYTES 512
+
+/* Creates DIRECTORY/NAME-WORLD-N.db with the first free N, never overwriting:
+ * the path is written to `path` (KITH_PATH_BYTES_MAX). Checks that it can be
+ * written before any work is done. */
+KITH_MUST_CHECK enum kith_err
+kith_store_create(const char *directory, const char *world,
+                  const struct kith_experiment *experiment,
+                  struct kith_store **store, char *path, char *error);
+/* Commits and closes; safe after any failure. */
+KITH_MUST_CHECK enum kith_err kith_store_close(struct kith_store *store,
+                                               char *error);
+
+/* One point of a peer's series. NaN: not measured. peer KITH_NOBODY: the
+ * averaged model. */
+struct kith_row {
+    kith_id peer;
+    kith_ns time_ns; /* since the start of the run, virtual or real */
+    uint64_t step, samples;
+    double loss, accuracy;
+    double consensus_distance; /* |x_i - mean|, root of the squared distance */
+    uint64_t bytes_sent, bytes_received;
+    double waiting_s, staleness;
+    uint64_t attempts, done, failed, refused, skipped, torn;
+    double cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s; /* NaN in sim */
+};
+/* Errors stick: the first one is returned by every later call and by close. */
+enum kith_err kith_store_row(struct kith_store *store,
+                             const struct kith_row *row);
+enum kith_err kith_store_mark(struct kith_store *store, kith_id peer,
+                              kith_ns time_ns, const struct kith_mark *mark);
+enum kith_err kith_store_fault(struct kith_store *store, kith_ns happened_ns,
+                               const struct kith_atom *atom);
+enum kith_err kith_store_verdict(struct kith_store *store,
+                                 const struct kith_check *check, bool held,
+                                 double value, kith_ns at_ns);
+/* The summary: key and value as text; shown by --json and the report. */
+enum kith_err kith_store_summary(struct kith_store *store, const char *key,
+                                 const char *value);
+const char *kith_store_error(const struct kith_store *store);
+
+/* What --json prints (DESIGN.md section 8); NaN and -1 print as null. */
+struct kith_summary {
+    const char *world; /* "train" | "sim" | "lab" */
+    uint64_t trace_hash;
+    bool has_trace_hash;
+    double virtual_s, wall_s;
+    uint64_t events, steps, samples;
+    struct {
+        double averaged, mean, worst;
+    } accuracy, loss;
+    double consensus_distance;
+    struct {
+        uint64_t attempts, done, failed, refused, skipped, torn;
+    } exchanges;
+    uint64_t bytes_sent, bytes_per_peer_max;
+    struct {
+        double train_s, aead_s, socket_s, other_s; /* NaN in sim */
+    } cpu;
+    uint32_t faults, violations;
+    bool completed; /* not interrupted */
+};
+/* Writes the summary into the store; `path` is the database. */
+enum kith_err kith_store_finish(struct kith_store *store,
+                                const struct kith_experiment *experiment,
+                                const struct kith_summary *summary);
+/* One JSON object on standard output, or a table for people. */
+void kith_summary_json(const struct kith_experiment *experiment,
+                       const struct kith_summary *summary, const char *path);
+void kith_summary_print(const struct kith_experiment *experiment,
+                        const struct kith_summary *summary, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
