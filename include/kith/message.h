@@ -74,7 +74,9 @@ struct kith_message {
     uint64_t payload_bytes; /* MODEL, REQUEST: bytes of the vector */
 
     /* Local, never packed. */
-    uint32_t slot;            /* MODEL out: slot it is sent from */
+    uint32_t slot;            /* MODEL out: slot it is sent from;
+                                 in: slot it was received into, or
+                                 KITH_SLOT_NONE where it was discarded */
     bool finite;              /* MODEL in: every value passed the finite gate */
     double distance_squared;  /* MODEL in: |received - own|^2, from the gate */
 };

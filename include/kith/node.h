@@ -17,7 +17,9 @@
  *   deadline  the next WAKE, KITH_NEVER for none; replaces the last one.
  *   marks     trace lines: hashed by the simulator, logged by the daemon.
  * Receiving a MODEL header the driver asks kith_node_inbox() where its bytes
- * go, and delivers MESSAGE(MODEL) once the last record is in and gated.
+ * go, sets message.slot to the answer, and delivers MESSAGE(MODEL) once the
+ * last record is in and gated; where the answer was KITH_SLOT_NONE the bytes
+ * are discarded and the message is delivered all the same.
  */
 #ifndef KITH_NODE_H
 #define KITH_NODE_H

@@ -8,7 +8,8 @@
  *   slot 1, 2          initiated exchange: snapshot sent, inbox
  *   slot 3, 4          served exchange: snapshot sent, inbox
  *   slot 5             round: snapshot sent to every neighbour
- *   slot 6 + e         round: inbox of edge e
+ *   slot 6 + 2e + b    round: inbox of edge e for rounds of parity b, because
+ *                      a neighbour may be one round ahead
  */
 #ifndef KITH_WORK_H
 #define KITH_WORK_H
@@ -31,9 +32,9 @@ enum kith_slot {
     KITH_SLOT_SERVED_SENT,
     KITH_SLOT_SERVED_INBOX,
     KITH_SLOT_ROUND_SENT,
-    KITH_SLOT_ROUND_INBOX, /* + edge index */
+    KITH_SLOT_ROUND_INBOX, /* + 2 * edge index + (round & 1) */
 };
-#define KITH_SLOTS_MAX (KITH_SLOT_ROUND_INBOX + KITH_DEGREE_MAX)
+#define KITH_SLOTS_MAX (KITH_SLOT_ROUND_INBOX + 2u * KITH_DEGREE_MAX)
 #define KITH_SLOT_NONE UINT32_MAX
 
 /* X(NAME, text) */
