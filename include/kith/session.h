@@ -95,6 +95,7 @@ struct kith_hello {
     uint64_t experiment_hash;
     uint64_t dim;
     uint32_t incarnation;
+    uint32_t rank;             /* the sender's place in the member list */
     char model[KITH_NAME_MAX]; /* for the refusal's text */
 };
 

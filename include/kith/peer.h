@@ -1,0 +1,191 @@
+/* The real-world driver: one process = one peer.
+ *
+ *   kith_peer_run() = loop (sockets, timers, kith_node_step) + worker thread
+ *
+ * `kith lab` forks one process per rank and calls it there; `kith peer` calls
+ * it in its own process. Nothing here is global: several runs may follow one
+ * another in a process. Protocol and log format: docs/protocol.md.
+ * Test: unit/test_{transport,shaper,peer}.c, integration/test_peer_*.c. */
+#ifndef KITH_PEER_H
+#define KITH_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/err.h"
+#include "kith/experiment.h"
+#include "kith/node.h"
+#include "kith/session.h"
+#include "kith/store.h"
+#include "kith/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KITH_PEER_ERROR_BYTES 1024
+#define KITH_PEER_LINE_BYTES 512
+/* HOST:PORT, [V6]:PORT; a DNS name is at most 253 bytes. */
+#define KITH_ADDRESS_BYTES 272u
+
+/* X(NAME, text): why a connection was not kept. Counted per kind. */
+#define KITH_REFUSALS(X)                                                       \
+    X(HALF_OPEN, "too many half-open connections")                             \
+    X(NETWORK, "too many half-open connections from this network")             \
+    X(RATE, "too many handshakes from this address")                           \
+    X(SESSIONS, "too many sessions")                                           \
+    X(TIMEOUT, "the handshake took too long")                                  \
+    X(PREFACE, "not a kith preface")                                           \
+    X(VERSION, "another protocol version, suite or cluster")                   \
+    X(AUTH, "certificate not accepted")                                        \
+    X(EXPIRED, "certificate expired or not yet valid")                         \
+    X(REVOKED, "certificate revoked")                                          \
+    X(MISMATCH, "another model or configuration")                              \
+    X(MEMBER, "not the member it should be")                                   \
+    X(RECORD, "a record did not authenticate or parse")                        \
+    X(DUPLICATE, "a better connection with this peer exists")                  \
+    X(TRANSFER, "a transfer that was not asked for, or too large")             \
+    X(CLOSED, "closed before the handshake ended")
+
+enum kith_refusal {
+#define KITH_X(name, text) KITH_REFUSAL_##name,
+    KITH_REFUSALS(KITH_X)
+#undef KITH_X
+        KITH_REFUSAL_COUNT
+};
+const char *kith_refusal_name(enum kith_refusal refusal);
+
+/* What strangers and neighbours may cost us: settings, with the defaults of
+ * reference/faults.md 3.3. The three per-source limits apply only while more
+ * than `half_open_free` connections are half-open, and never to loopback. */
+struct kith_peer_limits {
+    uint32_t half_open_max;         /* 64, all sources */
+    uint32_t half_open_free;        /* 32 */
+    uint32_t half_open_per_network; /* 4 per /24 (IPv4) or /56 (IPv6) */
+    uint32_t handshake_rate;        /* 20 per second and address */
+    uint32_t handshake_burst;       /* 5 */
+    bool loopback_exempt;           /* true; false in tests */
+    uint32_t sessions_max;          /* 4,096: all members of a lab */
+    kith_ns message_ns;             /* 2 s per handshake message */
+    kith_ns handshake_ns;           /* 5 s for all of it */
+    kith_ns idle_ns;                /* 90 s without a byte: close */
+    kith_ns dial_first_ns;          /* 50 ms: back-off after a failed dial */
+    kith_ns dial_max_ns;            /* 5 s: its end, doubling */
+    kith_ns revoked_ns;             /* 10 s: how often crl is read again */
+};
+void kith_peer_limits_default(struct kith_peer_limits *limits);
+
+/* Where the member with this rank is, and who it must be. */
+struct kith_member {
+    char address[KITH_ADDRESS_BYTES]; /* HOST:PORT */
+    bool has_fingerprint; /* else the first certified name that claims the
+                             rank keeps it for the run */
+    uint8_t fingerprint[KITH_FINGERPRINT_BYTES]; /* BLAKE2b-256 of its key */
+};
+
+struct kith_peer_options {
+    const struct kith_experiment *experiment; /* kept for the run */
+    const struct kith_examples *train; /* NULL where the model has no data */
+    const struct kith_identity *identity;
+    const struct kith_trust *trust;
+    const char *keys_folder; /* crl is read again from here; NULL: never */
+
+    kith_id self;                      /* own rank */
+    const struct kith_member *members; /* (experiment->peers), by rank */
+    int listen_fd;      /* a bound, listening TCP socket, taken over; or -1 */
+    const char *listen; /* HOST:PORT where listen_fd is -1 */
+
+    const char *save;     /* PATH of the save; NULL: none */
+    uint32_t incarnation; /* 0, +1 per restart of this rank within the run */
+    bool resume;          /* start from the save, if there is one, and adopt the
+                             first neighbour's model */
+    kith_ns start_ns;     /* CLOCK_MONOTONIC instant the run starts; the peer
+                             listens before it. 0: now */
+    kith_ns row_ns;       /* between two rows; 0: 500 ms */
+
+    /* Lines from the launcher, or -1: `slow F`, `cut RANK`, `heal RANK`,
+     * `stop`. End of file means stop. Taken over (closed at the end). */
+    int control_fd;
+    bool signals;               /* SIGTERM and SIGINT mean stop (`kith peer`) */
+    int thread_core, loop_core; /* pin to these cores; -1: no (benches) */
+    const char *congestion; /* TCP_CONGESTION; NULL: the system's (benches) */
+    const struct kith_aead *aead; /* NULL: the best for the suite */
+    struct kith_peer_limits limits;
+
+    /* All on the loop thread; any may be NULL. What they get is valid for the
+     * call only; times are since start_ns. */
+    void *user;
+    void (*on_row)(void *user, const struct kith_row *row);
+    void (*on_mark)(void *user, kith_ns time_ns, const struct kith_mark *mark);
+    /* One line, no newline: `connected`, `refused`, `closed`, ... */
+    void (*on_log)(void *user, const char *line);
+};
+/* Everything optional off, limits by default. */
+void kith_peer_options_default(struct kith_peer_options *options);
+
+/* CPU seconds of this process by what they were spent on. */
+struct kith_peer_cpu {
+    double train_s;  /* TRAIN items */
+    double merge_s;  /* all other items */
+    double aead_s;   /* sealing and opening, gate included */
+    double socket_s; /* read and write calls */
+    double other_s;  /* the process's total minus the above */
+};
+
+struct kith_peer_report {
+    struct kith_node_counters counters;
+    struct kith_peer_cpu cpu;
+    struct kith_row row; /* the last one */
+    kith_ns wall_ns;     /* from start_ns to the end */
+    uint64_t samples;
+    uint64_t bytes_sent, bytes_received; /* on the wire, handshakes included */
+    uint64_t connected, closed;          /* sessions */
+    uint64_t refusals[KITH_REFUSAL_COUNT];
+    uint64_t dial_failures;
+    bool finished;    /* own share done (or stop.time reached) */
+    bool interrupted; /* stopped before that */
+    bool saved;       /* the last save is complete */
+};
+
+/* Runs one peer until its stop. Blocks. On failure `error`
+ * (KITH_PEER_ERROR_BYTES) says what was attempted, found and to do; the report
+ * is filled in as far as known. KITH_EADDRINUSE, KITH_EINVAL (an address),
+ * KITH_EUNSUPPORTED (suite), KITH_ENOSPC, KITH_EIO, KITH_ENOMEM. */
+KITH_MUST_CHECK enum kith_err
+kith_peer_run(const struct kith_peer_options *options,
+              struct kith_peer_report *report, char *error);
+
+/* Binds and listens; the port chosen for port 0 is in `bound` (HOST:PORT,
+ * KITH_ADDRESS_BYTES; may be NULL). What the lab does before it forks. */
+KITH_MUST_CHECK enum kith_err kith_peer_listen(const char *address, int *fd,
+                                               char *bound, char *error);
+
+/* The suite an experiment asks for: `auto` is AESGCM where a provider has it.
+ */
+KITH_MUST_CHECK enum kith_err
+kith_peer_suite(const struct kith_experiment *experiment,
+                enum kith_suite *suite);
+
+/* Dials every other member and says, layer by layer (name, TCP, preface,
+ * handshake, certificate, clock, model), how far it came and what to do.
+ * *failures: members that are not well. */
+struct kith_doctor_options {
+    const struct kith_experiment *experiment;
+    const struct kith_identity *identity;
+    const struct kith_trust *trust;
+    kith_id self;
+    const struct kith_member *members; /* (experiment->peers) */
+    size_t dim;                        /* of the model: what HELLO compares */
+    struct kith_peer_limits limits;
+    void *user;
+    void (*on_line)(void *user, const char *line);
+};
+KITH_MUST_CHECK enum kith_err
+kith_doctor_run(const struct kith_doctor_options *options, uint32_t *failures,
+                char *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
