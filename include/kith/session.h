@@ -95,7 +95,9 @@ struct kith_hello {
     uint64_t experiment_hash;
     uint64_t dim;
     uint32_t incarnation;
-    uint32_t rank;             /* the sender's place in the member list */
+    uint32_t rank; /* the sender's place in the member list */
+    int64_t utc_s; /* the sender's clock: config.utc_s, filled in by the
+                      session; how `kith doctor` finds a wrong clock */
     char model[KITH_NAME_MAX]; /* for the refusal's text */
 };
 
@@ -161,6 +163,10 @@ bool kith_session_is_open(const struct kith_session *session);
 const struct kith_certificate *kith_session_peer(const struct kith_session *s);
 const struct kith_hello *kith_session_peer_hello(const struct kith_session *s);
 const uint8_t *kith_session_peer_key(const struct kith_session *session);
+/* The certificate as received, for kith_trust_check() against a newer list;
+ * *size 0 with an allow-list. */
+const uint8_t *
+kith_session_peer_certificate(const struct kith_session *session, size_t *size);
 /* "certificate expired 2026-01-02" and the like; "" while all is well. */
 const char *kith_session_reason(const struct kith_session *session);
 
