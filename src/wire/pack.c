@@ -1,0 +1,72 @@
+/* struct kith_message -> msgpack, by msgpack-c's packer into a fixed buffer.
+ *
+ *   [kind, pattern, mine, incarnation, counter, step, payload_bytes, scalar...]
+ */
+#include "kith/wire.h"
+
+#include <string.h>
+
+#include <msgpack/pack.h>
+
+#include "kith/assert.h"
+#include "layout.h"
+
+struct cursor {
+    uint8_t *bytes;
+    size_t size;
+};
+
+/* msgpack-c's write callback; a header cannot outgrow its buffer (layout.h). */
+static int write_bytes(void *data, const char *bytes, size_t size)
+{
+    struct cursor *const cursor = data;
+    KITH_ASSERT(size <= KITH_WIRE_BYTES_MAX - cursor->size);
+    memcpy(cursor->bytes + cursor->size, bytes, size);
+    cursor->size += size;
+    return 0;
+}
+
+size_t kith_wire_pack(const struct kith_message *message, uint8_t *bytes)
+{
+    KITH_ASSERT(message->kind < KITH_MESSAGE_COUNT);
+    KITH_ASSERT(message->pattern < KITH_PATTERN_COUNT);
+    KITH_ASSERT(message->scalar_count <= KITH_SCALARS_MAX);
+
+    struct cursor cursor = {.bytes = bytes};
+    msgpack_packer packer;
+    msgpack_packer_init(&packer, &cursor, write_bytes);
+    msgpack_pack_array(&packer, KITH_WIRE_SCALARS + message->scalar_count);
+    msgpack_pack_uint8(&packer, (uint8_t)message->kind);
+    msgpack_pack_uint8(&packer, (uint8_t)message->pattern);
+    if (message->mine)
+        msgpack_pack_true(&packer);
+    else
+        msgpack_pack_false(&packer);
+    msgpack_pack_uint32(&packer, message->id.incarnation);
+    msgpack_pack_uint64(&packer, message->id.counter);
+    msgpack_pack_uint64(&packer, message->step);
+    msgpack_pack_uint64(&packer, message->payload_bytes);
+    for (uint32_t i = 0; i < message->scalar_count; i++)
+        msgpack_pack_double(&packer, message->scalars[i]);
+    return cursor.size;
+}
+
+/* msgpack's shortest form of an unsigned integer. */
+static size_t integer_bytes(uint64_t value)
+{
+    if (value < 1u << 7)
+        return 1;
+    if (value < 1u << 8)
+        return 2;
+    if (value < 1u << 16)
+        return 3;
+    return value <= UINT32_MAX ? 5 : 9;
+}
+
+size_t kith_wire_size(const struct kith_message *message)
+{
+    return 4 + integer_bytes(message->id.incarnation) +
+           integer_bytes(message->id.counter) + integer_bytes(message->step) +
+           integer_bytes(message->payload_bytes) +
+           9 * (size_t)message->scalar_count;
+}
