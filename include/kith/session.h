@@ -42,7 +42,11 @@ const char *kith_suite_name(enum kith_suite suite);
 #define KITH_PREFACE_BYTES 8u
 #define KITH_PROTOCOL_VERSION 1u
 
-enum kith_role { KITH_ROLE_TRAIN = 1, KITH_ROLE_OBSERVE = 2, KITH_ROLE_SEED = 4 };
+enum kith_role {
+    KITH_ROLE_TRAIN = 1,
+    KITH_ROLE_OBSERVE = 2,
+    KITH_ROLE_SEED = 4
+};
 
 /* A certificate, decoded. The wire form is a canonical TLV <= 512 bytes ending
  * in the authority's Ed25519 signature over "kith-cert-v1\0" || body. */
@@ -84,6 +88,38 @@ kith_trust_check(const struct kith_trust *trust, const uint8_t *certificate,
                  size_t size, const uint8_t key[KITH_KEY_BYTES], int64_t utc_s,
                  struct kith_certificate *decoded);
 
+/* A revocation list: "kith-crl-v1\0" || cluster || sequence || issued || count
+ * || sorted fingerprints of certificates || Ed25519 signature over all before
+ * it. Travels as one bulk transfer. */
+struct kith_crl {
+    uint8_t cluster[KITH_CLUSTER_BYTES];
+    uint64_t sequence; /* grows with every edition */
+    int64_t issued_s;
+    uint32_t count; /* <= KITH_REVOKED_MAX */
+    const uint8_t (*fingerprints)[KITH_FINGERPRINT_BYTES]; /* ascending */
+};
+#define KITH_CRL_HEAD_BYTES (12u + KITH_CLUSTER_BYTES + 8u + 8u + 4u)
+#define KITH_CRL_BYTES_MAX                                                     \
+    (KITH_CRL_HEAD_BYTES + KITH_REVOKED_MAX * KITH_FINGERPRINT_BYTES +         \
+     KITH_SIGNATURE_BYTES)
+size_t kith_crl_size(uint32_t count);
+/* Writes kith_crl_size(count) bytes. KITH_EINVAL: not strictly ascending. */
+KITH_MUST_CHECK enum kith_err kith_crl_sign(const struct kith_crl *crl,
+                                            const uint8_t secret[64],
+                                            uint8_t *bytes);
+/* Form only; crl->fingerprints points into bytes. */
+KITH_MUST_CHECK enum kith_err kith_crl_decode(const uint8_t *bytes, size_t size,
+                                              struct kith_crl *crl);
+/* Form, cluster, signature, and a sequence above trust->revoked_sequence:
+ * KITH_EPARSE, KITH_EAUTH, KITH_EEXPIRED (an older edition, or the same). */
+KITH_MUST_CHECK enum kith_err kith_crl_verify(const struct kith_trust *trust,
+                                              const uint8_t *bytes, size_t size,
+                                              struct kith_crl *crl);
+
+/* BLAKE2b-256 of a certificate or of an X25519 key. */
+void kith_fingerprint(const uint8_t *bytes, size_t size,
+                      uint8_t fingerprint[KITH_FINGERPRINT_BYTES]);
+
 struct kith_identity {
     uint8_t secret[KITH_KEY_BYTES], key[KITH_KEY_BYTES]; /* X25519 */
     uint8_t certificate[KITH_CERTIFICATE_BYTES_MAX];
@@ -102,7 +138,7 @@ struct kith_hello {
 };
 
 /* AEAD providers: one contract, two libraries. */
-struct kith_aead; /* src/session/aead.h */
+struct kith_aead;                                  /* src/session/aead.h */
 extern const struct kith_aead *const kith_aeads[]; /* NULL-terminated */
 const char *kith_aead_name(const struct kith_aead *aead);
 bool kith_aead_has(const struct kith_aead *aead, enum kith_suite suite);
@@ -112,7 +148,7 @@ const struct kith_aead *kith_aead_best(enum kith_suite suite);
 struct kith_session_config {
     bool initiator;
     enum kith_suite suite;
-    const struct kith_aead *aead; /* NULL: kith_aead_best */
+    const struct kith_aead *aead;         /* NULL: kith_aead_best */
     const struct kith_trust *trust;       /* kept */
     const struct kith_identity *identity; /* kept */
     struct kith_hello hello;
@@ -120,6 +156,10 @@ struct kith_session_config {
     int64_t utc_s;
 };
 
+/* `memory` is kith_session_size() bytes, aligned for any type. KITH_EINVAL:
+ * neither authority nor allow-list, or our certificate is missing or too long;
+ * KITH_EUNSUPPORTED: no provider has the suite; KITH_ENOMEM, KITH_EDEVICE: from
+ * the provider. */
 struct kith_session;
 size_t kith_session_size(void);
 KITH_MUST_CHECK enum kith_err
@@ -146,13 +186,24 @@ struct kith_session_event {
     uint64_t record_at, record_bytes;  /* RECORD: within this burst */
 };
 /* Consumes some of `bytes` (modified in place) and yields at most one event.
- * Call again until NONE. Any error is final: close the connection, log
+ * Call again until NONE, write kith_session_output() after each call. The
+ * session keeps no copy: what was not consumed is the start of an incomplete
+ * record, to be presented again with more bytes behind it. Any error is final:
+ * write kith_session_output() once more (after KITH_EMISMATCH it holds our
+ * HELLO, by which the peer names the difference too), close, log
  * kith_session_reason(). */
 KITH_MUST_CHECK enum kith_err
 kith_session_read(struct kith_session *session, uint8_t *bytes, size_t size,
                   size_t *consumed, struct kith_session_event *event);
-/* Where the announced burst goes: `length` bytes, or NULL to discard. */
+/* Where the announced burst goes: `length` bytes, or NULL to authenticate and
+ * discard. */
 void kith_session_sink(struct kith_session *session, void *target);
+/* Room the caller needs for unread bytes: the longest thing that can come next,
+ * <= KITH_PREAUTH_BYTES until the peer is verified, then 65,537. The first read
+ * of a responder is 8 + 32 bytes. Reading more than this at once is harmless,
+ * keeping more of an unverified peer's bytes is not needed. */
+#define KITH_PREAUTH_BYTES 2048u
+size_t kith_session_want(const struct kith_session *session);
 /* Handshake and HELLO bytes waiting to be written; 0 when none. `out` holds at
  * least 2,048. */
 size_t kith_session_output(struct kith_session *session, uint8_t *out,
@@ -165,8 +216,8 @@ const struct kith_hello *kith_session_peer_hello(const struct kith_session *s);
 const uint8_t *kith_session_peer_key(const struct kith_session *session);
 /* The certificate as received, for kith_trust_check() against a newer list;
  * *size 0 with an allow-list. */
-const uint8_t *
-kith_session_peer_certificate(const struct kith_session *session, size_t *size);
+const uint8_t *kith_session_peer_certificate(const struct kith_session *session,
+                                             size_t *size);
 /* "certificate expired 2026-01-02" and the like; "" while all is well. */
 const char *kith_session_reason(const struct kith_session *session);
 
