@@ -153,6 +153,19 @@ uint64_t kith_experiment_steps(const struct kith_experiment *experiment,
 /* 64-bit hash over what all peers must agree on (model, data split, train,
  * gossip, seed, peers): travels in the first sealed frame. */
 uint64_t kith_experiment_hash(const struct kith_experiment *experiment);
+/* What only one world can do (`deadline: never` and `drop_push` need virtual
+ * time). KITH_EINVAL with text in `error`. */
+enum kith_world { KITH_WORLD_TRAIN, KITH_WORLD_SIM, KITH_WORLD_LAB };
+const char *kith_world_name(enum kith_world world);
+KITH_MUST_CHECK enum kith_err
+kith_experiment_check_world(const struct kith_experiment *experiment,
+                            enum kith_world world, char *error);
+/* What can be checked only once the training set is known: features and
+ * classes against the model, a batch for every peer, at least one step, and
+ * no fault after the predicted end. set: NULL where the model needs no data. */
+KITH_MUST_CHECK enum kith_err
+kith_experiment_check_data(const struct kith_experiment *experiment,
+                           const struct kith_examples *set, char *error);
 /* The core's view of it. The topology is opened here. */
 struct kith_node_config;
 KITH_MUST_CHECK enum kith_err

@@ -51,12 +51,23 @@ enum kith_err kith_store_fault(struct kith_store *store, kith_ns happened_ns,
 enum kith_err kith_store_verdict(struct kith_store *store,
                                  const struct kith_check *check, bool held,
                                  double value, kith_ns at_ns);
+/* All verdicts of a finished run. */
+struct kith_checks;
+enum kith_err kith_store_verdicts(struct kith_store *store,
+                                  const struct kith_experiment *experiment,
+                                  const struct kith_checks *checks);
+/* Commits what is older than a second; for drivers whose rows pause. */
+enum kith_err kith_store_flush(struct kith_store *store);
 /* The summary: key and value as text; shown by --json and the report. */
 enum kith_err kith_store_summary(struct kith_store *store, const char *key,
                                  const char *value);
 const char *kith_store_error(const struct kith_store *store);
 
-/* What --json prints (DESIGN.md section 8); NaN and -1 print as null. */
+/* Version, compiler and options of this build, one line. */
+const char *kith_build(void);
+
+/* What --json prints (DESIGN.md section 8); NaN and UINT64_MAX print as
+ * null: what does not apply. */
 struct kith_summary {
     const char *world; /* "train" | "sim" | "lab" */
     uint64_t trace_hash;

@@ -1,0 +1,101 @@
+/* Faults: statements of `faults:` become a flat list of timed atoms.
+ *
+ *   {at: 2s, crash: "frac(0.25)", restart: 3s}
+ *   {at: 5s, for: 2s, partition: "peer(0..3) <-> peer(4..7)"}
+ *
+ *   selector  all | peer(A) | peer(A..B) | frac(P) | n(K) | selector - selector
+ *   target    selector, or selector <-> selector, selector -> selector
+ *   spread    TIME | uniform(TIME, TIME) | exp(TIME)
+ *
+ * Every statement draws from a stream (FAULT) named by its own words, so that
+ * removing or adding another statement shifts none of its draws. A peer is
+ * down, paused, cut off or slowed while any statement says so: overlapping
+ * statements are merged when the list is made, so a driver carries atoms out
+ * one by one and never counts. One fault is one file, one line in faults.def.
+ * Test: unit/test_faults.c. */
+#ifndef KITH_FAULT_H
+#define KITH_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kith/err.h"
+#include "kith/experiment.h"
+#include "kith/rng.h"
+#include "kith/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KITH_FAULT_ERROR_BYTES 512
+
+enum kith_spread_kind {
+    KITH_SPREAD_NONE, /* not given */
+    KITH_SPREAD_FIXED,
+    KITH_SPREAD_UNIFORM,
+    KITH_SPREAD_EXPONENTIAL,
+};
+struct kith_spread {
+    enum kith_spread_kind kind;
+    kith_ns low_ns, high_ns; /* FIXED, EXPONENTIAL (mean): low_ns alone */
+};
+KITH_MUST_CHECK enum kith_err kith_spread_parse(const char *text,
+                                                struct kith_spread *spread);
+kith_ns kith_spread_draw(const struct kith_spread *spread,
+                         struct kith_rng *rng);
+
+/* chosen[i] <- 1 for the peers that `text` names, else 0; (peers) bytes.
+ * KITH_EPARSE or KITH_ELIMIT with text in `error`. */
+KITH_MUST_CHECK enum kith_err kith_selector_parse(const char *text,
+                                                  uint32_t peers,
+                                                  struct kith_rng *rng,
+                                                  uint8_t *chosen, char *error);
+
+/* A growing list of atoms, at most KITH_ATOMS_MAX. */
+struct kith_atoms {
+    struct kith_atom *list;
+    uint32_t count, capacity;
+};
+
+/* The keys beside `at` that a fault takes. */
+enum kith_fault_key {
+    KITH_FAULT_KEY_FOR = 1,     /* how long; without it: to the end */
+    KITH_FAULT_KEY_RESTART = 2, /* how long until it comes back */
+    KITH_FAULT_KEY_BY = 4,      /* factor, > 1; required where taken */
+};
+
+struct kith_fault_statement {
+    uint32_t index; /* in `faults:`; UINT32_MAX: compute.slow */
+    uint32_t peers;
+    uint64_t seed, entity; /* its stream; kith_fault_entity() */
+    char target[256];
+    struct kith_spread at, duration, restart;
+    double by;
+};
+
+struct kith_fault {
+    const char *name, *summary, *paper;
+    bool between;  /* the target is a pair of selectors with an arrow */
+    unsigned keys; /* enum kith_fault_key */
+    enum kith_err (*expand)(const struct kith_fault_statement *statement,
+                            struct kith_atoms *atoms, char *error);
+};
+/* NULL-terminated, in the order of faults.def. */
+extern const struct kith_fault *const kith_faults[];
+const struct kith_fault *kith_fault_find(const char *name);
+
+/* The stream's entity: the statement's words, and how many equal statements
+ * came before it. */
+uint64_t kith_fault_entity(const char *fault, const char *target,
+                           const char *at, uint32_t twin);
+/* Sorts by (time, statement, order), merges overlaps. In place; KITH_ENOMEM. */
+KITH_MUST_CHECK enum kith_err kith_atoms_settle(struct kith_atoms *atoms);
+/* KITH_ENOMEM, or KITH_ELIMIT past KITH_ATOMS_MAX. */
+KITH_MUST_CHECK enum kith_err kith_atoms_add(struct kith_atoms *atoms,
+                                             const struct kith_atom *atom);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
