@@ -120,6 +120,10 @@ struct kith_peer_options {
     void (*on_mark)(void *user, kith_ns time_ns, const struct kith_mark *mark);
     /* One line, no newline: `connected`, `refused`, `closed`, ... */
     void (*on_log)(void *user, const char *line);
+    /* Once, when everything is open and the loop is about to run: returns the
+     * start instant, in the place of start_ns. May block: the lab waits here
+     * until all peers are ready. Not called where opening failed. */
+    kith_ns (*on_ready)(void *user);
 };
 /* Everything optional off, limits by default. */
 void kith_peer_options_default(struct kith_peer_options *options);

@@ -1,0 +1,77 @@
+/* The lab: an experiment with real processes on this machine.
+ *
+ *   launcher --fork--> peer 0..n-1, each in kith_peer_run()
+ *      ^ rows, marks, lines: one pipe per peer       (src/lab/rows.h)
+ *      | start, slow, cut, heal, stop: one pipe per peer
+ *
+ * The launcher alone writes the run database, carries the file's faults out
+ * (SIGKILL, fork, SIGSTOP, SIGCONT, control lines) and evaluates the saves at
+ * the end. It never starts a thread, so that it may fork at any time, and no
+ * process outlives it, whatever ends it.
+ * Test: unit/test_lab_rows.c, unit/test_lab_process.c, integration/test_lab_*.
+ */
+#ifndef KITH_LAB_H
+#define KITH_LAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/data.h"
+#include "kith/err.h"
+#include "kith/experiment.h"
+#include "kith/store.h"
+#include "kith/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KITH_LAB_ERROR_BYTES 1024
+/* Processes of one lab: three descriptors and some MB for each. */
+#define KITH_LAB_PEERS_MAX 256u
+
+/* Where the run stands, about once a second. */
+struct kith_lab_progress {
+    kith_ns time_ns;                  /* since the common start */
+    uint64_t step_min, step_max;      /* over live peers */
+    uint64_t steps;                   /* own share; UINT64_MAX: by time */
+    uint32_t alive, finished;         /* peers */
+    uint64_t exchanges, failed, torn; /* sums so far */
+    uint64_t bytes_sent;
+    double loss;     /* mean over peers of the training loss */
+    double accuracy; /* of the averaged model; NaN: not evaluated yet */
+};
+
+struct kith_lab_options {
+    const struct kith_experiment *experiment; /* read only */
+    const struct kith_dataset *dataset; /* NULL where the model needs none */
+    struct kith_store *store;           /* created; stays the caller's */
+    uint16_t port; /* peer i listens on 127.0.0.1:port + i; 0: any free ones */
+    void *user;
+    /* Either may be NULL. `line`: one event for people (a fault as it
+     * happened, a peer that died, a refused connection), no newline. */
+    void (*on_progress)(void *user, const struct kith_lab_progress *progress);
+    void (*on_line)(void *user, const char *line);
+};
+
+/* Runs the experiment to its end, evaluates it, and writes rows, marks, faults,
+ * verdicts and kith_store_finish() into the store, which stays open. SIGINT and
+ * SIGTERM stop the run early, in order: KITH_OK with summary->completed false.
+ *
+ * Returns KITH_OK, or, with one line in `error` (KITH_LAB_ERROR_BYTES):
+ *   KITH_ELIMIT      more than KITH_LAB_PEERS_MAX peers
+ *   KITH_EADDRINUSE  a port is busy
+ *   KITH_ENOSPC, KITH_EPERM, KITH_EIO  a save or the database cannot be written
+ *   KITH_EBUSY       no process, pipe or socket could be made
+ *   KITH_ECLOSED     every peer died
+ *   KITH_ENOMEM, KITH_EUNSUPPORTED
+ * All processes have ended when it returns, whatever it returns. */
+KITH_MUST_CHECK enum kith_err
+kith_lab_run(const struct kith_lab_options *options,
+             struct kith_summary *summary, char *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
