@@ -1,8 +1,9 @@
 /* Topologies: who may talk to whom, and with which weight.
  *
- * Static graphs carry Metropolis-Hastings weights
+ * Static undirected graphs carry Metropolis-Hastings weights
  *     W_ij = 1 / (1 + max(deg_i, deg_j)),  W_ii = 1 - sum_j W_ij,
- * schedules (one-peer exponential) give one out-neighbour per round,
+ * directed ones give the share 1 / (1 + out-degree) to each out-neighbour and
+ * keep one; schedules (one-peer exponential) give one out-neighbour per round,
  * `random` draws a partner from the live set.
  * One file, one line in src/topology/topologies.def.
  * Test: property/test_topologies.c. */
@@ -25,9 +26,11 @@ struct kith_topology; /* an opened one */
 
 struct kith_topology_kind {
     const char *name, *paper, *summary;
-    bool is_static;    /* the same graph at every round, with MH weights */
+    bool is_static;    /* the same graph at every round */
     bool directed;     /* out- and in-neighbours differ */
     bool any_pair;     /* partner() may return anybody */
+    /* Out-neighbours of `self`, the same at every round; NULL for any_pair. */
+    uint32_t (*degree)(uint32_t peers, kith_id self);
     /* Out-neighbours of `self` at `round`, ascending, at most KITH_DEGREE_MAX;
      * returns how many. NULL for any_pair kinds. */
     uint32_t (*neighbours)(uint32_t peers, kith_id self, uint64_t round,
@@ -39,7 +42,8 @@ struct kith_topology {
     uint32_t peers;
 };
 
-/* NULL-terminated, in the order of topologies.def. */
+/* NULL-terminated, in the order of topologies.def. A name is written with '-';
+ * find takes '_' for it. */
 extern const struct kith_topology_kind *const kith_topology_kinds[];
 const struct kith_topology_kind *kith_topology_find(const char *name);
 
@@ -55,6 +59,8 @@ uint32_t kith_topology_neighbours(const struct kith_topology *topology,
                                   kith_id self, uint64_t round,
                                   kith_id out[KITH_DEGREE_MAX],
                                   double weights[KITH_DEGREE_MAX]);
+/* The longest avoid list. */
+#define KITH_AVOID_MAX 64u
 /* A partner for one two-party exchange, never self; KITH_NOBODY when alone.
  * Uniform over all others (any_pair) or over the neighbours of this round,
  * leaving out those in avoid[avoid_count] unless nobody else is left.
@@ -64,7 +70,9 @@ kith_id kith_topology_partner(const struct kith_topology *topology,
                               struct kith_rng *rng, const kith_id *avoid,
                               uint32_t avoid_count, double *weight);
 /* rho = ||W - J||_2 of a static graph by power iteration on (W-J)^T (W-J), in
- * float64; scratch: 3 * peers doubles. Cost O(iterations * edges). */
+ * float64; scratch: 3 * peers doubles. Exact to 1e-12 while the iteration fits
+ * its budget (rings up to about 1,000 peers), above that a lower bound.
+ * Cost O(iterations * edges), at most about 10^9 edge visits. */
 double kith_topology_rho(const struct kith_topology *topology,
                          double *scratch);
 

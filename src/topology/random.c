@@ -1,0 +1,15 @@
+/* Any pair: a partner is drawn uniformly from all other live peers, anew for
+ * every exchange. For one random pair a tick, E|x - mean|^2 shrinks by
+ * 1 - 1 / (n - 1). */
+#include <stddef.h>
+
+#include "kith/topology.h"
+
+extern const struct kith_topology_kind kith_topology_random;
+
+const struct kith_topology_kind kith_topology_random = {
+    .name = "random",
+    .paper = "Boyd et al., IEEE Trans. Information Theory 52(6), 2006",
+    .summary = "a partner drawn uniformly from all live peers",
+    .any_pair = true,
+};
