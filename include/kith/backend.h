@@ -36,6 +36,11 @@ struct kith_backend {
     /* sent <- x; x <- x + weight * (received - sent), in one pass. */
     double (*swap_mix)(size_t n, double weight, const void *received,
                        void *sent, void *x);
+    /* mix with a received vector of bfloat16, the upper half of a float32:
+     * what a bf16 compressor's merge will call. One pass, 10 n bytes of
+     * traffic in float32 where sent == x. */
+    double (*mix_bf16)(size_t n, double weight, const uint16_t *received,
+                       const void *sent, void *x);
     double (*sum)(size_t n, const void *x);
     /* |x - y|^2 in float64; y may be NULL (0). */
     double (*distance_squared)(size_t n, const void *x, const void *y);
@@ -56,13 +61,15 @@ struct kith_backend {
     void (*column_sum)(size_t rows, size_t n, const void *d, void *out);
     /* d <- d where y > 0, else 0 (y: what relu gave). */
     void (*relu_backward)(size_t n, const void *y, void *d);
-    /* logits (rows, classes) -> gradient of the mean cross-entropy, in place;
+    /* logits (rows, classes), labels < classes -> gradient of the mean cross-entropy, in place;
      * returns the mean loss, float64; *correct (may be NULL): rows whose
      * arg-max is the label. */
     double (*cross_entropy)(size_t rows, size_t classes, const uint8_t *labels,
                             void *logits, uint32_t *correct);
-    /* SGD: g <- g + decay x;  v <- momentum v + g;  x <- x - rate v. */
-    void (*sgd)(size_t n, double rate, double momentum, double decay,
+    /* SGD: g <- g + decay x;  v <- momentum v + g;  x <- x - rate v.
+     * Returns whether every new value of x is finite, found in the same pass.
+     * Where momentum is 0, velocity is neither read nor written. */
+    bool (*sgd)(size_t n, double rate, double momentum, double decay,
                 const void *gradient, void *velocity, void *x);
     /* bytes (rows, n) of uint8 -> y = byte / 255. */
     void (*from_bytes)(size_t n, const uint8_t *bytes, void *y);

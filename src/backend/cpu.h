@@ -1,0 +1,43 @@
+/* The float32 loops of backend cpu, one table per instruction set. Signatures
+ * are those of backend.h, typed. */
+#ifndef KITH_BACKEND_CPU_H
+#define KITH_BACKEND_CPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct kith_cpu_loops {
+    const char *name;
+    bool (*supported)(void); /* by the CPU this runs on */
+    void (*scale)(size_t n, float factor, float *x);
+    void (*add)(size_t n, float factor, const float *x, float *y);
+    double (*mix)(size_t n, float weight, const float *received,
+                  const float *sent, float *x);
+    double (*swap_mix)(size_t n, float weight, const float *received,
+                       float *sent, float *x);
+    double (*mix_bf16)(size_t n, float weight, const uint16_t *received,
+                       const float *sent, float *x);
+    double (*sum)(size_t n, const float *x);
+    double (*distance_squared)(size_t n, const float *x, const float *y);
+    bool (*finite)(size_t n, const float *x);
+    void (*add_bias)(size_t rows, size_t n, const float *bias, bool relu,
+                     float *y);
+    void (*column_sum)(size_t rows, size_t n, const float *d, float *out);
+    void (*relu_backward)(size_t n, const float *y, float *d);
+    bool (*sgd)(size_t n, float rate, float momentum, float decay,
+                const float *gradient, float *velocity, float *x);
+    void (*from_bytes)(size_t n, const uint8_t *bytes, float *y);
+};
+
+/* NULL-terminated, widest first, the portable one last: always supported. */
+extern const struct kith_cpu_loops *const kith_cpu_loops[];
+
+extern const struct kith_cpu_loops kith_cpu_portable;
+#if defined(__x86_64__) && defined(__GNUC__)
+#define KITH_CPU_X86 1
+extern const struct kith_cpu_loops kith_cpu_avx2;
+extern const struct kith_cpu_loops kith_cpu_avx512;
+#endif
+
+#endif

@@ -1,0 +1,272 @@
+/* The plain loops every other backend is held against. Compiled twice:
+ *
+ *   REAL   float or double
+ *   RECORD name of the backend's record, NAME and SUMMARY its texts
+ *
+ * Each operation states in one loop what backend.h promises. Sums run in 16
+ * float64 lanes, element i in lane i mod 16, folded from lane 0 to 15: the
+ * order of the vectorised variants, so that their sums can be compared bit for
+ * bit. No libm: the same bits on every CPU. */
+#include <string.h>
+
+#include "kith/assert.h"
+#include "series.h"
+
+#define LANES 16
+
+static double lanes_fold(const double lanes[LANES])
+{
+    double sum = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
+static void naive_copy(size_t n, void *target, const void *source)
+{
+    if (n > 0)
+        memmove(target, source, n * sizeof(REAL));
+}
+
+static void naive_scale(size_t n, double factor, void *x)
+{
+    const REAL f = (REAL)factor;
+    REAL *v = x;
+    for (size_t i = 0; i < n; i++)
+        v[i] = f * v[i];
+}
+
+static void naive_add(size_t n, double factor, const void *x, void *y)
+{
+    const REAL f = (REAL)factor, *source = x;
+    REAL *target = y;
+    for (size_t i = 0; i < n; i++)
+        target[i] += f * source[i];
+}
+
+static double naive_mix(size_t n, double weight, const void *received,
+                        const void *sent, void *x)
+{
+    const REAL w = (REAL)weight, *r = received, *s = sent;
+    REAL *v = x;
+    double lanes[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        const REAL delta = w * (r[i] - s[i]);
+        v[i] = v[i] + delta;
+        lanes[i % LANES] += (double)delta;
+    }
+    return lanes_fold(lanes);
+}
+
+static double naive_swap_mix(size_t n, double weight, const void *received,
+                             void *sent, void *x)
+{
+    const REAL w = (REAL)weight, *r = received;
+    REAL *v = x, *s = sent;
+    double lanes[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        const REAL old = v[i], delta = w * (r[i] - old);
+        s[i] = old;
+        v[i] = old + delta;
+        lanes[i % LANES] += (double)delta;
+    }
+    return lanes_fold(lanes);
+}
+
+static double naive_mix_bf16(size_t n, double weight, const uint16_t *received,
+                             const void *sent, void *x)
+{
+    const REAL w = (REAL)weight, *s = sent;
+    REAL *v = x;
+    double lanes[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = (uint32_t)received[i] << 16;
+        float r;
+        memcpy(&r, &bits, sizeof r);
+        const REAL delta = w * ((REAL)r - s[i]);
+        v[i] = v[i] + delta;
+        lanes[i % LANES] += (double)delta;
+    }
+    return lanes_fold(lanes);
+}
+
+static double naive_sum(size_t n, const void *x)
+{
+    const REAL *v = x;
+    double lanes[LANES] = {0};
+    for (size_t i = 0; i < n; i++)
+        lanes[i % LANES] += (double)v[i];
+    return lanes_fold(lanes);
+}
+
+static double naive_distance_squared(size_t n, const void *x, const void *y)
+{
+    const REAL *v = x, *u = y;
+    double lanes[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        const double difference = (double)(u == NULL ? v[i] : v[i] - u[i]);
+        lanes[i % LANES] += difference * difference;
+    }
+    return lanes_fold(lanes);
+}
+
+static bool naive_finite(size_t n, const void *x)
+{
+    const REAL *v = x;
+    for (size_t i = 0; i < n; i++) {
+        /* Infinity - infinity and NaN - NaN are NaN, which equals nothing. */
+        const REAL difference = v[i] - v[i];
+        if (!(difference <= 0))
+            return false;
+    }
+    return true;
+}
+
+static void naive_read(size_t n, const void *x, double *out)
+{
+    const REAL *v = x;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (double)v[i];
+}
+
+static void naive_write(size_t n, const double *in, void *x)
+{
+    REAL *v = x;
+    for (size_t i = 0; i < n; i++)
+        v[i] = (REAL)in[i];
+}
+
+static void naive_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
+                       size_t k, double alpha, const void *a, const void *b,
+                       double beta, void *c)
+{
+    const REAL *left = a, *right = b;
+    REAL *out = c;
+    for (size_t i = 0; i < m; i++) {
+        for (size_t j = 0; j < n; j++) {
+            REAL sum = 0;
+            for (size_t l = 0; l < k; l++)
+                sum += left[transpose_a ? l * m + i : i * k + l] *
+                       right[transpose_b ? j * k + l : l * n + j];
+            /* As in BLAS, beta = 0 does not read C. */
+            const REAL kept =
+                beta > 0 || beta < 0 ? (REAL)beta * out[i * n + j] : (REAL)0;
+            out[i * n + j] = (REAL)alpha * sum + kept;
+        }
+    }
+}
+
+static void naive_add_bias(size_t rows, size_t n, const void *bias, bool relu,
+                           void *y)
+{
+    const REAL *b = bias;
+    REAL *v = y;
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t j = 0; j < n; j++) {
+            const REAL sum = v[i * n + j] + b[j];
+            /* Written so that a NaN stays one. */
+            v[i * n + j] = relu && sum < 0 ? 0 : sum;
+        }
+    }
+}
+
+static void naive_column_sum(size_t rows, size_t n, const void *d, void *out)
+{
+    const REAL *v = d;
+    REAL *sum = out;
+    for (size_t j = 0; j < n; j++)
+        sum[j] = 0;
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t j = 0; j < n; j++)
+            sum[j] += v[i * n + j];
+    }
+}
+
+static void naive_relu_backward(size_t n, const void *y, void *d)
+{
+    const REAL *v = y;
+    REAL *gradient = d;
+    for (size_t i = 0; i < n; i++)
+        gradient[i] = v[i] > 0 ? gradient[i] : 0;
+}
+
+static double naive_cross_entropy(size_t rows, size_t classes,
+                                  const uint8_t *labels, void *logits,
+                                  uint32_t *correct)
+{
+    REAL *row = logits;
+    double loss = 0;
+    uint32_t right = 0;
+    for (size_t i = 0; i < rows; i++, row += classes) {
+        KITH_ASSERT(labels[i] < classes);
+        size_t best = 0;
+        for (size_t j = 1; j < classes; j++) {
+            if (row[j] > row[best])
+                best = j;
+        }
+        right += best == labels[i];
+        /* Shifted by the largest logit, so that exp cannot overflow. */
+        const double top = (double)row[best], own = (double)row[labels[i]];
+        double sum = 0;
+        for (size_t j = 0; j < classes; j++)
+            sum += kith_exp((double)row[j] - top);
+        loss += kith_log(sum) + top - own;
+        const double scale = 1.0 / (double)rows;
+        for (size_t j = 0; j < classes; j++) {
+            const double p = kith_exp((double)row[j] - top) / sum;
+            row[j] = (REAL)((p - (j == labels[i])) * scale);
+        }
+    }
+    if (correct != NULL)
+        *correct = right;
+    return loss / (double)rows;
+}
+
+static bool naive_sgd(size_t n, double rate, double momentum, double decay,
+                      const void *gradient, void *velocity, void *x)
+{
+    const REAL eta = (REAL)rate, beta = (REAL)momentum, lambda = (REAL)decay;
+    const REAL *g = gradient;
+    REAL *v = velocity, *w = x;
+    for (size_t i = 0; i < n; i++) {
+        REAL direction = g[i] + lambda * w[i];
+        if (beta > 0) {
+            direction = beta * v[i] + direction;
+            v[i] = direction;
+        }
+        w[i] = w[i] - eta * direction;
+    }
+    return naive_finite(n, x);
+}
+
+static void naive_from_bytes(size_t n, const uint8_t *bytes, void *y)
+{
+    REAL *v = y;
+    for (size_t i = 0; i < n; i++)
+        v[i] = (REAL)bytes[i] / (REAL)255;
+}
+
+extern const struct kith_backend RECORD;
+const struct kith_backend RECORD = {
+    .name = NAME,
+    .summary = SUMMARY,
+    .element_bytes = sizeof(REAL),
+    .copy = naive_copy,
+    .scale = naive_scale,
+    .add = naive_add,
+    .mix = naive_mix,
+    .swap_mix = naive_swap_mix,
+    .mix_bf16 = naive_mix_bf16,
+    .sum = naive_sum,
+    .distance_squared = naive_distance_squared,
+    .finite = naive_finite,
+    .read = naive_read,
+    .write = naive_write,
+    .gemm = naive_gemm,
+    .add_bias = naive_add_bias,
+    .column_sum = naive_column_sum,
+    .relu_backward = naive_relu_backward,
+    .cross_entropy = naive_cross_entropy,
+    .sgd = naive_sgd,
+    .from_bytes = naive_from_bytes,
+};

@@ -1,0 +1,23 @@
+/* The table of backends, generated from backends.def. */
+#include "kith/backend.h"
+
+#include <string.h>
+
+#define X(name) extern const struct kith_backend kith_backend_##name;
+#include "backends.def"
+#undef X
+
+const struct kith_backend *const kith_backends[] = {
+#define X(name) &kith_backend_##name,
+#include "backends.def"
+#undef X
+    NULL};
+
+const struct kith_backend *kith_backend_find(const char *name)
+{
+    for (size_t i = 0; kith_backends[i] != NULL; i++) {
+        if (strcmp(kith_backends[i]->name, name) == 0)
+            return kith_backends[i];
+    }
+    return NULL;
+}
