@@ -1,6 +1,27 @@
 noinst_LIBRARIES += libkith_plugins.a
 libkith_plugins_a_CFLAGS = $(C11)
 libkith_plugins_a_SOURCES = \
+  src/compressor/compressors.def \
+  src/compressor/none.c \
+  src/compressor/registry.c \
+  src/guard/guards.def \
+  src/guard/none.c \
+  src/guard/registry.c \
+  src/model/consensus.c \
+  src/model/layers.c \
+  src/model/layers.h \
+  src/model/logistic.c \
+  src/model/mlp.c \
+  src/model/models.def \
+  src/model/none.c \
+  src/model/quadratic.c \
+  src/model/registry.c \
+  src/model/vector.c \
+  src/model/vector.h \
+  src/optimiser/optimisers.def \
+  src/optimiser/registry.c \
+  src/optimiser/schedule.c \
+  src/optimiser/sgd.c \
   src/topology/complete.c \
   src/topology/exponential.c \
   src/topology/one_peer_exponential.c \

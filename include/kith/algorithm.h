@@ -50,6 +50,10 @@ struct kith_algorithm {
     /* x <- x + this edge's delta; sets edge->delta_sum. Required unless
      * pattern is NONE. */
     void (*merge)(struct kith_algebra *algebra, struct kith_work_edge *edge);
+    /* make and merge in one pass over x, for snapshot_first; optional, with
+     * the same result as the two. */
+    void (*swap_merge)(struct kith_algebra *algebra,
+                       struct kith_work_edge *edge);
     /* The exact opposite of what make + merge did to x on this side. */
     void (*undo)(struct kith_algebra *algebra, struct kith_work_edge *edge);
     /* z such that gradients are taken at z, in place of x (push-sum divides by

@@ -58,7 +58,8 @@ struct kith_model {
     /* Bytes of scratch for batches of `rows`, on this backend. */
     size_t (*scratch)(const struct kith_model_config *config,
                       const struct kith_backend *backend, size_t rows);
-    /* Loss of a batch at x; gradient (dim) written unless NULL; *correct:
+    /* NULL: nothing to learn (consensus, none), TRAIN leaves x alone.
+     * Loss of a batch at x; gradient (dim) written unless NULL; *correct:
      * rows classified rightly, unless NULL. */
     double (*loss)(const struct kith_model_config *config,
                    const struct kith_backend *backend, const void *x,

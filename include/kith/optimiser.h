@@ -3,7 +3,9 @@
 #ifndef KITH_OPTIMISER_H
 #define KITH_OPTIMISER_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdint.h>
 
 #include "kith/backend.h"
@@ -21,7 +23,9 @@ struct kith_optimiser_config {
 struct kith_optimiser {
     const char *name, *paper, *summary;
     unsigned state_vectors; /* (dim) each, start at 0 */
-    void (*step)(const struct kith_optimiser_config *config,
+    /* x <- x - rate * direction; the gradient may be overwritten. Returns
+     * whether every new value of x is finite. */
+    bool (*step)(const struct kith_optimiser_config *config,
                  const struct kith_backend *backend, size_t n, double rate,
                  void *gradient, void *const *state, void *x);
 };
