@@ -1,6 +1,12 @@
 noinst_LIBRARIES += libkith_plugins.a
 libkith_plugins_a_CFLAGS = $(C11)
 libkith_plugins_a_SOURCES = \
+  src/algorithm/adpsgd.c \
+  src/algorithm/algorithms.c \
+  src/algorithm/algorithms.def \
+  src/algorithm/dpsgd.c \
+  src/algorithm/local.c \
+  src/algorithm/sgp.c \
   src/compressor/compressors.def \
   src/compressor/none.c \
   src/compressor/registry.c \

@@ -1,0 +1,33 @@
+/* D-PSGD: synchronous averaging with all neighbours, overlapped with training.
+ *
+ *   x_i(t+1) = sum_j W_ij x_j(t) - eta g_i(x_i(t))
+ *
+ * written as deltas against the snapshot s_i = x_i(t) of the round:
+ *
+ *   x_i <- x_i + sum_j W_ij (s_j - s_i)
+ *
+ * The gradient is taken while the snapshots travel ("combine then adapt"). A
+ * neighbour that misses the deadline is left out on both ends.
+ *
+ * Source: Lian et al., "Can Decentralized Algorithms Outperform Centralized
+ * Algorithms?", NIPS 2017, Alg. 1; reference: algorithms 1.3.
+ * Test: property/test_algorithms.c; unit/test_theory.c (T1, T13). */
+#include "kith/algorithm.h"
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    edge->delta_sum =
+        algebra->backend->mix(algebra->dim, edge->weight, algebra->received,
+                              algebra->sent, algebra->live);
+}
+
+const struct kith_algorithm kith_algorithm_dpsgd = {
+    .name = "dpsgd",
+    .paper = "Lian et al., NIPS 2017",
+    .summary = "averaging with all neighbours of a round: "
+               "x += sum_j W_ij (s_j - s_i)",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_ROUND,
+    .conserves_sum = true,
+    .merge = merge,
+};

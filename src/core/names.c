@@ -1,0 +1,22 @@
+/* Names of marks and work items, from the same X-macros as their numbers. */
+#include "kith/node.h"
+
+const char *kith_mark_name(enum kith_mark_kind kind)
+{
+    static const char *const names[] = {
+#define KITH_X(name, text) text,
+        KITH_MARKS(KITH_X)
+#undef KITH_X
+    };
+    return (unsigned)kind < KITH_MARK_COUNT ? names[kind] : "unknown";
+}
+
+const char *kith_work_name(enum kith_work_kind kind)
+{
+    static const char *const names[] = {
+#define KITH_X(name, text) text,
+        KITH_WORKS(KITH_X)
+#undef KITH_X
+    };
+    return (unsigned)kind < KITH_WORK_COUNT ? names[kind] : "unknown";
+}

@@ -1,0 +1,216 @@
+/* The node's own state, shared by the files of this folder.
+ *
+ *   node.c      events, training, what runs next
+ *   active.c    exchanges this peer initiates
+ *   served.c    exchanges others initiate with it
+ *   round.c     rounds with all neighbours
+ *   estimate.c  deadlines from measured round trips */
+#ifndef KITH_CORE_PRIVATE_H
+#define KITH_CORE_PRIVATE_H
+
+#include "kith/assert.h"
+#include "kith/node.h"
+
+/* Running mean and mean deviation of a duration (Jacobson and Karels, SIGCOMM
+ * 1988; RFC 6298 with its gains 1/8 and 1/4), in integers. */
+struct kith_estimate {
+    kith_ns mean_ns, deviation_ns; /* mean 0: never measured */
+};
+void kith_estimate_add(struct kith_estimate *estimate, kith_ns sample_ns);
+/* 4 (mean + 4 deviation), at least KITH_TIMEOUT_MIN_NS; `initial_ns` before the
+ * first sample; doubled `tries` times, capped at KITH_TIMEOUT_MAX_NS. */
+kith_ns kith_estimate_timeout(const struct kith_estimate *estimate,
+                              kith_ns initial_ns, uint32_t tries);
+
+/* Below this a busy machine's scheduling noise would look like a fault. */
+#define KITH_TIMEOUT_MIN_NS (100 * KITH_MS)
+#define KITH_TIMEOUT_MAX_NS (120 * KITH_S)
+/* RFC 6298's first guess; a transfer adds its bytes at 10 Mbit/s. */
+#define KITH_TIMEOUT_INITIAL_NS KITH_S
+#define KITH_INITIAL_BITS_PER_S 10000000u
+/* A message is repeated this often before the other side is declared dead. */
+#define KITH_TRIES_MAX 4u
+/* A peer that always answers "still busy" is given up after this many. */
+#define KITH_PROBES_MAX 64u
+/* Outcomes an initiator remembers for a late PROBE: one bit each. */
+#define KITH_OUTCOMES 64u
+/* A restarted peer gives up adopting after this many failed pulls. */
+#define KITH_PULLS_MAX 8u
+
+enum active_state {
+    ACTIVE_IDLE,
+    ACTIVE_SNAPSHOT, /* swap: our snapshot is being taken, before the asking */
+    ACTIVE_ASKED,    /* REQUEST sent */
+    ACTIVE_SPLIT,    /* push: accepted, our share is being split off */
+    ACTIVE_SENT,     /* MODEL sent, or a pull accepted: an answer is due */
+    ACTIVE_MERGE,    /* their model is in the inbox, to be merged */
+    ACTIVE_ABORTING, /* ABORT sent, to be acknowledged */
+    ACTIVE_UNDO,     /* push: never arrived, our share comes back */
+};
+
+enum served_state {
+    SERVED_IDLE,
+    SERVED_ACCEPTED, /* ACCEPT sent, their MODEL is due (pull: snapshot) */
+    SERVED_MERGE,    /* their model is in the inbox, to be merged */
+    SERVED_MERGED,   /* our half is done and answered: ACK is due */
+    SERVED_UNDO,     /* ABORT came after the merge */
+};
+
+/* One two-party exchange as seen from one side. */
+struct kith_exchange {
+    kith_ns deadline_ns, since_ns; /* of this phase */
+    struct kith_work_edge edge;
+    uint64_t counter;
+    uint32_t incarnation; /* of the initiator */
+    uint8_t state, pattern, tries, probes;
+    bool running;   /* its work item is out */
+    bool abort_due; /* ABORT came while its work item was out */
+    bool broken;    /* the link broke after our answer left */
+};
+
+struct kith_suspect {
+    kith_id peer;
+    uint32_t until_ms;
+};
+
+enum edge_decision { EDGE_OPEN, EDGE_COMMITTED, EDGE_DROPPED };
+
+/* One neighbour of the rounds. Parity is the round's lowest bit: a neighbour
+ * may be one round ahead, and its model then waits in the other inbox. */
+struct kith_round_edge {
+    double weight;
+    double scalars[2][KITH_SCALARS_MAX]; /* received, by parity */
+    uint64_t outcomes;                   /* bit k: round - k was committed */
+    kith_id peer;
+    uint8_t decision; /* of the current round */
+    uint8_t tries;    /* PROBEs in doubt */
+    uint8_t silent;   /* rounds dropped since it was last heard */
+    bool have[2];     /* their model is in the inbox, by parity */
+    bool told_ready;  /* we said READY, so they may commit */
+    bool heard_ready; /* they hold our model */
+    bool down;        /* left out until it is heard again */
+};
+
+struct kith_round {
+    uint64_t round; /* open, or next to open */
+    uint64_t ahead; /* the furthest round a neighbour spoke of */
+    kith_ns opened_ns, deadline_ns;
+    uint32_t edge_count;
+    uint8_t state;
+    bool running;
+    struct kith_work_edge *work;   /* (edge_count), gathered for each item */
+    struct kith_round_edge *edges; /* (edge_count), ascending by peer */
+};
+enum round_state {
+    ROUND_CLOSED,   /* nothing open */
+    ROUND_SNAPSHOT, /* due to open: our snapshot is being taken */
+    ROUND_OPEN,     /* models are under way */
+    ROUND_MERGE,    /* every edge is decided */
+};
+
+/* Which part of the node the item that is out belongs to. */
+enum owner {
+    OWNER_NONE,
+    OWNER_TRAIN,
+    OWNER_ACTIVE,
+    OWNER_SERVED,
+    OWNER_ROUND,
+    OWNER_SAVE
+};
+
+struct kith_node {
+    const struct kith_node_config *config;
+    struct kith_round *round; /* NULL unless the pattern is ROUND */
+    uint64_t steps;
+    uint64_t attempts;
+    uint64_t draws;        /* partners drawn: the position in that stream */
+    uint64_t next_counter; /* of our next exchange */
+    uint64_t outcomes;     /* bit k: exchange next_counter - 1 - k merged */
+    kith_ns save_ns;       /* next SAVE */
+    kith_ns blocked_ns;    /* training held back since, KITH_NEVER: it is not */
+    kith_ns waited_ns;
+    struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
+    struct kith_exchange active, served;
+    kith_id self;
+    uint32_t incarnation;
+    uint32_t skipped, refused, done, failed, torn, serving, bad, gated, undone,
+        late;
+    struct kith_suspect suspects[KITH_SUSPECTS_MAX];
+    uint8_t owner;
+    uint8_t retries_left;
+    uint8_t pulls; /* failed pulls while adopting */
+    bool started, leaving, adopting, trigger_due, saving_due;
+};
+
+/* Effects: appended here, bounded by KITH_ASSERT. */
+void kith_node_mark(struct kith_node *node, struct kith_effects *effects,
+                    enum kith_mark_kind kind,
+                    const struct kith_exchange *exchange, kith_id peer,
+                    uint64_t value, double sum);
+/* Says `kind` about an exchange to its other side. */
+void kith_node_tell(const struct kith_node *node, struct kith_effects *effects,
+                    const struct kith_exchange *exchange, bool mine,
+                    enum kith_message_kind kind);
+void kith_node_send(struct kith_effects *effects, kith_id to,
+                    const struct kith_message *message);
+void kith_node_suspect(struct kith_node *node, struct kith_effects *effects,
+                       kith_id peer, kith_ns now_ns, kith_ns span_ns);
+void kith_node_forgive(struct kith_node *node, kith_id peer);
+/* Bits per slot for which nothing may be sent any more. */
+void kith_node_cancel(struct kith_effects *effects, enum kith_slot slot);
+kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries);
+void kith_node_work(struct kith_node *node, struct kith_effects *effects,
+                    enum owner owner, enum kith_work_kind kind,
+                    enum kith_pattern pattern, struct kith_work_edge *edges,
+                    uint32_t edge_count, bool snapshot_first);
+
+/* Scalars of a MODEL are shares of a weight: in (0, peers], all of them. */
+bool kith_node_sane(const struct kith_node *node,
+                    const struct kith_message *model);
+
+/* active.c */
+void kith_active_open(struct kith_node *node, enum kith_pattern pattern,
+                      kith_ns now_ns, struct kith_effects *effects);
+bool kith_active_schedule(struct kith_node *node, struct kith_effects *effects);
+void kith_active_worked(struct kith_node *node, enum kith_work_kind kind,
+                        kith_ns now_ns, struct kith_effects *effects);
+void kith_active_message(struct kith_node *node, kith_id from,
+                         const struct kith_message *message, kith_ns now_ns,
+                         struct kith_effects *effects);
+void kith_active_wake(struct kith_node *node, kith_ns now_ns,
+                      struct kith_effects *effects);
+void kith_active_down(struct kith_node *node, kith_id peer, kith_ns now_ns,
+                      struct kith_effects *effects);
+
+/* served.c */
+bool kith_served_schedule(struct kith_node *node, struct kith_effects *effects);
+void kith_served_worked(struct kith_node *node, enum kith_work_kind kind,
+                        kith_ns now_ns, struct kith_effects *effects);
+void kith_served_message(struct kith_node *node, kith_id from,
+                         const struct kith_message *message, kith_ns now_ns,
+                         struct kith_effects *effects);
+void kith_served_wake(struct kith_node *node, kith_ns now_ns,
+                      struct kith_effects *effects);
+void kith_served_down(struct kith_node *node, kith_id peer, kith_ns now_ns,
+                      struct kith_effects *effects);
+
+/* round.c */
+size_t kith_round_size(const struct kith_node_config *config);
+void kith_round_init(struct kith_node *node, void *memory);
+/* A trigger fired: open the next round as soon as the last one is closed. */
+void kith_round_open(struct kith_node *node, kith_ns now_ns,
+                     struct kith_effects *effects);
+bool kith_round_schedule(struct kith_node *node, struct kith_effects *effects);
+void kith_round_worked(struct kith_node *node, enum kith_work_kind kind,
+                       kith_ns now_ns, struct kith_effects *effects);
+void kith_round_message(struct kith_node *node, kith_id from,
+                        const struct kith_message *message, kith_ns now_ns,
+                        struct kith_effects *effects);
+void kith_round_wake(struct kith_node *node, kith_ns now_ns,
+                     struct kith_effects *effects);
+void kith_round_down(struct kith_node *node, kith_id peer,
+                     struct kith_effects *effects, kith_ns now_ns);
+uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
+                          const struct kith_message *model);
+
+#endif
