@@ -1,0 +1,355 @@
+/* Reads a tree through a table of keys. See schema.h. */
+#include "schema.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/experiment.h"
+#include "kith/text.h"
+
+/* Names offered in one message, and looked through for a near one. */
+#define NAMES_MAX 64u
+
+const char *schema_hint(const char *word, const char *const *names, char *text,
+                        size_t size)
+{
+    const char *near = kith_text_nearest(word, names);
+    text[0] = '\0';
+    if (near != NULL)
+        snprintf(text, size, "; did you mean \"%s\"?", near);
+    return text;
+}
+
+static uint32_t choice_names(const struct key_choice *choice,
+                             const char *names[NAMES_MAX + 1])
+{
+    uint32_t count = 0;
+    while (count < NAMES_MAX && choice->name(count) != NULL) {
+        names[count] = choice->name(count);
+        count++;
+    }
+    names[count] = NULL;
+    return count;
+}
+
+static void allowed_names(const char *const *names, char *text, size_t size)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; names[i] != NULL; i++)
+        at =
+            kith_text_add(text, size, at, "%s%s", i == 0 ? "" : ", ", names[i]);
+}
+
+static void allowed_bounds(const struct key *key, const char *what,
+                           const char *unit, char *text)
+{
+    const size_t size = SCHEMA_ALLOWED_BYTES;
+    size_t at = kith_text_add(text, size, 0, "%s ", what);
+    at =
+        kith_text_add(text, size, at,
+                      key->flags & KEY_ABOVE ? "above %.15g%s" : "from %.15g%s",
+                      key->low, unit);
+    if (key->high < 1e15)
+        kith_text_add(text, size, at,
+                      key->flags & KEY_BELOW ? " to below %.15g%s"
+                                             : " to %.15g%s",
+                      key->high, unit);
+    else
+        kith_text_add(text, size, at, " up");
+}
+
+void schema_allowed(const struct key *key, char text[SCHEMA_ALLOWED_BYTES])
+{
+    const char *names[NAMES_MAX + 1];
+    const size_t size = SCHEMA_ALLOWED_BYTES;
+    switch (key->type) {
+    case KEY_NAME:
+        kith_text_add(text, size, 0,
+                      "1 to %zu letters, digits, \".\", \"_\" or \"-\"",
+                      key->size - 1);
+        return;
+    case KEY_TEXT:
+        kith_text_add(text, size, 0, "1 to %zu bytes of text", key->size - 1);
+        return;
+    case KEY_U32:
+    case KEY_U64:
+        allowed_bounds(key, "a whole number", "", text);
+        return;
+    case KEY_NUMBER:
+        allowed_bounds(key, "a number", "", text);
+        return;
+    case KEY_TIME:
+        allowed_bounds(key, "a time with its unit (200us, 1.5ms, 3s)", "s",
+                       text);
+        return;
+    case KEY_CHOICE:
+        choice_names(key->choice, names);
+        allowed_names(names, text, size);
+        return;
+    case KEY_PARSED:
+    case KEY_CUSTOM:
+        kith_text_copy(text, size, key->allowed);
+        return;
+    }
+}
+
+static bool within(const struct key *key, double value)
+{
+    const bool low =
+        key->flags & KEY_ABOVE ? value > key->low : value >= key->low;
+    const bool high =
+        key->flags & KEY_BELOW ? value < key->high : value <= key->high;
+    return low && high;
+}
+
+static enum kith_err set_text(const struct key *key, const char *text,
+                              char *field)
+{
+    static const char name[] = "abcdefghijklmnopqrstuvwxyz"
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    const size_t length = strlen(text);
+    if (length == 0 || length >= key->size)
+        return KITH_ELIMIT;
+    if (key->type == KEY_NAME &&
+        (strspn(text, name) != length || text[0] == '.' || text[0] == '-'))
+        return KITH_EPARSE;
+    memcpy(field, text, length + 1);
+    return KITH_OK;
+}
+
+static enum kith_err set_whole(const struct key *key, const char *text,
+                               void *field)
+{
+    uint64_t value;
+    const enum kith_err err = kith_text_u64(text, &value);
+    if (err != KITH_OK)
+        return err;
+    if (!within(key, (double)value))
+        return KITH_ELIMIT;
+    if (key->type == KEY_U64) {
+        memcpy(field, &value, sizeof value);
+        return KITH_OK;
+    }
+    const uint32_t narrow = (uint32_t)value;
+    KITH_ASSERT(narrow == value);
+    memcpy(field, &narrow, sizeof narrow);
+    return KITH_OK;
+}
+
+static enum kith_err set_number(const struct key *key, const char *text,
+                                void *field)
+{
+    double value;
+    const enum kith_err err = kith_text_double(text, &value);
+    if (err != KITH_OK)
+        return err;
+    if (!isfinite(value) || !within(key, value))
+        return KITH_ELIMIT;
+    memcpy(field, &value, sizeof value);
+    return KITH_OK;
+}
+
+static enum kith_err set_time(const struct key *key, const char *text,
+                              void *field)
+{
+    kith_ns value;
+    const enum kith_err err = kith_text_time(text, &value);
+    if (err != KITH_OK)
+        return err;
+    if (!within(key, (double)value / 1e9))
+        return KITH_ELIMIT;
+    memcpy(field, &value, sizeof value);
+    return KITH_OK;
+}
+
+static enum kith_err set_choice(const struct key *key, const char *text,
+                                void *object)
+{
+    for (unsigned i = 0; key->choice->name(i) != NULL; i++)
+        if (strcmp(key->choice->name(i), text) == 0) {
+            key->choice->choose(object, i);
+            return KITH_OK;
+        }
+    return KITH_ENOENT;
+}
+
+static enum kith_err set_key(const struct key *key, const char *text,
+                             void *object)
+{
+    void *field = (char *)object + key->offset;
+    switch (key->type) {
+    case KEY_NAME:
+    case KEY_TEXT:
+        return set_text(key, text, field);
+    case KEY_U32:
+    case KEY_U64:
+        return set_whole(key, text, field);
+    case KEY_NUMBER:
+        return set_number(key, text, field);
+    case KEY_TIME:
+        return set_time(key, text, field);
+    case KEY_CHOICE:
+        return set_choice(key, text, object);
+    case KEY_PARSED:
+        return key->parse(text, field);
+    case KEY_CUSTOM:
+        break;
+    }
+    return KITH_OK;
+}
+
+static enum kith_err read_value(const struct key *key, const struct tree *tree,
+                                const struct tree_item *item, void *object)
+{
+    if (key->type == KEY_CUSTOM)
+        return KITH_OK;
+    char found[TREE_SHOWN_BYTES], allowed[SCHEMA_ALLOWED_BYTES], hint[96] = "";
+    if (item->kind == TREE_SCALAR &&
+        set_key(key, item->text, object) == KITH_OK)
+        return KITH_OK;
+    if (key->type == KEY_CHOICE && item->kind == TREE_SCALAR) {
+        const char *names[NAMES_MAX + 1];
+        choice_names(key->choice, names);
+        schema_hint(item->text, names, hint, sizeof hint);
+    }
+    schema_allowed(key, allowed);
+    return tree_fail(tree, item, key->path, KITH_EINVAL,
+                     "found %s; allowed: %s%s", tree_show(item, found), allowed,
+                     hint);
+}
+
+/* The part of `path` below `section` ("" for the top), or NULL. */
+static const char *below(const char *path, const char *section)
+{
+    const size_t length = strlen(section);
+    if (length == 0)
+        return path;
+    if (strncmp(path, section, length) != 0 || path[length] != '.')
+        return NULL;
+    return path + length + 1;
+}
+
+/* The names that `section` may hold; "" is the top, where sections are named
+ * once. Storage for them is `buffer`. */
+static void section_names(const struct key *keys, const char *section,
+                          char buffer[NAMES_MAX][KITH_NAME_MAX],
+                          const char *names[NAMES_MAX + 1])
+{
+    uint32_t count = 0;
+    for (const struct key *key = keys; key->path != NULL; key++) {
+        const char *name = below(key->path, section);
+        if (name == NULL || count == NAMES_MAX)
+            continue;
+        snprintf(buffer[count], KITH_NAME_MAX, "%.*s", (int)strcspn(name, "."),
+                 name);
+        if (count > 0 && strcmp(buffer[count], buffer[count - 1]) == 0)
+            continue;
+        names[count] = buffer[count];
+        count++;
+    }
+    names[count] = NULL;
+}
+
+static enum kith_err unknown_key(const struct key *keys,
+                                 const struct tree *tree, const char *section,
+                                 const struct tree_item *item)
+{
+    char buffer[NAMES_MAX][KITH_NAME_MAX];
+    const char *names[NAMES_MAX + 1];
+    char allowed[SCHEMA_ALLOWED_BYTES], hint[96];
+    section_names(keys, section, buffer, names);
+    allowed_names(names, allowed, sizeof allowed);
+    schema_hint(item->key, names, hint, sizeof hint);
+    return tree_fail(tree, item, section, KITH_EINVAL,
+                     "found the unknown key \"%.60s\"; allowed: %s%s",
+                     item->key, allowed, hint);
+}
+
+/* The row of section.name; NULL if there is none. */
+static const struct key *find_key(const struct key *keys, const char *section,
+                                  const char *name)
+{
+    for (const struct key *key = keys; key->path != NULL; key++) {
+        const char *rest = below(key->path, section);
+        if (rest != NULL && strcmp(rest, name) == 0)
+            return key;
+    }
+    return NULL;
+}
+
+static bool is_section(const struct key *keys, const char *name)
+{
+    for (const struct key *key = keys; key->path != NULL; key++)
+        if (below(key->path, name) != NULL)
+            return true;
+    return false;
+}
+
+static enum kith_err read_section(const struct key *keys,
+                                  const struct tree *tree,
+                                  const struct tree_item *section, void *object)
+{
+    if (section->kind != TREE_MAP) {
+        char found[TREE_SHOWN_BYTES], allowed[SCHEMA_ALLOWED_BYTES];
+        char buffer[NAMES_MAX][KITH_NAME_MAX];
+        const char *names[NAMES_MAX + 1];
+        section_names(keys, section->key, buffer, names);
+        allowed_names(names, allowed, sizeof allowed);
+        return tree_fail(tree, section, section->key, KITH_EINVAL,
+                         "found %s; allowed: a mapping with the keys %s",
+                         tree_show(section, found), allowed);
+    }
+    const struct tree_item *item = tree_first(tree, section);
+    for (; item != NULL; item = tree_next(tree, item)) {
+        const struct key *key = find_key(keys, section->key, item->key);
+        if (key == NULL)
+            return unknown_key(keys, tree, section->key, item);
+        const enum kith_err err = read_value(key, tree, item, object);
+        if (err != KITH_OK)
+            return err;
+    }
+    return KITH_OK;
+}
+
+static enum kith_err read_items(const struct key *keys, const struct tree *tree,
+                                void *object)
+{
+    const struct tree_item *item = tree_first(tree, tree_root(tree));
+    for (; item != NULL; item = tree_next(tree, item)) {
+        const struct key *key = find_key(keys, "", item->key);
+        enum kith_err err;
+        if (key != NULL)
+            err = read_value(key, tree, item, object);
+        else if (is_section(keys, item->key))
+            err = read_section(keys, tree, item, object);
+        else
+            err = unknown_key(keys, tree, "", item);
+        if (err != KITH_OK)
+            return err;
+    }
+    return KITH_OK;
+}
+
+enum kith_err schema_read(const struct key *keys, const struct tree *tree,
+                          void *object)
+{
+    for (const struct key *key = keys; key->path != NULL; key++)
+        if (key->initial != NULL && key->type != KEY_CUSTOM) {
+            const enum kith_err err = set_key(key, key->initial, object);
+            KITH_ASSERT(err == KITH_OK); /* a bug in the table */
+        }
+    const enum kith_err err = read_items(keys, tree, object);
+    if (err != KITH_OK)
+        return err;
+    for (const struct key *key = keys; key->path != NULL; key++)
+        if ((key->flags & KEY_REQUIRED) && tree_find(tree, key->path) == NULL) {
+            char allowed[SCHEMA_ALLOWED_BYTES];
+            schema_allowed(key, allowed);
+            return tree_fail(tree, NULL, key->path, KITH_EINVAL,
+                             "not given; allowed: %s", allowed);
+        }
+    return KITH_OK;
+}

@@ -1,0 +1,60 @@
+/* The schema: one table row per key says everything about it.
+ *
+ * Loading, messages, `kith list keys` and defaults all read the same row. */
+#ifndef KITH_SRC_EXPERIMENT_SCHEMA_H
+#define KITH_SRC_EXPERIMENT_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kith/err.h"
+#include "tree.h"
+
+enum key_type {
+    KEY_NAME,   /* char[size]: letters, digits, . _ - */
+    KEY_TEXT,   /* char[size]: any one line */
+    KEY_U32,    /* uint32_t */
+    KEY_U64,    /* uint64_t */
+    KEY_NUMBER, /* double */
+    KEY_TIME,   /* kith_ns, bounds in seconds */
+    KEY_CHOICE, /* one name of a list */
+    KEY_PARSED, /* its own parser and text */
+    KEY_CUSTOM, /* a list: the loader reads it */
+};
+
+enum key_flag {
+    KEY_REQUIRED = 1,
+    KEY_ABOVE = 2, /* the lower bound itself is not allowed */
+    KEY_BELOW = 4, /* nor the upper one */
+};
+
+struct key_choice {
+    const char *(*name)(unsigned index); /* NULL past the last */
+    void (*choose)(void *object, unsigned index);
+};
+
+struct key {
+    const char *path;
+    enum key_type type;
+    unsigned flags;
+    size_t offset, size; /* of the field */
+    double low, high;    /* inclusive, unless flags say otherwise */
+    const struct key_choice *choice;
+    enum kith_err (*parse)(const char *text, void *field); /* PARSED */
+    const char *allowed; /* PARSED, CUSTOM: in words; TIME: words to add */
+    const char *initial; /* the default, as one would write it; NULL: none */
+    const char *help;
+};
+
+/* Rows end with path NULL. Sets every default, then every key of the tree into
+ * `object`; refuses unknown keys and those of the wrong type. */
+KITH_MUST_CHECK enum kith_err
+schema_read(const struct key *keys, const struct tree *tree, void *object);
+/* What a key may be, in words: "a whole number from 1 to 64". */
+#define SCHEMA_ALLOWED_BYTES 512
+void schema_allowed(const struct key *key, char text[SCHEMA_ALLOWED_BYTES]);
+/* "; did you mean "x"?" or "". */
+const char *schema_hint(const char *word, const char *const *names, char *text,
+                        size_t size);
+
+#endif
