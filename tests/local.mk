@@ -1,3 +1,16 @@
-# A unit test is tests/unit/test_NAME.c and one name here.
+# One name per line, sorted. A unit test is tests/unit/test_NAME.c and one line
+# in UNIT; flags and libraries are shared.
 LDADD = $(KITH_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS +=
+
+UNIT = \
+  tests/unit/test_buf \
+  tests/unit/test_hash \
+  tests/unit/test_heap \
+  tests/unit/test_rng \
+  tests/unit/test_text \
+  tests/unit/test_wire
+
+PROPERTY = \
+  tests/property/test_topologies
+
+check_PROGRAMS += $(UNIT) $(PROPERTY)
