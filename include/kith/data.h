@@ -36,7 +36,12 @@ KITH_MUST_CHECK enum kith_err kith_dataset_open_idx(const char *folder,
 void kith_dataset_close(struct kith_dataset *set);
 
 /* An IDX image of type uint8 in memory: rank, sizes, offset of the data.
- * Pure, bounded: what the fuzzer feeds. */
+ * Pure, bounded: what the fuzzer feeds. Returns KITH_OK where bytes are exactly
+ * one image, or
+ *   KITH_EAGAIN  it goes on: rank 0 while the header is short, else the header
+ *                is whole and `idx` says how much data follows
+ *   KITH_EPARSE  not IDX, not uint8, a size of 0, or something after the data
+ *   KITH_ELIMIT  rank above KITH_IDX_RANK_MAX, data above KITH_IDX_BYTES_MAX */
 struct kith_idx {
     uint32_t rank;
     uint32_t sizes[KITH_IDX_RANK_MAX];
@@ -55,14 +60,16 @@ struct kith_split {
     double alpha;
     uint32_t classes;
 };
-/* "iid", "dirichlet(0.1)", "classes(2)". */
+/* "iid", "dirichlet(0.1)", "classes(2)". KITH_EPARSE: none of them, or alpha
+ * outside (0, 10^6], k outside [1, 256]. */
 KITH_MUST_CHECK enum kith_err kith_split_parse(const char *text,
                                                struct kith_split *split);
 
 /* Which training rows belong to `peer` of `peers`: same answer on every peer
  * of a seed (stream SPLIT). Every peer gets at least one row; every row goes
  * to exactly one peer (classes(k): where k * peers < classes, rows of unused
- * classes are left out). *rows is malloc'd, the caller frees it. */
+ * classes are left out). *rows is malloc'd, ascending, the caller frees it.
+ * KITH_EINVAL: fewer rows than peers, or k above the classes there are. */
 KITH_MUST_CHECK enum kith_err
 kith_split_rows(const struct kith_split *split, const struct kith_examples *set,
                 uint64_t seed, uint32_t peers, uint32_t peer, uint32_t **rows,

@@ -1,3 +1,6 @@
 noinst_LIBRARIES += libkith_data.a
-libkith_data_a_CFLAGS = $(C11)
-libkith_data_a_SOURCES =
+libkith_data_a_CFLAGS = $(C11) $(ZLIB_CFLAGS)
+libkith_data_a_SOURCES = \
+  src/data/dataset.c \
+  src/data/idx.c \
+  src/data/split.c
