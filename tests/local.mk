@@ -13,4 +13,14 @@ UNIT = \
 PROPERTY = \
   tests/property/test_topologies
 
+# A fence is a script that guards a rule of the house, with a canary.
+FENCES = \
+  tests/fences/check_symbols.sh
+
+# Slow tests, scripts only; programs that they run go to LONG_BUILDS.
+LONG =
+LONG_BUILDS =
+EXTRA_PROGRAMS += $(LONG_BUILDS)
+
 check_PROGRAMS += $(UNIT) $(PROPERTY)
+dist_check_SCRIPTS += $(FENCES)

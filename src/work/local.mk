@@ -1,3 +1,7 @@
 noinst_LIBRARIES += libkith_work.a
-libkith_work_a_CFLAGS = $(C11)
-libkith_work_a_SOURCES =
+libkith_work_a_CFLAGS = $(C11) $(SODIUM_CFLAGS)
+libkith_work_a_SOURCES = \
+  src/work/evaluate.c \
+  src/work/items.c \
+  src/work/private.h \
+  src/work/worker.c
