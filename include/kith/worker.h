@@ -39,7 +39,13 @@ kith_worker_open(const struct kith_worker_config *config,
                  struct kith_worker **worker, char *error);
 void kith_worker_close(struct kith_worker *worker);
 
-/* Runs one item to its end; writes edge outputs and the result. */
+/* Runs one item to its end; writes edge outputs and the result. SNAPSHOT and
+ * MERGE with snapshot_first call the algorithm's make (PULL: a plain copy);
+ * UNDO gives x back within one unit in the last place of its larger values
+ * (bit for bit where x + delta was exact). ADOPT takes the received z with
+ * weight 1 and starting scalars, drops the optimiser's state, and books the
+ * change in delta_sum. SAVE does nothing here: the driver, who knows the path,
+ * calls kith_save_write. */
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
                      struct kith_work_result *result);
 
@@ -48,14 +54,17 @@ size_t kith_worker_bytes(const struct kith_worker *worker); /* dim * element */
 /* The vector of a slot: to send from, to receive into. */
 void *kith_worker_slot(struct kith_worker *worker, uint32_t slot);
 /* Put `memory` (kith_worker_bytes, 64-aligned) in the place of a slot's vector
- * and give the old one back: a receive without a copy. */
+ * and give the old one back: a receive without a copy. Both stay whose they
+ * were: the caller frees what it allocated, after the worker is closed. */
 void *kith_worker_swap(struct kith_worker *worker, uint32_t slot, void *memory);
 /* Own scalars of the algorithm (push-sum weight), (scalar_count). */
 double *kith_worker_scalars(struct kith_worker *worker);
 /* z = factor * x in float64, (dim): what is evaluated and averaged. */
 void kith_worker_read(struct kith_worker *worker, double *z);
 
-/* Loss and accuracy of parameters z (dim, float64) over examples, in batches
+/* KITH_EINVAL: the examples do not fit the model. Models without data: the mean
+ * loss over the peers' targets, accuracy NaN; without a loss: both NaN.
+ * Loss and accuracy of parameters z (dim, float64) over examples, in batches
  * of 256, on the worker's backend with scratch of its own. */
 struct kith_score {
     double loss, accuracy;

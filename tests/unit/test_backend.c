@@ -1,0 +1,460 @@
+/* Goal: every backend does what backend.h says. Method: each operation of each
+ * backend, and each instruction-set variant of `cpu`, beside naive64 on the
+ * same random input, at sizes around the vector widths; the tolerance is the
+ * rounding of the element type times the operations that feed one result. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kith/backend.h"
+#include "kith/rng.h"
+#include "src/backend/cpu.h"
+#include "src/backend/series.h"
+
+#define N_MAX 1100
+static const size_t sizes[] = {0, 1, 7, 15, 16, 17, 31, 33, 100, 1024, 1100};
+#define SIZES (sizeof sizes / sizeof sizes[0])
+
+static double unit_of(const struct kith_backend *backend)
+{
+    return backend->element_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON;
+}
+
+/* Values in [-2, 2) that float32 holds exactly, so that both start equal. */
+static void fill(double *values, size_t n, uint64_t seed)
+{
+    struct kith_rng rng;
+    kith_rng_init(&rng, seed, KITH_STREAM_TEST, n);
+    for (size_t i = 0; i < n; i++)
+        values[i] = (double)(float)(4 * kith_rng_double(&rng) - 2);
+}
+
+struct vector {
+    double exact[N_MAX];  /* on naive64 */
+    double memory[N_MAX]; /* on the backend under test */
+};
+
+static void set(struct vector *vector, const struct kith_backend *backend,
+                size_t n, uint64_t seed)
+{
+    fill(vector->exact, n, seed);
+    backend->write(n, vector->exact, vector->memory);
+}
+
+static void assert_near(const struct vector *vector,
+                        const struct kith_backend *backend, size_t n,
+                        double tolerance)
+{
+    double got[N_MAX];
+    backend->read(n, vector->memory, got);
+    for (size_t i = 0; i < n; i++) {
+        if (!(fabs(got[i] - vector->exact[i]) <= tolerance))
+            fail_msg("%s: element %zu of %zu is %.17g, not %.17g",
+                     backend->name, i, n, got[i], vector->exact[i]);
+    }
+}
+
+static const struct kith_backend *reference(void)
+{
+    return kith_backend_find("naive64");
+}
+
+static void test_registry(void **state)
+{
+    (void)state;
+    assert_non_null(kith_backend_find("naive32"));
+    assert_non_null(kith_backend_find("naive64"));
+    assert_non_null(kith_backend_find("cpu"));
+    assert_null(kith_backend_find("gpu9000"));
+}
+
+static void test_vector_operations(void **state)
+{
+    (void)state;
+    const struct kith_backend *exact = reference();
+    static struct vector x, y, z;
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        const double unit = unit_of(backend);
+        for (size_t s = 0; s < SIZES; s++) {
+            const size_t n = sizes[s];
+            set(&x, backend, n, 1);
+            set(&y, backend, n, 2);
+            set(&z, backend, n, 3);
+
+            backend->scale(n, 0.3, x.memory);
+            exact->scale(n, 0.3, x.exact);
+            /* |x| < 2: half a unit each for the factor and the product. */
+            assert_near(&x, backend, n, 2 * unit);
+
+            backend->add(n, -0.7, y.memory, x.memory);
+            exact->add(n, -0.7, y.exact, x.exact);
+            assert_near(&x, backend, n, 6 * unit);
+
+            backend->copy(n, z.memory, x.memory);
+            exact->copy(n, z.exact, x.exact);
+            assert_near(&z, backend, n, 6 * unit);
+
+            /* Sums of n values below 2, each rounded as above. */
+            const double slack = (double)(n + 1) * 16 * unit;
+            assert_true(fabs(backend->sum(n, x.memory) -
+                             exact->sum(n, x.exact)) <= slack);
+            assert_true(fabs(backend->distance_squared(n, x.memory, y.memory) -
+                             exact->distance_squared(n, x.exact, y.exact)) <=
+                        8 * slack);
+            assert_true(fabs(backend->distance_squared(n, x.memory, NULL) -
+                             exact->distance_squared(n, x.exact, NULL)) <=
+                        8 * slack);
+        }
+    }
+}
+
+static void test_mixing(void **state)
+{
+    (void)state;
+    const struct kith_backend *exact = reference();
+    static struct vector x, r, s;
+    static uint16_t half[N_MAX];
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        const double unit = unit_of(backend);
+        for (size_t i = 0; i < SIZES; i++) {
+            const size_t n = sizes[i];
+            const double slack = (double)(n + 1) * 8 * unit;
+            set(&x, backend, n, 4);
+            set(&r, backend, n, 5);
+            set(&s, backend, n, 6);
+            double got = backend->mix(n, 0.5, r.memory, s.memory, x.memory);
+            double want = exact->mix(n, 0.5, r.exact, s.exact, x.exact);
+            assert_near(&x, backend, n, 6 * unit);
+            assert_true(fabs(got - want) <= slack);
+
+            got = backend->swap_mix(n, 0.25, r.memory, s.memory, x.memory);
+            want = exact->swap_mix(n, 0.25, r.exact, s.exact, x.exact);
+            assert_near(&x, backend, n, 12 * unit);
+            assert_near(&s, backend, n, 12 * unit);
+            assert_true(fabs(got - want) <= 2 * slack);
+
+            for (size_t k = 0; k < n; k++)
+                half[k] = (uint16_t)(0x3f80 + k); /* 1, 1.0078, ... */
+            got = backend->mix_bf16(n, 0.5, half, x.memory, x.memory);
+            want = exact->mix_bf16(n, 0.5, half, x.exact, x.exact);
+            /* 0x3f80 + 1100 is about 500. */
+            assert_near(&x, backend, n, 1000 * unit);
+            assert_true(fabs(got - want) <= 1000 * slack);
+        }
+    }
+}
+
+/* The promise conservation stands on: whatever the two sides did since their
+ * snapshots, their deltas and the sums of them are exact negatives. */
+static void test_pair_is_exact(void **state)
+{
+    (void)state;
+    static struct vector a, b, sent_a, sent_b, before;
+    const double weights[] = {0.5, 1.0 / 3, 0.1};
+    for (size_t k = 0; kith_backends[k] != NULL; k++) {
+        const struct kith_backend *backend = kith_backends[k];
+        for (size_t i = 0; i < SIZES; i++) {
+            const size_t n = sizes[i];
+            for (size_t w = 0; w < 3; w++) {
+                set(&sent_a, backend, n, 7);
+                set(&sent_b, backend, n, 8);
+                set(&a, backend, n, 9);
+                set(&b, backend, n, 10);
+                memset(before.memory, 0, sizeof before.memory);
+                const double sum_a = backend->mix(n, weights[w], sent_b.memory,
+                                                  sent_a.memory, a.memory);
+                const double sum_b = backend->mix(n, weights[w], sent_a.memory,
+                                                  sent_b.memory, b.memory);
+                assert_true(sum_a == -sum_b);
+
+                /* On x = 0 the result is the delta itself. */
+                memset(a.memory, 0, sizeof a.memory);
+                memset(b.memory, 0, sizeof b.memory);
+                (void)backend->mix(n, weights[w], sent_b.memory, sent_a.memory,
+                                   a.memory);
+                (void)backend->mix(n, weights[w], sent_a.memory, sent_b.memory,
+                                   b.memory);
+                backend->add(n, 1, b.memory, a.memory);
+                double left[N_MAX];
+                backend->read(n, a.memory, left);
+                for (size_t j = 0; j < n; j++)
+                    assert_true(left[j] == 0);
+
+                /* swap_mix is snapshot, then mix: bit for bit. */
+                set(&a, backend, n, 11);
+                set(&b, backend, n, 11);
+                const double one = backend->swap_mix(
+                    n, weights[w], sent_b.memory, sent_a.memory, a.memory);
+                backend->copy(n, before.memory, b.memory);
+                const double two = backend->mix(n, weights[w], sent_b.memory,
+                                                before.memory, b.memory);
+                assert_true(one == two);
+                assert_memory_equal(a.memory, b.memory,
+                                    n * backend->element_bytes);
+                assert_memory_equal(sent_a.memory, before.memory,
+                                    n * backend->element_bytes);
+            }
+        }
+    }
+}
+
+static void test_finite(void **state)
+{
+    (void)state;
+    static struct vector x;
+    const double bad[] = {NAN, INFINITY, -INFINITY};
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        for (size_t i = 1; i < SIZES; i++) {
+            const size_t n = sizes[i];
+            set(&x, backend, n, 12);
+            assert_true(backend->finite(n, x.memory));
+            for (size_t k = 0; k < 3; k++) {
+                const size_t places[] = {0, n / 2, n - 1};
+                for (size_t p = 0; p < 3; p++) {
+                    double spoilt[N_MAX];
+                    memcpy(spoilt, x.exact, n * sizeof spoilt[0]);
+                    spoilt[places[p]] = bad[k];
+                    backend->write(n, spoilt, x.memory);
+                    assert_false(backend->finite(n, x.memory));
+                }
+            }
+        }
+    }
+}
+
+static void test_gemm(void **state)
+{
+    (void)state;
+    const struct kith_backend *exact = reference();
+    static struct vector a, b, c;
+    const size_t shapes[][3] = {
+        {1, 1, 1}, {3, 5, 7}, {17, 10, 33}, {20, 30, 9}};
+    for (size_t k = 0; kith_backends[k] != NULL; k++) {
+        const struct kith_backend *backend = kith_backends[k];
+        for (size_t i = 0; i < 4; i++) {
+            for (unsigned flags = 0; flags < 8; flags++) {
+                const size_t m = shapes[i][0], n = shapes[i][1],
+                             depth = shapes[i][2];
+                const bool ta = flags & 1, tb = flags & 2;
+                const double beta = flags & 4 ? 0.5 : 0;
+                set(&a, backend, m * depth, 13);
+                set(&b, backend, depth * n, 14);
+                set(&c, backend, m * n, 15);
+                backend->gemm(ta, tb, m, n, depth, 0.5, a.memory, b.memory,
+                              beta, c.memory);
+                exact->gemm(ta, tb, m, n, depth, 0.5, a.exact, b.exact, beta,
+                            c.exact);
+                /* depth products below 4, added in any order. */
+                assert_near(&c, backend, m * n,
+                            4 * (double)(depth + 2) * unit_of(backend) *
+                                sqrt((double)depth));
+            }
+        }
+    }
+}
+
+static void test_layer_operations(void **state)
+{
+    (void)state;
+    const struct kith_backend *exact = reference();
+    static struct vector y, bias, d, sum;
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        const double unit = unit_of(backend);
+        for (size_t n = 1; n < 40; n += 6) {
+            const size_t rows = 11;
+            set(&y, backend, rows * n, 16);
+            set(&bias, backend, n, 17);
+            set(&d, backend, rows * n, 18);
+            set(&sum, backend, n, 19);
+            backend->add_bias(rows, n, bias.memory, n % 4 == 1, y.memory);
+            exact->add_bias(rows, n, bias.exact, n % 4 == 1, y.exact);
+            assert_near(&y, backend, rows * n, 4 * unit);
+            backend->relu_backward(rows * n, y.memory, d.memory);
+            exact->relu_backward(rows * n, y.exact, d.exact);
+            assert_near(&d, backend, rows * n, 0);
+            backend->column_sum(rows, n, d.memory, sum.memory);
+            exact->column_sum(rows, n, d.exact, sum.exact);
+            assert_near(&sum, backend, n, 2 * (double)rows * 2 * unit);
+        }
+    }
+}
+
+static void test_relu_keeps_nan(void **state)
+{
+    (void)state;
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        double values[20], zero[20] = {0};
+        double y[20], bias[20];
+        fill(values, 20, 20);
+        values[3] = values[18] = NAN;
+        backend->write(20, values, y);
+        backend->write(20, zero, bias);
+        backend->add_bias(1, 20, bias, true, y);
+        backend->read(20, y, values);
+        assert_true(isnan(values[3]) && isnan(values[18]));
+    }
+}
+
+static void test_cross_entropy(void **state)
+{
+    (void)state;
+    const struct kith_backend *exact = reference();
+    static struct vector logits;
+    enum { ROWS = 37, CLASSES = 10 };
+    uint8_t labels[ROWS];
+    for (size_t i = 0; i < ROWS; i++)
+        labels[i] = (uint8_t)(i * 7 % CLASSES);
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        set(&logits, backend, (size_t)ROWS * CLASSES, 21);
+        uint32_t right = 0, want_right = 0;
+        const double loss = backend->cross_entropy(ROWS, CLASSES, labels,
+                                                   logits.memory, &right);
+        const double want = exact->cross_entropy(ROWS, CLASSES, labels,
+                                                 logits.exact, &want_right);
+        assert_int_equal(right, want_right);
+        assert_true(fabs(loss - want) <= 1e-12);
+        assert_near(&logits, backend, (size_t)ROWS * CLASSES,
+                    2 * unit_of(backend));
+    }
+}
+
+static void test_sgd(void **state)
+{
+    (void)state;
+    const struct kith_backend *exact = reference();
+    static struct vector g, v, x;
+    const double momenta[] = {0, 0.9};
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        for (size_t i = 0; i < SIZES; i++) {
+            const size_t n = sizes[i];
+            for (size_t m = 0; m < 2; m++) {
+                set(&g, backend, n, 22);
+                set(&v, backend, n, 23);
+                set(&x, backend, n, 24);
+                assert_true(backend->sgd(n, 0.1, momenta[m], 0.01, g.memory,
+                                         v.memory, x.memory));
+                assert_true(exact->sgd(n, 0.1, momenta[m], 0.01, g.exact,
+                                       v.exact, x.exact));
+                assert_near(&v, backend, n, 8 * unit_of(backend));
+                assert_near(&x, backend, n, 8 * unit_of(backend));
+            }
+            if (n > 0) {
+                g.exact[n - 1] = INFINITY;
+                backend->write(n, g.exact, g.memory);
+                assert_false(
+                    backend->sgd(n, 0.1, 0.9, 0, g.memory, v.memory, x.memory));
+            }
+        }
+    }
+}
+
+static void test_from_bytes(void **state)
+{
+    (void)state;
+    uint8_t bytes[256];
+    double y[256], got[256];
+    for (size_t i = 0; i < 256; i++)
+        bytes[i] = (uint8_t)i;
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        backend->from_bytes(255, bytes + 1, y);
+        backend->read(255, y, got);
+        for (size_t i = 0; i < 255; i++) {
+            const double want = (double)(i + 1) / 255;
+            assert_true(fabs(got[i] - want) <= unit_of(backend));
+        }
+    }
+}
+
+/* Every variant this CPU can run gives the bits of the portable one. */
+static void test_variants_agree(void **state)
+{
+    (void)state;
+    static float r[N_MAX], s[2][N_MAX], x[2][N_MAX], v[2][N_MAX];
+    static double draws[N_MAX];
+    fill(draws, N_MAX, 25);
+    unsigned tested = 0;
+    for (size_t k = 0; kith_cpu_loops[k] != NULL; k++) {
+        const struct kith_cpu_loops *loops = kith_cpu_loops[k];
+        const struct kith_cpu_loops *plain = &kith_cpu_portable;
+        if (!loops->supported())
+            continue;
+        for (size_t i = 0; i < SIZES; i++) {
+            const size_t n = sizes[i];
+            for (size_t j = 0; j < n; j++) {
+                r[j] = (float)draws[j];
+                s[0][j] = s[1][j] = (float)(draws[n - 1 - j] / 3);
+                x[0][j] = x[1][j] = v[0][j] = v[1][j] = (float)(j + 1) / 7;
+            }
+            assert_true(loops->mix(n, 0.3f, r, s[0], x[0]) ==
+                        plain->mix(n, 0.3f, r, s[1], x[1]));
+            assert_true(loops->swap_mix(n, 0.3f, r, s[0], x[0]) ==
+                        plain->swap_mix(n, 0.3f, r, s[1], x[1]));
+            assert_true(loops->distance_squared(n, r, x[0]) ==
+                        plain->distance_squared(n, r, x[1]));
+            assert_true(loops->sum(n, x[0]) == plain->sum(n, x[1]));
+            assert_true(loops->sgd(n, 0.1f, 0.9f, 0.01f, r, v[0], x[0]) ==
+                        plain->sgd(n, 0.1f, 0.9f, 0.01f, r, v[1], x[1]));
+            loops->relu_backward(n, r, x[0]);
+            plain->relu_backward(n, r, x[1]);
+            assert_memory_equal(x[0], x[1], n * sizeof x[0][0]);
+            assert_memory_equal(s[0], s[1], n * sizeof s[0][0]);
+            assert_memory_equal(v[0], v[1], n * sizeof v[0][0]);
+        }
+        tested++;
+    }
+    assert_true(tested >= 1);
+}
+
+/* Our exp and log beside libm's, within 4 units in the last place. */
+static void test_series(void **state)
+{
+    (void)state;
+    for (int i = -7000; i <= 7000; i++) {
+        const double x = (double)i / 10 + 1.0 / 3;
+        assert_true(fabs(kith_exp(x) / exp(x) - 1) <= 4 * DBL_EPSILON);
+        const double y = exp(x / 2);
+        assert_true(fabs(kith_log(y) - log(y)) <=
+                    4 * DBL_EPSILON * fmax(fabs(log(y)), 1e-3));
+    }
+    assert_true(kith_exp(0) == 1);
+    assert_true(kith_log(1) == 0);
+    assert_true(kith_exp(-INFINITY) == 0);
+    assert_true(isinf(kith_exp(1000)) && isinf(kith_log(0)));
+    assert_true(isnan(kith_exp(NAN)) && isnan(kith_log(NAN)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_vector_operations),
+        cmocka_unit_test(test_mixing),
+        cmocka_unit_test(test_pair_is_exact),
+        cmocka_unit_test(test_finite),
+        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_layer_operations),
+        cmocka_unit_test(test_relu_keeps_nan),
+        cmocka_unit_test(test_cross_entropy),
+        cmocka_unit_test(test_sgd),
+        cmocka_unit_test(test_from_bytes),
+        cmocka_unit_test(test_variants_agree),
+        cmocka_unit_test(test_series),
+    };
+    kith_backend_threads(1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
