@@ -6,11 +6,14 @@ UNIT = \
   tests/unit/test_buf \
   tests/unit/test_hash \
   tests/unit/test_heap \
+  tests/unit/test_node \
   tests/unit/test_rng \
   tests/unit/test_text \
+  tests/unit/test_theory \
   tests/unit/test_wire
 
 PROPERTY = \
+  tests/property/test_node_chaos \
   tests/property/test_topologies
 
 # A fence is a script that guards a rule of the house, with a canary.
@@ -24,3 +27,9 @@ EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)
 dist_check_SCRIPTS += $(FENCES)
+
+# The tests' own network of nodes, without sockets or a simulator.
+tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
+  tests/support/net.c tests/support/net.h
+tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
+  tests/support/net.c tests/support/net.h

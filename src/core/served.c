@@ -175,7 +175,7 @@ void kith_served_worked(struct kith_node *node, enum kith_work_kind kind,
 static void tear(struct kith_node *node, struct kith_effects *effects)
 {
     struct kith_exchange *served = &node->served;
-    if (served->pattern == KITH_PATTERN_SWAP) {
+    if (served->pattern != KITH_PATTERN_PULL) {
         node->torn++;
         kith_node_mark(node, effects, KITH_MARK_TORN, served, served->edge.peer,
                        0, served->edge.delta_sum);

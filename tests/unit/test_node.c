@@ -1,0 +1,711 @@
+/* Goal: one node answers every kind of message as message.h says.
+ * Method: the node is stepped by hand; the test plays worker and neighbours. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/node.h"
+
+static struct kith_topology topology;
+static struct kith_node_config config;
+static struct kith_node *node;
+static struct kith_effects effects;
+static kith_ns now_ns;
+
+static void open_node(const char *algorithm, const char *graph, uint32_t peers,
+                      kith_id self, bool adopt)
+{
+    now_ns = KITH_S;
+    assert_int_equal(
+        kith_topology_open(kith_topology_find(graph), peers, &topology),
+        KITH_OK);
+    config =
+        (struct kith_node_config){.algorithm = kith_algorithm_find(algorithm),
+                                  .topology = &topology,
+                                  .seed = 7,
+                                  .steps = 10,
+                                  .every = 1,
+                                  .payload_bytes = 32,
+                                  .save_period_ns = KITH_S,
+                                  .retries = 1};
+    free(node);
+    node = kith_node_init(calloc(1, kith_node_size(&config)), &config, self, 0,
+                          0, adopt);
+}
+
+static void step(const struct kith_event *event)
+{
+    struct kith_event copy = *event;
+    copy.now_ns = now_ns;
+    kith_node_step(node, &copy, &effects);
+}
+
+static void say(kith_id from, struct kith_message message)
+{
+    step(&(struct kith_event){
+        .kind = KITH_EVENT_MESSAGE, .from = from, .message = &message});
+}
+
+static void worked(enum kith_work_kind kind)
+{
+    const struct kith_work_result result = {.kind = kind, .finite = true};
+    assert_true(effects.has_work || kind == KITH_WORK_COUNT);
+    step(&(struct kith_event){.kind = KITH_EVENT_WORK_DONE, .result = &result});
+}
+
+static void down(kith_id peer)
+{
+    step(&(struct kith_event){.kind = KITH_EVENT_LINK_DOWN, .from = peer});
+}
+
+static void start(void)
+{
+    step(&(struct kith_event){.kind = KITH_EVENT_START});
+}
+
+/* Jumps to the next deadline. */
+static void expire(void)
+{
+    assert_true(effects.deadline_ns != KITH_NEVER);
+    now_ns = effects.deadline_ns;
+    step(&(struct kith_event){.kind = KITH_EVENT_WAKE});
+}
+
+static bool marked(enum kith_mark_kind kind)
+{
+    for (uint32_t i = 0; i < effects.mark_count; i++)
+        if (effects.marks[i].kind == kind)
+            return true;
+    return false;
+}
+
+static const struct kith_send *sent(enum kith_message_kind kind)
+{
+    for (uint32_t i = 0; i < effects.send_count; i++)
+        if (effects.sends[i].message.kind == kind)
+            return &effects.sends[i];
+    return NULL;
+}
+
+static struct kith_message about(const struct kith_send *send,
+                                 enum kith_message_kind kind)
+{
+    struct kith_message message = send->message;
+    message.kind = kind;
+    message.mine = !send->message.mine;
+    message.slot = KITH_SLOT_NONE;
+    message.finite = true;
+    message.payload_bytes = kind == KITH_MESSAGE_MODEL ? 32 : 0;
+    message.scalar_count =
+        kind == KITH_MESSAGE_MODEL ? config.algorithm->scalar_count : 0;
+    message.scalars[0] = 0.5;
+    return message;
+}
+
+/* A model as the driver delivers it: received where the node wanted it. */
+static void give_model(const struct kith_send *send)
+{
+    struct kith_message model = about(send, KITH_MESSAGE_MODEL);
+    const kith_id from = send->to;
+    model.slot = kith_node_inbox(node, from, &model);
+    say(from, model);
+}
+
+/* Trains one step; the trigger snapshots and asks. Returns the REQUEST. */
+static struct kith_send ask(void)
+{
+    start();
+    worked(KITH_WORK_TRAIN);
+    if (effects.has_work && effects.work.kind == KITH_WORK_SNAPSHOT)
+        worked(KITH_WORK_SNAPSHOT);
+    assert_non_null(sent(KITH_MESSAGE_REQUEST));
+    return *sent(KITH_MESSAGE_REQUEST);
+}
+
+static void test_swap_story(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    const struct kith_send request = ask();
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+
+    say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
+    assert_non_null(sent(KITH_MESSAGE_MODEL));
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.slot,
+                     KITH_SLOT_ACTIVE_SENT);
+    give_model(&request);
+    effects.has_work = true; /* the step still running */
+    worked(KITH_WORK_TRAIN);
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    worked(KITH_WORK_MERGE);
+    assert_non_null(sent(KITH_MESSAGE_ACK));
+    assert_true(marked(KITH_MARK_MERGED) && marked(KITH_MARK_DONE));
+    /* The trigger of the second step comes right after, not skipped. */
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+
+    struct kith_node_counters counters;
+    kith_node_counters(node, &counters);
+    assert_int_equal(counters.done, 1);
+    assert_int_equal(counters.skipped, 0);
+    assert_int_equal(counters.attempts, 2);
+    /* A late PROBE about the finished one: it was merged. */
+    say(request.to, about(&request, KITH_MESSAGE_PROBE));
+    assert_non_null(sent(KITH_MESSAGE_ACK));
+}
+
+static void test_busy_asks_another(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    const struct kith_send first = ask();
+    say(first.to, about(&first, KITH_MESSAGE_BUSY));
+    const struct kith_send second = *sent(KITH_MESSAGE_REQUEST);
+    assert_int_not_equal(first.to, second.to);
+    say(second.to, about(&second, KITH_MESSAGE_BUSY));
+    assert_null(sent(KITH_MESSAGE_REQUEST));
+    assert_true(marked(KITH_MARK_FAILED));
+    assert_true(kith_node_quiet(node));
+}
+
+static void test_silence_aborts(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    const struct kith_send request = ask();
+    say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
+    for (int i = 0; i < 4; i++) {
+        expire();
+        assert_non_null(sent(KITH_MESSAGE_PROBE));
+    }
+    expire();
+    assert_non_null(sent(KITH_MESSAGE_ABORT));
+    assert_true((effects.cancel & 1u << KITH_SLOT_ACTIVE_SENT) != 0);
+    say(request.to, about(&request, KITH_MESSAGE_PROBE));
+    assert_non_null(sent(KITH_MESSAGE_ABORT));
+    say(request.to, about(&request, KITH_MESSAGE_ABORTED));
+    assert_true(marked(KITH_MARK_FAILED));
+    /* The other side asks once more: it was not merged. */
+    say(request.to, about(&request, KITH_MESSAGE_PROBE));
+    assert_non_null(sent(KITH_MESSAGE_ABORT));
+    /* A question from a former life of ours cannot be answered. */
+    struct kith_message old = about(&request, KITH_MESSAGE_PROBE);
+    old.id.incarnation = 9;
+    say(request.to, old);
+    assert_non_null(sent(KITH_MESSAGE_ABORTED));
+}
+
+static void test_unanswered_request(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    const struct kith_send first = ask();
+    expire();
+    assert_true(marked(KITH_MARK_SUSPECT));
+    assert_int_not_equal(sent(KITH_MESSAGE_REQUEST)->to, first.to);
+    down(sent(KITH_MESSAGE_REQUEST)->to);
+    assert_true(marked(KITH_MARK_FAILED));
+}
+
+static void test_non_finite_model_is_refused(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    const struct kith_send request = ask();
+    say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
+    struct kith_message model = about(&request, KITH_MESSAGE_MODEL);
+    model.slot = kith_node_inbox(node, request.to, &model);
+    assert_int_equal(model.slot, KITH_SLOT_ACTIVE_INBOX);
+    model.finite = false;
+    say(request.to, model);
+    assert_true(marked(KITH_MARK_GATED));
+    assert_non_null(sent(KITH_MESSAGE_ABORT));
+    for (int i = 0; i < 5; i++)
+        expire();
+    assert_true(marked(KITH_MARK_FAILED));
+    assert_true(kith_node_quiet(node));
+}
+
+/* Peer 1 asks us; we play the passive side. */
+static struct kith_send served(enum kith_pattern pattern)
+{
+    struct kith_send request = {
+        .to = 1,
+        .message = {.kind = KITH_MESSAGE_REQUEST,
+                    .pattern = pattern,
+                    .id = {.counter = 5, .incarnation = 2},
+                    .mine = false, /* `about` turns it round */
+                    .payload_bytes = 32}};
+    struct kith_message message = about(&request, KITH_MESSAGE_REQUEST);
+    message.payload_bytes = 32;
+    say(1, message);
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+    say(1, message); /* repeated: accepted again, nothing more */
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+    struct kith_message other = message;
+    other.id.counter = 6;
+    say(2, other);
+    assert_non_null(sent(KITH_MESSAGE_BUSY));
+    return request;
+}
+
+static void test_served_swap_and_undo(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    config.steps = 0; /* no training of our own in the way */
+    start();
+    const struct kith_send request = served(KITH_PATTERN_SWAP);
+    give_model(&request);
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    assert_true(effects.work.snapshot_first);
+    worked(KITH_WORK_MERGE);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.slot,
+                     KITH_SLOT_SERVED_SENT);
+
+    /* Still there: nothing to repeat. After a broken link: say it again. */
+    say(1, about(&request, KITH_MESSAGE_PROBE));
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+    down(1);
+    say(1, about(&request, KITH_MESSAGE_PROBE));
+    assert_non_null(sent(KITH_MESSAGE_MODEL));
+
+    say(1, about(&request, KITH_MESSAGE_ABORT));
+    assert_int_equal(effects.work.kind, KITH_WORK_UNDO);
+    worked(KITH_WORK_UNDO);
+    assert_true(marked(KITH_MARK_UNDONE));
+    assert_non_null(sent(KITH_MESSAGE_ABORTED));
+    say(1, about(&request, KITH_MESSAGE_ABORT)); /* idempotent */
+    assert_non_null(sent(KITH_MESSAGE_ABORTED));
+    give_model(&request); /* late: not known any more */
+    assert_non_null(sent(KITH_MESSAGE_ABORTED));
+}
+
+static void test_served_abort_while_merging(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    config.steps = 0;
+    start();
+    const struct kith_send request = served(KITH_PATTERN_SWAP);
+    give_model(&request);
+    say(1, about(&request, KITH_MESSAGE_ABORT));
+    effects.has_work = true;
+    worked(KITH_WORK_MERGE);
+    assert_int_equal(effects.work.kind, KITH_WORK_UNDO);
+    worked(KITH_WORK_UNDO);
+    assert_true(kith_node_quiet(node));
+}
+
+static void test_served_torn(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    config.steps = 0;
+    start();
+    struct kith_send request = served(KITH_PATTERN_SWAP);
+    give_model(&request);
+    worked(KITH_WORK_MERGE);
+    for (int i = 0; i < 4; i++) {
+        expire();
+        assert_non_null(sent(KITH_MESSAGE_PROBE));
+    }
+    expire();
+    assert_true(marked(KITH_MARK_TORN));
+
+    request = served(KITH_PATTERN_SWAP);
+    give_model(&request);
+    worked(KITH_WORK_MERGE);
+    say(1, about(&request, KITH_MESSAGE_ABORTED)); /* a restarted initiator */
+    assert_true(marked(KITH_MARK_TORN));
+}
+
+static void test_served_model_never_comes(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    config.steps = 0;
+    start();
+    served(KITH_PATTERN_SWAP);
+    expire();
+    assert_true(kith_node_quiet(node));
+    served(KITH_PATTERN_SWAP);
+    down(1);
+    assert_true(kith_node_quiet(node));
+    const struct kith_send request = served(KITH_PATTERN_SWAP);
+    struct kith_message model = about(&request, KITH_MESSAGE_MODEL);
+    model.payload_bytes = 999; /* misshapen: no room for it */
+    model.slot = kith_node_inbox(node, 1, &model);
+    assert_int_equal(model.slot, KITH_SLOT_NONE);
+    say(1, model);
+    assert_true(marked(KITH_MARK_GATED));
+    assert_non_null(sent(KITH_MESSAGE_ABORTED));
+}
+
+static void test_push_story(void **state)
+{
+    (void)state;
+    open_node("sgp", "one-peer-exponential", 4, 0, false);
+    const struct kith_send request = ask();
+    assert_int_equal(request.to, 1);
+    say(1, about(&request, KITH_MESSAGE_ACCEPT));
+    effects.has_work = true;
+    worked(KITH_WORK_TRAIN);
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_true(marked(KITH_MARK_SPLIT));
+    say(1, about(&request, KITH_MESSAGE_ACK));
+    assert_non_null(sent(KITH_MESSAGE_ACK));
+    assert_true(marked(KITH_MARK_DONE));
+}
+
+static void test_push_comes_home(void **state)
+{
+    (void)state;
+    open_node("sgp", "one-peer-exponential", 4, 0, false);
+    const struct kith_send request = ask();
+    say(1, about(&request, KITH_MESSAGE_ACCEPT));
+    effects.has_work = true;
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    say(1, about(&request, KITH_MESSAGE_ABORTED));
+    effects.has_work = true;
+    worked(KITH_WORK_TRAIN);
+    assert_int_equal(effects.work.kind, KITH_WORK_UNDO);
+    worked(KITH_WORK_UNDO);
+    assert_true(marked(KITH_MARK_UNDONE) && marked(KITH_MARK_FAILED));
+}
+
+static void test_push_written_off(void **state)
+{
+    (void)state;
+    open_node("sgp", "one-peer-exponential", 4, 0, false);
+    const struct kith_send request = ask();
+    say(1, about(&request, KITH_MESSAGE_ACCEPT));
+    effects.has_work = true;
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    down(1);
+    for (int i = 0; i < 9; i++)
+        expire();
+    expire();
+    assert_true(marked(KITH_MARK_TORN));
+}
+
+static void test_served_push(void **state)
+{
+    (void)state;
+    open_node("sgp", "one-peer-exponential", 4, 0, false);
+    config.steps = 0;
+    start();
+    const struct kith_send request = served(KITH_PATTERN_PUSH);
+    struct kith_message model = about(&request, KITH_MESSAGE_MODEL);
+    model.slot = kith_node_inbox(node, 1, &model);
+    say(1, model);
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    worked(KITH_WORK_MERGE);
+    assert_non_null(sent(KITH_MESSAGE_ACK));
+    /* It was added: an ABORT cannot take it back, the sender learns so. */
+    say(1, about(&request, KITH_MESSAGE_ABORT));
+    assert_non_null(sent(KITH_MESSAGE_ACK));
+    say(1, about(&request, KITH_MESSAGE_ACK));
+    assert_true(kith_node_quiet(node));
+
+    const struct kith_send bad = served(KITH_PATTERN_PUSH);
+    model = about(&bad, KITH_MESSAGE_MODEL);
+    model.slot = kith_node_inbox(node, 1, &model);
+    model.scalars[0] = -3; /* a negative weight would steal mass */
+    say(1, model);
+    assert_true(marked(KITH_MARK_GATED));
+}
+
+static void test_restarted_peer_adopts(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, true);
+    start();
+    assert_false(effects.has_work); /* no training before */
+    const struct kith_send request = *sent(KITH_MESSAGE_REQUEST);
+    assert_int_equal(request.message.pattern, KITH_PATTERN_PULL);
+    now_ns += 3 * KITH_MS;
+    say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
+    give_model(&request);
+    assert_int_equal(effects.work.kind, KITH_WORK_ADOPT);
+    worked(KITH_WORK_ADOPT);
+    assert_true(marked(KITH_MARK_ADOPTED));
+    assert_non_null(sent(KITH_MESSAGE_ACK));
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+    struct kith_node_counters counters;
+    kith_node_counters(node, &counters);
+    assert_int_equal(counters.waited_ns, 3 * KITH_MS);
+}
+
+static void test_nobody_to_adopt_from(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 3, 0, true);
+    start();
+    for (int i = 0; i < 100 && !effects.has_work; i++) {
+        const struct kith_send *request = sent(KITH_MESSAGE_REQUEST);
+        assert_non_null(request);
+        down(request->to);
+    }
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+    open_node("adpsgd", "random", 1, 0, true);
+    start();
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+}
+
+static void test_pull_is_served(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    config.steps = 0;
+    start();
+    struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
+                                   .pattern = KITH_PATTERN_PULL,
+                                   .id = {.counter = 1},
+                                   .mine = true,
+                                   .payload_bytes = 32};
+    say(3, request);
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_non_null(sent(KITH_MESSAGE_MODEL));
+    request.kind = KITH_MESSAGE_ABORT;
+    say(3, request);
+    assert_non_null(sent(KITH_MESSAGE_ABORTED));
+    assert_true(kith_node_quiet(node));
+}
+
+static void test_own_non_finite_step(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    start();
+    const struct kith_work_result result = {.kind = KITH_WORK_TRAIN,
+                                            .finite = false};
+    step(&(struct kith_event){.kind = KITH_EVENT_WORK_DONE, .result = &result});
+    assert_true(marked(KITH_MARK_NONFINITE));
+    assert_int_equal(sent(KITH_MESSAGE_REQUEST)->message.pattern,
+                     KITH_PATTERN_PULL);
+    /* Nobody gets this model meanwhile. */
+    struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
+                                   .pattern = KITH_PATTERN_SWAP,
+                                   .id = {.counter = 1},
+                                   .mine = true,
+                                   .payload_bytes = 32};
+    say(3, request);
+    assert_non_null(sent(KITH_MESSAGE_BUSY));
+}
+
+static void test_leave_and_save(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 2, 0, false);
+    config.every = 100;
+    start();
+    now_ns += 2 * KITH_S;
+    worked(KITH_WORK_TRAIN);
+    assert_int_equal(effects.work.kind, KITH_WORK_SAVE);
+    worked(KITH_WORK_SAVE);
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+    step(&(struct kith_event){.kind = KITH_EVENT_LEAVE});
+    effects.has_work = true;
+    worked(KITH_WORK_TRAIN);
+    assert_false(effects.has_work);
+    struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
+                                   .pattern = KITH_PATTERN_SWAP,
+                                   .mine = true,
+                                   .payload_bytes = 32};
+    say(1, request);
+    assert_non_null(sent(KITH_MESSAGE_BUSY));
+}
+
+/* Neighbours 1 and 2 of a ring of 3; we are 1, so 0 decides and we decide 2. */
+static void test_round_story(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    start();
+    worked(KITH_WORK_TRAIN);
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(effects.send_count, 2);
+    const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN); /* overlapped */
+    worked(KITH_WORK_TRAIN);
+    assert_false(effects.has_work); /* the next round waits for this one */
+
+    give_model(&to0);
+    assert_non_null(sent(KITH_MESSAGE_READY));
+    give_model(&to2);
+    assert_null(sent(KITH_MESSAGE_ACK)); /* it has not ours yet */
+    say(2, about(&to2, KITH_MESSAGE_READY));
+    assert_non_null(sent(KITH_MESSAGE_ACK));
+    say(0, about(&to0, KITH_MESSAGE_ACK));
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    assert_int_equal(effects.work.edge_count, 2);
+    worked(KITH_WORK_MERGE);
+    assert_true(marked(KITH_MARK_ROUND));
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    /* 2 never heard the ACK and asks. */
+    say(2, about(&to2, KITH_MESSAGE_PROBE));
+    assert_non_null(sent(KITH_MESSAGE_ACK));
+}
+
+static void test_round_deadline(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    config.round_deadline_ns = KITH_MS;
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+    give_model(&to0); /* READY said: 0 may have committed */
+    expire();
+    assert_int_equal(sent(KITH_MESSAGE_ABORT)->to, 2);
+    assert_int_equal(sent(KITH_MESSAGE_PROBE)->to, 0);
+    say(0, about(&to0, KITH_MESSAGE_ABORT));
+    assert_true(marked(KITH_MARK_ROUND)); /* closed without anybody */
+    /* Late words of the closed round. */
+    give_model(&to2);
+    assert_non_null(sent(KITH_MESSAGE_ABORT));
+    say(2, about(&to2, KITH_MESSAGE_READY));
+    assert_non_null(sent(KITH_MESSAGE_ABORT));
+}
+
+static void test_round_torn_and_down(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    const struct kith_send to0 = effects.sends[0];
+    give_model(&to0);
+    down(2);
+    down(0);
+    bool torn = false;
+    for (int i = 0; i < 6 && !torn; i++) {
+        expire();
+        torn = marked(KITH_MARK_TORN);
+    }
+    assert_true(torn);
+    /* Both are down: the next round closes at once. */
+    effects.has_work = true;
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_true(marked(KITH_MARK_ROUND));
+}
+
+static void test_round_trailing_peer_catches_up(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+    struct kith_message far = about(&to0, KITH_MESSAGE_ABORT);
+    far.step = 7;
+    say(0, far);
+    far = about(&to2, KITH_MESSAGE_ABORT);
+    far.step = 7;
+    say(2, far);
+    struct kith_node_counters counters;
+    kith_node_counters(node, &counters);
+    assert_int_equal(counters.rounds, 7);
+}
+
+/* Whatever an authenticated neighbour says, the node stays on its feet. */
+static void test_hostile_messages(void **state)
+{
+    (void)state;
+    static const char *const algorithms[] = {"adpsgd", "sgp", "dpsgd"};
+    static const char *const graphs[] = {"random", "one-peer-exponential",
+                                         "ring"};
+    for (int a = 0; a < 3; a++) {
+        open_node(algorithms[a], graphs[a], 4, 1, false);
+        config.steps = UINT64_MAX;
+        struct kith_rng rng;
+        kith_rng_init(&rng, 99, KITH_STREAM_TEST, (uint64_t)a);
+        start();
+        bool working = effects.has_work;
+        enum kith_work_kind kind = effects.work.kind;
+        for (int i = 0; i < 200000; i++) {
+            now_ns += kith_rng_below(&rng, 1000000);
+            const uint32_t choice = kith_rng_below(&rng, 8);
+            if (choice == 0 && working) {
+                const struct kith_work_result result = {.kind = kind,
+                                                        .finite = true};
+                step(&(struct kith_event){.kind = KITH_EVENT_WORK_DONE,
+                                          .result = &result});
+                working = false;
+            } else if (choice == 1) {
+                down(kith_rng_below(&rng, 5));
+            } else {
+                struct kith_message message = {
+                    .kind = (enum kith_message_kind)kith_rng_below(
+                        &rng, KITH_MESSAGE_COUNT),
+                    .pattern = (enum kith_pattern)kith_rng_below(
+                        &rng, KITH_PATTERN_COUNT),
+                    .id = {.counter = kith_rng_below(&rng, 6),
+                           .incarnation = kith_rng_below(&rng, 2)},
+                    .mine = kith_rng_below(&rng, 2) == 0,
+                    .step = kith_rng_u64(&rng) >> kith_rng_below(&rng, 64),
+                    .scalar_count = config.algorithm->scalar_count,
+                    .scalars = {0.5},
+                    .payload_bytes = kith_rng_below(&rng, 8) == 0 ? 31 : 32,
+                    .finite = kith_rng_below(&rng, 4) != 0};
+                const kith_id from = kith_rng_below(&rng, 6);
+                message.slot = kith_node_inbox(node, from, &message);
+                say(from, message);
+            }
+            if (effects.has_work) {
+                assert_false(working);
+                working = true;
+                kind = effects.work.kind;
+            }
+        }
+        struct kith_node_counters counters;
+        kith_node_counters(node, &counters);
+        assert_true(counters.bad > 0);
+        assert_true(counters.steps > 100);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_swap_story),
+        cmocka_unit_test(test_busy_asks_another),
+        cmocka_unit_test(test_silence_aborts),
+        cmocka_unit_test(test_unanswered_request),
+        cmocka_unit_test(test_non_finite_model_is_refused),
+        cmocka_unit_test(test_served_swap_and_undo),
+        cmocka_unit_test(test_served_abort_while_merging),
+        cmocka_unit_test(test_served_torn),
+        cmocka_unit_test(test_served_model_never_comes),
+        cmocka_unit_test(test_push_story),
+        cmocka_unit_test(test_push_comes_home),
+        cmocka_unit_test(test_push_written_off),
+        cmocka_unit_test(test_served_push),
+        cmocka_unit_test(test_restarted_peer_adopts),
+        cmocka_unit_test(test_nobody_to_adopt_from),
+        cmocka_unit_test(test_pull_is_served),
+        cmocka_unit_test(test_own_non_finite_step),
+        cmocka_unit_test(test_leave_and_save),
+        cmocka_unit_test(test_round_story),
+        cmocka_unit_test(test_round_deadline),
+        cmocka_unit_test(test_round_torn_and_down),
+        cmocka_unit_test(test_round_trailing_peer_catches_up),
+        cmocka_unit_test(test_hostile_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
