@@ -1,0 +1,332 @@
+/* A run database, read by a report.
+ *
+ * The file may come from anybody. It is opened read-only, with its triggers,
+ * views and functions distrusted; only ordinary tables of the expected names
+ * are read, every query is bounded, and values leave through write.h. */
+#include "src/report/database.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kith/limits.h"
+#include "kith/report.h"
+#include "kith/text.h"
+#include "src/report/write.h"
+#include "src/store/schema.h"
+
+/* Points of one page over all its runs: what a browser draws without delay. */
+#define POINTS_MAX 24000u
+/* Peers of one page drawn one by one; the averaged model always is. */
+#define PEERS_MAX 64u
+
+/* Marks worth a line each; the others are counted. */
+#define NOTABLE                                                                \
+    "('failed','undone','torn','suspect','adopted','bad','gated','nonfinite'," \
+    "'finished')"
+
+static const char *const tables[] = {
+    "run", "summary", "series", "marks", "mark_kinds", "faults", "verdicts"};
+
+static enum kith_err fail(const struct kith_database *database, int code,
+                          char *error)
+{
+    kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
+                  "reading the run database %s: %s; give a .db file written by "
+                  "kith sim, lab, train or peer",
+                  database->path, sqlite3_errmsg(database->handle));
+    return code == SQLITE_NOMEM                              ? KITH_ENOMEM
+           : code == SQLITE_IOERR || code == SQLITE_CANTOPEN ? KITH_EIO
+                                                             : KITH_EPARSE;
+}
+
+static enum kith_err prepare(const struct kith_database *database,
+                             const char *sql, sqlite3_stmt **statement,
+                             char *error)
+{
+    const int code =
+        sqlite3_prepare_v2(database->handle, sql, -1, statement, NULL);
+    return code == SQLITE_OK ? KITH_OK : fail(database, code, error);
+}
+
+/* One whole number; what the query must be able to answer. */
+static enum kith_err count_of(const struct kith_database *database,
+                              const char *sql, const char *text, int64_t *count,
+                              char *error)
+{
+    sqlite3_stmt *statement = NULL;
+    enum kith_err err = prepare(database, sql, &statement, error);
+    if (err != KITH_OK) {
+        return err;
+    }
+    if (text != NULL) {
+        sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
+    }
+    const int code = sqlite3_step(statement);
+    if (code == SQLITE_ROW) {
+        *count = sqlite3_column_int64(statement, 0);
+    } else {
+        err = fail(database, code, error);
+    }
+    sqlite3_finalize(statement);
+    return err;
+}
+
+static enum kith_err refuse(const struct kith_database *database,
+                            const char *found, char *error)
+{
+    kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
+                  "reading the run database %s: %s; give a .db file written by "
+                  "kith sim, lab or train",
+                  database->path, found);
+    return KITH_EPARSE;
+}
+
+/* The mark of a run database, its version, and ordinary tables with the names
+ * we read: a view could hold any query. */
+static enum kith_err check_schema(const struct kith_database *database,
+                                  char *error)
+{
+    int64_t application = 0, version = 0;
+    char found[96];
+
+    enum kith_err err =
+        count_of(database, "PRAGMA application_id", NULL, &application, error);
+    if (err == KITH_OK) {
+        err = count_of(database, "PRAGMA user_version", NULL, &version, error);
+    }
+    if (err != KITH_OK) {
+        return err;
+    }
+    if (application != STORE_APPLICATION_ID) {
+        return refuse(database, "it is no run database of kith", error);
+    }
+    if (version != STORE_SCHEMA_VERSION) {
+        snprintf(found, sizeof found,
+                 "its schema is version %" PRId64 ", this kith reads %d",
+                 version, STORE_SCHEMA_VERSION);
+        return refuse(database, found, error);
+    }
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        int64_t count = 0;
+        err = count_of(database,
+                       "SELECT count(*) FROM sqlite_schema WHERE type = "
+                       "'table' AND name = ?1 AND sql NOT LIKE "
+                       "'CREATE VIRTUAL%'",
+                       tables[i], &count, error);
+        if (err != KITH_OK) {
+            return err;
+        }
+        if (count != 1) {
+            snprintf(found, sizeof found, "it has no table '%s'", tables[i]);
+            return refuse(database, found, error);
+        }
+    }
+    return KITH_OK;
+}
+
+enum kith_err kith_database_open(const char *path,
+                                 struct kith_database *database, char *error)
+{
+    *database = (struct kith_database){NULL, path};
+    if (access(path, R_OK) != 0) {
+        kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
+                      "reading the run database %s: %s", path, strerror(errno));
+        return errno == ENOENT   ? KITH_ENOENT
+               : errno == EACCES ? KITH_EPERM
+                                 : KITH_EIO;
+    }
+    const int code =
+        sqlite3_open_v2(path, &database->handle,
+                        SQLITE_OPEN_READONLY | SQLITE_OPEN_PRIVATECACHE, NULL);
+    if (database->handle == NULL) {
+        kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
+                      "reading the run database %s: out of memory", path);
+        return KITH_ENOMEM;
+    }
+    enum kith_err err = KITH_OK;
+    if (code != SQLITE_OK) {
+        err = fail(database, code, error);
+    } else {
+        sqlite3_db_config(database->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        sqlite3_db_config(database->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0,
+                          NULL);
+        sqlite3_limit(database->handle, SQLITE_LIMIT_LENGTH,
+                      2 * (int)KITH_YAML_BYTES_MAX);
+        sqlite3_busy_timeout(database->handle, 5000);
+        sqlite3_exec(database->handle, "BEGIN", NULL, NULL, NULL);
+        err = check_schema(database, error);
+    }
+    if (err != KITH_OK) {
+        kith_database_close(database);
+    }
+    return err;
+}
+
+void kith_database_close(struct kith_database *database)
+{
+    sqlite3_close(database->handle);
+    database->handle = NULL;
+}
+
+/* "name":{"columns":[...],"rows":[[...],...]} of one query. */
+static enum kith_err put_table(const struct kith_database *database,
+                               const char *name, const char *sql, FILE *out,
+                               char *error)
+{
+    sqlite3_stmt *row = NULL;
+    enum kith_err err = prepare(database, sql, &row, error);
+    if (err != KITH_OK) {
+        return err;
+    }
+    const int columns = sqlite3_column_count(row);
+    fprintf(out, ",\n\"%s\":{\"columns\":[", name);
+    for (int i = 0; i < columns; i++) {
+        fprintf(out, "%s\"%s\"", i > 0 ? "," : "", sqlite3_column_name(row, i));
+    }
+    fputs("],\"rows\":[", out);
+    int code = sqlite3_step(row);
+    for (bool first = true; code == SQLITE_ROW; first = false) {
+        fputs(first ? "\n[" : ",\n[", out);
+        for (int i = 0; i < columns; i++) {
+            if (i > 0) {
+                fputc(',', out);
+            }
+            kith_write_json_value(out, row, i);
+        }
+        fputc(']', out);
+        code = sqlite3_step(row);
+    }
+    if (code != SQLITE_DONE) {
+        err = fail(database, code, error);
+    }
+    fputs("]}", out);
+    sqlite3_finalize(row);
+    return err;
+}
+
+/* The series, thinned: of each shown peer every stride-th row and the last. */
+static enum kith_err put_series(const struct kith_database *database,
+                                unsigned runs, FILE *out, char *error)
+{
+    const unsigned peers = PEERS_MAX / runs > 0 ? PEERS_MAX / runs : 1;
+    char sql[1024];
+    int64_t rows = 0;
+
+    kith_text_add(sql, sizeof sql, 0,
+                  "SELECT count(*) FROM series WHERE peer < %u OR peer "
+                  "IS NULL",
+                  peers);
+    enum kith_err err = count_of(database, sql, NULL, &rows, error);
+    if (err != KITH_OK) {
+        return err;
+    }
+    const int64_t room = (int64_t)(POINTS_MAX / runs);
+    const int64_t stride = rows / room + 1;
+    kith_text_add(
+        sql, sizeof sql, 0,
+        "WITH numbered AS (SELECT *, row_number() OVER (PARTITION BY peer "
+        "ORDER BY time_s, step) AS place, count(*) OVER (PARTITION BY peer) AS "
+        "count_ FROM series WHERE peer < %u OR peer IS NULL) "
+        "SELECT ifnull(peer, -1) AS peer, time_s, step, samples, loss, "
+        "accuracy, consensus_distance, bytes_sent, waiting_s, staleness, done "
+        "FROM numbered WHERE place %% %" PRId64 " = 0 OR place = 1 OR "
+        "place = count_ ORDER BY 1, time_s, step LIMIT %u",
+        peers, stride, 2 * POINTS_MAX);
+    return put_table(database, "series", sql, out, error);
+}
+
+enum kith_err kith_database_json(const struct kith_database *database,
+                                 unsigned runs, FILE *out, char *error)
+{
+    static const struct {
+        const char *name, *sql;
+    } parts[] = {
+        {"facts", "SELECT key, value FROM run LIMIT 200"},
+        {"summary", "SELECT key, value FROM summary LIMIT 200"},
+        {"faults", "SELECT happened_s AS time_s, fault AS kind, peer, other, "
+                   "factor FROM faults ORDER BY happened_s LIMIT 1000"},
+        {"verdicts", "SELECT assertion AS text, held, value, at_s AS time_s "
+                     "FROM verdicts LIMIT 100"},
+        {"outcomes", "SELECT name AS kind, count(*) AS count, sum(sum) AS sum "
+                     "FROM marks JOIN mark_kinds USING(kind) GROUP BY kind "
+                     "ORDER BY kind LIMIT 100"},
+        {"events",
+         "SELECT time_s, peer, name AS kind, other, initiator, "
+         "incarnation, counter, sum FROM marks JOIN mark_kinds "
+         "USING(kind) WHERE name IN " NOTABLE " ORDER BY time_s LIMIT 500"},
+        {"last", "SELECT peer, step, samples, loss, accuracy, attempts, done, "
+                 "failed, refused, skipped, torn, bytes_sent, bytes_received, "
+                 "waiting_s, max(time_s) AS time_s FROM series WHERE peer IS "
+                 "NOT NULL GROUP BY peer ORDER BY peer LIMIT 500"},
+    };
+    const char *name = strrchr(database->path, '/');
+    name = name != NULL ? name + 1 : database->path;
+    int64_t peers = 0, events = 0;
+
+    enum kith_err err =
+        count_of(database, "SELECT count(DISTINCT peer) FROM series", NULL,
+                 &peers, error);
+    if (err == KITH_OK) {
+        err = count_of(database,
+                       "SELECT count(*) FROM marks JOIN mark_kinds "
+                       "USING(kind) WHERE name IN " NOTABLE,
+                       NULL, &events, error);
+    }
+    if (err != KITH_OK) {
+        return err;
+    }
+    fputs("{\"file\":", out);
+    kith_write_json_text(out, name, strlen(name));
+    fprintf(out, ",\"peers_all\":%" PRId64 ",\"events_all\":%" PRId64, peers,
+            events);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && err == KITH_OK;
+         i++) {
+        err = put_table(database, parts[i].name, parts[i].sql, out, error);
+    }
+    if (err == KITH_OK) {
+        err = put_series(database, runs, out, error);
+    }
+    fputc('}', out);
+    return err;
+}
+
+enum kith_err kith_database_csv(const struct kith_database *database,
+                                bool heading, FILE *out, char *error)
+{
+    const char *name = strrchr(database->path, '/');
+    name = name != NULL ? name + 1 : database->path;
+    sqlite3_stmt *row = NULL;
+    enum kith_err err = prepare(
+        database, "SELECT * FROM series ORDER BY peer, time_s", &row, error);
+    if (err != KITH_OK) {
+        return err;
+    }
+    const int columns = sqlite3_column_count(row);
+    if (heading) {
+        fputs("run", out);
+        for (int i = 0; i < columns; i++) {
+            fputc(',', out);
+            const char *column = sqlite3_column_name(row, i);
+            kith_write_csv_text(out, column, strlen(column));
+        }
+        fputs("\r\n", out);
+    }
+    int code = sqlite3_step(row);
+    for (; code == SQLITE_ROW; code = sqlite3_step(row)) {
+        kith_write_csv_text(out, name, strlen(name));
+        for (int i = 0; i < columns; i++) {
+            fputc(',', out);
+            kith_write_csv_value(out, row, i);
+        }
+        fputs("\r\n", out);
+    }
+    if (code != SQLITE_DONE) {
+        err = fail(database, code, error);
+    }
+    sqlite3_finalize(row);
+    return err;
+}

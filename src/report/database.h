@@ -1,0 +1,33 @@
+/* A run database, opened to be read by a report. */
+#ifndef KITH_REPORT_DATABASE_H
+#define KITH_REPORT_DATABASE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sqlite3.h>
+
+#include "kith/err.h"
+
+struct kith_database {
+    sqlite3 *handle;
+    const char *path; /* the caller's */
+};
+
+/* Opens read-only, checks that it is a run database, begins one read
+ * transaction. `error` holds KITH_REPORT_ERROR_BYTES. Nothing to close after
+ * an error. */
+KITH_MUST_CHECK enum kith_err kith_database_open(const char *path,
+                                                 struct kith_database *database,
+                                                 char *error);
+void kith_database_close(struct kith_database *database);
+
+/* One run as a JSON object; `runs` share the page's room for points. */
+KITH_MUST_CHECK enum kith_err
+kith_database_json(const struct kith_database *database, unsigned runs,
+                   FILE *out, char *error);
+/* All rows of the series as CSV, the run's file name in front. */
+KITH_MUST_CHECK enum kith_err
+kith_database_csv(const struct kith_database *database, bool heading, FILE *out,
+                  char *error);
+
+#endif

@@ -1,0 +1,522 @@
+/* The page of `kith report`. All data comes from the JSON element of the page
+ * and reaches the document as text nodes only; dygraphs sees labels that this
+ * script made. */
+'use strict';
+(() => {
+const report = JSON.parse(document.getElementById('kith-data').textContent);
+const PALETTE = ['#0b6fa4', '#d1495b', '#2e8b57', '#b8860b', '#7b4fa6',
+                 '#c45a1b', '#4b6370', '#a23b72'];
+const FAULT_COLOURS = {crash: '#c62828', restart: '#2e7d32', pause: '#ef6c00',
+    resume: '#2e7d32', slow: '#8e24aa', cut: '#6d4c41', heal: '#2e7d32'};
+const CHARTS = [
+    {key: 'accuracy', title: 'Accuracy', unit: 'share of the test set',
+     format: v => (100 * v).toFixed(2) + ' %', axis: v => (100 * v).toFixed(0) + ' %'},
+    {key: 'loss', title: 'Loss', unit: 'cross-entropy, nats'},
+    {key: 'consensus_distance', title: 'Consensus distance',
+     unit: '|x − mean|, root of the squared distance'},
+    {key: 'bytes_sent', title: 'Bytes sent', unit: 'per peer, on the wire',
+     format: bytes, axis: bytes},
+    {key: 'done', title: 'Exchanges done', unit: 'per peer'},
+    {key: 'waiting_s', title: 'Waiting', unit: 'training held back, seconds'},
+    {key: 'staleness', title: 'Staleness', unit: 'own steps between snapshot and merge'},
+];
+const view = {x: 'time', averaged: true, peers: true, hidden: new Set()};
+
+/* --- small tools ------------------------------------------------------ */
+
+function make(tag, properties, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(properties || {})) {
+        if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+        else if (name === 'style') Object.assign(element.style, value);
+        else element.setAttribute(name, value);
+    }
+    for (const child of children.flat()) {
+        if (child === null || child === undefined) continue;
+        element.append(child instanceof Node ? child : String(child));
+    }
+    return element;
+}
+
+function number(value) {
+    if (value === null || value === undefined || value === '') return '–';
+    if (typeof value !== 'number') return String(value);
+    if (Number.isInteger(value)) return value.toLocaleString('en');
+    const size = Math.abs(value);
+    if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(3);
+    return String(Number(value.toPrecision(5)));
+}
+
+function bytes(value) {
+    if (value === null || value === undefined) return '–';
+    const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
+    let at = 0, size = Number(value);
+    while (Math.abs(size) >= 1000 && at + 1 < units.length) { size /= 1000; at++; }
+    return (at === 0 ? size : Number(size.toPrecision(4))) + ' ' + units[at];
+}
+
+function seconds(value) {
+    if (value === null || value === undefined) return '–';
+    return Number(value).toLocaleString('en', {maximumFractionDigits: 3}) + ' s';
+}
+
+/* A table of the report: {columns, rows} -> objects. */
+function objects(table) {
+    return table.rows.map(row =>
+        Object.fromEntries(table.columns.map((name, at) => [name, row[at]])));
+}
+
+/* --- the runs --------------------------------------------------------- */
+
+const runs = report.runs.map((source, index) => {
+    const letter = String.fromCharCode(65 + index);
+    const facts = new Map(source.facts.rows), results = new Map(source.summary.rows);
+    const series = new Map(); /* peer, or -1 for the averaged model -> rows */
+    for (const row of objects(source.series)) {
+        if (!series.has(row.peer)) series.set(row.peer, []);
+        series.get(row.peer).push(row);
+    }
+    return {letter, facts, results, series, file: source.file,
+            colour: PALETTE[index % PALETTE.length],
+            peers: [...series.keys()].filter(peer => peer >= 0),
+            peersAll: source.peers_all,
+            faults: objects(source.faults), verdicts: objects(source.verdicts),
+            last: objects(source.last), outcomes: objects(source.outcomes), events: objects(source.events),
+            eventsAll: source.events_all};
+});
+const several = runs.length > 1;
+
+function title(run) {
+    const name = run.facts.get('name') || run.file;
+    const world = run.facts.get('world');
+    return world ? name + ' · ' + world : name;
+}
+
+/* --- series for the charts -------------------------------------------- */
+
+function lineName(run, peer) {
+    const who = peer === 'mean' ? 'mean of peers'
+              : peer < 0 ? 'averaged model' : 'peer ' + peer;
+    return several ? run.letter + ' · ' + who : who;
+}
+
+/* Seconds or samples of one row; samples are the run's total for the averaged
+ * model and the mean, a peer's own for a peer. */
+function abscissa(row) {
+    return view.x === 'time' ? row.time_s : row.samples;
+}
+
+/* The mean over peers at every instant where one of them has a row, each
+ * carried forward from its last one; consensus distance by its root mean
+ * square. */
+function meanOfPeers(run, key) {
+    const lines = run.peers.map(peer => run.series.get(peer));
+    const instants = [...new Set(lines.flat().filter(row => row[key] !== null)
+        .map(row => row.time_s))].sort((a, b) => a - b);
+    const next = lines.map(() => 0), value = lines.map(() => null),
+          samples = lines.map(() => 0);
+    return instants.map(time_s => {
+        lines.forEach((rows, i) => {
+            while (next[i] < rows.length && rows[next[i]].time_s <= time_s) {
+                const row = rows[next[i]++];
+                if (row[key] !== null) value[i] = row[key];
+                if (row.samples !== null) samples[i] = row.samples;
+            }
+        });
+        const known = value.filter(v => v !== null);
+        const square = key === 'consensus_distance';
+        const sum = known.reduce((s, v) => s + (square ? v * v : v), 0);
+        const mean = square ? Math.sqrt(sum / known.length) : sum / known.length;
+        return {time_s, samples: samples.reduce((s, v) => s + v, 0) /
+                                 Math.max(1, samples.length), [key]: mean};
+    });
+}
+
+function linesOf(key) {
+    const lines = [];
+    for (const run of runs) {
+        const add = (peer, rows, kind) => {
+            const points = rows.filter(row => row[key] !== null &&
+                row[key] !== undefined && abscissa(row) !== null);
+            if (points.length === 0) return;
+            lines.push({run, peer, kind, name: lineName(run, peer),
+                points: points.map(row => [abscissa(row), row[key]])});
+        };
+        const before = lines.length;
+        add(-1, run.series.get(-1) || [], 'averaged');
+        if (lines.length === before && run.peers.length > 0)
+            add('mean', meanOfPeers(run, key), 'averaged');
+        for (const peer of run.peers) add(peer, run.series.get(peer), 'peer');
+    }
+    return lines;
+}
+
+/* dygraphs wants one matrix: an abscissa and one column per line. */
+function matrix(lines) {
+    const rows = new Map();
+    lines.forEach((line, column) => {
+        for (const [x, y] of line.points) {
+            if (!rows.has(x)) rows.set(x, new Array(lines.length).fill(null));
+            rows.get(x)[column] = y;
+        }
+    });
+    return [...rows.entries()].sort((a, b) => a[0] - b[0])
+        .map(([x, values]) => [x, ...values]);
+}
+
+/* --- fault marks ------------------------------------------------------ */
+
+/* A run's samples at a time, read off its averaged (or first) line. */
+function samplesAt(run, time) {
+    const rows = run.series.get(-1) || run.series.get(run.peers[0]) || [];
+    for (let i = 1; i < rows.length; i++) {
+        if (rows[i].time_s >= time) {
+            const a = rows[i - 1], b = rows[i];
+            const share = (time - a.time_s) / Math.max(1e-9, b.time_s - a.time_s);
+            return a.samples + Math.max(0, share) * (b.samples - a.samples);
+        }
+    }
+    return rows.length ? rows[rows.length - 1].samples : 0;
+}
+
+/* One mark per instant and kind, however many peers it struck. */
+function marks() {
+    const found = new Map();
+    for (const run of runs) for (const fault of run.faults) {
+        const x = view.x === 'time' ? fault.time_s : samplesAt(run, fault.time_s);
+        const key = [run.letter, fault.kind, x.toPrecision(4)].join('|');
+        if (!found.has(key)) found.set(key, {run, kind: fault.kind, x, count: 0});
+        found.get(key).count++;
+    }
+    return [...found.values()].sort((a, b) => a.x - b.x);
+}
+
+function drawMarks(canvas, area, graph) {
+    const ends = []; /* where each row of labels is free again */
+    canvas.save();
+    canvas.font = '11px system-ui, sans-serif';
+    for (const mark of marks()) {
+        const at = Math.round(graph.toDomXCoord(mark.x)) + 0.5;
+        if (at < area.x || at > area.x + area.w) continue;
+        canvas.strokeStyle = canvas.fillStyle =
+            FAULT_COLOURS[mark.kind] || '#555';
+        canvas.setLineDash([4, 3]);
+        canvas.globalAlpha = 0.8;
+        canvas.beginPath();
+        canvas.moveTo(at, area.y);
+        canvas.lineTo(at, area.y + area.h);
+        canvas.stroke();
+        const label = (several ? mark.run.letter + ' ' : '') + mark.kind +
+                      (mark.count > 1 ? ' ×' + mark.count : '');
+        const width = canvas.measureText(label).width + 8;
+        const left = Math.min(at + 3, area.x + area.w - width);
+        let row = 0;
+        while (row < 4 && ends[row] > left) row++;
+        if (row === 4) continue;
+        ends[row] = left + width;
+        canvas.fillText(label, left, area.y + 11 + 13 * row);
+    }
+    canvas.restore();
+}
+
+/* --- charts ----------------------------------------------------------- */
+
+const charts = []; /* {chart, box, graph, lines} */
+let syncing = false;
+
+function visible(line) {
+    if (view.hidden.has(line.name)) return false;
+    return line.kind === 'averaged' ? view.averaged : view.peers;
+}
+
+function axisColour() {
+    return getComputedStyle(document.body).getPropertyValue('--quiet').trim();
+}
+
+function lineOptions(line) {
+    const averaged = line.kind === 'averaged';
+    return {color: averaged ? line.run.colour : shade(line),
+            strokeWidth: averaged ? 2.5 : 1,
+            drawPoints: line.points.length < 2, pointSize: 3};
+}
+
+/* Peers of one run alone get their own hues; of several runs, the run's. */
+function shade(line) {
+    if (several) return line.run.colour + '66';
+    const at = line.run.peers.indexOf(line.peer);
+    return 'hsl(' + Math.round(360 * at / line.run.peers.length) + ' 45% 55%)';
+}
+
+function showValues(entry, x, points, name) {
+    const format = entry.chart.format || number;
+    const chosen = points.filter(point => Number.isFinite(point.yval))
+        .filter(point => point.name === name ||
+            entry.lines.some(l => l.name === point.name && l.kind === 'averaged'));
+    entry.values.replaceChildren(
+        make('span', {class: 'at'}, view.x === 'time' ? seconds(x)
+                                                      : number(Math.round(x)) + ' samples'),
+        chosen.map(point => {
+            const line = entry.lines.find(l => l.name === point.name);
+            return make('span', {}, make('i', {class: 'chip', style:
+                {background: lineOptions(line).color}}), point.name, ' ',
+                make('b', {}, format(point.yval)));
+        }));
+}
+
+function draw(entry) {
+    const {chart} = entry;
+    entry.lines = linesOf(chart.key);
+    entry.box.hidden = entry.lines.length === 0;
+    if (entry.graph) { entry.graph.destroy(); entry.graph = null; }
+    if (entry.box.hidden) return;
+    const positive = entry.lines.every(l => l.points.every(p => p[1] > 0));
+    entry.logBox.parentElement.hidden = !positive;
+    const options = {
+        labels: ['x', ...entry.lines.map(line => line.name)],
+        series: Object.fromEntries(
+            entry.lines.map(line => [line.name, lineOptions(line)])),
+        visibility: entry.lines.map(visible),
+        legend: 'never', connectSeparatedPoints: true, logscale:
+            positive && entry.logBox.checked,
+        highlightSeriesOpts: {strokeWidth: 3}, highlightSeriesBackgroundAlpha: 1,
+        gridLineColor: getComputedStyle(document.body)
+            .getPropertyValue('--grid').trim(),
+        axisLineColor: axisColour(), axisLabelFontSize: 12, rightGap: 12,
+        axisLabelWidth: 62, includeZero: false, labelsKMB: !chart.axis,
+        axes: {x: {valueFormatter: number, axisLabelWidth: 64,
+                   axisLabelFormatter: v => view.x === 'time' ? number(v) + ' s'
+                       : v >= 1e6 ? v / 1e6 + ' M' : v >= 1e3 ? v / 1e3 + ' k' : number(v)},
+               y: chart.axis ? {axisLabelFormatter: v => chart.axis(v)} : {}},
+        underlayCallback: drawMarks,
+        highlightCallback: (event, x, points, row, name) =>
+            showValues(entry, x, points, name),
+        unhighlightCallback: () => entry.values.replaceChildren(),
+        drawCallback: (graph, initial) => {
+            if (syncing || initial) return;
+            syncing = true;
+            for (const other of charts) if (other.graph && other.graph !== graph)
+                other.graph.updateOptions(graph.isZoomed('x')
+                    ? {dateWindow: graph.xAxisRange()} : {dateWindow: null});
+            syncing = false;
+        },
+    };
+    entry.graph = new Dygraph(entry.plot, matrix(entry.lines), options);
+    entry.box.dataset.lines = entry.lines.length;
+}
+
+function redraw() {
+    charts.forEach(draw);
+}
+
+function restyle() {
+    for (const entry of charts) if (entry.graph)
+        entry.graph.updateOptions({visibility: entry.lines.map(visible)});
+}
+
+/* --- controls --------------------------------------------------------- */
+
+function choice(name, value, label, now, act) {
+    const input = make('input', {type: 'radio', name, value});
+    input.checked = now;
+    input.addEventListener('change', () => act(value));
+    return make('label', {}, input, label);
+}
+
+function tick(label, now, act) {
+    const input = make('input', {type: 'checkbox'});
+    input.checked = now;
+    input.addEventListener('change', () => act(input.checked));
+    return make('label', {}, input, label);
+}
+
+function legend() {
+    const names = new Map();
+    for (const entry of charts) for (const line of entry.lines)
+        if (!names.has(line.name)) names.set(line.name, line);
+    return make('div', {class: 'legend'}, [...names.values()].map(line => {
+        const button = make('button', {type: 'button', 'aria-pressed': 'true',
+            title: 'show or hide'}, make('i', {class: 'chip', style:
+            {background: lineOptions(line).color}}), line.name);
+        button.addEventListener('click', () => {
+            const hide = !view.hidden.has(line.name);
+            if (hide) view.hidden.add(line.name);
+            else view.hidden.delete(line.name);
+            button.setAttribute('aria-pressed', String(!hide));
+            restyle();
+        });
+        return button;
+    }));
+}
+
+function controls() {
+    return make('div', {class: 'controls'},
+        make('span', {}, 'Against '),
+        choice('x', 'time', 'time', view.x === 'time', x => { view.x = x; redraw(); }),
+        choice('x', 'samples', 'samples', view.x === 'samples',
+               x => { view.x = x; redraw(); }),
+        tick('averaged', view.averaged, on => { view.averaged = on; restyle(); }),
+        tick('each peer', view.peers, on => { view.peers = on; restyle(); }),
+        make('span', {class: 'hint'},
+             'drag to zoom, double click to go back, shift-drag to pan'));
+}
+
+function chartBox(chart) {
+    const entry = {chart, graph: null, lines: []};
+    entry.logBox = make('input', {type: 'checkbox'});
+    entry.logBox.addEventListener('change', () => draw(entry));
+    entry.plot = make('div', {class: 'plot'});
+    entry.values = make('div', {class: 'values'});
+    entry.box = make('section', {class: 'chart', id: 'chart-' + chart.key},
+        make('h3', {}, chart.title, make('small', {}, ' ' + chart.unit),
+             make('label', {class: 'log'}, entry.logBox, 'log')),
+        entry.values, entry.plot);
+    charts.push(entry);
+    return entry.box;
+}
+
+/* --- tables ----------------------------------------------------------- */
+
+function table(id, heads, rows) {
+    return make('div', {class: 'scroll'}, make('table', {id},
+        make('thead', {}, make('tr', {}, heads.map(head => make('th', {}, head)))),
+        make('tbody', {}, rows.map(cells => make('tr', {},
+            cells.map(cell => cell instanceof Node ? make('td', {}, cell)
+                : make('td', typeof cell === 'number' ? {class: 'n'} : {},
+                       typeof cell === 'number' ? number(cell) : cell ?? '–')))))));
+}
+
+/* A section, or nothing where there is nothing to show. */
+function section(name, ...content) {
+    return make('section', {}, make('h2', {}, name), content);
+}
+
+function factText(key, value) {
+    if (value === null || value === undefined || value === '') return '–';
+    const plain = Number(value);
+    if (key === 'completed') return plain ? 'yes' : 'no, interrupted';
+    if (!Number.isFinite(plain) || /hash|seed|build/.test(key)) return value;
+    if (/^accuracy/.test(key)) return (100 * plain).toFixed(2) + ' %';
+    if (/bytes/.test(key)) return bytes(plain);
+    if (/_s$/.test(key)) return seconds(plain);
+    return number(plain);
+}
+
+/* What a reader looks for first; the rest follows by name. */
+const ORDER = ['world', 'peers', 'seed', 'algorithm', 'topology', 'model', 'batch',
+    'completed', 'accuracy.averaged', 'accuracy.mean', 'accuracy.worst',
+    'loss.averaged', 'loss.mean', 'loss.worst', 'consensus_distance', 'steps',
+    'samples', 'virtual_s', 'wall_s', 'events', 'exchanges.attempts',
+    'exchanges.done', 'exchanges.failed', 'exchanges.refused', 'exchanges.skipped',
+    'exchanges.torn', 'bytes.sent', 'bytes.per_peer_max', 'cpu.train_s', 'cpu.aead_s',
+    'cpu.socket_s', 'cpu.other_s', 'faults', 'violations', 'trace_hash'];
+
+function summary() {
+    const all = runs.map(run => new Map([...run.results, ...run.facts]));
+    const rank = key => (ORDER.indexOf(key) + 1) || ORDER.length + 1;
+    const keys = [...new Set(all.flatMap(facts => [...facts.keys()]))]
+        .filter(key => !['experiment', 'schema', 'name'].includes(key) &&
+            all.some(facts => facts.get(key) !== null))
+        .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+    return section('Summary', table('summary',
+        ['', ...runs.map(run => make('span', {}, several ? make('i',
+            {class: 'chip', style: {background: run.colour}}) : null,
+            several ? run.letter + ' · ' + title(run) : title(run)))],
+        [...keys.map(key => [key.replaceAll('_', ' ').replaceAll('.', ' · '),
+            ...all.map(facts => factText(key, facts.get(key)))]),
+         ['database', ...runs.map(run => run.file)]]));
+}
+
+const withRun = heads => several ? ['run', ...heads] : heads;
+const cells = (run, list) => several ? [run.letter, ...list] : list;
+
+function verdicts() {
+    const rows = runs.flatMap(run => run.verdicts.map(verdict => cells(run, [
+        verdict.text,
+        make('span', {class: verdict.held ? 'held' : 'broken'},
+             verdict.held ? '✓ held' : '✗ broken'),
+        verdict.value, seconds(verdict.time_s)])));
+    return rows.length === 0 ? null : section('Verdicts', table('verdicts',
+        withRun(['assertion', 'verdict', 'value', 'at']), rows));
+}
+
+function exchanges() {
+    const counts = ['attempts', 'done', 'failed', 'refused', 'skipped', 'torn'];
+    const rows = runs.flatMap(run => run.last.map(row => cells(run, [
+        'peer ' + row.peer, row.step, ...counts.map(key => row[key]),
+        bytes(row.bytes_sent), bytes(row.bytes_received), seconds(row.waiting_s)])));
+    return rows.length === 0 ? null : section('Exchanges', runs.map(note),
+        table('exchanges', withRun(['peer', 'steps', ...counts, 'sent', 'received',
+                                    'waiting']), rows));
+}
+
+/* Every kind of trace mark, counted, runs side by side. */
+function outcomes() {
+    const kinds = [...new Set(runs.flatMap(run => run.outcomes.map(o => o.kind)))];
+    return kinds.length === 0 ? null : section('Trace marks', table('outcomes',
+        ['mark', ...runs.map(run => several ? run.letter : 'count')],
+        kinds.map(kind => [kind, ...runs.map(run =>
+            (run.outcomes.find(o => o.kind === kind) || {count: 0}).count)])));
+}
+
+function note(run) {
+    return run.peersAll > run.peers.length ? make('p', {class: 'hint'},
+        (several ? 'run ' + run.letter + ': ' : '') + 'plots show the first ' +
+        run.peers.length + ' of ' + number(run.peersAll) + ' peers') : null;
+}
+
+function faults() {
+    const rows = runs.flatMap(run => run.faults.map(fault => cells(run, [
+        seconds(fault.time_s), fault.kind, 'peer ' + fault.peer,
+        fault.other === null ? '–' : 'peer ' + fault.other,
+        fault.factor === null ? '–' : '× ' + number(fault.factor)])));
+    return rows.length === 0 ? null : section('Faults', table('faults',
+        withRun(['at', 'fault', 'peer', 'towards', 'factor']), rows));
+}
+
+/* (initiator, incarnation, counter), as the protocol names an exchange. */
+function exchangeName(event) {
+    if (event.other === null || event.counter === 0) return '–';
+    return [event.initiator ? event.peer : event.other, event.incarnation,
+            event.counter].join(' / ');
+}
+
+function events() {
+    const rows = runs.flatMap(run => run.events.map(event => cells(run, [
+        seconds(event.time_s), 'peer ' + event.peer, event.kind,
+        event.other === null ? '–' : 'peer ' + event.other, exchangeName(event),
+        event.sum])));
+    const all = runs.reduce((sum, run) => sum + run.eventsAll, 0);
+    return rows.length === 0 ? null : section('Notable events',
+        all > rows.length ? make('p', {class: 'hint'}, 'the first ' + rows.length +
+            ' of ' + number(all)) : null,
+        table('events', withRun(['at', 'peer', 'event', 'with', 'exchange',
+                                 'sum of its delta']), rows));
+}
+
+function sources() {
+    return section('Experiment', runs.map(run => make('details', several ? {} :
+        {open: ''}, make('summary', {}, several ? run.letter + ' · ' + title(run)
+                                                : title(run)),
+        make('pre', {}, run.facts.get('experiment') || ''))));
+}
+
+/* --- the page --------------------------------------------------------- */
+
+const names = [...new Set(runs.map(run => run.facts.get('name') || run.file))];
+document.title = names.join(', ') + ' – kith report';
+const boxes = make('div', {class: 'charts'}, CHARTS.map(chartBox));
+const legendPlace = make('div', {});
+document.body.replaceChildren(
+    make('header', {}, make('h1', {}, names.join(', ')),
+        make('p', {class: 'hint'}, several ? runs.length + ' runs compared'
+            : [runs[0].facts.get('world'), runs[0].facts.get('peers') + ' peers',
+               'seed ' + runs[0].facts.get('seed')].join(' · '),
+            ' · written by ' + report.writer)),
+    make('main', {}, summary(), verdicts(),
+        section('Plots', controls(), legendPlace, boxes),
+        exchanges(), faults(), outcomes(), events(), sources()));
+redraw();
+legendPlace.replaceWith(legend());
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+document.body.dataset.ready = 'yes';
+})();
