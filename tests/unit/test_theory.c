@@ -117,7 +117,7 @@ static void consensus(const char *name, uint32_t n, double rho, double wave)
     for (uint32_t i = 0; i < n; i++)
         x[i] = kith_rng_double(&rng) - 0.5;
     (void)centre(x, n);
-    const int settle = rho > 0.99 ? 2000 : 400;
+    const int settle = rho > 0.98 ? 2000 : 200;
     double drift = 0, first = 0;
     for (int t = 0; t < settle + 20 && rho > 0; t++) {
         if (t == settle)
