@@ -178,7 +178,7 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (needs_data && (experiment->train.batch == 0 ||
                        experiment->train.batch > KITH_BATCH_MAX))
         return refuse(error, KITH_ELIMIT, "train.batch must be 1 to 2^20");
-    const uint32_t slot_count = KITH_SLOT_ROUND_INBOX + config->edges_max;
+    const uint32_t slot_count = KITH_SLOT_ROUND_INBOX + 2 * config->edges_max;
     struct kith_worker *worker =
         calloc(1, sizeof *worker + slot_count * sizeof worker->slots[0]);
     if (worker == NULL)
