@@ -19,6 +19,15 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
                               algebra->sent, algebra->live);
 }
 
+/* The passive side: snapshot and merge in one pass over x. */
+static void swap_merge(struct kith_algebra *algebra,
+                       struct kith_work_edge *edge)
+{
+    edge->delta_sum = algebra->backend->swap_mix(algebra->dim, edge->weight,
+                                                 algebra->received,
+                                                 algebra->sent, algebra->live);
+}
+
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     (void)algebra->backend->mix(algebra->dim, -edge->weight, algebra->received,
@@ -34,5 +43,6 @@ const struct kith_algorithm kith_algorithm_adpsgd = {
     .wait = KITH_WAIT_NO,
     .conserves_sum = true,
     .merge = merge,
+    .swap_merge = swap_merge,
     .undo = undo,
 };
