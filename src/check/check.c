@@ -1,0 +1,223 @@
+/* check := ("always" | "finally") QUANTITY [RELATION BOUND]
+ *
+ * Parsing, evaluation of one check, and the state of all checks of a run. */
+#include "kith/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/text.h"
+
+#define WORDS_MAX 4u
+#define NAMES_MAX 32u
+
+static const char *const relations[] = {">=", "<=", ">", "<", "==", NULL};
+
+static enum kith_err refuse(char *error, const char *text, const char *allowed)
+{
+    snprintf(error, KITH_CHECK_ERROR_BYTES, "found \"%.100s\"; allowed: %s",
+             text, allowed);
+    return KITH_EPARSE;
+}
+
+/* Splits at blanks; the number of words, or WORDS_MAX + 1 for too many. */
+static unsigned split(char *text, char *words[WORDS_MAX])
+{
+    unsigned count = 0;
+    for (char *word = text + strspn(text, " "); *word != '\0';) {
+        if (count == WORDS_MAX)
+            return WORDS_MAX + 1;
+        words[count++] = word;
+        word += strcspn(word, " ");
+        if (*word != '\0')
+            *word++ = '\0';
+        word += strspn(word, " ");
+    }
+    return count;
+}
+
+static enum kith_err parse_quantity(const char *name, struct kith_check *check,
+                                    char *error)
+{
+    if (kith_quantity_find(name) != NULL) {
+        kith_text_copy(check->quantity, sizeof check->quantity, name);
+        return KITH_OK;
+    }
+    const char *names[NAMES_MAX];
+    char allowed[256] = "";
+    size_t at = 0;
+    unsigned count = 0;
+    for (; kith_quantities[count] != NULL && count + 1 < NAMES_MAX; count++) {
+        names[count] = kith_quantities[count]->name;
+        at = kith_text_add(allowed, sizeof allowed, at, "%s%s",
+                           count == 0 ? "" : ", ", names[count]);
+    }
+    names[count] = NULL;
+    const char *near = kith_text_nearest(name, names);
+    snprintf(error, KITH_CHECK_ERROR_BYTES,
+             "found the unknown quantity \"%.60s\"; allowed: %s%s%s%s", name,
+             allowed, near == NULL ? "" : "; did you mean \"",
+             near == NULL ? "" : near, near == NULL ? "" : "\"?");
+    return KITH_EPARSE;
+}
+
+static enum kith_err parse_bound(const char *relation, const char *bound,
+                                 struct kith_check *check, const char *text,
+                                 char *error)
+{
+    unsigned i = 0;
+    while (relations[i] != NULL && strcmp(relations[i], relation) != 0)
+        i++;
+    if (relations[i] == NULL)
+        return refuse(error, text, "one of >= <= > < == before the bound");
+    if (kith_text_double(bound, &check->bound) != KITH_OK)
+        return refuse(error, text, "a number as the bound");
+    kith_text_copy(check->relation, sizeof check->relation, relation);
+    return KITH_OK;
+}
+
+enum kith_err kith_check_parse(const char *text, struct kith_check *check,
+                               char *error)
+{
+    char copy[sizeof check->text];
+    char *words[WORDS_MAX];
+    memset(check, 0, sizeof *check);
+    if (!kith_text_copy(check->text, sizeof check->text, text))
+        return refuse(error, text, "at most 127 bytes");
+    memcpy(copy, check->text, sizeof copy);
+    const unsigned count = split(copy, words);
+    if (count < 2 || count > WORDS_MAX)
+        return refuse(error, text,
+                      "always or finally, a quantity, a relation and a bound, "
+                      "such as \"finally accuracy >= 0.85\"");
+    if (strcmp(words[0], "always") == 0)
+        check->when = KITH_CHECK_ALWAYS;
+    else if (strcmp(words[0], "finally") == 0)
+        check->when = KITH_CHECK_FINALLY;
+    else
+        return refuse(error, text, "always or finally as the first word");
+    const enum kith_err err = parse_quantity(words[1], check, error);
+    if (err != KITH_OK)
+        return err;
+    if (kith_quantity_find(words[1])->predicate)
+        return count == 2
+                   ? KITH_OK
+                   : refuse(error, text, "no relation: it is true or false");
+    if (count != 4)
+        return refuse(error, text,
+                      "a relation and a bound after the quantity, such as "
+                      ">= 0.85, with blanks between");
+    return parse_bound(words[2], words[3], check, text, error);
+}
+
+static bool relation_holds(const char *relation, double value, double bound)
+{
+    if (strcmp(relation, ">=") == 0)
+        return value >= bound;
+    if (strcmp(relation, "<=") == 0)
+        return value <= bound;
+    if (strcmp(relation, ">") == 0)
+        return value > bound;
+    if (strcmp(relation, "<") == 0)
+        return value < bound;
+    if (strcmp(relation, "==") == 0)
+        return value >= bound && value <= bound;
+    return value > 0; /* a predicate */
+}
+
+enum kith_verdict kith_check_evaluate(const struct kith_check *check,
+                                      const struct kith_values *values,
+                                      double *value)
+{
+    const struct kith_quantity *quantity = kith_quantity_find(check->quantity);
+    KITH_ASSERT(quantity != NULL);
+    *value = quantity->value(values);
+    if (isnan(*value))
+        return KITH_VERDICT_UNKNOWN;
+    return relation_holds(check->relation, *value, check->bound)
+               ? KITH_VERDICT_HELD
+               : KITH_VERDICT_BROKEN;
+}
+
+void kith_values_clear(struct kith_values *values)
+{
+    *values = (struct kith_values){
+        .finite = NAN,
+        .accuracy = NAN,
+        .accuracy_mean = NAN,
+        .accuracy_worst = NAN,
+        .loss = NAN,
+        .loss_mean = NAN,
+        .loss_worst = NAN,
+        .consensus_distance = NAN,
+        .conservation_error = NAN,
+        .conservation_tolerance = NAN,
+        .attempts = NAN,
+        .done = NAN,
+        .failed = NAN,
+        .refused = NAN,
+        .skipped = NAN,
+        .torn = NAN,
+        .waiting_share = NAN,
+    };
+}
+
+void kith_checks_start(struct kith_checks *checks)
+{
+    for (unsigned i = 0; i < KITH_CHECKS_MAX; i++) {
+        checks->results[i].verdict = KITH_VERDICT_UNKNOWN;
+        checks->results[i].value = NAN;
+        checks->results[i].at_ns = 0;
+    }
+}
+
+/* What is broken stays so; what is unknown now keeps what was known. */
+static void update(struct kith_checks *checks, uint32_t i,
+                   const struct kith_check *check,
+                   const struct kith_values *values, kith_ns now_ns)
+{
+    double value;
+    if (checks->results[i].verdict == KITH_VERDICT_BROKEN)
+        return;
+    const enum kith_verdict verdict =
+        kith_check_evaluate(check, values, &value);
+    if (verdict == KITH_VERDICT_UNKNOWN)
+        return;
+    checks->results[i].verdict = verdict;
+    checks->results[i].value = value;
+    checks->results[i].at_ns = now_ns;
+}
+
+static uint32_t broken(const struct kith_checks *checks, uint32_t count)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < count; i++)
+        found += checks->results[i].verdict == KITH_VERDICT_BROKEN;
+    return found;
+}
+
+uint32_t kith_checks_always(struct kith_checks *checks,
+                            const struct kith_experiment *experiment,
+                            const struct kith_values *values, kith_ns now_ns)
+{
+    for (uint32_t i = 0; i < experiment->check_count; i++)
+        if (experiment->checks[i].when == KITH_CHECK_ALWAYS)
+            update(checks, i, &experiment->checks[i], values, now_ns);
+    return broken(checks, experiment->check_count);
+}
+
+uint32_t kith_checks_finish(struct kith_checks *checks,
+                            const struct kith_experiment *experiment,
+                            const struct kith_values *values, kith_ns now_ns)
+{
+    for (uint32_t i = 0; i < experiment->check_count; i++) {
+        update(checks, i, &experiment->checks[i], values, now_ns);
+        if (checks->results[i].verdict == KITH_VERDICT_UNKNOWN) {
+            checks->results[i].verdict = KITH_VERDICT_BROKEN;
+            checks->results[i].at_ns = now_ns;
+        }
+    }
+    return broken(checks, experiment->check_count);
+}

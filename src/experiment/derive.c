@@ -1,0 +1,216 @@
+/* What follows from an experiment: steps, hash, the core's configuration, and
+ * the checks that need a world or the data. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kith/backend.h"
+#include "kith/experiment.h"
+#include "kith/hash.h"
+#include "kith/node.h"
+#include "kith/text.h"
+#include "keys.h"
+
+uint64_t kith_experiment_steps(const struct kith_experiment *experiment,
+                               size_t train_rows)
+{
+    if (experiment->stop.steps > 0)
+        return experiment->stop.steps;
+    if (!(experiment->stop.epochs > 0))
+        return UINT64_MAX;
+    const double batch = (double)experiment->peers * experiment->train.batch;
+    return (uint64_t)floor(experiment->stop.epochs * (double)train_rows /
+                           batch);
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    const size_t length = strlen(text);
+    return kith_hash_bytes(kith_hash_word(hash, length), text, length);
+}
+
+static uint64_t hash_number(uint64_t hash, double value)
+{
+    uint64_t bits;
+    value += 0.0; /* -0 and 0 are the same setting */
+    memcpy(&bits, &value, sizeof bits);
+    return kith_hash_word(hash, bits);
+}
+
+static uint64_t hash_model(uint64_t hash,
+                           const struct kith_experiment *experiment)
+{
+    const struct kith_model_config *config = &experiment->model_config;
+    hash = hash_text(hash, experiment->model->name);
+    hash = kith_hash_word(hash, config->layer_count);
+    for (uint32_t i = 0; i < config->layer_count; i++)
+        hash = kith_hash_word(hash, config->layers[i]);
+    hash = kith_hash_word(hash, config->dim);
+    hash = hash_number(hash, config->spread);
+    /* What travels: other vectors, other bytes. */
+    return kith_hash_word(hash, experiment->backend->element_bytes);
+}
+
+static uint64_t hash_train(uint64_t hash,
+                           const struct kith_experiment *experiment)
+{
+    const struct kith_optimiser_config *config = &experiment->train.config;
+    hash = hash_text(hash, experiment->train.optimiser->name);
+    hash = hash_number(hash, config->learning_rate);
+    hash = hash_number(hash, config->momentum);
+    hash = hash_number(hash, config->weight_decay);
+    hash = hash_number(hash, config->clip);
+    hash = kith_hash_word(hash, (uint64_t)experiment->train.schedule);
+    hash = kith_hash_word(hash, experiment->train.warmup_steps);
+    return kith_hash_word(hash, experiment->train.batch);
+}
+
+uint64_t kith_experiment_hash(const struct kith_experiment *experiment)
+{
+    uint64_t hash = KITH_HASH_START;
+    hash = kith_hash_word(hash, experiment->seed);
+    hash = kith_hash_word(hash, experiment->peers);
+    hash = hash_number(hash, experiment->stop.epochs);
+    hash = kith_hash_word(hash, experiment->stop.steps);
+    hash = kith_hash_word(hash, (uint64_t)experiment->stop.time_ns);
+    hash = hash_model(hash, experiment);
+    hash = kith_hash_word(hash, experiment->data.present);
+    hash = kith_hash_word(hash, (uint64_t)experiment->data.split.kind);
+    hash = hash_number(hash, experiment->data.split.alpha);
+    hash = kith_hash_word(hash, experiment->data.split.classes);
+    hash = hash_train(hash, experiment);
+    hash = hash_text(hash, experiment->gossip.algorithm->name);
+    hash = hash_text(hash, experiment->gossip.topology->name);
+    hash = kith_hash_word(hash, experiment->gossip.every);
+    hash = hash_text(hash, experiment->gossip.compressor);
+    return hash_text(hash, experiment->gossip.guard);
+}
+
+enum kith_err
+kith_experiment_node_config(const struct kith_experiment *experiment,
+                            uint64_t steps, struct kith_topology *topology,
+                            struct kith_node_config *config)
+{
+    const enum kith_err err = kith_topology_open(experiment->gossip.topology,
+                                                 experiment->peers, topology);
+    if (err != KITH_OK)
+        return err;
+    *config = (struct kith_node_config){
+        .algorithm = experiment->gossip.algorithm,
+        .topology = topology,
+        .seed = experiment->seed,
+        .steps = steps,
+        .every = experiment->gossip.every,
+        .payload_bytes = experiment->model->dim(&experiment->model_config) *
+                         experiment->backend->element_bytes,
+        .save_period_ns = experiment->save_period_ns,
+        .round_deadline_ns = experiment->gossip.deadline_ns,
+        .retries = experiment->gossip.retries,
+    };
+    return KITH_OK;
+}
+
+const char *kith_world_name(enum kith_world world)
+{
+    switch (world) {
+    case KITH_WORLD_TRAIN:
+        return "train";
+    case KITH_WORLD_SIM:
+        return "sim";
+    case KITH_WORLD_LAB:
+        break;
+    }
+    return "lab";
+}
+
+static enum kith_err only_sim(const char *key, char *error)
+{
+    snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+             "%s needs virtual time: run it with kith sim, or take it out",
+             key);
+    return KITH_EINVAL;
+}
+
+enum kith_err
+kith_experiment_check_world(const struct kith_experiment *experiment,
+                            enum kith_world world, char *error)
+{
+    switch (world) {
+    case KITH_WORLD_TRAIN:
+        return KITH_OK;
+    case KITH_WORLD_SIM:
+        if (experiment->compute.step_ns == 0 &&
+            (experiment->stop.time_ns > 0 || experiment->atom_count > 0)) {
+            snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+                     "compute.step: not given; a simulated time needs the "
+                     "cost of a step, such as --set compute.step=5ms");
+            return KITH_EINVAL;
+        }
+        return KITH_OK;
+    case KITH_WORLD_LAB:
+        break;
+    }
+    if (experiment->gossip.deadline_ns == KITH_NEVER)
+        return only_sim("gossip.deadline: never", error);
+    if (experiment->network.drop_push > 0)
+        return only_sim("network.drop_push", error);
+    return KITH_OK;
+}
+
+static enum kith_err check_shape(const struct kith_experiment *experiment,
+                                 const struct kith_examples *set, char *error)
+{
+    size_t features, classes;
+    experiment->model->shape(&experiment->model_config, &features, &classes);
+    if (set->features != features || set->classes > classes) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+                 "model.layers: found %zu inputs and %zu outputs, but the "
+                 "data in %.200s has %zu features and %" PRIu32 " classes",
+                 features, classes, experiment->data.path, set->features,
+                 set->classes);
+        return KITH_EINVAL;
+    }
+    if (set->count < experiment->peers) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+                 "peers: found %" PRIu32 ", but the data in %.200s has only "
+                 "%zu rows: one for each at least",
+                 experiment->peers, experiment->data.path, set->count);
+        return KITH_EINVAL;
+    }
+    return KITH_OK;
+}
+
+enum kith_err
+kith_experiment_check_data(const struct kith_experiment *experiment,
+                           const struct kith_examples *set, char *error)
+{
+    if (set != NULL) {
+        const enum kith_err err = check_shape(experiment, set, error);
+        if (err != KITH_OK)
+            return err;
+    }
+    const uint64_t steps =
+        kith_experiment_steps(experiment, set == NULL ? 0 : set->count);
+    if (steps == 0) {
+        snprintf(
+            error, KITH_EXPERIMENT_ERROR_BYTES,
+            "stop.epochs: found %g, which is less than one step of %" PRIu32
+            " peers with batch %" PRIu32,
+            experiment->stop.epochs, experiment->peers,
+            experiment->train.batch);
+        return KITH_EINVAL;
+    }
+    const kith_ns end = predicted_end(experiment, steps);
+    const struct kith_atom *atom = late_fault(experiment, end);
+    if (atom == NULL)
+        return KITH_OK;
+    char at[32], over[32];
+    kith_text_from_time(atom->at_ns, at, sizeof at);
+    kith_text_from_time(end, over, sizeof over);
+    snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+             "faults[%" PRIu32 "]: found a %s at %s; allowed: up to the "
+             "predicted end, %s",
+             atom->statement, kith_fault_name(atom->kind), at, over);
+    return KITH_EINVAL;
+}

@@ -1,0 +1,180 @@
+/* Every key of an experiment file: where it goes, its type, unit, bounds,
+ * default, and one line of help. DESIGN.md section 7. */
+#include "keys.h"
+
+#include <string.h>
+
+#include "kith/text.h"
+
+static enum kith_err parse_split(const char *text, void *field)
+{
+    return kith_split_parse(text, field);
+}
+
+/* Durations that may also be a word. */
+static enum kith_err time_or(const char *text, const char *word, kith_ns value,
+                             kith_ns *field)
+{
+    if (strcmp(text, word) == 0) {
+        *field = value;
+        return KITH_OK;
+    }
+    kith_ns span;
+    const enum kith_err err = kith_text_time(text, &span);
+    if (err != KITH_OK)
+        return err;
+    if (span < KITH_MS || span > 1000000 * KITH_S)
+        return KITH_ELIMIT;
+    *field = span;
+    return KITH_OK;
+}
+
+static enum kith_err parse_deadline(const char *text, void *field)
+{
+    if (strcmp(text, "never") == 0)
+        return time_or(text, "never", KITH_NEVER, field);
+    return time_or(text, "measured", 0, field);
+}
+
+static enum kith_err parse_save(const char *text, void *field)
+{
+    return time_or(text, "never", 0, field);
+}
+
+static enum kith_err parse_evaluate(const char *text, void *field)
+{
+    return time_or(text, "end", 0, field);
+}
+
+static enum kith_err parse_rate(const char *text, void *field)
+{
+    uint64_t rate = 0;
+    if (strcmp(text, "unlimited") != 0) {
+        const enum kith_err err = kith_text_rate(text, &rate);
+        if (err != KITH_OK)
+            return err;
+        if (rate < 1000 || rate > UINT64_C(1000000000000000))
+            return KITH_ELIMIT;
+    }
+    memcpy(field, &rate, sizeof rate);
+    return KITH_OK;
+}
+
+#define AT(field) .offset = offsetof(struct kith_experiment, field)
+#define TEXT_AT(field)                                                         \
+    AT(field), .size = sizeof(((struct kith_experiment *)0)->field)
+
+/* Rows of one section stand together. */
+const struct key experiment_keys[] = {
+    {"name", KEY_NAME, KEY_REQUIRED, TEXT_AT(name),
+     .help = "names the run database and the table"},
+    {"seed", KEY_U64, AT(seed), .low = 0, .high = 1e20, .initial = "1",
+     .help = "of every random draw"},
+    {"peers", KEY_U32, KEY_REQUIRED, AT(peers), .low = 1,
+     .high = KITH_PEERS_MAX, .help = "how many"},
+
+    {"stop.epochs", KEY_NUMBER, KEY_ABOVE, AT(stop.epochs), .low = 0,
+     .high = 1e6,
+     .help = "passes over the training set, by all peers together"},
+    {"stop.steps", KEY_U64, AT(stop.steps), .low = 1, .high = 1e12,
+     .help = "training steps of each peer"},
+    {"stop.time", KEY_TIME, KEY_ABOVE, AT(stop.time_ns), .low = 0, .high = 1e6,
+     .help = "virtual or real time; alone or beside one of the others"},
+
+    {"model.kind", KEY_CHOICE, KEY_REQUIRED, .choice = &choice_model,
+     .help = "see kith list models"},
+    {"model.layers", KEY_CUSTOM,
+     .allowed = "a list of 2 to 16 whole numbers above 0, input first, such as "
+                "[784, 128, 10]",
+     .help = "mlp, logistic: sizes, input first"},
+    {"model.dim", KEY_U32, AT(model_config.dim), .low = 1, .high = 1 << 30,
+     .help = "quadratic, consensus: parameters"},
+    {"model.spread", KEY_NUMBER, AT(model_config.spread), .low = 0, .high = 1e6,
+     .initial = "1", .help = "quadratic: deviation of the peers' targets"},
+
+    {"data.kind", KEY_CHOICE, .choice = &choice_data, .initial = "idx",
+     .help = "see kith list datasets"},
+    {"data.path", KEY_TEXT, TEXT_AT(data.path),
+     .help = "folder of the files; relative to the experiment file"},
+    {"data.split", KEY_PARSED, AT(data.split), .parse = parse_split,
+     .allowed = "iid, dirichlet(A) with A above 0, classes(K)",
+     .initial = "iid", .help = "which rows each peer has"},
+
+    {"train.optimiser", KEY_CHOICE, .choice = &choice_optimiser,
+     .initial = "sgd", .help = "see kith list optimisers"},
+    {"train.learning_rate", KEY_NUMBER, AT(train.config.learning_rate),
+     .low = 0, .high = 1e6, .initial = "0.05", .help = "at its peak"},
+    {"train.momentum", KEY_NUMBER, KEY_BELOW, AT(train.config.momentum),
+     .low = 0, .high = 1, .initial = "0", .help = "of the velocity"},
+    {"train.weight_decay", KEY_NUMBER, AT(train.config.weight_decay), .low = 0,
+     .high = 1e3, .initial = "0", .help = "added to the gradient, times x"},
+    {"train.clip", KEY_NUMBER, AT(train.config.clip), .low = 0, .high = 1e9,
+     .initial = "0", .help = "global norm of the gradient; 0: off"},
+    {"train.schedule", KEY_CHOICE, .choice = &choice_schedule,
+     .initial = "constant", .help = "of the learning rate, over own steps"},
+    {"train.warmup", KEY_U64, AT(train.warmup_steps), .low = 0, .high = 1e9,
+     .initial = "0", .help = "steps of linear climb before the schedule"},
+    {"train.batch", KEY_U32, AT(train.batch), .low = 1, .high = 65536,
+     .initial = "16", .help = "rows per step and peer"},
+    {"train.backend", KEY_CHOICE, .choice = &choice_backend, .initial = "cpu",
+     .help = "arithmetic; see kith list backends"},
+
+    {"gossip.algorithm", KEY_CHOICE, .choice = &choice_algorithm,
+     .initial = "adpsgd", .help = "see kith list algorithms"},
+    {"gossip.every", KEY_U32, AT(gossip.every), .low = 1, .high = 1e9,
+     .initial = "1", .help = "own steps between two exchanges"},
+    {"gossip.topology", KEY_CHOICE, .choice = &choice_topology,
+     .initial = "random", .help = "see kith list topologies"},
+    {"gossip.compressor", KEY_CHOICE, .choice = &choice_compressor,
+     .initial = "none", .help = "see kith list compressors"},
+    {"gossip.guard", KEY_CHOICE, .choice = &choice_guard, .initial = "none",
+     .help = "after the finite gate, which is always on"},
+    {"gossip.retries", KEY_U32, AT(gossip.retries), .low = 0, .high = 16,
+     .initial = "3", .help = "other peers asked after a busy one"},
+    {"gossip.deadline", KEY_PARSED, AT(gossip.deadline_ns),
+     .parse = parse_deadline,
+     .allowed = "measured, a time of at least 1ms with its unit, or never "
+                "(simulator only)",
+     .initial = "measured", .help = "how long a round waits for a neighbour"},
+
+    {"network.latency", KEY_TIME, AT(network.latency_ns), .low = 0, .high = 60,
+     .initial = "0s", .help = "one way"},
+    {"network.jitter", KEY_TIME, AT(network.jitter_ns), .low = 0, .high = 60,
+     .initial = "0s", .help = "mean of an exponential, added to it"},
+    {"network.rate", KEY_PARSED, AT(network.rate_bits), .parse = parse_rate,
+     .allowed = "unlimited, or a rate from 1kbit to 1000Tbit per second with "
+                "its unit (10Gbit, 5MB)",
+     .initial = "unlimited", .help = "of each peer, in each direction"},
+    {"network.loss", KEY_NUMBER, KEY_BELOW, AT(network.loss), .low = 0,
+     .high = 1, .initial = "0",
+     .help = "share of records that need a retransmission"},
+    {"network.drop_push", KEY_NUMBER, KEY_BELOW, AT(network.drop_push),
+     .low = 0, .high = 1, .initial = "0",
+     .help = "share of push messages lost for good; simulator only"},
+    {"network.wire", KEY_CHOICE, .choice = &choice_wire, .initial = "sized",
+     .help = "simulator: charge the exact size, or carry the sealed bytes"},
+    {"network.suite", KEY_CHOICE, .choice = &choice_suite, .initial = "auto",
+     .help = "cipher of the whole cluster"},
+
+    {"compute.step", KEY_TIME, AT(compute.step_ns), .low = 0, .high = 3600,
+     .initial = "0s", .help = "sim: cost of a step; lab: its minimum period"},
+    {"compute.merge", KEY_TIME, AT(compute.merge_ns), .low = 0, .high = 3600,
+     .initial = "0s", .help = "sim: cost of a snapshot or merge"},
+    {"compute.slow", KEY_CUSTOM,
+     .allowed = "a list such as [{peers: \"n(1)\", by: 10}]",
+     .help = "peers whose steps take longer from the start"},
+
+    {"save", KEY_PARSED, AT(save_period_ns), .parse = parse_save,
+     .allowed = "a time of at least 1ms with its unit, or never",
+     .initial = "5s", .help = "how often a peer writes its model to disk"},
+    {"evaluate", KEY_PARSED, AT(evaluate_ns), .parse = parse_evaluate,
+     .allowed = "a time of at least 1ms with its unit, or end",
+     .initial = "end", .help = "how often the averaged model is tested"},
+    {"faults", KEY_CUSTOM,
+     .allowed = "a list such as [{at: 2s, crash: \"n(1)\", restart: 3s}]",
+     .help = "see kith list faults"},
+    {"assert", KEY_CUSTOM,
+     .allowed = "a list such as [\"finally accuracy >= 0.85\"]",
+     .help = "see kith list checks"},
+    {.path = NULL},
+};

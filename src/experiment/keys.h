@@ -1,0 +1,28 @@
+/* The table of an experiment file's keys. */
+#ifndef KITH_SRC_EXPERIMENT_KEYS_H
+#define KITH_SRC_EXPERIMENT_KEYS_H
+
+#include "kith/experiment.h"
+#include "schema.h"
+
+extern const struct key experiment_keys[];
+
+/* choices.c */
+extern const struct key_choice choice_algorithm, choice_topology, choice_model,
+    choice_optimiser, choice_backend, choice_schedule, choice_compressor,
+    choice_guard, choice_wire, choice_suite, choice_data;
+
+/* faults.c: `faults:` and `compute.slow` into atoms. */
+KITH_MUST_CHECK enum kith_err read_faults(const struct tree *tree,
+                                          struct kith_experiment *experiment);
+/* rules.c: combinations that cannot work, with the line at fault. */
+KITH_MUST_CHECK enum kith_err
+check_rules(const struct tree *tree, const struct kith_experiment *experiment);
+/* The first fault that begins after `end_ns`, or NULL. */
+const struct kith_atom *late_fault(const struct kith_experiment *experiment,
+                                   kith_ns end_ns);
+/* When `steps` own steps are over, by the file's figures: KITH_NEVER where
+ * they do not say. */
+kith_ns predicted_end(const struct kith_experiment *experiment, uint64_t steps);
+
+#endif

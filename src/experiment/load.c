@@ -1,0 +1,232 @@
+/* A file or a text -> struct kith_experiment.
+ *
+ *   text -> tree (bounded) -> overrides -> schema -> lists -> rules
+ *
+ * Every error is one line with the place, what was found and what is allowed.
+ */
+#include "kith/experiment.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/check.h"
+#include "kith/text.h"
+#include "keys.h"
+#include "read.h"
+#include "tree.h"
+
+static enum kith_err layer_fail(const struct tree *tree,
+                                const struct tree_item *item)
+{
+    char found[TREE_SHOWN_BYTES];
+    return tree_fail(tree, item, "model.layers", KITH_EINVAL,
+                     "found %s; allowed: a list of 2 to %u whole numbers above "
+                     "0, input first, such as [784, 128, 10]",
+                     tree_show(item, found), KITH_LAYERS_MAX);
+}
+
+static enum kith_err read_layers(const struct tree *tree,
+                                 struct kith_experiment *experiment)
+{
+    const struct tree_item *list = tree_find(tree, "model.layers");
+    if (list == NULL)
+        return KITH_OK;
+    if (list->kind != TREE_LIST || list->count < 2 ||
+        list->count > KITH_LAYERS_MAX)
+        return layer_fail(tree, list);
+    struct kith_model_config *config = &experiment->model_config;
+    const struct tree_item *item = tree_first(tree, list);
+    for (; item != NULL; item = tree_next(tree, item)) {
+        uint64_t size;
+        if (item->kind != TREE_SCALAR ||
+            kith_text_u64(item->text, &size) != KITH_OK || size == 0 ||
+            size > UINT32_MAX)
+            return layer_fail(tree, item);
+        config->layers[config->layer_count++] = (uint32_t)size;
+    }
+    return KITH_OK;
+}
+
+static enum kith_err read_checks(const struct tree *tree,
+                                 struct kith_experiment *experiment)
+{
+    const struct tree_item *list = tree_find(tree, "assert");
+    if (list == NULL)
+        return KITH_OK;
+    char found[TREE_SHOWN_BYTES], error[KITH_CHECK_ERROR_BYTES];
+    if (list->kind != TREE_LIST || list->count > KITH_CHECKS_MAX)
+        return tree_fail(tree, list, "assert", KITH_EINVAL,
+                         "found %s; allowed: a list of at most %u texts such "
+                         "as [\"finally accuracy >= 0.85\"]",
+                         tree_show(list, found), KITH_CHECKS_MAX);
+    const struct tree_item *item = tree_first(tree, list);
+    for (; item != NULL; item = tree_next(tree, item)) {
+        struct kith_check *check = &experiment->checks[experiment->check_count];
+        if (item->kind != TREE_SCALAR)
+            return tree_fail(tree, item, "assert", KITH_EINVAL,
+                             "found %s; allowed: a text such as \"finally "
+                             "accuracy >= 0.85\"",
+                             tree_show(item, found));
+        if (kith_check_parse(item->text, check, error) != KITH_OK)
+            return tree_fail(tree, item, "assert", KITH_EINVAL, "%s", error);
+        const struct kith_quantity *quantity =
+            kith_quantity_find(check->quantity);
+        if (quantity->needs_data && !experiment->model->needs_data)
+            return tree_fail(tree, item, "assert", KITH_EINVAL,
+                             "found \"%s\", which model %s does not have",
+                             check->quantity, experiment->model->name);
+        experiment->check_count++;
+    }
+    return KITH_OK;
+}
+
+/* "folder/of/file" for "folder/of/file/name.yaml", "." for "name.yaml". */
+static void folder_of(const char *name, char *folder, size_t size)
+{
+    const char *slash = strrchr(name, '/');
+    const size_t length = slash == NULL ? 0 : (size_t)(slash - name);
+    if (slash == NULL)
+        kith_text_copy(folder, size, ".");
+    else if (length == 0)
+        kith_text_copy(folder, size, "/");
+    else
+        snprintf(folder, size, "%.*s", (int)length, name);
+}
+
+enum kith_err resolve_path(const struct tree *tree, const char *key,
+                           char path[KITH_PATH_BYTES_MAX])
+{
+    if (path[0] == '/')
+        return KITH_OK;
+    char folder[KITH_PATH_BYTES_MAX], joined[2 * KITH_PATH_BYTES_MAX];
+    folder_of(tree->name, folder, sizeof folder);
+    char *absolute = realpath(folder, NULL);
+    const int length = snprintf(joined, sizeof joined, "%s/%s",
+                                absolute == NULL ? folder : absolute, path);
+    free(absolute);
+    if (length < 0 || length >= (int)KITH_PATH_BYTES_MAX)
+        return tree_fail(tree, tree_find(tree, key), key, KITH_ELIMIT,
+                         "found a path longer than %u bytes",
+                         KITH_PATH_BYTES_MAX - 1);
+    memcpy(path, joined, (size_t)length + 1);
+    return KITH_OK;
+}
+
+/* The file as it was read where that repeats the run, else the tree as YAML
+ * with --set applied and the data path absolute. */
+static enum kith_err keep_source(const struct tree *tree, const char *text,
+                                 size_t size, bool rewrite,
+                                 struct kith_experiment *experiment)
+{
+    if (rewrite)
+        experiment->source =
+            tree_write(tree, "data.path", experiment->data.path);
+    else {
+        experiment->source = malloc(size + 1);
+        if (experiment->source != NULL) {
+            memcpy(experiment->source, text, size);
+            experiment->source[size] = '\0';
+        }
+    }
+    if (experiment->source == NULL)
+        return tree_fail(tree, NULL, NULL, KITH_ENOMEM, "out of memory");
+    experiment->source_bytes = strlen(experiment->source);
+    return KITH_OK;
+}
+
+static enum kith_err read_experiment(const struct tree *tree, const char *text,
+                                     size_t size, uint32_t override_count,
+                                     struct kith_experiment *experiment)
+{
+    enum kith_err err = schema_read(experiment_keys, tree, experiment);
+    if (err == KITH_OK)
+        err = read_layers(tree, experiment);
+    if (err == KITH_OK)
+        err = read_checks(tree, experiment);
+    bool rewrite = override_count > 0;
+    if (err == KITH_OK && tree_find(tree, "data.path") != NULL) {
+        experiment->data.present = true;
+        rewrite = rewrite || experiment->data.path[0] != '/';
+        err = resolve_path(tree, "data.path", experiment->data.path);
+    }
+    if (err == KITH_OK)
+        err = read_faults(tree, experiment);
+    if (err == KITH_OK)
+        err = check_rules(tree, experiment);
+    if (err == KITH_OK)
+        err = keep_source(tree, text, size, rewrite, experiment);
+    return err;
+}
+
+enum kith_err kith_experiment_parse(const char *name, const char *text,
+                                    size_t size, const char *const *overrides,
+                                    uint32_t override_count,
+                                    struct kith_experiment *experiment,
+                                    char *error)
+{
+    memset(experiment, 0, sizeof *experiment);
+    struct tree tree;
+    enum kith_err err = tree_open(&tree, name, text, size, error);
+    if (err == KITH_OK)
+        err = tree_override(&tree, overrides, override_count);
+    if (err == KITH_OK)
+        err = read_experiment(&tree, text, size, override_count, experiment);
+    if (err != KITH_OK)
+        kith_experiment_close(experiment);
+    tree_close(&tree);
+    return err;
+}
+
+enum kith_err read_file(const char *path, char **text, size_t *size,
+                        char *error)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES, "cannot open %.300s: %s",
+                 path, strerror(errno));
+        return errno == ENOENT ? KITH_ENOENT : KITH_EIO;
+    }
+    enum kith_err err = KITH_OK;
+    *text = malloc(KITH_YAML_BYTES_MAX + 1);
+    if (*text == NULL) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES, "out of memory");
+        err = KITH_ENOMEM;
+        goto out;
+    }
+    *size = fread(*text, 1, KITH_YAML_BYTES_MAX + 1, file);
+    if (ferror(file)) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES, "cannot read %.300s: %s",
+                 path, strerror(errno));
+        free(*text);
+        err = KITH_EIO;
+    }
+out:
+    (void)fclose(file);
+    return err;
+}
+
+enum kith_err kith_experiment_load(const char *path,
+                                   const char *const *overrides,
+                                   uint32_t override_count,
+                                   struct kith_experiment *experiment,
+                                   char *error)
+{
+    char *text;
+    size_t size;
+    enum kith_err err = read_file(path, &text, &size, error);
+    if (err != KITH_OK)
+        return err;
+    err = kith_experiment_parse(path, text, size, overrides, override_count,
+                                experiment, error);
+    free(text);
+    return err;
+}
+
+void kith_experiment_close(struct kith_experiment *experiment)
+{
+    free(experiment->atoms);
+    free(experiment->source);
+    memset(experiment, 0, sizeof *experiment);
+}

@@ -1,0 +1,230 @@
+/* Combinations that cannot work, refused before anything is started. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kith/fault.h"
+#include "kith/text.h"
+#include "keys.h"
+
+static enum kith_err rule_stop(const struct tree *tree,
+                               const struct kith_experiment *experiment)
+{
+    const bool epochs = experiment->stop.epochs > 0;
+    const bool steps = experiment->stop.steps > 0;
+    if (!epochs && !steps && experiment->stop.time_ns == 0)
+        return tree_fail(tree, tree_find(tree, "stop"), "stop", KITH_EINVAL,
+                         "not given; allowed: {epochs: 5}, {steps: 1000} or "
+                         "{time: 60s}");
+    if (epochs && steps)
+        return tree_fail(tree, tree_find(tree, "stop"), "stop", KITH_EINVAL,
+                         "found both epochs and steps; allowed: one of them, "
+                         "with or without a time");
+    if (epochs && !experiment->model->needs_data)
+        return tree_fail(tree, tree_find(tree, "stop.epochs"), "stop.epochs",
+                         KITH_EINVAL,
+                         "model %s has no data to count epochs of; use steps",
+                         experiment->model->name);
+    return KITH_OK;
+}
+
+/* A key that only some models read. */
+static enum kith_err rule_model_key(const struct tree *tree,
+                                    const struct kith_experiment *experiment,
+                                    const char *path, bool wanted)
+{
+    const struct tree_item *item = tree_find(tree, path);
+    if (item != NULL && !wanted)
+        return tree_fail(tree, item, path, KITH_EINVAL,
+                         "model %s does not have it; take it out",
+                         experiment->model->name);
+    return KITH_OK;
+}
+
+static enum kith_err rule_model(const struct tree *tree,
+                                const struct kith_experiment *experiment)
+{
+    const struct kith_model *model = experiment->model;
+    const bool vector = strcmp(model->name, "quadratic") == 0 ||
+                        strcmp(model->name, "consensus") == 0;
+    const struct tree_item *item = tree_find(tree, "model");
+    enum kith_err err =
+        rule_model_key(tree, experiment, "model.layers", model->needs_data);
+    if (err == KITH_OK)
+        err = rule_model_key(tree, experiment, "model.dim", vector);
+    if (err == KITH_OK)
+        err = rule_model_key(tree, experiment, "model.spread",
+                             strcmp(model->name, "quadratic") == 0);
+    if (err == KITH_OK)
+        err = rule_model_key(tree, experiment, "data", model->needs_data);
+    if (err != KITH_OK)
+        return err;
+    if (vector && experiment->model_config.dim == 0)
+        return tree_fail(tree, item, "model.dim", KITH_EINVAL,
+                         "not given; model %s needs it", model->name);
+    if (model->needs_data && experiment->model_config.layer_count == 0)
+        return tree_fail(tree, item, "model.layers", KITH_EINVAL,
+                         "not given; model %s needs its sizes, input first, "
+                         "such as [784, 10]",
+                         model->name);
+    if (model->check(&experiment->model_config) != KITH_OK)
+        return tree_fail(tree, item, "model.layers", KITH_EINVAL,
+                         "model %s cannot have these sizes; see kith list "
+                         "models %s (at most %.0f parameters, 2 to 256 "
+                         "classes)",
+                         model->name, model->name, (double)KITH_PARAMETERS_MAX);
+    if (model->needs_data && !experiment->data.present)
+        return tree_fail(tree, tree_find(tree, "data"), "data.path",
+                         KITH_EINVAL, "not given; model %s needs data",
+                         model->name);
+    return KITH_OK;
+}
+
+/* May this algorithm run on this graph? NULL: yes; else what it needs. */
+static const char *topology_wanted(const struct kith_algorithm *algorithm,
+                                   const struct kith_topology_kind *topology)
+{
+    switch (algorithm->pattern) {
+    case KITH_PATTERN_ROUND:
+        if (topology->any_pair || !topology->is_static)
+            return "a static graph";
+        if (topology->directed && !algorithm->directed)
+            return "an undirected static graph";
+        return NULL;
+    case KITH_PATTERN_SWAP:
+        if (topology->directed && !topology->any_pair)
+            return "an undirected graph, or any pair";
+        return NULL;
+    case KITH_PATTERN_PUSH:
+        if (topology->directed && !algorithm->directed)
+            return "an undirected graph, or any pair";
+        return NULL;
+    case KITH_PATTERN_NONE:
+    case KITH_PATTERN_PULL:
+    case KITH_PATTERN_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static enum kith_err rule_topology(const struct tree *tree,
+                                   const struct kith_experiment *experiment)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const struct kith_topology_kind *kind = experiment->gossip.topology;
+    const struct tree_item *item = tree_find(tree, "gossip.topology");
+    if (item == NULL)
+        item = tree_find(tree, "gossip.algorithm");
+    const char *wanted = topology_wanted(algorithm, kind);
+    if (wanted != NULL) {
+        char names[256] = "";
+        size_t at = 0;
+        for (unsigned i = 0; kith_topology_kinds[i] != NULL; i++)
+            if (topology_wanted(algorithm, kith_topology_kinds[i]) == NULL)
+                at = kith_text_add(names, sizeof names, at, "%s%s",
+                                   at == 0 ? "" : ", ",
+                                   kith_topology_kinds[i]->name);
+        return tree_fail(tree, item, "gossip.topology", KITH_EINVAL,
+                         "found %s, but algorithm %s needs %s; allowed: %s",
+                         kind->name, algorithm->name, wanted, names);
+    }
+    struct kith_topology topology;
+    if (algorithm->pattern != KITH_PATTERN_NONE &&
+        kith_topology_open(kind, experiment->peers, &topology) != KITH_OK)
+        return tree_fail(tree, item, "gossip.topology", KITH_ELIMIT,
+                         "found %s, which gives a peer of %u more than %u "
+                         "neighbours; use a sparser one or fewer peers",
+                         kind->name, experiment->peers, KITH_DEGREE_MAX);
+    return KITH_OK;
+}
+
+static enum kith_err rule_gossip(const struct tree *tree,
+                                 const struct kith_experiment *experiment)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    if (tree_find(tree, "gossip.deadline") != NULL &&
+        experiment->gossip.deadline_ns != 0 &&
+        algorithm->pattern != KITH_PATTERN_ROUND)
+        return tree_fail(tree, tree_find(tree, "gossip.deadline"),
+                         "gossip.deadline", KITH_EINVAL,
+                         "algorithm %s has no rounds; its deadlines are "
+                         "measured; take it out",
+                         algorithm->name);
+    if (experiment->network.drop_push > 0 &&
+        algorithm->pattern != KITH_PATTERN_PUSH)
+        return tree_fail(tree, tree_find(tree, "network.drop_push"),
+                         "network.drop_push", KITH_EINVAL,
+                         "algorithm %s pushes nothing; take it out",
+                         algorithm->name);
+    return KITH_OK;
+}
+
+const struct kith_atom *late_fault(const struct kith_experiment *experiment,
+                                   kith_ns end_ns)
+{
+    for (uint32_t i = 0; i < experiment->atom_count; i++) {
+        const struct kith_atom *atom = &experiment->atoms[i];
+        const bool begins = atom->kind == KITH_FAULT_CRASH ||
+                            atom->kind == KITH_FAULT_PAUSE ||
+                            atom->kind == KITH_FAULT_CUT ||
+                            (atom->kind == KITH_FAULT_SLOW && atom->factor > 1);
+        if (begins && atom->at_ns > end_ns && atom->statement != UINT32_MAX)
+            return atom;
+    }
+    return NULL;
+}
+
+kith_ns predicted_end(const struct kith_experiment *experiment, uint64_t steps)
+{
+    double end = (double)KITH_NEVER;
+    if (experiment->compute.step_ns > 0 && steps < UINT64_MAX) {
+        double slowest = 1;
+        for (uint32_t i = 0; i < experiment->atom_count; i++)
+            if (experiment->atoms[i].factor > slowest)
+                slowest = experiment->atoms[i].factor;
+        double step = (double)experiment->compute.step_ns * slowest;
+        /* A round adds its messages, there and back, to a step. */
+        if (experiment->gossip.algorithm->wait == KITH_WAIT_ROUND)
+            step += 4 * ((double)experiment->network.latency_ns +
+                         10 * (double)experiment->network.jitter_ns);
+        end = step * (double)steps;
+    }
+    if (experiment->stop.time_ns > 0 && (double)experiment->stop.time_ns < end)
+        return experiment->stop.time_ns;
+    return end < (double)KITH_NEVER ? (kith_ns)end : KITH_NEVER;
+}
+
+static enum kith_err rule_late(const struct tree *tree,
+                               const struct kith_experiment *experiment)
+{
+    const uint64_t steps =
+        experiment->stop.steps > 0 ? experiment->stop.steps : UINT64_MAX;
+    const kith_ns end = predicted_end(experiment, steps);
+    const struct kith_atom *atom = late_fault(experiment, end);
+    if (atom == NULL)
+        return KITH_OK;
+    const struct tree_item *item = tree_first(tree, tree_find(tree, "faults"));
+    for (uint32_t i = 0; i < atom->statement && item != NULL; i++)
+        item = tree_next(tree, item);
+    char at[32], over[32];
+    kith_text_from_time(atom->at_ns, at, sizeof at);
+    kith_text_from_time(end, over, sizeof over);
+    return tree_fail(tree, item, "faults", KITH_EINVAL,
+                     "found a %s at %s; allowed: up to the predicted end, %s",
+                     kith_fault_name(atom->kind), at, over);
+}
+
+enum kith_err check_rules(const struct tree *tree,
+                          const struct kith_experiment *experiment)
+{
+    enum kith_err err = rule_model(tree, experiment);
+    if (err == KITH_OK)
+        err = rule_stop(tree, experiment);
+    if (err == KITH_OK)
+        err = rule_topology(tree, experiment);
+    if (err == KITH_OK)
+        err = rule_gossip(tree, experiment);
+    if (err == KITH_OK)
+        err = rule_late(tree, experiment);
+    return err;
+}
