@@ -24,8 +24,9 @@ extern "C" {
  *
  * Returns KITH_OK, or
  *   KITH_EINVAL  count is 0 or above KITH_REPORT_RUNS_MAX
+ *   KITH_ENOENT, KITH_EPERM   a database is not there, or not readable
  *   KITH_EPARSE  a file is no run database, or one of another version
- *   KITH_EIO     a file cannot be read, or `out` cannot be written
+ *   KITH_ENOSPC, KITH_EIO     `out` cannot be written
  *   KITH_ENOMEM
  *
  * All text of a database is escaped: a hostile name stays text.

@@ -36,11 +36,9 @@ static enum kith_err fail(const struct kith_database *database, int code,
 {
     kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
                   "reading the run database %s: %s; give a .db file written by "
-                  "kith sim, lab, train or peer",
+                  "kith sim, lab or train",
                   database->path, sqlite3_errmsg(database->handle));
-    return code == SQLITE_NOMEM                              ? KITH_ENOMEM
-           : code == SQLITE_IOERR || code == SQLITE_CANTOPEN ? KITH_EIO
-                                                             : KITH_EPARSE;
+    return code == SQLITE_NOMEM ? KITH_ENOMEM : KITH_EPARSE;
 }
 
 static enum kith_err prepare(const struct kith_database *database,
@@ -135,9 +133,7 @@ enum kith_err kith_database_open(const char *path,
     if (access(path, R_OK) != 0) {
         kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
                       "reading the run database %s: %s", path, strerror(errno));
-        return errno == ENOENT   ? KITH_ENOENT
-               : errno == EACCES ? KITH_EPERM
-                                 : KITH_EIO;
+        return errno == ENOENT ? KITH_ENOENT : KITH_EPERM;
     }
     const int code =
         sqlite3_open_v2(path, &database->handle,

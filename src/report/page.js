@@ -20,7 +20,7 @@ const CHARTS = [
     {key: 'waiting_s', title: 'Waiting', unit: 'training held back, seconds'},
     {key: 'staleness', title: 'Staleness', unit: 'own steps between snapshot and merge'},
 ];
-const view = {x: 'time', averaged: true, peers: true, hidden: new Set()};
+const view = {x: location.hash === '#samples' ? 'samples' : 'time', averaged: true, peers: true, hidden: new Set()};
 
 /* --- small tools ------------------------------------------------------ */
 
@@ -31,7 +31,7 @@ function make(tag, properties, ...children) {
         else if (name === 'style') Object.assign(element.style, value);
         else element.setAttribute(name, value);
     }
-    for (const child of children.flat()) {
+    for (const child of children.flat(Infinity)) {
         if (child === null || child === undefined) continue;
         element.append(child instanceof Node ? child : String(child));
     }
@@ -55,6 +55,13 @@ function bytes(value) {
     return (at === 0 ? size : Number(size.toPrecision(4))) + ' ' + units[at];
 }
 
+function short(value) {
+    const size = Math.abs(value);
+    return size >= 1e6 ? Number((value / 1e6).toPrecision(4)) + ' M'
+         : size >= 1e4 ? Number((value / 1e3).toPrecision(4)) + ' k'
+         : String(Number(value.toPrecision(4)));
+}
+
 function seconds(value) {
     if (value === null || value === undefined) return '–';
     return Number(value).toLocaleString('en', {maximumFractionDigits: 3}) + ' s';
@@ -72,7 +79,11 @@ const runs = report.runs.map((source, index) => {
     const letter = String.fromCharCode(65 + index);
     const facts = new Map(source.facts.rows), results = new Map(source.summary.rows);
     const series = new Map(); /* peer, or -1 for the averaged model -> rows */
+    const peerCount = Number(facts.get('peers')) || 1;
     for (const row of objects(source.series)) {
+        /* One scale for all: the samples of the whole run. A peer knows its own
+         * and stands for its share. */
+        if (row.peer >= 0) row.samples *= peerCount;
         if (!series.has(row.peer)) series.set(row.peer, []);
         series.get(row.peer).push(row);
     }
@@ -100,8 +111,7 @@ function lineName(run, peer) {
     return several ? run.letter + ' · ' + who : who;
 }
 
-/* Seconds or samples of one row; samples are the run's total for the averaged
- * model and the mean, a peer's own for a peer. */
+/* Seconds, or samples of all peers together. */
 function abscissa(row) {
     return view.x === 'time' ? row.time_s : row.samples;
 }
@@ -115,7 +125,10 @@ function meanOfPeers(run, key) {
         .map(row => row.time_s))].sort((a, b) => a - b);
     const next = lines.map(() => 0), value = lines.map(() => null),
           samples = lines.map(() => 0);
-    return instants.map(time_s => {
+    /* Between two rows of one peer all the others report: one point a round. */
+    const rounds = instants.filter((_, i) => i % lines.length === lines.length - 1 ||
+                                             i + 1 === instants.length);
+    return rounds.map(time_s => {
         lines.forEach((rows, i) => {
             while (next[i] < rows.length && rows[next[i]].time_s <= time_s) {
                 const row = rows[next[i]++];
@@ -179,14 +192,15 @@ function samplesAt(run, time) {
     return rows.length ? rows[rows.length - 1].samples : 0;
 }
 
-/* One mark per instant and kind, however many peers it struck. */
+/* One mark per instant and kind, however many peers and runs it struck. */
 function marks() {
     const found = new Map();
     for (const run of runs) for (const fault of run.faults) {
         const x = view.x === 'time' ? fault.time_s : samplesAt(run, fault.time_s);
-        const key = [run.letter, fault.kind, x.toPrecision(4)].join('|');
-        if (!found.has(key)) found.set(key, {run, kind: fault.kind, x, count: 0});
-        found.get(key).count++;
+        const key = fault.kind + '|' + x.toPrecision(3);
+        if (!found.has(key)) found.set(key, {kind: fault.kind, x, struck: new Map()});
+        const struck = found.get(key).struck;
+        struck.set(run.letter, (struck.get(run.letter) || 0) + 1);
     }
     return [...found.values()].sort((a, b) => a.x - b.x);
 }
@@ -206,14 +220,22 @@ function drawMarks(canvas, area, graph) {
         canvas.moveTo(at, area.y);
         canvas.lineTo(at, area.y + area.h);
         canvas.stroke();
-        const label = (several ? mark.run.letter + ' ' : '') + mark.kind +
-                      (mark.count > 1 ? ' ×' + mark.count : '');
+        const count = Math.max(...mark.struck.values());
+        const label = (mark.struck.size < runs.length
+            ? [...mark.struck.keys()].join('') + ' ' : '') + mark.kind +
+            (count > 1 ? ' ×' + count : '');
         const width = canvas.measureText(label).width + 8;
         const left = Math.min(at + 3, area.x + area.w - width);
         let row = 0;
         while (row < 4 && ends[row] > left) row++;
         if (row === 4) continue;
         ends[row] = left + width;
+        canvas.globalAlpha = 0.85;
+        const ink = canvas.fillStyle;
+        canvas.fillStyle = colour('--card');
+        canvas.fillRect(left - 1, area.y + 1 + 13 * row, width - 4, 12);
+        canvas.globalAlpha = 1;
+        canvas.fillStyle = ink;
         canvas.fillText(label, left, area.y + 11 + 13 * row);
     }
     canvas.restore();
@@ -229,14 +251,16 @@ function visible(line) {
     return line.kind === 'averaged' ? view.averaged : view.peers;
 }
 
-function axisColour() {
-    return getComputedStyle(document.body).getPropertyValue('--quiet').trim();
+/* A colour of page.css, as the canvas needs it. */
+function colour(name) {
+    return getComputedStyle(document.body).getPropertyValue(name).trim();
 }
 
 function lineOptions(line) {
     const averaged = line.kind === 'averaged';
     return {color: averaged ? line.run.colour : shade(line),
             strokeWidth: averaged ? 2.5 : 1,
+            strokePattern: line.peer === 'mean' ? [7, 3] : null,
             drawPoints: line.points.length < 2, pointSize: 3};
 }
 
@@ -279,14 +303,13 @@ function draw(entry) {
         legend: 'never', connectSeparatedPoints: true, logscale:
             positive && entry.logBox.checked,
         highlightSeriesOpts: {strokeWidth: 3}, highlightSeriesBackgroundAlpha: 1,
-        gridLineColor: getComputedStyle(document.body)
-            .getPropertyValue('--grid').trim(),
-        axisLineColor: axisColour(), axisLabelFontSize: 12, rightGap: 12,
-        axisLabelWidth: 62, includeZero: false, labelsKMB: !chart.axis,
+        gridLineColor: colour('--grid'), axisLineColor: colour('--quiet'),
+        axisLabelFontSize: 12, rightGap: 12,
+        axisLabelWidth: 62, includeZero: false,
         axes: {x: {valueFormatter: number, axisLabelWidth: 64,
                    axisLabelFormatter: v => view.x === 'time' ? number(v) + ' s'
-                       : v >= 1e6 ? v / 1e6 + ' M' : v >= 1e3 ? v / 1e3 + ' k' : number(v)},
-               y: chart.axis ? {axisLabelFormatter: v => chart.axis(v)} : {}},
+                       : short(v)},
+               y: {axisLabelFormatter: v => (chart.axis || short)(v)}},
         underlayCallback: drawMarks,
         highlightCallback: (event, x, points, row, name) =>
             showValues(entry, x, points, name),
@@ -352,7 +375,7 @@ function controls() {
     return make('div', {class: 'controls'},
         make('span', {}, 'Against '),
         choice('x', 'time', 'time', view.x === 'time', x => { view.x = x; redraw(); }),
-        choice('x', 'samples', 'samples', view.x === 'samples',
+        choice('x', 'samples', 'samples of all peers', view.x === 'samples',
                x => { view.x = x; redraw(); }),
         tick('averaged', view.averaged, on => { view.averaged = on; restyle(); }),
         tick('each peer', view.peers, on => { view.peers = on; restyle(); }),
@@ -377,8 +400,9 @@ function chartBox(chart) {
 /* --- tables ----------------------------------------------------------- */
 
 function table(id, heads, rows) {
-    return make('div', {class: 'scroll'}, make('table', {id},
-        make('thead', {}, make('tr', {}, heads.map(head => make('th', {}, head)))),
+    return make('div', {class: id === 'summary' ? 'scroll whole' : 'scroll'}, make('table', {id},
+        make('thead', {}, make('tr', {}, heads.map((head, i) => make('th',
+            rows.some(row => typeof row[i] === 'number') ? {class: 'n'} : {}, head)))),
         make('tbody', {}, rows.map(cells => make('tr', {},
             cells.map(cell => cell instanceof Node ? make('td', {}, cell)
                 : make('td', typeof cell === 'number' ? {class: 'n'} : {},
@@ -417,12 +441,18 @@ function summary() {
         .filter(key => !['experiment', 'schema', 'name'].includes(key) &&
             all.some(facts => facts.get(key) !== null))
         .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+    const name = key => key.replace('virtual_s', 'virtual time')
+        .replace('wall_s', 'wall time').replace(/_s$/, '').replaceAll('_', ' ')
+        .replaceAll('.', ' · ');
+    if (!several) return section('Summary', make('dl', {id: 'summary'},
+        [...keys.map(key => [name(key), factText(key, all[0].get(key))]),
+         ['database', runs[0].file]].map(([key, value]) => make('div', {},
+            make('dt', {}, key), make('dd', {}, value)))));
     return section('Summary', table('summary',
-        ['', ...runs.map(run => make('span', {}, several ? make('i',
-            {class: 'chip', style: {background: run.colour}}) : null,
-            several ? run.letter + ' · ' + title(run) : title(run)))],
-        [...keys.map(key => [key.replaceAll('_', ' ').replaceAll('.', ' · '),
-            ...all.map(facts => factText(key, facts.get(key)))]),
+        ['', ...runs.map(run => make('span', {}, make('i',
+            {class: 'chip', style: {background: run.colour}}),
+            run.letter + ' · ' + title(run)))],
+        [...keys.map(key => [name(key), ...all.map(facts => factText(key, facts.get(key)))]),
          ['database', ...runs.map(run => run.file)]]));
 }
 

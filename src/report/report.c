@@ -24,9 +24,7 @@ static enum kith_err fail_write(const char *out, int code, char *error)
     kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
                   "writing the report %s: %s; choose another place with --out",
                   out, strerror(code));
-    return code == ENOSPC                    ? KITH_ENOSPC
-           : code == EACCES || code == EPERM ? KITH_EPERM
-                                             : KITH_EIO;
+    return code == ENOSPC ? KITH_ENOSPC : KITH_EIO;
 }
 
 static enum kith_err write_page(const struct kith_database *databases,
