@@ -1,5 +1,5 @@
 noinst_LIBRARIES += libkith_experiment.a
-libkith_experiment_a_CFLAGS = $(C11)
+libkith_experiment_a_CFLAGS = $(GNU11)
 libkith_experiment_a_SOURCES = src/check/accuracy.c \
   src/check/accuracy_mean.c src/check/accuracy_worst.c src/check/check.c \
   src/check/checks.def src/check/conserved.c \
