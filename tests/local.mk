@@ -6,6 +6,8 @@ UNIT = \
   tests/unit/test_buf \
   tests/unit/test_hash \
   tests/unit/test_heap \
+  tests/unit/test_lab_process \
+  tests/unit/test_lab_rows \
   tests/unit/test_node \
   tests/unit/test_rng \
   tests/unit/test_text \
@@ -18,7 +20,14 @@ PROPERTY = \
 
 # A fence is a script that guards a rule of the house, with a canary.
 FENCES = \
-  tests/fences/check_symbols.sh
+  tests/fences/check_format.sh \
+  tests/fences/check_globals.sh \
+  tests/fences/check_headers.sh \
+  tests/fences/check_layers.sh \
+  tests/fences/check_registry.sh \
+  tests/fences/check_size.sh \
+  tests/fences/check_symbols.sh \
+  tests/fences/check_words.sh
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
 LONG =

@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034
 # What the fences share. Sourced, never run: sets top (source tree), scratch (a
 # folder that goes when the script ends) and the two endings.
 #
