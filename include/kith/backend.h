@@ -61,9 +61,9 @@ struct kith_backend {
     void (*column_sum)(size_t rows, size_t n, const void *d, void *out);
     /* d <- d where y > 0, else 0 (y: what relu gave). */
     void (*relu_backward)(size_t n, const void *y, void *d);
-    /* logits (rows, classes), labels < classes -> gradient of the mean cross-entropy, in place;
-     * returns the mean loss, float64; *correct (may be NULL): rows whose
-     * arg-max is the label. */
+    /* logits (rows, classes), labels < classes -> gradient of the mean
+     * cross-entropy, in place; returns the mean loss, float64; *correct (may be
+     * NULL): rows whose arg-max is the label. */
     double (*cross_entropy)(size_t rows, size_t classes, const uint8_t *labels,
                             void *logits, uint32_t *correct);
     /* SGD: g <- g + decay x;  v <- momentum v + g;  x <- x - rate v.

@@ -13,8 +13,8 @@ extern "C" {
 
 struct kith_buf {
     void *data;
-    size_t size;                                     /* bytes */
-    uint32_t references;                             /* > 0 while alive */
+    size_t size;                                      /* bytes */
+    uint32_t references;                              /* > 0 while alive */
     void (*release)(struct kith_buf *buf, void *arg); /* may be NULL */
     void *arg;
 };

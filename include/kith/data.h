@@ -70,10 +70,11 @@ KITH_MUST_CHECK enum kith_err kith_split_parse(const char *text,
  * to exactly one peer (classes(k): where k * peers < classes, rows of unused
  * classes are left out). *rows is malloc'd, ascending, the caller frees it.
  * KITH_EINVAL: fewer rows than peers, or k above the classes there are. */
-KITH_MUST_CHECK enum kith_err
-kith_split_rows(const struct kith_split *split, const struct kith_examples *set,
-                uint64_t seed, uint32_t peers, uint32_t peer, uint32_t **rows,
-                size_t *count);
+KITH_MUST_CHECK enum kith_err kith_split_rows(const struct kith_split *split,
+                                              const struct kith_examples *set,
+                                              uint64_t seed, uint32_t peers,
+                                              uint32_t peer, uint32_t **rows,
+                                              size_t *count);
 
 #ifdef __cplusplus
 }

@@ -27,13 +27,13 @@ enum kith_wire_mode { KITH_WIRE_SIZED, KITH_WIRE_FULL };
 
 /* X(NAME, text) */
 #define KITH_FAULTS(X)                                                         \
-    X(CRASH, "crash")         /* SIGKILL; state and process are gone */        \
-    X(RESTART, "restart")     /* the crashed peer comes back */                \
-    X(PAUSE, "pause")         /* SIGSTOP */                                    \
-    X(RESUME, "resume")       /* SIGCONT */                                    \
-    X(SLOW, "slow")           /* steps take `factor` times as long */          \
-    X(CUT, "cut")             /* traffic peer -> other stalls */               \
-    X(HEAL, "heal")           /* it flows again */
+    X(CRASH, "crash")     /* SIGKILL; state and process are gone */            \
+    X(RESTART, "restart") /* the crashed peer comes back */                    \
+    X(PAUSE, "pause")     /* SIGSTOP */                                        \
+    X(RESUME, "resume")   /* SIGCONT */                                        \
+    X(SLOW, "slow")       /* steps take `factor` times as long */              \
+    X(CUT, "cut")         /* traffic peer -> other stalls */                   \
+    X(HEAL, "heal")       /* it flows again */
 enum kith_fault_kind {
 #define KITH_X(name, text) KITH_FAULT_##name,
     KITH_FAULTS(KITH_X)
@@ -104,10 +104,10 @@ struct kith_experiment {
 
     struct {
         kith_ns latency_ns, jitter_ns; /* one way; jitter: exponential mean */
-        uint64_t rate_bits;            /* per peer, each direction; 0: no limit */
-        double loss;      /* share of records that need a retransmission */
-        double drop_push; /* share of whole push messages lost (tests of T4);
-                             simulator only */
+        uint64_t rate_bits; /* per peer, each direction; 0: no limit */
+        double loss;        /* share of records that need a retransmission */
+        double drop_push;   /* share of whole push messages lost (tests of T4);
+                               simulator only */
         enum kith_wire_mode wire;
         char suite[KITH_NAME_MAX]; /* AESGCM | ChaChaPoly | auto */
     } network;
@@ -175,21 +175,20 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
 
 /* A peer's own file (`kith peer`). */
 struct kith_peer_file {
-    char identity[KITH_PATH_BYTES_MAX];   /* folder: node.key, node.crt, ... */
-    char listen[KITH_NAME_MAX * 4];       /* "[::]:7117" */
-    char advertise[KITH_NAME_MAX * 4];    /* "auto" | HOST:PORT */
+    char identity[KITH_PATH_BYTES_MAX]; /* folder: node.key, node.crt, ... */
+    char listen[KITH_NAME_MAX * 4];     /* "[::]:7117" */
+    char advertise[KITH_NAME_MAX * 4];  /* "auto" | HOST:PORT */
     char experiment[KITH_PATH_BYTES_MAX];
     char save[KITH_PATH_BYTES_MAX];
-    uint32_t rank;                        /* own place in `members` */
+    uint32_t rank; /* own place in `members` */
     uint32_t member_count;
     struct {
-        char address[KITH_NAME_MAX * 4];  /* HOST:PORT */
-        char fingerprint[65];             /* of its X25519 key, hex; may be "" */
-    } *members; /* (member_count), rank order: the member list */
+        char address[KITH_NAME_MAX * 4]; /* HOST:PORT */
+        char fingerprint[65];            /* of its X25519 key, hex; may be "" */
+    } * members; /* (member_count), rank order: the member list */
 };
-KITH_MUST_CHECK enum kith_err kith_peer_file_load(const char *path,
-                                                  struct kith_peer_file *file,
-                                                  char *error);
+KITH_MUST_CHECK enum kith_err
+kith_peer_file_load(const char *path, struct kith_peer_file *file, char *error);
 void kith_peer_file_close(struct kith_peer_file *file);
 
 #ifdef __cplusplus

@@ -22,7 +22,8 @@ static inline uint64_t kith_hash_word(uint64_t hash, uint64_t word)
     const uint64_t al = a & 0xffffffffu, ah = a >> 32;
     const uint64_t bl = b & 0xffffffffu, bh = b >> 32;
     const uint64_t ll = al * bl, lh = al * bh, hl = ah * bl, hh = ah * bh;
-    const uint64_t middle = (ll >> 32) + (lh & 0xffffffffu) + (hl & 0xffffffffu);
+    const uint64_t middle =
+        (ll >> 32) + (lh & 0xffffffffu) + (hl & 0xffffffffu);
     const uint64_t low = (ll & 0xffffffffu) | (middle << 32);
     const uint64_t high = hh + (lh >> 32) + (hl >> 32) + (middle >> 32);
     return low ^ high ^ (hash << 1 | hash >> 63);

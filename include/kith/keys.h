@@ -19,9 +19,10 @@ KITH_MUST_CHECK enum kith_err kith_keys_new_authority(const char *folder,
 KITH_MUST_CHECK enum kith_err kith_keys_new_node(const char *folder,
                                                  const char *name, char *error);
 /* Reads REQUEST, signs with CA_DIR/ca.key, writes OUT. days in 1..90. */
-KITH_MUST_CHECK enum kith_err
-kith_keys_certify(const char *authority_folder, const char *request,
-                  const char *out, unsigned days, uint32_t roles, char *error);
+KITH_MUST_CHECK enum kith_err kith_keys_certify(const char *authority_folder,
+                                                const char *request,
+                                                const char *out, unsigned days,
+                                                uint32_t roles, char *error);
 /* Adds the certificate file's fingerprint to CA_DIR/crl, sequence + 1. */
 KITH_MUST_CHECK enum kith_err kith_keys_revoke(const char *authority_folder,
                                                const char *certificate,

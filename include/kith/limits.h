@@ -1,5 +1,6 @@
 /* Every bound on what a peer, a file or a user can make us do, with its reason.
- * This screen is the threat surface: nothing is allocated past these numbers. */
+ * This screen is the threat surface: nothing is allocated past these numbers.
+ */
 #ifndef KITH_LIMITS_H
 #define KITH_LIMITS_H
 

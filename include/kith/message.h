@@ -30,16 +30,16 @@ extern "C" {
 /* X(NAME, text, fields): fields is the count of msgpack values after the kind.
  * Append only: the number travels. */
 #define KITH_MESSAGES(X)                                                       \
-    X(REQUEST, "request")   /* open an exchange */                             \
-    X(ACCEPT, "accept")     /* go on */                                        \
-    X(BUSY, "busy")         /* not now: ask somebody else */                   \
-    X(MODEL, "model")       /* a vector follows as bulk records */             \
-    X(READY, "ready")       /* round: I hold your model */                     \
-    X(ACK, "ack")           /* merged: the exchange is `both` */               \
-    X(ABORT, "abort")       /* take it back, idempotent */                     \
-    X(ABORTED, "aborted")   /* taken back, or never done */                    \
-    X(PROBE, "probe")       /* what became of it? */                           \
-    X(BYE, "bye")           /* I leave; do not pick me */
+    X(REQUEST, "request") /* open an exchange */                               \
+    X(ACCEPT, "accept")   /* go on */                                          \
+    X(BUSY, "busy")       /* not now: ask somebody else */                     \
+    X(MODEL, "model")     /* a vector follows as bulk records */               \
+    X(READY, "ready")     /* round: I hold your model */                       \
+    X(ACK, "ack")         /* merged: the exchange is `both` */                 \
+    X(ABORT, "abort")     /* take it back, idempotent */                       \
+    X(ABORTED, "aborted") /* taken back, or never done */                      \
+    X(PROBE, "probe")     /* what became of it? */                             \
+    X(BYE, "bye")         /* I leave; do not pick me */
 
 enum kith_message_kind {
 #define KITH_X(name, text) KITH_MESSAGE_##name,
@@ -67,18 +67,18 @@ struct kith_message {
     enum kith_message_kind kind;
     enum kith_pattern pattern;
     struct kith_exchange_id id;
-    bool mine;              /* the sender of this message is the initiator */
-    uint64_t step;          /* the sender's own training step */
-    uint32_t scalar_count;  /* MODEL: scalars that travel with the vector */
+    bool mine;             /* the sender of this message is the initiator */
+    uint64_t step;         /* the sender's own training step */
+    uint32_t scalar_count; /* MODEL: scalars that travel with the vector */
     double scalars[KITH_SCALARS_MAX];
     uint64_t payload_bytes; /* MODEL, REQUEST: bytes of the vector */
 
     /* Local, never packed. */
-    uint32_t slot;            /* MODEL out: slot it is sent from;
-                                 in: slot it was received into, or
-                                 KITH_SLOT_NONE where it was discarded */
-    bool finite;              /* MODEL in: every value passed the finite gate */
-    double distance_squared;  /* MODEL in: |received - own|^2, from the gate */
+    uint32_t slot;           /* MODEL out: slot it is sent from;
+                                in: slot it was received into, or
+                                KITH_SLOT_NONE where it was discarded */
+    bool finite;             /* MODEL in: every value passed the finite gate */
+    double distance_squared; /* MODEL in: |received - own|^2, from the gate */
 };
 
 const char *kith_message_name(enum kith_message_kind kind);

@@ -23,8 +23,8 @@ extern "C" {
 struct kith_model_config {
     uint32_t layers[KITH_LAYERS_MAX]; /* mlp: sizes, input first */
     uint32_t layer_count;
-    uint32_t dim;     /* quadratic, consensus: parameters */
-    double spread;    /* quadratic: standard deviation of the targets b_i */
+    uint32_t dim;  /* quadratic, consensus: parameters */
+    double spread; /* quadratic: standard deviation of the targets b_i */
 };
 
 struct kith_model_view {

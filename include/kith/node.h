@@ -119,13 +119,13 @@ struct kith_node_config {
     const struct kith_algorithm *algorithm;
     const struct kith_topology *topology; /* opened: see topology.h */
     uint64_t seed;
-    uint64_t steps;          /* own share; UINT64_MAX: until told to leave */
-    uint32_t every;          /* trigger: every H own steps, >= 1 */
-    uint64_t payload_bytes;  /* of one vector */
-    kith_ns save_period_ns;  /* SAVE items; 0: never */
+    uint64_t steps;            /* own share; UINT64_MAX: until told to leave */
+    uint32_t every;            /* trigger: every H own steps, >= 1 */
+    uint64_t payload_bytes;    /* of one vector */
+    kith_ns save_period_ns;    /* SAVE items; 0: never */
     kith_ns round_deadline_ns; /* 0: from measured round trips;
                                   KITH_NEVER: wait for ever (simulator only) */
-    uint32_t retries;        /* other peers asked after BUSY, e.g. 3 */
+    uint32_t retries;          /* other peers asked after BUSY, e.g. 3 */
 };
 
 struct kith_node; /* opaque; POD, may be copied while no work is out */
@@ -150,8 +150,8 @@ uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
 
 /* Counters, for rows in the store and the checks. */
 struct kith_node_counters {
-    uint64_t steps, attempts, skipped, refused, done, failed, torn, served,
-        bad, gated, undone, rounds, late;
+    uint64_t steps, attempts, skipped, refused, done, failed, torn, served, bad,
+        gated, undone, rounds, late;
     kith_ns waited_ns; /* training held back by an exchange */
 };
 void kith_node_counters(const struct kith_node *node,

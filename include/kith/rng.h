@@ -4,7 +4,9 @@
  *
  * A draw depends on (seed, stream, entity, index) alone, so removing one fault
  * or one peer shifts no other draw: that is what makes runs shrinkable.
- * Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+ *
+ * Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+ *         SC 2011.
  * Test:   unit/test_rng.c (the paper's known-answer vectors). */
 #ifndef KITH_RNG_H
 #define KITH_RNG_H
@@ -20,8 +22,19 @@ extern "C" {
 
 /* X(name): append only; the number is part of every trace hash. */
 #define KITH_STREAMS(X)                                                        \
-    X(PARTNER) X(BATCH) X(WEIGHTS) X(SPLIT) X(LINK) X(FAULT) X(COMPUTE)        \
-    X(TRIGGER) X(KEYS) X(DROP) X(TEST) X(TOPOLOGY) X(TARGET)
+    X(PARTNER)                                                                 \
+    X(BATCH)                                                                   \
+    X(WEIGHTS)                                                                 \
+    X(SPLIT)                                                                   \
+    X(LINK)                                                                    \
+    X(FAULT)                                                                   \
+    X(COMPUTE)                                                                 \
+    X(TRIGGER)                                                                 \
+    X(KEYS)                                                                    \
+    X(DROP)                                                                    \
+    X(TEST)                                                                    \
+    X(TOPOLOGY)                                                                \
+    X(TARGET)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,
@@ -31,12 +44,12 @@ enum kith_stream {
 };
 
 struct kith_rng {
-    uint64_t seed;      /* Philox key */
-    uint64_t entity;    /* peer, or (i << 32 | j) for a link i -> j */
-    uint32_t stream;    /* enum kith_stream */
-    uint32_t block;     /* next block of four words */
-    uint32_t word[4];   /* the current block */
-    uint32_t used;      /* words of it already given out, 4 = none left */
+    uint64_t seed;    /* Philox key */
+    uint64_t entity;  /* peer, or (i << 32 | j) for a link i -> j */
+    uint32_t stream;  /* enum kith_stream */
+    uint32_t block;   /* next block of four words */
+    uint32_t word[4]; /* the current block */
+    uint32_t used;    /* words of it already given out, 4 = none left */
 };
 
 void kith_rng_init(struct kith_rng *rng, uint64_t seed, enum kith_stream stream,

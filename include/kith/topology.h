@@ -26,9 +26,9 @@ struct kith_topology; /* an opened one */
 
 struct kith_topology_kind {
     const char *name, *paper, *summary;
-    bool is_static;    /* the same graph at every round */
-    bool directed;     /* out- and in-neighbours differ */
-    bool any_pair;     /* partner() may return anybody */
+    bool is_static; /* the same graph at every round */
+    bool directed;  /* out- and in-neighbours differ */
+    bool any_pair;  /* partner() may return anybody */
     /* Out-neighbours of `self`, the same at every round; NULL for any_pair. */
     uint32_t (*degree)(uint32_t peers, kith_id self);
     /* Out-neighbours of `self` at `round`, ascending, at most KITH_DEGREE_MAX;
@@ -73,8 +73,7 @@ kith_id kith_topology_partner(const struct kith_topology *topology,
  * float64; scratch: 3 * peers doubles. Exact to 1e-12 while the iteration fits
  * its budget (rings up to about 1,000 peers), above that a lower bound.
  * Cost O(iterations * edges), at most about 10^9 edge visits. */
-double kith_topology_rho(const struct kith_topology *topology,
-                         double *scratch);
+double kith_topology_rho(const struct kith_topology *topology, double *scratch);
 
 #ifdef __cplusplus
 }

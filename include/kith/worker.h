@@ -25,10 +25,10 @@ struct kith_worker_config {
     const struct kith_backend *backend;
     const struct kith_examples *train; /* NULL where the model needs no data */
     kith_id self;
-    uint64_t steps;      /* own share, for the schedule */
-    uint32_t edges_max;  /* largest degree for `round` (2 inboxes per edge);
-                            0 for others */
-    uint32_t peers;      /* for the split */
+    uint64_t steps;     /* own share, for the schedule */
+    uint32_t edges_max; /* largest degree for `round` (2 inboxes per edge);
+                           0 for others */
+    uint32_t peers;     /* for the split */
 };
 
 /* All peers of a seed start from the same weights. Allocates everything it
