@@ -49,10 +49,12 @@ struct kith_lab_options {
     struct kith_store *store;           /* created; stays the caller's */
     uint16_t port; /* peer i listens on 127.0.0.1:port + i; 0: any free ones */
     void *user;
-    /* Either may be NULL. `line`: one event for people (a fault as it
-     * happened, a peer that died, a refused connection), no newline. */
+    /* Any may be NULL. Lines are for people and have no newline. on_line: a
+     * fault as it happened, a peer that died; on_peer_line: what a peer logs
+     * (connected, refused, ...), which is much. */
     void (*on_progress)(void *user, const struct kith_lab_progress *progress);
     void (*on_line)(void *user, const char *line);
+    void (*on_peer_line)(void *user, kith_id peer, const char *line);
 };
 
 /* Runs the experiment to its end, evaluates it, and writes rows, marks, faults,

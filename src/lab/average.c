@@ -1,0 +1,106 @@
+/* Averages the saves of a lab's peers. See average.h. */
+#include "src/lab/average.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/data.h"
+#include "kith/worker.h"
+
+static bool open_arrays(struct lab_average *average, uint32_t capacity)
+{
+    average->peers = calloc(capacity, sizeof *average->peers);
+    average->models = calloc(capacity, sizeof *average->models);
+    average->steps = calloc(capacity, sizeof *average->steps);
+    average->distance = calloc(capacity, sizeof *average->distance);
+    return average->peers != NULL && average->models != NULL &&
+           average->steps != NULL && average->distance != NULL;
+}
+
+/* mean <- 1/n sum_i z_i, one pass per model in rank order. */
+static void take_mean(struct lab_average *average)
+{
+    for (uint32_t i = 0; i < average->count; i++)
+        for (size_t k = 0; k < average->dim; k++)
+            average->mean[k] += average->models[i][k];
+    const double share = 1.0 / (double)average->count;
+    for (size_t k = 0; k < average->dim; k++)
+        average->mean[k] *= share;
+}
+
+static void take_distances(struct lab_average *average)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < average->count; i++) {
+        double squared = 0;
+        for (size_t k = 0; k < average->dim; k++) {
+            const double gap = average->models[i][k] - average->mean[k];
+            squared += gap * gap;
+        }
+        average->distance[i] = sqrt(squared);
+        sum += squared;
+    }
+    average->consensus_distance = sqrt(sum / (double)average->count);
+}
+
+enum kith_err lab_average_open(
+    struct lab_average *average, const struct kith_experiment *experiment,
+    const struct lab_cluster *cluster, const uint8_t *wanted, void *user,
+    void (*left_out)(void *user, kith_id peer, const char *why))
+{
+    memset(average, 0, sizeof *average);
+    average->dim = experiment->model->dim(&experiment->model_config);
+    enum kith_err err = KITH_ENOMEM;
+    if (!open_arrays(average, cluster->peers))
+        goto fail;
+
+    for (uint32_t i = 0; i < cluster->peers; i++) {
+        if (!wanted[i])
+            continue;
+        char path[KITH_PATH_BYTES_MAX], why[KITH_DATA_ERROR_BYTES] = "";
+        lab_cluster_save_path(cluster, i, path);
+        double *model = NULL;
+        size_t dim = 0;
+        uint64_t step = 0;
+        err = kith_save_parameters(experiment, path, &model, &dim, &step, why);
+        if (err == KITH_ENOMEM)
+            goto fail;
+        if (err != KITH_OK || dim != average->dim) {
+            if (err == KITH_OK)
+                free(model);
+            if (left_out != NULL)
+                left_out(user, i, why[0] != 0 ? why : kith_err_text(err));
+            continue;
+        }
+        average->peers[average->count] = i;
+        average->steps[average->count] = step;
+        average->models[average->count++] = model;
+    }
+
+    if (average->count > 0) {
+        err = KITH_ENOMEM;
+        average->mean = calloc(average->dim, sizeof *average->mean);
+        if (average->mean == NULL)
+            goto fail;
+        take_mean(average);
+        take_distances(average);
+    }
+    return KITH_OK;
+fail:
+    lab_average_close(average);
+    return err;
+}
+
+void lab_average_close(struct lab_average *average)
+{
+    for (uint32_t i = 0; i < average->count; i++)
+        free(average->models[i]);
+    free(average->peers);
+    free(average->models);
+    free(average->steps);
+    free(average->distance);
+    free(average->mean);
+    memset(average, 0, sizeof *average);
+}

@@ -1,0 +1,34 @@
+/* The averaged model: z = 1/n sum_i z_i over the saves of n peers, and how far
+ * apart they are: sqrt(1/n sum_i |z_i - z|^2), the consensus distance. */
+#ifndef KITH_LAB_AVERAGE_H
+#define KITH_LAB_AVERAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/err.h"
+#include "kith/experiment.h"
+#include "kith/types.h"
+#include "src/lab/cluster.h"
+
+struct lab_average {
+    size_t dim;
+    uint32_t count;   /* models in it */
+    kith_id *peers;   /* (count) whose they are, ascending */
+    double **models;  /* (count) of (dim) float64 */
+    uint64_t *steps;  /* (count) */
+    double *distance; /* (count) |z_i - z| */
+    double *mean;     /* (dim) */
+    double consensus_distance;
+};
+
+/* Reads the save of every peer with wanted[i] != 0; one that is not there or
+ * does not read is left out, and `left_out` (may be NULL) hears why. With
+ * count 0 afterwards there is no mean. KITH_ENOMEM. */
+KITH_MUST_CHECK enum kith_err lab_average_open(
+    struct lab_average *average, const struct kith_experiment *experiment,
+    const struct lab_cluster *cluster, const uint8_t *wanted, void *user,
+    void (*left_out)(void *user, kith_id peer, const char *why));
+void lab_average_close(struct lab_average *average);
+
+#endif

@@ -1,0 +1,31 @@
+/* What runs inside a forked process: one peer, or one evaluation.
+ * Both speak through the rows pipe and end with their return value. */
+#ifndef KITH_LAB_CHILD_H
+#define KITH_LAB_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kith/data.h"
+#include "kith/experiment.h"
+#include "kith/types.h"
+#include "src/lab/cluster.h"
+
+struct lab_child {
+    const struct kith_experiment *experiment;
+    const struct kith_dataset *dataset; /* NULL without data */
+    struct lab_cluster *cluster;
+    kith_id self;
+    uint32_t incarnation;
+    int listen_fd;
+};
+
+/* lab_job.run of a peer; user: struct lab_child. Exit status 0, or 1 with the
+ * error in its FINAL record. */
+int lab_child_peer(void *user, int rows_fd, int control_fd);
+
+/* lab_job.run of an evaluation of the averaged saves as they are now; user:
+ * struct lab_child, self and listen_fd unused. Sends one SCORE. */
+int lab_child_score(void *user, int rows_fd, int control_fd);
+
+#endif

@@ -1,0 +1,169 @@
+/* Faults in the lab: what each timed atom does to real processes.
+ *
+ *   crash   SIGKILL          restart  fork, load the save, incarnation + 1
+ *   pause   SIGSTOP          resume   SIGCONT
+ *   slow    control line `slow F`     cut, heal   `cut RANK`, `heal RANK`
+ *
+ * Atoms come sorted; overlapping statements were merged when the file was
+ * loaded, so each one is carried out as it stands. What happened is written
+ * down with the time at which it did. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/lab/launcher.h"
+
+static void tell(struct lab_peer *peer, const char *line)
+{
+    if (peer->alive && !lab_process_tell(&peer->process, line))
+        lab_say(peer->lab,
+                "peer %u does not take \"%s\": its control pipe is "
+                "full or closed",
+                (unsigned)peer->rank, line);
+}
+
+static bool crash(struct lab_peer *peer)
+{
+    if (!peer->alive)
+        return false;
+    lab_process_signal(&peer->process, SIGKILL);
+    lab_peer_collect(peer);
+    peer->affected = true;
+    return true;
+}
+
+static bool restart(struct lab_peer *peer)
+{
+    if (peer->alive || peer->left)
+        return false;
+    peer->child.incarnation++;
+    const enum kith_err err = lab_peer_start(peer);
+    if (err != KITH_OK)
+        return false;
+    char line[64];
+    snprintf(line, sizeof line, "start %lld", (long long)peer->lab->start_ns);
+    tell(peer, line);
+    lab_faults_tell(peer);
+    return true;
+}
+
+static bool set_paused(struct lab_peer *peer, bool paused)
+{
+    peer->paused = paused;
+    lab_process_signal(&peer->process, paused ? SIGSTOP : SIGCONT);
+    return true;
+}
+
+static bool slow(struct lab_peer *peer, double factor)
+{
+    char line[64];
+    snprintf(line, sizeof line, "slow %.17g", factor);
+    peer->slow = factor;
+    tell(peer, line);
+    return true;
+}
+
+static bool cut(struct lab_peer *peer, const char *verb, kith_id other)
+{
+    char line[64];
+    snprintf(line, sizeof line, "%s %u", verb, (unsigned)other);
+    tell(peer, line);
+    return true;
+}
+
+static bool carry_out(struct lab *lab, const struct kith_atom *atom)
+{
+    struct lab_peer *peer = &lab->peers[atom->peer];
+    switch (atom->kind) {
+    case KITH_FAULT_CRASH:
+        return crash(peer);
+    case KITH_FAULT_RESTART:
+        return restart(peer);
+    case KITH_FAULT_PAUSE:
+        return set_paused(peer, true);
+    case KITH_FAULT_RESUME:
+        return set_paused(peer, false);
+    case KITH_FAULT_SLOW:
+        return slow(peer, atom->factor);
+    case KITH_FAULT_CUT:
+        return cut(peer, "cut", atom->other);
+    case KITH_FAULT_HEAL:
+        return cut(peer, "heal", atom->other);
+    case KITH_FAULT_COUNT:
+        break;
+    }
+    return false;
+}
+
+static void announce(struct lab *lab, const struct kith_atom *atom,
+                     kith_ns happened_ns, bool happened)
+{
+    char what[64] = "";
+    if (atom->kind == KITH_FAULT_SLOW)
+        snprintf(what, sizeof what, " by %g", atom->factor);
+    else if (atom->other != KITH_NOBODY)
+        snprintf(what, sizeof what, " -> peer %u", (unsigned)atom->other);
+    lab_say(lab, "%.3f s: %s peer %u%s%s", (double)happened_ns / 1e9,
+            kith_fault_name(atom->kind), (unsigned)atom->peer, what,
+            happened ? "" : ": had no effect, it is not in that state");
+}
+
+kith_ns lab_faults(struct lab *lab, kith_ns now_ns)
+{
+    const struct kith_experiment *experiment = lab->options->experiment;
+    while (lab->atom < experiment->atom_count) {
+        const struct kith_atom *atom = &experiment->atoms[lab->atom];
+        /* What holds from the beginning is told before it. */
+        if (atom->at_ns > 0 && lab->start_ns + atom->at_ns > now_ns)
+            return lab->start_ns + atom->at_ns;
+        lab->atom++;
+        const bool happened = carry_out(lab, atom);
+        const kith_ns since = lab_now() - lab->start_ns;
+        const kith_ns happened_ns = since > 0 ? since : 0;
+        announce(lab, atom, happened_ns, happened);
+        if (!happened)
+            continue;
+        lab->faults++;
+        (void)kith_store_fault(lab->options->store, happened_ns, atom);
+    }
+    return KITH_NEVER;
+}
+
+bool lab_fault_ahead(const struct lab *lab, kith_id peer,
+                     enum kith_fault_kind kind)
+{
+    const struct kith_experiment *experiment = lab->options->experiment;
+    for (uint32_t i = lab->atom; i < experiment->atom_count; i++)
+        if (experiment->atoms[i].peer == peer &&
+            experiment->atoms[i].kind == kind)
+            return true;
+    return false;
+}
+
+/* Its cuts are what the atoms so far leave standing. */
+static void tell_cuts(struct lab_peer *peer)
+{
+    const struct kith_experiment *experiment = peer->lab->options->experiment;
+    bool *is_cut = calloc(peer->lab->peer_count, sizeof *is_cut);
+    if (is_cut == NULL)
+        return;
+    for (uint32_t i = 0; i < peer->lab->atom; i++) {
+        const struct kith_atom *atom = &experiment->atoms[i];
+        if (atom->peer == peer->rank &&
+            (atom->kind == KITH_FAULT_CUT || atom->kind == KITH_FAULT_HEAL))
+            is_cut[atom->other] = atom->kind == KITH_FAULT_CUT;
+    }
+    for (uint32_t i = 0; i < peer->lab->peer_count; i++)
+        if (is_cut[i])
+            (void)cut(peer, "cut", i);
+    free(is_cut);
+}
+
+void lab_faults_tell(struct lab_peer *peer)
+{
+    if (peer->slow != 1)
+        (void)slow(peer, peer->slow);
+    tell_cuts(peer);
+    if (peer->paused)
+        lab_process_signal(&peer->process, SIGSTOP);
+}

@@ -1,0 +1,314 @@
+/* kith_lab_run: the phases of a run with real processes. See kith/lab.h.
+ *
+ *   open    signals, keys, ports, folder, one process per peer
+ *   start   when all have said READY: one common instant for all of them
+ *   run     turns of the loop until the last healthy peer has finished
+ *   stop    `stop` to all, a bounded time for exchanges and saves, SIGKILL
+ *   result  the saves are averaged and evaluated
+ *
+ * Every way out passes through close_lab(), which leaves no process, port, key
+ * or file behind but the run database. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "kith/backend.h"
+#include "src/lab/launcher.h"
+
+/* A launcher holds three descriptors per peer. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void lab_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGHUP);
+    sigaddset(set, SIGCHLD);
+}
+
+static enum kith_err open_signals(struct lab *lab, sigset_t *before)
+{
+    sigset_t ours;
+    lab_signals(&ours);
+    sigprocmask(SIG_BLOCK, &ours, before);
+    lab->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (lab->signal_fd >= 0)
+        return KITH_OK;
+    lab_fail(lab, KITH_EBUSY, "lab: cannot receive signals: %s",
+             strerror(errno));
+    return KITH_EBUSY;
+}
+
+/* What is pending was meant for this run: it must not end the caller. */
+static void close_signals(struct lab *lab, const sigset_t *before)
+{
+    struct signalfd_siginfo info;
+    if (lab->signal_fd >= 0) {
+        while (read(lab->signal_fd, &info, sizeof info) == sizeof info)
+            continue;
+        close(lab->signal_fd);
+    }
+    sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+/* Evaluations during the run read saves: they must be as fresh. */
+static void set_periods(struct lab *lab)
+{
+    lab->experiment = *lab->options->experiment;
+    const kith_ns evaluate_ns = lab->experiment.evaluate_ns;
+    const bool scored = evaluate_ns > 0 && lab->options->dataset != NULL;
+    if (scored && (lab->experiment.save_period_ns == 0 ||
+                   lab->experiment.save_period_ns > evaluate_ns))
+        lab->experiment.save_period_ns = evaluate_ns;
+    lab->experiment.evaluate_ns = scored ? evaluate_ns : 0;
+}
+
+static enum kith_err open_peers(struct lab *lab)
+{
+    lab->peers = calloc(lab->peer_count, sizeof *lab->peers);
+    if (lab->peers == NULL) {
+        lab_fail(lab, KITH_ENOMEM, "lab: out of memory for %u peers",
+                 (unsigned)lab->peer_count);
+        return KITH_ENOMEM;
+    }
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        struct lab_peer *peer = &lab->peers[i];
+        peer->lab = lab;
+        peer->rank = i;
+        peer->slow = 1;
+        peer->process.rows_fd = peer->process.control_fd = -1;
+        peer->last.peer = i;
+    }
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        const enum kith_err err = lab_peer_start(&lab->peers[i]);
+        if (err != KITH_OK)
+            return err;
+    }
+    return KITH_OK;
+}
+
+static enum kith_err open_lab(struct lab *lab)
+{
+    const struct kith_experiment *experiment = lab->options->experiment;
+    lab->score.rows_fd = lab->score.control_fd = -1;
+    lab->accuracy = NAN;
+    lab->peer_count = experiment->peers;
+    if (experiment->peers > KITH_LAB_PEERS_MAX) {
+        lab_fail(lab, KITH_ELIMIT,
+                 "lab: %u peers are more than the %u processes of a lab; use "
+                 "kith sim, or lower `peers`",
+                 (unsigned)experiment->peers, KITH_LAB_PEERS_MAX);
+        return KITH_ELIMIT;
+    }
+    const struct kith_dataset *dataset = lab->options->dataset;
+    lab->steps =
+        kith_experiment_steps(experiment, dataset ? dataset->train.count : 0);
+    set_periods(lab);
+    kith_checks_start(&lab->checks);
+    kith_values_clear(&lab->values);
+    raise_file_limit();
+    kith_backend_threads(1);
+    lab->opened_ns = lab_now();
+    char text[KITH_LAB_ERROR_BYTES];
+    const enum kith_err err = lab_cluster_open(&lab->cluster, experiment->peers,
+                                               lab->options->port, text);
+    if (err != KITH_OK) {
+        lab_fail(lab, err, "%s", text);
+        return err;
+    }
+    return open_peers(lab);
+}
+
+static bool all_ready(const struct lab *lab)
+{
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        if (!lab->peers[i].ready)
+            return false;
+    return true;
+}
+
+/* Opening a large model takes as long as it takes; a death or Ctrl-C ends it.
+ */
+static void start_together(struct lab *lab)
+{
+    while (!all_ready(lab) && lab->err == KITH_OK && lab->signals == 0)
+        lab_turn(lab, lab_now() + KITH_S);
+    if (lab->err != KITH_OK || lab->signals > 0)
+        return;
+
+    lab->start_ns = lab_now() + LAB_LEAD_NS;
+    lab->progress_ns = lab->start_ns + LAB_PROGRESS_NS;
+    if (lab->experiment.evaluate_ns > 0)
+        lab->score_ns = lab->start_ns + lab->experiment.evaluate_ns;
+    lab->cpu_start_s = lab_cpu_s();
+    char line[64];
+    snprintf(line, sizeof line, "start %lld", (long long)lab->start_ns);
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        if (!lab_process_tell(&lab->peers[i].process, line))
+            lab_process_signal(&lab->peers[i].process, SIGKILL);
+}
+
+/* Does the end wait for this peer? A paused one counts if it will go on. */
+static bool is_awaited(const struct lab_peer *peer)
+{
+    return peer->alive && !peer->finished &&
+           (!peer->paused ||
+            lab_fault_ahead(peer->lab, peer->rank, KITH_FAULT_RESUME));
+}
+
+static bool may_come_back(const struct lab_peer *peer)
+{
+    return !peer->alive && !peer->left &&
+           lab_fault_ahead(peer->lab, peer->rank, KITH_FAULT_RESTART);
+}
+
+/* Over: every healthy peer is done, and what crashed once had its grace. Where
+ * all of them have crashed, the crashed ones are what the run is about. */
+static bool is_over(struct lab *lab)
+{
+    bool any_alive = false, healthy = false, affected = false, coming = false;
+    bool any_healthy = false, any_left = false;
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        const struct lab_peer *peer = &lab->peers[i];
+        any_alive = any_alive || peer->alive;
+        any_left = any_left || peer->left;
+        any_healthy =
+            any_healthy || ((peer->alive || peer->left) && !peer->affected);
+        coming = coming || may_come_back(peer);
+        if (is_awaited(peer))
+            *(peer->affected ? &affected : &healthy) = true;
+    }
+    if (!any_alive && !coming) {
+        if (!any_left)
+            lab_fail(lab, KITH_ECLOSED,
+                     "lab: every peer died; the run database says when");
+        return true;
+    }
+    if (healthy)
+        return false;
+    if (!any_healthy)
+        return !affected && !coming;
+    const kith_ns now_ns = lab_now();
+    if (lab->grace_ns == 0)
+        lab->grace_ns = now_ns + LAB_GRACE_NS;
+    return !affected || now_ns >= lab->grace_ns;
+}
+
+/* stop.time: every peer counts it by itself; this is for one that does not. */
+static bool is_late(const struct lab *lab)
+{
+    const kith_ns time_ns = lab->experiment.stop.time_ns;
+    return time_ns > 0 && lab_now() > lab->start_ns + time_ns + LAB_LATE_NS;
+}
+
+static void run(struct lab *lab)
+{
+    while (lab->err == KITH_OK && lab->signals == 0 && !is_over(lab) &&
+           !is_late(lab)) {
+        const enum kith_err err = kith_store_flush(lab->options->store);
+        if (err != KITH_OK) {
+            lab_fail(lab, err, "lab: %s",
+                     kith_store_error(lab->options->store));
+            break;
+        }
+        const kith_ns second = lab_now() + KITH_S;
+        lab_turn(lab, lab->grace_ns > lab_now() && lab->grace_ns < second
+                          ? lab->grace_ns
+                          : second);
+    }
+    lab->ended_ns = lab_now();
+}
+
+static kith_ns stop_span(const struct lab *lab)
+{
+    const struct kith_experiment *experiment = lab->options->experiment;
+    const double bytes =
+        8.0 * (double)experiment->model->dim(&experiment->model_config);
+    return LAB_STOP_NS +
+           (kith_ns)(bytes / LAB_STOP_BYTES_PER_S * 1e9) * lab->peer_count;
+}
+
+static bool any_alive(const struct lab *lab)
+{
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        if (lab->peers[i].alive)
+            return true;
+    return false;
+}
+
+/* A second Ctrl-C does not wait for saves. */
+static void stop(struct lab *lab)
+{
+    lab->stopping = true;
+    const uint32_t signals = lab->signals;
+    const kith_ns deadline_ns = lab_now() + stop_span(lab);
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        struct lab_peer *peer = &lab->peers[i];
+        if (!peer->alive)
+            continue;
+        lab_process_signal(&peer->process, SIGCONT);
+        if (!lab_process_tell(&peer->process, "stop"))
+            lab_process_signal(&peer->process, SIGKILL);
+    }
+    while (any_alive(lab) && lab->err == KITH_OK && lab->signals == signals &&
+           lab_now() < deadline_ns)
+        lab_turn(lab, deadline_ns);
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        if (lab->peers[i].alive && lab->err == KITH_OK)
+            lab_say(lab, "peer %u did not stop in time: killed", (unsigned)i);
+}
+
+static void close_lab(struct lab *lab)
+{
+    lab_process_end(&lab->score);
+    for (uint32_t i = 0; lab->peers != NULL && i < lab->peer_count; i++)
+        lab_process_end(&lab->peers[i].process);
+    free(lab->peers);
+    lab_cluster_close(&lab->cluster);
+}
+
+enum kith_err kith_lab_run(const struct kith_lab_options *options,
+                           struct kith_summary *summary, char *error)
+{
+    struct lab *lab = calloc(1, sizeof *lab);
+    memset(summary, 0, sizeof *summary);
+    error[0] = 0;
+    if (lab == NULL) {
+        snprintf(error, KITH_LAB_ERROR_BYTES, "lab: out of memory");
+        return KITH_ENOMEM;
+    }
+    lab->options = options;
+    lab->error = error;
+    lab->signal_fd = -1;
+    sigset_t before;
+    enum kith_err err = open_signals(lab, &before);
+    if (err == KITH_OK)
+        err = open_lab(lab);
+    if (err == KITH_OK)
+        start_together(lab);
+    if (lab->err == KITH_OK && lab->start_ns != 0) {
+        run(lab);
+        if (lab->err == KITH_OK)
+            stop(lab);
+    }
+    lab_result(lab, summary);
+    err = lab->err;
+    close_lab(lab);
+    close_signals(lab, &before);
+    free(lab);
+    return err;
+}

@@ -1,0 +1,426 @@
+/* One turn of the launcher's loop. See launcher.h.
+ *
+ * Everything that can wake it is a descriptor (signalfd, rows pipes) or a time.
+ * A child's death is seen twice, as the end of its pipe and as SIGCHLD; it is
+ * over when both are in, so that no record it wrote is lost. */
+#include "src/lab/launcher.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kith/assert.h"
+
+/* Buffers of one child drained in one go after its end: a pipe holds 1 MiB. */
+#define DRAIN_READS 256
+
+kith_ns lab_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
+}
+
+void lab_say(struct lab *lab, const char *format, ...)
+{
+    if (lab->options->on_line == NULL)
+        return;
+    char line[1024];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    lab->options->on_line(lab->options->user, line);
+}
+
+void lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
+{
+    if (lab->err != KITH_OK)
+        return;
+    lab->err = err;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(lab->error, KITH_LAB_ERROR_BYTES, format, list);
+    va_end(list);
+}
+
+/* Counters start again with every incarnation; the series goes on. */
+static void add_gone(struct kith_row *row, const struct kith_row *gone)
+{
+    row->bytes_sent += gone->bytes_sent;
+    row->bytes_received += gone->bytes_received;
+    row->waiting_s += gone->waiting_s;
+    row->attempts += gone->attempts;
+    row->done += gone->done;
+    row->failed += gone->failed;
+    row->refused += gone->refused;
+    row->skipped += gone->skipped;
+    row->torn += gone->torn;
+    row->cpu_train_s += gone->cpu_train_s;
+    row->cpu_aead_s += gone->cpu_aead_s;
+    row->cpu_socket_s += gone->cpu_socket_s;
+    row->cpu_other_s += gone->cpu_other_s;
+}
+
+static void take_row(struct lab_peer *peer, const struct kith_row *row)
+{
+    peer->last = *row;
+    add_gone(&peer->last, &peer->gone);
+    (void)kith_store_row(peer->lab->options->store, &peer->last);
+}
+
+static void take_mark(struct lab_peer *peer, kith_ns time_ns,
+                      const struct kith_mark *mark)
+{
+    if (mark->kind == KITH_MARK_FINISHED)
+        peer->finished = true;
+    if (mark->kind == KITH_MARK_NONFINITE)
+        peer->lab->nonfinite = true;
+    (void)kith_store_mark(peer->lab->options->store, peer->rank, time_ns, mark);
+}
+
+/* A full or forbidden disk hits every peer alike: the run cannot succeed. */
+static bool ends_the_run(const struct lab *lab, enum kith_err err)
+{
+    return lab->start_ns == 0 || err == KITH_ENOSPC || err == KITH_EPERM ||
+           err == KITH_EIO;
+}
+
+static void take_final(struct lab_peer *peer, const struct lab_final *final)
+{
+    struct lab *lab = peer->lab;
+    peer->final = *final;
+    peer->saved = final->saved && final->err == KITH_OK;
+    peer->finished = peer->finished || final->finished;
+    if (final->dropped > 0)
+        lab_say(lab, "peer %u dropped %llu records: the launcher was behind",
+                (unsigned)peer->rank, (unsigned long long) final->dropped);
+    if (final->err != KITH_OK && ends_the_run(lab, final->err))
+        lab_fail(lab, final->err, "lab: peer %u: %s", (unsigned)peer->rank,
+                 final->text);
+}
+
+static void take_record(void *user, const struct lab_record *record)
+{
+    struct lab_peer *peer = user;
+    if (record->peer != peer->rank ||
+        record->incarnation != peer->child.incarnation)
+        return;
+    switch (record->kind) {
+    case LAB_RECORD_READY:
+        peer->ready = true;
+        break;
+    case LAB_RECORD_ROW:
+        take_row(peer, &record->as.row);
+        break;
+    case LAB_RECORD_MARK:
+        take_mark(peer, record->time_ns, &record->as.mark);
+        break;
+    case LAB_RECORD_LINE:
+        if (peer->lab->options->on_peer_line != NULL)
+            peer->lab->options->on_peer_line(peer->lab->options->user,
+                                             peer->rank, record->as.line);
+        break;
+    case LAB_RECORD_FINAL:
+        take_final(peer, &record->as.final);
+        break;
+    case LAB_RECORD_SCORE:
+    case LAB_RECORD_KINDS:
+        break;
+    }
+}
+
+static void take_score(void *user, const struct lab_record *record)
+{
+    struct lab *lab = user;
+    if (record->kind != LAB_RECORD_SCORE)
+        return;
+    const struct lab_score *score = &record->as.score;
+    lab->accuracy = score->accuracy;
+    struct kith_row row = {.peer = KITH_NOBODY,
+                           .time_ns = lab_now() - lab->start_ns,
+                           .step = score->step,
+                           .loss = score->loss,
+                           .accuracy = score->accuracy,
+                           .consensus_distance = score->consensus_distance,
+                           .waiting_s = NAN,
+                           .staleness = NAN,
+                           .cpu_train_s = NAN,
+                           .cpu_aead_s = NAN,
+                           .cpu_socket_s = NAN,
+                           .cpu_other_s = NAN};
+    row.samples = score->step * lab->experiment.train.batch * lab->peer_count;
+    (void)kith_store_row(lab->options->store, &row);
+    lab->values.accuracy = score->accuracy;
+    lab->values.loss = score->loss;
+    lab->values.consensus_distance = score->consensus_distance;
+}
+
+enum kith_err lab_peer_start(struct lab_peer *peer)
+{
+    struct lab *lab = peer->lab;
+    char text[KITH_LAB_ERROR_BYTES];
+    int fd = -1;
+    enum kith_err err =
+        lab_cluster_listen(&lab->cluster, peer->rank, &fd, text);
+    if (err != KITH_OK) {
+        lab_fail(lab, err, "%s", text);
+        return err;
+    }
+    peer->child.experiment = &lab->experiment;
+    peer->child.dataset = lab->options->dataset;
+    peer->child.cluster = &lab->cluster;
+    peer->child.self = peer->rank;
+    peer->child.listen_fd = fd;
+    struct lab_job job = {
+        .keep_fd = fd, .user = &peer->child, .run = lab_child_peer};
+    snprintf(job.name, sizeof job.name, "kith peer %u",
+             (unsigned)peer->rank % 100000);
+    err = lab_process_start(&peer->process, &job);
+    const int why = errno;
+    close(fd);
+    if (err != KITH_OK) {
+        lab_fail(lab, err,
+                 "lab: cannot start a process for peer %u: %s; run fewer "
+                 "peers, or raise the limits on processes and open files",
+                 (unsigned)peer->rank, strerror(why));
+        return err;
+    }
+    peer->alive = true;
+    peer->ready = peer->finished = peer->saved = false;
+    memset(&peer->final, 0, sizeof peer->final);
+    return KITH_OK;
+}
+
+static void bury(struct lab_peer *peer)
+{
+    lab_process_end(&peer->process);
+    peer->alive = false;
+    peer->gone = peer->last;
+}
+
+void lab_peer_collect(struct lab_peer *peer)
+{
+    /* SIGKILL was sent: this ends at once. What the pipe holds is read after
+     * the death; no more can come then. */
+    struct timespec wait = {0, 1000000};
+    while (!lab_process_reap(&peer->process))
+        nanosleep(&wait, NULL);
+    for (int i = 0; i < DRAIN_READS; i++)
+        if (lab_process_read(&peer->process, peer, take_record) !=
+                KITH_EAGAIN ||
+            peer->process.rows_fd < 0)
+            break;
+    bury(peer);
+}
+
+/* Nobody asked for it, or the run is being stopped. */
+static void peer_ended(struct lab_peer *peer)
+{
+    struct lab *lab = peer->lab;
+    char text[128];
+    lab_process_text(&peer->process, text, sizeof text);
+    const bool in_order = peer->process.status == 0;
+    bury(peer);
+    if (in_order) {
+        peer->left = true;
+        return;
+    }
+    peer->affected = true;
+    peer->saved = false;
+    const char *why = peer->final.text;
+    if (lab->start_ns == 0)
+        lab_fail(lab, KITH_ECLOSED, "lab: peer %u %s before the start%s%s",
+                 (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
+    lab_say(lab, "peer %u died: %s%s%s; the others go on", (unsigned)peer->rank,
+            text, why[0] != 0 ? ": " : "", why);
+}
+
+static void read_peer(struct lab_peer *peer)
+{
+    const enum kith_err err =
+        lab_process_read(&peer->process, peer, take_record);
+    if (err == KITH_EPARSE || err == KITH_EVERSION) {
+        lab_say(peer->lab, "peer %u sent a malformed record (%s): killed",
+                (unsigned)peer->rank, kith_err_text(err));
+        lab_process_signal(&peer->process, SIGKILL);
+    }
+}
+
+static void check_peer(struct lab_peer *peer)
+{
+    if (peer->alive && peer->process.rows_fd < 0 &&
+        lab_process_reap(&peer->process))
+        peer_ended(peer);
+}
+
+static void read_signals(struct lab *lab)
+{
+    struct signalfd_siginfo info;
+    while (read(lab->signal_fd, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo != SIGCHLD)
+            lab->signals++;
+}
+
+/* An evaluation that fails costs one point of the curve. */
+static void read_score(struct lab *lab)
+{
+    const enum kith_err err = lab_process_read(&lab->score, lab, take_score);
+    if (err != KITH_OK && err != KITH_EAGAIN)
+        lab_process_signal(&lab->score, SIGKILL);
+}
+
+static void check_score(struct lab *lab, kith_ns now_ns)
+{
+    if (lab->scoring && lab->score.rows_fd < 0 &&
+        lab_process_reap(&lab->score)) {
+        lab_process_end(&lab->score);
+        lab->scoring = false;
+    }
+    if (lab->score_ns == 0 || now_ns < lab->score_ns || lab->stopping)
+        return;
+    const kith_ns period = lab->experiment.evaluate_ns;
+    lab->score_ns += ((now_ns - lab->score_ns) / period + 1) * period;
+    if (lab->scoring)
+        return;
+    lab->score_child = (struct lab_child){.experiment = &lab->experiment,
+                                          .dataset = lab->options->dataset,
+                                          .cluster = &lab->cluster,
+                                          .listen_fd = -1};
+    const struct lab_job job = {.name = "kith evaluate",
+                                .keep_fd = -1,
+                                .user = &lab->score_child,
+                                .run = lab_child_score};
+    lab->scoring = lab_process_start(&lab->score, &job) == KITH_OK;
+}
+
+void lab_values(struct lab *lab)
+{
+    struct kith_values *values = &lab->values;
+    values->finite = lab->nonfinite ? 0 : 1;
+    values->attempts = values->done = values->failed = 0;
+    values->refused = values->skipped = values->torn = 0;
+    double waited = 0;
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        const struct kith_row *row = &lab->peers[i].last;
+        values->attempts += (double)row->attempts;
+        values->done += (double)row->done;
+        values->failed += (double)row->failed;
+        values->refused += (double)row->refused;
+        values->skipped += (double)row->skipped;
+        values->torn += (double)row->torn;
+        waited += isfinite(row->waiting_s) ? row->waiting_s : 0;
+    }
+    const kith_ns end = lab->ended_ns != 0 ? lab->ended_ns : lab_now();
+    const double wall = (double)(end - lab->start_ns) / 1e9;
+    if (wall > 0)
+        values->waiting_share = waited / wall / (double)lab->peer_count;
+}
+
+static void show_progress(struct lab *lab, kith_ns now_ns)
+{
+    struct kith_lab_progress progress = {.time_ns = now_ns - lab->start_ns,
+                                         .step_min = UINT64_MAX,
+                                         .steps = lab->steps,
+                                         .accuracy = lab->accuracy};
+    double loss = 0;
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        const struct lab_peer *peer = &lab->peers[i];
+        progress.exchanges += peer->last.done;
+        progress.failed += peer->last.failed;
+        progress.torn += peer->last.torn;
+        progress.bytes_sent += peer->last.bytes_sent;
+        progress.finished += peer->finished;
+        if (!peer->alive)
+            continue;
+        progress.alive++;
+        loss += peer->last.loss;
+        if (peer->last.step < progress.step_min)
+            progress.step_min = peer->last.step;
+        if (peer->last.step > progress.step_max)
+            progress.step_max = peer->last.step;
+    }
+    if (progress.alive == 0)
+        progress.step_min = 0;
+    progress.loss = progress.alive > 0 ? loss / progress.alive : NAN;
+    lab->options->on_progress(lab->options->user, &progress);
+}
+
+static void every_second(struct lab *lab, kith_ns now_ns)
+{
+    if (lab->start_ns == 0 || now_ns < lab->start_ns ||
+        now_ns < lab->progress_ns)
+        return;
+    lab->progress_ns = now_ns + LAB_PROGRESS_NS;
+    lab_values(lab);
+    (void)kith_checks_always(&lab->checks, lab->options->experiment,
+                             &lab->values, now_ns - lab->start_ns);
+    const enum kith_err err = kith_store_flush(lab->options->store);
+    if (err != KITH_OK)
+        lab_fail(lab, err, "lab: %s", kith_store_error(lab->options->store));
+    if (lab->options->on_progress != NULL)
+        show_progress(lab, now_ns);
+}
+
+/* Waits at most until `until_ns` for something to be readable. */
+static void wait_readable(struct lab *lab, struct pollfd *fds, nfds_t count,
+                          kith_ns until_ns)
+{
+    const kith_ns span = until_ns - lab_now();
+    struct timespec wait = {0, 0};
+    if (span > 0) {
+        wait.tv_sec = (time_t)(span / KITH_S);
+        wait.tv_nsec = (long)(span % KITH_S);
+    }
+    if (ppoll(fds, count, &wait, NULL) < 0 && errno != EINTR)
+        lab_fail(lab, KITH_EBUSY, "lab: cannot wait for the peers: %s",
+                 strerror(errno));
+}
+
+static kith_ns earlier(kith_ns a, kith_ns b)
+{
+    return b != 0 && b < a ? b : a;
+}
+
+void lab_turn(struct lab *lab, kith_ns until_ns)
+{
+    struct pollfd fds[KITH_LAB_PEERS_MAX + 2];
+    nfds_t count = 0;
+    KITH_ASSERT(lab->peer_count <= KITH_LAB_PEERS_MAX);
+    /* Faults first: they replace processes, and so descriptors. */
+    if (lab->start_ns != 0 && !lab->stopping) {
+        until_ns = earlier(until_ns, lab_faults(lab, lab_now()));
+        until_ns = earlier(until_ns, lab->score_ns);
+    }
+    until_ns = earlier(until_ns, lab->progress_ns);
+    fds[count++] = (struct pollfd){lab->signal_fd, POLLIN, 0};
+    fds[count++] =
+        (struct pollfd){lab->scoring ? lab->score.rows_fd : -1, POLLIN, 0};
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        fds[count++] = (struct pollfd){
+            lab->peers[i].alive ? lab->peers[i].process.rows_fd : -1, POLLIN,
+            0};
+
+    wait_readable(lab, fds, count, until_ns);
+
+    if (fds[0].revents != 0)
+        read_signals(lab);
+    if (fds[1].revents != 0)
+        read_score(lab);
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        if (fds[2 + i].revents != 0)
+            read_peer(&lab->peers[i]);
+        check_peer(&lab->peers[i]);
+    }
+    const kith_ns now_ns = lab_now();
+    check_score(lab, now_ns);
+    every_second(lab, now_ns);
+}

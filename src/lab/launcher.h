@@ -1,0 +1,116 @@
+/* A lab run in progress, shared by the files of this folder.
+ *
+ *   lab.c       the phases: open, start together, run, stop, results
+ *   launcher.c  one turn of the loop: signals, records, deaths, clocks
+ *   fault.c     crash, restart, pause, slow, cut, as the clock says
+ *   result.c    evaluation, rows of the end, checks, summary
+ *   process.c   a child and its pipes;  child.c  what runs in it
+ *   cluster.c   keys, ports, folder;    average.c  the averaged model
+ *
+ * One thread, one loop around poll(); nothing here waits for a peer longer than
+ * a named bound. */
+#ifndef KITH_LAB_LAUNCHER_H
+#define KITH_LAB_LAUNCHER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kith/check.h"
+#include "kith/lab.h"
+#include "src/lab/average.h"
+#include "src/lab/child.h"
+#include "src/lab/cluster.h"
+#include "src/lab/process.h"
+
+/* Between the moment all are ready and the common start. */
+#define LAB_LEAD_NS (20 * KITH_MS)
+/* How long peers that crashed once may hold up the end. */
+#define LAB_GRACE_NS (2 * KITH_S)
+/* How long a stopping peer may finish its exchanges and its save. Bytes of a
+ * model are added at 50 MB/s, a slow disk. */
+#define LAB_STOP_NS (10 * KITH_S)
+#define LAB_STOP_BYTES_PER_S (50 * 1000 * 1000)
+/* A peer that counts time itself, and does not end. */
+#define LAB_LATE_NS (5 * KITH_S)
+#define LAB_PROGRESS_NS KITH_S
+
+struct lab;
+
+struct lab_peer {
+    struct lab *lab;
+    kith_id rank;
+    struct lab_process process;
+    struct lab_child child;
+    bool alive;           /* a process of it runs */
+    bool ready;           /* that process waits for `start`, or has it */
+    bool finished;        /* own share done */
+    bool left;            /* it ended in order */
+    bool paused;          /* by a fault; outlives a crash */
+    bool affected;        /* crashed or died once: does not hold up the end */
+    bool saved;           /* its last save is complete */
+    double slow;          /* factor, 1: none */
+    struct kith_row last; /* the latest row, earlier incarnations added */
+    struct kith_row gone; /* sums of earlier incarnations */
+    struct lab_final final;
+};
+
+struct lab {
+    const struct kith_lab_options *options;
+    struct kith_experiment experiment; /* a copy, with the save period */
+    uint64_t steps;                    /* own share */
+    struct lab_cluster cluster;
+    struct lab_peer *peers; /* (peer_count) */
+    uint32_t peer_count;
+
+    int signal_fd;
+    uint32_t signals;                      /* SIGINT and SIGTERM so far */
+    kith_ns opened_ns, start_ns, ended_ns; /* CLOCK_MONOTONIC; start 0: not */
+    bool stopping;
+
+    uint32_t atom;                 /* the next one */
+    uint32_t faults;               /* that happened */
+    kith_ns grace_ns, progress_ns; /* next; 0: none */
+
+    struct lab_process score; /* an evaluation under way */
+    struct lab_child score_child;
+    bool scoring;
+    kith_ns score_ns; /* the next one; 0: none */
+    double accuracy;  /* the latest */
+
+    bool nonfinite; /* a peer met a value that is not finite */
+    struct kith_checks checks;
+    struct kith_values values;
+    double cpu_start_s; /* the launcher's own */
+
+    enum kith_err err; /* the first operating fault; ends the run */
+    char *error;       /* (KITH_LAB_ERROR_BYTES) */
+};
+
+/* launcher.c */
+kith_ns lab_now(void);
+/* Handles what has happened, or waits until `until_ns`, whichever is first. */
+void lab_turn(struct lab *lab, kith_ns until_ns);
+enum kith_err lab_peer_start(struct lab_peer *peer);
+/* After SIGKILL: collects the process and what it still had said. */
+void lab_peer_collect(struct lab_peer *peer);
+void lab_say(struct lab *lab, const char *format, ...) KITH_PRINTF(2, 3);
+/* The first failure is kept. */
+void lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
+    KITH_PRINTF(3, 4);
+/* Sums of the latest rows, for progress and checks. */
+void lab_values(struct lab *lab);
+
+/* fault.c: carries out every atom that is due; the time of the next one, or
+ * KITH_NEVER. */
+kith_ns lab_faults(struct lab *lab, kith_ns now_ns);
+/* Is there an atom of this kind for this peer yet to come? */
+bool lab_fault_ahead(const struct lab *lab, kith_id peer,
+                     enum kith_fault_kind kind);
+/* What a process that starts now has to know: slow, cuts, pause. */
+void lab_faults_tell(struct lab_peer *peer);
+
+/* result.c */
+void lab_result(struct lab *lab, struct kith_summary *summary);
+double lab_cpu_s(void);
+
+#endif

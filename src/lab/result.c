@@ -1,0 +1,198 @@
+/* The end of a lab run: the survivors' saves are averaged and evaluated, the
+ * checks get their last word, and the summary is written down.
+ *
+ *   averaged     accuracy of the mean of all survivors' models
+ *   mean, worst  over the survivors' own models */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kith/worker.h"
+#include "src/lab/launcher.h"
+
+double lab_cpu_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void clear(struct kith_summary *summary)
+{
+    memset(summary, 0, sizeof *summary);
+    summary->world = "lab";
+    summary->virtual_s = NAN;
+    summary->events = UINT64_MAX;
+    summary->accuracy.averaged = summary->accuracy.mean = NAN;
+    summary->accuracy.worst = NAN;
+    summary->loss.averaged = summary->loss.mean = summary->loss.worst = NAN;
+    summary->consensus_distance = NAN;
+}
+
+static double known(double value)
+{
+    return isfinite(value) ? value : 0;
+}
+
+/* Sums of the last rows. The launcher's own time, spent on rows and the
+ * database, belongs to the run: it is booked as other. */
+static void add_up(struct lab *lab, struct kith_summary *summary)
+{
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        const struct kith_row *row = &lab->peers[i].last;
+        summary->steps += row->step;
+        summary->samples += row->samples;
+        summary->exchanges.attempts += row->attempts;
+        summary->exchanges.done += row->done;
+        summary->exchanges.failed += row->failed;
+        summary->exchanges.refused += row->refused;
+        summary->exchanges.skipped += row->skipped;
+        summary->exchanges.torn += row->torn;
+        summary->bytes_sent += row->bytes_sent;
+        if (row->bytes_sent > summary->bytes_per_peer_max)
+            summary->bytes_per_peer_max = row->bytes_sent;
+        summary->cpu.train_s += known(row->cpu_train_s);
+        summary->cpu.aead_s += known(row->cpu_aead_s);
+        summary->cpu.socket_s += known(row->cpu_socket_s);
+        summary->cpu.other_s += known(row->cpu_other_s);
+    }
+    if (lab->start_ns != 0) {
+        summary->cpu.other_s += lab_cpu_s() - lab->cpu_start_s;
+        summary->wall_s = (double)(lab->ended_ns - lab->start_ns) / 1e9;
+    }
+    summary->faults = lab->faults;
+    summary->completed = lab->signals == 0 && lab->start_ns != 0;
+}
+
+static void left_out(void *user, kith_id peer, const char *why)
+{
+    lab_say(user, "peer %u is not in the average: %s", (unsigned)peer, why);
+}
+
+static void put_row(struct lab *lab, kith_id peer, uint64_t step,
+                    const struct kith_score *score, double distance)
+{
+    struct kith_row row = {.peer = KITH_NOBODY,
+                           .waiting_s = NAN,
+                           .staleness = NAN,
+                           .cpu_train_s = NAN,
+                           .cpu_aead_s = NAN,
+                           .cpu_socket_s = NAN,
+                           .cpu_other_s = NAN};
+    if (peer != KITH_NOBODY)
+        row = lab->peers[peer].last;
+    else
+        row.samples = step * lab->experiment.train.batch * lab->peer_count;
+    row.time_ns = lab->ended_ns - lab->start_ns;
+    row.step = step;
+    row.loss = score->loss;
+    row.accuracy = score->accuracy;
+    row.consensus_distance = distance;
+    (void)kith_store_row(lab->options->store, &row);
+}
+
+static enum kith_err score(struct lab *lab, const double *z,
+                           struct kith_score *out)
+{
+    *out = (struct kith_score){NAN, NAN};
+    if (lab->options->dataset == NULL)
+        return KITH_OK;
+    return kith_evaluate(&lab->experiment, lab->experiment.backend,
+                         &lab->options->dataset->test, z, out);
+}
+
+/* Peers one by one, so that a second Ctrl-C need not wait for all of them. */
+static void score_peers(struct lab *lab, const struct lab_average *average,
+                        struct kith_summary *summary)
+{
+    double accuracy = 0, loss = 0;
+    summary->accuracy.worst = INFINITY;
+    summary->loss.worst = -INFINITY;
+    for (uint32_t i = 0; i < average->count; i++) {
+        struct kith_score own;
+        if (score(lab, average->models[i], &own) != KITH_OK) {
+            lab_fail(lab, KITH_ENOMEM, "lab: out of memory for evaluation");
+            return;
+        }
+        put_row(lab, average->peers[i], average->steps[i], &own,
+                average->distance[i]);
+        accuracy += own.accuracy / average->count;
+        loss += own.loss / average->count;
+        summary->accuracy.worst = fmin(summary->accuracy.worst, own.accuracy);
+        summary->loss.worst = fmax(summary->loss.worst, own.loss);
+        for (size_t k = 0; k < average->dim && !lab->nonfinite; k++)
+            lab->nonfinite = !isfinite(average->models[i][k]);
+    }
+    summary->accuracy.mean = accuracy;
+    summary->loss.mean = loss;
+    if (lab->options->dataset == NULL)
+        summary->accuracy.worst = summary->loss.worst = NAN;
+}
+
+static void evaluate(struct lab *lab, struct kith_summary *summary)
+{
+    uint8_t wanted[KITH_LAB_PEERS_MAX] = {0};
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        wanted[i] =
+            lab->peers[i].left && lab->peers[i].saved && !lab->peers[i].paused;
+    struct lab_average average;
+    if (lab_average_open(&average, &lab->experiment, &lab->cluster, wanted, lab,
+                         left_out) != KITH_OK) {
+        lab_fail(lab, KITH_ENOMEM,
+                 "lab: out of memory for the average of %u "
+                 "models",
+                 (unsigned)lab->peer_count);
+        return;
+    }
+    struct kith_score all;
+    uint64_t step = 0;
+    for (uint32_t i = 0; i < average.count; i++)
+        step += average.steps[i] / average.count;
+    if (average.count == 0)
+        lab_say(lab, "no peer left a complete save: nothing to evaluate");
+    else if (score(lab, average.mean, &all) != KITH_OK)
+        lab_fail(lab, KITH_ENOMEM, "lab: out of memory for evaluation");
+    else {
+        summary->accuracy.averaged = all.accuracy;
+        summary->loss.averaged = all.loss;
+        summary->consensus_distance = average.consensus_distance;
+        put_row(lab, KITH_NOBODY, step, &all, average.consensus_distance);
+        score_peers(lab, &average, summary);
+    }
+    lab_average_close(&average);
+}
+
+static void judge(struct lab *lab, struct kith_summary *summary)
+{
+    lab_values(lab);
+    lab->values.accuracy = summary->accuracy.averaged;
+    lab->values.accuracy_mean = summary->accuracy.mean;
+    lab->values.accuracy_worst = summary->accuracy.worst;
+    lab->values.loss = summary->loss.averaged;
+    lab->values.loss_mean = summary->loss.mean;
+    lab->values.loss_worst = summary->loss.worst;
+    lab->values.consensus_distance = summary->consensus_distance;
+    summary->violations =
+        kith_checks_finish(&lab->checks, lab->options->experiment, &lab->values,
+                           lab->ended_ns - lab->start_ns);
+    (void)kith_store_verdicts(lab->options->store, lab->options->experiment,
+                              &lab->checks);
+}
+
+void lab_result(struct lab *lab, struct kith_summary *summary)
+{
+    clear(summary);
+    add_up(lab, summary);
+    if (lab->err == KITH_OK && lab->start_ns != 0) {
+        evaluate(lab, summary);
+        judge(lab, summary);
+    }
+    /* A run that failed is written down too, as far as it can be. */
+    summary->completed = summary->completed && lab->err == KITH_OK;
+    const enum kith_err err = kith_store_finish(
+        lab->options->store, lab->options->experiment, summary);
+    if (err != KITH_OK)
+        lab_fail(lab, err, "lab: %s", kith_store_error(lab->options->store));
+}

@@ -1,0 +1,254 @@
+/* Goal: a record between a peer's process and the launcher says the same on
+ * both sides, and nothing but a record is taken for one.
+ * Method: round trips of every kind with extreme values; then each byte of a
+ * valid record is changed in turn, and random bytes are offered: whatever is
+ * accepted must pack to the same bytes again. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kith/rng.h"
+#include "src/lab/rows.h"
+
+static struct lab_record sample(enum lab_record_kind kind)
+{
+    struct lab_record record;
+    memset(&record, 0, sizeof record);
+    record.kind = kind;
+    record.peer = 7;
+    record.incarnation = 3;
+    record.time_ns = 1234567890123;
+    switch (kind) {
+    case LAB_RECORD_READY:
+    case LAB_RECORD_KINDS:
+        break;
+    case LAB_RECORD_ROW:
+        record.as.row = (struct kith_row){.peer = 7,
+                                          .time_ns = 1234567890123,
+                                          .step = 5,
+                                          .samples = 80,
+                                          .loss = -0.25,
+                                          .accuracy = 1,
+                                          .consensus_distance = 3.5,
+                                          .bytes_sent = INT64_MAX,
+                                          .bytes_received = 1,
+                                          .waiting_s = 0.125,
+                                          .staleness = 2,
+                                          .attempts = 9,
+                                          .done = 8,
+                                          .failed = 7,
+                                          .refused = 6,
+                                          .skipped = 5,
+                                          .torn = 4,
+                                          .cpu_train_s = 1,
+                                          .cpu_aead_s = 2,
+                                          .cpu_socket_s = 3,
+                                          .cpu_other_s = 4};
+        break;
+    case LAB_RECORD_MARK:
+        record.as.mark = (struct kith_mark){.kind = KITH_MARK_TORN,
+                                            .peer = KITH_NOBODY,
+                                            .id = {UINT64_MAX, 2},
+                                            .initiator = true,
+                                            .value = UINT64_MAX,
+                                            .sum = -1e300};
+        break;
+    case LAB_RECORD_LINE:
+        strcpy(record.as.line, "connected peer 2 at 127.0.0.1:7117");
+        break;
+    case LAB_RECORD_FINAL:
+        record.as.final = (struct lab_final){.err = KITH_ENOSPC,
+                                             .finished = true,
+                                             .saved = true,
+                                             .connected = 7,
+                                             .refused = 1,
+                                             .dropped = 2,
+                                             .merge_s = 0.5};
+        strcpy(record.as.final.text, "cannot save");
+        break;
+    case LAB_RECORD_SCORE:
+        record.as.score = (struct lab_score){.step = 100,
+                                             .peers = 8,
+                                             .loss = 0.3,
+                                             .accuracy = 0.875,
+                                             .consensus_distance = 0.5};
+        break;
+    }
+    return record;
+}
+
+static void every_kind_survives_the_pipe(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < LAB_RECORD_KINDS; kind++) {
+        const struct lab_record sent = sample((enum lab_record_kind)kind);
+        uint8_t bytes[LAB_RECORD_BYTES], again[LAB_RECORD_BYTES];
+        struct lab_record got;
+
+        lab_record_pack(&sent, bytes);
+        assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+
+        assert_int_equal(got.kind, sent.kind);
+        assert_int_equal(got.peer, 7);
+        assert_int_equal(got.incarnation, 3);
+        assert_true(got.time_ns == sent.time_ns);
+        lab_record_pack(&got, again);
+        assert_memory_equal(bytes, again, sizeof bytes);
+    }
+}
+
+static void fields_keep_their_places(void **state)
+{
+    (void)state;
+    uint8_t bytes[LAB_RECORD_BYTES];
+    struct lab_record got;
+
+    struct lab_record sent = sample(LAB_RECORD_ROW);
+    lab_record_pack(&sent, bytes);
+    assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+    assert_true(got.as.row.bytes_sent == INT64_MAX);
+    assert_true(got.as.row.loss == -0.25);
+    assert_true(got.as.row.torn == 4 && got.as.row.attempts == 9);
+    assert_true(got.as.row.cpu_other_s == 4);
+
+    sent = sample(LAB_RECORD_MARK);
+    lab_record_pack(&sent, bytes);
+    assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+    assert_int_equal(got.as.mark.kind, KITH_MARK_TORN);
+    assert_true(got.as.mark.peer == KITH_NOBODY && got.as.mark.initiator);
+    assert_true(got.as.mark.id.counter == UINT64_MAX);
+    assert_true(got.as.mark.sum == -1e300);
+
+    sent = sample(LAB_RECORD_FINAL);
+    lab_record_pack(&sent, bytes);
+    assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+    assert_int_equal(got.as.final.err, KITH_ENOSPC);
+    assert_true(got.as.final.finished && !got.as.final.interrupted);
+    assert_string_equal(got.as.final.text, "cannot save");
+}
+
+static void what_is_not_measured_stays_so(void **state)
+{
+    (void)state;
+    struct lab_record sent = sample(LAB_RECORD_ROW), got;
+    sent.as.row.accuracy = sent.as.row.staleness = NAN;
+    sent.as.row.loss = INFINITY; /* a diverging run */
+    uint8_t bytes[LAB_RECORD_BYTES];
+
+    lab_record_pack(&sent, bytes);
+
+    assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+    assert_true(isnan(got.as.row.accuracy) && isnan(got.as.row.staleness));
+    assert_true(isinf(got.as.row.loss));
+}
+
+static void long_and_dirty_lines_are_cut_and_cleaned(void **state)
+{
+    (void)state;
+    struct lab_record sent = sample(LAB_RECORD_LINE), got;
+    memset(sent.as.line, 'x', sizeof sent.as.line);
+    sent.as.line[3] = '\n';
+    sent.as.line[4] = '\x1b';
+    uint8_t bytes[LAB_RECORD_BYTES];
+
+    lab_record_pack(&sent, bytes);
+
+    assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+    assert_int_equal(strlen(got.as.line), LAB_TEXT_BYTES - 1);
+    assert_int_equal(got.as.line[3], ' ');
+    assert_int_equal(got.as.line[4], ' ');
+}
+
+/* Offsets: the layout in rows.h; a ROW's body starts at 24. */
+static void malformed_records_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        enum lab_record_kind kind;
+        size_t at;
+        uint8_t value;
+        enum kith_err err;
+    } cases[] = {
+        {"magic", LAB_RECORD_ROW, 0, 'X', KITH_EPARSE},
+        {"version", LAB_RECORD_ROW, 2, 9, KITH_EVERSION},
+        {"kind", LAB_RECORD_ROW, 3, LAB_RECORD_KINDS, KITH_EPARSE},
+        {"another kind", LAB_RECORD_ROW, 3, LAB_RECORD_READY, KITH_EPARSE},
+        {"peer out of range", LAB_RECORD_ROW, 7, 0xff, KITH_EPARSE},
+        {"body too short", LAB_RECORD_ROW, 12, 8, KITH_EPARSE},
+        {"body longer than the record", LAB_RECORD_ROW, 14, 1, KITH_EPARSE},
+        {"negative time", LAB_RECORD_ROW, 23, 0x80, KITH_EPARSE},
+        {"counter past 2^63", LAB_RECORD_ROW, 31, 0x80, KITH_EPARSE},
+        {"padding", LAB_RECORD_ROW, LAB_RECORD_BYTES - 1, 1, KITH_EPARSE},
+        {"mark kind", LAB_RECORD_MARK, 24, KITH_MARK_COUNT, KITH_EPARSE},
+        {"flag", LAB_RECORD_MARK, 44, 2, KITH_EPARSE},
+        {"unknown error", LAB_RECORD_FINAL, 25, 0x70, KITH_EPARSE},
+        {"control character", LAB_RECORD_LINE, 26, '\n', KITH_EPARSE},
+        {"text after its end", LAB_RECORD_LINE, 24 + 200, 'x', KITH_EPARSE},
+        {"accuracy above 1", LAB_RECORD_SCORE, 51, 0x40, KITH_EPARSE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct lab_record sent = sample(cases[i].kind);
+        uint8_t bytes[LAB_RECORD_BYTES];
+        struct lab_record got;
+        lab_record_pack(&sent, bytes);
+
+        bytes[cases[i].at] = cases[i].value;
+
+        const enum kith_err err = lab_record_unpack(bytes, &got);
+        if (err != cases[i].err)
+            fail_msg("%s: %s", cases[i].what, kith_err_text(err));
+    }
+}
+
+static void check_canonical(const uint8_t *bytes)
+{
+    struct lab_record got;
+    uint8_t again[LAB_RECORD_BYTES];
+    if (lab_record_unpack(bytes, &got) != KITH_OK)
+        return;
+    lab_record_pack(&got, again);
+    assert_memory_equal(bytes, again, LAB_RECORD_BYTES);
+}
+
+static void what_is_accepted_is_canonical(void **state)
+{
+    (void)state;
+    struct kith_rng rng;
+    kith_rng_init(&rng, 1, KITH_STREAM_TEST, 0);
+    for (int kind = 0; kind < LAB_RECORD_KINDS; kind++) {
+        const struct lab_record sent = sample((enum lab_record_kind)kind);
+        uint8_t bytes[LAB_RECORD_BYTES];
+        lab_record_pack(&sent, bytes);
+        for (size_t at = 0; at < LAB_RECORD_BYTES; at++) {
+            const uint8_t kept = bytes[at];
+            for (int i = 0; i < 4; i++) {
+                bytes[at] = (uint8_t)kith_rng_u32(&rng);
+                check_canonical(bytes);
+            }
+            bytes[at] = kept;
+        }
+        for (int i = 0; i < 2000; i++) {
+            kith_rng_fill(&rng, bytes + LAB_RECORD_HEADER,
+                          LAB_RECORD_BYTES - LAB_RECORD_HEADER);
+            check_canonical(bytes);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_survives_the_pipe),
+        cmocka_unit_test(fields_keep_their_places),
+        cmocka_unit_test(what_is_not_measured_stays_so),
+        cmocka_unit_test(long_and_dirty_lines_are_cut_and_cleaned),
+        cmocka_unit_test(malformed_records_are_refused),
+        cmocka_unit_test(what_is_accepted_is_canonical),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
