@@ -29,32 +29,35 @@ extern "C" {
 /* HOST:PORT, [V6]:PORT; a DNS name is at most 253 bytes. */
 #define KITH_ADDRESS_BYTES 272u
 
-/* X(NAME, text): why a connection was not kept. Counted per kind. */
+/* X(NAME, word in logs, text): why a connection was not kept. Counted per kind.
+ */
 #define KITH_REFUSALS(X)                                                       \
-    X(HALF_OPEN, "too many half-open connections")                             \
-    X(NETWORK, "too many half-open connections from this network")             \
-    X(RATE, "too many handshakes from this address")                           \
-    X(SESSIONS, "too many sessions")                                           \
-    X(TIMEOUT, "the handshake took too long")                                  \
-    X(PREFACE, "not a kith preface")                                           \
-    X(VERSION, "another protocol version, suite or cluster")                   \
-    X(AUTH, "certificate not accepted")                                        \
-    X(EXPIRED, "certificate expired or not yet valid")                         \
-    X(REVOKED, "certificate revoked")                                          \
-    X(MISMATCH, "another model or configuration")                              \
-    X(MEMBER, "not the member it should be")                                   \
-    X(RECORD, "a record did not authenticate or parse")                        \
-    X(DUPLICATE, "a better connection with this peer exists")                  \
-    X(TRANSFER, "a transfer that was not asked for, or too large")             \
-    X(CLOSED, "closed before the handshake ended")
+    X(HALF_OPEN, "half_open", "too many half-open connections")                \
+    X(NETWORK, "network", "too many half-open connections from this network")  \
+    X(RATE, "rate", "too many handshakes from this address")                   \
+    X(SESSIONS, "sessions", "too many sessions")                               \
+    X(TIMEOUT, "timeout", "the handshake took too long")                       \
+    X(PREFACE, "preface", "not a kith preface")                                \
+    X(VERSION, "version", "another protocol version, suite or cluster")        \
+    X(AUTH, "auth", "certificate not accepted")                                \
+    X(EXPIRED, "expired", "certificate expired or not yet valid")              \
+    X(REVOKED, "revoked", "certificate revoked")                               \
+    X(MISMATCH, "mismatch", "another model or configuration")                  \
+    X(MEMBER, "member", "not the member it should be")                         \
+    X(RECORD, "record", "a record did not authenticate or parse")              \
+    X(DUPLICATE, "duplicate", "a better connection with this peer exists")     \
+    X(TRANSFER, "transfer", "a transfer that was not asked for, or too large") \
+    X(CLOSED, "closed", "closed before the handshake ended")
 
 enum kith_refusal {
-#define KITH_X(name, text) KITH_REFUSAL_##name,
+#define KITH_X(name, word, text) KITH_REFUSAL_##name,
     KITH_REFUSALS(KITH_X)
 #undef KITH_X
         KITH_REFUSAL_COUNT
 };
+/* "too many half-open connections"; and "half_open", the word in logs. */
 const char *kith_refusal_name(enum kith_refusal refusal);
+const char *kith_refusal_word(enum kith_refusal refusal);
 
 /* What strangers and neighbours may cost us: settings, with the defaults of
  * reference/faults.md 3.3. The three per-source limits apply only while more

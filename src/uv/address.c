@@ -1,0 +1,88 @@
+/* Reading and printing socket addresses. */
+#include "address.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <uv.h>
+
+#include "kith/text.h"
+
+static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+static bool port_is_valid(const char *port)
+{
+    uint64_t value;
+    return strlen(port) <= 5 && kith_text_u64(port, &value) == KITH_OK &&
+           value <= 65535;
+}
+
+enum kith_err kith_address_parse(const char *text, struct kith_address *address)
+{
+    memset(address, 0, sizeof *address);
+    const char *colon = strrchr(text, ':');
+    if (colon == NULL || !port_is_valid(colon + 1))
+        return KITH_EPARSE;
+    size_t size = (size_t)(colon - text);
+    const bool opens = size > 0 && text[0] == '[';
+    const bool closes = size > 0 && text[size - 1] == ']';
+    if (opens != closes || (opens && size < 3))
+        return KITH_EPARSE;
+    if (opens) {
+        text++;
+        size -= 2;
+    } else if (memchr(text, ':', size) != NULL) {
+        return KITH_EPARSE; /* An IPv6 address needs its brackets. */
+    }
+    if (size >= sizeof address->host)
+        return KITH_EPARSE;
+    memcpy(address->host, text, size);
+    kith_text_copy(address->port, sizeof address->port, colon + 1);
+    return KITH_OK;
+}
+
+void kith_address_bytes(const struct sockaddr *from, uint8_t bytes[16])
+{
+    memset(bytes, 0, 16);
+    if (from->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)from;
+        memcpy(bytes, mapped, sizeof mapped);
+        memcpy(bytes + 12, &v4->sin_addr, 4);
+    } else if (from->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const void *)from;
+        memcpy(bytes, &v6->sin6_addr, 16);
+    }
+}
+
+bool kith_address_is_mapped(const uint8_t bytes[16])
+{
+    return memcmp(bytes, mapped, sizeof mapped) == 0;
+}
+
+bool kith_address_is_loopback(const struct sockaddr *from)
+{
+    static const uint8_t six[16] = {[15] = 1};
+    uint8_t bytes[16];
+    kith_address_bytes(from, bytes);
+    return memcmp(bytes, six, 16) == 0 ||
+           (kith_address_is_mapped(bytes) && bytes[12] == 127);
+}
+
+void kith_address_print(const struct sockaddr *from,
+                        char text[KITH_ADDRESS_BYTES])
+{
+    char host[64] = "?";
+    if (from->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)from;
+        uv_ip4_name(v4, host, sizeof host);
+        snprintf(text, KITH_ADDRESS_BYTES, "%s:%u", host,
+                 (unsigned)ntohs(v4->sin_port));
+    } else if (from->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const void *)from;
+        uv_ip6_name(v6, host, sizeof host);
+        snprintf(text, KITH_ADDRESS_BYTES, "[%s]:%u", host,
+                 (unsigned)ntohs(v6->sin6_port));
+    } else {
+        snprintf(text, KITH_ADDRESS_BYTES, "?");
+    }
+}

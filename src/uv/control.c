@@ -1,0 +1,116 @@
+/* What the launcher says over the control pipe, one line each, and signals.
+ *
+ *   slow F       steps take F times as long (F >= 1; 1 ends it)
+ *   cut RANK     our bytes to RANK stall
+ *   heal RANK    they flow again
+ *   stop         finish, save, say goodbye
+ *
+ * The end of the pipe means that the launcher is gone: stop. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver.h"
+#include "kith/text.h"
+
+static void control_line(struct kith_driver *driver, const char *line)
+{
+    char verb[8] = "", argument[32] = "";
+    double factor;
+    uint64_t rank;
+    const int count = sscanf(line, "%7s %31s", verb, argument);
+    if (count == 1 && strcmp(verb, "stop") == 0) {
+        kith_driver_stop(driver);
+    } else if (count == 2 && strcmp(verb, "slow") == 0 &&
+               kith_text_double(argument, &factor) == KITH_OK && factor >= 1) {
+        kith_thread_slow(&driver->thread, factor);
+    } else if (count == 2 && kith_text_u64(argument, &rank) == KITH_OK &&
+               rank < driver->options->experiment->peers &&
+               (strcmp(verb, "cut") == 0 || strcmp(verb, "heal") == 0)) {
+        kith_transport_stall(&driver->transport, (kith_id)rank, verb[0] == 'c');
+    } else {
+        kith_transport_log(&driver->transport,
+                           "control-unread line=\"%.60s\" expected=\"slow F | "
+                           "cut RANK | heal RANK | stop\"",
+                           line);
+        return;
+    }
+    kith_transport_log(&driver->transport, "control line=\"%s\"", line);
+}
+
+static void control_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct kith_driver *driver = handle->data;
+    (void)suggested;
+    /* One byte stays for the terminator; a longer line ends the pipe. */
+    *buf =
+        uv_buf_init(driver->line + driver->line_bytes,
+                    (unsigned)(sizeof driver->line - 1 - driver->line_bytes));
+}
+
+static void control_read(uv_stream_t *pipe, ssize_t size, const uv_buf_t *buf)
+{
+    struct kith_driver *driver = pipe->data;
+    (void)buf;
+    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    if (size < 0) {
+        uv_read_stop(pipe);
+        kith_driver_stop(driver);
+    } else {
+        driver->line_bytes += (size_t)size;
+        driver->line[driver->line_bytes] = '\0';
+        char *at = driver->line, *end;
+        while ((end = strchr(at, '\n')) != NULL) {
+            *end = '\0';
+            control_line(driver, at);
+            at = end + 1;
+        }
+        driver->line_bytes = strlen(at);
+        memmove(driver->line, at, driver->line_bytes);
+    }
+    kith_net_leave(&driver->transport.net, was);
+}
+
+static void control_signal(uv_signal_t *handle, int number)
+{
+    struct kith_driver *driver = handle->data;
+    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    kith_transport_log(&driver->transport, "signal number=%d", number);
+    kith_driver_stop(driver);
+    kith_net_leave(&driver->transport.net, was);
+}
+
+enum kith_err kith_control_open(struct kith_driver *driver)
+{
+    const struct kith_peer_options *options = driver->options;
+    if (options->signals) {
+        driver->has_signals = true;
+        uv_signal_init(&driver->loop, &driver->term);
+        uv_signal_init(&driver->loop, &driver->interrupt);
+        driver->term.data = driver->interrupt.data = driver;
+        uv_signal_start(&driver->term, control_signal, SIGTERM);
+        uv_signal_start(&driver->interrupt, control_signal, SIGINT);
+    }
+    if (options->control_fd < 0)
+        return KITH_OK;
+    uv_pipe_init(&driver->loop, &driver->control, 0);
+    driver->control.data = driver;
+    driver->has_control = true;
+    if (uv_pipe_open(&driver->control, options->control_fd) != 0 ||
+        uv_read_start((uv_stream_t *)&driver->control, control_alloc,
+                      control_read) != 0)
+        return KITH_EIO;
+    return KITH_OK;
+}
+
+void kith_control_close(struct kith_driver *driver)
+{
+    if (driver->has_signals) {
+        uv_close((uv_handle_t *)&driver->term, NULL);
+        uv_close((uv_handle_t *)&driver->interrupt, NULL);
+    }
+    if (driver->has_control)
+        uv_close((uv_handle_t *)&driver->control, NULL);
+    driver->has_control = false;
+}

@@ -1,0 +1,144 @@
+/* Effects into actions, and what happened into events.
+ *
+ * The node is stepped from loop callbacks only and never from within a step:
+ * what a send sets off (a dial that fails, a link that breaks) is told at the
+ * next turn of the loop. Before START the transport proves connections and
+ * holds back what they say. */
+#include "driver.h"
+
+#include <time.h>
+
+#include "kith/assert.h"
+
+kith_ns kith_driver_now(const struct kith_driver *driver)
+{
+    const kith_ns now = (kith_ns)uv_hrtime() - driver->start_ns;
+    return now > 0 ? now : 0;
+}
+
+static void apply_mark(struct kith_driver *driver, kith_ns now_ns,
+                       const struct kith_mark *mark)
+{
+    const struct kith_peer_options *options = driver->options;
+    if (options->on_mark != NULL)
+        options->on_mark(options->user, now_ns, mark);
+    if (mark->kind != KITH_MARK_FINISHED)
+        return;
+    driver->report->finished = true;
+    kith_transport_log(&driver->transport, "finished step=%llu time_ms=%lld",
+                       (unsigned long long)mark->value,
+                       (long long)(now_ns / KITH_MS));
+}
+
+static void apply_effects(struct kith_driver *driver, kith_ns now_ns)
+{
+    const struct kith_effects *effects = &driver->effects;
+    if (effects->cancel != 0)
+        kith_transport_cancel(&driver->transport, effects->cancel);
+    for (uint32_t i = 0; i < effects->send_count; i++)
+        kith_transport_send(&driver->transport, effects->sends[i].to,
+                            &effects->sends[i].message);
+    if (effects->has_work)
+        kith_thread_submit(&driver->thread, &effects->work);
+    kith_alarm_set(&driver->deadline,
+                   effects->deadline_ns == KITH_NEVER
+                       ? KITH_NEVER
+                       : driver->start_ns + effects->deadline_ns);
+    for (uint32_t i = 0; i < effects->mark_count; i++)
+        apply_mark(driver, now_ns, &effects->marks[i]);
+}
+
+void kith_driver_step(struct kith_driver *driver, struct kith_event *event)
+{
+    KITH_ASSERT(!driver->stepping);
+    if (driver->phase > KITH_DRIVER_QUIETING)
+        return;
+    driver->stepping = true;
+    event->now_ns = kith_driver_now(driver);
+    event->utc_s = (int64_t)time(NULL);
+    kith_node_step(driver->node, event, &driver->effects);
+    apply_effects(driver, event->now_ns);
+    driver->stepping = false;
+    kith_driver_check_end(driver);
+}
+
+void kith_driver_begin(struct kith_driver *driver)
+{
+    struct kith_event event = {.kind = KITH_EVENT_START, .from = KITH_NOBODY};
+    driver->phase = KITH_DRIVER_RUNNING;
+    kith_driver_step(driver, &event);
+    kith_transport_unhold(&driver->transport);
+}
+
+static void driver_link(struct kith_driver *driver, enum kith_event_kind kind,
+                        kith_id peer)
+{
+    struct kith_event event = {.kind = kind, .from = peer};
+    kith_driver_step(driver, &event);
+}
+
+static void driver_up(void *arg, kith_id peer)
+{
+    driver_link(arg, KITH_EVENT_LINK_UP, peer);
+}
+
+static void driver_down(void *arg, kith_id peer)
+{
+    driver_link(arg, KITH_EVENT_LINK_DOWN, peer);
+}
+
+static void driver_message(void *arg, kith_id from,
+                           const struct kith_message *message)
+{
+    struct kith_event event = {
+        .kind = KITH_EVENT_MESSAGE, .from = from, .message = message};
+    kith_driver_step(arg, &event);
+}
+
+static uint32_t driver_inbox(void *arg, kith_id from,
+                             const struct kith_message *message)
+{
+    const struct kith_driver *driver = arg;
+    return kith_node_inbox(driver->node, from, message);
+}
+
+static void *driver_slot(void *arg, uint32_t slot)
+{
+    const struct kith_driver *driver = arg;
+    return kith_worker_slot(driver->worker, slot);
+}
+
+struct kith_transport_user kith_driver_user(struct kith_driver *driver)
+{
+    return (struct kith_transport_user){.arg = driver,
+                                        .up = driver_up,
+                                        .down = driver_down,
+                                        .message = driver_message,
+                                        .inbox = driver_inbox,
+                                        .slot = driver_slot};
+}
+
+void kith_driver_worked(void *arg, const struct kith_work_result *result)
+{
+    struct kith_driver *driver = arg;
+    struct kith_event event = {
+        .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = result};
+    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    if (result->kind == KITH_WORK_TRAIN && result->finite) {
+        driver->loss_sum += result->loss;
+        driver->loss_count++;
+    }
+    if (result->kind == KITH_WORK_SAVE)
+        driver->report->saved = driver->options->save != NULL;
+    kith_driver_step(driver, &event);
+    kith_net_leave(&driver->transport.net, was);
+}
+
+void kith_driver_save_failed(void *arg, enum kith_err err, const char *error)
+{
+    struct kith_driver *driver = arg;
+    kith_transport_log(&driver->transport,
+                       "save-failed error=\"%s\" "
+                       "reason=\"%s\"",
+                       kith_err_text(err), error);
+}

@@ -1,0 +1,50 @@
+/* Who may hold a half-open connection: a peer that has not yet proved itself.
+ *
+ * The total binds everybody. The limits per network and per address apply only
+ * while more than `half_open_free` are half-open, and never to loopback, so
+ * that a whole cluster in one /24 can start at once (reference/faults.md 3.3).
+ * Pure: time is an argument. Test: unit/test_transport.c. */
+#ifndef KITH_UV_HALFOPEN_H
+#define KITH_UV_HALFOPEN_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "kith/peer.h"
+
+/* Addresses whose rate is remembered; the one unseen for longest is replaced,
+ * which can only be too kind to it. */
+#define KITH_SOURCES_MAX 512u
+
+struct kith_halfopen_entry {
+    uint8_t network[16]; /* address cut to /24 or /56 */
+    bool used, exempt;
+};
+
+struct kith_source {
+    uint8_t address[16];
+    kith_ns seen_ns;
+    double tokens;
+};
+
+struct kith_halfopen {
+    const struct kith_peer_limits *limits;
+    struct kith_halfopen_entry *entries; /* (limits->half_open_max) */
+    uint32_t count;
+    struct kith_source sources[KITH_SOURCES_MAX];
+    uint32_t source_count;
+};
+
+KITH_MUST_CHECK enum kith_err
+kith_halfopen_init(struct kith_halfopen *halfopen,
+                   const struct kith_peer_limits *limits);
+void kith_halfopen_close(struct kith_halfopen *halfopen);
+
+/* KITH_REFUSAL_COUNT: admitted, `*ticket` is to be given back. Otherwise the
+ * reason why not. */
+enum kith_refusal kith_halfopen_admit(struct kith_halfopen *halfopen,
+                                      const struct sockaddr *from,
+                                      kith_ns now_ns, uint32_t *ticket);
+void kith_halfopen_release(struct kith_halfopen *halfopen, uint32_t ticket);
+
+#endif

@@ -1,0 +1,123 @@
+/* A listening socket, and the suite an experiment asks for. */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "address.h"
+#include "kith/text.h"
+
+#define BACKLOG 512
+
+static enum kith_err listen_error(int number)
+{
+    switch (number) {
+    case EADDRINUSE:
+        return KITH_EADDRINUSE;
+    case EACCES:
+    case EPERM:
+        return KITH_EPERM;
+    case EADDRNOTAVAIL:
+        return KITH_EINVAL;
+    default:
+        return KITH_EIO;
+    }
+}
+
+static const char *listen_advice(int number)
+{
+    if (number == EADDRINUSE)
+        return "another program has this port: stop it, or choose another";
+    if (number == EACCES)
+        return "ports below 1024 need privileges: choose a higher one";
+    if (number == EADDRNOTAVAIL)
+        return "this machine has no such address: use [::] or 0.0.0.0";
+    return "see `ip addr` and `ss -ltn`";
+}
+
+/* A socket on one of the addresses that the name stands for; -1, errno. */
+static int listen_on(const struct addrinfo *at)
+{
+    const int fd =
+        socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, at->ai_protocol);
+    if (fd < 0)
+        return -1;
+    const int on = 1, off = 0;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (at->ai_family == AF_INET6) /* [::] takes IPv4 too */
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    const int number = errno;
+    close(fd);
+    errno = number;
+    return -1;
+}
+
+static void print_bound(int fd, char *bound)
+{
+    struct sockaddr_storage name;
+    socklen_t size = sizeof name;
+    memset(&name, 0, sizeof name);
+    (void)getsockname(fd, (struct sockaddr *)&name, &size);
+    kith_address_print((const struct sockaddr *)&name, bound);
+}
+
+enum kith_err kith_peer_listen(const char *text, int *fd, char *bound,
+                               char *error)
+{
+    struct kith_address address;
+    if (kith_address_parse(text, &address) != KITH_OK) {
+        snprintf(error, KITH_PEER_ERROR_BYTES,
+                 "listen: \"%s\" is not HOST:PORT; write [::]:7117, "
+                 "0.0.0.0:7117 or NAME:7117",
+                 text);
+        return KITH_EINVAL;
+    }
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE};
+    struct addrinfo *found;
+    const int looked =
+        getaddrinfo(address.host[0] != '\0' ? address.host : NULL, address.port,
+                    &hints, &found);
+    if (looked != 0) {
+        snprintf(error, KITH_PEER_ERROR_BYTES,
+                 "listen: looking up \"%s\": %s; use an address of this "
+                 "machine, [::] for all",
+                 address.host, gai_strerror(looked));
+        return KITH_EINVAL;
+    }
+    *fd = -1;
+    errno = EADDRNOTAVAIL;
+    for (const struct addrinfo *at = found; at && *fd < 0; at = at->ai_next)
+        *fd = listen_on(at);
+    const int number = errno;
+    freeaddrinfo(found);
+    if (*fd < 0) {
+        snprintf(error, KITH_PEER_ERROR_BYTES, "listen on %s: %s; %s", text,
+                 strerror(number), listen_advice(number));
+        return listen_error(number);
+    }
+    if (bound != NULL)
+        print_bound(*fd, bound);
+    return KITH_OK;
+}
+
+enum kith_err kith_peer_suite(const struct kith_experiment *experiment,
+                              enum kith_suite *suite)
+{
+    const char *name = experiment->network.suite;
+    if (strcmp(name, "ChaChaPoly") == 0) {
+        *suite = KITH_SUITE_CHACHAPOLY;
+        return KITH_OK;
+    }
+    *suite = KITH_SUITE_AESGCM;
+    if (kith_aead_best(KITH_SUITE_AESGCM) != NULL)
+        return KITH_OK;
+    if (strcmp(name, "AESGCM") == 0)
+        return KITH_EUNSUPPORTED;
+    *suite = KITH_SUITE_CHACHAPOLY;
+    return KITH_OK;
+}

@@ -1,0 +1,387 @@
+/* Setting a peer up, running it, ending it.
+ *
+ *   WAITING -> RUNNING -> QUIETING -> LEAVING -> ENDED
+ *
+ * Ending has two graces: exchanges under way may finish (KITH_QUIET_NS), then
+ * every session gets its FIN (KITH_FAREWELL_NS). Between the two the training
+ * thread stops and the final save is written. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver.h"
+#include "kith/assert.h"
+
+static enum kith_err fail(struct kith_driver *driver, enum kith_err err,
+                          const char *what)
+{
+    snprintf(driver->error, KITH_PEER_ERROR_BYTES, "%s: %s", what,
+             kith_err_text(err));
+    return err;
+}
+
+/* ---- ending */
+
+static void close_all(struct kith_driver *driver)
+{
+    driver->phase = KITH_DRIVER_ENDED;
+    kith_rows_report(driver);
+    kith_thread_stop(&driver->thread);
+    kith_control_close(driver);
+    if (driver->has_deadline)
+        kith_alarm_close(&driver->deadline);
+    uv_timer_t *timers[] = {&driver->start, &driver->rows, &driver->limit,
+                            &driver->grace};
+    for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
+        uv_close((uv_handle_t *)timers[i], NULL);
+    kith_transport_stop(&driver->transport);
+}
+
+static void farewell_over(uv_timer_t *timer)
+{
+    struct kith_driver *driver = timer->data;
+    const kith_ns now = (kith_ns)uv_hrtime();
+    if (!kith_transport_is_empty(&driver->transport) &&
+        now < driver->farewell_until_ns) {
+        uv_timer_start(timer, farewell_over, 2, 0);
+        return;
+    }
+    close_all(driver);
+}
+
+static void final_save(struct kith_driver *driver)
+{
+    char error[KITH_DATA_ERROR_BYTES];
+    struct kith_node_counters counters;
+    if (driver->options->save == NULL)
+        return;
+    kith_node_counters(driver->node, &counters);
+    const enum kith_err err = kith_save_write(
+        driver->worker, driver->options->save, counters.steps, error);
+    driver->report->saved = err == KITH_OK;
+    if (err == KITH_OK) {
+        kith_transport_log(&driver->transport, "saved path=%s step=%llu",
+                           driver->options->save,
+                           (unsigned long long)counters.steps);
+        return;
+    }
+    driver->failed = err;
+    snprintf(driver->error, KITH_PEER_ERROR_BYTES, "writing the final save: %s",
+             error);
+}
+
+/* Exchanges are over, or have had their time. */
+static void leave(struct kith_driver *driver)
+{
+    driver->phase = KITH_DRIVER_LEAVING;
+    kith_alarm_set(&driver->deadline, KITH_NEVER);
+    uv_timer_stop(&driver->rows);
+    kith_rows_send(driver);
+    kith_thread_stop(&driver->thread);
+    final_save(driver);
+    kith_transport_leave(&driver->transport);
+    driver->farewell_until_ns = (kith_ns)uv_hrtime() + KITH_FAREWELL_NS;
+    uv_timer_start(&driver->grace, farewell_over, 0, 0);
+}
+
+static void quiet_over(uv_timer_t *timer)
+{
+    struct kith_driver *driver = timer->data;
+    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    if (driver->phase == KITH_DRIVER_QUIETING)
+        leave(driver);
+    kith_net_leave(&driver->transport.net, was);
+}
+
+void kith_driver_check_end(struct kith_driver *driver)
+{
+    /* Not from here: the caller may hold a link that leaving would close. */
+    if (driver->phase == KITH_DRIVER_QUIETING && !driver->thread.busy &&
+        kith_node_quiet(driver->node))
+        uv_timer_start(&driver->grace, quiet_over, 0, 0);
+}
+
+void kith_driver_stop(struct kith_driver *driver)
+{
+    struct kith_event event = {.kind = KITH_EVENT_LEAVE, .from = KITH_NOBODY};
+    if (driver->phase >= KITH_DRIVER_QUIETING)
+        return;
+    const bool began = driver->phase == KITH_DRIVER_RUNNING;
+    driver->report->interrupted = !driver->report->finished;
+    kith_transport_log(&driver->transport, "stopping");
+    driver->phase = KITH_DRIVER_QUIETING;
+    uv_timer_start(&driver->grace, quiet_over,
+                   began ? (uint64_t)(KITH_QUIET_NS / KITH_MS) : 0, 0);
+    if (began)
+        kith_driver_step(driver, &event);
+}
+
+/* ---- timers */
+
+static void start_due(uv_timer_t *timer)
+{
+    struct kith_driver *driver = timer->data;
+    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    if (driver->phase == KITH_DRIVER_WAITING)
+        kith_driver_begin(driver);
+    kith_net_leave(&driver->transport.net, was);
+}
+
+static void rows_due(uv_timer_t *timer)
+{
+    struct kith_driver *driver = timer->data;
+    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    if (driver->phase == KITH_DRIVER_RUNNING)
+        kith_rows_send(driver);
+    kith_net_leave(&driver->transport.net, was);
+}
+
+static void limit_reached(uv_timer_t *timer)
+{
+    struct kith_driver *driver = timer->data;
+    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    driver->report->finished = true;
+    kith_transport_log(&driver->transport, "finished reason=\"stop.time\"");
+    kith_driver_stop(driver);
+    kith_net_leave(&driver->transport.net, was);
+}
+
+static void deadline_passed(void *arg)
+{
+    struct kith_driver *driver = arg;
+    struct kith_event event = {.kind = KITH_EVENT_WAKE, .from = KITH_NOBODY};
+    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    kith_driver_step(driver, &event);
+    kith_net_leave(&driver->transport.net, was);
+}
+
+static uint64_t ms_until(kith_ns at_ns)
+{
+    const kith_ns left = at_ns - (kith_ns)uv_hrtime();
+    return left > 0 ? (uint64_t)((left + KITH_MS - 1) / KITH_MS) : 0;
+}
+
+static void start_timers(struct kith_driver *driver)
+{
+    const struct kith_peer_options *options = driver->options;
+    const kith_ns now = (kith_ns)uv_hrtime();
+    const kith_ns row_ns =
+        options->row_ns > 0 ? options->row_ns : 500 * KITH_MS;
+    const kith_ns time_ns = options->experiment->stop.time_ns;
+    driver->start_ns = options->start_ns > 0 ? options->start_ns : now;
+    const uint64_t row_ms = (uint64_t)(row_ns / KITH_MS) + 1;
+    uv_update_time(&driver->loop);
+    uv_timer_start(&driver->start, start_due, ms_until(driver->start_ns), 0);
+    uv_timer_start(&driver->rows, rows_due, row_ms, row_ms);
+    if (time_ns > 0)
+        uv_timer_start(&driver->limit, limit_reached,
+                       ms_until(driver->start_ns + time_ns), 0);
+}
+
+/* ---- setting up */
+
+/* Round inboxes: the most neighbours this rank ever has at once. Schedules
+ * have a period of at most log2 of the peers. */
+static uint32_t edges_max(const struct kith_driver *driver)
+{
+    const struct kith_topology *topology = &driver->topology;
+    kith_id neighbours[KITH_DEGREE_MAX];
+    uint32_t most = 0;
+    if (driver->config.algorithm->pattern != KITH_PATTERN_ROUND)
+        return 0;
+    for (uint64_t round = 0; round < 32; round++) {
+        const uint32_t count = kith_topology_neighbours(
+            topology, driver->options->self, round, neighbours, NULL);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+static enum kith_err open_node(struct kith_driver *driver)
+{
+    const struct kith_peer_options *options = driver->options;
+    const struct kith_experiment *experiment = options->experiment;
+    const uint64_t steps = kith_experiment_steps(
+        experiment, options->train ? options->train->count : 0);
+    enum kith_err err = kith_experiment_node_config(
+        experiment, steps, &driver->topology, &driver->config);
+    if (err != KITH_OK)
+        return fail(driver, err, "opening the topology");
+    const struct kith_worker_config config = {
+        .experiment = experiment,
+        .backend = experiment->backend,
+        .train = options->train,
+        .self = options->self,
+        .steps = steps,
+        .edges_max = edges_max(driver),
+        .peers = experiment->peers,
+    };
+    err = kith_worker_open(&config, &driver->worker, driver->error);
+    if (err != KITH_OK)
+        return err;
+    uint64_t step = 0;
+    if (options->resume && options->save != NULL) {
+        err =
+            kith_save_read(driver->worker, options->save, &step, driver->error);
+        if (err != KITH_OK && err != KITH_ENOENT)
+            goto no_node;
+    }
+    const size_t size = kith_node_size(&driver->config);
+    driver->node_memory = malloc(size);
+    if (driver->node_memory == NULL) {
+        err = fail(driver, KITH_ENOMEM, "making the node");
+        goto no_node;
+    }
+    driver->node =
+        kith_node_init(driver->node_memory, &driver->config, options->self,
+                       options->incarnation, step, options->resume);
+    return KITH_OK;
+
+no_node:
+    kith_worker_close(driver->worker);
+    return err;
+}
+
+static enum kith_err open_transport(struct kith_driver *driver, int fd)
+{
+    const struct kith_peer_options *options = driver->options;
+    const struct kith_experiment *experiment = options->experiment;
+    struct kith_transport_options transport = {
+        .members = options->members,
+        .peers = experiment->peers,
+        .self = options->self,
+        .seed = experiment->seed,
+        .identity = options->identity,
+        .trust = options->trust,
+        .keys_folder = options->keys_folder,
+        .aead = options->aead,
+        .hello = {.experiment_hash = kith_experiment_hash(experiment),
+                  .dim = kith_worker_dim(driver->worker),
+                  .incarnation = options->incarnation,
+                  .rank = options->self},
+        .limits = options->limits,
+        .shape = {.latency_ns = experiment->network.latency_ns,
+                  .jitter_ns = experiment->network.jitter_ns,
+                  .rate_bits = experiment->network.rate_bits,
+                  .loss = experiment->network.loss},
+        .backend = experiment->backend,
+        .payload_bytes = kith_worker_bytes(driver->worker),
+        .congestion = options->congestion,
+        .log_user = options->user,
+        .on_log = options->on_log,
+        .user = kith_driver_user(driver),
+    };
+    snprintf(transport.hello.model, sizeof transport.hello.model, "%s",
+             experiment->model->name);
+    enum kith_err err = kith_peer_suite(experiment, &transport.suite);
+    if (err != KITH_OK) {
+        snprintf(driver->error, KITH_PEER_ERROR_BYTES,
+                 "network.suite: this build has no %s here; use `suite: "
+                 "ChaChaPoly` on all peers",
+                 experiment->network.suite);
+        return err;
+    }
+    err =
+        kith_transport_init(&driver->transport, &driver->loop, &transport, fd);
+    return err == KITH_OK ? err : fail(driver, err, "opening the transport");
+}
+
+static void init_timers(struct kith_driver *driver)
+{
+    uv_timer_t *timers[] = {&driver->start, &driver->rows, &driver->limit,
+                            &driver->grace};
+    for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
+        uv_timer_init(&driver->loop, timers[i]);
+        timers[i]->data = driver;
+    }
+}
+
+/* Everything that watches the loop. What is opened is closed by close_all(). */
+static enum kith_err open_handles(struct kith_driver *driver)
+{
+    const struct kith_peer_options *options = driver->options;
+    const struct kith_thread_options thread = {
+        .worker = driver->worker,
+        .save = options->save,
+        .step_ns = options->experiment->compute.step_ns,
+        .core = options->thread_core,
+        .arg = driver,
+        .done = kith_driver_worked,
+        .save_failed = kith_driver_save_failed,
+    };
+    init_timers(driver);
+    enum kith_err err = kith_alarm_init(&driver->deadline, &driver->loop,
+                                        deadline_passed, driver);
+    if (err != KITH_OK)
+        return fail(driver, err, "making a timer");
+    driver->has_deadline = true;
+    err = kith_thread_start(&driver->thread, &driver->loop, &thread);
+    if (err == KITH_OK)
+        err = kith_control_open(driver);
+    return err == KITH_OK ? err : fail(driver, err, "starting the threads");
+}
+
+static enum kith_err run_loop(struct kith_driver *driver, int fd)
+{
+    enum kith_err err = open_transport(driver, fd);
+    if (err != KITH_OK)
+        return err;
+    err = open_handles(driver);
+    if (err == KITH_OK) {
+        kith_thread_pin(driver->options->loop_core);
+        start_timers(driver);
+        kith_transport_log(&driver->transport, "listening rank=%u peers=%u",
+                           driver->options->self,
+                           driver->options->experiment->peers);
+        kith_account_switch(&driver->transport.net.account,
+                            KITH_ACCOUNT_SOCKET);
+    } else {
+        close_all(driver);
+    }
+    uv_run(&driver->loop, UV_RUN_DEFAULT);
+    kith_transport_free(&driver->transport);
+    return err == KITH_OK ? driver->failed : err;
+}
+
+enum kith_err kith_peer_run(const struct kith_peer_options *options,
+                            struct kith_peer_report *report, char *error)
+{
+    KITH_ASSERT(options->self < options->experiment->peers);
+    memset(report, 0, sizeof *report);
+    error[0] = '\0';
+    int fd = options->listen_fd;
+    struct kith_driver *driver = calloc(1, sizeof *driver);
+    if (driver == NULL)
+        return KITH_ENOMEM;
+    driver->options = options;
+    driver->report = report;
+    driver->error = error;
+    driver->last_loss = NAN;
+    driver->cpu_zero_s = kith_process_cpu();
+    enum kith_err err = KITH_OK;
+    if (fd < 0)
+        err = kith_peer_listen(options->listen, &fd, NULL, error);
+    if (err == KITH_OK)
+        err = open_node(driver);
+    if (err != KITH_OK)
+        goto no_node;
+    if (uv_loop_init(&driver->loop) != 0) {
+        err = fail(driver, KITH_ENOMEM, "making the event loop");
+        goto no_loop;
+    }
+    err = run_loop(driver, fd);
+    fd = -1; /* The transport took it. */
+    const int left = uv_loop_close(&driver->loop);
+    KITH_ASSERT(left == 0);
+
+no_loop:
+    free(driver->node_memory);
+    kith_worker_close(driver->worker);
+no_node:
+    if (fd >= 0)
+        close(fd);
+    free(driver);
+    return err;
+}

@@ -1,0 +1,93 @@
+/* Series, CPU accounting, the report. */
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "driver.h"
+
+double kith_process_cpu(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static void measure_cpu(struct kith_driver *driver, struct kith_peer_cpu *cpu)
+{
+    struct kith_account *account = &driver->transport.net.account;
+    kith_ns train_ns, merge_ns;
+    /* Book what is running now, so that the parts add up. */
+    const enum kith_account_kind was = account->current;
+    kith_account_switch(account, was == KITH_ACCOUNT_OTHER
+                                     ? KITH_ACCOUNT_SOCKET
+                                     : KITH_ACCOUNT_OTHER);
+    kith_account_switch(account, was);
+    kith_thread_cpu_spent(&driver->thread, &train_ns, &merge_ns);
+    cpu->train_s = 1e-9 * (double)train_ns;
+    cpu->merge_s = 1e-9 * (double)merge_ns;
+    cpu->aead_s = 1e-9 * (double)account->spent_ns[KITH_ACCOUNT_AEAD];
+    cpu->socket_s = 1e-9 * (double)account->spent_ns[KITH_ACCOUNT_SOCKET];
+    const double rest = kith_process_cpu() - driver->cpu_zero_s - cpu->train_s -
+                        cpu->merge_s - cpu->aead_s - cpu->socket_s;
+    cpu->other_s = rest > 0 ? rest : 0; /* Clocks of different grain. */
+}
+
+void kith_rows_make(struct kith_driver *driver, struct kith_row *row)
+{
+    const struct kith_transport *transport = &driver->transport;
+    struct kith_node_counters counters;
+    struct kith_peer_cpu *cpu = &driver->report->cpu;
+    kith_node_counters(driver->node, &counters);
+    measure_cpu(driver, cpu);
+    if (driver->loss_count > 0)
+        driver->last_loss = driver->loss_sum / (double)driver->loss_count;
+    driver->loss_sum = 0;
+    driver->loss_count = 0;
+    *row = (struct kith_row){
+        .peer = driver->options->self,
+        .time_ns = kith_driver_now(driver),
+        .step = counters.steps,
+        .samples = counters.steps * driver->options->experiment->train.batch,
+        .loss = driver->last_loss,
+        .accuracy = NAN,
+        .consensus_distance = NAN,
+        .bytes_sent = transport->net.bytes_sent,
+        .bytes_received = transport->net.bytes_received,
+        .waiting_s = 1e-9 * (double)counters.waited_ns,
+        .staleness = NAN,
+        .attempts = counters.attempts,
+        .done = counters.done,
+        .failed = counters.failed,
+        .refused = counters.refused,
+        .skipped = counters.skipped,
+        .torn = counters.torn,
+        .cpu_train_s = cpu->train_s,
+        .cpu_aead_s = cpu->aead_s,
+        .cpu_socket_s = cpu->socket_s,
+        .cpu_other_s = cpu->other_s + cpu->merge_s,
+    };
+}
+
+void kith_rows_send(struct kith_driver *driver)
+{
+    const struct kith_peer_options *options = driver->options;
+    kith_rows_make(driver, &driver->report->row);
+    if (options->on_row != NULL)
+        options->on_row(options->user, &driver->report->row);
+}
+
+void kith_rows_report(struct kith_driver *driver)
+{
+    struct kith_peer_report *report = driver->report;
+    const struct kith_transport *transport = &driver->transport;
+    kith_node_counters(driver->node, &report->counters);
+    report->wall_ns = kith_driver_now(driver);
+    report->samples = report->row.samples;
+    report->bytes_sent = transport->net.bytes_sent;
+    report->bytes_received = transport->net.bytes_received;
+    report->connected = transport->connected;
+    report->closed = transport->closed;
+    report->dial_failures = transport->dial_failures;
+    memcpy(report->refusals, transport->refusals, sizeof report->refusals);
+}

@@ -1,0 +1,53 @@
+/* Defaults of what is a setting, and the names of refusals. */
+#include <string.h>
+
+#include "kith/peer.h"
+
+void kith_peer_limits_default(struct kith_peer_limits *limits)
+{
+    *limits = (struct kith_peer_limits){
+        .half_open_max = 64,
+        .half_open_free = 32,
+        .half_open_per_network = 4,
+        .handshake_rate = 20,
+        .handshake_burst = 5,
+        .loopback_exempt = true,
+        .sessions_max = 4096,
+        .message_ns = 2 * KITH_S,
+        .handshake_ns = 5 * KITH_S,
+        .idle_ns = 90 * KITH_S,
+        .dial_first_ns = 50 * KITH_MS,
+        .dial_max_ns = 5 * KITH_S,
+        .revoked_ns = 10 * KITH_S,
+    };
+}
+
+void kith_peer_options_default(struct kith_peer_options *options)
+{
+    memset(options, 0, sizeof *options);
+    options->listen_fd = -1;
+    options->control_fd = -1;
+    options->loop_core = -1;
+    options->thread_core = -1;
+    kith_peer_limits_default(&options->limits);
+}
+
+const char *kith_refusal_name(enum kith_refusal refusal)
+{
+    static const char *const names[KITH_REFUSAL_COUNT] = {
+#define KITH_X(name, word, text) text,
+        KITH_REFUSALS(KITH_X)
+#undef KITH_X
+    };
+    return refusal < KITH_REFUSAL_COUNT ? names[refusal] : "?";
+}
+
+const char *kith_refusal_word(enum kith_refusal refusal)
+{
+    static const char *const words[KITH_REFUSAL_COUNT] = {
+#define KITH_X(name, word, text) word,
+        KITH_REFUSALS(KITH_X)
+#undef KITH_X
+    };
+    return refusal < KITH_REFUSAL_COUNT ? words[refusal] : "?";
+}

@@ -1,0 +1,82 @@
+/* Latency, jitter, rate, loss and stalls: arithmetic on instants. */
+#include "shaper.h"
+
+#include "kith/assert.h"
+#include "kith/limits.h"
+
+/* A lost record costs what TCP's fast retransmission does, a round trip; on a
+ * link without latency at least the kernel's shortest timer tick. */
+#define RETRANSMISSION_MIN_NS KITH_MS
+
+void kith_shaper_init(struct kith_shaper *shaper,
+                      const struct kith_shape *shape)
+{
+    *shaper = (struct kith_shaper){.shape = *shape};
+    shaper->shaped = shape->latency_ns > 0 || shape->jitter_ns > 0 ||
+                     shape->rate_bits > 0 || shape->loss > 0;
+}
+
+void kith_lane_init(struct kith_lane *lane, uint64_t seed, kith_id from,
+                    kith_id to)
+{
+    *lane = (struct kith_lane){.last_ns = 0};
+    kith_rng_init(&lane->rng, seed, KITH_STREAM_LINK,
+                  (uint64_t)from << 32 | to);
+}
+
+/* Time of `bytes` on a line; in two parts, so that nothing overflows. */
+static kith_ns line_time(uint64_t rate_bits, size_t bytes)
+{
+    if (rate_bits == 0)
+        return 0;
+    const uint64_t bits = (uint64_t)bytes * 8u;
+    const uint64_t seconds = bits / rate_bits;
+    const double rest = (double)(bits % rate_bits) / (double)rate_bits;
+    return (kith_ns)seconds * KITH_S + (kith_ns)(rest * (double)KITH_S);
+}
+
+static kith_ns line_take(kith_ns *free_ns, uint64_t rate_bits, kith_ns now_ns,
+                         size_t bytes)
+{
+    const kith_ns from = *free_ns > now_ns ? *free_ns : now_ns;
+    *free_ns = from + line_time(rate_bits, bytes);
+    return *free_ns;
+}
+
+static kith_ns retransmissions(const struct kith_shape *shape,
+                               struct kith_lane *lane, size_t bytes)
+{
+    const kith_ns round_trip = 2 * shape->latency_ns;
+    const kith_ns each =
+        round_trip > RETRANSMISSION_MIN_NS ? round_trip : RETRANSMISSION_MIN_NS;
+    kith_ns sum = 0;
+    for (size_t at = 0; at < bytes; at += KITH_RECORD_BYTES_MAX)
+        if (kith_rng_double(&lane->rng) < shape->loss)
+            sum += each;
+    return sum;
+}
+
+kith_ns kith_shaper_release(struct kith_shaper *shaper, struct kith_lane *lane,
+                            kith_ns now_ns, size_t bytes)
+{
+    const struct kith_shape *shape = &shaper->shape;
+    kith_ns at =
+        line_take(&shaper->out_free_ns, shape->rate_bits, now_ns, bytes);
+    at += shape->latency_ns;
+    if (shape->jitter_ns > 0)
+        at += kith_rng_exponential(&lane->rng, shape->jitter_ns);
+    if (shape->loss > 0)
+        at += retransmissions(shape, lane, bytes);
+    if (at < lane->last_ns)
+        at = lane->last_ns;
+    lane->last_ns = at;
+    return at;
+}
+
+kith_ns kith_shaper_arrive(struct kith_shaper *shaper, kith_ns now_ns,
+                           size_t bytes)
+{
+    KITH_ASSERT(shaper->shaped);
+    return line_take(&shaper->in_free_ns, shaper->shape.rate_bits, now_ns,
+                     bytes);
+}

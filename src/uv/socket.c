@@ -1,0 +1,239 @@
+/* One TCP connection: chunks out, bytes in, delays where the network is
+ * shaped. A chunk is tried at once while nothing waits before it, because most
+ * control frames fit into the socket; the rest is libuv's queue. */
+#include "socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "socket_private.h"
+
+static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
+static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf);
+
+enum kith_err kith_socket_init(struct kith_socket *socket, struct kith_net *net,
+                               void *owner)
+{
+    memset(socket, 0, sizeof *socket);
+    socket->net = net;
+    socket->owner = owner;
+    if (uv_tcp_init(net->loop, &socket->tcp) != 0)
+        return KITH_ENOMEM;
+    socket->tcp.data = socket;
+    socket->next = net->streams;
+    socket->back = &net->streams;
+    if (socket->next != NULL)
+        socket->next->back = &socket->next;
+    net->streams = socket;
+    return KITH_OK;
+}
+
+enum kith_err kith_socket_start(struct kith_socket *socket)
+{
+    uv_tcp_nodelay(&socket->tcp, 1);
+    const char *congestion = socket->net->congestion;
+    uv_os_fd_t fd;
+    if (congestion && uv_fileno((uv_handle_t *)&socket->tcp, &fd) == 0 &&
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,
+                   (socklen_t)strlen(congestion)) != 0)
+        return KITH_EUNSUPPORTED;
+    socket->reading = true;
+    return uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc,
+                         socket_read) == 0
+               ? KITH_OK
+               : KITH_EIO;
+}
+
+void kith_socket_pause(struct kith_socket *socket, bool paused)
+{
+    if (socket->closing || socket->reading == !paused)
+        return;
+    socket->reading = !paused;
+    if (paused)
+        uv_read_stop((uv_stream_t *)&socket->tcp);
+    else if (!socket->resting)
+        uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc, socket_read);
+}
+
+static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct kith_socket *socket = handle->data;
+    (void)suggested;
+    const enum kith_account_kind was = kith_net_enter(socket->net);
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    socket->alloc(socket, &bytes, &size);
+    *buf = uv_buf_init((char *)bytes, (unsigned)size);
+    kith_net_leave(socket->net, was);
+}
+
+/* The line in is as fast as the line out: after `size` bytes it is busy. */
+static void socket_rest(struct kith_socket *socket, size_t size)
+{
+    struct kith_net *net = socket->net;
+    if (!net->shaper.shaped || net->shaper.shape.rate_bits == 0)
+        return;
+    const kith_ns now = (kith_ns)uv_hrtime();
+    const kith_ns until = kith_shaper_arrive(&net->shaper, now, size);
+    /* Shorter rests than a tenth of a millisecond cost more than they shape. */
+    if (until - now < KITH_MS / 10)
+        return;
+    socket->resting = true;
+    socket->rest_until_ns = until;
+    uv_read_stop((uv_stream_t *)&socket->tcp);
+    kith_net_schedule(net);
+}
+
+static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf)
+{
+    struct kith_socket *socket = tcp->data;
+    struct kith_net *net = socket->net;
+    (void)buf;
+    if (size == 0)
+        return;
+    const enum kith_account_kind was = kith_net_enter(net);
+    if (size > 0) {
+        net->bytes_received += (uint64_t)size;
+        socket_rest(socket, (size_t)size);
+    }
+    socket->read(socket, size);
+    kith_net_leave(net, was);
+}
+
+static void chunk_done(struct kith_chunk *chunk)
+{
+    struct kith_socket *socket = chunk->socket;
+    KITH_ASSERT(socket->queued > 0);
+    socket->queued--;
+    if (chunk->done)
+        chunk->done(chunk);
+    kith_chunk_give(socket->net, chunk);
+}
+
+static void socket_written(uv_write_t *write, int status)
+{
+    struct kith_chunk *chunk = write->data;
+    struct kith_socket *socket = chunk->socket;
+    struct kith_net *net = socket->net;
+    const enum kith_account_kind was = kith_net_enter(net);
+    if (status < 0)
+        socket->failed = true;
+    else
+        net->bytes_sent += chunk->size - chunk->written;
+    chunk_done(chunk);
+    kith_net_leave(net, was);
+}
+
+/* Hands a chunk to the kernel, the rest of it to libuv. */
+static void socket_submit(struct kith_socket *socket, struct kith_chunk *chunk)
+{
+    struct kith_net *net = socket->net;
+    uv_stream_t *tcp = (uv_stream_t *)&socket->tcp;
+    uv_buf_t buf = uv_buf_init((char *)chunk->bytes, (unsigned)chunk->size);
+    const enum kith_account_kind was =
+        kith_account_switch(&net->account, KITH_ACCOUNT_SOCKET);
+    int status = 0;
+    if (socket->closing || socket->failed) {
+        status = UV_ECANCELED;
+    } else if (chunk->size <= KITH_CHUNK_SMALL && tcp->write_queue_size == 0) {
+        const int count = uv_try_write(tcp, &buf, 1);
+        if (count > 0) {
+            chunk->written = (size_t)count;
+            net->bytes_sent += (uint64_t)count;
+        }
+    }
+    const bool whole = chunk->written == chunk->size;
+    if (status == 0 && !whole) {
+        buf.base += chunk->written;
+        buf.len -= chunk->written;
+        chunk->write.data = chunk;
+        status = uv_write(&chunk->write, tcp, &buf, 1, socket_written);
+    }
+    kith_account_switch(&net->account, was);
+    if (status != 0)
+        socket->failed = true;
+    if (status != 0 || whole)
+        chunk_done(chunk);
+}
+
+void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk)
+{
+    struct kith_net *net = socket->net;
+    KITH_ASSERT(chunk->size > 0 && chunk->size <= chunk->capacity);
+    chunk->socket = socket;
+    socket->queued++;
+    if (socket->first == NULL &&
+        kith_shaper_passes(&net->shaper, &socket->lane)) {
+        socket_submit(socket, chunk);
+        return;
+    }
+    chunk->release_ns = kith_shaper_release(&net->shaper, &socket->lane,
+                                            (kith_ns)uv_hrtime(), chunk->size);
+    chunk->next = NULL;
+    if (socket->last != NULL)
+        socket->last->next = chunk;
+    else
+        socket->first = chunk;
+    socket->last = chunk;
+    if (socket->first == chunk)
+        kith_net_schedule(net);
+}
+
+static struct kith_chunk *socket_pop(struct kith_socket *socket)
+{
+    struct kith_chunk *chunk = socket->first;
+    socket->first = chunk->next;
+    if (socket->first == NULL)
+        socket->last = NULL;
+    chunk->next = NULL;
+    return chunk;
+}
+
+void kith_socket_release(struct kith_socket *socket, kith_ns now_ns)
+{
+    if (socket->closing)
+        return;
+    while (socket->first && !socket->lane.stalled &&
+           socket->first->release_ns <= now_ns)
+        socket_submit(socket, socket_pop(socket));
+    if (socket->resting && socket->rest_until_ns <= now_ns) {
+        socket->resting = false;
+        if (socket->reading && !socket->closing)
+            uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc,
+                          socket_read);
+    }
+}
+
+void kith_socket_stall(struct kith_socket *socket, bool stalled)
+{
+    if (socket->lane.stalled == stalled)
+        return;
+    socket->lane.stalled = stalled;
+    if (!stalled)
+        kith_socket_release(socket, (kith_ns)uv_hrtime());
+    kith_net_schedule(socket->net);
+}
+
+static void socket_closed(uv_handle_t *handle)
+{
+    struct kith_socket *socket = handle->data;
+    struct kith_net *net = socket->net;
+    const enum kith_account_kind was = kith_net_enter(net);
+    while (socket->first != NULL)
+        chunk_done(socket_pop(socket));
+    *socket->back = socket->next;
+    if (socket->next != NULL)
+        socket->next->back = socket->back;
+    socket->closed(socket);
+    kith_net_leave(net, was);
+}
+
+void kith_socket_close(struct kith_socket *socket)
+{
+    if (socket->closing)
+        return;
+    socket->closing = true;
+    uv_close((uv_handle_t *)&socket->tcp, socket_closed);
+}

@@ -1,0 +1,358 @@
+/* Messages and models over an open link.
+ *
+ *   control frame   one message header (kith_wire_pack), or DROPPED
+ *   MODEL           the n-th such header of a direction names transfer n; its
+ *                   bytes follow as bursts of 16 records, the last one shorter
+ *   DROPPED         one msgpack nil: the transfer under way ends here
+ *
+ * Bursts are sealed straight from the lent snapshot and opened straight into
+ * the lent inbox; while a record is in cache it passes the finite gate. One
+ * transfer at a time per direction; control frames go between its bursts. */
+#include <math.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/wire.h"
+#include "transport.h"
+
+#define FRAME_DROPPED 0xc0u
+
+static struct kith_transfer *transfer_at(struct kith_traffic *traffic,
+                                         uint32_t index)
+{
+    return &traffic->transfers[(traffic->transfer_first + index) %
+                               KITH_TRANSFERS_MAX];
+}
+
+static bool send_header(struct kith_link *link,
+                        const struct kith_message *message)
+{
+    uint8_t frame[KITH_WIRE_BYTES_MAX];
+    const size_t size = kith_wire_pack(message, frame);
+    return kith_link_control(link, frame, size);
+}
+
+void kith_traffic_send(struct kith_link *link,
+                       const struct kith_message *message)
+{
+    struct kith_traffic *traffic = &link->traffic;
+    if (message->kind != KITH_MESSAGE_MODEL) {
+        (void)send_header(link, message); /* A broken link tells by itself. */
+        return;
+    }
+    if (traffic->transfer_count == KITH_TRANSFERS_MAX) {
+        kith_link_close(link, "too many models wait to be sent");
+        return;
+    }
+    struct kith_transfer *transfer =
+        transfer_at(traffic, traffic->transfer_count++);
+    *transfer = (struct kith_transfer){.message = *message};
+    kith_traffic_pump(link);
+}
+
+void kith_traffic_cancel(struct kith_link *link, uint32_t slots)
+{
+    struct kith_traffic *traffic = &link->traffic;
+    const uint32_t count = traffic->transfer_count;
+    bool dropped = false;
+    traffic->transfer_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct kith_transfer transfer = *transfer_at(traffic, i);
+        const uint32_t slot = transfer.message.slot;
+        if (slot < 32 && (slots >> slot & 1u) != 0)
+            dropped = dropped || transfer.announced;
+        else
+            *transfer_at(traffic, traffic->transfer_count++) = transfer;
+    }
+    if (dropped && link->state == KITH_LINK_OPEN && !link->fin_sent) {
+        const uint8_t frame[1] = {FRAME_DROPPED};
+        if (kith_link_control(link, frame, sizeof frame))
+            kith_traffic_pump(link);
+    }
+}
+
+bool kith_traffic_is_idle(const struct kith_link *link)
+{
+    return link->traffic.transfer_count == 0 && link->traffic.bursts == 0;
+}
+
+static void burst_done(struct kith_chunk *chunk)
+{
+    struct kith_link *link = chunk->socket->owner;
+    link->traffic.bursts--;
+    if (link->state != KITH_LINK_OPEN)
+        return;
+    link->progress_ns = (kith_ns)uv_hrtime();
+    if (link->socket.failed) {
+        kith_link_close(link, "the connection broke");
+        return;
+    }
+    kith_traffic_pump(link);
+    kith_link_settle(link);
+}
+
+/* Long links need more bursts in flight: a round trip's worth. */
+static uint32_t window(const struct kith_link *link)
+{
+    const struct kith_shaper *shaper = &link->transport->net.shaper;
+    if (!shaper->shaped)
+        return KITH_BURSTS_MIN;
+    const double round_trip_s =
+        2e-9 * (double)(shaper->shape.latency_ns + shaper->shape.jitter_ns);
+    const double rate = shaper->shape.rate_bits > 0
+                            ? (double)shaper->shape.rate_bits / 8
+                            : 5e9; /* bytes per second, no limit */
+    const double more = round_trip_s * rate / KITH_BURST_BYTES;
+    return more > KITH_BURSTS_MAX - KITH_BURSTS_MIN
+               ? KITH_BURSTS_MAX
+               : KITH_BURSTS_MIN + (uint32_t)more;
+}
+
+/* Seals and sends the next burst; false when the link broke. */
+static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
+{
+    struct kith_transport *transport = link->transport;
+    struct kith_net *net = &transport->net;
+    const struct kith_transport_user *user = &transport->options.user;
+    const size_t total = transport->options.payload_bytes;
+    const size_t left = total - transfer->offset;
+    const size_t length = left < KITH_BURST_BYTES ? left : KITH_BURST_BYTES;
+    const uint8_t *source = user->slot(user->arg, transfer->message.slot);
+    struct kith_chunk *chunk =
+        kith_chunk_take(net, kith_session_burst_size(length));
+    if (chunk == NULL) {
+        kith_link_close(link, "out of memory for a burst");
+        return false;
+    }
+    const enum kith_account_kind was =
+        kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
+    const enum kith_err err = kith_session_seal_burst(
+        link->session, link->traffic.out_id - 1, transfer->offset,
+        source + transfer->offset, length, chunk->bytes, chunk->capacity,
+        &chunk->size);
+    kith_account_switch(&net->account, was);
+    if (err != KITH_OK) {
+        kith_chunk_give(net, chunk);
+        kith_link_close(link, "a burst could not be sealed");
+        return false;
+    }
+    transfer->offset += length;
+    chunk->done = burst_done;
+    link->traffic.bursts++;
+    kith_socket_write(&link->socket, chunk);
+    return link->state == KITH_LINK_OPEN;
+}
+
+void kith_traffic_pump(struct kith_link *link)
+{
+    struct kith_traffic *traffic = &link->traffic;
+    const size_t total = link->transport->options.payload_bytes;
+    const uint32_t most = window(link);
+    while (link->state == KITH_LINK_OPEN && !link->held && !link->fin_sent &&
+           !link->socket.failed && traffic->transfer_count > 0 &&
+           traffic->bursts < most) {
+        struct kith_transfer *transfer = transfer_at(traffic, 0);
+        if (!transfer->announced) {
+            transfer->announced = true;
+            traffic->out_id++;
+            if (!send_header(link, &transfer->message))
+                return;
+        }
+        if (transfer->offset < total && !send_burst(link, transfer))
+            return;
+        if (transfer->offset == total) {
+            traffic->transfer_first =
+                (traffic->transfer_first + 1) % KITH_TRANSFERS_MAX;
+            traffic->transfer_count--;
+        }
+    }
+}
+
+/* ---- in */
+
+static void deliver(struct kith_link *link, const struct kith_message *message)
+{
+    const struct kith_transport_user *user = &link->transport->options.user;
+    user->message(user->arg, link->rank, message);
+}
+
+static void deliver_model(struct kith_link *link)
+{
+    struct kith_traffic *traffic = &link->traffic;
+    traffic->receiving = false;
+    struct kith_message model = traffic->model;
+    model.finite = traffic->finite;
+    model.distance_squared = traffic->reference || model.payload_bytes == 0
+                                 ? traffic->distance_squared
+                                 : (double)NAN;
+    deliver(link, &model);
+}
+
+/* The transfer's bytes go nowhere from the next burst on. */
+static void discard(struct kith_traffic *traffic)
+{
+    traffic->target = NULL;
+    traffic->reference = NULL;
+    traffic->model.slot = KITH_SLOT_NONE;
+}
+
+/* An inbox has one writer: a transfer that was given up, but still arrives
+ * elsewhere, must not write into it any more. One that is stuck within a burst
+ * (a partition) can only be stopped by closing its link. */
+static void claim(struct kith_link *link, uint32_t slot)
+{
+    struct kith_link *next;
+    for (struct kith_link *l = link->transport->links; l != NULL; l = next) {
+        next = l->next;
+        if (l == link || l->state != KITH_LINK_OPEN || !l->traffic.receiving ||
+            l->traffic.model.slot != slot)
+            continue;
+        discard(&l->traffic);
+        if (l->traffic.in_burst)
+            kith_link_close(l, "its transfer was given up and is stuck");
+    }
+}
+
+static bool model_begins(struct kith_link *link,
+                         const struct kith_message *message)
+{
+    struct kith_traffic *traffic = &link->traffic;
+    const struct kith_transport_options *options = &link->transport->options;
+    const struct kith_transport_user *user = &options->user;
+    if (traffic->receiving) {
+        kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
+                         "a second model while one is being received");
+        return false;
+    }
+    if (message->payload_bytes != options->payload_bytes) {
+        kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
+                         "a model of another size");
+        return false;
+    }
+    traffic->receiving = true;
+    traffic->model = *message;
+    traffic->in_id++;
+    traffic->in_offset = 0;
+    traffic->finite = true;
+    traffic->distance_squared = 0;
+    traffic->target = NULL;
+    traffic->reference = NULL;
+    const uint32_t slot = user->inbox(user->arg, link->rank, message);
+    traffic->model.slot = slot;
+    if (slot != KITH_SLOT_NONE) {
+        claim(link, slot);
+        traffic->target = user->slot(user->arg, slot);
+        /* Only our own snapshot of a swap is surely at rest now. */
+        if (slot == KITH_SLOT_ACTIVE_INBOX &&
+            message->pattern == KITH_PATTERN_SWAP)
+            traffic->reference = user->slot(user->arg, KITH_SLOT_ACTIVE_SENT);
+    }
+    if (options->payload_bytes == 0)
+        deliver_model(link);
+    return true;
+}
+
+static bool step_control(struct kith_link *link, const uint8_t *frame,
+                         size_t size)
+{
+    struct kith_message message;
+    if (size == 1 && frame[0] == FRAME_DROPPED) {
+        link->traffic.receiving = false;
+        return true;
+    }
+    if (kith_wire_unpack(frame, size, &message) != KITH_OK) {
+        kith_link_refuse(link, KITH_REFUSAL_RECORD,
+                         "a control frame that is no message");
+        return false;
+    }
+    message.slot = KITH_SLOT_NONE;
+    if (message.kind == KITH_MESSAGE_MODEL)
+        return model_begins(link, &message);
+    deliver(link, &message);
+    return true;
+}
+
+static bool step_bulk(struct kith_link *link,
+                      const struct kith_session_event *event)
+{
+    struct kith_traffic *traffic = &link->traffic;
+    const struct kith_transport_user *user = &link->transport->options.user;
+    const size_t left =
+        link->transport->options.payload_bytes - traffic->in_offset;
+    const size_t length = left < KITH_BURST_BYTES ? left : KITH_BURST_BYTES;
+    if (!traffic->receiving || event->transfer != traffic->in_id - 1 ||
+        event->offset != traffic->in_offset || event->length != length) {
+        kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
+                         "a burst that was not announced");
+        return false;
+    }
+    /* The exchange may have been given up since the last burst. */
+    if (traffic->target != NULL &&
+        user->inbox(user->arg, link->rank, &traffic->model) !=
+            traffic->model.slot)
+        discard(traffic);
+    traffic->in_burst = true;
+    kith_session_sink(link->session, traffic->target
+                                         ? traffic->target + traffic->in_offset
+                                         : NULL);
+    return true;
+}
+
+static void step_record(struct kith_link *link,
+                        const struct kith_session_event *event)
+{
+    struct kith_traffic *traffic = &link->traffic;
+    const struct kith_backend *backend = link->transport->options.backend;
+    if (traffic->target == NULL)
+        return;
+    const size_t at = traffic->in_offset + event->record_at;
+    const size_t n = event->record_bytes / backend->element_bytes;
+    if (traffic->reference != NULL) {
+        const double distance = backend->distance_squared(
+            n, traffic->target + at, traffic->reference + at);
+        traffic->distance_squared += distance;
+        if (isfinite(distance))
+            return;
+    }
+    traffic->finite =
+        traffic->finite && backend->finite(n, traffic->target + at);
+}
+
+static void step_burst(struct kith_link *link)
+{
+    struct kith_traffic *traffic = &link->traffic;
+    const size_t total = link->transport->options.payload_bytes;
+    const size_t left = total - traffic->in_offset;
+    traffic->in_burst = false;
+    traffic->in_offset += left < KITH_BURST_BYTES ? left : KITH_BURST_BYTES;
+    if (traffic->in_offset == total)
+        deliver_model(link);
+}
+
+bool kith_traffic_event(struct kith_link *link,
+                        const struct kith_session_event *event)
+{
+    struct kith_account *account = &link->transport->net.account;
+    bool kept = true;
+    switch (event->kind) {
+    case KITH_SESSION_RECORD: /* still the AEAD's pass over the bytes */
+        step_record(link, event);
+        return true;
+    case KITH_SESSION_BULK:
+        return step_bulk(link, event);
+    case KITH_SESSION_CONTROL:
+        kith_account_switch(account, KITH_ACCOUNT_OTHER);
+        kept = step_control(link, event->frame, event->frame_bytes);
+        break;
+    case KITH_SESSION_BURST:
+        kith_account_switch(account, KITH_ACCOUNT_OTHER);
+        step_burst(link);
+        break;
+    case KITH_SESSION_NONE:
+    case KITH_SESSION_OPEN:
+    case KITH_SESSION_FIN:
+        break;
+    }
+    kith_account_switch(account, KITH_ACCOUNT_AEAD);
+    return kept;
+}

@@ -1,0 +1,307 @@
+/* Listening, admission, the members, and the end of it all. */
+#include "transport.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kith/assert.h"
+#include "kith/keys.h"
+
+#define BACKLOG 512
+
+void kith_transport_log(struct kith_transport *transport, const char *format,
+                        ...)
+{
+    const struct kith_transport_options *options = &transport->options;
+    if (options->on_log == NULL)
+        return;
+    char line[KITH_PEER_LINE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    options->on_log(options->log_user, line);
+}
+
+void kith_transport_refuse(struct kith_transport *transport,
+                           enum kith_refusal refusal, const char *address,
+                           const char *detail)
+{
+    transport->refusals[refusal]++;
+    const kith_ns now = (kith_ns)uv_hrtime();
+    if (now - transport->log_second_ns >= KITH_S) {
+        if (transport->log_left_out > 0)
+            kith_transport_log(transport, "refused-more count=%u",
+                               transport->log_left_out);
+        transport->log_second_ns = now;
+        transport->log_count = transport->log_left_out = 0;
+    }
+    if (transport->log_count++ >= KITH_REFUSALS_PER_S) {
+        transport->log_left_out++;
+        return;
+    }
+    kith_transport_log(transport,
+                       "refused kind=%s address=%s reason=\"%s\" detail=\"%s\"",
+                       kith_refusal_word(refusal), address,
+                       kith_refusal_name(refusal), detail);
+}
+
+/* ---- listening */
+
+static void close_plain(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+/* Takes a connection only to close it: it would wait in the backlog. */
+static void turn_away(struct kith_transport *transport, uv_stream_t *listener)
+{
+    uv_tcp_t *tcp = malloc(sizeof *tcp);
+    if (tcp == NULL)
+        return;
+    uv_tcp_init(transport->loop, tcp);
+    (void)uv_accept(listener, (uv_stream_t *)tcp);
+    uv_close((uv_handle_t *)tcp, close_plain);
+}
+
+static void transport_accept(struct kith_transport *transport,
+                             uv_stream_t *listener)
+{
+    struct kith_link *link = kith_link_new(transport, false);
+    if (link == NULL) {
+        turn_away(transport, listener);
+        return;
+    }
+    struct sockaddr_storage from;
+    int size = sizeof from;
+    memset(&from, 0, sizeof from);
+    if (uv_accept(listener, (uv_stream_t *)&link->socket.tcp) != 0 ||
+        uv_tcp_getpeername(&link->socket.tcp, (struct sockaddr *)&from,
+                           &size) != 0) {
+        kith_link_close(link, "accepting failed");
+        return;
+    }
+    const struct sockaddr *address = (const struct sockaddr *)&from;
+    kith_address_print(address, link->address);
+    const enum kith_refusal refusal = kith_halfopen_admit(
+        &transport->halfopen, address, (kith_ns)uv_hrtime(), &link->ticket);
+    if (refusal != KITH_REFUSAL_COUNT) {
+        kith_link_refuse(link, refusal, "");
+        return;
+    }
+    link->has_ticket = true;
+    kith_link_start(link);
+}
+
+static void transport_connection(uv_stream_t *listener, int status)
+{
+    struct kith_transport *transport = listener->data;
+    const enum kith_account_kind was = kith_net_enter(&transport->net);
+    if (status < 0)
+        kith_transport_log(transport, "accept-failed reason=\"%s\"",
+                           uv_strerror(status));
+    else if (transport->stopping)
+        turn_away(transport, listener);
+    else
+        transport_accept(transport, listener);
+    kith_net_leave(&transport->net, was);
+}
+
+/* ---- turns */
+
+static void transport_turn(uv_idle_t *idle)
+{
+    struct kith_transport *transport = idle->data;
+    const enum kith_account_kind was = kith_net_enter(&transport->net);
+    uv_idle_stop(idle);
+    for (kith_id i = 0; i < transport->options.peers; i++)
+        kith_contact_turn(&transport->contacts[i]);
+    kith_net_leave(&transport->net, was);
+}
+
+void kith_transport_soon(struct kith_transport *transport)
+{
+    if (!transport->stopping)
+        uv_idle_start(&transport->soon, transport_turn);
+}
+
+static void transport_tick(uv_timer_t *timer)
+{
+    struct kith_transport *transport = timer->data;
+    const enum kith_account_kind was = kith_net_enter(&transport->net);
+    kith_transport_recheck(transport);
+    kith_net_leave(&transport->net, was);
+}
+
+/* ---- begin and end */
+
+static enum kith_err start_listening(struct kith_transport *transport, int fd)
+{
+    uv_tcp_init(transport->loop, &transport->listener);
+    transport->listener.data = transport;
+    if (uv_tcp_open(&transport->listener, fd) != 0 ||
+        uv_listen((uv_stream_t *)&transport->listener, BACKLOG,
+                  transport_connection) != 0)
+        return KITH_EIO;
+    return KITH_OK;
+}
+
+enum kith_err kith_transport_init(struct kith_transport *transport,
+                                  uv_loop_t *loop,
+                                  const struct kith_transport_options *options,
+                                  int fd)
+{
+    memset(transport, 0, sizeof *transport);
+    transport->options = *options;
+    transport->loop = loop;
+    transport->trust = *options->trust;
+    transport->held = true;
+    const size_t burst = options->payload_bytes < KITH_BURST_BYTES
+                             ? options->payload_bytes
+                             : KITH_BURST_BYTES;
+    const size_t room = kith_session_burst_size(burst);
+    transport->contacts = calloc(options->peers, sizeof *transport->contacts);
+    if (transport->contacts == NULL)
+        return KITH_ENOMEM;
+    for (kith_id i = 0; i < options->peers; i++) {
+        transport->contacts[i].transport = transport;
+        transport->contacts[i].rank = i;
+    }
+    enum kith_err err =
+        kith_halfopen_init(&transport->halfopen, &transport->options.limits);
+    if (err != KITH_OK)
+        goto no_halfopen;
+    err = kith_net_init(&transport->net, loop, &options->shape,
+                        room > KITH_CHUNK_SMALL ? room : KITH_CHUNK_SMALL + 1);
+    if (err != KITH_OK)
+        goto no_net;
+    transport->net.congestion = options->congestion;
+    uv_idle_init(loop, &transport->soon);
+    transport->soon.data = transport;
+    uv_timer_init(loop, &transport->tick);
+    transport->tick.data = transport;
+    const uint64_t tick = (uint64_t)(options->limits.revoked_ns / KITH_MS);
+    uv_timer_start(&transport->tick, transport_tick, tick, tick);
+    err = start_listening(transport, fd);
+    if (err != KITH_OK) {
+        kith_transport_stop(transport);
+        uv_run(loop, UV_RUN_DEFAULT);
+        kith_transport_free(transport);
+    }
+    return err;
+
+no_net:
+    kith_halfopen_close(&transport->halfopen);
+no_halfopen:
+    free(transport->contacts);
+    return err;
+}
+
+void kith_transport_unhold(struct kith_transport *transport)
+{
+    const struct kith_transport_user *user = &transport->options.user;
+    KITH_ASSERT(transport->held);
+    transport->held = false;
+    for (kith_id i = 0; i < transport->options.peers; i++) {
+        struct kith_contact *contact = &transport->contacts[i];
+        kith_contact_turn(contact);
+        if (contact->link == NULL || contact->is_up)
+            continue;
+        contact->is_up = true;
+        user->up(user->arg, i);
+    }
+    struct kith_link *next;
+    for (struct kith_link *l = transport->links; l != NULL; l = next) {
+        next = l->next;
+        kith_link_unhold(l);
+    }
+    for (kith_id i = 0; i < transport->options.peers; i++)
+        kith_contact_flush(&transport->contacts[i]);
+}
+
+void kith_transport_send(struct kith_transport *transport, kith_id to,
+                         const struct kith_message *message)
+{
+    KITH_ASSERT(to < transport->options.peers);
+    kith_contact_send(&transport->contacts[to], message);
+}
+
+void kith_transport_cancel(struct kith_transport *transport, uint32_t slots)
+{
+    struct kith_link *next;
+    for (struct kith_link *l = transport->links; l != NULL; l = next) {
+        next = l->next;
+        if (l->traffic.transfer_count > 0)
+            kith_traffic_cancel(l, slots);
+    }
+    for (kith_id i = 0; i < transport->options.peers; i++)
+        if (transport->contacts[i].waiting_count > 0)
+            kith_contact_cancel(&transport->contacts[i], slots);
+}
+
+void kith_transport_stall(struct kith_transport *transport, kith_id peer,
+                          bool stalled)
+{
+    if (peer >= transport->options.peers)
+        return;
+    transport->contacts[peer].stalled = stalled;
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next)
+        if (l->rank == peer && l->state != KITH_LINK_CLOSED)
+            kith_socket_stall(&l->socket, stalled);
+}
+
+void kith_transport_leave(struct kith_transport *transport)
+{
+    transport->stopping = true;
+    uv_idle_stop(&transport->soon);
+    struct kith_link *next;
+    for (struct kith_link *l = transport->links; l != NULL; l = next) {
+        next = l->next;
+        if (l->state == KITH_LINK_OPEN && !l->held)
+            kith_link_leave(l);
+        else
+            kith_link_close(l, "this peer leaves");
+    }
+}
+
+bool kith_transport_is_empty(const struct kith_transport *transport)
+{
+    return transport->links == NULL;
+}
+
+static void close_once(void *handle)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+void kith_transport_stop(struct kith_transport *transport)
+{
+    transport->stopping = true;
+    struct kith_link *next;
+    for (struct kith_link *l = transport->links; l != NULL; l = next) {
+        next = l->next;
+        kith_link_close(l, "this peer leaves");
+    }
+    for (kith_id i = 0; i < transport->options.peers; i++)
+        if (transport->contacts[i].lookup != NULL)
+            uv_cancel((uv_req_t *)transport->contacts[i].lookup);
+    kith_net_stop(&transport->net);
+    close_once(&transport->listener);
+    close_once(&transport->tick);
+    close_once(&transport->soon);
+}
+
+void kith_transport_free(struct kith_transport *transport)
+{
+    for (kith_id i = 0; i < transport->options.peers; i++)
+        kith_contact_free(&transport->contacts[i]);
+    free(transport->contacts);
+    kith_halfopen_close(&transport->halfopen);
+    kith_net_free(&transport->net);
+    if (transport->trust_is_ours)
+        kith_keys_free(&transport->reread, &transport->trust);
+}
