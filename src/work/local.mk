@@ -4,4 +4,5 @@ libkith_work_a_SOURCES = \
   src/work/evaluate.c \
   src/work/items.c \
   src/work/private.h \
+  src/work/save.c \
   src/work/worker.c

@@ -1,0 +1,237 @@
+/* Goal: IDX headers and files are read exactly, malformed ones refused with a
+ * message that names the file, before anything large is allocated. Method:
+ * headers in memory, then small data sets written to a temporary folder. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <zlib.h>
+
+#include "kith/data.h"
+
+static void test_header(void **state)
+{
+    (void)state;
+    struct kith_idx idx;
+    const uint8_t good[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0,
+                            0, 3, 1, 2, 3, 4, 5, 6, 7};
+    assert_int_equal(kith_idx_parse(good, 18, &idx), KITH_OK);
+    assert_int_equal(idx.rank, 2);
+    assert_int_equal(idx.sizes[0], 2);
+    assert_int_equal(idx.sizes[1], 3);
+    assert_int_equal(idx.offset, 12);
+    assert_int_equal(idx.bytes, 6);
+    for (size_t size = 0; size < 18; size++) {
+        assert_int_equal(kith_idx_parse(good, size, &idx), KITH_EAGAIN);
+        assert_int_equal(idx.rank, size < 12 ? 0 : 2);
+    }
+    assert_int_equal(kith_idx_parse(good, 19, &idx), KITH_EPARSE);
+}
+
+static void test_bad_headers(void **state)
+{
+    (void)state;
+    struct kith_idx idx;
+    const struct {
+        uint8_t bytes[20];
+        enum kith_err want;
+    } cases[] = {
+        {{1, 0, 8, 1, 0, 0, 0, 1}, KITH_EPARSE},    /* magic */
+        {{0, 0, 0x0d, 1, 0, 0, 0, 1}, KITH_EPARSE}, /* float32 */
+        {{0, 0, 8, 0}, KITH_EPARSE},                /* rank 0 */
+        {{0, 0, 8, 5}, KITH_ELIMIT},                /* rank 5 */
+        {{0, 0, 8, 255}, KITH_ELIMIT},              /* rank 255 */
+        {{0, 0, 8, 1, 0, 0, 0, 0}, KITH_EPARSE},    /* empty */
+        {{0, 0, 8, 1, 0x80, 0, 0, 1}, KITH_ELIMIT}, /* 2 GiB + 1 */
+        {{0, 0, 8, 2, 255, 255, 255, 255, 255, 255, 255, 255}, KITH_ELIMIT},
+        {{0, 0, 8, 4, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1}, KITH_ELIMIT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(
+            kith_idx_parse(cases[i].bytes, sizeof cases[i].bytes, &idx),
+            cases[i].want);
+        assert_int_equal(idx.rank, 0);
+    }
+}
+
+static char folder[] = "/tmp/kith-idx-XXXXXX";
+
+static void path_of(const char *name, char path[256])
+{
+    (void)snprintf(path, 256, "%s/%s", folder, name);
+}
+
+static void put(const char *name, const void *bytes, size_t size, bool zip)
+{
+    char path[256];
+    path_of(name, path);
+    if (zip) {
+        gzFile file = gzopen(path, "wb");
+        assert_non_null(file);
+        assert_int_equal(gzwrite(file, bytes, (unsigned)size), (int)size);
+        assert_int_equal(gzclose(file), Z_OK);
+        return;
+    }
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static const char *const names[] = {
+    "train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
+static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0,
+                                 1, 0, 0, 0, 2, 1, 2, 3, 4, 5, 6};
+static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 0, 2, 1};
+
+static void empty_folder(void)
+{
+    for (size_t i = 0; i < 4; i++) {
+        char path[256], zipped[300];
+        path_of(names[i], path);
+        (void)snprintf(zipped, sizeof zipped, "%s.gz", path);
+        (void)unlink(path);
+        (void)unlink(zipped);
+    }
+}
+
+static void put_all(bool zip)
+{
+    empty_folder();
+    for (size_t i = 0; i < 4; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "%s%s", names[i], zip ? ".gz" : "");
+        put(name, i % 2 == 0 ? images : labels,
+            i % 2 == 0 ? sizeof images : sizeof labels, zip);
+    }
+}
+
+static void test_plain_and_gzip(void **state)
+{
+    (void)state;
+    char error[KITH_DATA_ERROR_BYTES];
+    for (int zip = 0; zip < 2; zip++) {
+        struct kith_dataset set;
+        put_all(zip == 1);
+        assert_int_equal(kith_dataset_open_idx(folder, &set, error), KITH_OK);
+        assert_int_equal(set.train.count, 3);
+        assert_int_equal(set.train.features, 2);
+        assert_int_equal(set.train.classes, 3);
+        assert_memory_equal(set.test.images, images + 16, 6);
+        assert_memory_equal(set.test.labels, labels + 8, 3);
+        kith_dataset_close(&set);
+    }
+}
+
+static void expect_refusal(enum kith_err want, const char *part)
+{
+    char error[KITH_DATA_ERROR_BYTES] = "";
+    struct kith_dataset set;
+    assert_int_equal(kith_dataset_open_idx(folder, &set, error), want);
+    if (strstr(error, part) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error, part);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    char path[256];
+    empty_folder();
+    expect_refusal(KITH_ENOENT, "apt-get install dataset-fashion-mnist");
+
+    put_all(false);
+    put(names[3], labels, sizeof labels - 1, false);
+    expect_refusal(KITH_EPARSE, "t10k-labels-idx1-ubyte: its header announces "
+                                "3 bytes, 2 follow");
+    uint8_t longer[sizeof labels + 1] = {0};
+    memcpy(longer, labels, sizeof labels);
+    put(names[3], longer, sizeof longer, false);
+    expect_refusal(KITH_EPARSE, "at least 4 follow");
+    put(names[3], labels, 3, false);
+    expect_refusal(KITH_EPARSE, "not an IDX file");
+    put(names[3], images, sizeof images, false);
+    expect_refusal(KITH_EPARSE, "labels need 1 dimension, found 3");
+    const uint8_t two[] = {0, 0, 8, 1, 0, 0, 0, 2, 0, 1};
+    put(names[3], two, sizeof two, false);
+    expect_refusal(KITH_EPARSE, "2 labels for 3 images");
+
+    put_all(false);
+    const uint8_t huge[] = {0,   0,   8,   3,   255, 255, 255, 255,
+                            255, 255, 255, 255, 255, 255, 255, 255};
+    put(names[0], huge, sizeof huge, false);
+    expect_refusal(KITH_ELIMIT, "train-images-idx3-ubyte");
+    const uint8_t wide[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0,
+                            0, 1, 0, 0, 0, 1, 1, 2, 3};
+    put(names[0], wide, sizeof wide, false);
+    expect_refusal(KITH_EPARSE, "training images have 1 pixels, test images 2");
+
+    /* A damaged gzip stream. */
+    put_all(true);
+    path_of("train-images-idx3-ubyte.gz", path);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 14, SEEK_SET), 0);
+    assert_int_equal(fwrite("\xff\xff\xff\xff", 1, 4, file), 4);
+    assert_int_equal(fclose(file), 0);
+    char error[KITH_DATA_ERROR_BYTES] = "";
+    struct kith_dataset set;
+    assert_int_not_equal(kith_dataset_open_idx(folder, &set, error), KITH_OK);
+    assert_non_null(strstr(error, "train-images-idx3-ubyte.gz"));
+
+    /* And good again. */
+    put_all(true);
+    assert_int_equal(kith_dataset_open_idx(folder, &set, error), KITH_OK);
+    kith_dataset_close(&set);
+}
+
+/* 100 MB of zeros in 100 kB of gzip behind a header that admits to 3 bytes. */
+static void test_gzip_bomb(void **state)
+{
+    (void)state;
+    char path[256];
+    put_all(true);
+    path_of("train-labels-idx1-ubyte.gz", path);
+    gzFile file = gzopen(path, "wb1");
+    assert_non_null(file);
+    assert_int_equal(gzwrite(file, labels, sizeof labels), (int)sizeof labels);
+    uint8_t *zeros = calloc(1, 1 << 20);
+    assert_non_null(zeros);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(gzwrite(file, zeros, 1 << 20), 1 << 20);
+    assert_int_equal(gzclose(file), Z_OK);
+    free(zeros);
+    expect_refusal(KITH_EPARSE, "at least 4 follow");
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    empty_folder();
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_header),
+        cmocka_unit_test(test_bad_headers),
+        cmocka_unit_test(test_plain_and_gzip),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_gzip_bomb),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
