@@ -3,13 +3,18 @@
 LDADD = $(KITH_LIBS) $(CMOCKA_LIBS)
 
 UNIT = \
+  tests/unit/test_backend \
   tests/unit/test_buf \
   tests/unit/test_hash \
   tests/unit/test_heap \
+  tests/unit/test_idx \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
+  tests/unit/test_model \
   tests/unit/test_node \
+  tests/unit/test_optimiser \
   tests/unit/test_rng \
+  tests/unit/test_split \
   tests/unit/test_text \
   tests/unit/test_theory \
   tests/unit/test_wire
@@ -30,7 +35,8 @@ FENCES = \
   tests/fences/check_words.sh
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
-LONG =
+LONG = \
+  tests/long/fuzz.sh
 LONG_BUILDS =
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
