@@ -1,3 +1,17 @@
 noinst_LIBRARIES += libkith_sim.a
 libkith_sim_a_CFLAGS = $(C11)
-libkith_sim_a_SOURCES =
+libkith_sim_a_SOURCES = \
+  sim/channel.c \
+  sim/engine.c \
+  sim/fault.c \
+  sim/ledger.c \
+  sim/link.c \
+  sim/network.c \
+  sim/queue.c \
+  sim/queue.h \
+  sim/result.c \
+  sim/table.c \
+  sim/table.h \
+  sim/trace.c \
+  sim/work.c \
+  sim/world.h

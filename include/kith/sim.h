@@ -1,0 +1,119 @@
+/* The simulator: an experiment in virtual time, with the same kith_node_step
+ * object code that talks to sockets elsewhere.
+ *
+ * A run is a function of (experiment, seed): the same trace hash at every
+ * repeat, for any compiler, thread count, queue and wire mode.
+ * Test: property/test_sim_determinism.c. */
+#ifndef KITH_SIM_H
+#define KITH_SIM_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/data.h"
+#include "kith/err.h"
+#include "kith/experiment.h"
+#include "kith/node.h"
+#include "kith/store.h"
+#include "kith/types.h"
+#include "kith/worker.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SIM_ERROR_BYTES 1024
+/* Threads of the work pool. */
+#define SIM_THREADS_MAX 64u
+
+/* Both pop the same events in the same order. */
+enum sim_queue_kind { SIM_QUEUE_CALENDAR, SIM_QUEUE_HEAP };
+
+/* DESIGN.md promise 5, in two strengths.
+ *   PAIRS  per exchange id, the two halves are exact negatives
+ *   SUM    PAIRS, and after every event
+ *          live + in doubt + lost = initial + gradient + restart */
+enum sim_ledger_kind { SIM_LEDGER_NONE, SIM_LEDGER_PAIRS, SIM_LEDGER_SUM };
+
+/* What the ledger found. Sums are over all coordinates of all peers' x. */
+struct sim_balance {
+    double live, in_doubt, lost, initial, gradient, restart;
+    double error_max; /* of the equation, relative; over all events so far */
+    double weight_live, weight_lost; /* push-sum's scalar */
+    uint64_t pairs;                  /* ids of which both halves were seen */
+    uint64_t mismatched; /* of those, halves that are no exact negatives */
+    uint64_t torn;       /* ids written off by a TORN mark */
+    uint64_t orphaned;   /* half done when the other side crashed */
+    uint64_t dropped;    /* pushes lost under `drop_push` */
+    uint64_t unsettled;  /* half done, and nobody says why: must end at 0 */
+};
+
+struct sim_world; /* a run in progress */
+
+struct sim_progress {
+    kith_ns now_ns;
+    uint64_t events;
+    uint64_t steps_done, steps_total; /* over peers; total 0: until a time */
+    double wall_s;
+};
+
+struct sim_options {
+    const struct kith_experiment *experiment;
+    const struct kith_dataset *dataset; /* NULL where the model needs none */
+    unsigned threads; /* of the work pool, this one included; 0 means 1 */
+    enum sim_queue_kind queue;
+    enum kith_wire_mode wire;
+    enum sim_ledger_kind ledger; /* raised by an `always conserved` check */
+    struct kith_store *store;    /* may be NULL */
+    /* About five times a second of wall time; may be NULL. */
+    void (*progress)(const struct sim_progress *progress, void *arg);
+    /* After every event, with the peer that it happened to (KITH_NOBODY: the
+     * run itself); may be NULL. All work items have run to their end. */
+    void (*observe)(const struct sim_world *world, kith_id peer, void *arg);
+    void *arg;                         /* of both callbacks */
+    const volatile sig_atomic_t *stop; /* non-zero: end now; may be NULL */
+    const char *trace_path; /* a line per mark, message and fault; or NULL */
+};
+
+/* How the run went, beyond kith_summary. */
+struct sim_report {
+    struct sim_balance balance;
+    uint64_t items[SIM_THREADS_MAX]; /* work items run by each thread */
+    uint64_t messages;               /* delivered */
+    uint64_t handshakes;             /* completed */
+    uint64_t bulk_bytes;             /* payload bytes of delivered models */
+    bool stalled; /* nothing was left to happen, yet peers had not finished */
+};
+
+/* Runs the experiment to its end, until stop.time, or until *stop.
+ *
+ *   summary  filled, also after an interruption (completed = false)
+ *   report   may be NULL
+ *   error    (SIM_ERROR_BYTES) one line when the answer is not KITH_OK
+ *
+ * Returns KITH_OK, or
+ *   KITH_EINVAL  the experiment cannot run in virtual time, e.g. no cost of a
+ *                step is known
+ *   KITH_ENOMEM  too many peers or parameters for this machine
+ *   KITH_EIO, KITH_ENOSPC  the trace or the store could not be written */
+KITH_MUST_CHECK enum kith_err sim_run(const struct sim_options *options,
+                                      struct kith_summary *summary,
+                                      struct sim_report *report, char *error);
+
+/* For observers: what is true right now. */
+kith_ns sim_now(const struct sim_world *world);
+uint64_t sim_events(const struct sim_world *world);
+uint64_t sim_trace_hash(const struct sim_world *world);
+bool sim_alive(const struct sim_world *world, kith_id peer);
+const struct kith_node *sim_node(const struct sim_world *world, kith_id peer);
+/* NULL where the model has no parameters, or the peer is down. */
+struct kith_worker *sim_worker(const struct sim_world *world, kith_id peer);
+void sim_balance(const struct sim_world *world, struct sim_balance *balance);
+uint64_t sim_bytes_sent(const struct sim_world *world, kith_id peer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

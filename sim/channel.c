@@ -1,0 +1,347 @@
+/* Wire `full`: both ends of every link hold a real session, and the bytes that
+ * travel are the sealed ones. A throw-away authority, made from the stream
+ * KEYS, certifies every peer, so that the run is still a function of its seed.
+ *
+ * Time and bytes are charged as `sized` charges them; that the two agree is
+ * asserted here for every message and every handshake. */
+#include "sim/world.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/rng.h"
+#include "kith/session.h"
+#include "kith/wire.h"
+
+#define DAY_S ((int64_t)86400)
+#define OUTPUT_BYTES 2048u
+/* Entities of the stream KEYS above all peers and links. */
+#define ENTITY_AUTHORITY (UINT64_C(1) << 63)
+#define ENTITY_EPHEMERAL (UINT64_C(1) << 62)
+
+struct end {
+    struct kith_session *session; /* NULL: closed */
+    uint64_t transfer;            /* the next one's number */
+    uint64_t said;                /* handshake bytes */
+};
+
+struct sim_channels {
+    struct kith_trust trust;
+    struct kith_identity *identities; /* (peer_count) */
+    struct end (*ends)[2];            /* (capacity), by link */
+    uint32_t capacity;
+    uint64_t dials;
+    enum kith_suite suite;
+};
+
+static void draw_bytes(const struct sim_world *world, uint64_t entity,
+                       uint8_t bytes[32])
+{
+    struct kith_rng rng;
+    kith_rng_init(&rng, world->experiment->seed, KITH_STREAM_KEYS, entity);
+    kith_rng_fill(&rng, bytes, 32);
+}
+
+/* All names are equally long, so all certificates are. */
+static size_t certify(const struct sim_world *world, kith_id peer,
+                      const uint8_t authority[64], const uint8_t *cluster,
+                      struct kith_identity *identity)
+{
+    draw_bytes(world, peer, identity->secret);
+    crypto_scalarmult_base(identity->key, identity->secret);
+    struct kith_certificate certificate = {
+        .serial = (uint64_t)peer + 1,
+        .not_before_s = SIM_UTC_START - DAY_S,
+        .not_after_s = SIM_UTC_START + 29 * DAY_S,
+        .roles = KITH_ROLE_TRAIN,
+    };
+    memcpy(certificate.cluster, cluster, KITH_CLUSTER_BYTES);
+    memcpy(certificate.key, identity->key, KITH_KEY_BYTES);
+    snprintf(certificate.name, sizeof certificate.name, "peer-%07u", peer);
+    identity->certificate_bytes =
+        kith_certificate_sign(&certificate, authority, identity->certificate);
+    return identity->certificate_bytes;
+}
+
+static enum kith_suite suite_of(const struct sim_world *world)
+{
+    const char *name = world->experiment->network.suite;
+    if (strcmp(name, "ChaChaPoly") == 0 || !kith_aead_best(KITH_SUITE_AESGCM)) {
+        return KITH_SUITE_CHACHAPOLY;
+    }
+    return KITH_SUITE_AESGCM;
+}
+
+enum kith_err sim_channels_open(struct sim_world *world)
+{
+    if (sodium_init() < 0) {
+        return KITH_EUNSUPPORTED;
+    }
+    uint8_t seed[32], cluster[32], public_key[32], secret[64];
+    draw_bytes(world, ENTITY_AUTHORITY, seed);
+    draw_bytes(world, ENTITY_AUTHORITY + 1, cluster);
+    crypto_sign_seed_keypair(public_key, secret, seed);
+    struct kith_identity first = {0};
+    const size_t certificate_bytes = certify(world, 0, secret, cluster, &first);
+    const size_t name_bytes = strlen(world->experiment->model->name);
+    for (unsigned initiator = 0; initiator < 2; initiator++) {
+        world->handshake_bytes[initiator] = kith_session_handshake_bytes(
+            initiator, certificate_bytes, name_bytes);
+    }
+    if (world->options.wire == KITH_WIRE_SIZED) {
+        return KITH_OK;
+    }
+
+    struct sim_channels *channels = calloc(1, sizeof *channels);
+    if (!channels) {
+        return KITH_ENOMEM;
+    }
+    world->channels = channels;
+    channels->suite = suite_of(world);
+    channels->identities =
+        calloc(world->peer_count, sizeof *channels->identities);
+    if (!channels->identities) {
+        return KITH_ENOMEM;
+    }
+    memcpy(channels->trust.cluster, cluster, sizeof cluster);
+    memcpy(channels->trust.authority[0], public_key, sizeof public_key);
+    channels->trust.authority_count = 1;
+    for (kith_id peer = 0; peer < world->peer_count; peer++) {
+        const size_t bytes =
+            certify(world, peer, secret, cluster, &channels->identities[peer]);
+        KITH_ASSERT(bytes == certificate_bytes);
+    }
+    return KITH_OK;
+}
+
+static void end_close(struct end *end)
+{
+    if (end->session) {
+        kith_session_close(end->session);
+        free(end->session);
+    }
+    *end = (struct end){0};
+}
+
+void sim_channels_close(struct sim_world *world)
+{
+    struct sim_channels *channels = world->channels;
+    if (!channels) {
+        return;
+    }
+    for (uint32_t i = 0; i < channels->capacity; i++) {
+        end_close(&channels->ends[i][0]);
+        end_close(&channels->ends[i][1]);
+    }
+    free(channels->ends);
+    free(channels->identities);
+    free(channels);
+    world->channels = NULL;
+}
+
+void sim_channel_reset(struct sim_world *world, uint32_t link)
+{
+    struct sim_channels *channels = world->channels;
+    if (link < channels->capacity) {
+        end_close(&channels->ends[link][0]);
+        end_close(&channels->ends[link][1]);
+    }
+}
+
+static bool ends_grow(struct sim_channels *channels, uint32_t link)
+{
+    if (link < channels->capacity) {
+        return true;
+    }
+    uint32_t capacity = channels->capacity > 0 ? channels->capacity : 16;
+    while (capacity <= link) {
+        capacity *= 2;
+    }
+    struct end(*ends)[2] = realloc(channels->ends, capacity * sizeof *ends);
+    if (!ends) {
+        return false;
+    }
+    memset(ends + channels->capacity, 0,
+           (capacity - channels->capacity) * sizeof *ends);
+    channels->ends = ends;
+    channels->capacity = capacity;
+    return true;
+}
+
+static enum kith_err end_open(struct sim_world *world, struct end *end,
+                              kith_id peer, bool initiator)
+{
+    struct sim_channels *channels = world->channels;
+    const struct kith_experiment *experiment = world->experiment;
+    end_close(end);
+    struct kith_session_config config = {
+        .initiator = initiator,
+        .suite = channels->suite,
+        .trust = &channels->trust,
+        .identity = &channels->identities[peer],
+        .hello = {.experiment_hash = kith_experiment_hash(experiment),
+                  .dim = world->dim,
+                  .incarnation = world->peers[peer].incarnation,
+                  .rank = peer},
+        .utc_s = SIM_UTC_START + world->now_ns / KITH_S,
+    };
+    snprintf(config.hello.model, sizeof config.hello.model, "%s",
+             experiment->model->name);
+    draw_bytes(world, ENTITY_EPHEMERAL + channels->dials++, config.random);
+    const size_t size = (kith_session_size() + 63) / 64 * 64;
+    void *memory = aligned_alloc(64, size);
+    const enum kith_err err =
+        memory ? kith_session_init(memory, &config, &end->session)
+               : KITH_ENOMEM;
+    if (err != KITH_OK) {
+        free(memory);
+        end->session = NULL;
+    }
+    return err;
+}
+
+void sim_channel_dial(struct sim_world *world, uint32_t link, kith_id from)
+{
+    struct sim_channels *channels = world->channels;
+    const struct sim_link *entry = &world->links.links[link];
+    const unsigned side = entry->end[1] == from;
+    enum kith_err err = KITH_ENOMEM;
+    if (ends_grow(channels, link)) {
+        err = end_open(world, &channels->ends[link][side], from, true);
+        if (err == KITH_OK) {
+            err = end_open(world, &channels->ends[link][1 - side],
+                           entry->end[1 - side], false);
+        }
+    }
+    if (err != KITH_OK) {
+        sim_fail(world, err, "cannot open a session for peer %u: %s", from,
+                 kith_err_text(err));
+    }
+}
+
+static struct end *end_of(struct sim_world *world, uint32_t link, kith_id peer)
+{
+    const struct sim_link *entry = &world->links.links[link];
+    return &world->channels->ends[link][entry->end[1] == peer];
+}
+
+void sim_channel_say(struct sim_world *world, struct sim_parcel *parcel)
+{
+    struct end *end = end_of(world, parcel->link, parcel->from);
+    if (!end->session) {
+        return; /* the run has failed already */
+    }
+    parcel->sealed = malloc(OUTPUT_BYTES);
+    if (!parcel->sealed) {
+        sim_fail(world, KITH_ENOMEM, "no memory for a handshake");
+        return;
+    }
+    parcel->sealed_bytes =
+        kith_session_output(end->session, parcel->sealed, OUTPUT_BYTES);
+    end->said += parcel->sealed_bytes;
+    /* What `sized` charges is what was really said. */
+    if (parcel->kind == SIM_PARCEL_THIRD) {
+        KITH_ASSERT(end->said == world->handshake_bytes[1]);
+    } else if (parcel->kind == SIM_PARCEL_HELLO) {
+        KITH_ASSERT(end->said == world->handshake_bytes[0]);
+    }
+}
+
+/* Reads all of the parcel's bytes; `message` and `target` are for what a
+ * handshake never carries. */
+static void hear(struct sim_world *world, struct sim_parcel *parcel,
+                 struct kith_message *message, uint8_t *target)
+{
+    struct end *end = end_of(world, parcel->link, parcel->to);
+    size_t at = 0;
+    enum kith_err err = end->session ? KITH_OK : KITH_ECLOSED;
+    struct kith_session_event event = {.kind = KITH_SESSION_CONTROL};
+    while (err == KITH_OK &&
+           (at < parcel->sealed_bytes || event.kind != KITH_SESSION_NONE)) {
+        size_t used = 0;
+        event = (struct kith_session_event){0};
+        err = kith_session_read(end->session, parcel->sealed + at,
+                                parcel->sealed_bytes - at, &used, &event);
+        at += used;
+        if (event.kind == KITH_SESSION_CONTROL && message && err == KITH_OK) {
+            err = kith_wire_unpack(event.frame, event.frame_bytes, message);
+        } else if (event.kind == KITH_SESSION_BULK) {
+            kith_session_sink(end->session,
+                              target ? target + event.offset : NULL);
+        } else if (event.kind == KITH_SESSION_NONE && used == 0 &&
+                   at < parcel->sealed_bytes) {
+            err = KITH_EPARSE;
+        }
+    }
+    if (err != KITH_OK) {
+        sim_fail(world, err, "peer %u refuses what peer %u says: %s (%s)",
+                 parcel->to, parcel->from,
+                 end->session ? kith_session_reason(end->session)
+                              : "no session",
+                 kith_err_text(err));
+    }
+}
+
+void sim_channel_hear(struct sim_world *world, struct sim_parcel *parcel)
+{
+    hear(world, parcel, NULL, NULL);
+}
+
+static uint64_t seal_all(struct sim_world *world, struct end *end,
+                         struct sim_parcel *parcel, size_t capacity)
+{
+    uint8_t header[KITH_WIRE_BYTES_MAX];
+    const size_t header_bytes = kith_wire_pack(&parcel->message, header);
+    size_t written = 0;
+    enum kith_err err = kith_session_seal_control(
+        end->session, header, header_bytes, parcel->sealed, capacity, &written);
+    size_t at = written;
+    const uint64_t payload = parcel->block ? parcel->message.payload_bytes : 0;
+    const uint64_t transfer = payload > 0 ? end->transfer++ : 0;
+    for (uint64_t done = 0; err == KITH_OK && done < payload;) {
+        const uint64_t left = payload - done;
+        const size_t length =
+            left < KITH_BURST_BYTES ? (size_t)left : KITH_BURST_BYTES;
+        err = kith_session_seal_burst(
+            end->session, transfer, done, (const uint8_t *)parcel->block + done,
+            length, parcel->sealed + at, capacity - at, &written);
+        at += written;
+        done += length;
+    }
+    if (err != KITH_OK) {
+        sim_fail(world, err, "peer %u cannot seal a message: %s", parcel->from,
+                 kith_err_text(err));
+    }
+    return at;
+}
+
+uint64_t sim_channel_seal(struct sim_world *world, struct sim_parcel *parcel)
+{
+    const uint64_t bytes = sim_message_bytes(&parcel->message);
+    struct end *end = end_of(world, parcel->link, parcel->from);
+    KITH_ASSERT(end->session);
+    parcel->sealed = malloc((size_t)bytes);
+    if (!parcel->sealed) {
+        sim_fail(world, KITH_ENOMEM, "no memory for %llu sealed bytes",
+                 (unsigned long long)bytes);
+        return bytes;
+    }
+    parcel->sealed_bytes = (size_t)seal_all(world, end, parcel, (size_t)bytes);
+    KITH_ASSERT(parcel->sealed_bytes == bytes || world->err != KITH_OK);
+    return bytes;
+}
+
+/* The message and the vector are made anew from the bytes. The block's old
+ * content is overwritten first, so that nothing can pass beside the channel. */
+void sim_channel_open(struct sim_world *world, struct sim_parcel *parcel)
+{
+    const struct kith_message sent = parcel->message;
+    memset(&parcel->message, 0, sizeof parcel->message);
+    if (parcel->block) {
+        memset(parcel->block, 0xff, world->vector_bytes);
+    }
+    hear(world, parcel, &parcel->message, parcel->block);
+    parcel->message.slot = sent.slot; /* local: whose chain it stood in */
+}

@@ -1,0 +1,508 @@
+/* The loop: pop an event, step that peer's node, carry out its effects.
+ *
+ * The simulator is a driver like the daemon (node.h): it moves messages, runs
+ * work items, and wakes the node at its deadline, all in virtual time. */
+#include "sim/world.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/hash.h"
+
+/* How long exchanges in doubt may go on after the last peer has finished. */
+#define GRACE_NS (300 * KITH_S)
+/* The clock and the stop flag are looked at this often. */
+#define PROGRESS_EVENTS 1024u
+
+void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
+              ...)
+{
+    if (world->err == KITH_OK) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(world->error, SIM_ERROR_BYTES, format, arguments);
+        va_end(arguments);
+        world->err = err;
+    }
+    world->over = true;
+}
+
+void sim_schedule(struct sim_world *world, kith_id peer, kith_ns at_ns,
+                  enum sim_event_kind kind, uint32_t value)
+{
+    const struct sim_event event = {
+        .time_ns = at_ns,
+        .sequence = world->peers[peer].sequence++,
+        .peer = peer,
+        .kind = kind,
+        .value = value,
+    };
+    if (sim_queue_push(&world->queue, &event) != KITH_OK) {
+        sim_fail(world, KITH_ENOMEM, "no memory for %zu pending events",
+                 world->queue.count);
+    }
+}
+
+void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
+                      enum sim_event_kind kind)
+{
+    const struct sim_event event = {.time_ns = at_ns,
+                                    .sequence = world->sequence++,
+                                    .peer = KITH_NOBODY,
+                                    .kind = kind};
+    if (sim_queue_push(&world->queue, &event) != KITH_OK) {
+        sim_fail(world, KITH_ENOMEM, "no memory for %zu pending events",
+                 world->queue.count);
+    }
+}
+
+/* A deadline that moves away costs nothing now: the event already pending
+ * finds out when it fires. */
+void sim_wake_at(struct sim_world *world, kith_id id, kith_ns deadline_ns)
+{
+    struct sim_peer *peer = &world->peers[id];
+    peer->deadline_ns = deadline_ns;
+    if (deadline_ns >= peer->wake_ns) {
+        return;
+    }
+    peer->wake_ns = deadline_ns > world->now_ns ? deadline_ns : world->now_ns;
+    sim_schedule(world, id, peer->wake_ns, SIM_EVENT_WAKE, 0);
+}
+
+static void wind_up(struct sim_world *world)
+{
+    if (world->winding_up) {
+        return;
+    }
+    world->winding_up = true;
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        struct sim_peer *peer = &world->peers[id];
+        if (!(peer->flags & SIM_AFFECTED) &&
+            !kith_node_quiet(sim_node_at(world, id))) {
+            peer->flags |= SIM_RESTLESS;
+            world->restless++;
+        }
+    }
+    sim_schedule_run(world, world->now_ns + GRACE_NS, SIM_EVENT_GRACE);
+}
+
+/* Keep count of who still has something to do. */
+static void settle(struct sim_world *world, kith_id id)
+{
+    if (!world->winding_up) {
+        return;
+    }
+    struct sim_peer *peer = &world->peers[id];
+    const bool restless = !(peer->flags & SIM_AFFECTED) &&
+                          !kith_node_quiet(sim_node_at(world, id));
+    if (restless != ((peer->flags & SIM_RESTLESS) != 0)) {
+        peer->flags ^= SIM_RESTLESS;
+        world->restless += restless ? 1u : UINT32_MAX;
+    }
+}
+
+void sim_affect(struct sim_world *world, kith_id id)
+{
+    struct sim_peer *peer = &world->peers[id];
+    if (peer->flags & SIM_AFFECTED) {
+        return;
+    }
+    peer->flags |= SIM_AFFECTED;
+    if (!(peer->flags & SIM_FINISHED)) {
+        world->unfinished--;
+    }
+    if (peer->flags & SIM_RESTLESS) {
+        peer->flags &= (uint16_t)~SIM_RESTLESS;
+        world->restless--;
+    }
+}
+
+static void step_marks(struct sim_world *world, kith_id id)
+{
+    struct sim_peer *peer = &world->peers[id];
+    const struct kith_effects *effects = world->effects;
+    for (uint32_t i = 0; i < effects->mark_count; i++) {
+        const struct kith_mark *mark = &effects->marks[i];
+        sim_trace_mark(world, id, mark);
+        sim_ledger_mark(world, id, mark);
+        if (mark->kind == KITH_MARK_FINISHED && !(peer->flags & SIM_FINISHED)) {
+            peer->flags |= SIM_FINISHED;
+            world->unfinished -= !(peer->flags & SIM_AFFECTED);
+        } else if (mark->kind == KITH_MARK_NONFINITE) {
+            world->nonfinite = true;
+        } else if (mark->kind == KITH_MARK_STEP) {
+            world->steps_done++;
+        }
+        if (world->options.store && mark->kind != KITH_MARK_STEP) {
+            (void)kith_store_mark(world->options.store, id, world->now_ns,
+                                  mark); /* sticks; reported at the end */
+        }
+    }
+}
+
+void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
+{
+    struct kith_effects *effects = world->effects;
+    event->now_ns = world->now_ns;
+    event->utc_s = SIM_UTC_START + world->now_ns / KITH_S;
+    kith_node_step(sim_node_at(world, id), event, effects);
+
+    step_marks(world, id);
+    if (effects->cancel != 0) {
+        sim_cancel(world, id, effects->cancel);
+    }
+    for (uint32_t i = 0; i < effects->send_count; i++) {
+        sim_send(world, id, &effects->sends[i]);
+    }
+    if (effects->has_work) {
+        sim_work_start(world, id, &effects->work);
+    }
+    sim_wake_at(world, id, effects->deadline_ns);
+    settle(world, id);
+}
+
+void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
+               bool adopt)
+{
+    struct sim_peer *peer = &world->peers[id];
+    peer->deadline_ns = peer->wake_ns = KITH_NEVER;
+    (void)kith_node_init(sim_node_at(world, id), &world->config, id,
+                         peer->incarnation, resume_step, adopt);
+    struct kith_event event = {.kind = KITH_EVENT_START, .from = KITH_NOBODY};
+    sim_step(world, id, &event);
+}
+
+static void step_wake(struct sim_world *world, kith_id id)
+{
+    struct sim_peer *peer = &world->peers[id];
+    if (peer->wake_ns != world->now_ns) {
+        return; /* an earlier deadline took its place */
+    }
+    peer->wake_ns = KITH_NEVER;
+    if (peer->flags & (SIM_PAUSED | SIM_CRASHED)) {
+        return; /* RESUME and RESTART set it again */
+    }
+    if (peer->deadline_ns > world->now_ns) {
+        sim_wake_at(world, id, peer->deadline_ns);
+        return;
+    }
+    struct kith_event event = {.kind = KITH_EVENT_WAKE, .from = KITH_NOBODY};
+    sim_step(world, id, &event);
+}
+
+static void step_work_done(struct sim_world *world, kith_id id,
+                           uint32_t incarnation)
+{
+    struct sim_peer *peer = &world->peers[id];
+    if (incarnation != peer->incarnation || (peer->flags & SIM_CRASHED)) {
+        return; /* the item died with its process */
+    }
+    if (sim_fault_delays_work(world, id)) {
+        return;
+    }
+    struct kith_work_result result = {.kind = (enum kith_work_kind)peer->work,
+                                      .finite = true};
+    peer->flags &= (uint16_t)~SIM_WORKING;
+    if (world->desks) {
+        sim_work_join(world, id);
+        result = world->desks[id].result;
+        sim_ledger_done(world, id);
+    }
+    struct kith_event event = {
+        .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = &result};
+    sim_step(world, id, &event);
+}
+
+/* stop.time: everybody says goodbye and brings its exchange to an end. */
+static void step_stop(struct sim_world *world)
+{
+    if (world->winding_up) {
+        return;
+    }
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        if (!(world->peers[id].flags & (SIM_CRASHED | SIM_PAUSED))) {
+            struct kith_event event = {.kind = KITH_EVENT_LEAVE,
+                                       .from = KITH_NOBODY};
+            sim_step(world, id, &event);
+        }
+    }
+    wind_up(world);
+}
+
+static void step_run(struct sim_world *world, enum sim_event_kind kind)
+{
+    switch (kind) {
+    case SIM_EVENT_ATOM:
+        sim_fault_due(world);
+        break;
+    case SIM_EVENT_EVALUATE:
+        sim_evaluate(world);
+        sim_schedule_run(world, world->now_ns + world->experiment->evaluate_ns,
+                         SIM_EVENT_EVALUATE);
+        break;
+    case SIM_EVENT_STOP:
+        step_stop(world);
+        break;
+    case SIM_EVENT_GRACE:
+        world->over = true;
+        break;
+    case SIM_EVENT_WAKE:
+    case SIM_EVENT_WORK_DONE:
+    case SIM_EVENT_ARRIVE:
+    case SIM_EVENT_DELIVER:
+        KITH_ASSERT(kind == SIM_EVENT_ATOM); /* never a peer's event */
+        break;
+    }
+}
+
+static void step_event(struct sim_world *world, const struct sim_event *event)
+{
+    switch ((enum sim_event_kind)event->kind) {
+    case SIM_EVENT_WAKE:
+        step_wake(world, event->peer);
+        break;
+    case SIM_EVENT_WORK_DONE:
+        step_work_done(world, event->peer, event->value);
+        break;
+    case SIM_EVENT_ARRIVE:
+        sim_arrive(world, event->value);
+        break;
+    case SIM_EVENT_DELIVER:
+        sim_deliver(world, event->value);
+        break;
+    case SIM_EVENT_ATOM:
+    case SIM_EVENT_EVALUATE:
+    case SIM_EVENT_STOP:
+    case SIM_EVENT_GRACE:
+        step_run(world, (enum sim_event_kind)event->kind);
+        break;
+    }
+}
+
+static void observed(struct sim_world *world, kith_id id)
+{
+    sim_ledger_check(world);
+    if (world->options.observe) {
+        sim_work_join_all(world);
+        world->options.observe(world, id, world->options.arg);
+    }
+}
+
+/* Until everybody is done, time is up, or somebody pressed Ctrl-C. Returns
+ * whether the run came to its own end. */
+static bool run(struct sim_world *world, bool *stalled)
+{
+    const bool watched = world->options.observe || world->ledger;
+    struct sim_event event;
+    while (!world->over) {
+        if (world->unfinished == 0) {
+            wind_up(world);
+            if (world->restless == 0) {
+                break;
+            }
+        }
+        if (world->events % PROGRESS_EVENTS == 0) {
+            sim_progress(world);
+            if (world->options.stop && *world->options.stop) {
+                return false;
+            }
+        }
+        if (!sim_queue_pop(&world->queue, &event)) {
+            *stalled = world->unfinished > 0;
+            break;
+        }
+        KITH_ASSERT(event.time_ns >= world->now_ns);
+        world->now_ns = event.time_ns;
+        world->events++;
+        step_event(world, &event);
+        if (watched) {
+            observed(world, event.peer);
+        }
+    }
+    return !*stalled && world->err == KITH_OK;
+}
+
+static uint64_t own_steps(const struct sim_options *options)
+{
+    return kith_experiment_steps(
+        options->experiment,
+        options->dataset ? options->dataset->train.count : 0);
+}
+
+static enum kith_err check_options(const struct sim_options *options,
+                                   char *error)
+{
+    const struct kith_experiment *experiment = options->experiment;
+    KITH_ASSERT(options->threads <= SIM_THREADS_MAX);
+    if (experiment->compute.step_ns <= 0) {
+        snprintf(error, SIM_ERROR_BYTES,
+                 "the simulator needs the cost of a training step: add "
+                 "`compute: {step: 5ms}`, or measure it with --calibrate");
+        return KITH_EINVAL;
+    }
+    if (experiment->model->needs_data && !options->dataset) {
+        snprintf(error, SIM_ERROR_BYTES, "model %s needs a data set",
+                 experiment->model->name);
+        return KITH_EINVAL;
+    }
+    return KITH_OK;
+}
+
+static enum kith_err world_open(struct sim_world *world)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    enum kith_err err =
+        kith_experiment_node_config(experiment, own_steps(&world->options),
+                                    &world->topology, &world->config);
+    if (err != KITH_OK) {
+        return err;
+    }
+    world->config.topology = &world->topology;
+    world->node_stride = (kith_node_size(&world->config) + 7) / 8 * 8;
+    world->peers = calloc(world->peer_count, sizeof *world->peers);
+    world->nodes = calloc(world->peer_count, world->node_stride);
+    world->effects = calloc(1, sizeof *world->effects);
+    if (!world->peers || !world->nodes || !world->effects) {
+        return KITH_ENOMEM;
+    }
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        world->peers[id].near = KITH_NOBODY;
+    }
+    err = sim_queue_open(&world->queue, world->options.queue,
+                         2 * (size_t)world->peer_count);
+    if (err == KITH_OK) {
+        err = sim_network_open(world);
+    }
+    if (err == KITH_OK) {
+        err = sim_channels_open(world);
+    }
+    if (err == KITH_OK) {
+        err = sim_ledger_open(world);
+    }
+    if (err == KITH_OK) {
+        err = sim_work_open(world);
+    }
+    if (err == KITH_OK) {
+        err = sim_fault_open(world);
+    }
+    if (err == KITH_OK) {
+        err = sim_trace_open(world);
+    }
+    return err;
+}
+
+/* Releases what world_open() made, however far it came. */
+static void world_close(struct sim_world *world)
+{
+    sim_trace_close(world);
+    sim_fault_close(world);
+    sim_work_close(world); /* joins the threads: nothing runs any more */
+    sim_ledger_close(world);
+    sim_channels_close(world);
+    sim_network_close(world);
+    sim_blocks_close(world);
+    sim_queue_close(&world->queue);
+    free(world->effects);
+    free(world->nodes);
+    free(world->peers);
+}
+
+static void begin(struct sim_world *world)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    world->unfinished = world->peer_count;
+    kith_checks_start(&world->checks);
+    kith_values_clear(&world->values);
+    sim_fault_due(world); /* compute.slow, and what happens at time 0 */
+    for (kith_id id = 0; id < world->peer_count && !world->over; id++) {
+        if (!(world->peers[id].flags & SIM_CRASHED)) {
+            sim_ledger_start(world, id, false);
+            sim_start(world, id, 0, false);
+        }
+    }
+    if (experiment->evaluate_ns > 0) {
+        sim_schedule_run(world, experiment->evaluate_ns, SIM_EVENT_EVALUATE);
+    }
+    if (experiment->stop.time_ns > 0) {
+        sim_schedule_run(world, experiment->stop.time_ns, SIM_EVENT_STOP);
+    }
+}
+
+enum kith_err sim_run(const struct sim_options *options,
+                      struct kith_summary *summary, struct sim_report *report,
+                      char *error)
+{
+    struct sim_report unwanted;
+    report = report ? report : &unwanted;
+    *summary = (struct kith_summary){.world = "sim"};
+    *report = (struct sim_report){0};
+    error[0] = '\0';
+    enum kith_err err = check_options(options, error);
+    if (err != KITH_OK) {
+        return err;
+    }
+    struct sim_world *world = calloc(1, sizeof *world);
+    if (!world) {
+        snprintf(error, SIM_ERROR_BYTES, "no memory for a simulation");
+        return KITH_ENOMEM;
+    }
+    world->options = *options;
+    world->experiment = options->experiment;
+    world->peer_count = options->experiment->peers;
+    world->error = error;
+    world->trace_hash = KITH_HASH_START;
+    world->wall_start_s = sim_wall();
+    kith_backend_threads(1);
+
+    err = world_open(world);
+    if (err == KITH_OK) {
+        begin(world);
+        summary->completed = run(world, &report->stalled);
+        sim_work_join_all(world);
+        sim_summarise(world, summary, report);
+        err = world->err;
+    } else if (error[0] == '\0') {
+        snprintf(error, SIM_ERROR_BYTES, "cannot set up %u peers: %s",
+                 world->peer_count, kith_err_text(err));
+    }
+    world_close(world);
+    free(world);
+    return err;
+}
+
+kith_ns sim_now(const struct sim_world *world)
+{
+    return world->now_ns;
+}
+
+uint64_t sim_events(const struct sim_world *world)
+{
+    return world->events;
+}
+
+uint64_t sim_trace_hash(const struct sim_world *world)
+{
+    return world->trace_hash;
+}
+
+bool sim_alive(const struct sim_world *world, kith_id peer)
+{
+    return !(world->peers[peer].flags & SIM_CRASHED);
+}
+
+const struct kith_node *sim_node(const struct sim_world *world, kith_id peer)
+{
+    return sim_node_at(world, peer);
+}
+
+struct kith_worker *sim_worker(const struct sim_world *world, kith_id peer)
+{
+    return world->desks ? world->desks[peer].worker : NULL;
+}
+
+uint64_t sim_bytes_sent(const struct sim_world *world, kith_id peer)
+{
+    return world->peers[peer].bytes_sent;
+}

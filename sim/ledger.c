@@ -1,0 +1,392 @@
+/* Conservation, DESIGN.md promise 5, kept like a bank's books:
+ *
+ *   live + in doubt + lost = initial + gradient + restart
+ *
+ *   live      sum over peers and coordinates of x, read from the vectors
+ *   in doubt  minus what one side of an exchange has added and the other has
+ *             not yet taken away, from the MERGED, SPLIT and UNDONE marks
+ *   lost      models of crashed peers, torn exchanges, dropped pushes
+ *   gradient  what TRAIN changed; restart: models loaded and adopted
+ *
+ * The left side joins what the protocol says (marks) with what happened to the
+ * vectors; a merge that is wrong, forgotten or done twice breaks the equation.
+ * That every exchange ends settled, torn or orphaned is checked apart: a half
+ * nobody accounts for would otherwise stay in doubt for ever. */
+#include "sim/world.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+
+#define ENTRIES_MIN 256u
+
+/* A float64 sum that does not lose small terms (Neumaier, ZAMM 1974). */
+struct account {
+    double sum, rest;
+};
+
+static void book(struct account *account, double value)
+{
+    const double total = account->sum + value;
+    if (fabs(account->sum) >= fabs(value)) {
+        account->rest += (account->sum - total) + value;
+    } else {
+        account->rest += (value - total) + account->sum;
+    }
+    account->sum = total;
+}
+
+static double amount(const struct account *account)
+{
+    return account->sum + account->rest;
+}
+
+/* One exchange: (initiator, other, incarnation, counter). */
+struct entry {
+    uint64_t counter;
+    kith_id initiator, other;
+    uint32_t incarnation;
+    bool used, torn, dropped;
+    bool has[2];    /* initiator's half, the other's */
+    double half[2]; /* what each side added to its x */
+};
+
+struct sim_ledger {
+    enum sim_ledger_kind kind;
+    struct entry *entries; /* (mask + 1), open addressing */
+    uint64_t mask, count;
+    double *before;  /* (peers) sum of x before the item that is out */
+    double *pending; /* (peers) changed x already, but no mark yet */
+    struct account in_doubt, lost, initial, gradient, restart;
+    double weight_lost;
+    struct sim_balance found;
+};
+
+enum kith_err sim_ledger_open(struct sim_world *world)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    enum sim_ledger_kind kind = world->options.ledger;
+    const enum sim_ledger_kind strongest =
+        experiment->backend->element_bytes == 8 ? SIM_LEDGER_SUM
+                                                : SIM_LEDGER_PAIRS;
+    for (uint32_t i = 0; i < experiment->check_count; i++) {
+        if (strcmp(experiment->checks[i].quantity, "conserved") == 0) {
+            kind = strongest > kind ? strongest : kind;
+        }
+    }
+    if (kind == SIM_LEDGER_NONE ||
+        experiment->model->dim(&experiment->model_config) == 0) {
+        return KITH_OK;
+    }
+    struct sim_ledger *ledger = calloc(1, sizeof *ledger);
+    if (!ledger) {
+        return KITH_ENOMEM;
+    }
+    world->ledger = ledger;
+    ledger->kind = kind;
+    ledger->mask = ENTRIES_MIN - 1;
+    ledger->entries = calloc(ENTRIES_MIN, sizeof *ledger->entries);
+    ledger->before = calloc(world->peer_count, sizeof *ledger->before);
+    ledger->pending = calloc(world->peer_count, sizeof *ledger->pending);
+    const bool complete = ledger->entries && ledger->before && ledger->pending;
+    return complete ? KITH_OK : KITH_ENOMEM;
+}
+
+void sim_ledger_close(struct sim_world *world)
+{
+    if (world->ledger) {
+        free(world->ledger->entries);
+        free(world->ledger->before);
+        free(world->ledger->pending);
+        free(world->ledger);
+        world->ledger = NULL;
+    }
+}
+
+static double sum_of(const struct sim_world *world, kith_id peer)
+{
+    return world->experiment->backend->sum(
+        world->dim,
+        kith_worker_slot(world->desks[peer].worker, KITH_SLOT_LIVE));
+}
+
+void sim_ledger_start(struct sim_world *world, kith_id peer, bool restarted)
+{
+    struct sim_ledger *ledger = world->ledger;
+    if (ledger) {
+        book(restarted ? &ledger->restart : &ledger->initial,
+             sum_of(world, peer));
+    }
+}
+
+void sim_ledger_crash(struct sim_world *world, kith_id peer)
+{
+    struct sim_ledger *ledger = world->ledger;
+    if (ledger) { /* an item without its mark has not happened */
+        book(&ledger->lost, sum_of(world, peer) - ledger->pending[peer]);
+        ledger->pending[peer] = 0;
+    }
+}
+
+void sim_ledger_before(struct sim_world *world, kith_id peer)
+{
+    if (world->ledger) {
+        world->ledger->before[peer] = sum_of(world, peer);
+    }
+}
+
+void sim_ledger_after(struct sim_world *world, kith_id peer,
+                      enum kith_work_kind kind)
+{
+    struct sim_ledger *ledger = world->ledger;
+    if (!ledger) {
+        return;
+    }
+    const double change = sum_of(world, peer) - ledger->before[peer];
+    if (kind == KITH_WORK_TRAIN) {
+        book(&ledger->gradient, change);
+    } else if (kind == KITH_WORK_ADOPT) {
+        book(&ledger->restart, change);
+    } else {
+        ledger->pending[peer] = change;
+    }
+}
+
+void sim_ledger_done(struct sim_world *world, kith_id peer)
+{
+    if (world->ledger) {
+        world->ledger->pending[peer] = 0; /* the marks come now */
+    }
+}
+
+static uint64_t slot_of(const struct sim_ledger *ledger,
+                        const struct entry *key)
+{
+    uint64_t hash = (uint64_t)key->initiator << 32 | key->other;
+    hash = (hash ^ hash >> 31) * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= key->counter << 8 ^ key->incarnation;
+    hash = (hash ^ hash >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (hash ^ hash >> 32) & ledger->mask;
+}
+
+static bool same(const struct entry *a, const struct entry *b)
+{
+    return a->counter == b->counter && a->initiator == b->initiator &&
+           a->other == b->other && a->incarnation == b->incarnation;
+}
+
+static struct entry *entry_find(struct sim_ledger *ledger,
+                                const struct entry *key)
+{
+    uint64_t slot = slot_of(ledger, key);
+    while (ledger->entries[slot].used && !same(&ledger->entries[slot], key)) {
+        slot = (slot + 1) & ledger->mask;
+    }
+    return &ledger->entries[slot];
+}
+
+static bool entries_grow(struct sim_ledger *ledger)
+{
+    struct entry *old = ledger->entries;
+    const uint64_t slots = ledger->mask + 1;
+    struct entry *fresh = calloc(2 * slots, sizeof *fresh);
+    if (!fresh) {
+        return false;
+    }
+    ledger->entries = fresh;
+    ledger->mask = 2 * slots - 1;
+    for (uint64_t i = 0; i < slots; i++) {
+        if (old[i].used) {
+            *entry_find(ledger, &old[i]) = old[i];
+        }
+    }
+    free(old);
+    return true;
+}
+
+static struct entry *entry_of(struct sim_world *world, kith_id initiator,
+                              kith_id other, const struct kith_exchange_id *id)
+{
+    struct sim_ledger *ledger = world->ledger;
+    const struct entry key = {.counter = id->counter,
+                              .initiator = initiator,
+                              .other = other,
+                              .incarnation = id->incarnation,
+                              .used = true};
+    struct entry *entry = entry_find(ledger, &key);
+    if (!entry->used) {
+        if (2 * ++ledger->count > ledger->mask) {
+            if (!entries_grow(ledger)) {
+                sim_fail(world, KITH_ENOMEM, "no memory for the ledger");
+            }
+            entry = entry_find(ledger, &key);
+        }
+        *entry = key;
+    }
+    return entry;
+}
+
+/* What one side adds to x, the books take from the exchange. */
+static void book_half(struct sim_ledger *ledger, struct entry *entry,
+                      unsigned side, double added, bool has)
+{
+    const bool written_off = entry->torn || entry->dropped;
+    book(written_off ? &ledger->lost : &ledger->in_doubt, -added);
+    entry->half[side] = has ? added : 0;
+    entry->has[side] = has;
+    if (has && entry->has[1 - side]) {
+        ledger->found.pairs++;
+        const bool exact = entry->half[0] + entry->half[1] == 0;
+        ledger->found.mismatched += !exact;
+    }
+}
+
+static void write_off(struct sim_ledger *ledger, struct entry *entry)
+{
+    if (!entry->torn && !entry->dropped) {
+        const double rest = -(entry->half[0] + entry->half[1]);
+        book(&ledger->in_doubt, -rest);
+        book(&ledger->lost, rest);
+    }
+}
+
+void sim_ledger_mark(struct sim_world *world, kith_id peer,
+                     const struct kith_mark *mark)
+{
+    struct sim_ledger *ledger = world->ledger;
+    const bool books =
+        mark->kind == KITH_MARK_MERGED || mark->kind == KITH_MARK_SPLIT ||
+        mark->kind == KITH_MARK_UNDONE || mark->kind == KITH_MARK_TORN;
+    if (!ledger || !books) {
+        return;
+    }
+    struct entry *entry = mark->initiator
+                              ? entry_of(world, peer, mark->peer, &mark->id)
+                              : entry_of(world, mark->peer, peer, &mark->id);
+    const unsigned side = !mark->initiator;
+    if (mark->kind != KITH_MARK_TORN) {
+        book_half(ledger, entry, side, mark->sum,
+                  mark->kind != KITH_MARK_UNDONE);
+        return;
+    }
+    /* What is written off must be the half that was booked. */
+    const bool right = mark->sum - entry->half[side] == 0;
+    ledger->found.mismatched += !right;
+    write_off(ledger, entry);
+    ledger->found.torn += !entry->torn;
+    entry->torn = true;
+}
+
+void sim_ledger_drop(struct sim_world *world, const struct sim_parcel *parcel)
+{
+    struct sim_ledger *ledger = world->ledger;
+    if (!ledger) {
+        return;
+    }
+    struct entry *entry =
+        entry_of(world, parcel->from, parcel->to, &parcel->message.id);
+    write_off(ledger, entry);
+    ledger->found.dropped += !entry->dropped;
+    ledger->weight_lost += parcel->message.scalars[0];
+    entry->dropped = true;
+}
+
+void sim_balance(const struct sim_world *world, struct sim_balance *balance)
+{
+    const struct sim_ledger *ledger = world->ledger;
+    *balance = (struct sim_balance){0};
+    if (!ledger) {
+        return;
+    }
+    *balance = ledger->found;
+    struct account live = {0};
+    for (kith_id peer = 0; peer < world->peer_count; peer++) {
+        if (!sim_alive(world, peer)) {
+            continue;
+        }
+        book(&live, sum_of(world, peer));
+        book(&live, -ledger->pending[peer]);
+        balance->weight_live +=
+            kith_worker_scalars(world->desks[peer].worker)[0];
+    }
+    balance->live = amount(&live);
+    balance->in_doubt = amount(&ledger->in_doubt);
+    balance->lost = amount(&ledger->lost);
+    balance->initial = amount(&ledger->initial);
+    balance->gradient = amount(&ledger->gradient);
+    balance->restart = amount(&ledger->restart);
+    balance->weight_lost = ledger->weight_lost;
+}
+
+/* The equation's error, relative to its largest term. */
+static double imbalance(const struct sim_balance *balance)
+{
+    const double left = balance->live + balance->in_doubt + balance->lost;
+    const double right =
+        balance->initial + balance->gradient + balance->restart;
+    const double terms[] = {1,
+                            balance->live,
+                            balance->in_doubt,
+                            balance->lost,
+                            balance->initial,
+                            balance->gradient,
+                            balance->restart};
+    double scale = 0;
+    for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
+        scale = fabs(terms[i]) > scale ? fabs(terms[i]) : scale;
+    }
+    return fabs(left - right) / scale;
+}
+
+void sim_ledger_check(struct sim_world *world)
+{
+    struct sim_ledger *ledger = world->ledger;
+    if (!ledger || ledger->kind != SIM_LEDGER_SUM || world->over) {
+        return;
+    }
+    struct sim_balance balance;
+    sim_balance(world, &balance);
+    const double error = imbalance(&balance);
+    /* Written so that a NaN counts as broken. */
+    if (!(error <= ledger->found.error_max)) {
+        ledger->found.error_max = error;
+    }
+}
+
+/* The run is over: which halves did nobody account for? */
+void sim_ledger_finish(struct sim_world *world)
+{
+    struct sim_ledger *ledger = world->ledger;
+    if (!ledger) {
+        return;
+    }
+    for (uint64_t i = 0; i <= ledger->mask; i++) {
+        const struct entry *entry = &ledger->entries[i];
+        const bool half = entry->has[0] != entry->has[1];
+        if (!entry->used || !half || entry->torn || entry->dropped) {
+            continue;
+        }
+        const bool crashed =
+            (world->peers[entry->initiator].flags & SIM_AFFECTED) ||
+            (world->peers[entry->other].flags & SIM_AFFECTED);
+        if (crashed) {
+            ledger->found.orphaned++;
+        } else {
+            ledger->found.unsettled++;
+        }
+    }
+    struct kith_values *values = &world->values;
+    if (ledger->kind == SIM_LEDGER_SUM) {
+        values->conservation_error = ledger->found.error_max;
+        values->conservation_tolerance =
+            world->experiment->backend->element_bytes == 8 ? 1e-12 : 1e-5;
+    } else {
+        values->conservation_error = 0;
+        values->conservation_tolerance = 0;
+    }
+    if (ledger->found.mismatched + ledger->found.unsettled > 0) {
+        values->conservation_error = INFINITY;
+    }
+}

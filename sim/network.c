@@ -1,0 +1,495 @@
+/* Parcels over links.
+ *
+ *   leaves   when the sender's uplink is free, bytes / rate after one another
+ *   arrives  + latency + Exp(jitter) + retransmissions, never before what left
+ *            earlier on the same connection (TCP)
+ *   is there when the receiver's downlink has taken it in: cut-through, so an
+ *            idle path costs bytes / rate once
+ *
+ * All arithmetic is on integers. A lost record waits for its retransmission
+ * timer, 200 ms + a round trip, doubled at each further loss (RFC 6298 as Linux
+ * bounds it); a message waits for its slowest record. */
+#include "sim/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/rng.h"
+#include "kith/session.h"
+#include "kith/wire.h"
+
+#define PARCELS_MIN 256u
+#define RETRANSMIT_NS (200 * KITH_MS)
+#define RETRANSMITS_MAX 8u /* 200 ms << 8 = 51 s: TCP would soon give up */
+
+uint64_t sim_message_bytes(const struct kith_message *message)
+{
+    uint64_t bytes = kith_session_control_size(kith_wire_size(message));
+    if (message->kind == KITH_MESSAGE_MODEL) {
+        const uint64_t bursts = message->payload_bytes / KITH_BURST_BYTES;
+        const uint64_t rest = message->payload_bytes % KITH_BURST_BYTES;
+        if (bursts > 0) {
+            bytes += bursts * kith_session_burst_size(KITH_BURST_BYTES);
+        }
+        if (rest > 0) {
+            bytes += kith_session_burst_size((size_t)rest);
+        }
+    }
+    return bytes;
+}
+
+/* share of 2^32, clipped: 1 is not reached exactly, 2^-32 short. */
+static uint32_t threshold(double share)
+{
+    const double scaled = share * 4294967296.0;
+    return scaled >= 4294967295.0 ? UINT32_MAX : (uint32_t)scaled;
+}
+
+enum kith_err sim_network_open(struct sim_world *world)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    world->loss_threshold = threshold(experiment->network.loss);
+    world->drop_threshold = threshold(experiment->network.drop_push);
+    world->parcel_capacity = PARCELS_MIN;
+    world->parcels = malloc(PARCELS_MIN * sizeof *world->parcels);
+    if (experiment->network.rate_bits > 0) {
+        world->lanes = calloc(world->peer_count, sizeof *world->lanes);
+        if (!world->lanes) {
+            return KITH_ENOMEM;
+        }
+    }
+    return world->parcels ? sim_table_open(&world->links) : KITH_ENOMEM;
+}
+
+void sim_network_close(struct sim_world *world)
+{
+    for (uint32_t i = 0; i < world->parcel_used; i++) {
+        free(world->parcels[i].sealed);
+        sim_block_free(world, world->parcels[i].block);
+    }
+    free(world->parcels);
+    free(world->lanes);
+    sim_table_close(&world->links);
+}
+
+static bool parcels_grow(struct sim_world *world)
+{
+    if (world->parcel_capacity >= UINT32_MAX / 2) {
+        return false;
+    }
+    const uint32_t capacity = 2 * world->parcel_capacity;
+    struct sim_parcel *parcels =
+        realloc(world->parcels, capacity * sizeof *parcels);
+    if (!parcels) {
+        return false;
+    }
+    world->parcels = parcels;
+    world->parcel_capacity = capacity;
+    return true;
+}
+
+uint32_t sim_parcel_take(struct sim_world *world)
+{
+    uint32_t index = world->parcel_free;
+    if (index != 0) {
+        world->parcel_free = world->parcels[index - 1].next;
+    } else if (world->parcel_used < world->parcel_capacity ||
+               parcels_grow(world)) {
+        index = ++world->parcel_used;
+    } else {
+        sim_fail(world, KITH_ENOMEM, "no memory for %u messages under way",
+                 world->parcel_used);
+        return 0;
+    }
+    struct sim_parcel *parcel = &world->parcels[index - 1];
+    parcel->next = parcel->next_transfer = 0;
+    parcel->bytes = 0;
+    parcel->flags = 0;
+    parcel->block = NULL;
+    parcel->sealed = NULL;
+    parcel->sealed_bytes = 0;
+    return index;
+}
+
+/* A MODEL that can still be cancelled stands in its sender's chain. */
+static uint32_t *transfers_of(struct sim_world *world,
+                              const struct sim_parcel *parcel)
+{
+    const uint32_t slot = parcel->message.slot;
+    KITH_ASSERT(slot <= KITH_SLOT_ROUND_SENT && slot % 2 == 1);
+    return &world->desks[parcel->from].transfers[slot / 2];
+}
+
+static void transfer_list(struct sim_world *world, uint32_t parcel)
+{
+    struct sim_parcel *entry = &world->parcels[parcel - 1];
+    uint32_t *head = transfers_of(world, entry);
+    entry->next_transfer = *head;
+    entry->flags |= SIM_PARCEL_LISTED;
+    *head = parcel;
+}
+
+static void transfer_unlist(struct sim_world *world, uint32_t parcel)
+{
+    struct sim_parcel *entry = &world->parcels[parcel - 1];
+    if (!(entry->flags & SIM_PARCEL_LISTED)) {
+        return;
+    }
+    uint32_t *at = transfers_of(world, entry);
+    while (*at != 0 && *at != parcel) {
+        at = &world->parcels[*at - 1].next_transfer;
+    }
+    if (*at == parcel) {
+        *at = entry->next_transfer;
+    }
+    entry->flags &= (uint8_t)~SIM_PARCEL_LISTED;
+}
+
+void sim_parcel_free(struct sim_world *world, uint32_t parcel)
+{
+    transfer_unlist(world, parcel);
+    struct sim_parcel *entry = &world->parcels[parcel - 1];
+    sim_block_free(world, entry->block);
+    free(entry->sealed);
+    entry->block = NULL;
+    entry->sealed = NULL;
+    entry->next = world->parcel_free;
+    world->parcel_free = parcel;
+}
+
+void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
+{
+    if (!world->desks) {
+        return;
+    }
+    for (uint32_t slot = KITH_SLOT_ACTIVE_SENT; slot <= KITH_SLOT_ROUND_SENT;
+         slot += 2) {
+        uint32_t *head = &world->desks[from].transfers[slot / 2];
+        if (!(slots >> slot & 1u)) {
+            continue;
+        }
+        while (*head != 0) {
+            struct sim_parcel *parcel = &world->parcels[*head - 1];
+            *head = parcel->next_transfer;
+            parcel->flags &= (uint8_t)~SIM_PARCEL_LISTED;
+            if (parcel->left_ns > world->now_ns) {
+                parcel->flags |= SIM_PARCEL_CANCELLED;
+            }
+        }
+    }
+}
+
+/* bytes * 8 s / rate, rounded up, without an intermediate above 64 bits:
+ * rate <= 10^15. */
+static kith_ns wire_time(uint64_t bytes, uint64_t rate_bits)
+{
+    const uint64_t bits = 8 * bytes;
+    uint64_t whole = bits / rate_bits, rest = bits % rate_bits;
+    for (int digits = 0; digits < 3; digits++) {
+        rest *= 1000;
+        whole = whole * 1000 + rest / rate_bits;
+        rest %= rate_bits;
+    }
+    return (kith_ns)(whole + (rest > 0));
+}
+
+static uint64_t records_of(uint64_t bytes)
+{
+    return 1 + bytes / KITH_RECORD_BYTES_MAX;
+}
+
+/* Jitter and retransmissions of one parcel: the stream LINK i -> j. */
+static kith_ns mishaps(struct sim_world *world, struct sim_link *link,
+                       unsigned side, uint64_t bytes)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    struct kith_rng rng;
+    kith_rng_init(&rng, experiment->seed, KITH_STREAM_LINK,
+                  (uint64_t)link->end[side] << 32 | link->end[1 - side]);
+    rng.block = link->draws[side];
+    kith_ns delay_ns = 0;
+    if (experiment->network.jitter_ns > 0) {
+        delay_ns = kith_rng_exponential(&rng, experiment->network.jitter_ns);
+    }
+    if (world->loss_threshold > 0) {
+        const kith_ns timer_ns =
+            RETRANSMIT_NS + 2 * experiment->network.latency_ns;
+        const uint64_t records = records_of(bytes);
+        unsigned worst = 0;
+        for (uint64_t i = 0; i < records; i++) {
+            unsigned lost = 0;
+            while (lost < RETRANSMITS_MAX &&
+                   kith_rng_u32(&rng) < world->loss_threshold) {
+                lost++;
+            }
+            worst = lost > worst ? lost : worst;
+        }
+        delay_ns += ((1 << worst) - 1) * timer_ns;
+    }
+    link->draws[side] = rng.block;
+    return delay_ns;
+}
+
+void sim_transmit(struct sim_world *world, uint32_t index)
+{
+    struct sim_parcel *parcel = &world->parcels[index - 1];
+    struct sim_link *link = &world->links.links[parcel->link];
+    const unsigned side = link->end[1] == parcel->from;
+    const struct kith_experiment *experiment = world->experiment;
+
+    kith_ns leaves_ns = world->now_ns;
+    parcel->left_ns = leaves_ns;
+    if (world->lanes && parcel->bytes > 0) {
+        kith_ns *up_ns = &world->lanes[parcel->from].up_ns;
+        leaves_ns = *up_ns > leaves_ns ? *up_ns : leaves_ns;
+        *up_ns =
+            leaves_ns + wire_time(parcel->bytes, experiment->network.rate_bits);
+        parcel->left_ns = *up_ns;
+    }
+    kith_ns arrives_ns = leaves_ns + experiment->network.latency_ns;
+    if (experiment->network.jitter_ns > 0 || world->loss_threshold > 0) {
+        arrives_ns += mishaps(world, link, side, parcel->bytes);
+    }
+    if (arrives_ns < link->last_ns[side]) {
+        arrives_ns = link->last_ns[side];
+    }
+    link->last_ns[side] = arrives_ns;
+    parcel->generation = link->generation;
+    world->peers[parcel->from].bytes_sent += parcel->bytes;
+    sim_schedule(world, parcel->to, arrives_ns,
+                 world->lanes ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER, index);
+}
+
+/* Whether the parcel is stopped here: its connection is gone, or its
+ * direction is cut. */
+static bool stopped(struct sim_world *world, uint32_t index)
+{
+    if (world->resets == 0 && world->cuts == 0) {
+        return false; /* spares a cache miss per message */
+    }
+    struct sim_parcel *parcel = &world->parcels[index - 1];
+    struct sim_link *link = &world->links.links[parcel->link];
+    if (parcel->generation != link->generation) {
+        sim_parcel_free(world, index);
+        return true;
+    }
+    const unsigned side = link->end[1] == parcel->from;
+    if (parcel->kind == SIM_PARCEL_TIMEOUT || !(link->cut >> side & 1u)) {
+        return false;
+    }
+    uint32_t *last = &link->stalled[side];
+    while (*last != 0) {
+        last = &world->parcels[*last - 1].next;
+    }
+    parcel->next = 0;
+    *last = index;
+    if (parcel->kind < SIM_PARCEL_MESSAGE) {
+        sim_link_watch(world, parcel->link);
+    }
+    return true;
+}
+
+void sim_arrive(struct sim_world *world, uint32_t index)
+{
+    if (stopped(world, index)) {
+        return;
+    }
+    const struct sim_parcel *parcel = &world->parcels[index - 1];
+    kith_ns there_ns = world->now_ns;
+    if (parcel->bytes > 0) {
+        kith_ns *down_ns = &world->lanes[parcel->to].down_ns;
+        there_ns = *down_ns > there_ns ? *down_ns : there_ns;
+        there_ns +=
+            wire_time(parcel->bytes, world->experiment->network.rate_bits);
+        *down_ns = there_ns;
+    }
+    sim_schedule(world, parcel->to, there_ns, SIM_EVENT_DELIVER, index);
+}
+
+/* The vector of a delivered MODEL changes hands: no copy. */
+static void receive_vector(struct sim_world *world, kith_id peer, void *block,
+                           struct kith_message *message)
+{
+    const struct kith_backend *backend = world->experiment->backend;
+    message->finite = backend->finite(world->dim, block);
+    world->bulk_bytes += message->payload_bytes;
+    if (message->slot != KITH_SLOT_NONE) {
+        block =
+            kith_worker_swap(world->desks[peer].worker, message->slot, block);
+    }
+    sim_block_free(world, block);
+}
+
+static void deliver_message(struct sim_world *world, uint32_t index)
+{
+    struct sim_parcel *parcel = &world->parcels[index - 1];
+    const kith_id peer = parcel->to;
+    transfer_unlist(world, index);
+    if (parcel->sealed) {
+        sim_channel_open(world, parcel);
+    }
+    if (parcel->flags & SIM_PARCEL_CANCELLED) {
+        sim_parcel_free(world, index);
+        return;
+    }
+    world->messages++;
+    sim_trace_message(world, parcel);
+    /* The step may grow the pool of parcels: keep nothing inside it. */
+    struct kith_message message = parcel->message;
+    const struct kith_message *lost = NULL;
+    if (parcel->flags & SIM_PARCEL_DROPPED) {
+        /* The sender must not learn that its push was lost: the receiver is
+         * told that it will not come, and its answer turns into an ACK. */
+        sim_ledger_drop(world, parcel);
+        message.kind = KITH_MESSAGE_ABORT;
+        message.payload_bytes = 0;
+        message.scalar_count = 0;
+        lost = &message;
+    } else if (message.kind == KITH_MESSAGE_MODEL) {
+        message.slot =
+            kith_node_inbox(sim_node_at(world, peer), parcel->from, &message);
+        message.finite = true;
+        /* Only a guard reads the distance; none of today's does. */
+        message.distance_squared = 0;
+        if (parcel->block) {
+            receive_vector(world, peer, parcel->block, &message);
+            parcel->block = NULL;
+        }
+    }
+    struct kith_event event = {
+        .kind = KITH_EVENT_MESSAGE, .from = parcel->from, .message = &message};
+    world->peers[peer].near = parcel->from;
+    world->peers[peer].near_link = parcel->link;
+    sim_parcel_free(world, index);
+    world->lost = lost;
+    sim_step(world, peer, &event);
+    world->lost = NULL;
+}
+
+void sim_deliver(struct sim_world *world, uint32_t index)
+{
+    if (stopped(world, index)) {
+        return;
+    }
+    struct sim_parcel *parcel = &world->parcels[index - 1];
+    struct sim_peer *peer = &world->peers[parcel->to];
+    if (peer->flags & SIM_PAUSED) {
+        sim_hold(world, parcel->to, index);
+        return;
+    }
+    peer->bytes_received += parcel->bytes;
+    if (parcel->kind == SIM_PARCEL_MESSAGE) {
+        deliver_message(world, index);
+    } else {
+        sim_link_step(world, index);
+    }
+}
+
+/* Whole pushes lost at random: the stream DROP of i -> j, by exchange. */
+static bool push_drops(const struct sim_world *world, kith_id from,
+                       const struct kith_send *send)
+{
+    if (world->drop_threshold == 0 ||
+        send->message.kind != KITH_MESSAGE_MODEL ||
+        send->message.pattern != KITH_PATTERN_PUSH) {
+        return false;
+    }
+    struct kith_rng rng;
+    kith_rng_init(&rng, world->experiment->seed, KITH_STREAM_DROP,
+                  (uint64_t)from << 32 | send->to);
+    rng.block = (uint32_t)send->message.id.counter;
+    return kith_rng_u32(&rng) < world->drop_threshold;
+}
+
+static void message_launch(struct sim_world *world, uint32_t index)
+{
+    struct sim_parcel *parcel = &world->parcels[index - 1];
+    if (parcel->flags & SIM_PARCEL_CANCELLED) {
+        sim_parcel_free(world, index);
+        return;
+    }
+    parcel->bytes = world->channels ? sim_channel_seal(world, parcel)
+                                    : sim_message_bytes(&parcel->message);
+    sim_transmit(world, index);
+}
+
+void sim_launch_waiting(struct sim_world *world, uint32_t link, kith_id from)
+{
+    struct sim_link *entry = &world->links.links[link];
+    uint32_t *waiting = &entry->waiting[entry->end[1] == from];
+    uint32_t next = *waiting;
+    *waiting = 0;
+    while (next != 0) {
+        const uint32_t index = next;
+        next = world->parcels[index - 1].next;
+        message_launch(world, index);
+    }
+}
+
+static uint32_t wrap(struct sim_world *world, kith_id from,
+                     const struct kith_send *send)
+{
+    const uint32_t index = sim_parcel_take(world);
+    if (index == 0) {
+        return 0;
+    }
+    struct sim_parcel *parcel = &world->parcels[index - 1];
+    parcel->message = send->message;
+    parcel->from = from;
+    parcel->to = send->to;
+    parcel->kind = SIM_PARCEL_MESSAGE;
+    if (world->lost && send->message.kind == KITH_MESSAGE_ABORTED &&
+        send->message.id.counter == world->lost->id.counter) {
+        parcel->message.kind = KITH_MESSAGE_ACK;
+    }
+    if (push_drops(world, from, send)) {
+        parcel->flags |= SIM_PARCEL_DROPPED;
+    }
+    if (send->message.kind == KITH_MESSAGE_MODEL && world->desks) {
+        parcel->block = sim_block_take(world);
+        if (!parcel->block) {
+            sim_parcel_free(world, index);
+            return 0;
+        }
+        memcpy(parcel->block,
+               kith_worker_slot(world->desks[from].worker, send->message.slot),
+               world->vector_bytes);
+        parcel->left_ns = KITH_NEVER; /* until it is on the wire */
+        transfer_list(world, index);
+    }
+    return index;
+}
+
+void sim_send(struct sim_world *world, kith_id from,
+              const struct kith_send *send)
+{
+    struct sim_peer *peer = &world->peers[from];
+    if (peer->near != send->to) {
+        uint32_t found;
+        if (!sim_link_between(world, from, send->to, &found)) {
+            return;
+        }
+        peer->near = send->to;
+        peer->near_link = found;
+    }
+    const uint32_t link = peer->near_link;
+    const struct sim_link *entry = &world->links.links[link];
+    const unsigned side = entry->end[1] == from;
+    if (entry->side[side] == SIM_SIDE_DEAD) {
+        return; /* into the void: nobody has told this end yet */
+    }
+    const uint32_t index = wrap(world, from, send);
+    if (index == 0) {
+        return;
+    }
+    world->parcels[index - 1].link = link;
+    if (entry->side[side] == SIM_SIDE_UP) {
+        message_launch(world, index);
+        return;
+    }
+    sim_link_wait(world, link, side, index);
+    if (entry->side[side] == SIM_SIDE_IDLE) {
+        sim_link_dial(world, link, from);
+    }
+}

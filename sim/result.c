@@ -1,0 +1,361 @@
+/* What a run leaves behind: rows while it goes on, checks, a summary. */
+#include "sim/world.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Every peer's own model is evaluated at every point in time for so many
+ * peers; larger runs do it once, at the end. */
+#define SCORED_PEERS 16u
+#define SHOW_S 0.2
+
+double sim_wall(void)
+{
+    struct timespec now;
+    if (timespec_get(&now, TIME_UTC) != TIME_UTC) {
+        return 0;
+    }
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static uint64_t steps_total(const struct sim_world *world)
+{
+    const uint64_t own = world->config.steps;
+    return own == UINT64_MAX ? 0 : own * world->peer_count;
+}
+
+void sim_progress(struct sim_world *world)
+{
+    if (!world->options.progress) {
+        return;
+    }
+    const double now_s = sim_wall();
+    if (now_s - world->wall_shown_s < SHOW_S) {
+        return;
+    }
+    world->wall_shown_s = now_s;
+    const struct sim_progress progress = {
+        .now_ns = world->now_ns,
+        .events = world->events,
+        .steps_done = world->steps_done,
+        .steps_total = steps_total(world),
+        .wall_s = now_s - world->wall_start_s,
+    };
+    world->options.progress(&progress, world->options.arg);
+}
+
+/* What one evaluation found. */
+struct scores {
+    struct kith_score averaged;
+    double accuracy_mean, accuracy_worst, loss_mean, loss_worst;
+    double consensus_distance; /* root of the mean squared distance */
+    uint32_t live;
+    bool finite;
+};
+
+/* world->mean <- mean of z over live peers. */
+static uint32_t average(struct sim_world *world)
+{
+    uint32_t live = 0;
+    for (size_t k = 0; k < world->dim; k++) {
+        world->mean[k] = 0;
+    }
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        if (!sim_alive(world, id)) {
+            continue;
+        }
+        live++;
+        kith_worker_read(world->desks[id].worker, world->z);
+        for (size_t k = 0; k < world->dim; k++) {
+            world->mean[k] += world->z[k];
+        }
+    }
+    for (size_t k = 0; k < world->dim; k++) {
+        world->mean[k] /= live;
+    }
+    return live;
+}
+
+static double distance_squared(const struct sim_world *world)
+{
+    double sum = 0;
+    for (size_t k = 0; k < world->dim; k++) {
+        const double apart = world->z[k] - world->mean[k];
+        sum += apart * apart;
+    }
+    return sum;
+}
+
+static struct kith_score score(struct sim_world *world, const double *z)
+{
+    struct kith_score result = {NAN, NAN};
+    const struct kith_experiment *experiment = world->experiment;
+    const struct kith_dataset *dataset = world->options.dataset;
+    const enum kith_err err =
+        kith_evaluate(experiment, experiment->backend,
+                      dataset ? &dataset->test : NULL, z, &result);
+    if (err != KITH_OK) {
+        sim_fail(world, err, "cannot evaluate a model: %s", kith_err_text(err));
+    }
+    return result;
+}
+
+static void put_row(struct sim_world *world, const struct kith_row *row)
+{
+    if (world->options.store) {
+        (void)kith_store_row(world->options.store, row); /* sticks */
+    }
+}
+
+static void put_peer(struct sim_world *world, kith_id id, double accuracy,
+                     double distance)
+{
+    struct kith_node_counters counters;
+    kith_node_counters(sim_node_at(world, id), &counters);
+    const struct sim_peer *peer = &world->peers[id];
+    const struct sim_desk *desk = world->desks ? &world->desks[id] : NULL;
+    const bool trained =
+        desk && counters.steps > 0 && desk->work.kind == KITH_WORK_TRAIN;
+    const struct kith_row row = {
+        .peer = id,
+        .time_ns = world->now_ns,
+        .step = counters.steps,
+        .samples = counters.steps * world->experiment->train.batch,
+        .loss = trained ? desk->result.loss : NAN,
+        .accuracy = accuracy,
+        .consensus_distance = distance,
+        .bytes_sent = peer->bytes_sent,
+        .bytes_received = peer->bytes_received,
+        .waiting_s = (double)counters.waited_ns * 1e-9,
+        .staleness = NAN,
+        .attempts = counters.attempts,
+        .done = counters.done,
+        .failed = counters.failed,
+        .refused = counters.refused,
+        .skipped = counters.skipped,
+        .torn = counters.torn,
+        .cpu_train_s = NAN,
+        .cpu_aead_s = NAN,
+        .cpu_socket_s = NAN,
+        .cpu_other_s = NAN,
+    };
+    put_row(world, &row);
+}
+
+/* Sums over all peers, crashed incarnations included. */
+static void count_all(const struct sim_world *world,
+                      struct kith_node_counters *sum, uint64_t *bytes_sent,
+                      uint64_t *bytes_received, uint64_t *bytes_most)
+{
+    *sum = world->gone;
+    *bytes_sent = *bytes_received = *bytes_most = 0;
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        const struct sim_peer *peer = &world->peers[id];
+        *bytes_sent += peer->bytes_sent;
+        *bytes_received += peer->bytes_received;
+        if (peer->bytes_sent > *bytes_most) {
+            *bytes_most = peer->bytes_sent;
+        }
+        if (!sim_alive(world, id)) {
+            continue;
+        }
+        struct kith_node_counters counters;
+        kith_node_counters(sim_node_at(world, id), &counters);
+        sum->steps += counters.steps;
+        sum->attempts += counters.attempts;
+        sum->skipped += counters.skipped;
+        sum->refused += counters.refused;
+        sum->done += counters.done;
+        sum->failed += counters.failed;
+        sum->torn += counters.torn;
+        sum->waited_ns += counters.waited_ns;
+    }
+}
+
+static void put_averaged(struct sim_world *world, const struct scores *scores)
+{
+    struct kith_node_counters sum;
+    uint64_t sent, received, most;
+    count_all(world, &sum, &sent, &received, &most);
+    const struct kith_row row = {
+        .peer = KITH_NOBODY,
+        .time_ns = world->now_ns,
+        .step = sum.steps,
+        .samples = sum.steps * world->experiment->train.batch,
+        .loss = scores->averaged.loss,
+        .accuracy = scores->averaged.accuracy,
+        .consensus_distance = scores->consensus_distance,
+        .bytes_sent = sent,
+        .bytes_received = received,
+        .waiting_s = (double)sum.waited_ns * 1e-9,
+        .staleness = NAN,
+        .attempts = sum.attempts,
+        .done = sum.done,
+        .failed = sum.failed,
+        .refused = sum.refused,
+        .skipped = sum.skipped,
+        .torn = sum.torn,
+        .cpu_train_s = NAN,
+        .cpu_aead_s = NAN,
+        .cpu_socket_s = NAN,
+        .cpu_other_s = NAN,
+    };
+    put_row(world, &row);
+    if (world->options.store) {
+        (void)kith_store_flush(world->options.store);
+    }
+}
+
+/* One peer's own model against the test set and against the mean. */
+static void score_peer(struct sim_world *world, kith_id id, bool own,
+                       struct scores *scores)
+{
+    struct kith_score result = {NAN, NAN};
+    kith_worker_read(world->desks[id].worker, world->z);
+    const double squared = distance_squared(world);
+    scores->finite = scores->finite && isfinite(squared);
+    scores->consensus_distance += squared;
+    if (own) {
+        result = score(world, world->z);
+        scores->accuracy_mean += result.accuracy;
+        scores->loss_mean += result.loss;
+        scores->accuracy_worst = fmin(scores->accuracy_worst, result.accuracy);
+        scores->loss_worst = fmax(scores->loss_worst, result.loss);
+    }
+    put_peer(world, id, result.accuracy, sqrt(squared));
+}
+
+static void score_all(struct sim_world *world, bool last, struct scores *scores)
+{
+    *scores = (struct scores){.averaged = {NAN, NAN},
+                              .accuracy_worst = NAN,
+                              .loss_worst = NAN,
+                              .finite = true};
+    scores->live = world->desks ? average(world) : 0;
+    if (scores->live == 0) {
+        scores->accuracy_mean = scores->loss_mean = NAN;
+        scores->consensus_distance = NAN;
+        for (kith_id id = 0; id < world->peer_count && !world->desks; id++) {
+            if (last && world->options.store && sim_alive(world, id)) {
+                put_peer(world, id, NAN, NAN);
+            }
+        }
+        return;
+    }
+    scores->averaged = score(world, world->mean);
+    const bool own = last || world->peer_count <= SCORED_PEERS;
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        if (sim_alive(world, id)) {
+            score_peer(world, id, own, scores);
+        }
+    }
+    const double live = scores->live;
+    scores->accuracy_mean = own ? scores->accuracy_mean / live : NAN;
+    scores->loss_mean = own ? scores->loss_mean / live : NAN;
+    scores->consensus_distance = sqrt(scores->consensus_distance / live);
+}
+
+static void note_values(struct sim_world *world, const struct scores *scores)
+{
+    struct kith_values *values = &world->values;
+    struct kith_node_counters sum;
+    uint64_t sent, received, most;
+    count_all(world, &sum, &sent, &received, &most);
+    values->finite =
+        scores->live > 0 ? scores->finite && !world->nonfinite : NAN;
+    values->accuracy = scores->averaged.accuracy;
+    values->accuracy_mean = scores->accuracy_mean;
+    values->accuracy_worst = scores->accuracy_worst;
+    values->loss = scores->averaged.loss;
+    values->loss_mean = scores->loss_mean;
+    values->loss_worst = scores->loss_worst;
+    values->consensus_distance = scores->consensus_distance;
+    values->attempts = (double)sum.attempts;
+    values->done = (double)sum.done;
+    values->failed = (double)sum.failed;
+    values->refused = (double)sum.refused;
+    values->skipped = (double)sum.skipped;
+    values->torn = (double)sum.torn;
+    const double lived_s =
+        (double)world->now_ns * 1e-9 * (double)world->peer_count;
+    values->waiting_share =
+        lived_s > 0 ? (double)sum.waited_ns * 1e-9 / lived_s : 0;
+}
+
+static void evaluate(struct sim_world *world, bool last, struct scores *scores)
+{
+    sim_work_join_all(world);
+    score_all(world, last, scores);
+    put_averaged(world, scores);
+    note_values(world, scores);
+}
+
+void sim_evaluate(struct sim_world *world)
+{
+    struct scores scores;
+    evaluate(world, false, &scores);
+    (void)kith_checks_always(&world->checks, world->experiment, &world->values,
+                             world->now_ns);
+}
+
+static void report_rest(const struct sim_world *world,
+                        struct sim_report *report)
+{
+    if (world->ledger) {
+        sim_balance(world, &report->balance);
+    }
+    sim_work_counts(world, report->items);
+    report->messages = world->messages;
+    report->handshakes = world->handshakes;
+    report->bulk_bytes = world->bulk_bytes;
+}
+
+/* Verdicts go into the store here; the summary itself is the caller's to
+ * finish, who knows the path. */
+void sim_summarise(struct sim_world *world, struct kith_summary *summary,
+                   struct sim_report *report)
+{
+    struct scores scores;
+    evaluate(world, true, &scores);
+    sim_ledger_finish(world);
+    struct kith_node_counters sum;
+    uint64_t received;
+    count_all(world, &sum, &summary->bytes_sent, &received,
+              &summary->bytes_per_peer_max);
+    summary->trace_hash = world->trace_hash;
+    summary->has_trace_hash = true;
+    summary->virtual_s = (double)world->now_ns * 1e-9;
+    summary->wall_s = sim_wall() - world->wall_start_s;
+    summary->events = world->events;
+    summary->steps = sum.steps;
+    summary->samples = sum.steps * world->experiment->train.batch;
+    summary->accuracy.averaged = scores.averaged.accuracy;
+    summary->accuracy.mean = scores.accuracy_mean;
+    summary->accuracy.worst = scores.accuracy_worst;
+    summary->loss.averaged = scores.averaged.loss;
+    summary->loss.mean = scores.loss_mean;
+    summary->loss.worst = scores.loss_worst;
+    summary->consensus_distance = scores.consensus_distance;
+    summary->exchanges.attempts = sum.attempts;
+    summary->exchanges.done = sum.done;
+    summary->exchanges.failed = sum.failed;
+    summary->exchanges.refused = sum.refused;
+    summary->exchanges.skipped = sum.skipped;
+    summary->exchanges.torn = sum.torn;
+    summary->cpu.train_s = summary->cpu.aead_s = NAN;
+    summary->cpu.socket_s = summary->cpu.other_s = NAN;
+    summary->faults = world->faults;
+    summary->violations = kith_checks_finish(&world->checks, world->experiment,
+                                             &world->values, world->now_ns);
+    report_rest(world, report);
+    struct kith_store *store = world->options.store;
+    if (store) {
+        const enum kith_err err =
+            kith_store_verdicts(store, world->experiment, &world->checks);
+        if (err != KITH_OK) {
+            sim_fail(world, err, "cannot write the run database: %s",
+                     kith_store_error(store));
+        }
+    }
+}

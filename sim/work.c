@@ -1,0 +1,371 @@
+/* Work items on a pool of threads.
+ *
+ * An item is handed to the pool when it starts in virtual time and joined when
+ * its WORK_DONE is due; until then the event loop goes on. This thread belongs
+ * to the pool: where it has to wait, it runs items itself, the awaited one
+ * first. One item per peer at a time, so items of a peer stay in order and the
+ * results do not depend on the number of threads. This is the only file of the
+ * simulator that knows threads. */
+#include "sim/world.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "kith/assert.h"
+
+enum desk_state { DESK_FREE, DESK_QUEUED, DESK_RUNNING, DESK_DONE };
+
+struct sim_crew {
+    pthread_mutex_t lock;
+    pthread_cond_t queued, done;
+    struct sim_desk *desks;
+    struct sim_desk *first, *last; /* the queue */
+    pthread_t threads[SIM_THREADS_MAX];
+    uint64_t items[SIM_THREADS_MAX]; /* by thread; 0 is the event loop */
+    unsigned count, started;
+    bool stop;
+};
+
+static void queue_put(struct sim_crew *crew, struct sim_desk *desk)
+{
+    desk->state = DESK_QUEUED;
+    desk->next = NULL;
+    desk->previous = crew->last;
+    *(crew->last ? &crew->last->next : &crew->first) = desk;
+    crew->last = desk;
+}
+
+static void queue_drop(struct sim_crew *crew, struct sim_desk *desk)
+{
+    *(desk->previous ? &desk->previous->next : &crew->first) = desk->next;
+    *(desk->next ? &desk->next->previous : &crew->last) = desk->previous;
+}
+
+/* Under the lock, which is given up while the item runs. */
+static void run_item(struct sim_crew *crew, struct sim_desk *desk,
+                     unsigned thread)
+{
+    queue_drop(crew, desk);
+    desk->state = DESK_RUNNING;
+    crew->items[thread]++;
+    pthread_mutex_unlock(&crew->lock);
+    kith_worker_run(desk->worker, &desk->work, &desk->result);
+    pthread_mutex_lock(&crew->lock);
+    desk->state = DESK_DONE;
+}
+
+struct helper {
+    struct sim_crew *crew;
+    unsigned thread;
+};
+
+static void *helper_main(void *argument)
+{
+    struct helper *helper = argument;
+    struct sim_crew *crew = helper->crew;
+    const unsigned thread = helper->thread;
+    free(helper);
+    pthread_mutex_lock(&crew->lock);
+    while (!crew->stop) {
+        if (crew->first) {
+            run_item(crew, crew->first, thread);
+            pthread_cond_signal(&crew->done);
+        } else {
+            pthread_cond_wait(&crew->queued, &crew->lock);
+        }
+    }
+    pthread_mutex_unlock(&crew->lock);
+    return NULL;
+}
+
+static enum kith_err crew_open(struct sim_world *world)
+{
+    struct sim_crew *crew = calloc(1, sizeof *crew);
+    if (!crew) {
+        return KITH_ENOMEM;
+    }
+    world->crew = crew;
+    crew->desks = world->desks;
+    crew->count = world->options.threads > 1 ? world->options.threads : 1;
+    if (world->ledger) {
+        crew->count = 1; /* it looks at x around every item */
+    }
+    pthread_mutex_init(&crew->lock, NULL);
+    pthread_cond_init(&crew->queued, NULL);
+    pthread_cond_init(&crew->done, NULL);
+    for (unsigned i = 1; i < crew->count; i++) {
+        struct helper *helper = malloc(sizeof *helper);
+        if (!helper) {
+            return KITH_ENOMEM;
+        }
+        *helper = (struct helper){.crew = crew, .thread = i};
+        if (pthread_create(&crew->threads[i], NULL, helper_main, helper) != 0) {
+            free(helper);
+            sim_fail(world, KITH_EBUSY, "cannot start thread %u of %u", i + 1,
+                     crew->count);
+            return KITH_EBUSY;
+        }
+        crew->started = i;
+    }
+    return KITH_OK;
+}
+
+static void crew_close(struct sim_crew *crew)
+{
+    pthread_mutex_lock(&crew->lock);
+    crew->stop = true;
+    pthread_cond_broadcast(&crew->queued);
+    pthread_mutex_unlock(&crew->lock);
+    for (unsigned i = 1; i <= crew->started; i++) {
+        pthread_join(crew->threads[i], NULL);
+    }
+    pthread_cond_destroy(&crew->done);
+    pthread_cond_destroy(&crew->queued);
+    pthread_mutex_destroy(&crew->lock);
+    free(crew);
+}
+
+/* The most neighbours this peer has in a round. Schedules repeat after at most
+ * 2 log2(peers) rounds. */
+static uint32_t edges_of(const struct sim_world *world, kith_id peer)
+{
+    if (world->config.algorithm->pattern != KITH_PATTERN_ROUND) {
+        return 0;
+    }
+    uint32_t most = 0;
+    kith_id neighbours[KITH_DEGREE_MAX];
+    const uint64_t rounds = world->topology.kind->is_static ? 1 : 64;
+    for (uint64_t round = 0; round < rounds; round++) {
+        const uint32_t count = kith_topology_neighbours(
+            &world->topology, peer, round, neighbours, NULL);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+/* A received vector changes places with the inbox's. All vectors that take
+ * part in this are the simulator's own from the start, so that a crash, which
+ * frees the worker's, takes none with it that is under way elsewhere. */
+static enum kith_err lend_inboxes(struct sim_world *world, kith_id peer,
+                                  bool lend)
+{
+    struct kith_worker *worker = world->desks[peer].worker;
+    const enum kith_pattern pattern = world->config.algorithm->pattern;
+    const uint32_t rounds = 2 * edges_of(world, peer);
+    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_INBOX + rounds; slot++) {
+        const bool inbox = slot == KITH_SLOT_ACTIVE_INBOX ||
+                           slot == KITH_SLOT_SERVED_INBOX ||
+                           slot >= KITH_SLOT_ROUND_INBOX;
+        if (!inbox || pattern == KITH_PATTERN_NONE) {
+            continue;
+        }
+        void *block = lend ? sim_block_take(world) : NULL;
+        if (lend && !block) {
+            return KITH_ENOMEM;
+        }
+        block = kith_worker_swap(worker, slot, block);
+        if (!lend) {
+            sim_block_free(world, block);
+        }
+    }
+    return KITH_OK;
+}
+
+enum kith_err sim_desk_open(struct sim_world *world, kith_id peer)
+{
+    const struct kith_worker_config config = {
+        .experiment = world->experiment,
+        .backend = world->experiment->backend,
+        .train = world->options.dataset ? &world->options.dataset->train : NULL,
+        .self = peer,
+        .steps = world->config.steps,
+        .edges_max = edges_of(world, peer),
+        .peers = world->peer_count,
+    };
+    char text[KITH_DATA_ERROR_BYTES] = "";
+    const enum kith_err err =
+        kith_worker_open(&config, &world->desks[peer].worker, text);
+    if (err != KITH_OK) {
+        sim_fail(world, err, "peer %u: %s", peer,
+                 text[0] ? text : kith_err_text(err));
+        return err;
+    }
+    return lend_inboxes(world, peer, true);
+}
+
+void sim_desk_close(struct sim_world *world, kith_id peer)
+{
+    struct sim_desk *desk = &world->desks[peer];
+    if (desk->worker) {
+        (void)lend_inboxes(world, peer, false);
+        kith_worker_close(desk->worker);
+    }
+    *desk = (struct sim_desk){0};
+}
+
+enum kith_err sim_work_open(struct sim_world *world)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    world->dim = experiment->model->dim(&experiment->model_config);
+    world->vector_bytes = world->dim * experiment->backend->element_bytes;
+    if (world->dim == 0) {
+        return KITH_OK;
+    }
+    world->desks = calloc(world->peer_count, sizeof *world->desks);
+    world->mean = malloc(world->dim * sizeof *world->mean);
+    world->z = malloc(world->dim * sizeof *world->z);
+    if (!world->desks || !world->mean || !world->z) {
+        return KITH_ENOMEM;
+    }
+    for (kith_id peer = 0; peer < world->peer_count; peer++) {
+        const enum kith_err err = sim_desk_open(world, peer);
+        if (err != KITH_OK) {
+            return err;
+        }
+    }
+    return crew_open(world);
+}
+
+void sim_work_close(struct sim_world *world)
+{
+    if (world->crew) {
+        crew_close(world->crew);
+    }
+    for (kith_id peer = 0; world->desks && peer < world->peer_count; peer++) {
+        sim_desk_close(world, peer);
+    }
+    free(world->desks);
+    free(world->mean);
+    free(world->z);
+}
+
+static kith_ns cost_of(const struct sim_world *world, kith_id peer,
+                       enum kith_work_kind kind)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    if (kind != KITH_WORK_TRAIN) {
+        return experiment->compute.merge_ns;
+    }
+    const struct sim_extra *extra = sim_extra_of(world, peer);
+    if (!extra || extra->slow <= 1) {
+        return experiment->compute.step_ns;
+    }
+    return (kith_ns)((double)experiment->compute.step_ns * extra->slow);
+}
+
+static void start_item(struct sim_world *world, kith_id peer,
+                       const struct kith_work *work)
+{
+    struct sim_crew *crew = world->crew;
+    struct sim_desk *desk = &world->desks[peer];
+    desk->work = *work;
+    if (work->kind == KITH_WORK_SAVE) {
+        desk->result =
+            (struct kith_work_result){.kind = work->kind, .finite = true};
+        desk->state = DESK_DONE;
+        return;
+    }
+    if (crew->count == 1) {
+        sim_ledger_before(world, peer);
+        kith_worker_run(desk->worker, &desk->work, &desk->result);
+        sim_ledger_after(world, peer, work->kind);
+        desk->state = DESK_DONE;
+        crew->items[0]++;
+        return;
+    }
+    pthread_mutex_lock(&crew->lock);
+    queue_put(crew, desk);
+    pthread_cond_signal(&crew->queued);
+    pthread_mutex_unlock(&crew->lock);
+}
+
+void sim_work_start(struct sim_world *world, kith_id id,
+                    const struct kith_work *work)
+{
+    struct sim_peer *peer = &world->peers[id];
+    KITH_ASSERT(!(peer->flags & SIM_WORKING));
+    peer->flags |= SIM_WORKING;
+    peer->work = (uint8_t)work->kind;
+    if (work->kind == KITH_WORK_SAVE) {
+        sim_save(world, id);
+    }
+    if (world->desks) {
+        start_item(world, id, work);
+    }
+    sim_schedule(world, id, world->now_ns + cost_of(world, id, work->kind),
+                 SIM_EVENT_WORK_DONE, peer->incarnation);
+}
+
+void sim_work_join(struct sim_world *world, kith_id peer)
+{
+    struct sim_crew *crew = world->crew;
+    struct sim_desk *desk = &world->desks[peer];
+    if (crew->count == 1) {
+        desk->state = DESK_FREE;
+        return;
+    }
+    pthread_mutex_lock(&crew->lock);
+    while (desk->state == DESK_QUEUED || desk->state == DESK_RUNNING) {
+        if (desk->state == DESK_QUEUED) {
+            run_item(crew, desk, 0);
+        } else if (crew->first) {
+            run_item(crew, crew->first, 0);
+        } else {
+            pthread_cond_wait(&crew->done, &crew->lock);
+        }
+    }
+    pthread_mutex_unlock(&crew->lock);
+}
+
+void sim_work_join_all(struct sim_world *world)
+{
+    for (kith_id peer = 0; world->desks && peer < world->peer_count; peer++) {
+        sim_work_join(world, peer);
+    }
+}
+
+void sim_work_counts(const struct sim_world *world, uint64_t *items)
+{
+    for (unsigned i = 0; world->crew && i < world->crew->count; i++) {
+        items[i] = world->crew->items[i];
+    }
+}
+
+/* Free vectors are chained through their first bytes: a vector of one float32
+ * still takes a cache line. */
+static size_t block_bytes(const struct sim_world *world)
+{
+    return (world->vector_bytes + 63) / 64 * 64;
+}
+
+void *sim_block_take(struct sim_world *world)
+{
+    void *block = world->blocks;
+    if (block) {
+        world->blocks = *(void **)block;
+        return block;
+    }
+    block = aligned_alloc(64, block_bytes(world));
+    if (!block) {
+        sim_fail(world, KITH_ENOMEM, "no memory for another %zu byte model",
+                 world->vector_bytes);
+    }
+    return block;
+}
+
+void sim_block_free(struct sim_world *world, void *block)
+{
+    if (block) {
+        *(void **)block = world->blocks;
+        world->blocks = block;
+    }
+}
+
+void sim_blocks_close(struct sim_world *world)
+{
+    while (world->blocks) {
+        void *block = world->blocks;
+        world->blocks = *(void **)block;
+        free(block);
+    }
+}
