@@ -1,0 +1,31 @@
+# A fuzz target is tests/fuzz/fuzz_NAME.c, one line in FUZZERS and its LDFLAGS
+# line; seeds, if any, in tests/fuzz/corpus/NAME/.
+#
+#   make fuzz                       10^6 executions of every target
+#   make fuzz FUZZERS=tests/fuzz/fuzz_unpack FUZZ_RUNS=100000
+#
+# The targets live in a build of their own, fuzz-build/, made with clang,
+# libFuzzer's coverage and the sanitizers.
+FUZZERS = \
+  tests/fuzz/fuzz_unpack
+FUZZ_RUNS = 1000000
+FUZZ_FLAGS = -fsanitize=fuzzer
+
+EXTRA_PROGRAMS += $(FUZZERS) tests/fuzz/fuzz_canary
+tests_fuzz_fuzz_canary_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_unpack_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+
+fuzz-build/Makefile: $(srcdir)/configure
+	@test -n '$(FUZZ_CC)' || { echo 'make fuzz needs clang' >&2; exit 1; }
+	$(MKDIR_P) fuzz-build
+	cd fuzz-build && $(abs_srcdir)/configure -q CC='$(FUZZ_CC)' \
+	  --enable-sanitize=fuzzer-no-link,address,undefined
+
+fuzz: fuzz-build/Makefile
+	cd fuzz-build && $(MAKE) $(AM_MAKEFLAGS) $(noinst_LIBRARIES) && \
+	  $(MAKE) $(AM_MAKEFLAGS) $(FUZZERS) tests/fuzz/fuzz_canary
+	cd fuzz-build && $(abs_srcdir)/tests/fuzz/fuzz.sh $(FUZZ_RUNS) $(FUZZERS)
+
+clean-local:
+	rm -rf fuzz-build
+.PHONY: fuzz
