@@ -14,10 +14,12 @@ UNIT = \
   tests/unit/test_node \
   tests/unit/test_optimiser \
   tests/unit/test_rng \
+  tests/unit/test_save \
   tests/unit/test_split \
   tests/unit/test_text \
   tests/unit/test_theory \
-  tests/unit/test_wire
+  tests/unit/test_wire \
+  tests/unit/test_worker
 
 PROPERTY = \
   tests/property/test_node_chaos \
@@ -48,3 +50,4 @@ tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/net.c tests/support/net.h
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
+EXTRA_DIST += tests/unit/worker_fixture.h

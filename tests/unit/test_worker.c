@@ -1,0 +1,467 @@
+/* Goal: work items do to the vectors what work.h and worker.h say. Method: two
+ * or three workers, driven by hand in place of a core; vectors are compared
+ * through float64. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "worker_fixture.h"
+
+static char error[KITH_DATA_ERROR_BYTES];
+
+static struct kith_worker *open_worker(const struct kith_experiment *experiment,
+                                       const struct kith_examples *train,
+                                       kith_id self, uint64_t steps)
+{
+    const struct kith_worker_config config = {
+        .experiment = experiment,
+        .backend = experiment->backend,
+        .train = train,
+        .self = self,
+        .steps = steps,
+        .edges_max =
+            experiment->gossip.algorithm->pattern == KITH_PATTERN_ROUND ? 2 : 0,
+        .peers = experiment->peers};
+    struct kith_worker *worker = NULL;
+    if (kith_worker_open(&config, &worker, error) != KITH_OK)
+        fail_msg("%s", error);
+    return worker;
+}
+
+static struct kith_work_result run(struct kith_worker *worker,
+                                   struct kith_work work)
+{
+    struct kith_work_result result;
+    kith_worker_run(worker, &work, &result);
+    assert_int_equal(result.kind, work.kind);
+    return result;
+}
+
+static void train(struct kith_worker *worker, uint64_t steps)
+{
+    for (uint64_t step = 0; step < steps; step++)
+        assert_true(run(worker, (struct kith_work){.kind = KITH_WORK_TRAIN,
+                                                   .step = step})
+                        .finite);
+}
+
+/* What the channel does: the bytes of one slot into another peer's. */
+static void carry(struct kith_worker *from, uint32_t sent,
+                  struct kith_worker *to, uint32_t inbox)
+{
+    memcpy(kith_worker_slot(to, inbox), kith_worker_slot(from, sent),
+           kith_worker_bytes(from));
+}
+
+enum { DIM = 37 };
+
+/* Swap between a and b with training in between: the sum of both models moves
+ * only by the gradients, and undo takes a side back. */
+static void swap_on(const char *backend_name)
+{
+    struct kith_experiment experiment =
+        fixture_experiment("consensus", "adpsgd", 2);
+    experiment.backend = kith_backend_find(backend_name);
+    const double unit = experiment.backend->element_bytes == 4
+                            ? (double)FLT_EPSILON
+                            : DBL_EPSILON;
+    struct kith_worker *a = open_worker(&experiment, NULL, 0, 10);
+    struct kith_worker *b = open_worker(&experiment, NULL, 1, 10);
+    double before_a[DIM], before_b[DIM], after_a[DIM], after_b[DIM];
+    kith_worker_read(a, before_a);
+    kith_worker_read(b, before_b);
+    struct kith_work_edge active = {.peer = 1,
+                                    .weight = 0.5,
+                                    .sent = KITH_SLOT_ACTIVE_SENT,
+                                    .inbox = KITH_SLOT_ACTIVE_INBOX};
+    struct kith_work_edge served = {.peer = 0,
+                                    .weight = 0.5,
+                                    .sent = KITH_SLOT_SERVED_SENT,
+                                    .inbox = KITH_SLOT_SERVED_INBOX};
+
+    run(a, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                              .pattern = KITH_PATTERN_SWAP,
+                              .edges = &active,
+                              .edge_count = 1});
+    /* consensus learns nothing: TRAIN must leave x alone. */
+    train(a, 3);
+    carry(a, KITH_SLOT_ACTIVE_SENT, b, KITH_SLOT_SERVED_INBOX);
+    run(b, (struct kith_work){.kind = KITH_WORK_MERGE,
+                              .pattern = KITH_PATTERN_SWAP,
+                              .snapshot_first = true,
+                              .edges = &served,
+                              .edge_count = 1});
+    carry(b, KITH_SLOT_SERVED_SENT, a, KITH_SLOT_ACTIVE_INBOX);
+    run(a, (struct kith_work){.kind = KITH_WORK_MERGE,
+                              .pattern = KITH_PATTERN_SWAP,
+                              .edges = &active,
+                              .edge_count = 1});
+
+    kith_worker_read(a, after_a);
+    kith_worker_read(b, after_b);
+    assert_true(active.delta_sum == -served.delta_sum);
+    assert_true(active.delta_sum < 0 || active.delta_sum > 0);
+    for (size_t i = 0; i < DIM; i++) {
+        const double mean = (before_a[i] + before_b[i]) / 2;
+        assert_true(fabs(after_a[i] - mean) <= 8 * unit);
+        assert_true(fabs(after_b[i] - mean) <= 8 * unit);
+    }
+
+    run(b, (struct kith_work){.kind = KITH_WORK_UNDO,
+                              .pattern = KITH_PATTERN_SWAP,
+                              .edges = &served,
+                              .edge_count = 1});
+    kith_worker_read(b, after_b);
+    /* x + delta - delta: one rounding each of numbers below 8. */
+    for (size_t i = 0; i < DIM; i++)
+        assert_true(fabs(after_b[i] - before_b[i]) <= 8 * unit);
+    kith_worker_close(a);
+    kith_worker_close(b);
+}
+
+static void test_swap(void **state)
+{
+    (void)state;
+    swap_on("naive64");
+    swap_on("naive32");
+    swap_on("cpu");
+}
+
+/* Where sums are exact (small multiples of a power of two) undo is, too. */
+static void test_undo_is_exact_on_exact_sums(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment =
+        fixture_experiment("consensus", "adpsgd", 2);
+    experiment.backend = kith_backend_find("cpu");
+    struct kith_worker *a = open_worker(&experiment, NULL, 0, 10);
+    float *x = kith_worker_slot(a, KITH_SLOT_LIVE);
+    float *inbox = kith_worker_slot(a, KITH_SLOT_SERVED_INBOX), kept[DIM];
+    for (size_t i = 0; i < DIM; i++) {
+        x[i] = kept[i] = (float)i / 8;
+        inbox[i] = (float)(DIM - i) / 4;
+    }
+    struct kith_work_edge edge = {.weight = 0.5,
+                                  .sent = KITH_SLOT_SERVED_SENT,
+                                  .inbox = KITH_SLOT_SERVED_INBOX};
+    run(a, (struct kith_work){.kind = KITH_WORK_MERGE,
+                              .snapshot_first = true,
+                              .edges = &edge,
+                              .edge_count = 1});
+    assert_true(memcmp(x, kept, sizeof kept) != 0);
+    run(a, (struct kith_work){
+               .kind = KITH_WORK_UNDO, .edges = &edge, .edge_count = 1});
+    assert_memory_equal(x, kept, sizeof kept);
+    kith_worker_close(a);
+}
+
+/* Three peers of a round: x_0 moves to the weighted mean; an edge that brought
+ * nothing moves nothing. */
+static void test_round(void **state)
+{
+    (void)state;
+    const struct kith_experiment experiment =
+        fixture_experiment("consensus", "dpsgd", 3);
+    struct kith_worker *worker[3];
+    double x[3][DIM], after[DIM];
+    for (kith_id i = 0; i < 3; i++) {
+        worker[i] = open_worker(&experiment, NULL, i, 10);
+        kith_worker_read(worker[i], x[i]);
+    }
+    struct kith_work_edge edges[2] = {{.peer = 1,
+                                       .weight = 0.25,
+                                       .sent = KITH_SLOT_ROUND_SENT,
+                                       .inbox = KITH_SLOT_ROUND_INBOX},
+                                      {.peer = 2,
+                                       .weight = 0.5,
+                                       .sent = KITH_SLOT_ROUND_SENT,
+                                       .inbox = KITH_SLOT_ROUND_INBOX + 1}};
+    run(worker[0], (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                                      .pattern = KITH_PATTERN_ROUND,
+                                      .edges = edges,
+                                      .edge_count = 2});
+    carry(worker[1], KITH_SLOT_LIVE, worker[0], KITH_SLOT_ROUND_INBOX);
+    carry(worker[2], KITH_SLOT_LIVE, worker[0], KITH_SLOT_ROUND_INBOX + 1);
+    run(worker[0], (struct kith_work){.kind = KITH_WORK_MERGE,
+                                      .pattern = KITH_PATTERN_ROUND,
+                                      .edges = edges,
+                                      .edge_count = 2});
+    kith_worker_read(worker[0], after);
+    for (size_t i = 0; i < DIM; i++)
+        assert_true(fabs(after[i] - (0.25 * x[0][i] + 0.25 * x[1][i] +
+                                     0.5 * x[2][i])) <= 8 * DBL_EPSILON);
+
+    edges[1].inbox = KITH_SLOT_NONE;
+    kith_worker_read(worker[0], x[0]);
+    run(worker[0], (struct kith_work){.kind = KITH_WORK_MERGE,
+                                      .pattern = KITH_PATTERN_ROUND,
+                                      .snapshot_first = true,
+                                      .edges = edges,
+                                      .edge_count = 2});
+    kith_worker_read(worker[0], after);
+    assert_true(edges[1].delta_sum == 0);
+    for (size_t i = 0; i < DIM; i++)
+        assert_true(fabs(after[i] - (0.75 * x[0][i] + 0.25 * x[1][i])) <=
+                    8 * DBL_EPSILON);
+    for (kith_id i = 0; i < 3; i++)
+        kith_worker_close(worker[i]);
+}
+
+/* Push-sum: x and weight are split and added, z = x / w is what counts, and
+ * the gradient is taken there: x -= rate (z - b). */
+static void test_push(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment =
+        fixture_experiment("quadratic", "sgp", 2);
+    struct kith_worker *a = open_worker(&experiment, NULL, 0, 10);
+    struct kith_worker *b = open_worker(&experiment, NULL, 1, 10);
+    double z[DIM], again[DIM], x[DIM];
+    train(a, 2);
+    train(b, 2);
+    kith_worker_read(a, z);
+    struct kith_work_edge edge = {.peer = 1,
+                                  .weight = 0.5,
+                                  .sent = KITH_SLOT_ACTIVE_SENT,
+                                  .inbox = KITH_SLOT_NONE};
+    run(a, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                              .pattern = KITH_PATTERN_PUSH,
+                              .edges = &edge,
+                              .edge_count = 1});
+    assert_true(kith_worker_scalars(a)[0] == 0.5);
+    assert_true(edge.scalars_sent[0] == 0.5);
+    kith_worker_read(a, again);
+    for (size_t i = 0; i < DIM; i++) /* Halving is exact. */
+        assert_true(again[i] == z[i]);
+
+    /* One plain step at weight 1/2: gradient at z, applied to x. */
+    memcpy(x, kith_worker_slot(a, KITH_SLOT_LIVE), sizeof x);
+    const double momentum = experiment.train.config.momentum;
+    assert_true(momentum == 0);
+    const struct kith_model *model = experiment.model;
+    double gradient[DIM], target[DIM];
+    const struct kith_batch batch = {.rows = 1, .entity = 0, .seed = 7};
+    (void)model->loss(&experiment.model_config, experiment.backend, z, &batch,
+                      gradient, NULL, target);
+    train(a, 1);
+    memcpy(again, kith_worker_slot(a, KITH_SLOT_LIVE), sizeof again);
+    for (size_t i = 0; i < DIM; i++)
+        assert_true(fabs(again[i] - (x[i] - 0.1 * gradient[i])) < 1e-14);
+
+    struct kith_work_edge in = {
+        .peer = 0, .sent = KITH_SLOT_NONE, .inbox = KITH_SLOT_SERVED_INBOX};
+    in.scalars_received[0] = edge.scalars_sent[0];
+    carry(a, KITH_SLOT_ACTIVE_SENT, b, KITH_SLOT_SERVED_INBOX);
+    run(b, (struct kith_work){.kind = KITH_WORK_MERGE,
+                              .pattern = KITH_PATTERN_PUSH,
+                              .edges = &in,
+                              .edge_count = 1});
+    assert_true(kith_worker_scalars(b)[0] == 1.5);
+    assert_true(edge.delta_sum == -in.delta_sum);
+
+    /* The share never arrived: it comes home. */
+    run(a, (struct kith_work){.kind = KITH_WORK_UNDO,
+                              .pattern = KITH_PATTERN_PUSH,
+                              .edges = &edge,
+                              .edge_count = 1});
+    assert_true(kith_worker_scalars(a)[0] == 1);
+    kith_worker_close(a);
+    kith_worker_close(b);
+}
+
+/* A restarted peer adopts z with weight 1; the serving side gives nothing. */
+static void test_adopt(void **state)
+{
+    (void)state;
+    const struct kith_experiment experiment =
+        fixture_experiment("quadratic", "sgp", 2);
+    struct kith_worker *old = open_worker(&experiment, NULL, 0, 10);
+    struct kith_worker *young = open_worker(&experiment, NULL, 1, 10);
+    double z[DIM], got[DIM], x[DIM];
+    train(old, 5);
+    kith_worker_scalars(old)[0] = 0.25;
+    kith_worker_read(old, z);
+    memcpy(x, kith_worker_slot(old, KITH_SLOT_LIVE), sizeof x);
+    struct kith_work_edge served = {.sent = KITH_SLOT_SERVED_SENT,
+                                    .inbox = KITH_SLOT_NONE};
+    run(old, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                                .pattern = KITH_PATTERN_PULL,
+                                .edges = &served,
+                                .edge_count = 1});
+    assert_memory_equal(x, kith_worker_slot(old, KITH_SLOT_LIVE), sizeof x);
+    assert_true(served.scalars_sent[0] == 0.25);
+
+    carry(old, KITH_SLOT_SERVED_SENT, young, KITH_SLOT_ACTIVE_INBOX);
+    struct kith_work_edge active = {.sent = KITH_SLOT_NONE,
+                                    .inbox = KITH_SLOT_ACTIVE_INBOX};
+    active.scalars_received[0] = 0.25;
+    run(young, (struct kith_work){.kind = KITH_WORK_ADOPT,
+                                  .pattern = KITH_PATTERN_PULL,
+                                  .edges = &active,
+                                  .edge_count = 1});
+    kith_worker_read(young, got);
+    assert_true(kith_worker_scalars(young)[0] == 1);
+    double sum = 0;
+    for (size_t i = 0; i < DIM; i++) {
+        assert_true(got[i] == z[i]);
+        sum += z[i];
+    }
+    /* It started at 0. */
+    assert_true(fabs(active.delta_sum - sum) < 1e-12);
+    kith_worker_close(old);
+    kith_worker_close(young);
+}
+
+/* A receive without a copy: the caller's memory takes the slot's place. */
+static void test_swap_memory(void **state)
+{
+    (void)state;
+    const struct kith_experiment experiment =
+        fixture_experiment("consensus", "adpsgd", 2);
+    struct kith_worker *worker = open_worker(&experiment, NULL, 0, 10);
+    double own[DIM] = {3};
+    void *old = kith_worker_swap(worker, KITH_SLOT_ACTIVE_INBOX, own);
+    assert_ptr_equal(kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX), own);
+    assert_ptr_equal(kith_worker_swap(worker, KITH_SLOT_ACTIVE_INBOX, old),
+                     own);
+    for (uint32_t slot = 0; slot <= KITH_SLOT_SERVED_INBOX; slot++)
+        assert_int_equal((uintptr_t)kith_worker_slot(worker, slot) % 64, 0);
+    kith_worker_close(worker);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment =
+        fixture_experiment("logistic", "local", 1);
+    const uint32_t layers[] = {64, 10};
+    fixture_layers(&experiment, layers, 2);
+    uint8_t images[8] = {0}, labels[2] = {0, 1};
+    const struct kith_examples examples = {images, labels, 2, 4, 2};
+    struct kith_worker_config config = {
+        .experiment = &experiment, .backend = experiment.backend, .peers = 1};
+    struct kith_worker *worker;
+    assert_int_equal(kith_worker_open(&config, &worker, error), KITH_EINVAL);
+    assert_non_null(strstr(error, "data:"));
+    config.train = &examples;
+    assert_int_equal(kith_worker_open(&config, &worker, error), KITH_EMISMATCH);
+    assert_non_null(strstr(error, "64 inputs"));
+    const uint32_t small[] = {4, 2};
+    fixture_layers(&experiment, small, 2);
+    config.peers = 3; /* two rows for three peers */
+    assert_int_equal(kith_worker_open(&config, &worker, error), KITH_EINVAL);
+    assert_non_null(strstr(error, "data.split"));
+    config.peers = 2;
+    experiment.train.batch = 0;
+    assert_int_equal(kith_worker_open(&config, &worker, error), KITH_ELIMIT);
+    assert_null(worker);
+    kith_worker_close(NULL);
+}
+
+/* An mlp learns the bundled digits: >= 90 % of the test set in 20 epochs. */
+static void test_digits(void **state)
+{
+    (void)state;
+    struct kith_dataset set;
+    if (fixture_digits(&set, error) != KITH_OK)
+        fail_msg("%s", error);
+    struct kith_experiment experiment = fixture_experiment("mlp", "local", 1);
+    const uint32_t layers[] = {64, 32, 10};
+    fixture_layers(&experiment, layers, 3);
+    experiment.backend = kith_backend_find("cpu");
+    experiment.train.config.momentum = 0.9;
+    experiment.train.config.learning_rate = 0.05;
+    experiment.train.schedule = KITH_SCHEDULE_LINEAR;
+    experiment.data.split.kind = KITH_SPLIT_IID;
+    const uint64_t steps = 20 * 1440 / 16;
+    struct kith_worker *worker = open_worker(&experiment, &set.train, 0, steps);
+    const size_t dim = kith_worker_dim(worker);
+    double *z = malloc(dim * sizeof *z);
+    assert_non_null(z);
+    struct kith_score before, after;
+
+    kith_worker_read(worker, z);
+    assert_int_equal(
+        kith_evaluate(&experiment, experiment.backend, &set.test, z, &before),
+        KITH_OK);
+    train(worker, steps);
+    kith_worker_read(worker, z);
+    assert_int_equal(
+        kith_evaluate(&experiment, experiment.backend, &set.test, z, &after),
+        KITH_OK);
+
+    print_message("digits: loss %.3f -> %.3f, accuracy %.3f -> %.3f\n",
+                  before.loss, after.loss, before.accuracy, after.accuracy);
+    assert_true(before.accuracy < 0.3);
+    assert_true(after.accuracy >= 0.9);
+
+    /* Diverging is noticed, in the step where it happens. */
+    experiment.train.config.learning_rate = 1e30;
+    bool finite = true;
+    for (uint64_t step = 0; step < 5 && finite; step++)
+        finite = run(worker,
+                     (struct kith_work){.kind = KITH_WORK_TRAIN, .step = step})
+                     .finite;
+    assert_false(finite);
+    free(z);
+    kith_worker_close(worker);
+    kith_dataset_close(&set);
+}
+
+/* One pass over the own rows is an epoch: every row once. */
+static void test_batches(void **state)
+{
+    (void)state;
+    uint8_t images[48], labels[48] = {0, 1};
+    for (size_t i = 0; i < 48; i++)
+        images[i] = (uint8_t)i;
+    const struct kith_examples examples = {images, labels, 48, 1, 2};
+    struct kith_experiment experiment =
+        fixture_experiment("logistic", "local", 2);
+    const uint32_t layers[] = {1, 2};
+    fixture_layers(&experiment, layers, 2);
+    experiment.train.batch = 8;
+    experiment.data.split.kind = KITH_SPLIT_IID;
+    /* With rate 0 the loss of a batch depends on its rows alone, so the losses
+     * of three batches of one epoch have the same mean in every order. */
+    experiment.train.config.learning_rate = 0;
+    struct kith_worker *worker = open_worker(&experiment, &examples, 1, 6);
+    double epoch[2] = {0}, first[2] = {0};
+    for (uint64_t step = 0; step < 6; step++) {
+        const double loss =
+            run(worker,
+                (struct kith_work){.kind = KITH_WORK_TRAIN, .step = step})
+                .loss;
+        epoch[step / 3] += loss;
+        if (step % 3 == 0)
+            first[step / 3] = loss;
+    }
+    assert_true(fabs(epoch[0] - epoch[1]) < 1e-12);
+    assert_true(fabs(first[0] - first[1]) > 1e-9); /* another shuffle */
+    kith_worker_close(worker);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_undo_is_exact_on_exact_sums),
+        cmocka_unit_test(test_round),
+        cmocka_unit_test(test_push),
+        cmocka_unit_test(test_adopt),
+        cmocka_unit_test(test_swap_memory),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_batches),
+    };
+    kith_backend_threads(1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
