@@ -24,7 +24,7 @@ extern "C" {
  *
  * Returns KITH_OK, or
  *   KITH_EINVAL  count is 0 or above KITH_REPORT_RUNS_MAX
- *   KITH_ENOENT, KITH_EPERM   a database is not there, or not readable
+ *   KITH_ENOENT  a database is not there, or not readable
  *   KITH_EPARSE  a file is no run database, or one of another version
  *   KITH_ENOSPC, KITH_EIO     `out` cannot be written
  *   KITH_ENOMEM

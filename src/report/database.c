@@ -133,7 +133,7 @@ enum kith_err kith_database_open(const char *path,
     if (access(path, R_OK) != 0) {
         kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
                       "reading the run database %s: %s", path, strerror(errno));
-        return errno == ENOENT ? KITH_ENOENT : KITH_EPERM;
+        return KITH_ENOENT;
     }
     const int code =
         sqlite3_open_v2(path, &database->handle,
