@@ -31,6 +31,7 @@ FENCES = \
   tests/fences/check_globals.sh \
   tests/fences/check_headers.sh \
   tests/fences/check_layers.sh \
+  tests/fences/check_link.sh \
   tests/fences/check_registry.sh \
   tests/fences/check_size.sh \
   tests/fences/check_symbols.sh \
@@ -51,3 +52,8 @@ tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/unit/worker_fixture.h
+
+# Every object of base to sim, and no libuv: check_link.sh looks at it.
+check_PROGRAMS += tests/link/sim_only
+tests_link_sim_only_LDADD = $(WHOLE_BEGIN) $(SIM_ARCHIVES) $(WHOLE_END) \
+  $(SIM_EXTERNAL)

@@ -30,5 +30,4 @@ libkith_libcrypto_a_CFLAGS = $(C11)
 libkith_libcrypto_a_CPPFLAGS = $(AM_CPPFLAGS) $(CRYPTO_CFLAGS)
 libkith_libcrypto_a_SOURCES = src/session/aead_libcrypto.c
 libkith_session_a_CPPFLAGS += -DKITH_HAVE_LIBCRYPTO
-KITH_ARCHIVES += libkith_libcrypto.a
 endif
