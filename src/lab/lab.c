@@ -70,7 +70,7 @@ static void set_periods(struct lab *lab)
 {
     lab->experiment = *lab->options->experiment;
     const kith_ns evaluate_ns = lab->experiment.evaluate_ns;
-    const bool scored = evaluate_ns > 0 && lab->options->dataset != NULL;
+    const bool scored = evaluate_ns > 0 && lab->experiment.model->loss != NULL;
     if (scored && (lab->experiment.save_period_ns == 0 ||
                    lab->experiment.save_period_ns > evaluate_ns))
         lab->experiment.save_period_ns = evaluate_ns;

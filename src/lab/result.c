@@ -96,11 +96,9 @@ static void put_row(struct lab *lab, kith_id peer, uint64_t step,
 static enum kith_err score(struct lab *lab, const double *z,
                            struct kith_score *out)
 {
-    *out = (struct kith_score){NAN, NAN};
-    if (lab->options->dataset == NULL)
-        return KITH_OK;
+    const struct kith_dataset *dataset = lab->options->dataset;
     return kith_evaluate(&lab->experiment, lab->experiment.backend,
-                         &lab->options->dataset->test, z, out);
+                         dataset == NULL ? NULL : &dataset->test, z, out);
 }
 
 /* Peers one by one, so that a second Ctrl-C need not wait for all of them. */
@@ -127,8 +125,9 @@ static void score_peers(struct lab *lab, const struct lab_average *average,
     }
     summary->accuracy.mean = accuracy;
     summary->loss.mean = loss;
-    if (lab->options->dataset == NULL)
-        summary->accuracy.worst = summary->loss.worst = NAN;
+    /* Not measured: fmin and fmax passed it over. */
+    if (!isfinite(summary->accuracy.worst))
+        summary->accuracy.worst = NAN;
 }
 
 static void evaluate(struct lab *lab, struct kith_summary *summary)

@@ -1,0 +1,76 @@
+#!/bin/sh
+# Goal: whatever ends a run, the database is readable and no process is left.
+# Method: Ctrl-C and SIGTERM to the launcher, SIGINT to its whole group as a
+# terminal sends it, kill -9 of the launcher, kill -9 of one peer by hand.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+
+# A run of half a minute, if nothing ends it.
+experiment 4 30000 "compute: {step: 1ms}" >"$scratch/long.yaml"
+
+# start: kith lab in the background, in a session of its own; returns when its
+# peers train. Sets launcher.
+start() {
+    rm -f "$scratch"/*.db "$scratch/json" "$scratch/err"
+    python3 - "$kith" "$scratch" <<'PY' &
+import os, signal, sys
+# A background child of a shell ignores SIGINT; a run from a terminal does not.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.setsid()
+scratch = sys.argv[2]
+os.dup2(os.open(scratch + "/json", os.O_WRONLY | os.O_CREAT), 1)
+os.dup2(os.open(scratch + "/err", os.O_WRONLY | os.O_CREAT), 2)
+os.execv(sys.argv[1], ["kith", "lab", "--json", "--out", scratch,
+                       scratch + "/long.yaml"])
+PY
+    launcher=$!
+    for _ in $(seq 100); do
+        sleep 0.2
+        database=$(find "$scratch" -name '*.db' | head -1)
+        [ -n "$database" ] || continue
+        rows=$(sql "$database" "SELECT count(*) FROM series" 2>/dev/null)
+        [ "${rows:-0}" -gt 8 ] && return 0
+    done
+    fail "no rows after 20 s"
+    cat "$scratch/err" >&2
+    return 1
+}
+
+# ended EXPECTED WHAT: the launcher ends with this status, soon.
+ended() {
+    began=$(date +%s)
+    wait "$launcher"
+    status=$?
+    took=$(($(date +%s) - began))
+    [ "$status" -eq "$1" ] || fail "$2: exit $status, not $1"
+    [ "$took" -le 20 ] || fail "$2: took $took s to end"
+    none_left "$2"
+    check=$(sql "$database" "PRAGMA integrity_check")
+    [ "$check" = ok ] || fail "$2: database: $check"
+    rows=$(sql "$database" "SELECT count(*) FROM series WHERE peer IS NOT NULL")
+    [ "$rows" -gt 0 ] || fail "$2: no rows"
+}
+
+start && {
+    kill -INT "$launcher"
+    ended 130 "Ctrl-C"
+    completed=$(sql "$database" "SELECT value FROM summary WHERE key='completed'")
+    [ "$completed" = 0 ] || fail "Ctrl-C: completed is $completed"
+}
+start && {
+    kill -TERM -"$launcher"
+    ended 130 "SIGTERM to the group"
+}
+start && {
+    # The launcher is the oldest; the shell's job has its number.
+    peer=$(processes | tr ' ' '\n' | grep -vx "$launcher" | head -1)
+    kill -9 "$peer"
+    sleep 1
+    grep -q "died: killed by signal 9" "$scratch/err" ||
+        fail "a peer's death is not told"
+    alive=$(processes | wc -w)
+    [ "$alive" -eq 4 ] || fail "$alive processes after one of 5 was killed"
+    kill -9 "$launcher"
+    ended 137 "kill -9"
+}
+finish

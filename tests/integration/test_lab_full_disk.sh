@@ -1,0 +1,30 @@
+#!/bin/sh
+# Goal: a full disk, for the database or for the saves, ends the run with one
+# clear line and exit 5; no process is left, what was written stays readable.
+# Method: a small tmpfs for each in turn. SKIP where mounting is refused.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+
+small=$scratch/small
+mkdir "$small"
+mount -t tmpfs -o size=256k,mode=0777 kith-test "$small" 2>/dev/null ||
+    skip "mounting a tmpfs is refused"
+trap 'umount -l "$small"; rm -rf "$scratch"' EXIT
+
+# Marks of an exchange every step fill 256 KiB in a second or two.
+experiment 4 20000 >"$scratch/digits.yaml"
+lab 5 --set gossip.every=1 --out "$small" "$scratch/digits.yaml"
+one_line "full disk, database" "no space left"
+none_left "full disk, database"
+database=$(find "$small" -name '*.db')
+[ "$(sql "$database" "PRAGMA integrity_check")" = ok ] ||
+    fail "the database is damaged"
+rm -f "$small"/*
+
+# 235,146 parameters: one save is about 1.9 MB with its optimiser state.
+TMPDIR=$small lab 5 --set "model.layers=[64, 512, 256, 10]" \
+    "$scratch/digits.yaml"
+one_line "full disk, saves" "no space left"
+none_left "full disk, saves"
+[ -z "$(find "$small" -mindepth 1)" ] || fail "saves were left behind"
+finish
