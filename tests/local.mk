@@ -4,6 +4,7 @@ LDADD = $(KITH_LIBS) $(CMOCKA_LIBS)
 
 UNIT = \
   tests/unit/test_backend \
+  tests/unit/test_baseline \
   tests/unit/test_buf \
   tests/unit/test_hash \
   tests/unit/test_heap \
