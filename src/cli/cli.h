@@ -1,0 +1,129 @@
+/* What the commands share: options, exit codes, opening a run, progress. */
+#ifndef KITH_SRC_CLI_CLI_H
+#define KITH_SRC_CLI_CLI_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/data.h"
+#include "kith/err.h"
+#include "kith/exit.h"
+#include "kith/experiment.h"
+#include "kith/store.h"
+
+/* X(NAME, "--option", "ARGUMENT" or NULL for a flag, help) */
+#define CLI_OPTIONS(X)                                                         \
+    X(JSON, "--json", NULL, "print one JSON object and nothing else")          \
+    X(OUT, "--out", "DIR", "folder of the run database [.]")                   \
+    X(SEED, "--seed", "N", "in place of the file's seed")                      \
+    X(SET, "--set", "KEY=VALUE", "in place of a key of the file; repeatable")  \
+    X(THREADS, "--threads", "N", "threads of the work pool [1]")               \
+    X(QUEUE, "--queue", "KIND", "calendar or heap: the same trace [calendar]") \
+    X(WIRE, "--wire", "MODE", "sized or full, in place of network.wire")       \
+    X(TRACE, "--trace", "FILE", "write every decision as a line of text")      \
+    X(CALIBRATE, "--calibrate", NULL,                                          \
+      "measure compute.step and write it into the file")                       \
+    X(PORT, "--port", "N", "peer i listens on port N + i [any free ones]")     \
+    X(CSV, "--csv", NULL, "one table of all rows in place of a page")          \
+    X(NAME, "--name", "NAME", "of the peer, written into its certificate")     \
+    X(AUTHORITY, "--authority", NULL, "make a cluster's authority")            \
+    X(DAYS, "--days", "N", "how long the certificate is valid, 1 to 90 [30]")  \
+    X(ROLES, "--roles", "LIST", "of train, observe, seed [train]")             \
+    X(HELP, "--help", NULL, "print this")
+
+enum cli_option {
+#define KITH_X(name, text, argument, help) CLI_##name,
+    CLI_OPTIONS(KITH_X)
+#undef KITH_X
+        CLI_OPTION_COUNT
+};
+#define CLI_BIT(name) (1u << CLI_##name)
+
+#define CLI_WORDS_MAX 64u
+
+struct cli_arguments {
+    const char *command;
+    const char *words[CLI_WORDS_MAX]; /* (word_count) */
+    unsigned word_count;
+    const char *values[CLI_OPTION_COUNT]; /* NULL: not given; flags: "" */
+    const char *sets[CLI_WORDS_MAX];      /* (set_count): --set */
+    unsigned set_count;
+};
+
+struct cli_command {
+    const char *name, *summary;
+    const char *usage;   /* after "kith NAME " */
+    const char *details; /* what it does, and an example */
+    const char *out;     /* what --out means here; NULL: the table's words */
+    unsigned options;    /* CLI_BIT */
+    unsigned words_min, words_max;
+    int (*run)(const struct cli_arguments *arguments);
+};
+
+/* A usage error is printed; the answer is then KITH_EXIT_USAGE. */
+int cli_parse(const struct cli_command *command, int argc, char **argv,
+              struct cli_arguments *arguments);
+void cli_help(const struct cli_command *command);
+/* One line on standard error, "kith COMMAND: ..."; returns `code`. */
+int cli_fail(const struct cli_arguments *arguments, int code,
+             const char *format, ...) KITH_PRINTF(3, 4);
+bool cli_given(const struct cli_arguments *arguments, enum cli_option option);
+/* A whole number from low to high, or KITH_EXIT_USAGE with a message; *value
+ * stays where the option was not given. */
+int cli_number(const struct cli_arguments *arguments, enum cli_option option,
+               uint64_t low, uint64_t high, uint64_t *value);
+/* "did you mean" for a word that is none of names[] (NULL-terminated). */
+int cli_unknown(const struct cli_arguments *arguments, const char *what,
+                const char *word, const char *const *names);
+
+/* SIGINT and SIGTERM set cli_stop; a second one ends the process at once. */
+extern volatile sig_atomic_t cli_stop;
+void cli_catch_signals(void);
+
+/* A JSON string with its quotes, on standard output. */
+void cli_json_text(const char *text);
+
+/* An experiment on its way: file, data, database. */
+struct cli_run {
+    const struct cli_arguments *arguments;
+    enum kith_world world;
+    struct kith_experiment experiment;
+    struct kith_dataset dataset;
+    bool has_dataset;
+    struct kith_store *store;
+    char path[KITH_PATH_BYTES_MAX];
+};
+/* 0, or an exit code with the error printed and nothing to close. */
+int cli_run_open(struct cli_run *run, const struct cli_arguments *arguments,
+                 enum kith_world world);
+/* Opens the experiment alone, with --set and --seed applied. */
+int cli_experiment_open(const struct cli_arguments *arguments, const char *path,
+                        struct kith_experiment *experiment);
+/* The data the experiment needs; *has: it needs some. */
+int cli_dataset_open(const struct cli_arguments *arguments,
+                     const struct kith_experiment *experiment,
+                     struct kith_dataset *dataset, bool *has);
+/* Closes everything and prints the summary (NULL: there is none); the exit
+ * code of the run. err, error: what the back end said. */
+int cli_run_close(struct cli_run *run, enum kith_err err, const char *error,
+                  const struct kith_summary *summary);
+/* The code for an error of a driver. */
+int cli_exit_of(enum kith_err err);
+
+/* One line that is rewritten on a terminal, and repeated rarely elsewhere; on
+ * standard error. cli_progress_end() leaves the cursor on a fresh line. */
+void cli_progress(const char *format, ...) KITH_PRINTF(1, 2);
+void cli_progress_end(void);
+
+int cli_list(const struct cli_arguments *arguments);
+int cli_train(const struct cli_arguments *arguments);
+int cli_sim(const struct cli_arguments *arguments);
+int cli_lab(const struct cli_arguments *arguments);
+int cli_peer(const struct cli_arguments *arguments);
+int cli_keys(const struct cli_arguments *arguments);
+int cli_report(const struct cli_arguments *arguments);
+int cli_doctor(const struct cli_arguments *arguments);
+
+#endif

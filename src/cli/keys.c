@@ -1,0 +1,179 @@
+/* kith keys: node keys, the cluster's authority, certificates, revocation. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "kith/keys.h"
+#include "kith/text.h"
+
+/* 0, or KITH_EXIT_USAGE: how many words after the verb. */
+static int check_words(const struct cli_arguments *arguments, unsigned wanted,
+                       const char *usage)
+{
+    if (arguments->word_count == wanted + 1)
+        return KITH_EXIT_OK;
+    return cli_fail(arguments, KITH_EXIT_USAGE, "usage: kith keys %s", usage);
+}
+
+static int failed(const struct cli_arguments *arguments, enum kith_err err,
+                  const char *error)
+{
+    const int code = err == KITH_ENOSPC ? KITH_EXIT_WRITE : KITH_EXIT_KEYS;
+    return cli_fail(arguments, code, "%s", error);
+}
+
+static int keys_new(const struct cli_arguments *arguments)
+{
+    char error[KITH_KEYS_ERROR_BYTES];
+    const char *name = arguments->values[CLI_NAME];
+    const bool authority = cli_given(arguments, CLI_AUTHORITY);
+    int code = check_words(arguments, 1, "new DIR --authority | --name NAME");
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (authority == (name != NULL))
+        return cli_fail(arguments, KITH_EXIT_USAGE,
+                        "give one of --authority and --name NAME");
+    const char *folder = arguments->words[1];
+    const enum kith_err err = authority
+                                  ? kith_keys_new_authority(folder, error)
+                                  : kith_keys_new_node(folder, name, error);
+    if (err != KITH_OK)
+        return failed(arguments, err, error);
+    if (authority)
+        printf("made %s/ca.key (keep it secret and offline) and %s/ca.pub "
+               "(give it to every peer)\n",
+               folder, folder);
+    else
+        printf("made %s/node.key (it never leaves this machine) and "
+               "%s/node.request\nnext: kith keys certify AUTHORITY "
+               "%s/node.request, where the authority is\n",
+               folder, folder, folder);
+    return KITH_EXIT_OK;
+}
+
+/* "train,seed" -> bits. */
+static int parse_roles(const struct cli_arguments *arguments, uint32_t *roles)
+{
+    static const struct {
+        const char *name;
+        uint32_t bit;
+    } names[] = {{"train", KITH_ROLE_TRAIN},
+                 {"observe", KITH_ROLE_OBSERVE},
+                 {"seed", KITH_ROLE_SEED}};
+    const char *text = arguments->values[CLI_ROLES];
+    *roles = KITH_ROLE_TRAIN;
+    if (text == NULL)
+        return KITH_EXIT_OK;
+    *roles = 0;
+    while (*text != '\0') { /* shorter at every turn */
+        const size_t length = strcspn(text, ",");
+        const uint32_t before = *roles;
+        for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+            if (strlen(names[i].name) == length &&
+                memcmp(names[i].name, text, length) == 0)
+                *roles |= names[i].bit;
+        if (*roles == before)
+            break;
+        text += length;
+        text += *text == ',';
+    }
+    if (*text != '\0' || *roles == 0)
+        return cli_fail(arguments, KITH_EXIT_USAGE,
+                        "--roles: found \"%.60s\"; allowed: train, observe, "
+                        "seed, with commas between",
+                        arguments->values[CLI_ROLES]);
+    return KITH_EXIT_OK;
+}
+
+/* "folder/node.request" -> "folder/node.crt". */
+static int certificate_path(const struct cli_arguments *arguments, char *path,
+                            size_t size)
+{
+    static const char ending[] = ".request";
+    const char *out = arguments->values[CLI_OUT];
+    const char *request = arguments->words[2];
+    size_t length = strlen(request);
+    if (out != NULL)
+        return kith_text_copy(path, size, out) ? KITH_EXIT_OK : KITH_EXIT_USAGE;
+    if (length >= sizeof ending - 1 &&
+        strcmp(request + length - (sizeof ending - 1), ending) == 0)
+        length -= sizeof ending - 1;
+    const int written = snprintf(path, size, "%.*s.crt", (int)length, request);
+    if (written < 0 || (size_t)written >= size)
+        return cli_fail(arguments, KITH_EXIT_USAGE, "the path is too long");
+    return KITH_EXIT_OK;
+}
+
+static int keys_certify(const struct cli_arguments *arguments)
+{
+    char error[KITH_KEYS_ERROR_BYTES], path[KITH_PATH_BYTES_MAX];
+    uint64_t days = 30;
+    uint32_t roles = 0;
+    int code = check_words(arguments, 2,
+                           "certify AUTHORITY REQUEST [--out FILE] [--days N]");
+    if (code == KITH_EXIT_OK)
+        code = cli_number(arguments, CLI_DAYS, 1, 90, &days);
+    if (code == KITH_EXIT_OK)
+        code = parse_roles(arguments, &roles);
+    if (code == KITH_EXIT_OK)
+        code = certificate_path(arguments, path, sizeof path);
+    if (code != KITH_EXIT_OK)
+        return code;
+    const enum kith_err err =
+        kith_keys_certify(arguments->words[1], arguments->words[2], path,
+                          (unsigned)days, roles, error);
+    if (err != KITH_OK)
+        return failed(arguments, err, error);
+    printf("made %s, valid for %u days\nnext: bring it to the peer's identity "
+           "folder as node.crt\n",
+           path, (unsigned)days);
+    return KITH_EXIT_OK;
+}
+
+static int keys_revoke(const struct cli_arguments *arguments)
+{
+    char error[KITH_KEYS_ERROR_BYTES];
+    const int code = check_words(arguments, 2, "revoke AUTHORITY CERTIFICATE");
+    if (code != KITH_EXIT_OK)
+        return code;
+    const enum kith_err err =
+        kith_keys_revoke(arguments->words[1], arguments->words[2], error);
+    if (err != KITH_OK)
+        return failed(arguments, err, error);
+    printf("added it to %s/crl\nnext: bring crl to every peer's identity "
+           "folder; it is read again within seconds\n",
+           arguments->words[1]);
+    return KITH_EXIT_OK;
+}
+
+static int keys_show(const struct cli_arguments *arguments)
+{
+    char error[KITH_KEYS_ERROR_BYTES], text[8192];
+    const int code = check_words(arguments, 1, "show FILE");
+    if (code != KITH_EXIT_OK)
+        return code;
+    const enum kith_err err =
+        kith_keys_show(arguments->words[1], text, sizeof text, error);
+    if (err != KITH_OK)
+        return failed(arguments, err, error);
+    fputs(text, stdout);
+    return KITH_EXIT_OK;
+}
+
+int cli_keys(const struct cli_arguments *arguments)
+{
+    static const struct {
+        const char *name;
+        int (*run)(const struct cli_arguments *arguments);
+    } verbs[] = {{"new", keys_new},
+                 {"certify", keys_certify},
+                 {"revoke", keys_revoke},
+                 {"show", keys_show}};
+    const char *names[sizeof verbs / sizeof verbs[0] + 1] = {NULL};
+    for (unsigned i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(arguments->words[0], verbs[i].name) == 0)
+            return verbs[i].run(arguments);
+        names[i] = verbs[i].name;
+    }
+    return cli_unknown(arguments, "verb", arguments->words[0], names);
+}

@@ -1,0 +1,61 @@
+/* kith lab: the experiment with real processes on this machine. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cli.h"
+#include "kith/lab.h"
+#include "kith/text.h"
+
+static void show_progress(void *user, const struct kith_lab_progress *progress)
+{
+    char accuracy[32] = "", share[24] = "";
+    const double done =
+        progress->steps == UINT64_MAX || progress->steps == 0
+            ? NAN
+            : 100 * (double)progress->step_min / (double)progress->steps;
+    (void)user;
+    if (isfinite(progress->accuracy))
+        snprintf(accuracy, sizeof accuracy, ", accuracy %.2f %%",
+                 100 * progress->accuracy);
+    if (isfinite(done))
+        snprintf(share, sizeof share, " (%.0f %%)", done);
+    cli_progress(
+        "%6.1f s  steps %llu-%llu%s, %u peers, %llu exchanges, loss "
+        "%.4f%s",
+        (double)progress->time_ns / 1e9, (unsigned long long)progress->step_min,
+        (unsigned long long)progress->step_max, share, progress->alive,
+        (unsigned long long)progress->exchanges, progress->loss, accuracy);
+}
+
+static void show_line(void *user, const char *line)
+{
+    (void)user;
+    cli_progress_end();
+    fprintf(stderr, "%s\n", line);
+}
+
+int cli_lab(const struct cli_arguments *arguments)
+{
+    struct cli_run run;
+    struct kith_summary summary = {0};
+    char error[KITH_LAB_ERROR_BYTES] = "";
+    uint64_t port = 0;
+    int code = cli_number(arguments, CLI_PORT, 1, 65535, &port);
+    if (code == KITH_EXIT_OK)
+        code = cli_run_open(&run, arguments, KITH_WORLD_LAB);
+    if (code != KITH_EXIT_OK)
+        return code;
+    cli_catch_signals();
+    const struct kith_lab_options options = {
+        .experiment = &run.experiment,
+        .dataset = run.has_dataset ? &run.dataset : NULL,
+        .store = run.store,
+        .port = (uint16_t)port,
+        .on_progress = show_progress,
+        .on_line = show_line,
+    };
+    const enum kith_err err = kith_lab_run(&options, &summary, error);
+    if (err == KITH_OK && !summary.completed)
+        cli_stop = 1; /* the launcher reads signals itself */
+    return cli_run_close(&run, err, error, &summary);
+}

@@ -1,0 +1,347 @@
+/* kith list: the registries, with papers and declared properties. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "kith/algorithm.h"
+#include "kith/backend.h"
+#include "kith/check.h"
+#include "kith/compressor.h"
+#include "kith/fault.h"
+#include "kith/guard.h"
+#include "kith/model.h"
+#include "kith/optimiser.h"
+#include "kith/topology.h"
+#include "src/experiment/keys.h"
+
+#define FIELDS_MAX 12u
+
+/* One thing of a registry: a name and named properties. */
+struct entry {
+    const char *name;
+    struct {
+        const char *key;
+        bool quoted; /* a text; else a number or true, false, null */
+        char value[SCHEMA_ALLOWED_BYTES];
+    } fields[FIELDS_MAX];
+    unsigned field_count;
+};
+
+struct kind {
+    const char *name;
+    bool (*read)(unsigned index, struct entry *entry); /* false: past the end */
+    bool aside; /* only where it is asked for */
+};
+
+static void add_text(struct entry *entry, const char *key, const char *value)
+{
+    snprintf(entry->fields[entry->field_count].value, SCHEMA_ALLOWED_BYTES,
+             "%s", value == NULL ? "null" : value);
+    entry->fields[entry->field_count].quoted = value != NULL;
+    entry->fields[entry->field_count++].key = key;
+}
+
+static void add_flag(struct entry *entry, const char *key, bool value)
+{
+    add_text(entry, key, value ? "true" : "false");
+    entry->fields[entry->field_count - 1].quoted = false;
+}
+
+static void add_count(struct entry *entry, const char *key, unsigned value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", value);
+    add_text(entry, key, text);
+    entry->fields[entry->field_count - 1].quoted = false;
+}
+
+static void begin(struct entry *entry, const char *name, const char *paper,
+                  const char *summary)
+{
+    entry->name = name;
+    entry->field_count = 0;
+    add_text(entry, "paper", strcmp(paper, "-") == 0 ? NULL : paper);
+    add_text(entry, "summary", summary);
+}
+
+static bool read_algorithm(unsigned index, struct entry *entry)
+{
+    const struct kith_algorithm *algorithm = kith_algorithms[index];
+    if (algorithm == NULL)
+        return false;
+    begin(entry, algorithm->name, algorithm->paper, algorithm->summary);
+    add_text(entry, "pattern", kith_pattern_name(algorithm->pattern));
+    add_text(entry, "wait",
+             algorithm->wait == KITH_WAIT_ROUND ? "round" : "no");
+    add_flag(entry, "directed", algorithm->directed);
+    add_flag(entry, "conserves_sum", algorithm->conserves_sum);
+    add_flag(entry, "value_driven", algorithm->value_driven);
+    add_count(entry, "scalars", algorithm->scalar_count);
+    add_count(entry, "extra_vectors", algorithm->extra_vectors);
+    return true;
+}
+
+static bool read_compressor(unsigned index, struct entry *entry)
+{
+    const struct kith_compressor *compressor = kith_compressors[index];
+    if (compressor == NULL)
+        return false;
+    begin(entry, compressor->name, compressor->paper, compressor->summary);
+    return true;
+}
+
+static bool read_topology(unsigned index, struct entry *entry)
+{
+    const struct kith_topology_kind *kind = kith_topology_kinds[index];
+    if (kind == NULL)
+        return false;
+    begin(entry, kind->name, kind->paper, kind->summary);
+    add_flag(entry, "static", kind->is_static);
+    add_flag(entry, "directed", kind->directed);
+    add_flag(entry, "any_pair", kind->any_pair);
+    return true;
+}
+
+static bool read_guard(unsigned index, struct entry *entry)
+{
+    const struct kith_guard *guard = kith_guards[index];
+    if (guard == NULL)
+        return false;
+    begin(entry, guard->name, guard->paper, guard->summary);
+    return true;
+}
+
+static bool read_model(unsigned index, struct entry *entry)
+{
+    const struct kith_model *model = kith_models[index];
+    if (model == NULL)
+        return false;
+    begin(entry, model->name, model->paper, model->summary);
+    add_flag(entry, "needs_data", model->needs_data);
+    return true;
+}
+
+static bool read_optimiser(unsigned index, struct entry *entry)
+{
+    const struct kith_optimiser *optimiser = kith_optimisers[index];
+    if (optimiser == NULL)
+        return false;
+    begin(entry, optimiser->name, optimiser->paper, optimiser->summary);
+    add_count(entry, "state_vectors", optimiser->state_vectors);
+    return true;
+}
+
+static bool read_backend(unsigned index, struct entry *entry)
+{
+    const struct kith_backend *backend = kith_backends[index];
+    if (backend == NULL)
+        return false;
+    begin(entry, backend->name, "-", backend->summary);
+    add_count(entry, "element_bytes", (unsigned)backend->element_bytes);
+    return true;
+}
+
+static bool read_schedule(unsigned index, struct entry *entry)
+{
+    static const char *const summaries[] = {
+        [KITH_SCHEDULE_CONSTANT] = "1",
+        [KITH_SCHEDULE_LINEAR] = "1 - t/T",
+        [KITH_SCHEDULE_COSINE] = "(1 + cos(pi t/T)) / 2",
+    };
+    if (index >= KITH_SCHEDULE_COUNT)
+        return false;
+    begin(entry, kith_schedule_name((enum kith_schedule)index), "-",
+          summaries[index]);
+    return true;
+}
+
+static bool read_dataset(unsigned index, struct entry *entry)
+{
+    if (index > 0)
+        return false;
+    begin(entry, "idx", "LeCun et al., Proc. IEEE 1998 (the format)",
+          "{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz] in a folder");
+    add_text(entry, "splits", "iid, dirichlet(A), classes(K)");
+    return true;
+}
+
+static bool read_fault(unsigned index, struct entry *entry)
+{
+    const struct kith_fault *fault = kith_faults[index];
+    if (fault == NULL)
+        return false;
+    begin(entry, fault->name, fault->paper, fault->summary);
+    add_text(entry, "target",
+             fault->between ? "SELECTOR <-> SELECTOR, SELECTOR -> SELECTOR"
+                            : "SELECTOR");
+    add_flag(entry, "for", fault->keys & KITH_FAULT_KEY_FOR);
+    add_flag(entry, "restart", fault->keys & KITH_FAULT_KEY_RESTART);
+    add_flag(entry, "by", fault->keys & KITH_FAULT_KEY_BY);
+    return true;
+}
+
+static bool read_check(unsigned index, struct entry *entry)
+{
+    const struct kith_quantity *quantity = kith_quantities[index];
+    if (quantity == NULL)
+        return false;
+    begin(entry, quantity->name, quantity->paper, quantity->summary);
+    add_flag(entry, "predicate", quantity->predicate);
+    add_flag(entry, "needs_data", quantity->needs_data);
+    return true;
+}
+
+static bool read_key(unsigned index, struct entry *entry)
+{
+    const struct key *key = &experiment_keys[index];
+    char allowed[SCHEMA_ALLOWED_BYTES];
+    if (key->path == NULL)
+        return false;
+    begin(entry, key->path, "-", key->help);
+    schema_allowed(key, allowed);
+    add_text(entry, "allowed", allowed);
+    add_text(entry, "default", key->initial);
+    add_flag(entry, "required", key->flags & KEY_REQUIRED);
+    return true;
+}
+
+static const struct kind kinds[] = {
+    {"algorithms", read_algorithm, false},
+    {"compressors", read_compressor, false},
+    {"topologies", read_topology, false},
+    {"guards", read_guard, false},
+    {"models", read_model, false},
+    {"optimisers", read_optimiser, false},
+    {"backends", read_backend, false},
+    {"schedules", read_schedule, false},
+    {"datasets", read_dataset, false},
+    {"faults", read_fault, false},
+    {"checks", read_check, false},
+    {"keys", read_key, true},
+};
+#define KIND_COUNT (sizeof kinds / sizeof kinds[0])
+
+static void json_entry(const struct entry *entry)
+{
+    fputs("{\"name\": ", stdout);
+    cli_json_text(entry->name);
+    for (unsigned i = 0; i < entry->field_count; i++) {
+        printf(", \"%s\": ", entry->fields[i].key);
+        if (entry->fields[i].quoted)
+            cli_json_text(entry->fields[i].value);
+        else
+            fputs(entry->fields[i].value, stdout);
+    }
+    putchar('}');
+}
+
+static void print_entry(const struct entry *entry)
+{
+    puts(entry->name);
+    for (unsigned i = 0; i < entry->field_count; i++)
+        if (strcmp(entry->fields[i].value, "null") != 0)
+            printf("  %-14s %s\n", entry->fields[i].key,
+                   entry->fields[i].value);
+}
+
+static bool wanted(const char *name, const struct entry *entry)
+{
+    return name == NULL || strcmp(name, entry->name) == 0;
+}
+
+static void print_kind(const struct kind *kind, const char *name)
+{
+    struct entry entry;
+    if (name == NULL)
+        printf("%s\n", kind->name);
+    for (unsigned i = 0; kind->read(i, &entry); i++) {
+        if (!wanted(name, &entry))
+            continue;
+        if (name != NULL)
+            print_entry(&entry);
+        else /* field 1 is the summary, in every kind */
+            printf("  %-22s %s\n", entry.name, entry.fields[1].value);
+    }
+}
+
+static void json_kind(const struct kind *kind, const char *name)
+{
+    struct entry entry;
+    unsigned printed = 0;
+    printf("\"%s\": [", kind->name);
+    for (unsigned i = 0; kind->read(i, &entry); i++)
+        if (wanted(name, &entry)) {
+            fputs(printed++ > 0 ? ", " : "", stdout);
+            json_entry(&entry);
+        }
+    putchar(']');
+}
+
+/* The named kind; "algorithm" is understood for "algorithms". */
+static const struct kind *find_kind(const char *word)
+{
+    const size_t length = strlen(word);
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (strcmp(word, kinds[i].name) == 0 ||
+            (length + 1 == strlen(kinds[i].name) &&
+             strncmp(word, kinds[i].name, length) == 0))
+            return &kinds[i];
+    return NULL;
+}
+
+static int unknown_kind(const struct cli_arguments *arguments)
+{
+    const char *names[KIND_COUNT + 1];
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        names[i] = kinds[i].name;
+    names[KIND_COUNT] = NULL;
+    return cli_unknown(arguments, "kind", arguments->words[0], names);
+}
+
+/* 0 where `name` is NULL or one of the kind's. */
+static int check_name(const struct cli_arguments *arguments,
+                      const struct kind *kind, const char *name)
+{
+    const char *names[128];
+    struct entry entry;
+    unsigned count = 0;
+    if (name == NULL)
+        return KITH_EXIT_OK;
+    for (; count < 127 && kind->read(count, &entry); count++) {
+        if (strcmp(entry.name, name) == 0)
+            return KITH_EXIT_OK;
+        names[count] = entry.name;
+    }
+    names[count] = NULL;
+    return cli_unknown(arguments, "name", name, names);
+}
+
+int cli_list(const struct cli_arguments *arguments)
+{
+    const char *word = arguments->word_count > 0 ? arguments->words[0] : NULL;
+    const char *name = arguments->word_count > 1 ? arguments->words[1] : NULL;
+    const bool json = cli_given(arguments, CLI_JSON);
+    const struct kind *only = word == NULL ? NULL : find_kind(word);
+    if (word != NULL && only == NULL)
+        return unknown_kind(arguments);
+    const int code =
+        only == NULL ? KITH_EXIT_OK : check_name(arguments, only, name);
+    if (code != KITH_EXIT_OK)
+        return code;
+    unsigned printed = 0;
+    if (json)
+        putchar('{');
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        if (only == NULL ? kinds[i].aside : only != &kinds[i])
+            continue;
+        if (json) {
+            fputs(printed++ > 0 ? ", " : "", stdout);
+            json_kind(&kinds[i], name);
+        } else
+            print_kind(&kinds[i], name);
+    }
+    if (json)
+        puts("}");
+    return fflush(stdout) == 0 ? KITH_EXIT_OK : KITH_EXIT_WRITE;
+}

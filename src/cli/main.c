@@ -1,0 +1,90 @@
+/* kith: one program, a table of commands. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "kith/backend.h"
+
+#define RUN_OPTIONS                                                            \
+    (CLI_BIT(JSON) | CLI_BIT(OUT) | CLI_BIT(SEED) | CLI_BIT(SET))
+
+static const struct cli_command commands[] = {
+    {
+        .name = "list",
+        .summary = "what is built in, with papers and properties",
+        .usage = "[KIND [NAME]] [--json]",
+        .details = "Kinds: algorithms, compressors, topologies, guards, "
+                   "models, optimisers, backends,\nschedules, datasets, "
+                   "faults, checks, keys (of an experiment file).\n\n"
+                   "Example: kith list algorithms adpsgd",
+        .options = CLI_BIT(JSON),
+        .words_max = 2,
+        .run = cli_list,
+    },
+};
+#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+
+static void print_help(void)
+{
+    puts("kith: peers that train together, without a server.\n\n"
+         "usage: kith COMMAND [ARGUMENTS]\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        printf("  %-8s %s\n", commands[i].name, commands[i].summary);
+    puts("\nkith COMMAND --help says more; kith --version names the build.\n"
+         "Exit codes: 0 done, 1 an assertion failed or not completed, 2 usage, "
+         "3 experiment\nor peer file, 4 data, 5 cannot write, 6 network, 7 "
+         "keys, 8 resources, 130 interrupted.\n\n"
+         "Example: kith lab examples/demo.yaml");
+}
+
+static void print_version(void)
+{
+    puts(kith_build());
+    fputs("backends:", stdout);
+    for (unsigned i = 0; kith_backends[i] != NULL; i++)
+        printf(" %s", kith_backends[i]->name);
+    puts("");
+}
+
+static int unknown_command(const char *word)
+{
+    const struct cli_arguments arguments = {.command = "COMMAND"};
+    const char *names[COMMAND_COUNT + 1];
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        names[i] = commands[i].name;
+    names[COMMAND_COUNT] = NULL;
+    return cli_unknown(&arguments, "command", word, names);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help();
+        return KITH_EXIT_USAGE;
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+        strcmp(word, "help") == 0) {
+        print_help();
+        return KITH_EXIT_OK;
+    }
+    if (strcmp(word, "--version") == 0) {
+        print_version();
+        return KITH_EXIT_OK;
+    }
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(word, commands[i].name) != 0)
+            continue;
+        struct cli_arguments arguments;
+        const int code =
+            cli_parse(&commands[i], argc - 2, argv + 2, &arguments);
+        if (code != KITH_EXIT_OK)
+            return code;
+        if (cli_given(&arguments, CLI_HELP)) {
+            cli_help(&commands[i]);
+            return KITH_EXIT_OK;
+        }
+        return commands[i].run(&arguments);
+    }
+    return unknown_command(word);
+}

@@ -1,0 +1,181 @@
+/* The command line: one table of options, each command names those it takes. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "kith/text.h"
+
+static const struct {
+    const char *name, *argument, *help;
+} options[] = {
+#define KITH_X(name, text, argument, help) {text, argument, help},
+    CLI_OPTIONS(KITH_X)
+#undef KITH_X
+};
+
+int cli_fail(const struct cli_arguments *arguments, int code,
+             const char *format, ...)
+{
+    cli_progress_end();
+    fflush(stdout);
+    fprintf(stderr, "kith %s: ", arguments->command);
+    va_list list;
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    fputc('\n', stderr);
+    return code;
+}
+
+bool cli_given(const struct cli_arguments *arguments, enum cli_option option)
+{
+    return arguments->values[option] != NULL;
+}
+
+int cli_unknown(const struct cli_arguments *arguments, const char *what,
+                const char *word, const char *const *names)
+{
+    const char *near = kith_text_nearest(word, names);
+    char allowed[512] = "";
+    size_t at = 0;
+    for (unsigned i = 0; names[i] != NULL; i++)
+        at = kith_text_add(allowed, sizeof allowed, at, "%s%s",
+                           i == 0 ? "" : ", ", names[i]);
+    return cli_fail(arguments, KITH_EXIT_USAGE,
+                    "found the unknown %s \"%.60s\"; allowed: %s%s%s%s", what,
+                    word, allowed, near == NULL ? "" : "; did you mean \"",
+                    near == NULL ? "" : near, near == NULL ? "" : "\"?");
+}
+
+int cli_number(const struct cli_arguments *arguments, enum cli_option option,
+               uint64_t low, uint64_t high, uint64_t *value)
+{
+    uint64_t number;
+    const char *text = arguments->values[option];
+    if (text == NULL)
+        return KITH_EXIT_OK;
+    if (kith_text_u64(text, &number) != KITH_OK || number < low ||
+        number > high)
+        return cli_fail(arguments, KITH_EXIT_USAGE,
+                        "%s: found \"%.60s\"; allowed: a whole number from "
+                        "%llu to %llu",
+                        options[option].name, text, (unsigned long long)low,
+                        (unsigned long long)high);
+    *value = number;
+    return KITH_EXIT_OK;
+}
+
+void cli_help(const struct cli_command *command)
+{
+    printf("usage: kith %s %s\n\n%s.\n\n", command->name, command->usage,
+           command->summary);
+    for (unsigned i = 0; i < CLI_OPTION_COUNT; i++) {
+        if (!(command->options & (1u << i)) && i != CLI_HELP)
+            continue;
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", options[i].name,
+                 options[i].argument == NULL ? "" : " ",
+                 options[i].argument == NULL ? "" : options[i].argument);
+        const bool own = i == CLI_OUT && command->out != NULL;
+        printf("  %-18s %s\n", left, own ? command->out : options[i].help);
+    }
+    printf("\n%s\n", command->details);
+}
+
+/* The option that `text` (up to '=') names and `command` takes, or none. */
+static int find_option(const struct cli_command *command, const char *text,
+                       size_t length)
+{
+    for (unsigned i = 0; i < CLI_OPTION_COUNT; i++)
+        if (strlen(options[i].name) == length &&
+            memcmp(options[i].name, text, length) == 0 &&
+            (i == CLI_HELP || (command->options & (1u << i))))
+            return (int)i;
+    return -1;
+}
+
+static int unknown_option(const struct cli_command *command,
+                          const struct cli_arguments *arguments,
+                          const char *text, size_t length)
+{
+    const char *names[CLI_OPTION_COUNT + 1];
+    char word[64];
+    unsigned count = 0;
+    for (unsigned i = 0; i < CLI_OPTION_COUNT; i++)
+        if (i == CLI_HELP || (command->options & (1u << i)))
+            names[count++] = options[i].name;
+    names[count] = NULL;
+    snprintf(word, sizeof word, "%.*s", (int)(length < 60 ? length : 60), text);
+    return cli_unknown(arguments, "option", word, names);
+}
+
+/* argv[*at] is an option; its value may be argv[*at + 1]. */
+static int parse_option(const struct cli_command *command, int argc,
+                        char **argv, int *at, struct cli_arguments *arguments)
+{
+    const char *text = argv[*at];
+    const size_t length = strcspn(text, "=");
+    const int option = find_option(command, text, length);
+    if (option < 0)
+        return unknown_option(command, arguments, text, length);
+    const char *value = text[length] == '=' ? text + length + 1 : NULL;
+    if (options[option].argument == NULL) {
+        if (value != NULL)
+            return cli_fail(arguments, KITH_EXIT_USAGE, "%s takes no value",
+                            options[option].name);
+        value = "";
+    } else if (value == NULL) {
+        if (*at + 1 >= argc)
+            return cli_fail(arguments, KITH_EXIT_USAGE,
+                            "%s needs a value: %s %s", options[option].name,
+                            options[option].name, options[option].argument);
+        value = argv[++*at];
+    }
+    arguments->values[option] = value;
+    if (option == CLI_SET) {
+        if (arguments->set_count + 1 >= CLI_WORDS_MAX)
+            return cli_fail(arguments, KITH_EXIT_USAGE,
+                            "--set: given more than %u times",
+                            CLI_WORDS_MAX - 2);
+        arguments->sets[arguments->set_count++] = value;
+    }
+    return KITH_EXIT_OK;
+}
+
+int cli_parse(const struct cli_command *command, int argc, char **argv,
+              struct cli_arguments *arguments)
+{
+    memset(arguments, 0, sizeof *arguments);
+    arguments->command = command->name;
+    bool words_only = false;
+    for (int i = 0; i < argc; i++) {
+        if (!words_only && strcmp(argv[i], "--") == 0) {
+            words_only = true;
+            continue;
+        }
+        if (!words_only && strcmp(argv[i], "-h") == 0) {
+            arguments->values[CLI_HELP] = "";
+            continue;
+        }
+        if (!words_only && argv[i][0] == '-' && argv[i][1] != '\0') {
+            const int code = parse_option(command, argc, argv, &i, arguments);
+            if (code != KITH_EXIT_OK)
+                return code;
+            continue;
+        }
+        if (arguments->word_count == CLI_WORDS_MAX)
+            return cli_fail(arguments, KITH_EXIT_USAGE, "too many arguments");
+        arguments->words[arguments->word_count++] = argv[i];
+    }
+    if (cli_given(arguments, CLI_HELP))
+        return KITH_EXIT_OK;
+    if (arguments->word_count < command->words_min ||
+        arguments->word_count > command->words_max)
+        return cli_fail(arguments, KITH_EXIT_USAGE,
+                        "found %u arguments; usage: kith %s %s; see kith %s "
+                        "--help",
+                        arguments->word_count, command->name, command->usage,
+                        command->name);
+    return KITH_EXIT_OK;
+}

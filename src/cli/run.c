@@ -1,0 +1,173 @@
+/* From a file name to an open run, and from its end to an exit code. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "kith/text.h"
+
+int cli_exit_of(enum kith_err err)
+{
+    switch (err) {
+    case KITH_OK:
+        return KITH_EXIT_OK;
+    case KITH_EIO:
+    case KITH_ENOSPC:
+    case KITH_EPERM:
+        return KITH_EXIT_WRITE;
+    case KITH_EADDRINUSE:
+    case KITH_ETIMEOUT:
+    case KITH_ECLOSED:
+        return KITH_EXIT_NETWORK;
+    case KITH_EAUTH:
+    case KITH_EEXPIRED:
+    case KITH_EREVOKED:
+        return KITH_EXIT_KEYS;
+    case KITH_ENOMEM:
+    case KITH_ELIMIT:
+    case KITH_EBUSY:
+    case KITH_EDEVICE:
+    case KITH_EUNSUPPORTED:
+        return KITH_EXIT_RESOURCES;
+    case KITH_EINVAL:
+    case KITH_ENOENT:
+    case KITH_EEXIST:
+    case KITH_EPARSE:
+    case KITH_EVERSION:
+    case KITH_EMISMATCH:
+        return KITH_EXIT_EXPERIMENT;
+    case KITH_EAGAIN:
+    case KITH_ENONFINITE:
+        break;
+    }
+    return KITH_EXIT_FAILED;
+}
+
+int cli_experiment_open(const struct cli_arguments *arguments, const char *path,
+                        struct kith_experiment *experiment)
+{
+    const char *sets[CLI_WORDS_MAX];
+    char seed[64], error[KITH_EXPERIMENT_ERROR_BYTES];
+    uint32_t count = 0;
+    for (; count < arguments->set_count; count++)
+        sets[count] = arguments->sets[count];
+    uint64_t number = 0;
+    const int code = cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &number);
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (cli_given(arguments, CLI_SEED)) {
+        snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)number);
+        sets[count++] = seed;
+    }
+    const enum kith_err err =
+        kith_experiment_load(path, sets, count, experiment, error);
+    if (err == KITH_ENOMEM)
+        return cli_fail(arguments, KITH_EXIT_RESOURCES, "%s", error);
+    if (err != KITH_OK)
+        return cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
+    return KITH_EXIT_OK;
+}
+
+int cli_dataset_open(const struct cli_arguments *arguments,
+                     const struct kith_experiment *experiment,
+                     struct kith_dataset *dataset, bool *has)
+{
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    *has = experiment->model->needs_data;
+    if (*has &&
+        kith_dataset_open_idx(experiment->data.path, dataset, error) != KITH_OK)
+        return cli_fail(arguments, KITH_EXIT_DATA, "%s", error);
+    if (kith_experiment_check_data(experiment, *has ? &dataset->train : NULL,
+                                   error) != KITH_OK) {
+        if (*has)
+            kith_dataset_close(dataset);
+        return cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
+                        arguments->words[0], error);
+    }
+    return KITH_EXIT_OK;
+}
+
+static int store_open(struct cli_run *run)
+{
+    const char *folder = run->arguments->values[CLI_OUT];
+    char error[KITH_STORE_ERROR_BYTES];
+    if (folder == NULL)
+        folder = ".";
+    else if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return cli_fail(run->arguments, KITH_EXIT_WRITE,
+                        "cannot make the folder %s: %s; choose another with "
+                        "--out",
+                        folder, strerror(errno));
+    if (kith_store_create(folder, kith_world_name(run->world), &run->experiment,
+                          &run->store, run->path, error) != KITH_OK)
+        return cli_fail(run->arguments, KITH_EXIT_WRITE, "%s", error);
+    return KITH_EXIT_OK;
+}
+
+int cli_run_open(struct cli_run *run, const struct cli_arguments *arguments,
+                 enum kith_world world)
+{
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    memset(run, 0, sizeof *run);
+    run->arguments = arguments;
+    run->world = world;
+    int code =
+        cli_experiment_open(arguments, arguments->words[0], &run->experiment);
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (kith_experiment_check_world(&run->experiment, world, error) != KITH_OK)
+        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
+                        arguments->words[0], error);
+    if (code == KITH_EXIT_OK)
+        code = cli_dataset_open(arguments, &run->experiment, &run->dataset,
+                                &run->has_dataset);
+    if (code != KITH_EXIT_OK) {
+        kith_experiment_close(&run->experiment);
+        return code;
+    }
+    code = store_open(run);
+    if (code != KITH_EXIT_OK) {
+        if (run->has_dataset)
+            kith_dataset_close(&run->dataset);
+        kith_experiment_close(&run->experiment);
+    }
+    return code;
+}
+
+/* The code of a run that did not fail: complete, and every check held? */
+static int code_of(const struct kith_summary *summary)
+{
+    if (cli_stop && !summary->completed)
+        return KITH_EXIT_INTERRUPTED;
+    return summary->completed && summary->violations == 0 ? KITH_EXIT_OK
+                                                          : KITH_EXIT_FAILED;
+}
+
+int cli_run_close(struct cli_run *run, enum kith_err err, const char *error,
+                  const struct kith_summary *summary)
+{
+    char store_error[KITH_STORE_ERROR_BYTES];
+    cli_progress_end();
+    int code = KITH_EXIT_OK;
+    if (err != KITH_OK)
+        code = cli_fail(run->arguments, cli_exit_of(err), "%s", error);
+    const enum kith_err stored = kith_store_close(run->store, store_error);
+    if (stored != KITH_OK && err == KITH_OK)
+        code = cli_fail(run->arguments, KITH_EXIT_WRITE, "%s", store_error);
+    if (code == KITH_EXIT_OK) {
+        if (cli_given(run->arguments, CLI_JSON))
+            kith_summary_json(&run->experiment, summary, run->path);
+        else
+            kith_summary_print(&run->experiment, summary, run->path);
+        code = code_of(summary);
+        if (fflush(stdout) != 0)
+            code = cli_fail(run->arguments, KITH_EXIT_WRITE,
+                            "cannot write to standard output: %s",
+                            strerror(errno));
+    }
+    if (run->has_dataset)
+        kith_dataset_close(&run->dataset);
+    kith_experiment_close(&run->experiment);
+    return code;
+}

@@ -1,0 +1,78 @@
+/* kith sim: the experiment in virtual time. */
+#include <stdio.h>
+#include <string.h>
+
+#include "calibrate.h"
+#include "cli.h"
+#include "kith/sim.h"
+
+static void show_progress(const struct sim_progress *progress, void *arg)
+{
+    char share[24] = "";
+    (void)arg;
+    if (progress->steps_total > 0)
+        snprintf(share, sizeof share, " (%.0f %%)",
+                 100 * (double)progress->steps_done /
+                     (double)progress->steps_total);
+    cli_progress("%8.2f s virtual, %.1f s real, steps %llu%s, events %llu",
+                 (double)progress->now_ns / 1e9, progress->wall_s,
+                 (unsigned long long)progress->steps_done, share,
+                 (unsigned long long)progress->events);
+}
+
+static int parse_choices(const struct cli_arguments *arguments,
+                         struct sim_options *options)
+{
+    static const char *const queues[] = {
+        [SIM_QUEUE_CALENDAR] = "calendar", [SIM_QUEUE_HEAP] = "heap", NULL};
+    static const char *const wires[] = {
+        [KITH_WIRE_SIZED] = "sized", [KITH_WIRE_FULL] = "full", NULL};
+    const char *queue = arguments->values[CLI_QUEUE];
+    const char *wire = arguments->values[CLI_WIRE];
+    unsigned i = 0;
+    if (queue != NULL) {
+        while (queues[i] != NULL && strcmp(queues[i], queue) != 0)
+            i++;
+        if (queues[i] == NULL)
+            return cli_unknown(arguments, "queue", queue, queues);
+        options->queue = (enum sim_queue_kind)i;
+    }
+    if (wire != NULL) {
+        for (i = 0; wires[i] != NULL && strcmp(wires[i], wire) != 0;)
+            i++;
+        if (wires[i] == NULL)
+            return cli_unknown(arguments, "wire mode", wire, wires);
+        options->wire = (enum kith_wire_mode)i;
+    }
+    uint64_t threads = 1;
+    const int code =
+        cli_number(arguments, CLI_THREADS, 1, SIM_THREADS_MAX, &threads);
+    options->threads = (unsigned)threads;
+    return code;
+}
+
+int cli_sim(const struct cli_arguments *arguments)
+{
+    struct cli_run run;
+    struct kith_summary summary = {0};
+    struct sim_options options = {0};
+    char error[SIM_ERROR_BYTES] = "";
+    int code = parse_choices(arguments, &options);
+    if (code == KITH_EXIT_OK && cli_given(arguments, CLI_CALIBRATE))
+        code = cli_calibrate(arguments);
+    if (code == KITH_EXIT_OK)
+        code = cli_run_open(&run, arguments, KITH_WORLD_SIM);
+    if (code != KITH_EXIT_OK)
+        return code;
+    cli_catch_signals();
+    options.experiment = &run.experiment;
+    options.dataset = run.has_dataset ? &run.dataset : NULL;
+    if (!cli_given(arguments, CLI_WIRE))
+        options.wire = run.experiment.network.wire;
+    options.store = run.store;
+    options.progress = show_progress;
+    options.stop = &cli_stop;
+    options.trace_path = arguments->values[CLI_TRACE];
+    const enum kith_err err = sim_run(&options, &summary, NULL, error);
+    return cli_run_close(&run, err, error, &summary);
+}

@@ -1,0 +1,86 @@
+/* Signals, progress and JSON text: what meets the terminal. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* Without a terminal, a line this often is enough for a log. */
+#define PLAIN_PERIOD_S 5
+
+volatile sig_atomic_t cli_stop;
+
+static void on_signal(int number)
+{
+    static const char text[] = "\nstopping; once more to stop at once\n";
+    if (cli_stop) {
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
+    cli_stop = 1;
+    if (number == SIGINT && isatty(STDERR_FILENO)) {
+        const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+        (void)written;
+    }
+}
+
+void cli_catch_signals(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART | SA_NODEFER;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    /* A reader of our output that goes away must not kill a run. */
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static bool line_open; /* the terminal's cursor stands behind a line */
+
+void cli_progress(const char *format, ...)
+{
+    static time_t last;
+    const bool terminal = isatty(STDERR_FILENO) == 1;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!terminal && last != 0 && now.tv_sec - last < PLAIN_PERIOD_S)
+        return;
+    last = now.tv_sec == 0 ? 1 : now.tv_sec;
+    if (terminal)
+        fputs("\r\033[K", stderr);
+    va_list list;
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    va_end(list);
+    if (!terminal)
+        fputc('\n', stderr);
+    fflush(stderr);
+    line_open = terminal;
+}
+
+void cli_progress_end(void)
+{
+    if (line_open)
+        fputc('\n', stderr);
+    line_open = false;
+}
+
+void cli_json_text(const char *text)
+{
+    putchar('"');
+    for (; *text != '\0'; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
