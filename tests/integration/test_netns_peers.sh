@@ -9,22 +9,25 @@
 left=kith-$$-a right=kith-$$-b
 peers=()
 
+# shellcheck disable=SC2317 # The trap calls it.
 cleanup() {
     local peer
     for peer in "${peers[@]}"; do kill -9 "$peer" 2>/dev/null; done
-    ip netns del $left 2>/dev/null
-    ip netns del $right 2>/dev/null
+    ip netns del "$left" 2>/dev/null
+    ip netns del "$right" 2>/dev/null
     rm -rf "$scratch"
 }
 trap cleanup EXIT
 
 command -v ip >/dev/null || skip "no ip (iproute2)"
-ip netns add $left 2>"$scratch/err" && ip netns add $right 2>>"$scratch/err" ||
-    skip "namespaces are refused: $(cat "$scratch/err")"
-ip link add a netns $left type veth peer name b netns $right \
+for at in "$left" "$right"; do
+    ip netns add "$at" 2>"$scratch/err" ||
+        skip "namespaces are refused: $(cat "$scratch/err")"
+done
+ip link add a netns "$left" type veth peer name b netns "$right" \
     2>"$scratch/err" || skip "veth is refused: $(cat "$scratch/err")"
-ip -n $left addr add 10.77.0.1/24 dev a
-ip -n $right addr add 10.77.0.2/24 dev b
+ip -n "$left" addr add 10.77.0.1/24 dev a
+ip -n "$right" addr add 10.77.0.2/24 dev b
 for at in "$left lo" "$left a" "$right lo" "$right b"; do
     # shellcheck disable=SC2086 # Namespace and device.
     set -- $at
@@ -63,8 +66,8 @@ start() {
 machine 0 "$scratch/cluster/authority"
 "$kith" keys new "$scratch/stranger" --authority >/dev/null
 machine 1 "$scratch/stranger"
-start $left 0
-start $right 1
+start "$left" 0
+start "$right" 1
 sleep 2
 kill -TERM "${peers[1]}" 2>/dev/null
 wait "${peers[1]}"
@@ -79,8 +82,8 @@ rm -rf "$scratch"/machine-*
 peers=()
 machine 0 "$scratch/cluster/authority"
 machine 1 "$scratch/cluster/authority"
-start $left 0
-start $right 1
+start "$left" 0
+start "$right" 1
 for rank in 0 1; do
     wait "${peers[rank]}"
     status=$?
