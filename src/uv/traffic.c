@@ -148,6 +148,9 @@ void kith_traffic_pump(struct kith_link *link)
     struct kith_traffic *traffic = &link->traffic;
     const size_t total = link->transport->options.payload_bytes;
     const uint32_t most = window(link);
+    if (traffic->pumping)
+        return; /* A burst that the kernel took at once ends up here. */
+    traffic->pumping = true;
     while (link->state == KITH_LINK_OPEN && !link->held && !link->fin_sent &&
            !link->socket.failed && traffic->transfer_count > 0 &&
            traffic->bursts < most) {
@@ -156,16 +159,17 @@ void kith_traffic_pump(struct kith_link *link)
             transfer->announced = true;
             traffic->out_id++;
             if (!send_header(link, &transfer->message))
-                return;
+                break;
         }
         if (transfer->offset < total && !send_burst(link, transfer))
-            return;
+            break;
         if (transfer->offset == total) {
             traffic->transfer_first =
                 (traffic->transfer_first + 1) % KITH_TRANSFERS_MAX;
             traffic->transfer_count--;
         }
     }
+    traffic->pumping = false;
 }
 
 /* ---- in */

@@ -57,6 +57,7 @@ struct kith_traffic {
     uint32_t transfer_first, transfer_count;
     uint64_t out_id;
     uint32_t bursts; /* sealed, not yet with the kernel */
+    bool pumping;
 
     /* In. */
     bool receiving, in_burst;
