@@ -194,7 +194,7 @@ static bool is_over(struct lab *lab)
     }
     if (!any_alive && !coming) {
         if (!any_left)
-            lab_fail(lab, KITH_ECLOSED,
+            lab_fail(lab, KITH_EDEVICE,
                      "lab: every peer died; the run database says when");
         return true;
     }

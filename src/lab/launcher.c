@@ -238,7 +238,7 @@ static void peer_ended(struct lab_peer *peer)
     peer->saved = false;
     const char *why = peer->final.text;
     if (lab->start_ns == 0)
-        lab_fail(lab, KITH_ECLOSED, "lab: peer %u %s before the start%s%s",
+        lab_fail(lab, KITH_EDEVICE, "lab: peer %u %s before the start%s%s",
                  (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
     lab_say(lab, "peer %u died: %s%s%s; the others go on", (unsigned)peer->rank,
             text, why[0] != 0 ? ": " : "", why);

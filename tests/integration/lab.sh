@@ -113,11 +113,12 @@ none_left() {
 }
 
 # lab EXPECTED ARGUMENTS...: runs kith lab, checks its exit status; what it
-# printed is in $scratch/json and $scratch/err.
+# printed is in $scratch/json and $scratch/err. Databases go to $out.
+out=$scratch
 lab() {
     expected=$1
     shift
-    timeout 100 "$kith" lab --json --out "$scratch" "$@" \
+    timeout 100 "$kith" lab --json --out "$out" "$@" \
         >"$scratch/json" 2>"$scratch/err"
     status=$?
     [ "$status" -eq "$expected" ] && return 0

@@ -13,13 +13,15 @@ trap 'umount -l "$small"; rm -rf "$scratch"' EXIT
 
 # Marks of an exchange every step fill 256 KiB in a second or two.
 experiment 4 20000 >"$scratch/digits.yaml"
-lab 5 --set gossip.every=1 --out "$small" "$scratch/digits.yaml"
+out=$small
+lab 5 --set gossip.every=1 "$scratch/digits.yaml"
 one_line "full disk, database" "no space left"
 none_left "full disk, database"
 database=$(find "$small" -name '*.db')
 [ "$(sql "$database" "PRAGMA integrity_check")" = ok ] ||
     fail "the database is damaged"
 rm -f "$small"/*
+out=$scratch
 
 # 235,146 parameters: one save is about 1.9 MB with its optimiser state.
 TMPDIR=$small lab 5 --set "model.layers=[64, 512, 256, 10]" \

@@ -8,10 +8,13 @@
 
 experiment 2 20 >"$scratch/digits.yaml"
 
-lab 5 --out /proc/self "$scratch/digits.yaml"
+out=/proc/self
+lab 5 "$scratch/digits.yaml"
 one_line "unwritable folder" /proc/self
-lab 5 --out "$scratch/nowhere" "$scratch/digits.yaml"
+out=$scratch/nowhere/below
+lab 5 "$scratch/digits.yaml"
 one_line "missing folder" nowhere
+out=$scratch
 
 lab 4 --set "data.path=$scratch/nothing" "$scratch/digits.yaml"
 one_line "missing data set" "$scratch/nothing"
