@@ -10,6 +10,33 @@
 
 static const struct cli_command commands[] = {
     {
+        .name = "train",
+        .summary = "train on one process without neighbours: the baseline",
+        .usage = "EXPERIMENT.yaml [--set KEY=VALUE] [--json]",
+        .details = "It sees as many samples as all peers of the experiment "
+                   "together.\n\n"
+                   "Example: kith train examples/digits.yaml --set "
+                   "train.batch=64",
+        .options = RUN_OPTIONS,
+        .words_min = 1,
+        .words_max = 1,
+        .run = cli_train,
+    },
+    {
+        .name = "report",
+        .summary = "make one page with plots out of run databases",
+        .usage = "RUN.db... [--csv] [--out FILE]",
+        .details = "The page loads nothing from elsewhere. Several runs are "
+                   "compared.\n\n"
+                   "Example: kith report demo-lab-1.db demo-sim-1.db --out "
+                   "both.html",
+        .out = "the page or table [beside the first database]",
+        .options = CLI_BIT(OUT) | CLI_BIT(CSV),
+        .words_min = 1,
+        .words_max = 16,
+        .run = cli_report,
+    },
+    {
         .name = "list",
         .summary = "what is built in, with papers and properties",
         .usage = "[KIND [NAME]] [--json]",
@@ -48,7 +75,7 @@ static void print_version(void)
 
 static int unknown_command(const char *word)
 {
-    const struct cli_arguments arguments = {.command = "COMMAND"};
+    const struct cli_arguments arguments = {.command = ""};
     const char *names[COMMAND_COUNT + 1];
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i].name;

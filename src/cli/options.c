@@ -19,7 +19,8 @@ int cli_fail(const struct cli_arguments *arguments, int code,
 {
     cli_progress_end();
     fflush(stdout);
-    fprintf(stderr, "kith %s: ", arguments->command);
+    fprintf(stderr, "kith%s%s: ", arguments->command[0] == '\0' ? "" : " ",
+            arguments->command);
     va_list list;
     va_start(list, format);
     vfprintf(stderr, format, list);

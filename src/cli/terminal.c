@@ -7,8 +7,9 @@
 
 #include "cli.h"
 
-/* Without a terminal, a line this often is enough for a log. */
-#define PLAIN_PERIOD_S 5
+/* A terminal is rewritten this often; for a log fewer lines are enough. */
+#define TERMINAL_PERIOD_NS (100 * KITH_MS)
+#define PLAIN_PERIOD_NS (5 * KITH_S)
 
 volatile sig_atomic_t cli_stop;
 
@@ -44,13 +45,14 @@ static bool line_open; /* the terminal's cursor stands behind a line */
 
 void cli_progress(const char *format, ...)
 {
-    static time_t last;
-    const bool terminal = isatty(STDERR_FILENO) == 1;
+    static kith_ns next_ns;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (!terminal && last != 0 && now.tv_sec - last < PLAIN_PERIOD_S)
+    const kith_ns now_ns = (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
+    if (now_ns < next_ns)
         return;
-    last = now.tv_sec == 0 ? 1 : now.tv_sec;
+    const bool terminal = isatty(STDERR_FILENO) == 1;
+    next_ns = now_ns + (terminal ? TERMINAL_PERIOD_NS : PLAIN_PERIOD_NS);
     if (terminal)
         fputs("\r\033[K", stderr);
     va_list list;

@@ -1,0 +1,146 @@
+/* kith train: the baseline, one process that has all the data. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cli.h"
+#include "kith/baseline.h"
+#include "kith/check.h"
+
+/* Evaluations in the course of a run: points of its curve. */
+#define EVALUATIONS 20u
+/* And how often where the number of steps is not known. */
+#define EVALUATE_STEPS 500u
+
+struct training {
+    struct cli_run *run;
+    struct kith_checks checks;
+};
+
+static void show_progress(void *arg, uint64_t step, uint64_t steps, double loss)
+{
+    (void)arg;
+    if (steps == UINT64_MAX)
+        cli_progress("step %llu, loss %.4f", (unsigned long long)step, loss);
+    else
+        cli_progress("step %llu of %llu (%.0f %%), loss %.4f",
+                     (unsigned long long)step, (unsigned long long)steps,
+                     100 * (double)step / (double)steps, loss);
+}
+
+/* The measured values; the rest has no meaning without neighbours. */
+static void set_values(const struct kith_baseline_row *row,
+                       struct kith_values *values)
+{
+    kith_values_clear(values);
+    values->finite = isfinite(row->score.loss) && isfinite(row->train_loss);
+    values->accuracy = values->accuracy_mean = values->accuracy_worst =
+        row->score.accuracy;
+    values->loss = values->loss_mean = values->loss_worst = row->score.loss;
+}
+
+/* The model as peer 0, with its training loss, and as the average. */
+static void keep_row(void *arg, const struct kith_baseline_row *baseline)
+{
+    struct training *training = arg;
+    struct kith_values values;
+    struct kith_row row = {
+        .peer = 0,
+        .time_ns = baseline->time_ns,
+        .step = baseline->step,
+        .samples = baseline->samples,
+        .loss = baseline->train_loss,
+        .accuracy = baseline->score.accuracy,
+        .consensus_distance = NAN,
+        .waiting_s = NAN,
+        .staleness = NAN,
+        .cpu_train_s = NAN,
+        .cpu_aead_s = NAN,
+        .cpu_socket_s = NAN,
+        .cpu_other_s = NAN,
+    };
+    /* The store keeps its first error until it is closed. */
+    (void)kith_store_row(training->run->store, &row);
+    row.peer = KITH_NOBODY;
+    row.loss = baseline->score.loss;
+    (void)kith_store_row(training->run->store, &row);
+    set_values(baseline, &values);
+    (void)kith_checks_always(&training->checks, &training->run->experiment,
+                             &values, baseline->time_ns);
+}
+
+/* Checks of what only neighbours can do are left out: held. */
+static uint32_t finish_checks(struct training *training,
+                              const struct kith_baseline_row *last)
+{
+    struct kith_values values;
+    const struct kith_experiment *experiment = &training->run->experiment;
+    set_values(last, &values);
+    uint32_t broken = kith_checks_finish(&training->checks, experiment, &values,
+                                         last->time_ns);
+    for (uint32_t i = 0; i < experiment->check_count; i++)
+        if (training->checks.results[i].verdict == KITH_VERDICT_BROKEN &&
+            isnan(training->checks.results[i].value)) {
+            training->checks.results[i].verdict = KITH_VERDICT_HELD;
+            broken--;
+        }
+    return broken;
+}
+
+static void summarise(struct training *training,
+                      const struct kith_baseline_result *result,
+                      struct kith_summary *summary)
+{
+    const struct kith_score *score = &result->last.score;
+    *summary = (struct kith_summary){
+        .world = "train",
+        .virtual_s = NAN,
+        .wall_s = result->wall_s,
+        .events = UINT64_MAX,
+        .steps = result->last.step,
+        .samples = result->last.samples,
+        .accuracy = {score->accuracy, score->accuracy, score->accuracy},
+        .loss = {score->loss, score->loss, score->loss},
+        .consensus_distance = NAN,
+        .exchanges = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                      UINT64_MAX, UINT64_MAX},
+        .bytes_sent = UINT64_MAX,
+        .bytes_per_peer_max = UINT64_MAX,
+        .cpu = {NAN, NAN, NAN, NAN},
+        .violations = finish_checks(training, &result->last),
+        .completed = result->completed,
+    };
+}
+
+int cli_train(const struct cli_arguments *arguments)
+{
+    struct cli_run run;
+    struct training training = {.run = &run};
+    struct kith_baseline_result result = {0};
+    struct kith_summary summary = {0};
+    char error[KITH_DATA_ERROR_BYTES] = "";
+    const int code = cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
+    if (code != KITH_EXIT_OK)
+        return code;
+    cli_catch_signals();
+    kith_checks_start(&training.checks);
+    const uint64_t steps = kith_baseline_steps(
+        &run.experiment, run.has_dataset ? run.dataset.train.count : 0, 0);
+    const struct kith_baseline_config config = {
+        .experiment = &run.experiment,
+        .dataset = run.has_dataset ? &run.dataset : NULL,
+        .evaluate_steps = steps == UINT64_MAX   ? EVALUATE_STEPS
+                          : steps < EVALUATIONS ? 1
+                                                : steps / EVALUATIONS,
+        .stop = &cli_stop,
+        .arg = &training,
+        .progress = show_progress,
+        .row = keep_row,
+    };
+    const enum kith_err err = kith_baseline_run(&config, &result, error);
+    if (err == KITH_OK) {
+        summarise(&training, &result, &summary);
+        (void)kith_store_verdicts(run.store, &run.experiment, &training.checks);
+        (void)kith_store_finish(run.store, &run.experiment, &summary);
+    }
+    return cli_run_close(&run, err, error, &summary);
+}
