@@ -3,19 +3,25 @@
 LDADD = $(KITH_LIBS) $(CMOCKA_LIBS)
 
 UNIT = \
+  tests/unit/test_aead \
   tests/unit/test_backend \
   tests/unit/test_baseline \
   tests/unit/test_buf \
+  tests/unit/test_certificate \
   tests/unit/test_hash \
   tests/unit/test_heap \
   tests/unit/test_idx \
+  tests/unit/test_keys \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
   tests/unit/test_model \
   tests/unit/test_node \
+  tests/unit/test_noise \
   tests/unit/test_optimiser \
   tests/unit/test_rng \
   tests/unit/test_save \
+  tests/unit/test_session \
+  tests/unit/test_session_refusals \
   tests/unit/test_split \
   tests/unit/test_text \
   tests/unit/test_theory \
@@ -24,6 +30,7 @@ UNIT = \
 
 PROPERTY = \
   tests/property/test_node_chaos \
+  tests/property/test_sim_theory \
   tests/property/test_topologies
 
 # A fence is a script that guards a rule of the house, with a canary.
@@ -53,6 +60,15 @@ tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/unit/worker_fixture.h
+
+# Two sessions joined by memory.
+SESSIONS = tests/support/sessions.c tests/support/sessions.h
+tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
+tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
+tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
+tests_unit_test_session_refusals_SOURCES = \
+  tests/unit/test_session_refusals.c $(SESSIONS)
+EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py
 
 # Every object of base to sim, and no libuv: check_link.sh looks at it.
 check_PROGRAMS += tests/link/sim_only

@@ -1,5 +1,19 @@
 /* Key files on disk (reference/faults.md 3.3): text, base64, mode 0600 enforced
- * for secrets. Used by `kith keys`, `kith peer` and the lab. */
+ * for secrets. Used by `kith keys`, `kith peer` and the lab.
+ *
+ *   ca.key        kith-authority-v1    cluster, key, secret        0600,
+ * offline ca.pub        kith-cluster-v1 ID   authority KEY, once or twice (a
+ * roll) allow         kith-cluster-v1 ID   FINGERPRINT name, one line per key
+ *   node.key      kith-key-v1          name, created, key, secret  0600
+ *   node.request  kith-request-v1      name, key
+ *   node.crt      kith-certificate-v1  certificate
+ *   crl           kith-crl-v1          crl
+ *
+ * The first line names the kind; the others are "field: value", values that are
+ * bytes in base64; # starts a comment. ID and KEY are 32 bytes. A file is
+ * written once, to a new name (O_EXCL), and synced; only crl and allow are
+ * replaced, by rename. Every error is a sentence in `error`, which holds
+ * KITH_KEYS_ERROR_BYTES. */
 #ifndef KITH_KEYS_H
 #define KITH_KEYS_H
 
@@ -12,7 +26,8 @@ extern "C" {
 
 #define KITH_KEYS_ERROR_BYTES 512
 
-/* DIR/ca.key (0600) and DIR/ca.pub (cluster id on its first line). */
+/* DIR/ca.key (0600) and DIR/ca.pub (cluster id on its first line). DIR is made
+ * where it is missing. KITH_EEXIST: there is one already. */
 KITH_MUST_CHECK enum kith_err kith_keys_new_authority(const char *folder,
                                                       char *error);
 /* DIR/node.key (0600) and DIR/node.request (name, public key). */
@@ -27,14 +42,30 @@ KITH_MUST_CHECK enum kith_err kith_keys_certify(const char *authority_folder,
 KITH_MUST_CHECK enum kith_err kith_keys_revoke(const char *authority_folder,
                                                const char *certificate,
                                                char *error);
+/* Adds the request's key to FOLDER/allow, which is made, with a new cluster id,
+ * where it is missing. KITH_EEXIST: the key is on it. */
+KITH_MUST_CHECK enum kith_err kith_keys_allow(const char *folder,
+                                              const char *request, char *error);
 /* Loads node.key, node.crt and ca.pub | allow, crl from a folder. Refuses
- * secrets that others can read. The trust's arrays are malloc'd. */
+ * secrets that others can read, and a certificate that the trust would refuse
+ * now. The trust's arrays are malloc'd. */
 KITH_MUST_CHECK enum kith_err kith_keys_load(const char *folder,
                                              struct kith_identity *identity,
                                              struct kith_trust *trust,
                                              char *error);
 void kith_keys_free(struct kith_identity *identity, struct kith_trust *trust);
-/* Human-readable description of any key file, to `text`. */
+/* FOLDER/crl as it travels: *bytes is malloc'd; NULL and 0 where there is no
+ * list. */
+KITH_MUST_CHECK enum kith_err kith_keys_read_crl(const char *folder,
+                                                 uint8_t **bytes, size_t *size,
+                                                 char *error);
+/* A list that a peer sent: verified, newer than trust's, then it replaces
+ * FOLDER/crl and trust's arrays. KITH_EPARSE, KITH_EAUTH, KITH_EEXPIRED as
+ * kith_crl_verify(). */
+KITH_MUST_CHECK enum kith_err
+kith_keys_accept_crl(const char *folder, const uint8_t *bytes, size_t size,
+                     struct kith_trust *trust, char *error);
+/* Human-readable description of any key file, to `text`; never a secret. */
 KITH_MUST_CHECK enum kith_err kith_keys_show(const char *path, char *text,
                                              size_t size, char *error);
 

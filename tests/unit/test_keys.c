@@ -1,0 +1,417 @@
+/* Key files, as `kith keys` uses them.
+ *
+ * Method: a temporary folder plays authority and two nodes; what was made loads
+ * and shakes hands; then every way of being wrong on disk: loose modes, files
+ * in the way, damage, other authorities, revoked, full lists. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "kith/keys.h"
+#include "tests/support/sessions.h"
+
+static char root[64], error[KITH_KEYS_ERROR_BYTES];
+
+static const char *in(const char *name)
+{
+    static char paths[8][160];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    snprintf(path, 160, "%s/%s", root, name);
+    return path;
+}
+
+static void copy(const char *from, const char *to)
+{
+    static char bytes[1 << 20];
+    FILE *source = fopen(in(from), "rb");
+    assert_non_null(source);
+    const size_t n = fread(bytes, 1, sizeof bytes, source);
+    fclose(source);
+    FILE *target = fopen(in(to), "wb");
+    assert_non_null(target);
+    assert_int_equal(n, fwrite(bytes, 1, n, target));
+    fclose(target);
+}
+
+static void write_text(const char *name, const char *text)
+{
+    FILE *file = fopen(in(name), "wb");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+#define OK(call)                                                               \
+    do {                                                                       \
+        const enum kith_err ok_err = (call);                                   \
+        if (ok_err != KITH_OK)                                                 \
+            fail_msg("%s", error);                                             \
+    } while (0)
+
+/* Refused with this code and a sentence that holds these words. */
+static void refused(enum kith_err expected, const char *words,
+                    enum kith_err found)
+{
+    if (found != expected || !strstr(error, words))
+        fail_msg("expected %d \"%s\", found %d \"%s\"", (int)expected, words,
+                 (int)found, error);
+    error[0] = '\0';
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(root, sizeof root, "/tmp/kith-keys-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", root);
+    return system(command);
+}
+
+/* An authority in ca/, nodes in a/ and b/ with certificates. */
+static void make_cluster(void)
+{
+    OK(kith_keys_new_authority(in("ca"), error));
+    for (int i = 0; i < 2; i++) {
+        const char *node = i ? "b" : "a";
+        char name[32];
+        OK(kith_keys_new_node(in(node), i ? "bob" : "alice", error));
+        snprintf(name, sizeof name, "%s/node.request", node);
+        char out[32];
+        snprintf(out, sizeof out, "%s/node.crt", node);
+        OK(kith_keys_certify(in("ca"), in(name), in(out), 30, KITH_ROLE_TRAIN,
+                             error));
+        snprintf(name, sizeof name, "%s/ca.pub", node);
+        copy("ca/ca.pub", name);
+    }
+}
+
+static bool shake_hands(const char *one, const char *two)
+{
+    struct sessions pair;
+    const char *folders[2] = {one, two};
+    sessions_setup(&pair, KITH_SUITE_CHACHAPOLY, NULL, 9);
+    for (int i = 0; i < 2; i++) {
+        OK(kith_keys_load(in(folders[i]), &pair.ends[i].identity,
+                          &pair.ends[i].trust, error));
+        pair.ends[i].config.utc_s = (int64_t)time(NULL);
+    }
+    assert_true(sessions_start(&pair));
+    const bool open = sessions_connect(&pair);
+    for (int i = 0; i < 2; i++)
+        kith_keys_free(&pair.ends[i].identity, &pair.ends[i].trust);
+    sessions_close(&pair);
+    return open;
+}
+
+static enum kith_err load(const char *folder)
+{
+    struct kith_identity identity;
+    struct kith_trust trust;
+    const enum kith_err err =
+        kith_keys_load(in(folder), &identity, &trust, error);
+    if (err == KITH_OK)
+        kith_keys_free(&identity, &trust);
+    return err;
+}
+
+static unsigned mode_of(const char *name)
+{
+    struct stat status;
+    assert_int_equal(0, stat(in(name), &status));
+    return status.st_mode & 0777;
+}
+
+static void test_cluster_shakes_hands(void **state)
+{
+    (void)state;
+    make_cluster();
+    assert_int_equal(0600, mode_of("ca/ca.key"));
+    assert_int_equal(0600, mode_of("a/node.key"));
+    assert_int_equal(0700, mode_of("a"));
+    assert_true(shake_hands("a", "b"));
+}
+
+static void test_loose_modes(void **state)
+{
+    (void)state;
+    make_cluster();
+    static const mode_t loose[] = {0640, 0604, 0660, 0602, 0666, 0610};
+    for (size_t i = 0; i < sizeof loose / sizeof *loose; i++) {
+        chmod(in("a/node.key"), loose[i]);
+        refused(KITH_EPERM, "chmod 600", load("a"));
+        chmod(in("ca/ca.key"), loose[i]);
+        refused(KITH_EPERM, "chmod 600",
+                kith_keys_certify(in("ca"), in("a/node.request"), in("x.crt"),
+                                  1, KITH_ROLE_TRAIN, error));
+    }
+    chmod(in("a/node.key"), 0400);
+    assert_int_equal(KITH_OK, load("a"));
+}
+
+static void test_nothing_is_overwritten(void **state)
+{
+    (void)state;
+    make_cluster();
+    refused(KITH_EEXIST, "never overwritten",
+            kith_keys_new_authority(in("ca"), error));
+    refused(KITH_EEXIST, "never overwritten",
+            kith_keys_new_node(in("a"), "alice", error));
+    refused(KITH_EEXIST, "never overwritten",
+            kith_keys_certify(in("ca"), in("a/node.request"), in("a/node.crt"),
+                              1, KITH_ROLE_TRAIN, error));
+    unlink(in("a/node.key")); /* A request alone is in the way too, */
+    refused(KITH_EEXIST, "node.request",
+            kith_keys_new_node(in("a"), "alice", error));
+    assert_int_not_equal(0, access(in("a/node.key"), F_OK)); /* undone. */
+}
+
+static void test_bad_arguments(void **state)
+{
+    (void)state;
+    make_cluster();
+    static const char *const names[] = {"", "a b", "../a", "a/b", "\xc3\xa9"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        refused(KITH_EINVAL, "will not do",
+                kith_keys_new_node(in("c"), names[i], error));
+    static const unsigned days[] = {0, 91, 10000};
+    for (size_t i = 0; i < 3; i++)
+        refused(KITH_EINVAL, "1 to 90 days",
+                kith_keys_certify(in("ca"), in("a/node.request"), in("x"),
+                                  days[i], KITH_ROLE_TRAIN, error));
+    refused(KITH_EINVAL, "roles",
+            kith_keys_certify(in("ca"), in("a/node.request"), in("x"), 1, 0,
+                              error));
+    refused(KITH_EINVAL, "roles",
+            kith_keys_certify(in("ca"), in("a/node.request"), in("x"), 1, 8,
+                              error));
+    refused(KITH_EPARSE, "not a request",
+            kith_keys_certify(in("ca"), in("ca/ca.pub"), in("x"), 1, 1, error));
+    refused(KITH_ENOENT, "cannot open",
+            kith_keys_certify(in("nowhere"), in("a/node.request"), in("x"), 1,
+                              1, error));
+    refused(KITH_ENOENT, "make folder",
+            kith_keys_new_authority(in("no/such"), error));
+}
+
+static void test_missing_and_foreign(void **state)
+{
+    (void)state;
+    make_cluster();
+    OK(kith_keys_new_authority(in("other"), error));
+    copy("other/ca.pub", "a/ca.pub");
+    refused(KITH_EAUTH, "is refused", load("a"));
+    unlink(in("a/ca.pub"));
+    refused(KITH_ENOENT, "neither ca.pub nor allow", load("a"));
+    copy("ca/ca.pub", "a/ca.pub");
+    copy("b/node.crt", "a/node.crt"); /* Another key's. */
+    refused(KITH_EAUTH, "is refused", load("a"));
+    unlink(in("a/node.crt"));
+    refused(KITH_ENOENT, "kith keys certify", load("a"));
+    refused(KITH_ENOENT, "cannot open", load("nowhere"));
+    assert_int_equal(KITH_OK, load("b"));
+}
+
+/* A roll: two authorities, either certificate. */
+static void test_two_authorities(void **state)
+{
+    (void)state;
+    char text[4096], line[256];
+    make_cluster();
+    OK(kith_keys_new_authority(in("next"), error));
+    FILE *file = fopen(in("next/ca.pub"), "rb");
+    assert_non_null(fgets(text, sizeof text, file));
+    assert_non_null(fgets(line, sizeof line, file));
+    fclose(file);
+    file = fopen(in("a/ca.pub"), "ab");
+    fprintf(file, "# the next one\n\n%s", line);
+    fclose(file);
+    assert_int_equal(KITH_OK, load("a"));
+    assert_true(shake_hands("a", "b"));
+    file = fopen(in("a/ca.pub"), "ab");
+    fputs(line, file);
+    fclose(file);
+    refused(KITH_ELIMIT, "more than two", load("a"));
+}
+
+static void test_damage(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *text, *words;
+        enum kith_err err;
+    } rows[] = {
+        {"a/ca.pub", "", "first line", KITH_EPARSE},
+        {"a/ca.pub", "kith-cluster-v1\n", "first line", KITH_EPARSE},
+        {"a/ca.pub", "kith-cluster-v1 AAAA\n", "first line", KITH_EPARSE},
+        {"a/node.crt", "kith-certificate-v1\n", "no usable line", KITH_EPARSE},
+        {"a/node.crt", "kith-certificate-v1\ncertificate: AAAA\n", "damaged",
+         KITH_EPARSE},
+        {"a/node.crt", "kith-certificate-v2\n", "not a certificate",
+         KITH_EPARSE},
+        {"a/crl", "kith-crl-v1\ncrl: AAAA\n", "damaged", KITH_EPARSE},
+        {"a/crl", "hello", "not a revocation list", KITH_EPARSE},
+        {"a/node.key", "kith-key-v1\nname: a\n", "no usable line", KITH_EPARSE},
+        {"a/node.key",
+         "kith-key-v1\nkey: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+         "secret: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n",
+         "do not belong together", KITH_EPARSE},
+        {"a/node.key", "kith-key-v1\nsecret: AAAA\n", "32 bytes", KITH_EPARSE},
+    };
+    make_cluster();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const bool there = access(in(rows[i].file), F_OK) == 0;
+        if (there)
+            copy(rows[i].file, "kept");
+        write_text(rows[i].file, rows[i].text);
+        refused(rows[i].err, rows[i].words, load("a"));
+        unlink(in(rows[i].file));
+        if (there)
+            copy("kept", rows[i].file);
+        chmod(in("a/node.key"), 0600);
+        assert_int_equal(KITH_OK, load("a"));
+    }
+    FILE *file = fopen(in("a/ca.pub"), "ab");
+    for (int i = 0; i < (1 << 16); i++)
+        fputs("# far too long a file\n", file);
+    fclose(file);
+    refused(KITH_ELIMIT, "larger than any key file", load("a"));
+}
+
+static void test_revocation(void **state)
+{
+    (void)state;
+    char name[32];
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    struct kith_identity identity;
+    struct kith_trust trust;
+    make_cluster();
+    OK(kith_keys_revoke(in("ca"), in("b/node.crt"), error));
+    refused(KITH_EEXIST, "already",
+            kith_keys_revoke(in("ca"), in("b/node.crt"), error));
+
+    OK(kith_keys_load(in("a"), &identity, &trust, error)); /* By a peer. */
+    OK(kith_keys_read_crl(in("ca"), &bytes, &size, error));
+    assert_non_null(bytes);
+    bytes[20] ^= 1;
+    refused(KITH_EAUTH, "refused",
+            kith_keys_accept_crl(in("a"), bytes, size, &trust, error));
+    bytes[20] ^= 1;
+    OK(kith_keys_accept_crl(in("a"), bytes, size, &trust, error));
+    assert_int_equal(1, trust.revoked_count);
+    refused(KITH_EEXPIRED, "refused",
+            kith_keys_accept_crl(in("a"), bytes, size, &trust, error));
+    free(bytes);
+    kith_keys_free(&identity, &trust);
+    assert_false(shake_hands("a", "b"));
+
+    for (int i = 0; i < 5; i++) { /* The list grows in order. */
+        snprintf(name, sizeof name, "crt%d", i);
+        OK(kith_keys_certify(in("ca"), in("b/node.request"), in(name), 1, 1,
+                             error));
+        OK(kith_keys_revoke(in("ca"), in(name), error));
+    }
+    copy("ca/crl", "b/crl");
+    refused(KITH_EREVOKED, "not revoked", load("b"));
+    copy("ca/crl", "a/crl");
+    OK(kith_keys_load(in("a"), &identity, &trust, error));
+    assert_true(trust.revoked_count == 6 && trust.revoked_sequence == 6);
+    kith_keys_free(&identity, &trust);
+
+    OK(kith_keys_new_authority(in("other"), error));
+    refused(KITH_EAUTH, "another cluster",
+            kith_keys_revoke(in("other"), in("a/node.crt"), error));
+    copy("ca/crl", "other/crl");
+    OK(kith_keys_read_crl(in("nowhere"), &bytes, &size, error));
+    assert_null(bytes);
+}
+
+static void test_allow_list(void **state)
+{
+    (void)state;
+    OK(kith_keys_new_node(in("a"), "alice", error));
+    OK(kith_keys_new_node(in("b"), "bob", error));
+    OK(kith_keys_allow(in("a"), in("a/node.request"), error));
+    refused(KITH_EEXIST, "already",
+            kith_keys_allow(in("a"), in("a/node.request"), error));
+    copy("a/allow", "b/allow");
+    assert_false(shake_hands("a", "b"));
+    OK(kith_keys_allow(in("a"), in("b/node.request"), error));
+    copy("a/allow", "b/allow");
+    assert_true(shake_hands("a", "b"));
+    write_text("b/allow", "kith-cluster-v1 "
+                          "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n");
+    refused(KITH_EPARSE, "allows nobody", load("b"));
+    OK(kith_keys_allow(in("b"), in("a/node.request"), error)); /* Not ours. */
+    assert_false(shake_hands("a", "b"));
+}
+
+static void show(const char *name, const char *words)
+{
+    char text[4096];
+    OK(kith_keys_show(in(name), text, sizeof text, error));
+    if (!strstr(text, words))
+        fail_msg("%s: \"%s\" lacks \"%s\"", name, text, words);
+    assert_null(strstr(text, "secret: "));
+}
+
+static void test_show(void **state)
+{
+    (void)state;
+    char text[4096];
+    make_cluster();
+    OK(kith_keys_revoke(in("ca"), in("b/node.crt"), error));
+    OK(kith_keys_allow(in("c"), in("b/node.request"), error));
+    show("ca/ca.key", "an authority's secret key");
+    show("ca/ca.pub", "whom a cluster trusts");
+    show("ca/crl", "1 certificates");
+    show("a/node.key", "alice");
+    show("a/node.request", "alice");
+    show("a/node.crt", "train");
+    show("c/allow", "1 keys");
+    chmod(in("a/node.key"), 0644);
+    refused(KITH_EPERM, "chmod 600",
+            kith_keys_show(in("a/node.key"), text, sizeof text, error));
+    write_text("x", "hello\n");
+    refused(KITH_EPARSE, "not a key file",
+            kith_keys_show(in("x"), text, sizeof text, error));
+    refused(KITH_EINVAL, "not a plain file",
+            kith_keys_show(in("a"), text, sizeof text, error));
+    OK(kith_keys_show(in("a/node.crt"), text, 40, error)); /* Clipped. */
+    assert_true(strlen(text) < 40);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_cluster_shakes_hands),
+        TEST(test_loose_modes),
+        TEST(test_nothing_is_overwritten),
+        TEST(test_bad_arguments),
+        TEST(test_missing_and_foreign),
+        TEST(test_two_authorities),
+        TEST(test_damage),
+        TEST(test_revocation),
+        TEST(test_allow_list),
+        TEST(test_show),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
