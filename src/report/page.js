@@ -11,7 +11,7 @@ const FAULT_COLOURS = {crash: '#c62828', restart: '#2e7d32', pause: '#ef6c00',
 const CHARTS = [
     {key: 'accuracy', title: 'Accuracy', unit: 'share of the test set',
      format: v => (100 * v).toFixed(2) + ' %', axis: v => (100 * v).toFixed(0) + ' %'},
-    {key: 'loss', title: 'Loss', unit: 'cross-entropy, nats'},
+    {key: 'loss', title: 'Loss', unit: 'of peers on their batches, of the average on the test set'},
     {key: 'consensus_distance', title: 'Consensus distance',
      unit: '|x − mean|, root of the squared distance'},
     {key: 'bytes_sent', title: 'Bytes sent', unit: 'per peer, on the wire',
@@ -52,7 +52,7 @@ function bytes(value) {
     const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'];
     let at = 0, size = Number(value);
     while (Math.abs(size) >= 1000 && at + 1 < units.length) { size /= 1000; at++; }
-    return (at === 0 ? size : Number(size.toPrecision(4))) + ' ' + units[at];
+    return Number(size.toPrecision(4)) + ' ' + units[at];
 }
 
 function short(value) {
@@ -79,11 +79,10 @@ const runs = report.runs.map((source, index) => {
     const letter = String.fromCharCode(65 + index);
     const facts = new Map(source.facts.rows), results = new Map(source.summary.rows);
     const series = new Map(); /* peer, or -1 for the averaged model -> rows */
-    const peerCount = Number(facts.get('peers')) || 1;
     for (const row of objects(source.series)) {
         /* One scale for all: the samples of the whole run. A peer knows its own
          * and stands for its share. */
-        if (row.peer >= 0) row.samples *= peerCount;
+        if (row.peer >= 0) row.samples *= source.peers_all;
         if (!series.has(row.peer)) series.set(row.peer, []);
         series.get(row.peer).push(row);
     }
@@ -290,7 +289,7 @@ function showValues(entry, x, points, name) {
 function draw(entry) {
     const {chart} = entry;
     entry.lines = linesOf(chart.key);
-    entry.box.hidden = entry.lines.length === 0;
+    entry.box.hidden = entry.lines.every(l => l.points.every(p => p[1] === 0));
     if (entry.graph) { entry.graph.destroy(); entry.graph = null; }
     if (entry.box.hidden) return;
     const positive = entry.lines.every(l => l.points.every(p => p[1] > 0));
