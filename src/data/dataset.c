@@ -8,6 +8,7 @@
 #include "kith/data.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,10 +101,29 @@ static enum kith_err read_header(gzFile file, struct idx_file *out, char *error)
                     got);
 }
 
+/* Bytes of the file on disk; 0 where it will not say (a pipe). */
+static uint64_t disk_bytes(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return 0;
+    const long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : 0;
+    (void)fclose(file);
+    return size > 0 ? (uint64_t)size : 0;
+}
+
 static enum kith_err read_data(gzFile file, struct idx_file *out, char *error)
 {
-    /* One byte more than announced, to see that nothing follows. */
+    /* A header that lies costs no memory: deflate never packs more than
+     * 1,032 bytes into one. */
     const size_t size = out->idx.bytes;
+    const uint64_t disk = disk_bytes(out->path);
+    if (disk > 0 && size / 1032 > disk)
+        return complain(error, KITH_EPARSE, out->path,
+                        "its header announces %zu bytes, more than its %" PRIu64
+                        " bytes can hold",
+                        size, disk);
+    /* One byte more than announced, to see that nothing follows. */
     out->data = malloc(size + 1);
     if (out->data == NULL)
         return complain(error, KITH_ENOMEM, out->path,

@@ -7,12 +7,14 @@
 # The targets live in a build of their own, fuzz-build/, made with clang,
 # libFuzzer's coverage and the sanitizers.
 FUZZERS = \
+  tests/fuzz/fuzz_idx \
   tests/fuzz/fuzz_unpack
 FUZZ_RUNS = 1000000
 FUZZ_FLAGS = -fsanitize=fuzzer
 
 EXTRA_PROGRAMS += $(FUZZERS) tests/fuzz/fuzz_canary
 tests_fuzz_fuzz_canary_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_idx_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_unpack_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 
 fuzz-build/Makefile: $(srcdir)/configure

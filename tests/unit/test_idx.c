@@ -168,6 +168,10 @@ static void test_refusals(void **state)
                             255, 255, 255, 255, 255, 255, 255, 255};
     put(names[0], huge, sizeof huge, false);
     expect_refusal(KITH_ELIMIT, "train-images-idx3-ubyte");
+    const uint8_t liar[] = {0, 0, 8,    3, 0, 0, 0x7f, 0xff, 0,
+                            0, 0, 0xff, 0, 0, 0, 0xff, 1};
+    put(names[0], liar, sizeof liar, false);
+    expect_refusal(KITH_EPARSE, "more than its 17 bytes can hold");
     const uint8_t wide[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0,
                             0, 1, 0, 0, 0, 1, 1, 2, 3};
     put(names[0], wide, sizeof wide, false);
