@@ -146,6 +146,22 @@ static int keys_revoke(const struct cli_arguments *arguments)
     return KITH_EXIT_OK;
 }
 
+static int keys_allow(const struct cli_arguments *arguments)
+{
+    char error[KITH_KEYS_ERROR_BYTES];
+    const int code = check_words(arguments, 2, "allow FOLDER REQUEST");
+    if (code != KITH_EXIT_OK)
+        return code;
+    const enum kith_err err =
+        kith_keys_allow(arguments->words[1], arguments->words[2], error);
+    if (err != KITH_OK)
+        return failed(arguments, err, error);
+    printf("added it to %s/allow\nnext: bring the same list to every peer's "
+           "identity folder\n",
+           arguments->words[1]);
+    return KITH_EXIT_OK;
+}
+
 static int keys_show(const struct cli_arguments *arguments)
 {
     char error[KITH_KEYS_ERROR_BYTES], text[8192];
@@ -168,6 +184,7 @@ int cli_keys(const struct cli_arguments *arguments)
     } verbs[] = {{"new", keys_new},
                  {"certify", keys_certify},
                  {"revoke", keys_revoke},
+                 {"allow", keys_allow},
                  {"show", keys_show}};
     const char *names[sizeof verbs / sizeof verbs[0] + 1] = {NULL};
     for (unsigned i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {

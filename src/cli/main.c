@@ -23,6 +23,42 @@ static const struct cli_command commands[] = {
         .run = cli_train,
     },
     {
+        .name = "sim",
+        .summary = "simulate an experiment in virtual time",
+        .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json]",
+        .details =
+            "Same file and seed: same trace hash, whatever the threads, queue "
+            "or wire mode.\n\n"
+            "Example: kith sim examples/demo.yaml --set gossip.every=4",
+        .options = RUN_OPTIONS | CLI_BIT(THREADS) | CLI_BIT(QUEUE) |
+                   CLI_BIT(WIRE) | CLI_BIT(TRACE) | CLI_BIT(CALIBRATE),
+        .words_min = 1,
+        .words_max = 1,
+        .run = cli_sim,
+    },
+    {
+        .name = "keys",
+        .summary = "make and show keys, certificates and revocations",
+        .usage = "new DIR --authority | new DIR --name NAME |\n"
+                 "                 certify AUTHORITY REQUEST [--out FILE] "
+                 "[--days N] [--roles LIST] |\n"
+                 "                 revoke AUTHORITY CERTIFICATE | allow FOLDER "
+                 "REQUEST | show FILE",
+        .details = "A node's key never leaves its machine: `new` makes a "
+                   "request, `certify` signs it\nwhere the authority is, and "
+                   "the certificate goes back as node.crt. Small clusters\n"
+                   "can do without an authority: `allow` lists keys.\n\n"
+                   "Example: kith keys new authority --authority\n"
+                   "         kith keys new node --name peer-0\n"
+                   "         kith keys certify authority node/node.request",
+        .out = "the certificate [REQUEST with .crt]",
+        .options = CLI_BIT(OUT) | CLI_BIT(NAME) | CLI_BIT(AUTHORITY) |
+                   CLI_BIT(DAYS) | CLI_BIT(ROLES),
+        .words_min = 1,
+        .words_max = 3,
+        .run = cli_keys,
+    },
+    {
         .name = "report",
         .summary = "make one page with plots out of run databases",
         .usage = "RUN.db... [--csv] [--out FILE]",
