@@ -36,7 +36,7 @@ static enum kith_err fail(const struct kith_database *database, int code,
 {
     kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
                   "reading the run database %s: %s; give a .db file written by "
-                  "kith sim, lab or train",
+                  "kith sim, lab, train or peer",
                   database->path, sqlite3_errmsg(database->handle));
     return code == SQLITE_NOMEM ? KITH_ENOMEM : KITH_EPARSE;
 }
@@ -78,7 +78,7 @@ static enum kith_err refuse(const struct kith_database *database,
 {
     kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
                   "reading the run database %s: %s; give a .db file written by "
-                  "kith sim, lab or train",
+                  "kith sim, lab, train or peer",
                   database->path, found);
     return KITH_EPARSE;
 }
@@ -204,6 +204,12 @@ static enum kith_err put_table(const struct kith_database *database,
     return err;
 }
 
+/* The first peers by rank, and the averaged model. */
+#define SHOWN                                                                  \
+    "(peer IS NULL OR peer IN (SELECT DISTINCT peer FROM series WHERE peer "   \
+    "IS "                                                                      \
+    "NOT NULL ORDER BY peer LIMIT %u))"
+
 /* The series, thinned: of each shown peer every stride-th row and the last. */
 static enum kith_err put_series(const struct kith_database *database,
                                 unsigned runs, FILE *out, char *error)
@@ -213,9 +219,7 @@ static enum kith_err put_series(const struct kith_database *database,
     int64_t rows = 0;
 
     kith_text_add(sql, sizeof sql, 0,
-                  "SELECT count(*) FROM series WHERE peer < %u OR peer "
-                  "IS NULL",
-                  peers);
+                  "SELECT count(*) FROM series WHERE " SHOWN, peers);
     enum kith_err err = count_of(database, sql, NULL, &rows, error);
     if (err != KITH_OK) {
         return err;
@@ -226,7 +230,7 @@ static enum kith_err put_series(const struct kith_database *database,
         sql, sizeof sql, 0,
         "WITH numbered AS (SELECT *, row_number() OVER (PARTITION BY peer "
         "ORDER BY time_s, step) AS place, count(*) OVER (PARTITION BY peer) AS "
-        "count_ FROM series WHERE peer < %u OR peer IS NULL) "
+        "count_ FROM series WHERE " SHOWN ") "
         "SELECT ifnull(peer, -1) AS peer, time_s, step, samples, loss, "
         "accuracy, consensus_distance, bytes_sent, waiting_s, staleness, done "
         "FROM numbered WHERE place %% %" PRId64 " = 0 OR place = 1 OR "
