@@ -52,7 +52,10 @@ void cli_progress(const char *format, ...)
     if (now_ns < next_ns)
         return;
     const bool terminal = isatty(STDERR_FILENO) == 1;
+    const bool first = next_ns == 0;
     next_ns = now_ns + (terminal ? TERMINAL_PERIOD_NS : PLAIN_PERIOD_NS);
+    if (first && !terminal)
+        return; /* a short run logs its result alone */
     if (terminal)
         fputs("\r\033[K", stderr);
     va_list list;

@@ -11,11 +11,12 @@
 #include "kith/text.h"
 
 #define ENTRIES_MAX 48u
+#define ENTRY_BYTES (KITH_PATH_BYTES_MAX + 64)
 
 /* `key` is "name" or "object.name"; `value` is JSON text. */
 struct entry {
     char key[40];
-    char value[KITH_PATH_BYTES_MAX + 64];
+    char value[ENTRY_BYTES];
 };
 struct entries {
     struct entry list[ENTRIES_MAX];
@@ -33,18 +34,18 @@ static void add_real(struct entries *entries, const char *key, double value)
 {
     char *text = entry_add(entries, key);
     if (isfinite(value))
-        snprintf(text, sizeof entries->list[0].value, "%.9g", value);
+        snprintf(text, ENTRY_BYTES, "%.9g", value);
     else
-        strcpy(text, "null");
+        kith_text_copy(text, ENTRY_BYTES, "null");
 }
 
 static void add_whole(struct entries *entries, const char *key, uint64_t value)
 {
     char *text = entry_add(entries, key);
     if (value == UINT64_MAX)
-        strcpy(text, "null");
+        kith_text_copy(text, ENTRY_BYTES, "null");
     else
-        snprintf(text, sizeof entries->list[0].value, "%" PRIu64, value);
+        snprintf(text, ENTRY_BYTES, "%" PRIu64, value);
 }
 
 /* A JSON string; control characters and bytes past the room are left out. */
@@ -53,11 +54,11 @@ static void add_text(struct entries *entries, const char *key,
 {
     char *text = entry_add(entries, key);
     if (value == NULL) {
-        strcpy(text, "null");
+        kith_text_copy(text, ENTRY_BYTES, "null");
         return;
     }
     size_t at = 0;
-    const size_t room = sizeof entries->list[0].value - 4;
+    const size_t room = ENTRY_BYTES - 4;
     text[at++] = '"';
     for (; *value != '\0' && at < room; value++) {
         if ((unsigned char)*value < 0x20)
@@ -244,10 +245,9 @@ void kith_summary_print(const struct kith_experiment *experiment,
         printf("  %-22s %016" PRIx64 "\n", "trace hash", summary->trace_hash);
     if (summary->faults > 0)
         printf("  %-22s %" PRIu32 "\n", "faults injected", summary->faults);
-    if (experiment->check_count > 0)
-        printf("  %-22s %" PRIu32 " of %" PRIu32 " held\n", "assertions",
-               experiment->check_count - summary->violations,
-               experiment->check_count);
+    if (experiment->check_count > 0 || summary->violations > 0)
+        printf("  %-22s %" PRIu32 " checked, %" PRIu32 " broken\n",
+               "assertions", experiment->check_count, summary->violations);
     if (path != NULL)
         printf("  %-22s %s\n", "run database", path);
 }
