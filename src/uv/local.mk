@@ -10,6 +10,7 @@ libkith_uv_a_SOURCES = \
   src/uv/alarm.h \
   src/uv/contact.c \
   src/uv/control.c \
+  src/uv/doctor.c \
   src/uv/driver.c \
   src/uv/driver.h \
   src/uv/halfopen.c \
