@@ -266,7 +266,8 @@ static void step_trained(struct kith_node *node,
                        node->steps, 0);
         node->adopting = node->config->topology->peers > 1;
         node->pulls = 0;
-    } else if (node->config->algorithm->pattern != KITH_PATTERN_NONE &&
+    } else if (!node->leaving &&
+               node->config->algorithm->pattern != KITH_PATTERN_NONE &&
                node->steps % node->config->every == 0) {
         node->trigger_due = true;
     }
@@ -318,6 +319,8 @@ static void step_message(struct kith_node *node, const struct kith_event *event,
     if (message->kind == KITH_MESSAGE_BYE) {
         kith_node_suspect(node, effects, from, event->now_ns,
                           KITH_TIMEOUT_MAX_NS);
+        if (node->round != NULL)
+            kith_round_down(node, from, effects, event->now_ns);
     } else if (message->pattern == KITH_PATTERN_ROUND) {
         kith_round_message(node, from, message, event->now_ns, effects);
     } else if (message->mine) {
@@ -374,6 +377,8 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
     case KITH_EVENT_LEAVE:
         node->leaving = true;
         node->trigger_due = false;
+        if (node->round != NULL)
+            kith_round_leave(node, now_ns, effects);
         break;
     }
     wake(node, now_ns, effects);

@@ -210,6 +210,9 @@ void kith_round_wake(struct kith_node *node, kith_ns now_ns,
                      struct kith_effects *effects);
 void kith_round_down(struct kith_node *node, kith_id peer,
                      struct kith_effects *effects, kith_ns now_ns);
+/* Tell the neighbours, and settle what is open as at its deadline. */
+void kith_round_leave(struct kith_node *node, kith_ns now_ns,
+                      struct kith_effects *effects);
 uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
                           const struct kith_message *model);
 

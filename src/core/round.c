@@ -446,6 +446,17 @@ void kith_round_down(struct kith_node *node, kith_id peer,
     try_close(node, now_ns, effects);
 }
 
+void kith_round_leave(struct kith_node *node, kith_ns now_ns,
+                      struct kith_effects *effects)
+{
+    const struct kith_round *round = node->round;
+    for (uint32_t e = 0; e < round->edge_count; e++)
+        if (!round->edges[e].down)
+            tell(node, effects, &round->edges[e], KITH_MESSAGE_BYE,
+                 round->round);
+    kith_round_wake(node, now_ns, effects); /* as at the deadline */
+}
+
 uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
                           const struct kith_message *model)
 {

@@ -507,8 +507,8 @@ static void test_leave_and_save(void **state)
 {
     (void)state;
     open_node("adpsgd", "random", 2, 0, false);
-    config.every = 100;
     start();
+    config.every = 2; /* the last step below would pull the trigger */
     now_ns += 2 * KITH_S;
     worked(KITH_WORK_TRAIN);
     assert_int_equal(effects.work.kind, KITH_WORK_SAVE);
@@ -524,6 +524,7 @@ static void test_leave_and_save(void **state)
                                    .payload_bytes = 32};
     say(1, request);
     assert_non_null(sent(KITH_MESSAGE_BUSY));
+    assert_true(kith_node_quiet(node));
 }
 
 /* Neighbours 1 and 2 of a ring of 3; we are 1, so 0 decides and we decide 2. */
@@ -602,6 +603,29 @@ static void test_round_torn_and_down(void **state)
     worked(KITH_WORK_TRAIN);
     worked(KITH_WORK_SNAPSHOT);
     assert_true(marked(KITH_MARK_ROUND));
+}
+
+/* Nobody has to wait for a neighbour that says goodbye. */
+static void test_round_leave(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    config.round_deadline_ns = KITH_NEVER;
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+    say(0, about(&to0, KITH_MESSAGE_BYE));
+    say(2, about(&to2, KITH_MESSAGE_BYE));
+    assert_true(marked(KITH_MARK_ROUND));
+
+    open_node("dpsgd", "ring", 3, 1, false);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    step(&(struct kith_event){.kind = KITH_EVENT_LEAVE});
+    assert_int_equal(effects.send_count, 4); /* BYE and ABORT to both */
+    assert_true(kith_node_quiet(node));
 }
 
 static void test_round_trailing_peer_catches_up(void **state)
@@ -704,6 +728,7 @@ int main(void)
         cmocka_unit_test(test_round_story),
         cmocka_unit_test(test_round_deadline),
         cmocka_unit_test(test_round_torn_and_down),
+        cmocka_unit_test(test_round_leave),
         cmocka_unit_test(test_round_trailing_peer_catches_up),
         cmocka_unit_test(test_hostile_messages),
     };
