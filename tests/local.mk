@@ -45,14 +45,19 @@ FENCES = \
   tests/fences/check_symbols.sh \
   tests/fences/check_words.sh
 
+# Whole commands, from outside.
+INTEGRATION = \
+  tests/integration/test_report.sh
+
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
 LONG = \
+  tests/long/check_deploy.sh \
   tests/long/fuzz.sh
 LONG_BUILDS =
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)
-dist_check_SCRIPTS += $(FENCES)
+dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
 # The tests' own network of nodes, without sockets or a simulator.
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
