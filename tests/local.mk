@@ -51,7 +51,11 @@ INTEGRATION = \
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
 LONG = \
+  tests/long/accept_1.sh \
+  tests/long/accept_2.sh \
+  tests/long/accept_6.sh \
   tests/long/check_deploy.sh \
+  tests/long/coverage.sh \
   tests/long/fuzz.sh
 LONG_BUILDS =
 EXTRA_PROGRAMS += $(LONG_BUILDS)

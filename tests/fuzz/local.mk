@@ -29,5 +29,5 @@ fuzz: fuzz-build/Makefile
 	cd fuzz-build && $(abs_srcdir)/tests/fuzz/fuzz.sh $(FUZZ_RUNS) $(FUZZERS)
 
 clean-local:
-	rm -rf fuzz-build
+	rm -rf coverage-build findings fuzz-build
 .PHONY: fuzz
