@@ -7,17 +7,18 @@ const report = JSON.parse(document.getElementById('kith-data').textContent);
 const PALETTE = ['#0b6fa4', '#d1495b', '#2e8b57', '#b8860b', '#7b4fa6',
                  '#c45a1b', '#4b6370', '#a23b72'];
 const FAULT_COLOURS = {crash: '#c62828', restart: '#2e7d32', pause: '#ef6c00',
-    resume: '#2e7d32', slow: '#8e24aa', cut: '#6d4c41', heal: '#2e7d32'};
+    resume: '#2e7d32', slow: '#8e24aa',
+    'slow ends': '#2e7d32', cut: '#6d4c41', heal: '#2e7d32'};
 const CHARTS = [
     {key: 'accuracy', title: 'Accuracy', unit: 'share of the test set',
      format: v => (100 * v).toFixed(2) + ' %', axis: v => (100 * v).toFixed(0) + ' %'},
     {key: 'loss', title: 'Loss', unit: 'of peers on their batches, of the average on the test set'},
     {key: 'consensus_distance', title: 'Consensus distance',
      unit: '|x − mean|, root of the squared distance'},
-    {key: 'bytes_sent', title: 'Bytes sent', unit: 'per peer, on the wire',
+    {key: 'bytes_sent', counter: true, title: 'Bytes sent', unit: 'per peer, on the wire',
      format: bytes, axis: bytes},
-    {key: 'done', title: 'Exchanges done', unit: 'per peer'},
-    {key: 'waiting_s', title: 'Waiting', unit: 'training held back, seconds'},
+    {key: 'done', counter: true, title: 'Exchanges done', unit: 'per peer'},
+    {key: 'waiting_s', counter: true, title: 'Waiting', unit: 'training held back, seconds'},
     {key: 'staleness', title: 'Staleness', unit: 'own steps between snapshot and merge'},
 ];
 const view = {x: location.hash === '#samples' ? 'samples' : 'time', averaged: true, peers: true, hidden: new Set()};
@@ -90,7 +91,9 @@ const runs = report.runs.map((source, index) => {
             colour: PALETTE[index % PALETTE.length],
             peers: [...series.keys()].filter(peer => peer >= 0),
             peersAll: source.peers_all,
-            faults: objects(source.faults), verdicts: objects(source.verdicts),
+            faults: objects(source.faults).map(fault => fault.kind === 'slow' &&
+                fault.factor === 1 ? {...fault, kind: 'slow ends'} : fault),
+            verdicts: objects(source.verdicts),
             last: objects(source.last), outcomes: objects(source.outcomes), events: objects(source.events),
             eventsAll: source.events_all};
 });
@@ -144,8 +147,8 @@ function meanOfPeers(run, key) {
     });
 }
 
-function linesOf(key) {
-    const lines = [];
+function linesOf(chart) {
+    const lines = [], key = chart.key;
     for (const run of runs) {
         const add = (peer, rows, kind) => {
             const points = rows.filter(row => row[key] !== null &&
@@ -155,7 +158,8 @@ function linesOf(key) {
                 points: points.map(row => [abscissa(row), row[key]])});
         };
         const before = lines.length;
-        add(-1, run.series.get(-1) || [], 'averaged');
+        /* A counter of the averaged model is the whole run's. */
+        if (!chart.counter) add(-1, run.series.get(-1) || [], 'averaged');
         if (lines.length === before && run.peers.length > 0)
             add('mean', meanOfPeers(run, key), 'averaged');
         for (const peer of run.peers) add(peer, run.series.get(peer), 'peer');
@@ -172,6 +176,8 @@ function matrix(lines) {
             rows.get(x)[column] = y;
         }
     });
+    /* Every plot starts at 0, so that a run with one row is one too. */
+    if (!rows.has(0)) rows.set(0, new Array(lines.length).fill(null));
     return [...rows.entries()].sort((a, b) => a[0] - b[0])
         .map(([x, values]) => [x, ...values]);
 }
@@ -288,7 +294,7 @@ function showValues(entry, x, points, name) {
 
 function draw(entry) {
     const {chart} = entry;
-    entry.lines = linesOf(chart.key);
+    entry.lines = linesOf(chart);
     entry.box.hidden = entry.lines.every(l => l.points.every(p => p[1] === 0));
     if (entry.graph) { entry.graph.destroy(); entry.graph = null; }
     if (entry.box.hidden) return;
@@ -303,7 +309,7 @@ function draw(entry) {
             positive && entry.logBox.checked,
         highlightSeriesOpts: {strokeWidth: 3}, highlightSeriesBackgroundAlpha: 1,
         gridLineColor: colour('--grid'), axisLineColor: colour('--quiet'),
-        axisLabelFontSize: 12, rightGap: 12,
+        axisLabelFontSize: 12, rightGap: 12, xRangePad: 4,
         axisLabelWidth: 62, includeZero: false,
         axes: {x: {valueFormatter: number, axisLabelWidth: 64,
                    axisLabelFormatter: v => view.x === 'time' ? number(v) + ' s'
