@@ -7,6 +7,9 @@
 # The targets live in a build of their own, fuzz-build/, made with clang,
 # libFuzzer's coverage and the sanitizers.
 FUZZERS = \
+  tests/fuzz/fuzz_certificate \
+  tests/fuzz/fuzz_frame \
+  tests/fuzz/fuzz_handshake \
   tests/fuzz/fuzz_idx \
   tests/fuzz/fuzz_unpack
 FUZZ_RUNS = 1000000
@@ -14,6 +17,12 @@ FUZZ_FLAGS = -fsanitize=fuzzer
 
 EXTRA_PROGRAMS += $(FUZZERS) tests/fuzz/fuzz_canary
 tests_fuzz_fuzz_canary_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_certificate_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_certificate_SOURCES = tests/fuzz/fuzz_certificate.c $(SESSIONS)
+tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(SESSIONS)
+tests_fuzz_fuzz_handshake_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_handshake_SOURCES = tests/fuzz/fuzz_handshake.c $(SESSIONS)
 tests_fuzz_fuzz_idx_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_unpack_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 
