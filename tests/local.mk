@@ -8,6 +8,7 @@ UNIT = \
   tests/unit/test_baseline \
   tests/unit/test_buf \
   tests/unit/test_certificate \
+  tests/unit/test_experiment \
   tests/unit/test_hash \
   tests/unit/test_heap \
   tests/unit/test_idx \

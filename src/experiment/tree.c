@@ -289,6 +289,8 @@ static enum kith_err build_document(struct builder *builder, const char *text,
         yaml_event_t event;
         if (!yaml_parser_parse(&parser, &event)) {
             builder->line = (uint32_t)parser.problem_mark.line + 1;
+            free(builder->key); /* not at fault */
+            builder->key = NULL;
             err = refuse(builder, "not YAML: %.200s",
                          parser.problem == NULL ? "out of memory"
                                                 : parser.problem);

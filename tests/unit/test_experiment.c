@@ -1,0 +1,471 @@
+/* Goal: a good file becomes the struct it describes, and every bad one is one
+ * line that names the place, what was found and what is allowed.
+ * Method: one base file, and tables of --set overrides and broken texts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "kith/experiment.h"
+#include "kith/backend.h"
+#include "kith/node.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char base[] =
+    "name: base\n"
+    "seed: 9\n"
+    "peers: 8\n"
+    "stop: {epochs: 5}\n"
+    "model: {kind: mlp, layers: [784, 256, 10]}\n"
+    "data: {path: /data, split: \"dirichlet(0.1)\"}\n"
+    "train: {learning_rate: 0.05, momentum: 0.9, schedule: linear}\n"
+    "gossip: {every: 2}\n"
+    "network: {latency: 200us, rate: 10Gbit}\n"
+    "compute: {step: 5ms, slow: [{peers: \"peer(3)\", by: 10}]}\n"
+    "faults:\n"
+    "  - {at: 2s, crash: \"frac(0.25)\", restart: 3s}\n"
+    "assert:\n"
+    "  - \"always finite(model)\"\n"
+    "  - \"finally accuracy >= 0.85\"\n";
+
+static enum kith_err parse(const char *text, const char *set,
+                           struct kith_experiment *experiment, char *error)
+{
+    return kith_experiment_parse("base.yaml", text, strlen(text), &set,
+                                 set == NULL ? 0 : 1, experiment, error);
+}
+
+static void must_parse(const char *set, struct kith_experiment *experiment)
+{
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    if (parse(base, set, experiment, error) != KITH_OK)
+        fail_msg("%s", error);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+
+    must_parse(NULL, &experiment);
+
+    assert_string_equal(experiment.name, "base");
+    assert_int_equal(experiment.seed, 9);
+    assert_int_equal(experiment.peers, 8);
+    assert_string_equal(experiment.model->name, "mlp");
+    assert_int_equal(experiment.model_config.layer_count, 3);
+    assert_int_equal(experiment.model_config.layers[1], 256);
+    assert_true(experiment.data.present);
+    assert_string_equal(experiment.data.path, "/data");
+    assert_int_equal(experiment.data.split.kind, KITH_SPLIT_DIRICHLET);
+    assert_int_equal(experiment.train.schedule, KITH_SCHEDULE_LINEAR);
+    assert_int_equal(experiment.network.latency_ns, 200 * KITH_US);
+    assert_int_equal(experiment.network.rate_bits, 10000000000);
+    assert_int_equal(experiment.compute.step_ns, 5 * KITH_MS);
+    assert_int_equal(experiment.check_count, 2);
+    assert_int_equal(experiment.atom_count, 5);
+    assert_int_equal(experiment.source_bytes, sizeof base - 1);
+    assert_string_equal(experiment.source, base);
+    kith_experiment_close(&experiment);
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+
+    must_parse(NULL, &experiment);
+
+    assert_string_equal(experiment.backend->name, "cpu");
+    assert_string_equal(experiment.train.optimiser->name, "sgd");
+    assert_int_equal(experiment.train.batch, 16);
+    assert_string_equal(experiment.gossip.algorithm->name, "adpsgd");
+    assert_string_equal(experiment.gossip.topology->name, "random");
+    assert_string_equal(experiment.gossip.compressor, "none");
+    assert_string_equal(experiment.gossip.guard, "none");
+    assert_int_equal(experiment.gossip.deadline_ns, 0);
+    assert_string_equal(experiment.network.suite, "auto");
+    assert_int_equal(experiment.network.wire, KITH_WIRE_SIZED);
+    assert_int_equal(experiment.save_period_ns, 5 * KITH_S);
+    assert_int_equal(experiment.evaluate_ns, 0);
+    kith_experiment_close(&experiment);
+}
+
+/* Each override is refused, and the line holds these words. */
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *words[3];
+    } bad[] = {
+        {"peers=0", {"peers", "found \"0\"", "from 1 to 1048576"}},
+        {"peers=-1", {"found \"-1\"", "whole number"}},
+        {"peers=nan", {"found \"nan\""}},
+        {"peers=8.5", {"found \"8.5\""}},
+        {"peers=99999999999999999999", {"peers"}},
+        {"seed=x", {"seed", "whole number"}},
+        {"name=a/b", {"name", "letters"}},
+        {"name=", {"found nothing"}},
+        {"gossip.evry=2", {"evry", "every", "did you mean \"every\""}},
+        {"gosip.every=2", {"gosip", "did you mean \"gossip\""}},
+        {"gossip=2", {"mapping", "algorithm"}},
+        {"gossip.algorithm=adpsg", {"did you mean \"adpsgd\""}},
+        {"gossip.algorithm=[a, b]", {"found a list"}},
+        {"gossip.algorithm=dpsgd", {"static graph", "ring"}},
+        {"gossip.topology=one-peer-exponential", {"undirected", "random"}},
+        {"gossip={algorithm: sgp, topology: ring, deadline: 1s}",
+         {"no rounds"}},
+        {"gossip.every=0", {"from 1"}},
+        {"gossip.deadline=soon", {"measured", "never"}},
+        {"network.rate=-5Mbit", {"found \"-5Mbit\"", "unit"}},
+        {"network.rate=5", {"unit"}},
+        {"network.latency=5", {"found \"5\"", "unit"}},
+        {"network.latency=-1ms", {"unit"}},
+        {"network.loss=1", {"to below 1"}},
+        {"network.loss=.nan", {"found \".nan\""}},
+        {"network.loss=inf", {"number"}},
+        {"network.drop_push=0.1", {"pushes nothing"}},
+        {"train.momentum=1", {"to below 1"}},
+        {"train.learning_rate=-0.1", {"from 0"}},
+        {"train.batch=0", {"from 1 to 65536"}},
+        {"train.schedule=linea", {"did you mean \"linear\""}},
+        {"train.backend=gpu", {"naive64"}},
+        {"model.layers=[784]", {"2 to 16"}},
+        {"model.layers=[784, 0, 10]", {"found \"0\""}},
+        {"model.layers=784", {"found \"784\"", "a list"}},
+        {"model.layers=[784, 1]", {"cannot have these sizes"}},
+        {"model.layers=[4000000000, 4000000000, 10]", {"parameters"}},
+        {"model.dim=5", {"does not have it"}},
+        {"model={kind: quadratic}", {"model"}},
+        {"data.split=dirichlet(0)", {"dirichlet(A)"}},
+        {"stop={epochs: 5, steps: 5}", {"both epochs and steps"}},
+        {"stop={}", {"stop", "not given"}},
+        {"stop.epochs=0", {"above 0"}},
+        {"assert=[maybe accuracy > 1]", {"always or finally"}},
+        {"faults=[{at: 2s, crsh: \"n(1)\"}]", {"did you mean \"crash\""}},
+        {"foo", {"KEY=VALUE"}},
+        {"=5", {"KEY=VALUE"}},
+        {"a..b=5", {"empty"}},
+        {"peers.x=5", {"cannot hold"}},
+        {"gossip={every: 1, every: 2}", {"given twice"}},
+        {"gossip=[", {"not YAML"}},
+        {"gossip={every: &a 1}", {"anchor"}},
+    };
+
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct kith_experiment experiment;
+        char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+        assert_true(parse(base, bad[i].set, &experiment, error) != KITH_OK);
+        assert_null(strchr(error, '\n'));
+        for (size_t k = 0; k < 3 && bad[i].words[k] != NULL; k++)
+            if (strstr(error, bad[i].words[k]) == NULL)
+                fail_msg("--set %s: no \"%s\" in: %s", bad[i].set,
+                         bad[i].words[k], error);
+    }
+}
+
+/* Whole texts that are refused, with the line at fault. */
+static void test_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *word;
+    } bad[] = {
+        {"", "no keys"},
+        {"- a\n- b\n", "no keys"},
+        {"plain", "no keys"},
+        {"name: x\nname: y\n", "base.yaml:2: name: given twice"},
+        {"name: &a x\n", "base.yaml:1: name: found an anchor"},
+        {"name: *a\n", "anchor"},
+        {"name: !!str x\n", "tag"},
+        {"a: [[[[[[[[x]]]]]]]]\n", "deeper"},
+        {"? [a]\n: b\n", "as a key"},
+        {"name: x\n---\nname: y\n", "second document"},
+        {"name: \"a\\0b\"\n", "control characters"},
+        {"name: \"a\\nb\"\n", "control characters"},
+        {"name: x\n\tpeers: 1\n", "base.yaml:2: not YAML"},
+        {"name: x\nbogus: 1\n", "base.yaml:2: found the unknown key"},
+        {"name: x\npeers: 3\n", "model.kind: not given"},
+        {"name: x\npeers: 3\nmodel: {kind: none}\n", "stop"},
+        {"name: x\npeers: 3\nmodel: {kind: none}\nstop: {epochs: 1}\n",
+         "no data to count"},
+        {"name: x\npeers: 3\nmodel: {kind: consensus}\nstop: {steps: 1}\n",
+         "model.dim"},
+        {"name: x\npeers: 3\nmodel: {kind: mlp}\nstop: {steps: 1}\n",
+         "model.layers"},
+        {"name: x\npeers: 3\nmodel: {kind: logistic, layers: [4, 2]}\n"
+         "stop: {steps: 1}\n",
+         "data.path"},
+        {"name: x\npeers: 65\nmodel: {kind: none}\nstop: {steps: 9}\n"
+         "gossip: {algorithm: dpsgd, topology: complete}\n"
+         "train: {backend: naive64}\n"
+         "assert: [\"finally accuracy > 0\"]\n",
+         "model none does not have"},
+        {"name: x\npeers: 66\nmodel: {kind: none}\nstop: {steps: 9}\n"
+         "gossip: {algorithm: dpsgd, topology: complete}\n",
+         "more than 64 neighbours"},
+    };
+
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct kith_experiment experiment;
+        char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+        assert_true(parse(bad[i].text, NULL, &experiment, error) != KITH_OK);
+        if (strstr(error, bad[i].word) == NULL)
+            fail_msg("%s: no \"%s\" in: %s", bad[i].text, bad[i].word, error);
+    }
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    char *text = calloc(1, KITH_YAML_BYTES_MAX + 2);
+    assert_non_null(text);
+
+    memset(text, '#', KITH_YAML_BYTES_MAX + 1);
+    assert_int_equal(kith_experiment_parse("x", text, KITH_YAML_BYTES_MAX + 1,
+                                           NULL, 0, &experiment, error),
+                     KITH_EPARSE);
+    assert_non_null(strstr(error, "at most"));
+
+    /* Half a million items in one list: stopped at the bound. */
+    memcpy(text, "a: [", 4);
+    for (size_t i = 4; i < KITH_YAML_BYTES_MAX; i += 2)
+        memcpy(text + i, "1,", 2);
+    assert_int_equal(kith_experiment_parse("x", text, KITH_YAML_BYTES_MAX, NULL,
+                                           0, &experiment, error),
+                     KITH_ELIMIT);
+    free(text);
+}
+
+static void test_combinations(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "gossip={algorithm: dpsgd, topology: ring, deadline: never}",
+        "gossip={algorithm: dpsgd, topology: complete, deadline: 1s}",
+        "gossip={algorithm: sgp, topology: one-peer-exponential}",
+        "gossip={algorithm: sgp, topology: exponential}",
+        "gossip={algorithm: sgp, topology: random}",
+        "gossip={algorithm: adpsgd, topology: ring}",
+        "gossip={algorithm: local, topology: exponential}",
+        "stop={steps: 700, time: 60s}",
+        "peers=1",
+        "peers=7",
+        "train.backend=naive64",
+        "faults=[]",
+    };
+    for (size_t i = 0; i < COUNT(good); i++) {
+        struct kith_experiment experiment;
+        char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+        /* peers=1 has no peer(3) to slow. */
+        const char *sets[] = {"compute={step: 5ms}", good[i]};
+        if (kith_experiment_parse("base.yaml", base, strlen(base), sets, 2,
+                                  &experiment, error) != KITH_OK)
+            fail_msg("%s", error);
+        kith_experiment_close(&experiment);
+    }
+}
+
+/* What the database keeps repeats the run: same hash, same atoms. */
+static void test_source(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {
+        "gossip.every=4",
+        "data.path=relative/folder",
+        "faults=[{at: 1s, crash: \"n(1) - peer(0)\"}]",
+        "assert=[\"finally accuracy >= 0.5\"]",
+    };
+    for (size_t i = 0; i < COUNT(sets); i++) {
+        struct kith_experiment first, second;
+        char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+        must_parse(sets[i], &first);
+
+        if (parse(first.source, NULL, &second, error) != KITH_OK)
+            fail_msg("%s: %s", error, first.source);
+
+        assert_int_equal(kith_experiment_hash(&first),
+                         kith_experiment_hash(&second));
+        assert_string_equal(first.data.path, second.data.path);
+        assert_int_equal(first.data.path[0], '/');
+        assert_int_equal(first.atom_count, second.atom_count);
+        for (uint32_t k = 0; k < first.atom_count; k++) {
+            assert_int_equal(first.atoms[k].peer, second.atoms[k].peer);
+            assert_int_equal(first.atoms[k].at_ns, second.atoms[k].at_ns);
+        }
+        kith_experiment_close(&first);
+        kith_experiment_close(&second);
+    }
+}
+
+static void test_hash(void **state)
+{
+    (void)state;
+    static const char *const same[] = {
+        "name=other",       "data.path=/elsewhere",
+        "compute.step=6ms", "network.latency=1ms",
+        "save=1s",          "gossip.retries=1",
+    };
+    static const char *const other[] = {
+        "seed=10",
+        "peers=9",
+        "stop.epochs=6",
+        "model.layers=[784, 128, 10]",
+        "data.split=iid",
+        "train.learning_rate=0.06",
+        "train.batch=8",
+        "train.schedule=cosine",
+        "gossip.every=3",
+        "gossip.topology=ring",
+        "train.backend=naive64",
+    };
+    struct kith_experiment experiment;
+    must_parse(NULL, &experiment);
+    const uint64_t hash = kith_experiment_hash(&experiment);
+    kith_experiment_close(&experiment);
+
+    for (size_t i = 0; i < COUNT(same); i++) {
+        must_parse(same[i], &experiment);
+        assert_true(kith_experiment_hash(&experiment) == hash);
+        kith_experiment_close(&experiment);
+    }
+    for (size_t i = 0; i < COUNT(other); i++) {
+        must_parse(other[i], &experiment);
+        assert_true(kith_experiment_hash(&experiment) != hash);
+        kith_experiment_close(&experiment);
+    }
+}
+
+static void test_steps(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    must_parse(NULL, &experiment);
+    /* floor(5 * 60000 / (8 * 16)) */
+    assert_int_equal(kith_experiment_steps(&experiment, 60000), 2343);
+    kith_experiment_close(&experiment);
+
+    must_parse("stop={steps: 700}", &experiment);
+    assert_int_equal(kith_experiment_steps(&experiment, 60000), 700);
+    kith_experiment_close(&experiment);
+
+    must_parse("stop={time: 60s}", &experiment);
+    assert_true(kith_experiment_steps(&experiment, 60000) == UINT64_MAX);
+    kith_experiment_close(&experiment);
+}
+
+static void test_node_config(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    struct kith_topology topology;
+    struct kith_node_config config;
+    must_parse("train.backend=naive64", &experiment);
+
+    assert_int_equal(
+        kith_experiment_node_config(&experiment, 99, &topology, &config),
+        KITH_OK);
+
+    assert_int_equal(config.steps, 99);
+    assert_int_equal(config.every, 2);
+    assert_int_equal(config.payload_bytes,
+                     8 * (784 * 256 + 256 + 256 * 10 + 10));
+    assert_int_equal(topology.peers, 8);
+    kith_experiment_close(&experiment);
+}
+
+static void test_worlds(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    must_parse("gossip={algorithm: dpsgd, topology: ring, deadline: never}",
+               &experiment);
+    assert_int_equal(
+        kith_experiment_check_world(&experiment, KITH_WORLD_SIM, error),
+        KITH_OK);
+    assert_int_equal(
+        kith_experiment_check_world(&experiment, KITH_WORLD_LAB, error),
+        KITH_EINVAL);
+    assert_non_null(strstr(error, "kith sim"));
+    kith_experiment_close(&experiment);
+}
+
+static void test_data(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    struct kith_examples set = {.count = 60000, .features = 784, .classes = 10};
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    must_parse(NULL, &experiment);
+
+    assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
+                     KITH_OK);
+    set.features = 64;
+    assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
+                     KITH_EINVAL);
+    assert_non_null(strstr(error, "784 inputs"));
+    set = (struct kith_examples){.count = 7, .features = 784, .classes = 10};
+    assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
+                     KITH_EINVAL);
+    assert_non_null(strstr(error, "one for each"));
+    /* Too few rows for a step: 5 * 20 < 8 * 16. */
+    set.count = 20;
+    assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
+                     KITH_EINVAL);
+    assert_non_null(strstr(error, "less than one step"));
+    /* 5 * 200 / 128 steps of 5 ms, ten times slower: over before 2 s. */
+    set.count = 200;
+    assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
+                     KITH_EINVAL);
+    assert_non_null(strstr(error, "predicted end"));
+    kith_experiment_close(&experiment);
+}
+
+static void test_late_fault(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+
+    /* 10 steps of 5 ms, the slow peer's of 50 ms: half a second. */
+    assert_int_equal(parse(base, "stop={steps: 10}", &experiment, error),
+                     KITH_EINVAL);
+    assert_non_null(strstr(error, "base.yaml:12: faults: found a crash"));
+    must_parse("stop={steps: 41}", &experiment);
+    kith_experiment_close(&experiment);
+}
+
+static void test_missing_file(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    assert_int_equal(
+        kith_experiment_load("/nonexistent.yaml", NULL, 0, &experiment, error),
+        KITH_ENOENT);
+    assert_non_null(strstr(error, "/nonexistent.yaml"));
+    assert_int_equal(kith_experiment_load("/", NULL, 0, &experiment, error),
+                     KITH_EIO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),     cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_limits),     cmocka_unit_test(test_combinations),
+        cmocka_unit_test(test_source),     cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_steps),      cmocka_unit_test(test_node_config),
+        cmocka_unit_test(test_worlds),     cmocka_unit_test(test_data),
+        cmocka_unit_test(test_late_fault), cmocka_unit_test(test_missing_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
