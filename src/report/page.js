@@ -164,7 +164,8 @@ function linesOf(chart) {
             add('mean', meanOfPeers(run, key), 'averaged');
         for (const peer of run.peers) add(peer, run.series.get(peer), 'peer');
     }
-    return lines;
+    /* Averages are drawn last, on top. */
+    return lines.sort((a, b) => (a.kind === 'averaged') - (b.kind === 'averaged'));
 }
 
 /* dygraphs wants one matrix: an abscissa and one column per line. */
@@ -361,7 +362,8 @@ function legend() {
     const names = new Map();
     for (const entry of charts) for (const line of entry.lines)
         if (!names.has(line.name)) names.set(line.name, line);
-    return make('div', {class: 'legend'}, [...names.values()].map(line => {
+    return make('div', {class: 'legend'}, [...names.values()].sort((a, b) =>
+        (b.kind === 'averaged') - (a.kind === 'averaged')).map(line => {
         const button = make('button', {type: 'button', 'aria-pressed': 'true',
             title: 'show or hide'}, make('i', {class: 'chip', style:
             {background: lineOptions(line).color}}), line.name);
