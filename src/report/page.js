@@ -285,7 +285,7 @@ function showValues(entry, x, points, name) {
     entry.values.replaceChildren(
         make('span', {class: 'at'}, view.x === 'time' ? seconds(x)
                                                       : number(Math.round(x)) + ' samples'),
-        chosen.map(point => {
+        ...chosen.map(point => {
             const line = entry.lines.find(l => l.name === point.name);
             return make('span', {}, make('i', {class: 'chip', style:
                 {background: lineOptions(line).color}}), point.name, ' ',
@@ -393,7 +393,8 @@ function controls() {
 function chartBox(chart) {
     const entry = {chart, graph: null, lines: []};
     entry.logBox = make('input', {type: 'checkbox'});
-    entry.logBox.addEventListener('change', () => draw(entry));
+    entry.logBox.addEventListener('change', () =>
+        entry.graph.updateOptions({logscale: entry.logBox.checked}));
     entry.plot = make('div', {class: 'plot'});
     entry.values = make('div', {class: 'values'});
     entry.box = make('section', {class: 'chart', id: 'chart-' + chart.key},
