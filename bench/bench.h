@@ -2,7 +2,8 @@
  *
  * The rule of this folder: a hot path and its ceiling run alternately, in the
  * same rounds of one process, because a shared machine drifts by 30 % within
- * minutes. The ratio is taken round by round and its median is the result. */
+ * minutes. The ratio is taken round by round and its median is the result.
+ * Include this file first: it asks for GNU's features. */
 #ifndef KITH_BENCH_BENCH_H
 #define KITH_BENCH_BENCH_H
 

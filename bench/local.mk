@@ -1,9 +1,20 @@
 # A benchmark is bench/bench_NAME.c and one line here, sorted.
 BENCHES = \
+  bench/bench_handshake_session \
   bench/bench_merge \
+  bench/bench_record \
   bench/bench_train \
   bench/bench_wire
 EXTRA_PROGRAMS += $(BENCHES)
 bench_bench_train_CPPFLAGS = $(AM_CPPFLAGS) \
   -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
 EXTRA_DIST += bench/train_torch.py
+
+# Two sessions joined by memory, as in the tests.
+bench_bench_record_SOURCES = bench/bench_record.c $(SESSIONS)
+bench_bench_handshake_session_SOURCES = bench/bench_handshake_session.c \
+  $(SESSIONS)
+bench_bench_record_CPPFLAGS = $(AM_CPPFLAGS)
+if HAVE_LIBCRYPTO
+bench_bench_record_CPPFLAGS += -DKITH_HAVE_LIBCRYPTO $(CRYPTO_CFLAGS)
+endif
