@@ -79,12 +79,14 @@ static void set_periods(struct lab *lab)
 
 static enum kith_err open_peers(struct lab *lab)
 {
-    lab->peers = calloc(lab->peer_count, sizeof *lab->peers);
+    const uint32_t count = lab->options->experiment->peers;
+    lab->peers = calloc(count, sizeof *lab->peers);
     if (lab->peers == NULL) {
         lab_fail(lab, KITH_ENOMEM, "lab: out of memory for %u peers",
-                 (unsigned)lab->peer_count);
+                 (unsigned)count);
         return KITH_ENOMEM;
     }
+    lab->peer_count = count;
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         struct lab_peer *peer = &lab->peers[i];
         peer->lab = lab;
@@ -106,7 +108,6 @@ static enum kith_err open_lab(struct lab *lab)
     const struct kith_experiment *experiment = lab->options->experiment;
     lab->score.rows_fd = lab->score.control_fd = -1;
     lab->accuracy = NAN;
-    lab->peer_count = experiment->peers;
     if (experiment->peers > KITH_LAB_PEERS_MAX) {
         lab_fail(lab, KITH_ELIMIT,
                  "lab: %u peers are more than the %u processes of a lab; use "
@@ -275,7 +276,7 @@ static void stop(struct lab *lab)
 static void close_lab(struct lab *lab)
 {
     lab_process_end(&lab->score);
-    for (uint32_t i = 0; lab->peers != NULL && i < lab->peer_count; i++)
+    for (uint32_t i = 0; i < lab->peer_count; i++)
         lab_process_end(&lab->peers[i].process);
     free(lab->peers);
     lab_cluster_close(&lab->cluster);

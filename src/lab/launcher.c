@@ -108,6 +108,21 @@ static void take_final(struct lab_peer *peer, const struct lab_final *final)
                  final->text);
 }
 
+/* A peer goes on when a save fails: its disk may get room again. A lab would
+ * find out at its end that nothing can be evaluated, so it ends now. */
+static void take_line(struct lab_peer *peer, const char *line)
+{
+    struct lab *lab = peer->lab;
+    if (strncmp(line, "save-failed ", 12) == 0)
+        lab_fail(lab,
+                 strstr(line, kith_err_text(KITH_ENOSPC)) != NULL ? KITH_ENOSPC
+                                                                  : KITH_EIO,
+                 "lab: peer %u: %s; set TMPDIR to a folder with room",
+                 (unsigned)peer->rank, line);
+    if (lab->options->on_peer_line != NULL)
+        lab->options->on_peer_line(lab->options->user, peer->rank, line);
+}
+
 static void take_record(void *user, const struct lab_record *record)
 {
     struct lab_peer *peer = user;
@@ -125,9 +140,7 @@ static void take_record(void *user, const struct lab_record *record)
         take_mark(peer, record->time_ns, &record->as.mark);
         break;
     case LAB_RECORD_LINE:
-        if (peer->lab->options->on_peer_line != NULL)
-            peer->lab->options->on_peer_line(peer->lab->options->user,
-                                             peer->rank, record->as.line);
+        take_line(peer, record->as.line);
         break;
     case LAB_RECORD_FINAL:
         take_final(peer, &record->as.final);

@@ -60,7 +60,7 @@ struct lab {
     uint64_t steps;                    /* own share */
     struct lab_cluster cluster;
     struct lab_peer *peers; /* (peer_count) */
-    uint32_t peer_count;
+    uint32_t peer_count;    /* 0 until there are any */
 
     int signal_fd;
     uint32_t signals;                      /* SIGINT and SIGTERM so far */

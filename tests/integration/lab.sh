@@ -131,7 +131,7 @@ lab() {
 one_line() {
     errors=$(grep -c '^kith' "$scratch/err")
     [ "$errors" -eq 1 ] || fail "$1: $errors error lines, not 1"
-    grep -q "$2" "$scratch/err" || {
+    grep -qi "$2" "$scratch/err" || {
         fail "$1: the error does not say $2"
         cat "$scratch/err" >&2
     }
