@@ -48,6 +48,11 @@ FENCES = \
 
 # Whole commands, from outside.
 INTEGRATION = \
+  tests/integration/test_lab_ends.sh \
+  tests/integration/test_lab_faults.sh \
+  tests/integration/test_lab_full_disk.sh \
+  tests/integration/test_lab_learns.sh \
+  tests/integration/test_lab_refuses.sh \
   tests/integration/test_report.sh
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
@@ -59,6 +64,8 @@ LONG = \
   tests/long/coverage.sh \
   tests/long/fuzz.sh
 LONG_BUILDS =
+EXTRA_DIST += tests/integration/lab.sh tests/long/accept.py \
+  tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)
