@@ -6,6 +6,7 @@
  * every session gets its FIN (KITH_FAREWELL_NS). Between the two the training
  * thread stops and the final save is written. */
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -351,6 +352,9 @@ enum kith_err kith_peer_run(const struct kith_peer_options *options,
     KITH_ASSERT(options->self < options->experiment->peers);
     memset(report, 0, sizeof *report);
     error[0] = '\0';
+    /* A neighbour that dies while we write must not end this process: libuv
+     * writes without MSG_NOSIGNAL. */
+    signal(SIGPIPE, SIG_IGN);
     int fd = options->listen_fd;
     struct kith_driver *driver = calloc(1, sizeof *driver);
     if (driver == NULL)

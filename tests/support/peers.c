@@ -64,6 +64,7 @@ void peers_open(struct peers *peers, const char *yaml)
     char error[KITH_EXPERIMENT_ERROR_BYTES];
     memset(peers, 0, sizeof *peers);
     KITH_ASSERT(sodium_init() >= 0);
+    signal(SIGPIPE, SIG_IGN); /* A control pipe may have lost its reader. */
     enum kith_err err = kith_experiment_parse("test", yaml, strlen(yaml), NULL,
                                               0, &peers->experiment, error);
     if (err != KITH_OK)

@@ -1,0 +1,230 @@
+/* Goal: whoever cannot prove membership is refused, logged with the reason and
+ * counted, and nothing else is disturbed.
+ * Method: two honest peers train; a third process of the test plays strangers
+ * against rank 0: plain bytes, silence, another authority, an expired
+ * certificate, another experiment, the wrong rank. Then the honest two must
+ * have finished as if nothing had been. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "tests/support/peers.h"
+
+static const char yaml[] = "name: refused\nseed: 9\npeers: 3\n"
+                           "stop: {steps: 400}\n"
+                           "model: {kind: consensus, dim: 100}\n"
+                           "gossip: {algorithm: adpsgd, every: 1}\n"
+                           "compute: {step: 5ms}\n";
+
+static int dial(const struct peers *peers, kith_id rank)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    const char *colon = strchr(peers->members[rank].address, ':');
+    to.sin_port = htons((uint16_t)atoi(colon + 1));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const struct timeval patience = {.tv_sec = 6};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    assert_int_equal(connect(fd, (void *)&to, sizeof to), 0);
+    return fd;
+}
+
+/* The peer's eight preface bytes, then nothing more until it closes. */
+static void expect_closed(int fd)
+{
+    char bytes[256];
+    ssize_t count;
+    errno = 0;
+    while ((count = read(fd, bytes, sizeof bytes)) > 0)
+        ;
+    assert_true(count == 0 || errno == ECONNRESET);
+    close(fd);
+}
+
+static bool wait_said(const struct peers *peers, kith_id rank, const char *text)
+{
+    for (int i = 0; i < 2000 && !peers_said(peers, rank, text); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    return peers_said(peers, rank, text);
+}
+
+static void plain_bytes(const struct peers *peers)
+{
+    const int fd = dial(peers, 0);
+    const char *text = "GET / HTTP/1.1\r\nHost: kith\r\n\r\n and then a lot";
+    assert_true(write(fd, text, strlen(text)) > 0);
+    expect_closed(fd);
+    assert_true(wait_said(peers, 0, "refused kind=preface"));
+}
+
+static void wrong_version(const struct peers *peers)
+{
+    const int fd = dial(peers, 0);
+    uint8_t bytes[40] = {'k', 'i', 't', 'h', 99, 1};
+    assert_true(write(fd, bytes, sizeof bytes) > 0);
+    expect_closed(fd);
+    assert_true(wait_said(peers, 0, "refused kind=version"));
+}
+
+static void silence(const struct peers *peers)
+{
+    const int fd = dial(peers, 0);
+    const time_t began = time(NULL);
+    expect_closed(fd);
+    assert_in_range(time(NULL) - began, 1, 4);
+    assert_true(wait_said(peers, 0, "refused kind=timeout"));
+}
+
+/* A session as `identity` would make it; runs until the peer closes. */
+static void stranger(const struct peers *peers,
+                     const struct kith_identity *identity,
+                     const struct kith_trust *trust, uint32_t rank,
+                     uint64_t hash)
+{
+    struct kith_session_config config = {
+        .initiator = true,
+        .trust = trust,
+        .identity = identity,
+        .hello = {.experiment_hash = hash, .dim = 100, .rank = rank},
+        .utc_s = (int64_t)time(NULL),
+        .random = {1, 2, 3, (uint8_t)rank},
+    };
+    struct kith_session *session;
+    struct kith_session_event event;
+    uint8_t bytes[KITH_PREAUTH_BYTES];
+    size_t held = 0;
+    snprintf(config.hello.model, sizeof config.hello.model, "consensus");
+    assert_int_equal(kith_peer_suite(&peers->experiment, &config.suite),
+                     KITH_OK);
+    void *memory = malloc(kith_session_size());
+    assert_int_equal(kith_session_init(memory, &config, &session), KITH_OK);
+    const int fd = dial(peers, 0);
+    for (;;) {
+        uint8_t out[KITH_PREAUTH_BYTES];
+        const size_t size = kith_session_output(session, out, sizeof out);
+        if (size > 0 && write(fd, out, size) < 0)
+            break;
+        const ssize_t count = read(fd, bytes + held, sizeof bytes - held);
+        if (count <= 0)
+            break;
+        size_t consumed = 0;
+        held += (size_t)count;
+        (void)!kith_session_read(session, bytes, held, &consumed, &event);
+        held -= consumed;
+        memmove(bytes, bytes + consumed, held);
+    }
+    close(fd);
+    kith_session_close(session);
+    free(memory);
+}
+
+static void strangers(struct peers *peers)
+{
+    struct kith_identity identity = peers->identities[2];
+    const uint64_t hash = kith_experiment_hash(&peers->experiment);
+
+    stranger(peers, &identity, &peers->trust, 1, hash);
+    assert_true(wait_said(peers, 0, "refused kind=member"));
+    stranger(peers, &identity, &peers->trust, 77, hash);
+    assert_true(wait_said(peers, 0, "claims rank 77"));
+    stranger(peers, &identity, &peers->trust, 2, hash + 1);
+    assert_true(wait_said(peers, 0, "refused kind=mismatch"));
+
+    peers_certify(peers, &identity, "peer-2", -90000, -3600);
+    stranger(peers, &identity, &peers->trust, 2, hash);
+    assert_true(wait_said(peers, 0, "refused kind=expired"));
+
+    struct peers other;
+    peers_open(&other, yaml); /* another authority over the same cluster id */
+    memcpy(other.trust.cluster, peers->trust.cluster, KITH_CLUSTER_BYTES);
+    peers_certify(&other, &identity, "peer-2", -60, 3600);
+    stranger(peers, &identity, &peers->trust, 2, hash);
+    assert_true(wait_said(peers, 0, "refused kind=auth"));
+    peers_close(&other);
+}
+
+static void strangers_are_refused(void **state)
+{
+    struct peers peers;
+    (void)state;
+    peers_open(&peers, yaml);
+    close(peers.listen_fds[2]); /* rank 2 never starts */
+    peers.listen_fds[2] = -1;
+    peers_start(&peers, 0, 0, false);
+    peers_start(&peers, 1, 0, false);
+    assert_true(peers_wait_step(&peers, 0, 5, 20));
+
+    plain_bytes(&peers);
+    wrong_version(&peers);
+    strangers(&peers);
+    silence(&peers);
+
+    assert_true(peers_wait_finished(&peers, 0, 30));
+    assert_true(peers_wait_finished(&peers, 1, 30));
+    assert_true(peers_stop(&peers, 10));
+    const struct kith_peer_report *report = &peers.shared[0].report;
+    if (getenv("PEERS_PRINT"))
+        peers_print(&peers, 0);
+    assert_int_equal(report->refusals[KITH_REFUSAL_PREFACE], 1);
+    assert_int_equal(report->refusals[KITH_REFUSAL_VERSION], 1);
+    assert_int_equal(report->refusals[KITH_REFUSAL_MEMBER], 2);
+    assert_int_equal(report->refusals[KITH_REFUSAL_MISMATCH], 1);
+    assert_int_equal(report->refusals[KITH_REFUSAL_EXPIRED], 1);
+    assert_int_equal(report->refusals[KITH_REFUSAL_AUTH], 1);
+    assert_int_equal(report->refusals[KITH_REFUSAL_TIMEOUT], 1);
+    assert_int_equal(report->counters.bad, 0);
+    assert_int_equal(report->counters.torn, 0);
+    assert_true(report->counters.done > 50);
+    peers_close(&peers);
+}
+
+/* 70 silent connections: the 65th is refused, training goes on, and when they
+ * have timed out a member can come in again. */
+static void a_flood_is_bounded(void **state)
+{
+    struct peers peers;
+    int fds[70];
+    (void)state;
+    peers_open(&peers, yaml);
+    close(peers.listen_fds[2]);
+    peers.listen_fds[2] = -1;
+    peers_start(&peers, 0, 0, false);
+    assert_true(wait_said(&peers, 0, "listening"));
+    for (int i = 0; i < 70; i++)
+        fds[i] = dial(&peers, 0);
+    assert_true(wait_said(&peers, 0, "refused kind=half_open"));
+    const uint64_t step = peers.shared[0].step;
+    assert_true(peers_wait_step(&peers, 0, step + 20, 5));
+    assert_true(wait_said(&peers, 0, "refused kind=timeout"));
+    /* The others were accepted within this time of the first. */
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    peers_start(&peers, 1, 0, false);
+    assert_true(wait_said(&peers, 0, "connected rank=1"));
+    for (int i = 0; i < 70; i++)
+        close(fds[i]);
+    assert_true(peers_stop(&peers, 10));
+    const struct kith_peer_report *report = &peers.shared[0].report;
+    if (getenv("PEERS_PRINT"))
+        peers_print(&peers, 0);
+    assert_true(report->refusals[KITH_REFUSAL_HALF_OPEN] >= 6);
+    assert_true(report->refusals[KITH_REFUSAL_TIMEOUT] >= 60);
+    peers_close(&peers);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(a_flood_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

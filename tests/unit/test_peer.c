@@ -1,0 +1,228 @@
+/* Goal: the parts of a running peer that stand alone: listening with one clear
+ * line per failure, the nanosecond alarm, the training thread's period.
+ * Method: real sockets and a real loop; times are lower bounds, since a busy
+ * machine may always be late. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "kith/peer.h"
+#include "src/uv/alarm.h"
+#include "src/uv/thread.h"
+
+static void listening(void **state)
+{
+    char error[KITH_PEER_ERROR_BYTES], bound[KITH_ADDRESS_BYTES];
+    int fd, second;
+    (void)state;
+    assert_int_equal(kith_peer_listen("127.0.0.1:0", &fd, bound, error),
+                     KITH_OK);
+    assert_memory_equal(bound, "127.0.0.1:", 10);
+    assert_int_equal(kith_peer_listen(bound, &second, NULL, error),
+                     KITH_EADDRINUSE);
+    assert_non_null(strstr(error, "another program has this port"));
+    close(fd);
+    assert_int_equal(kith_peer_listen(bound, &fd, NULL, error), KITH_OK);
+    close(fd);
+
+    assert_int_equal(kith_peer_listen("nonsense", &fd, NULL, error),
+                     KITH_EINVAL);
+    assert_non_null(strstr(error, "is not HOST:PORT"));
+    assert_int_equal(
+        kith_peer_listen("no.such.name.invalid:1", &fd, NULL, error),
+        KITH_EINVAL);
+    assert_int_equal(kith_peer_listen("192.0.2.1:1", &fd, NULL, error),
+                     KITH_EINVAL);
+    assert_non_null(strstr(error, "this machine has no such address"));
+}
+
+static void suites(void **state)
+{
+    struct kith_experiment experiment;
+    enum kith_suite suite;
+    (void)state;
+    memset(&experiment, 0, sizeof experiment);
+    strcpy(experiment.network.suite, "ChaChaPoly");
+    assert_int_equal(kith_peer_suite(&experiment, &suite), KITH_OK);
+    assert_int_equal(suite, KITH_SUITE_CHACHAPOLY);
+    strcpy(experiment.network.suite, "auto");
+    assert_int_equal(kith_peer_suite(&experiment, &suite), KITH_OK);
+    assert_int_equal(suite, kith_aead_best(KITH_SUITE_AESGCM)
+                                ? KITH_SUITE_AESGCM
+                                : KITH_SUITE_CHACHAPOLY);
+}
+
+static void defaults(void **state)
+{
+    struct kith_peer_options options;
+    (void)state;
+    kith_peer_options_default(&options);
+    assert_int_equal(options.listen_fd, -1);
+    assert_int_equal(options.control_fd, -1);
+    assert_int_equal(options.limits.half_open_max, 64);
+    assert_int_equal(options.limits.message_ns, 2 * KITH_S);
+    assert_int_equal(options.limits.handshake_ns, 5 * KITH_S);
+    assert_int_equal(options.limits.revoked_ns, 10 * KITH_S);
+}
+
+static void rang(void *arg)
+{
+    int *count = arg;
+    ++*count;
+}
+
+static void alarms(void **state)
+{
+    uv_loop_t loop;
+    struct kith_alarm alarm;
+    int count = 0;
+    (void)state;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(kith_alarm_init(&alarm, &loop, rang, &count), KITH_OK);
+    const kith_ns due = (kith_ns)uv_hrtime() + 300 * KITH_US;
+    kith_alarm_set(&alarm, due + KITH_S);
+    kith_alarm_set(&alarm, due); /* replaces */
+    while (count == 0)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_true((kith_ns)uv_hrtime() >= due);
+    kith_alarm_set(&alarm, 0); /* long past: at once */
+    while (count == 1)
+        uv_run(&loop, UV_RUN_ONCE);
+    kith_alarm_set(&alarm, (kith_ns)uv_hrtime() + 2 * KITH_MS);
+    kith_alarm_set(&alarm, KITH_NEVER);
+    usleep(4000);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(count, 2);
+    kith_alarm_close(&alarm);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+/* ---- the training thread, with a worker that has nothing to learn */
+
+static const char yaml[] = "name: thread\npeers: 1\nstop: {steps: 10}\n"
+                           "model: {kind: consensus, dim: 4}\n"
+                           "gossip: {algorithm: local}\n";
+
+struct bench {
+    struct kith_experiment experiment;
+    struct kith_worker *worker;
+    struct kith_thread thread;
+    uv_loop_t loop;
+    int results, failures;
+};
+
+static void done(void *arg, const struct kith_work_result *result)
+{
+    struct bench *bench = arg;
+    (void)result;
+    bench->results++;
+}
+
+static void save_failed(void *arg, enum kith_err err, const char *error)
+{
+    struct bench *bench = arg;
+    assert_int_not_equal(err, KITH_OK);
+    assert_true(strlen(error) > 0);
+    bench->failures++;
+}
+
+static void setup(struct bench *bench, kith_ns step_ns, const char *save)
+{
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    memset(bench, 0, sizeof *bench);
+    assert_int_equal(kith_experiment_parse("test", yaml, sizeof yaml - 1, NULL,
+                                           0, &bench->experiment, error),
+                     KITH_OK);
+    const struct kith_worker_config config = {.experiment = &bench->experiment,
+                                              .backend =
+                                                  bench->experiment.backend,
+                                              .steps = 10,
+                                              .peers = 1};
+    assert_int_equal(kith_worker_open(&config, &bench->worker, error), KITH_OK);
+    assert_int_equal(uv_loop_init(&bench->loop), 0);
+    const struct kith_thread_options options = {.worker = bench->worker,
+                                                .save = save,
+                                                .step_ns = step_ns,
+                                                .core = -1,
+                                                .arg = bench,
+                                                .done = done,
+                                                .save_failed = save_failed};
+    assert_int_equal(kith_thread_start(&bench->thread, &bench->loop, &options),
+                     KITH_OK);
+}
+
+static void teardown(struct bench *bench)
+{
+    kith_thread_stop(&bench->thread);
+    kith_thread_stop(&bench->thread); /* harmless twice */
+    uv_run(&bench->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&bench->loop), 0);
+    kith_worker_close(bench->worker);
+    kith_experiment_close(&bench->experiment);
+}
+
+static kith_ns time_of(struct bench *bench, enum kith_work_kind kind)
+{
+    const struct kith_work work = {.kind = kind};
+    const int before = bench->results;
+    const kith_ns began = (kith_ns)uv_hrtime();
+    kith_thread_submit(&bench->thread, &work);
+    while (bench->results == before)
+        uv_run(&bench->loop, UV_RUN_ONCE);
+    return (kith_ns)uv_hrtime() - began;
+}
+
+static void steps_have_a_least_period(void **state)
+{
+    struct bench bench;
+    (void)state;
+    setup(&bench, 5 * KITH_MS, NULL);
+    assert_true(time_of(&bench, KITH_WORK_TRAIN) >= 5 * KITH_MS);
+    assert_true(time_of(&bench, KITH_WORK_SAVE) < 5 * KITH_MS);
+    kith_thread_slow(&bench.thread, 4);
+    assert_true(time_of(&bench, KITH_WORK_TRAIN) >= 20 * KITH_MS);
+    kith_thread_slow(&bench.thread, 1);
+    assert_true(time_of(&bench, KITH_WORK_TRAIN) < 20 * KITH_MS);
+    teardown(&bench);
+}
+
+static void stopping_does_not_wait_for_the_period(void **state)
+{
+    struct bench bench;
+    (void)state;
+    setup(&bench, 60 * KITH_S, NULL);
+    const struct kith_work work = {.kind = KITH_WORK_TRAIN};
+    kith_thread_submit(&bench.thread, &work);
+    const kith_ns began = (kith_ns)uv_hrtime();
+    teardown(&bench);
+    assert_true((kith_ns)uv_hrtime() - began < 5 * KITH_S);
+}
+
+static void a_failed_save_is_told(void **state)
+{
+    struct bench bench;
+    (void)state;
+    setup(&bench, 0, "/nonexistent/folder/0.save");
+    (void)time_of(&bench, KITH_WORK_SAVE);
+    assert_int_equal(bench.failures, 1);
+    teardown(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(listening),
+        cmocka_unit_test(suites),
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(alarms),
+        cmocka_unit_test(steps_have_a_least_period),
+        cmocka_unit_test(stopping_does_not_wait_for_the_period),
+        cmocka_unit_test(a_failed_save_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
