@@ -227,20 +227,22 @@ static struct end *end_of(struct sim_world *world, uint32_t link, kith_id peer)
     return &world->channels->ends[link][entry->end[1] == peer];
 }
 
-void sim_channel_say(struct sim_world *world, struct sim_parcel *parcel)
+void sim_channel_say(struct sim_world *world, uint32_t index)
 {
+    const struct sim_parcel *parcel = &world->parcels[index - 1];
+    struct sim_cargo *cargo = &world->cargo[index - 1];
     struct end *end = end_of(world, parcel->link, parcel->from);
     if (!end->session) {
         return; /* the run has failed already */
     }
-    parcel->sealed = malloc(OUTPUT_BYTES);
-    if (!parcel->sealed) {
+    cargo->sealed = malloc(OUTPUT_BYTES);
+    if (!cargo->sealed) {
         sim_fail(world, KITH_ENOMEM, "no memory for a handshake");
         return;
     }
-    parcel->sealed_bytes =
-        kith_session_output(end->session, parcel->sealed, OUTPUT_BYTES);
-    end->said += parcel->sealed_bytes;
+    cargo->sealed_bytes =
+        kith_session_output(end->session, cargo->sealed, OUTPUT_BYTES);
+    end->said += cargo->sealed_bytes;
     /* What `sized` charges is what was really said. */
     if (parcel->kind == SIM_PARCEL_THIRD) {
         KITH_ASSERT(end->said == world->handshake_bytes[1]);
@@ -251,19 +253,21 @@ void sim_channel_say(struct sim_world *world, struct sim_parcel *parcel)
 
 /* Reads all of the parcel's bytes; `message` and `target` are for what a
  * handshake never carries. */
-static void hear(struct sim_world *world, struct sim_parcel *parcel,
+static void hear(struct sim_world *world, uint32_t index,
                  struct kith_message *message, uint8_t *target)
 {
+    const struct sim_parcel *parcel = &world->parcels[index - 1];
+    struct sim_cargo *cargo = &world->cargo[index - 1];
     struct end *end = end_of(world, parcel->link, parcel->to);
     size_t at = 0;
     enum kith_err err = end->session ? KITH_OK : KITH_ECLOSED;
     struct kith_session_event event = {.kind = KITH_SESSION_CONTROL};
     while (err == KITH_OK &&
-           (at < parcel->sealed_bytes || event.kind != KITH_SESSION_NONE)) {
+           (at < cargo->sealed_bytes || event.kind != KITH_SESSION_NONE)) {
         size_t used = 0;
         event = (struct kith_session_event){0};
-        err = kith_session_read(end->session, parcel->sealed + at,
-                                parcel->sealed_bytes - at, &used, &event);
+        err = kith_session_read(end->session, cargo->sealed + at,
+                                cargo->sealed_bytes - at, &used, &event);
         at += used;
         if (event.kind == KITH_SESSION_CONTROL && message && err == KITH_OK) {
             err = kith_wire_unpack(event.frame, event.frame_bytes, message);
@@ -271,7 +275,7 @@ static void hear(struct sim_world *world, struct sim_parcel *parcel,
             kith_session_sink(end->session,
                               target ? target + event.offset : NULL);
         } else if (event.kind == KITH_SESSION_NONE && used == 0 &&
-                   at < parcel->sealed_bytes) {
+                   at < cargo->sealed_bytes) {
             err = KITH_EPARSE;
         }
     }
@@ -284,29 +288,31 @@ static void hear(struct sim_world *world, struct sim_parcel *parcel,
     }
 }
 
-void sim_channel_hear(struct sim_world *world, struct sim_parcel *parcel)
+void sim_channel_hear(struct sim_world *world, uint32_t parcel)
 {
     hear(world, parcel, NULL, NULL);
 }
 
 static uint64_t seal_all(struct sim_world *world, struct end *end,
-                         struct sim_parcel *parcel, size_t capacity)
+                         uint32_t index, size_t capacity)
 {
+    const struct sim_parcel *parcel = &world->parcels[index - 1];
+    struct sim_cargo *cargo = &world->cargo[index - 1];
     uint8_t header[KITH_WIRE_BYTES_MAX];
     const size_t header_bytes = kith_wire_pack(&parcel->message, header);
     size_t written = 0;
     enum kith_err err = kith_session_seal_control(
-        end->session, header, header_bytes, parcel->sealed, capacity, &written);
+        end->session, header, header_bytes, cargo->sealed, capacity, &written);
     size_t at = written;
-    const uint64_t payload = parcel->block ? parcel->message.payload_bytes : 0;
+    const uint64_t payload = cargo->block ? parcel->message.payload_bytes : 0;
     const uint64_t transfer = payload > 0 ? end->transfer++ : 0;
     for (uint64_t done = 0; err == KITH_OK && done < payload;) {
         const uint64_t left = payload - done;
         const size_t length =
             left < KITH_BURST_BYTES ? (size_t)left : KITH_BURST_BYTES;
         err = kith_session_seal_burst(
-            end->session, transfer, done, (const uint8_t *)parcel->block + done,
-            length, parcel->sealed + at, capacity - at, &written);
+            end->session, transfer, done, (const uint8_t *)cargo->block + done,
+            length, cargo->sealed + at, capacity - at, &written);
         at += written;
         done += length;
     }
@@ -317,31 +323,35 @@ static uint64_t seal_all(struct sim_world *world, struct end *end,
     return at;
 }
 
-uint64_t sim_channel_seal(struct sim_world *world, struct sim_parcel *parcel)
+uint64_t sim_channel_seal(struct sim_world *world, uint32_t index)
 {
+    const struct sim_parcel *parcel = &world->parcels[index - 1];
+    struct sim_cargo *cargo = &world->cargo[index - 1];
     const uint64_t bytes = sim_message_bytes(&parcel->message);
     struct end *end = end_of(world, parcel->link, parcel->from);
     KITH_ASSERT(end->session);
-    parcel->sealed = malloc((size_t)bytes);
-    if (!parcel->sealed) {
+    cargo->sealed = malloc((size_t)bytes);
+    if (!cargo->sealed) {
         sim_fail(world, KITH_ENOMEM, "no memory for %llu sealed bytes",
                  (unsigned long long)bytes);
         return bytes;
     }
-    parcel->sealed_bytes = (size_t)seal_all(world, end, parcel, (size_t)bytes);
-    KITH_ASSERT(parcel->sealed_bytes == bytes || world->err != KITH_OK);
+    cargo->sealed_bytes = (size_t)seal_all(world, end, index, (size_t)bytes);
+    KITH_ASSERT(cargo->sealed_bytes == bytes || world->err != KITH_OK);
     return bytes;
 }
 
 /* The message and the vector are made anew from the bytes. The block's old
  * content is overwritten first, so that nothing can pass beside the channel. */
-void sim_channel_open(struct sim_world *world, struct sim_parcel *parcel)
+void sim_channel_open(struct sim_world *world, uint32_t index)
 {
+    struct sim_parcel *parcel = &world->parcels[index - 1];
+    struct sim_cargo *cargo = &world->cargo[index - 1];
     const struct kith_message sent = parcel->message;
     memset(&parcel->message, 0, sizeof parcel->message);
-    if (parcel->block) {
-        memset(parcel->block, 0xff, world->vector_bytes);
+    if (cargo->block) {
+        memset(cargo->block, 0xff, world->vector_bytes);
     }
-    hear(world, parcel, &parcel->message, parcel->block);
+    hear(world, index, &parcel->message, cargo->block);
     parcel->message.slot = sent.slot; /* local: whose chain it stood in */
 }

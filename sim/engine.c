@@ -15,6 +15,8 @@
 #define GRACE_NS (300 * KITH_S)
 /* The clock and the stop flag are looked at this often. */
 #define PROGRESS_EVENTS 1024u
+/* So many events ahead memory is asked for. */
+#define AHEAD 4u
 
 void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
               ...)
@@ -29,12 +31,14 @@ void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
     world->over = true;
 }
 
-void sim_schedule(struct sim_world *world, kith_id peer, kith_ns at_ns,
-                  enum sim_event_kind kind, uint32_t value)
+_Static_assert(KITH_PEERS_MAX <= 1u << 24, "a rank and 2^40 events of it");
+
+void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
+                  kith_ns at_ns, enum sim_event_kind kind, uint32_t value)
 {
     const struct sim_event event = {
         .time_ns = at_ns,
-        .sequence = world->peers[peer].sequence++,
+        .sequence = (uint64_t)by << 40 | world->peers[by].sequence++,
         .peer = peer,
         .kind = kind,
         .value = value,
@@ -68,7 +72,7 @@ void sim_wake_at(struct sim_world *world, kith_id id, kith_ns deadline_ns)
         return;
     }
     peer->wake_ns = deadline_ns > world->now_ns ? deadline_ns : world->now_ns;
-    sim_schedule(world, id, peer->wake_ns, SIM_EVENT_WAKE, 0);
+    sim_schedule(world, id, id, peer->wake_ns, SIM_EVENT_WAKE, 0);
 }
 
 static void wind_up(struct sim_world *world)
@@ -281,6 +285,30 @@ static void step_event(struct sim_world *world, const struct sim_event *event)
     }
 }
 
+/* Peers of a large run are never in the cache: ask for the ones that come
+ * next. A wrong guess costs nothing but the request. */
+static void look_ahead(const struct sim_world *world)
+{
+#if defined(__GNUC__)
+    const struct sim_event *event = sim_queue_ahead(&world->queue, AHEAD);
+    if (!event || event->peer >= world->peer_count) {
+        return;
+    }
+    __builtin_prefetch(&world->peers[event->peer]);
+    const uint8_t *node = world->nodes + event->peer * world->node_stride;
+    for (size_t line = 0; line < world->node_stride; line += 64) {
+        __builtin_prefetch(node + line);
+    }
+    if (event->kind == SIM_EVENT_DELIVER) {
+        const struct sim_parcel *parcel = &world->parcels[event->value - 1];
+        __builtin_prefetch(parcel);
+        __builtin_prefetch((const uint8_t *)parcel + 64);
+    }
+#else
+    (void)world;
+#endif
+}
+
 static void observed(struct sim_world *world, kith_id id)
 {
     sim_ledger_check(world);
@@ -299,9 +327,9 @@ static bool run(struct sim_world *world, bool *stalled)
     while (!world->over) {
         if (world->unfinished == 0) {
             wind_up(world);
-            if (world->restless == 0) {
-                break;
-            }
+        }
+        if (world->winding_up && world->restless == 0) {
+            break;
         }
         if (world->events % PROGRESS_EVENTS == 0) {
             sim_progress(world);
@@ -316,6 +344,7 @@ static bool run(struct sim_world *world, bool *stalled)
         KITH_ASSERT(event.time_ns >= world->now_ns);
         world->now_ns = event.time_ns;
         world->events++;
+        look_ahead(world);
         step_event(world, &event);
         if (watched) {
             observed(world, event.peer);
@@ -361,8 +390,8 @@ static enum kith_err world_open(struct sim_world *world)
     }
     world->config.topology = &world->topology;
     world->node_stride = (kith_node_size(&world->config) + 7) / 8 * 8;
-    world->peers = calloc(world->peer_count, sizeof *world->peers);
-    world->nodes = calloc(world->peer_count, world->node_stride);
+    world->peers = sim_pages(world->peer_count * sizeof *world->peers);
+    world->nodes = sim_pages(world->peer_count * world->node_stride);
     world->effects = calloc(1, sizeof *world->effects);
     if (!world->peers || !world->nodes || !world->effects) {
         return KITH_ENOMEM;
@@ -405,8 +434,9 @@ static void world_close(struct sim_world *world)
     sim_blocks_close(world);
     sim_queue_close(&world->queue);
     free(world->effects);
-    free(world->nodes);
-    free(world->peers);
+    const size_t peers = world->peer_count;
+    sim_pages_free(world->nodes, peers * world->node_stride);
+    sim_pages_free(world->peers, peers * sizeof *world->peers);
 }
 
 static void begin(struct sim_world *world)

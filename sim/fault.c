@@ -125,7 +125,7 @@ bool sim_fault_delays_work(struct sim_world *world, kith_id id)
     if (extra->shift_ns == 0) {
         return false;
     }
-    sim_schedule(world, id, world->now_ns + extra->shift_ns,
+    sim_schedule(world, id, id, world->now_ns + extra->shift_ns,
                  SIM_EVENT_WORK_DONE, peer->incarnation);
     extra->shift_ns = 0;
     return true;
@@ -204,8 +204,8 @@ static void resume(struct sim_world *world, kith_id id)
     const kith_ns stood_ns = world->now_ns - extra->paused_ns;
     if (extra->work_held) {
         extra->work_held = false;
-        sim_schedule(world, id, extra->work_ns + stood_ns, SIM_EVENT_WORK_DONE,
-                     peer->incarnation);
+        sim_schedule(world, id, id, extra->work_ns + stood_ns,
+                     SIM_EVENT_WORK_DONE, peer->incarnation);
     } else if (peer->flags & SIM_WORKING) {
         extra->shift_ns += stood_ns;
     }
@@ -214,7 +214,7 @@ static void resume(struct sim_world *world, kith_id id)
     while (next != 0) {
         const uint32_t parcel = next;
         next = world->parcels[parcel - 1].next;
-        sim_schedule(world, id, world->now_ns, SIM_EVENT_DELIVER, parcel);
+        sim_schedule(world, id, id, world->now_ns, SIM_EVENT_DELIVER, parcel);
     }
     const kith_ns deadline_ns = peer->deadline_ns;
     peer->wake_ns = KITH_NEVER;

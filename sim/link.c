@@ -55,7 +55,7 @@ static void say(struct sim_world *world, uint32_t link, unsigned side,
     parcel->bytes = bytes;
     if (world->channels && kind >= SIM_PARCEL_FIRST &&
         kind <= SIM_PARCEL_HELLO) {
-        sim_channel_say(world, parcel);
+        sim_channel_say(world, index);
     }
     sim_transmit(world, index);
 }
@@ -109,7 +109,7 @@ void sim_link_watch(struct sim_world *world, uint32_t link)
     parcel->kind = SIM_PARCEL_TIMEOUT;
     parcel->link = link;
     parcel->generation = entry->generation;
-    sim_schedule(world, parcel->to, world->now_ns + DIAL_TIMEOUT_NS,
+    sim_schedule(world, parcel->to, parcel->to, world->now_ns + DIAL_TIMEOUT_NS,
                  SIM_EVENT_DELIVER, index);
 }
 
@@ -166,7 +166,7 @@ void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut)
     while (next != 0) { /* what stood at the gate passes now, in order */
         const uint32_t parcel = next;
         next = world->parcels[parcel - 1].next;
-        sim_schedule(world, to, world->now_ns,
+        sim_schedule(world, from, to, world->now_ns,
                      world->lanes ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
                      parcel);
     }
@@ -229,8 +229,9 @@ void sim_link_step(struct sim_world *world, uint32_t index)
     const uint32_t link = parcel->link;
     const struct sim_link *entry = &world->links.links[link];
     const unsigned side = entry->end[1] == parcel->to;
-    if (parcel->sealed) {
-        sim_channel_hear(world, parcel);
+    if (world->channels && kind >= SIM_PARCEL_FIRST &&
+        kind <= SIM_PARCEL_HELLO) {
+        sim_channel_hear(world, index);
     }
     sim_parcel_free(world, index);
 

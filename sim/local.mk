@@ -6,6 +6,8 @@ libkith_sim_a_SOURCES = \
   sim/fault.c \
   sim/ledger.c \
   sim/link.c \
+  sim/memory.c \
+  sim/memory.h \
   sim/network.c \
   sim/queue.c \
   sim/queue.h \

@@ -19,7 +19,7 @@
 #include "kith/session.h"
 #include "kith/wire.h"
 
-#define PARCELS_MIN 256u
+#define PARCELS_MIN 64u
 #define RETRANSMIT_NS (200 * KITH_MS)
 #define RETRANSMITS_MAX 8u /* 200 ms << 8 = 51 s: TCP would soon give up */
 
@@ -51,8 +51,18 @@ enum kith_err sim_network_open(struct sim_world *world)
     const struct kith_experiment *experiment = world->experiment;
     world->loss_threshold = threshold(experiment->network.loss);
     world->drop_threshold = threshold(experiment->network.drop_push);
-    world->parcel_capacity = PARCELS_MIN;
-    world->parcels = malloc(PARCELS_MIN * sizeof *world->parcels);
+    /* One message under way per peer to start with: pages that are never
+     * touched cost nothing. */
+    world->parcel_capacity = PARCELS_MIN + world->peer_count;
+    world->parcels = sim_pages(world->parcel_capacity * sizeof *world->parcels);
+    const bool carries = world->config.payload_bytes > 0 ||
+                         world->options.wire != KITH_WIRE_SIZED;
+    if (carries) {
+        world->cargo = sim_pages(world->parcel_capacity * sizeof *world->cargo);
+        if (!world->cargo) {
+            return KITH_ENOMEM;
+        }
+    }
     if (experiment->network.rate_bits > 0) {
         world->lanes = calloc(world->peer_count, sizeof *world->lanes);
         if (!world->lanes) {
@@ -64,11 +74,13 @@ enum kith_err sim_network_open(struct sim_world *world)
 
 void sim_network_close(struct sim_world *world)
 {
-    for (uint32_t i = 0; i < world->parcel_used; i++) {
-        free(world->parcels[i].sealed);
-        sim_block_free(world, world->parcels[i].block);
+    for (uint32_t i = 0; world->cargo && i < world->parcel_used; i++) {
+        free(world->cargo[i].sealed);
+        sim_block_free(world, world->cargo[i].block);
     }
-    free(world->parcels);
+    const size_t parcels = world->parcel_capacity;
+    sim_pages_free(world->cargo, parcels * sizeof *world->cargo);
+    sim_pages_free(world->parcels, parcels * sizeof *world->parcels);
     free(world->lanes);
     sim_table_close(&world->links);
 }
@@ -78,13 +90,21 @@ static bool parcels_grow(struct sim_world *world)
     if (world->parcel_capacity >= UINT32_MAX / 2) {
         return false;
     }
-    const uint32_t capacity = 2 * world->parcel_capacity;
-    struct sim_parcel *parcels =
-        realloc(world->parcels, capacity * sizeof *parcels);
+    const uint32_t old = world->parcel_capacity, capacity = 2 * old;
+    struct sim_parcel *parcels = sim_pages_grow(
+        world->parcels, old * sizeof *parcels, capacity * sizeof *parcels);
     if (!parcels) {
         return false;
     }
     world->parcels = parcels;
+    if (world->cargo) {
+        struct sim_cargo *cargo = sim_pages_grow(
+            world->cargo, old * sizeof *cargo, capacity * sizeof *cargo);
+        if (!cargo) {
+            return false;
+        }
+        world->cargo = cargo;
+    }
     world->parcel_capacity = capacity;
     return true;
 }
@@ -103,12 +123,12 @@ uint32_t sim_parcel_take(struct sim_world *world)
         return 0;
     }
     struct sim_parcel *parcel = &world->parcels[index - 1];
-    parcel->next = parcel->next_transfer = 0;
+    parcel->next = 0;
     parcel->bytes = 0;
     parcel->flags = 0;
-    parcel->block = NULL;
-    parcel->sealed = NULL;
-    parcel->sealed_bytes = 0;
+    if (world->cargo) {
+        world->cargo[index - 1] = (struct sim_cargo){0};
+    }
     return index;
 }
 
@@ -125,7 +145,7 @@ static void transfer_list(struct sim_world *world, uint32_t parcel)
 {
     struct sim_parcel *entry = &world->parcels[parcel - 1];
     uint32_t *head = transfers_of(world, entry);
-    entry->next_transfer = *head;
+    world->cargo[parcel - 1].next_transfer = *head;
     entry->flags |= SIM_PARCEL_LISTED;
     *head = parcel;
 }
@@ -138,10 +158,10 @@ static void transfer_unlist(struct sim_world *world, uint32_t parcel)
     }
     uint32_t *at = transfers_of(world, entry);
     while (*at != 0 && *at != parcel) {
-        at = &world->parcels[*at - 1].next_transfer;
+        at = &world->cargo[*at - 1].next_transfer;
     }
     if (*at == parcel) {
-        *at = entry->next_transfer;
+        *at = world->cargo[parcel - 1].next_transfer;
     }
     entry->flags &= (uint8_t)~SIM_PARCEL_LISTED;
 }
@@ -150,10 +170,12 @@ void sim_parcel_free(struct sim_world *world, uint32_t parcel)
 {
     transfer_unlist(world, parcel);
     struct sim_parcel *entry = &world->parcels[parcel - 1];
-    sim_block_free(world, entry->block);
-    free(entry->sealed);
-    entry->block = NULL;
-    entry->sealed = NULL;
+    if (world->cargo) {
+        struct sim_cargo *cargo = &world->cargo[parcel - 1];
+        sim_block_free(world, cargo->block);
+        free(cargo->sealed);
+        *cargo = (struct sim_cargo){0};
+    }
     entry->next = world->parcel_free;
     world->parcel_free = parcel;
 }
@@ -171,9 +193,10 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
         }
         while (*head != 0) {
             struct sim_parcel *parcel = &world->parcels[*head - 1];
-            *head = parcel->next_transfer;
+            const struct sim_cargo *cargo = &world->cargo[*head - 1];
+            *head = cargo->next_transfer;
             parcel->flags &= (uint8_t)~SIM_PARCEL_LISTED;
-            if (parcel->left_ns > world->now_ns) {
+            if (cargo->left_ns > world->now_ns) {
                 parcel->flags |= SIM_PARCEL_CANCELLED;
             }
         }
@@ -238,14 +261,16 @@ void sim_transmit(struct sim_world *world, uint32_t index)
     const unsigned side = link->end[1] == parcel->from;
     const struct kith_experiment *experiment = world->experiment;
 
-    kith_ns leaves_ns = world->now_ns;
-    parcel->left_ns = leaves_ns;
+    kith_ns leaves_ns = world->now_ns, left_ns = leaves_ns;
     if (world->lanes && parcel->bytes > 0) {
         kith_ns *up_ns = &world->lanes[parcel->from].up_ns;
         leaves_ns = *up_ns > leaves_ns ? *up_ns : leaves_ns;
         *up_ns =
             leaves_ns + wire_time(parcel->bytes, experiment->network.rate_bits);
-        parcel->left_ns = *up_ns;
+        left_ns = *up_ns;
+    }
+    if (world->cargo) {
+        world->cargo[index - 1].left_ns = left_ns;
     }
     kith_ns arrives_ns = leaves_ns + experiment->network.latency_ns;
     if (experiment->network.jitter_ns > 0 || world->loss_threshold > 0) {
@@ -257,7 +282,7 @@ void sim_transmit(struct sim_world *world, uint32_t index)
     link->last_ns[side] = arrives_ns;
     parcel->generation = link->generation;
     world->peers[parcel->from].bytes_sent += parcel->bytes;
-    sim_schedule(world, parcel->to, arrives_ns,
+    sim_schedule(world, parcel->from, parcel->to, arrives_ns,
                  world->lanes ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER, index);
 }
 
@@ -304,7 +329,8 @@ void sim_arrive(struct sim_world *world, uint32_t index)
             wire_time(parcel->bytes, world->experiment->network.rate_bits);
         *down_ns = there_ns;
     }
-    sim_schedule(world, parcel->to, there_ns, SIM_EVENT_DELIVER, index);
+    sim_schedule(world, parcel->from, parcel->to, there_ns, SIM_EVENT_DELIVER,
+                 index);
 }
 
 /* The vector of a delivered MODEL changes hands: no copy. */
@@ -326,8 +352,8 @@ static void deliver_message(struct sim_world *world, uint32_t index)
     struct sim_parcel *parcel = &world->parcels[index - 1];
     const kith_id peer = parcel->to;
     transfer_unlist(world, index);
-    if (parcel->sealed) {
-        sim_channel_open(world, parcel);
+    if (world->channels) {
+        sim_channel_open(world, index);
     }
     if (parcel->flags & SIM_PARCEL_CANCELLED) {
         sim_parcel_free(world, index);
@@ -352,9 +378,10 @@ static void deliver_message(struct sim_world *world, uint32_t index)
         message.finite = true;
         /* Only a guard reads the distance; none of today's does. */
         message.distance_squared = 0;
-        if (parcel->block) {
-            receive_vector(world, peer, parcel->block, &message);
-            parcel->block = NULL;
+        if (world->desks) {
+            struct sim_cargo *cargo = &world->cargo[index - 1];
+            receive_vector(world, peer, cargo->block, &message);
+            cargo->block = NULL;
         }
     }
     struct kith_event event = {
@@ -409,7 +436,7 @@ static void message_launch(struct sim_world *world, uint32_t index)
         sim_parcel_free(world, index);
         return;
     }
-    parcel->bytes = world->channels ? sim_channel_seal(world, parcel)
+    parcel->bytes = world->channels ? sim_channel_seal(world, index)
                                     : sim_message_bytes(&parcel->message);
     sim_transmit(world, index);
 }
@@ -447,15 +474,16 @@ static uint32_t wrap(struct sim_world *world, kith_id from,
         parcel->flags |= SIM_PARCEL_DROPPED;
     }
     if (send->message.kind == KITH_MESSAGE_MODEL && world->desks) {
-        parcel->block = sim_block_take(world);
-        if (!parcel->block) {
+        struct sim_cargo *cargo = &world->cargo[index - 1];
+        cargo->block = sim_block_take(world);
+        if (!cargo->block) {
             sim_parcel_free(world, index);
             return 0;
         }
-        memcpy(parcel->block,
+        memcpy(cargo->block,
                kith_worker_slot(world->desks[from].worker, send->message.slot),
                world->vector_bytes);
-        parcel->left_ns = KITH_NEVER; /* until it is on the wire */
+        cargo->left_ns = KITH_NEVER; /* until it is on the wire */
         transfer_list(world, index);
     }
     return index;

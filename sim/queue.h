@@ -1,12 +1,13 @@
 /* The event queue: (time, peer, sequence) is a total order, so both kinds pop
  * the same events in the same order.
  *
- *   calendar  buckets of 2^shift ns; the events of the day in hand stand in a
- *             small 4-ary heap, later days are unsorted lists. Push is O(1);
- *             a day with k events costs O(k log k), also when all k share one
- *             instant, as peers in lockstep do: sorted buckets were refused
- *             because they need O(k^2) then.
- *   heap      the 4-ary heap of base/.
+ *   calendar  buckets of 2^shift ns. Days to come are unsorted lists: a push
+ *             is O(1). A day whose time has come is sorted once, O(k log k)
+ *             also where all its k events share one instant, as peers in
+ *             lockstep do: sorted buckets were refused because they need
+ *             O(k^2) then. What is pushed into the day in hand goes through a
+ *             4-ary heap that stays small.
+ *   heap      the 4-ary heap of base/, for everything.
  *
  * Source: Brown, "Calendar queues", CACM 1988; Tang et al., "Ladder queue",
  * TOMACS 2005 (sorting a bucket only when its time has come).
@@ -38,15 +39,17 @@ struct sim_queue {
     struct sim_event *pool; /* (capacity) */
     uint32_t capacity, used, free;
     size_t count;
-    struct kith_heap heap; /* all events, or those of today */
+    struct kith_heap heap; /* all events, or late-comers of today */
     /* Calendar. */
     uint32_t *buckets; /* (mask + 1) heads, 1 + index; 0: empty */
     uint64_t mask;
-    uint64_t day;   /* days up to this one stand in the heap */
+    uint64_t day;   /* days up to this one stand in `today` and the heap */
     unsigned shift; /* a day is 2^shift ns */
+    struct sim_event *today, *scratch; /* (capacity), sorted */
+    size_t today_at, today_count;
     /* What the last window of pops looked like: tunes shift. */
-    uint64_t pops, misses;
-    kith_ns window_ns;
+    uint64_t pops, instants, days, wasted;
+    kith_ns last_ns;
 };
 
 KITH_MUST_CHECK enum kith_err sim_queue_open(struct sim_queue *queue,
@@ -58,5 +61,13 @@ KITH_MUST_CHECK enum kith_err sim_queue_push(struct sim_queue *queue,
                                              const struct sim_event *event);
 /* False when empty. */
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event);
+/* An event that will be popped soon, the `ahead`-th from now unless something
+ * comes in between; NULL where that is not known. A hint for prefetching. */
+static inline const struct sim_event *
+sim_queue_ahead(const struct sim_queue *queue, size_t ahead)
+{
+    const size_t at = queue->today_at + ahead;
+    return at < queue->today_count ? &queue->today[at] : NULL;
+}
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "kith/assert.h"
+#include "sim/memory.h"
 
 #define LINKS_MIN 64u
 
@@ -11,8 +12,8 @@ enum kith_err sim_table_open(struct sim_table *table)
 {
     *table =
         (struct sim_table){.capacity = LINKS_MIN, .mask = 2 * LINKS_MIN - 1};
-    table->links = malloc(table->capacity * sizeof *table->links);
-    table->slots = calloc(table->mask + 1, sizeof *table->slots);
+    table->links = sim_pages(table->capacity * sizeof *table->links);
+    table->slots = sim_pages((table->mask + 1) * sizeof *table->slots);
     if (!table->links || !table->slots) {
         sim_table_close(table);
         return KITH_ENOMEM;
@@ -22,8 +23,8 @@ enum kith_err sim_table_open(struct sim_table *table)
 
 void sim_table_close(struct sim_table *table)
 {
-    free(table->links);
-    free(table->slots);
+    sim_pages_free(table->links, table->capacity * sizeof *table->links);
+    sim_pages_free(table->slots, (table->mask + 1) * sizeof *table->slots);
     *table = (struct sim_table){0};
 }
 
@@ -44,17 +45,18 @@ static bool table_grow(struct sim_table *table)
     }
     const uint32_t capacity = 2 * table->capacity;
     const uint64_t slots = 2 * (uint64_t)capacity;
-    uint32_t *fresh = calloc(slots, sizeof *fresh);
+    uint32_t *fresh = sim_pages(slots * sizeof *fresh);
     if (!fresh) {
         return false;
     }
     struct sim_link *links =
-        realloc(table->links, capacity * sizeof *table->links);
+        sim_pages_grow(table->links, table->capacity * sizeof *table->links,
+                       capacity * sizeof *table->links);
     if (!links) {
-        free(fresh);
+        sim_pages_free(fresh, slots * sizeof *fresh);
         return false;
     }
-    free(table->slots);
+    sim_pages_free(table->slots, (table->mask + 1) * sizeof *table->slots);
     table->links = links;
     table->capacity = capacity;
     table->slots = fresh;

@@ -292,7 +292,7 @@ void sim_work_start(struct sim_world *world, kith_id id,
     if (world->desks) {
         start_item(world, id, work);
     }
-    sim_schedule(world, id, world->now_ns + cost_of(world, id, work->kind),
+    sim_schedule(world, id, id, world->now_ns + cost_of(world, id, work->kind),
                  SIM_EVENT_WORK_DONE, peer->incarnation);
 }
 

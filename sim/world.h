@@ -4,6 +4,7 @@
  *   network.c  parcels over links: latency, rate, loss, cuts, in order
  *   link.c     connections: dial, handshake, up, dead
  *   channel.c  wire `full`: real sessions at both ends
+ *   memory.c   huge pages for the large tables
  *   work.c     work items on a pool of threads
  *   fault.c    crash, restart, pause, slow, cut
  *   trace.c    the hash of all decisions, and the story as text
@@ -19,6 +20,7 @@
 
 #include "kith/check.h"
 #include "kith/sim.h"
+#include "sim/memory.h"
 #include "sim/queue.h"
 #include "sim/table.h"
 
@@ -108,13 +110,19 @@ struct sim_parcel {
     uint32_t link;       /* index */
     uint32_t generation; /* of the link when it left */
     uint32_t next;       /* free list, waiting list: 1 + index */
-    uint32_t next_transfer;
-    uint64_t bytes;  /* on the wire */
-    kith_ns left_ns; /* its last bit leaves the sender */
     uint8_t kind, flags;
+    uint64_t bytes; /* on the wire */
+};
+_Static_assert(sizeof(struct sim_parcel) <= 128, "two cache lines");
+
+/* What a parcel carries beyond its message; same index. Only runs with
+ * parameters or with real bytes have it. */
+struct sim_cargo {
     void *block;     /* MODEL: a copy of the vector, or NULL */
     uint8_t *sealed; /* wire `full`: the real bytes, malloc'd */
     size_t sealed_bytes;
+    kith_ns left_ns; /* its last bit leaves the sender */
+    uint32_t next_transfer;
 };
 
 struct sim_crew; /* threads */
@@ -139,6 +147,7 @@ struct sim_world {
     /* Network. */
     struct sim_table links;
     struct sim_parcel *parcels; /* (parcel_capacity) */
+    struct sim_cargo *cargo;    /* (parcel_capacity), or NULL */
     uint32_t parcel_capacity, parcel_used, parcel_free;
     struct sim_lane *lanes; /* (peer_count), NULL without a rate */
     uint64_t resets;        /* links broken so far: parcels may be stale */
@@ -199,8 +208,10 @@ static inline struct sim_extra *sim_extra_of(const struct sim_world *world,
 /* engine.c */
 void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
               ...) KITH_PRINTF(3, 4);
-void sim_schedule(struct sim_world *world, kith_id peer, kith_ns at_ns,
-                  enum sim_event_kind kind, uint32_t value);
+/* `by` is the peer that causes the event: equal times are ordered by its rank
+ * and its own counter, so that nothing of the other peer is touched now. */
+void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
+                  kith_ns at_ns, enum sim_event_kind kind, uint32_t value);
 void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
                       enum sim_event_kind kind);
 void sim_wake_at(struct sim_world *world, kith_id peer, kith_ns deadline_ns);
@@ -246,13 +257,13 @@ enum kith_err sim_channels_open(struct sim_world *world);
 void sim_channels_close(struct sim_world *world);
 void sim_channel_dial(struct sim_world *world, uint32_t link, kith_id from);
 void sim_channel_reset(struct sim_world *world, uint32_t link);
-/* Handshake: what `from` has to say now becomes parcel->sealed. */
-void sim_channel_say(struct sim_world *world, struct sim_parcel *parcel);
-void sim_channel_hear(struct sim_world *world, struct sim_parcel *parcel);
-/* Seals parcel->message and its block; returns the bytes on the wire. */
-uint64_t sim_channel_seal(struct sim_world *world, struct sim_parcel *parcel);
-/* Opens parcel->sealed into parcel->message and its block. */
-void sim_channel_open(struct sim_world *world, struct sim_parcel *parcel);
+/* Handshake: what the sender has to say now becomes the parcel's bytes. */
+void sim_channel_say(struct sim_world *world, uint32_t parcel);
+void sim_channel_hear(struct sim_world *world, uint32_t parcel);
+/* Seals the parcel's message and block; returns the bytes on the wire. */
+uint64_t sim_channel_seal(struct sim_world *world, uint32_t parcel);
+/* Opens the sealed bytes into the parcel's message and block. */
+void sim_channel_open(struct sim_world *world, uint32_t parcel);
 
 /* work.c */
 enum kith_err sim_work_open(struct sim_world *world);
