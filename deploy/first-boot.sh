@@ -36,9 +36,21 @@ fetch() {
 
 build() {
     say "building (a few minutes on one core)"
-    (cd "$work" && ./bootstrap && ./bootstrap install)
+    (cd "$work" && ./bootstrap && make -C build install)
     echo "$SHA256" >/etc/kith/installed
     rm -rf "$work"
+}
+
+# Where the experiment wants what a package has, the package brings it. Other
+# data sets are copied to the machine (README).
+data() {
+    folder=/usr/share/datasets/fashion-mnist
+    if grep -q "path: *[\"']*$folder" /etc/kith/experiment.yaml &&
+        [ ! -d "$folder" ]; then
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+            --no-install-recommends dataset-fashion-mnist </dev/null ||
+            say "dataset-fashion-mnist cannot be had: copy it to $folder"
+    fi
 }
 
 key() {
@@ -66,6 +78,7 @@ if [ "$(cat /etc/kith/installed 2>/dev/null)" != "$SHA256" ]; then
     fetch
     build
 fi
+data
 key
 request
 systemctl enable --now kith-peer.path

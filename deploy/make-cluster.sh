@@ -66,6 +66,9 @@ arguments() {
         'HOST:PORT or [V6]:PORT'
     [ ! -e "$out" ] || fail "$out exists; choose another --out"
     grep -q '^peers:' "$experiment" || fail "$experiment has no line 'peers:'"
+    if grep -Eq "path: *[\"']?[^\"'/ ]" "$experiment"; then
+        fail "$experiment: data.path is relative; the machines need an absolute one"
+    fi
 }
 
 read_members() {

@@ -58,7 +58,7 @@ make_cluster() {
 prepare() {
     printf '%s\n' '# the three' 10.0.0.1:7117 '[2001:db8::2]:7117' \
         peer-2.example.org:7117 >"$scratch/members"
-    sed 's/^peers:.*/peers: 9/' "$top/examples/digits.yaml" \
+    sed 's/^peers:.*/peers: 9/' "$top/examples/demo.yaml" \
         >"$scratch/experiment.yaml"
 }
 
@@ -88,6 +88,9 @@ check_cluster() {
     # shellcheck disable=SC2016 # It must not expand.
     make_cluster --out "$scratch/other" --tarball 'http://x/$(id)' \
         >/dev/null 2>&1 && fail "a tarball address with a command was taken"
+    make_cluster --out "$scratch/other" --experiment \
+        "$top/examples/digits.yaml" >/dev/null 2>&1 &&
+        fail "a data set beside the experiment was taken"
     make_cluster --out "$scratch/other" --listen 'x: y' >/dev/null 2>&1 &&
         fail "a bad address to listen on was taken"
     [ -e "$scratch/other" ] && fail "a refused cluster left a folder"
