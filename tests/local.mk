@@ -8,7 +8,9 @@ UNIT = \
   tests/unit/test_baseline \
   tests/unit/test_buf \
   tests/unit/test_certificate \
+  tests/unit/test_checks \
   tests/unit/test_experiment \
+  tests/unit/test_faults \
   tests/unit/test_hash \
   tests/unit/test_heap \
   tests/unit/test_idx \
@@ -19,11 +21,13 @@ UNIT = \
   tests/unit/test_node \
   tests/unit/test_noise \
   tests/unit/test_optimiser \
+  tests/unit/test_peer_file \
   tests/unit/test_rng \
   tests/unit/test_save \
   tests/unit/test_session \
   tests/unit/test_session_refusals \
   tests/unit/test_split \
+  tests/unit/test_store \
   tests/unit/test_text \
   tests/unit/test_theory \
   tests/unit/test_wire \

@@ -1,0 +1,336 @@
+/* Goal: what goes in comes out; nothing is overwritten; a killed writer leaves
+ * a readable file; errors stick; the JSON has exactly the promised keys.
+ * Method: databases in a temporary folder, read back with SQLite; a child that
+ * is killed; RLIMIT_FSIZE for a disk that is full. */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "kith/check.h"
+#include "kith/store.h"
+
+static char folder[64];
+static struct kith_experiment experiment;
+
+static int set_up(void **state)
+{
+    static const char text[] =
+        "name: x\npeers: 3\nmodel: {kind: none}\nstop: {steps: 9}\n"
+        "assert: [always finite(model), finally torn == 0]\n";
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/kith-store-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        return 1;
+    return kith_experiment_parse("x.yaml", text, strlen(text), NULL, 0,
+                                 &experiment, error) != KITH_OK;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    kith_experiment_close(&experiment);
+    return rmdir(folder);
+}
+
+static struct kith_store *create(char path[KITH_PATH_BYTES_MAX])
+{
+    struct kith_store *store = NULL;
+    char error[KITH_STORE_ERROR_BYTES] = "";
+    if (kith_store_create(folder, "sim", &experiment, &store, path, error) !=
+        KITH_OK)
+        fail_msg("%s", error);
+    return store;
+}
+
+/* The first column of the first row, as text. */
+static void query(const char *path, const char *sql, char *out, size_t size)
+{
+    sqlite3 *database;
+    sqlite3_stmt *statement;
+    assert_int_equal(
+        sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &statement, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    const char *text = (const char *)sqlite3_column_text(statement, 0);
+    snprintf(out, size, "%s", text == NULL ? "NULL" : text);
+    sqlite3_finalize(statement);
+    sqlite3_close(database);
+}
+
+static void assert_query(const char *path, const char *sql, const char *wanted)
+{
+    char found[256];
+    query(path, sql, found, sizeof found);
+    if (strcmp(found, wanted) != 0)
+        fail_msg("%s: found %s, wanted %s", sql, found, wanted);
+}
+
+static struct kith_row row_of(kith_id peer, uint64_t step)
+{
+    return (struct kith_row){.peer = peer,
+                             .time_ns = (kith_ns)step * KITH_MS,
+                             .step = step,
+                             .samples = 16 * step,
+                             .loss = 0.5,
+                             .accuracy = NAN,
+                             .consensus_distance = NAN,
+                             .waiting_s = NAN,
+                             .staleness = NAN,
+                             .cpu_train_s = NAN,
+                             .cpu_aead_s = NAN,
+                             .cpu_socket_s = NAN,
+                             .cpu_other_s = NAN};
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES];
+    struct kith_store *store = create(path);
+    const struct kith_row row = row_of(2, 1500), mean = row_of(KITH_NOBODY, 7);
+    const struct kith_mark mark = {.kind = KITH_MARK_MERGED,
+                                   .peer = 1,
+                                   .id = {.counter = 5, .incarnation = 1},
+                                   .initiator = true,
+                                   .value = UINT64_MAX,
+                                   .sum = -0.25};
+    const struct kith_atom atom = {.at_ns = 2 * KITH_S,
+                                   .kind = KITH_FAULT_CRASH,
+                                   .peer = 2,
+                                   .other = KITH_NOBODY,
+                                   .factor = 1,
+                                   .statement = 3};
+    struct kith_checks checks;
+    kith_checks_start(&checks);
+    checks.results[0].verdict = KITH_VERDICT_HELD;
+    checks.results[1].verdict = KITH_VERDICT_BROKEN;
+    checks.results[1].value = 4;
+
+    assert_int_equal(kith_store_row(store, &row), KITH_OK);
+    assert_int_equal(kith_store_row(store, &mean), KITH_OK);
+    assert_int_equal(kith_store_mark(store, 2, KITH_S, &mark), KITH_OK);
+    assert_int_equal(kith_store_fault(store, 3 * KITH_S, &atom), KITH_OK);
+    assert_int_equal(kith_store_verdicts(store, &experiment, &checks), KITH_OK);
+    assert_int_equal(kith_store_summary(store, "key", "it's \"it\""), KITH_OK);
+    assert_int_equal(kith_store_close(store, error), KITH_OK);
+
+    assert_query(path, "SELECT time_s FROM series WHERE peer = 2", "1.5");
+    assert_query(path, "SELECT accuracy FROM series WHERE peer = 2", "NULL");
+    assert_query(path, "SELECT step FROM series WHERE peer IS NULL", "7");
+    assert_query(path, "SELECT step FROM peers WHERE peer = 2", "1500");
+    assert_query(path, "SELECT what FROM exchanges", "merged");
+    assert_query(path, "SELECT sum FROM marks", "-0.25");
+    assert_query(path, "SELECT happened_s - at_s FROM faults", "1.0");
+    assert_query(path, "SELECT fault FROM faults", "crash");
+    assert_query(path, "SELECT other FROM faults", "NULL");
+    assert_query(path, "SELECT count(*) FROM verdicts WHERE held", "1");
+    assert_query(path, "SELECT value FROM verdicts WHERE NOT held", "4.0");
+    assert_query(path, "SELECT value FROM summary", "it's \"it\"");
+    assert_query(path, "SELECT value FROM run WHERE key = 'peers'", "3");
+    assert_query(path,
+                 "SELECT value LIKE 'name: x%' FROM run WHERE key = "
+                 "'experiment'",
+                 "1");
+    assert_query(path, "PRAGMA application_id", "1802073192");
+    unlink(path);
+}
+
+static void test_never_overwrites(void **state)
+{
+    (void)state;
+    char first[KITH_PATH_BYTES_MAX], second[KITH_PATH_BYTES_MAX];
+    char error[KITH_STORE_ERROR_BYTES];
+    assert_int_equal(kith_store_close(create(first), error), KITH_OK);
+    assert_int_equal(kith_store_close(create(second), error), KITH_OK);
+    assert_string_not_equal(first, second);
+    unlink(first);
+    unlink(second);
+}
+
+static void test_folders(void **state)
+{
+    (void)state;
+    struct kith_store *store;
+    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES] = "";
+    assert_int_equal(kith_store_create("/nonexistent", "sim", &experiment,
+                                       &store, path, error),
+                     KITH_ENOENT);
+    assert_non_null(strstr(error, "--out"));
+    assert_int_equal(kith_store_create("/proc", "sim", &experiment, &store,
+                                       path, error) == KITH_OK,
+                     0);
+}
+
+/* Killed in the middle of rows: the file opens, its rows are whole. */
+static void test_kill(void **state)
+{
+    (void)state;
+    char path[KITH_PATH_BYTES_MAX], found[64];
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct kith_store *store = create(path);
+        /* The path, then rows until the end; past the first second they are
+         * committed. */
+        if (write(ready[1], path, sizeof path) < 0)
+            _exit(1);
+        for (uint64_t step = 0;; step++) {
+            const struct kith_row row = row_of(0, step);
+            if (kith_store_row(store, &row) != KITH_OK)
+                _exit(1);
+            usleep(100);
+        }
+    }
+    assert_int_equal(read(ready[0], path, sizeof path), sizeof path);
+    usleep(1500000);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+
+    assert_query(path, "PRAGMA integrity_check", "ok");
+    query(path, "SELECT count(*) FROM series", found, sizeof found);
+    assert_true(atoi(found) > 100);
+    close(ready[0]);
+    close(ready[1]);
+    unlink(path);
+}
+
+/* The disk fills up: one clear error that stays, and a readable file. */
+static void test_full(void **state)
+{
+    (void)state;
+    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES] = "";
+    struct rlimit old, small;
+    struct kith_store *store = create(path);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 256 * 1024;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+
+    enum kith_err err = KITH_OK;
+    for (uint64_t step = 0; step < 2000000 && err == KITH_OK; step++) {
+        const struct kith_row row = row_of(0, step);
+        err = kith_store_row(store, &row);
+    }
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+
+    assert_true(err == KITH_ENOSPC || err == KITH_EIO);
+    const struct kith_row more = row_of(0, 1);
+    assert_int_equal(kith_store_row(store, &more), err);
+    assert_non_null(strstr(kith_store_error(store), path));
+    assert_int_equal(kith_store_close(store, error), err);
+    assert_non_null(strstr(error, path));
+    assert_query(path, "PRAGMA integrity_check", "ok");
+    unlink(path);
+}
+
+static struct kith_summary some_summary(void)
+{
+    return (struct kith_summary){
+        .world = "sim",
+        .trace_hash = 0xabc,
+        .has_trace_hash = true,
+        .virtual_s = 1.5,
+        .wall_s = 0.25,
+        .events = UINT64_MAX,
+        .steps = 9,
+        .samples = 144,
+        .accuracy = {0.75, NAN, INFINITY},
+        .loss = {NAN, NAN, NAN},
+        .consensus_distance = 0,
+        .exchanges = {1, 2, 3, 4, 5, 6},
+        .bytes_sent = 100,
+        .bytes_per_peer_max = 60,
+        .cpu = {NAN, NAN, NAN, NAN},
+        .completed = true,
+    };
+}
+
+/* Exactly the keys of DESIGN.md section 8, in order, and nothing else. */
+static void test_json(void **state)
+{
+    (void)state;
+    char found[2048] = "", wanted[2048], path[96];
+    const struct kith_summary summary = some_summary();
+    snprintf(path, sizeof path, "%s/out", folder);
+    fflush(stdout);
+    const int saved = dup(STDOUT_FILENO);
+    assert_non_null(freopen(path, "w", stdout));
+    kith_summary_json(&experiment, &summary, "a\"b.db");
+    fflush(stdout);
+    dup2(saved, STDOUT_FILENO);
+    close(saved);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(found, sizeof found, file));
+    assert_null(fgets(wanted, sizeof wanted, file)); /* one line */
+    fclose(file);
+    unlink(path);
+
+    snprintf(wanted, sizeof wanted,
+             "{\"experiment\": \"x\", \"world\": \"sim\", \"peers\": 3, "
+             "\"seed\": 1, \"build\": \"%s\", "
+             "\"trace_hash\": \"0000000000000abc\", \"virtual_s\": 1.5, "
+             "\"wall_s\": 0.25, \"events\": null, \"steps\": 9, "
+             "\"samples\": 144, "
+             "\"accuracy\": {\"averaged\": 0.75, \"mean\": null, "
+             "\"worst\": null}, "
+             "\"loss\": {\"averaged\": null, \"mean\": null, "
+             "\"worst\": null}, \"consensus_distance\": 0, "
+             "\"exchanges\": {\"done\": 2, \"failed\": 3, \"refused\": 4}, "
+             "\"bytes\": {\"sent\": 100, \"per_peer_max\": 60}, "
+             "\"faults\": 0, \"violations\": 0, "
+             "\"database\": \"a\\\"b.db\"}\n",
+             kith_build());
+    assert_string_equal(found, wanted);
+}
+
+static void test_finish(void **state)
+{
+    (void)state;
+    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES];
+    struct kith_store *store = create(path);
+    const struct kith_summary summary = some_summary();
+    assert_int_equal(kith_store_finish(store, &experiment, &summary), KITH_OK);
+    assert_int_equal(kith_store_close(store, error), KITH_OK);
+    assert_query(path, "SELECT value FROM summary WHERE key = 'experiment'",
+                 "x");
+    assert_query(path,
+                 "SELECT value FROM summary WHERE key = 'accuracy.averaged'",
+                 "0.75");
+    assert_query(path, "SELECT value FROM summary WHERE key = 'events'",
+                 "NULL");
+    assert_query(path, "SELECT value FROM summary WHERE key = 'exchanges.torn'",
+                 "6");
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_never_overwrites),
+        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_kill),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_finish),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
