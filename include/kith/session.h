@@ -223,8 +223,9 @@ const char *kith_session_reason(const struct kith_session *session);
 
 /* Bytes on the wire of one control frame of n bytes: 2 + 1 + n + 16. */
 size_t kith_session_control_size(size_t frame_bytes);
-/* Seal one control frame. Only when open. KITH_ELIMIT: frame too long or out
- * too small. */
+/* Seal one control frame. KITH_ECLOSED: not open, or FIN was sent. KITH_ELIMIT:
+ * frame too long or out too small. KITH_EDEVICE: the provider failed and the
+ * session with it. The same for bursts and FIN. */
 KITH_MUST_CHECK enum kith_err
 kith_session_seal_control(struct kith_session *session, const uint8_t *frame,
                           size_t frame_bytes, uint8_t *out, size_t capacity,

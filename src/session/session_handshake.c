@@ -148,7 +148,7 @@ static enum kith_err finish_handshake(struct kith_session *s)
     err =
         kith_record_seal(s, frame, n, pending_end(s, n + KITH_RECORD_OVERHEAD));
     if (err != KITH_OK)
-        return kith_session_refuse(s, err, "AEAD provider failed");
+        return err;
     s->pending_bytes += n + KITH_RECORD_OVERHEAD;
     s->phase = KITH_PHASE_HELLO;
     return KITH_OK;

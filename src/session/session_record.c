@@ -43,14 +43,30 @@ static enum kith_err channel_count(struct kith_channel *channel, size_t bytes,
     return kith_cipher_rekey(&channel->cipher);
 }
 
-/* Seals one record; `needed` more must fit under the key after it. */
+static enum kith_err refuse_record(struct kith_session *s, enum kith_err err)
+{
+    if (err == KITH_EAUTH)
+        return kith_session_refuse(s, err, "record does not authenticate");
+    if (err == KITH_ELIMIT)
+        return kith_session_refuse(s, err, "nonces are used up");
+    return kith_session_refuse(s, err, "AEAD provider failed");
+}
+
+/* Seals one record; `needed` more must fit under the key after it. A failure
+ * ends the session: a nonce may be spent on a record that is never written. */
 static enum kith_err seal_one(struct kith_session *s, const uint8_t *plain,
                               size_t bytes, size_t needed, uint8_t *out)
 {
     put_be(out, bytes + KITH_TAG_BYTES, KITH_LENGTH_BYTES);
-    const enum kith_err err = kith_cipher_seal(&s->send.cipher, NULL, 0, plain,
-                                               bytes, out + KITH_LENGTH_BYTES);
-    return err == KITH_OK ? channel_count(&s->send, bytes, needed) : err;
+    enum kith_err err = kith_cipher_seal(&s->send.cipher, NULL, 0, plain, bytes,
+                                         out + KITH_LENGTH_BYTES);
+    if (err == KITH_OK)
+        err = channel_count(&s->send, bytes, needed);
+    if (err == KITH_OK)
+        return KITH_OK;
+    s->phase = KITH_PHASE_FAILED;
+    s->error = refuse_record(s, err);
+    return err;
 }
 
 enum kith_err kith_record_seal(struct kith_session *s, const uint8_t *plain,
@@ -160,15 +176,6 @@ static size_t record_limit(const struct kith_session *s)
     if (s->phase == KITH_PHASE_HELLO)
         return KITH_HELLO_BYTES_MAX + KITH_TAG_BYTES;
     return 1 + KITH_CONTROL_BYTES_MAX + KITH_TAG_BYTES;
-}
-
-static enum kith_err refuse_record(struct kith_session *s, enum kith_err err)
-{
-    if (err == KITH_EAUTH)
-        return kith_session_refuse(s, err, "record does not authenticate");
-    if (err == KITH_ELIMIT)
-        return kith_session_refuse(s, err, "nonces are used up");
-    return kith_session_refuse(s, err, "AEAD provider failed");
 }
 
 static enum kith_err open_bulk(struct kith_session *s, uint8_t *record,
