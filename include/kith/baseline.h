@@ -28,7 +28,7 @@ struct kith_baseline_row {
 struct kith_baseline_config {
     const struct kith_experiment *experiment;
     const struct kith_dataset *dataset; /* NULL where the model needs none */
-    uint32_t batch;          /* 0: the experiment's */
+    uint32_t batch;                     /* 0: the experiment's */
     uint64_t evaluate_steps; /* a row every so many steps; 0: at the end only */
     /* Set from a signal handler: training ends after the current step, with a
      * last row. May be NULL. */
