@@ -167,11 +167,14 @@ static uint64_t ms_until(kith_ns at_ns)
 static void start_timers(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
-    const kith_ns now = (kith_ns)uv_hrtime();
     const kith_ns row_ns =
         options->row_ns > 0 ? options->row_ns : 500 * KITH_MS;
     const kith_ns time_ns = options->experiment->stop.time_ns;
-    driver->start_ns = options->start_ns > 0 ? options->start_ns : now;
+    if (options->on_ready != NULL)
+        driver->start_ns = options->on_ready(options->user);
+    else
+        driver->start_ns =
+            options->start_ns > 0 ? options->start_ns : (kith_ns)uv_hrtime();
     const uint64_t row_ms = (uint64_t)(row_ns / KITH_MS) + 1;
     uv_update_time(&driver->loop);
     uv_timer_start(&driver->start, start_due, ms_until(driver->start_ns), 0);
