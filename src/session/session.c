@@ -192,6 +192,13 @@ const uint8_t *kith_session_peer_key(const struct kith_session *session)
     return session->noise.peer_key;
 }
 
+const uint8_t *kith_session_peer_certificate(const struct kith_session *session,
+                                             size_t *size)
+{
+    *size = session->peer_certificate_bytes;
+    return session->peer_certificate;
+}
+
 const char *kith_session_reason(const struct kith_session *session)
 {
     return session->reason;

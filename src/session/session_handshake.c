@@ -6,7 +6,8 @@
  *   message 1 = 32 bytes; messages 2 and 3 = length (2) || Noise, the payload
  *               being the sender's certificate (empty with an allow-list)
  *   HELLO     = 1 || experiment hash (8) || dim (8) || incarnation (4)
- *               || name length (1) || name, the first record of each side
+ *               || rank (4) || clock (8) || name length (1) || name, the first
+ *               record of each side
  *
  * Lengths are checked before anything is awaited, so no more than
  * KITH_PREAUTH_BYTES of an unverified peer are ever needed. */
@@ -142,7 +143,9 @@ static enum kith_err finish_handshake(struct kith_session *s)
     put_be(frame + 1, s->hello.experiment_hash, 8);
     put_be(frame + 9, s->hello.dim, 8);
     put_be(frame + 17, s->hello.incarnation, 4);
-    frame[21] = (uint8_t)name_bytes;
+    put_be(frame + 21, s->hello.rank, 4);
+    put_be(frame + 25, (uint64_t)s->utc_s, 8);
+    frame[33] = (uint8_t)name_bytes;
     memcpy(frame + KITH_HELLO_HEAD_BYTES, s->hello.model, name_bytes);
     const size_t n = KITH_HELLO_HEAD_BYTES + name_bytes;
     err =
@@ -170,15 +173,14 @@ static enum kith_err read_message1(struct kith_session *s, const uint8_t *bytes)
 static enum kith_err read_identity(struct kith_session *s, const uint8_t *bytes,
                                    size_t size)
 {
-    uint8_t certificate[KITH_CERTIFICATE_BYTES_MAX];
-    size_t certificate_bytes = 0;
-    enum kith_err err = kith_noise_read(&s->noise, bytes, size, certificate,
-                                        &certificate_bytes);
+    enum kith_err err =
+        kith_noise_read(&s->noise, bytes, size, s->peer_certificate,
+                        &s->peer_certificate_bytes);
     if (err != KITH_OK)
         return refuse_message(s, err);
-    err = kith_trust_explain(s->trust, certificate, certificate_bytes,
-                             s->noise.peer_key, s->utc_s, &s->peer, s->reason,
-                             sizeof s->reason);
+    err = kith_trust_explain(s->trust, s->peer_certificate,
+                             s->peer_certificate_bytes, s->noise.peer_key,
+                             s->utc_s, &s->peer, s->reason, sizeof s->reason);
     if (err != KITH_OK)
         return err;
     if (memcmp(s->noise.peer_key, s->identity->key, KITH_KEY_BYTES) == 0)
@@ -274,16 +276,18 @@ enum kith_err kith_handshake_hello(struct kith_session *s, const uint8_t *frame,
                                    size_t frame_bytes)
 {
     if (frame_bytes < KITH_HELLO_HEAD_BYTES || frame[0] != KITH_FRAME_HELLO ||
-        frame_bytes != KITH_HELLO_HEAD_BYTES + (size_t)frame[21] ||
-        !model_is_printable(frame + KITH_HELLO_HEAD_BYTES, frame[21]))
+        frame_bytes != KITH_HELLO_HEAD_BYTES + (size_t)frame[33] ||
+        !model_is_printable(frame + KITH_HELLO_HEAD_BYTES, frame[33]))
         return kith_session_refuse(s, KITH_EPARSE,
                                    "first record is not a HELLO");
     struct kith_hello *hello = &s->peer_hello;
     hello->experiment_hash = get_be(frame + 1, 8);
     hello->dim = get_be(frame + 9, 8);
     hello->incarnation = (uint32_t)get_be(frame + 17, 4);
-    memcpy(hello->model, frame + KITH_HELLO_HEAD_BYTES, frame[21]);
-    hello->model[frame[21]] = '\0';
+    hello->rank = (uint32_t)get_be(frame + 21, 4);
+    hello->utc_s = (int64_t)get_be(frame + 25, 8);
+    memcpy(hello->model, frame + KITH_HELLO_HEAD_BYTES, frame[33]);
+    hello->model[frame[33]] = '\0';
     const enum kith_err err = compare_hello(s);
     if (err == KITH_OK)
         s->phase = KITH_PHASE_OPEN;

@@ -17,8 +17,9 @@ enum kith_frame {
 
 #define KITH_LENGTH_BYTES 2u /* big-endian, before every record */
 #define KITH_RECORD_OVERHEAD (KITH_LENGTH_BYTES + KITH_TAG_BYTES)
-/* type, experiment hash, dim, incarnation, name length; the name follows */
-#define KITH_HELLO_HEAD_BYTES (1u + 8u + 8u + 4u + 1u)
+/* type, experiment hash, dim, incarnation, rank, clock, name length; the name
+ * follows */
+#define KITH_HELLO_HEAD_BYTES (1u + 8u + 8u + 4u + 4u + 8u + 1u)
 #define KITH_HELLO_BYTES_MAX (KITH_HELLO_HEAD_BYTES + KITH_NAME_MAX - 1u)
 /* type, transfer, offset, length */
 #define KITH_ANNOUNCEMENT_BYTES (1u + 8u + 8u + 4u)
@@ -66,6 +67,8 @@ struct kith_session {
     int64_t utc_s;
     struct kith_hello hello, peer_hello;
     struct kith_certificate peer;
+    uint8_t peer_certificate[KITH_CERTIFICATE_BYTES_MAX]; /* as received */
+    size_t peer_certificate_bytes;
     struct kith_noise noise;
     struct kith_channel send, receive;
     struct kith_burst burst;

@@ -82,6 +82,7 @@ static void end_setup(struct sessions *pair, int i, enum kith_suite suite,
         .hello = {.experiment_hash = 0x1234,
                   .dim = 109386,
                   .incarnation = 1,
+                  .rank = 3,
                   .model = "mlp"},
         .utc_s = SESSIONS_UTC_S,
     };

@@ -111,6 +111,12 @@ static void test_peer_is_known(void **state)
     assert_memory_equal(a->identity.key, kith_session_peer_key(b->session), 32);
     assert_string_equal("mlp", kith_session_peer_hello(a->session)->model);
     assert_true(kith_session_peer_hello(b->session)->dim == 109386);
+    assert_int_equal(3, kith_session_peer_hello(b->session)->rank);
+    assert_true(kith_session_peer_hello(b->session)->utc_s == SESSIONS_UTC_S);
+    size_t n = 0;
+    const uint8_t *bytes = kith_session_peer_certificate(a->session, &n);
+    assert_int_equal(b->identity.certificate_bytes, n);
+    assert_memory_equal(b->identity.certificate, bytes, n);
     assert_string_equal("", kith_session_reason(a->session));
     assert_memory_equal(a->session->noise.hash, b->session->noise.hash, 64);
     sessions_close(pair);
