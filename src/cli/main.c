@@ -37,6 +37,31 @@ static const struct cli_command commands[] = {
         .run = cli_sim,
     },
     {
+        .name = "lab",
+        .summary = "run an experiment with real processes on this machine",
+        .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json]",
+        .details = "One process for each peer, real sockets, sealed channels, "
+                   "the file's faults injected.\n\n"
+                   "Example: kith lab examples/demo.yaml --out runs",
+        .options = RUN_OPTIONS | CLI_BIT(PORT),
+        .words_min = 1,
+        .words_max = 1,
+        .run = cli_lab,
+    },
+    {
+        .name = "peer",
+        .summary = "run one peer of a cluster",
+        .usage = "PEER.yaml",
+        .details =
+            "The file names this peer's keys, address, rank, the other "
+            "members and the experiment.\nThe model lands in its save folder; "
+            "SIGTERM ends it in order.\n\n"
+            "Example: kith peer /etc/kith/peer.yaml",
+        .words_min = 1,
+        .words_max = 1,
+        .run = cli_peer,
+    },
+    {
         .name = "keys",
         .summary = "make and show keys, certificates and revocations",
         .usage = "new DIR --authority | new DIR --name NAME |\n"
@@ -57,6 +82,18 @@ static const struct cli_command commands[] = {
         .words_min = 1,
         .words_max = 3,
         .run = cli_keys,
+    },
+    {
+        .name = "doctor",
+        .summary = "say which layer fails between this peer and the others",
+        .usage = "PEER.yaml",
+        .details = "Name, TCP, preface, handshake, certificate, clock and "
+                   "model, for each member.\nExit code 6 where one is not "
+                   "well.\n\n"
+                   "Example: kith doctor /etc/kith/peer.yaml",
+        .words_min = 1,
+        .words_max = 1,
+        .run = cli_doctor,
     },
     {
         .name = "report",

@@ -47,16 +47,28 @@ static void fail_prefix(const struct tree *tree, uint32_t origin, uint32_t line,
         kith_text_add(tree->error, size, at, "%.100s: ", key);
 }
 
+/* The rest of the message, and no control characters: one line it is. */
+static void fail_rest(const struct tree *tree, const char *format, va_list list)
+    KITH_PRINTF(2, 0);
+
+static void fail_rest(const struct tree *tree, const char *format, va_list list)
+{
+    const size_t at = strlen(tree->error);
+    vsnprintf(tree->error + at, KITH_EXPERIMENT_ERROR_BYTES - at, format, list);
+    for (char *c = tree->error; *c != '\0'; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+}
+
 enum kith_err tree_fail(const struct tree *tree, const struct tree_item *item,
                         const char *key, enum kith_err err, const char *format,
                         ...)
 {
     fail_prefix(tree, item == NULL ? 0 : item->origin,
                 item == NULL ? 0 : item->line, key);
-    const size_t at = strlen(tree->error);
     va_list list;
     va_start(list, format);
-    vsnprintf(tree->error + at, KITH_EXPERIMENT_ERROR_BYTES - at, format, list);
+    fail_rest(tree, format, list);
     va_end(list);
     return err;
 }
@@ -66,10 +78,9 @@ static enum kith_err KITH_PRINTF(2, 3)
 {
     const struct tree *tree = builder->tree;
     fail_prefix(tree, builder->origin, builder->line, builder->key);
-    const size_t at = strlen(tree->error);
     va_list list;
     va_start(list, format);
-    vsnprintf(tree->error + at, KITH_EXPERIMENT_ERROR_BYTES - at, format, list);
+    fail_rest(tree, format, list);
     va_end(list);
     return KITH_EPARSE;
 }

@@ -8,6 +8,7 @@
 # libFuzzer's coverage and the sanitizers.
 FUZZERS = \
   tests/fuzz/fuzz_certificate \
+  tests/fuzz/fuzz_experiment \
   tests/fuzz/fuzz_frame \
   tests/fuzz/fuzz_handshake \
   tests/fuzz/fuzz_idx \
@@ -19,6 +20,7 @@ EXTRA_PROGRAMS += $(FUZZERS) tests/fuzz/fuzz_canary
 tests_fuzz_fuzz_canary_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_certificate_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_certificate_SOURCES = tests/fuzz/fuzz_certificate.c $(SESSIONS)
+tests_fuzz_fuzz_experiment_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(SESSIONS)
 tests_fuzz_fuzz_handshake_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
