@@ -231,8 +231,8 @@ int lab_child_score(void *user, int rows_fd, int control_fd)
     struct kith_score score;
     int status = 1;
     if (average.count > 0 &&
-        kith_evaluate(child->experiment, child->experiment->backend,
-                      &child->dataset->test, average.mean, &score) == KITH_OK) {
+        kith_evaluate(child->experiment, child->experiment->backend, test,
+                      average.mean, &score) == KITH_OK) {
         for (uint32_t i = 0; i < average.count; i++)
             record.as.score.step += average.steps[i] / average.count;
         record.as.score.peers = average.count;
