@@ -16,7 +16,7 @@
 /* The clock and the stop flag are looked at this often. */
 #define PROGRESS_EVENTS 1024u
 /* So many events ahead memory is asked for. */
-#define AHEAD 4u
+#define AHEAD 6u
 
 void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
               ...)
@@ -40,8 +40,8 @@ void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
         .time_ns = at_ns,
         .sequence = (uint64_t)by << 40 | world->peers[by].sequence++,
         .peer = peer,
-        .kind = kind,
-        .value = value,
+        .kind = (uint32_t)kind & 7u,
+        .value = value & SIM_VALUE_MAX,
     };
     if (sim_queue_push(&world->queue, &event) != KITH_OK) {
         sim_fail(world, KITH_ENOMEM, "no memory for %zu pending events",
@@ -55,7 +55,7 @@ void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
     const struct sim_event event = {.time_ns = at_ns,
                                     .sequence = world->sequence++,
                                     .peer = KITH_NOBODY,
-                                    .kind = kind};
+                                    .kind = (uint32_t)kind & 7u};
     if (sim_queue_push(&world->queue, &event) != KITH_OK) {
         sim_fail(world, KITH_ENOMEM, "no memory for %zu pending events",
                  world->queue.count);

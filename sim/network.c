@@ -87,7 +87,7 @@ void sim_network_close(struct sim_world *world)
 
 static bool parcels_grow(struct sim_world *world)
 {
-    if (world->parcel_capacity >= UINT32_MAX / 2) {
+    if (world->parcel_capacity > SIM_VALUE_MAX / 2) {
         return false;
     }
     const uint32_t old = world->parcel_capacity, capacity = 2 * old;

@@ -18,29 +18,46 @@
 /* Days whose first event is fetched in advance. */
 #define AHEAD 4u
 
+static enum kith_err take_memory(struct sim_queue *queue, size_t capacity)
+{
+    struct kith_heap_entry *entries = sim_pages(capacity * sizeof *entries);
+    queue->pool = sim_pages(capacity * sizeof *queue->pool);
+    queue->today = sim_pages(capacity * sizeof *queue->today);
+    queue->scratch = sim_pages(capacity * sizeof *queue->scratch);
+    queue->capacity = capacity;
+    kith_heap_init(&queue->heap, entries, entries ? capacity : 0);
+    const bool complete =
+        entries && queue->pool && queue->today && queue->scratch;
+    return complete ? KITH_OK : KITH_ENOMEM;
+}
+
+static void give_memory(struct sim_queue *queue)
+{
+    const size_t events = queue->capacity;
+    sim_pages_free(queue->heap.entries, events * sizeof *queue->heap.entries);
+    sim_pages_free(queue->pool, events * sizeof *queue->pool);
+    sim_pages_free(queue->today, events * sizeof *queue->today);
+    sim_pages_free(queue->scratch, events * sizeof *queue->scratch);
+}
+
 enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
                              size_t capacity)
 {
-    KITH_ASSERT(capacity < UINT32_MAX / 2);
+    KITH_ASSERT(capacity < UINT32_MAX / 4);
     *queue = (struct sim_queue){.kind = kind, .shift = SHIFT_START};
-    queue->capacity =
-        capacity < CAPACITY_MIN ? CAPACITY_MIN : (uint32_t)capacity;
+    capacity = capacity < CAPACITY_MIN ? CAPACITY_MIN : capacity;
     uint64_t buckets = BUCKETS_MIN;
-    while (buckets < queue->capacity && buckets < BUCKETS_MAX) {
+    while (buckets < capacity / 4 && buckets < BUCKETS_MAX) {
         buckets *= 2;
     }
+    queue->mask = buckets - 1;
+    queue->chunk_capacity = (uint32_t)capacity;
+    queue->buckets = sim_pages(buckets * sizeof *queue->buckets);
+    queue->chunks = sim_pages(capacity * sizeof *queue->chunks);
     /* Heap and today have room for every event, so that only a push can run
      * out of memory; pages never touched cost nothing. */
-    const size_t events = queue->capacity;
-    struct kith_heap_entry *entries = sim_pages(events * sizeof *entries);
-    queue->pool = sim_pages(events * sizeof *queue->pool);
-    queue->today = sim_pages(events * sizeof *queue->today);
-    queue->scratch = sim_pages(events * sizeof *queue->scratch);
-    queue->buckets = sim_pages(buckets * sizeof *queue->buckets);
-    queue->mask = buckets - 1;
-    kith_heap_init(&queue->heap, entries, entries ? queue->capacity : 0);
-    if (!entries || !queue->pool || !queue->today || !queue->scratch ||
-        !queue->buckets) {
+    const enum kith_err err = take_memory(queue, capacity);
+    if (err != KITH_OK || !queue->buckets || !queue->chunks) {
         sim_queue_close(queue);
         return KITH_ENOMEM;
     }
@@ -49,52 +66,45 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
 
 void sim_queue_close(struct sim_queue *queue)
 {
-    const size_t events = queue->capacity;
-    sim_pages_free(queue->heap.entries, events * sizeof *queue->heap.entries);
-    sim_pages_free(queue->pool, events * sizeof *queue->pool);
-    sim_pages_free(queue->today, events * sizeof *queue->today);
-    sim_pages_free(queue->scratch, events * sizeof *queue->scratch);
+    give_memory(queue);
     sim_pages_free(queue->buckets, (queue->mask + 1) * sizeof *queue->buckets);
+    sim_pages_free(queue->chunks,
+                   queue->chunk_capacity * sizeof *queue->chunks);
     *queue = (struct sim_queue){0};
 }
 
-/* Twice as many of everything, or everything stays as it is. */
-static enum kith_err pool_grow(struct sim_queue *queue)
+/* Twice the room for events, or everything stays as it is. */
+static enum kith_err events_grow(struct sim_queue *queue)
 {
-    if (queue->capacity >= UINT32_MAX / 2) {
+    struct sim_queue larger = *queue;
+    if (queue->capacity > UINT32_MAX / 4 ||
+        take_memory(&larger, 2 * queue->capacity) != KITH_OK) {
+        if (queue->capacity <= UINT32_MAX / 4) {
+            give_memory(&larger);
+        }
         return KITH_ENOMEM;
     }
-    const size_t old = queue->capacity, capacity = 2 * old;
-    struct kith_heap_entry *entries = sim_pages(capacity * sizeof *entries);
-    struct sim_event *pool = sim_pages(capacity * sizeof *pool);
-    struct sim_event *today = sim_pages(capacity * sizeof *today);
-    struct sim_event *scratch = sim_pages(capacity * sizeof *scratch);
-    if (!entries || !pool || !today || !scratch) {
-        sim_pages_free(entries, capacity * sizeof *entries);
-        sim_pages_free(pool, capacity * sizeof *pool);
-        sim_pages_free(today, capacity * sizeof *today);
-        sim_pages_free(scratch, capacity * sizeof *scratch);
-        return KITH_ENOMEM;
-    }
-    memcpy(entries, queue->heap.entries, old * sizeof *entries);
-    memcpy(pool, queue->pool, old * sizeof *pool);
-    memcpy(today, queue->today, old * sizeof *today);
-    sim_pages_free(queue->heap.entries, old * sizeof *entries);
-    sim_pages_free(queue->pool, old * sizeof *pool);
-    sim_pages_free(queue->today, old * sizeof *today);
-    sim_pages_free(queue->scratch, old * sizeof *scratch);
-    queue->heap.entries = entries;
-    queue->heap.capacity = capacity;
-    queue->pool = pool;
-    queue->today = today;
-    queue->scratch = scratch;
-    queue->capacity = (uint32_t)capacity;
+    larger.heap.count = queue->heap.count;
+    memcpy(larger.heap.entries, queue->heap.entries,
+           queue->heap.count * sizeof *queue->heap.entries);
+    memcpy(larger.pool, queue->pool, queue->pool_used * sizeof *queue->pool);
+    memcpy(larger.today, queue->today,
+           queue->today_count * sizeof *queue->today);
+    give_memory(queue);
+    *queue = larger;
     return KITH_OK;
 }
 
-static void heap_put(struct sim_queue *queue, uint32_t index)
+static void heap_put(struct sim_queue *queue, const struct sim_event *event)
 {
-    const struct sim_event *event = &queue->pool[index];
+    uint32_t index = queue->pool_free;
+    if (index != 0) {
+        index--;
+        queue->pool_free = (uint32_t)queue->pool[index].sequence;
+    } else {
+        index = queue->pool_used++;
+    }
+    queue->pool[index] = *event;
     const bool room = kith_heap_push(
         &queue->heap, (struct kith_heap_entry){.time_ns = event->time_ns,
                                                .peer = event->peer,
@@ -103,11 +113,55 @@ static void heap_put(struct sim_queue *queue, uint32_t index)
     KITH_ASSERT(room);
 }
 
-static void bucket_put(struct sim_queue *queue, uint32_t index, uint64_t day)
+static void heap_take(struct sim_queue *queue, struct sim_event *event)
+{
+    struct kith_heap_entry entry;
+    const bool found = kith_heap_pop(&queue->heap, &entry);
+    KITH_ASSERT(found);
+    *event = queue->pool[entry.value];
+    queue->pool[entry.value].sequence = queue->pool_free; /* free list */
+    queue->pool_free = entry.value + 1;
+}
+
+static uint32_t chunk_take(struct sim_queue *queue)
+{
+    uint32_t chunk = queue->chunk_free;
+    if (chunk != 0) {
+        queue->chunk_free = queue->chunks[chunk - 1].next;
+        return chunk;
+    }
+    if (queue->chunk_used == queue->chunk_capacity) {
+        const size_t old = queue->chunk_capacity;
+        struct sim_chunk *chunks =
+            old > UINT32_MAX / 4
+                ? NULL
+                : sim_pages_grow(queue->chunks, old * sizeof *chunks,
+                                 2 * old * sizeof *chunks);
+        if (!chunks) {
+            return 0;
+        }
+        queue->chunks = chunks;
+        queue->chunk_capacity = (uint32_t)(2 * old);
+    }
+    return ++queue->chunk_used;
+}
+
+static enum kith_err bucket_put(struct sim_queue *queue,
+                                const struct sim_event *event, uint64_t day)
 {
     uint32_t *head = &queue->buckets[day & queue->mask];
-    queue->pool[index].next = *head;
-    *head = index + 1;
+    if (*head == 0 || queue->chunks[*head - 1].count == SIM_CHUNK_EVENTS) {
+        const uint32_t chunk = chunk_take(queue);
+        if (chunk == 0) {
+            return KITH_ENOMEM;
+        }
+        queue->chunks[chunk - 1].next = *head;
+        queue->chunks[chunk - 1].count = 0;
+        *head = chunk;
+    }
+    struct sim_chunk *chunk = &queue->chunks[*head - 1];
+    chunk->events[chunk->count++] = *event;
+    return KITH_OK;
 }
 
 static inline uint64_t day_of(const struct sim_queue *queue, kith_ns time_ns)
@@ -119,34 +173,23 @@ enum kith_err sim_queue_push(struct sim_queue *queue,
                              const struct sim_event *event)
 {
     KITH_ASSERT(event->time_ns >= 0);
-    uint32_t index;
-    if (queue->free != 0) {
-        index = queue->free - 1;
-        queue->free = queue->pool[index].next;
-    } else {
-        if (queue->used == queue->capacity) {
-            const enum kith_err err = pool_grow(queue);
-            if (err != KITH_OK) {
-                return err;
-            }
+    if (queue->count == queue->capacity) {
+        const enum kith_err err = events_grow(queue);
+        if (err != KITH_OK) {
+            return err;
         }
-        index = queue->used++;
     }
-    queue->pool[index] = *event;
-    queue->count++;
     const uint64_t day = day_of(queue, event->time_ns);
-    if (queue->kind == SIM_QUEUE_HEAP || day <= queue->day) {
-        heap_put(queue, index);
+    if (queue->kind == SIM_QUEUE_CALENDAR && day > queue->day) {
+        const enum kith_err err = bucket_put(queue, event, day);
+        if (err != KITH_OK) {
+            return err;
+        }
     } else {
-        bucket_put(queue, index, day);
+        heap_put(queue, event);
     }
+    queue->count++;
     return KITH_OK;
-}
-
-static void release(struct sim_queue *queue, uint32_t index)
-{
-    queue->pool[index].next = queue->free;
-    queue->free = index + 1;
 }
 
 static inline bool before(const struct sim_event *a, const struct sim_event *b)
@@ -211,47 +254,65 @@ static void sort_today(struct sim_queue *queue)
     }
 }
 
-/* A list is last in, first out; events are mostly pushed in order. */
-static void reverse_today(struct sim_queue *queue)
-{
-    for (size_t i = 0, j = queue->today_count; i + 1 < j; i++) {
-        j--;
-        const struct sim_event event = queue->today[i];
-        queue->today[i] = queue->today[j];
-        queue->today[j] = event;
-    }
-}
-
 /* The earliest day that has an event in some bucket. */
 static uint64_t earliest_day(const struct sim_queue *queue)
 {
     uint64_t earliest = UINT64_MAX;
     for (uint64_t b = 0; b <= queue->mask; b++) {
         for (uint32_t i = queue->buckets[b]; i != 0;) {
-            const struct sim_event *event = &queue->pool[i - 1];
-            const uint64_t day = day_of(queue, event->time_ns);
-            earliest = day < earliest ? day : earliest;
-            i = event->next;
+            const struct sim_chunk *chunk = &queue->chunks[i - 1];
+            for (uint32_t k = 0; k < chunk->count; k++) {
+                const uint64_t day = day_of(queue, chunk->events[k].time_ns);
+                earliest = day < earliest ? day : earliest;
+            }
+            i = chunk->next;
         }
     }
     return earliest;
 }
 
-/* Take the events of this day out of its bucket. */
+/* Oldest chunk first: events are mostly pushed in order, so that sorting finds
+ * long runs. */
+static uint32_t chain_reverse(struct sim_queue *queue, uint32_t chunk)
+{
+    uint32_t reversed = 0;
+    while (chunk != 0) {
+        const uint32_t next = queue->chunks[chunk - 1].next;
+        queue->chunks[chunk - 1].next = reversed;
+        reversed = chunk;
+        chunk = next;
+    }
+    return reversed;
+}
+
+/* This day's events of a chunk go to `today`, those of later laps stay. */
+static void chunk_split(struct sim_queue *queue, struct sim_chunk *chunk)
+{
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < chunk->count; k++) {
+        if (day_of(queue, chunk->events[k].time_ns) > queue->day) {
+            chunk->events[kept++] = chunk->events[k];
+            queue->wasted++;
+        } else {
+            queue->today[queue->today_count++] = chunk->events[k];
+        }
+    }
+    chunk->count = kept;
+}
+
 static void collect(struct sim_queue *queue)
 {
-    uint32_t *link = &queue->buckets[queue->day & queue->mask];
-    while (*link != 0) {
-        const uint32_t index = *link - 1;
-        struct sim_event *event = &queue->pool[index];
-        if (day_of(queue, event->time_ns) > queue->day) {
-            queue->wasted++; /* another lap's */
-            link = &event->next;
-            continue;
-        }
-        *link = event->next;
-        queue->today[queue->today_count++] = *event;
-        release(queue, index);
+    uint32_t *head = &queue->buckets[queue->day & queue->mask];
+    uint32_t chunk = chain_reverse(queue, *head);
+    *head = 0;
+    while (chunk != 0) {
+        struct sim_chunk *entry = &queue->chunks[chunk - 1];
+        const uint32_t next = entry->next;
+        chunk_split(queue, entry);
+        uint32_t *list = entry->count > 0 ? head : &queue->chunk_free;
+        entry->next = *list;
+        *list = chunk;
+        chunk = next;
     }
 }
 
@@ -261,7 +322,8 @@ static inline void look_ahead(const struct sim_queue *queue)
 #if defined(__GNUC__)
     const uint32_t head = queue->buckets[(queue->day + AHEAD) & queue->mask];
     if (head != 0) {
-        __builtin_prefetch(&queue->pool[head - 1]);
+        __builtin_prefetch(&queue->chunks[head - 1]);
+        __builtin_prefetch((const char *)&queue->chunks[head - 1] + 64);
     }
 #else
     (void)queue;
@@ -284,24 +346,35 @@ static void advance(struct sim_queue *queue)
     }
     queue->wasted--;
     queue->days++;
-    if (queue->today_count > 1) {
-        reverse_today(queue);
-        sort_today(queue);
-    }
+    sort_today(queue);
 }
 
-/* Lay the calendar out again. Nothing of today is left: `day` is over. */
-static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
+/* All events of all buckets to scratch; the chunks are free again. */
+static size_t empty_buckets(struct sim_queue *queue)
 {
-    uint32_t all = 0;
+    size_t count = 0;
     for (uint64_t b = 0; b <= queue->mask; b++) {
-        for (uint32_t i = queue->buckets[b]; i != 0;) {
-            const uint32_t next = queue->pool[i - 1].next;
-            queue->pool[i - 1].next = all;
-            all = i;
+        uint32_t i = chain_reverse(queue, queue->buckets[b]);
+        queue->buckets[b] = 0;
+        while (i != 0) {
+            struct sim_chunk *chunk = &queue->chunks[i - 1];
+            const uint32_t next = chunk->next;
+            memcpy(queue->scratch + count, chunk->events,
+                   chunk->count * sizeof *chunk->events);
+            count += chunk->count;
+            chunk->next = queue->chunk_free;
+            queue->chunk_free = i;
             i = next;
         }
     }
+    return count;
+}
+
+/* Lay the calendar out again. Nothing of today is left: `day` is over. Where
+ * memory runs out, an event joins the heap: right all the same, only slower. */
+static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
+{
+    const size_t count = empty_buckets(queue);
     uint32_t *heads =
         buckets == queue->mask + 1 ? NULL : sim_pages(buckets * sizeof *heads);
     if (heads) { /* without it the old count serves, only slower */
@@ -309,21 +382,17 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
         queue->buckets = heads;
         queue->mask = buckets - 1;
     }
-    memset(queue->buckets, 0, (queue->mask + 1) * sizeof *queue->buckets);
     /* Days are now told by the last instant of the day in hand. Whatever a
      * wider day adds to it joins the heap, so that everything up to
      * queue->day stands there. */
     const uint64_t end = ((queue->day + 1) << queue->shift) - 1;
     queue->shift = shift;
     queue->day = end >> shift;
-    while (all != 0) {
-        const uint32_t index = all - 1;
-        all = queue->pool[index].next;
-        const uint64_t day = day_of(queue, queue->pool[index].time_ns);
-        if (day <= queue->day) {
-            heap_put(queue, index);
-        } else {
-            bucket_put(queue, index, day);
+    for (size_t i = 0; i < count; i++) {
+        const struct sim_event *event = &queue->scratch[i];
+        const uint64_t day = day_of(queue, event->time_ns);
+        if (day <= queue->day || bucket_put(queue, event, day) != KITH_OK) {
+            heap_put(queue, event);
         }
     }
 }
@@ -339,10 +408,10 @@ static void tune(struct sim_queue *queue)
         shift--;
     }
     uint64_t buckets = queue->mask + 1;
-    while (queue->count > 2 * buckets && buckets < BUCKETS_MAX) {
+    while (queue->count > 8 * buckets && buckets < BUCKETS_MAX) {
         buckets *= 2;
     }
-    while (queue->count < buckets / 16 && buckets > BUCKETS_MIN) {
+    while (queue->count < buckets / 8 && buckets > BUCKETS_MIN) {
         buckets /= 2;
     }
     if (shift != queue->shift || buckets != queue->mask + 1) {
@@ -369,19 +438,14 @@ bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
         }
     }
     queue->count--;
-    const struct kith_heap_entry *late = queue->heap.entries;
     if (left && queue->heap.count > 0) {
         const struct sim_event *first = &queue->today[queue->today_at];
-        left = before(first, &queue->pool[late->value]);
+        left = before(first, &queue->pool[queue->heap.entries[0].value]);
     }
     if (left) {
         *event = queue->today[queue->today_at++];
     } else {
-        struct kith_heap_entry entry;
-        const bool found = kith_heap_pop(&queue->heap, &entry);
-        KITH_ASSERT(found);
-        *event = queue->pool[entry.value];
-        release(queue, entry.value);
+        heap_take(queue, event);
     }
     queue->pops++;
     queue->instants += event->time_ns != queue->last_ns;

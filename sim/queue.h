@@ -26,22 +26,33 @@
 
 struct sim_event {
     kith_ns time_ns;
-    uint64_t sequence; /* the peer's own counter */
-    kith_id peer;      /* KITH_NOBODY: the run itself; last among equals */
-    uint32_t next;     /* the queue's */
-    uint32_t kind;     /* the caller's */
-    uint32_t value;    /* the caller's */
+    uint64_t sequence;   /* orders equal times of one peer */
+    kith_id peer;        /* KITH_NOBODY: the run itself; last among equals */
+    uint32_t kind : 3;   /* the caller's */
+    uint32_t value : 29; /* the caller's */
 };
-_Static_assert(sizeof(struct sim_event) <= 32, "two events a cache line");
+_Static_assert(sizeof(struct sim_event) == 24, "five to a chunk");
+#define SIM_VALUE_MAX ((1u << 29) - 1)
+
+/* A piece of a bucket's list: two cache lines, so that a day of a few events
+ * costs one miss. */
+#define SIM_CHUNK_EVENTS 5u
+struct sim_chunk {
+    uint32_t next, count; /* 1 + index of the next chunk */
+    struct sim_event events[SIM_CHUNK_EVENTS];
+};
 
 struct sim_queue {
     enum sim_queue_kind kind;
-    struct sim_event *pool; /* (capacity) */
-    uint32_t capacity, used, free;
-    size_t count;
-    struct kith_heap heap; /* all events, or late-comers of today */
+    size_t count, capacity; /* events pending, and room for them */
+    /* All events, or late-comers of today. */
+    struct kith_heap heap;
+    struct sim_event *pool; /* (capacity), by the heap's values */
+    uint32_t pool_used, pool_free;
     /* Calendar. */
-    uint32_t *buckets; /* (mask + 1) heads, 1 + index; 0: empty */
+    struct sim_chunk *chunks; /* (chunk_capacity) */
+    uint32_t chunk_capacity, chunk_used, chunk_free;
+    uint32_t *buckets; /* (mask + 1): 1 + index of the newest chunk */
     uint64_t mask;
     uint64_t day;   /* days up to this one stand in `today` and the heap */
     unsigned shift; /* a day is 2^shift ns */
@@ -56,18 +67,26 @@ KITH_MUST_CHECK enum kith_err sim_queue_open(struct sim_queue *queue,
                                              enum sim_queue_kind kind,
                                              size_t capacity);
 void sim_queue_close(struct sim_queue *queue);
-/* `next` is ignored. KITH_ENOMEM only when the pool has to grow. */
+/* KITH_ENOMEM only when something has to grow. */
 KITH_MUST_CHECK enum kith_err sim_queue_push(struct sim_queue *queue,
                                              const struct sim_event *event);
 /* False when empty. */
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event);
-/* An event that will be popped soon, the `ahead`-th from now unless something
- * comes in between; NULL where that is not known. A hint for prefetching. */
+
+/* An event that will be popped soon, about the `ahead`-th from now; NULL where
+ * none is known. A hint for prefetching, nothing else. */
 static inline const struct sim_event *
 sim_queue_ahead(const struct sim_queue *queue, size_t ahead)
 {
-    const size_t at = queue->today_at + ahead;
-    return at < queue->today_count ? &queue->today[at] : NULL;
+    const size_t left = queue->today_count - queue->today_at;
+    if (ahead < left) {
+        return &queue->today[queue->today_at + ahead];
+    }
+    const uint32_t head = queue->buckets[(queue->day + 1) & queue->mask];
+    if (head == 0 || ahead - left >= queue->chunks[head - 1].count) {
+        return NULL;
+    }
+    return &queue->chunks[head - 1].events[ahead - left];
 }
 
 #endif

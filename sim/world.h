@@ -29,7 +29,7 @@
 
 enum sim_event_kind {
     SIM_EVENT_WAKE,      /* the node's deadline */
-    SIM_EVENT_WORK_DONE, /* value: the peer's incarnation */
+    SIM_EVENT_WORK_DONE, /* value: the peer's incarnation, SIM_VALUE_MAX */
     SIM_EVENT_ARRIVE,    /* value: parcel; its first bit is here */
     SIM_EVENT_DELIVER,   /* value: parcel; its last bit is here */
     SIM_EVENT_ATOM,      /* the next fault */
