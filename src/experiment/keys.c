@@ -130,7 +130,7 @@ const struct key experiment_keys[] = {
     {"gossip.guard", KEY_CHOICE, .choice = &choice_guard, .initial = "none",
      .help = "after the finite gate, which is always on"},
     {"gossip.retries", KEY_U32, AT(gossip.retries), .low = 0, .high = 16,
-     .initial = "3", .help = "other peers asked after a busy one"},
+     .initial = "8", .help = "other peers asked after a busy one"},
     {"gossip.deadline", KEY_PARSED, AT(gossip.deadline_ns),
      .parse = parse_deadline,
      .allowed = "measured, a time of at least 1ms with its unit, or never "
