@@ -57,6 +57,7 @@ INTEGRATION = \
   tests/integration/test_lab_full_disk.sh \
   tests/integration/test_lab_learns.sh \
   tests/integration/test_lab_refuses.sh \
+  tests/integration/test_netns_peers.sh \
   tests/integration/test_report.sh
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
