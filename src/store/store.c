@@ -29,6 +29,8 @@
 #define RUNS_MAX 100000u
 /* Rows of one transaction, should they come faster than seconds pass. */
 #define BATCH_ROWS_MAX 200000u
+/* How long the end of a run waits for readers. */
+#define CLOSE_WAIT_MS 10000
 
 enum statement { ROW, MARK, FAULT, VERDICT, SUMMARY, RUN, STATEMENT_COUNT };
 
@@ -127,12 +129,21 @@ static enum kith_err store_exec(struct kith_store *store, const char *sql,
     return KITH_OK;
 }
 
+/* While somebody reads, the transaction stays open and is committed later: a
+ * look at a running database must not end the run. */
 static enum kith_err store_commit(struct kith_store *store)
 {
     if (store->rows == 0)
         return KITH_OK;
-    store->rows = 0;
-    return store_exec(store, "COMMIT", "saving rows");
+    if (sqlite3_exec(store->database, "COMMIT", NULL, NULL, NULL) ==
+        SQLITE_OK) {
+        store->rows = 0;
+        return KITH_OK;
+    }
+    if ((sqlite3_errcode(store->database) & 0xff) != SQLITE_BUSY)
+        return store_stick(store, "saving rows");
+    store->begun_ns = now_ns();
+    return KITH_OK;
 }
 
 enum kith_err kith_store_flush(struct kith_store *store)
@@ -495,8 +506,11 @@ enum kith_err kith_store_close(struct kith_store *store, char *error)
     if (store == NULL)
         return KITH_OK;
     enum kith_err err = store->err;
+    sqlite3_busy_timeout(store->database, CLOSE_WAIT_MS);
     if (err == KITH_OK)
         err = store_commit(store);
+    if (err == KITH_OK && store->rows > 0)
+        err = store_stick(store, "saving the last rows");
     if (err != KITH_OK)
         kith_text_copy(error, KITH_STORE_ERROR_BYTES, store->error);
     store_free(store);
