@@ -56,7 +56,7 @@ for call in 'malloc(1) != 0' 'time(0) != 0' 'rand() != 0' 'open("/", 0) != 0' \
     } >"$scratch/trespass.c"
     rm -f "$scratch/trespass.a"
     # shellcheck disable=SC2086 # CC may carry flags.
-    if ${CC:-cc} -O1 -c "$scratch/trespass.c" -o "$scratch/trespass.o" &&
+    if ${CC:-cc} -O0 -c "$scratch/trespass.c" -o "$scratch/trespass.o" &&
         ar rc "$scratch/trespass.a" "$scratch/trespass.o"; then
         canary check "$scratch/trespass.a" "$fences/plugins.allow"
     else
