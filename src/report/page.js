@@ -11,7 +11,7 @@ const FAULT_COLOURS = {crash: '#c62828', restart: '#2e7d32', pause: '#ef6c00',
     'slow ends': '#2e7d32', cut: '#6d4c41', heal: '#2e7d32'};
 const CHARTS = [
     {key: 'accuracy', title: 'Accuracy', unit: 'share of the test set',
-     format: v => (100 * v).toFixed(2) + ' %', axis: v => (100 * v).toFixed(0) + ' %'},
+     format: v => (100 * v).toFixed(2) + ' %', axis: v => Number((100 * v).toPrecision(4)) + ' %'},
     {key: 'loss', title: 'Loss', unit: 'of peers on their batches, of the average on the test set'},
     {key: 'consensus_distance', title: 'Consensus distance',
      unit: '|x − mean|, root of the squared distance'},
@@ -147,6 +147,13 @@ function meanOfPeers(run, key) {
     });
 }
 
+/* A peer's rows for a chart. The lab adds a last row from the test set; its loss
+ * is another quantity than that of the batches before it. */
+function ownRows(rows, key) {
+    const batches = rows.filter(row => row.accuracy === null);
+    return key === 'loss' && batches.length > 0 ? batches : rows;
+}
+
 function linesOf(chart) {
     const lines = [], key = chart.key;
     for (const run of runs) {
@@ -162,7 +169,8 @@ function linesOf(chart) {
         if (!chart.counter) add(-1, run.series.get(-1) || [], 'averaged');
         if (lines.length === before && run.peers.length > 0)
             add('mean', meanOfPeers(run, key), 'averaged');
-        for (const peer of run.peers) add(peer, run.series.get(peer), 'peer');
+        for (const peer of run.peers)
+            add(peer, ownRows(run.series.get(peer), key), 'peer');
     }
     /* Averages are drawn last, on top. */
     return lines.sort((a, b) => (a.kind === 'averaged') - (b.kind === 'averaged'));
