@@ -15,7 +15,8 @@
 #define GRACE_NS (300 * KITH_S)
 /* The clock and the stop flag are looked at this often. */
 #define PROGRESS_EVENTS 1024u
-/* So many events ahead memory is asked for. */
+/* So many events ahead memory is asked for, and so much of a node. */
+#define NODE_LINES 7u
 #define AHEAD 6u
 
 void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
@@ -146,7 +147,8 @@ static void step_marks(struct sim_world *world, kith_id id)
     }
 }
 
-void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
+static void step_node(struct sim_world *world, kith_id id,
+                      struct kith_event *event)
 {
     struct kith_effects *effects = world->effects;
     event->now_ns = world->now_ns;
@@ -164,7 +166,39 @@ void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
         sim_work_start(world, id, &effects->work);
     }
     sim_wake_at(world, id, effects->deadline_ns);
+}
+
+static void step_worked(struct sim_world *world, kith_id id)
+{
+    struct sim_peer *peer = &world->peers[id];
+    struct kith_work_result result = {.kind = (enum kith_work_kind)peer->work,
+                                      .finite = true};
+    peer->flags &= (uint16_t) ~(SIM_WORKING | SIM_INSTANT);
+    if (world->desks) {
+        sim_work_join(world, id);
+        result = world->desks[id].result;
+        sim_ledger_done(world, id);
+    }
+    struct kith_event event = {
+        .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = &result};
+    step_node(world, id, &event);
+}
+
+/* Items that cost no virtual time are done at once, not queued. A step of
+ * training always costs some, so this ends. */
+static void step_instant(struct sim_world *world, kith_id id)
+{
+    while (world->peers[id].flags & SIM_INSTANT) {
+        world->events++;
+        step_worked(world, id);
+    }
     settle(world, id);
+}
+
+void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
+{
+    step_node(world, id, event);
+    step_instant(world, id);
 }
 
 void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
@@ -206,17 +240,8 @@ static void step_work_done(struct sim_world *world, kith_id id,
     if (sim_fault_delays_work(world, id)) {
         return;
     }
-    struct kith_work_result result = {.kind = (enum kith_work_kind)peer->work,
-                                      .finite = true};
-    peer->flags &= (uint16_t)~SIM_WORKING;
-    if (world->desks) {
-        sim_work_join(world, id);
-        result = world->desks[id].result;
-        sim_ledger_done(world, id);
-    }
-    struct kith_event event = {
-        .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = &result};
-    sim_step(world, id, &event);
+    step_worked(world, id);
+    step_instant(world, id);
 }
 
 /* stop.time: everybody says goodbye and brings its exchange to an end. */
@@ -285,29 +310,52 @@ static void step_event(struct sim_world *world, const struct sim_event *event)
     }
 }
 
-/* Peers of a large run are never in the cache: ask for the ones that come
- * next. A wrong guess costs nothing but the request. */
-static void look_ahead(const struct sim_world *world)
-{
 #if defined(__GNUC__)
-    const struct sim_event *event = sim_queue_ahead(&world->queue, AHEAD);
-    if (!event || event->peer >= world->peer_count) {
+static inline void fetch(const struct sim_world *world,
+                         const struct sim_event *event)
+{
+    if (event->peer >= world->peer_count) {
         return;
     }
     __builtin_prefetch(&world->peers[event->peer]);
     const uint8_t *node = world->nodes + event->peer * world->node_stride;
-    for (size_t line = 0; line < world->node_stride; line += 64) {
+    for (size_t line = 0; line < NODE_LINES * 64; line += 64) {
         __builtin_prefetch(node + line);
     }
     if (event->kind == SIM_EVENT_DELIVER) {
-        const struct sim_parcel *parcel = &world->parcels[event->value - 1];
+        const uint8_t *parcel =
+            (const uint8_t *)&world->parcels[event->value - 1];
         __builtin_prefetch(parcel);
-        __builtin_prefetch((const uint8_t *)parcel + 64);
+        __builtin_prefetch(parcel + 64);
     }
-#else
-    (void)world;
-#endif
 }
+
+/* Peers of a large run are never in the cache: ask for those that come next.
+ * A wrong guess costs nothing but the request. */
+static void look_ahead(struct sim_world *world)
+{
+    const struct sim_queue *queue = &world->queue;
+    if (world->day != queue->day) {
+        world->day = queue->day;
+        const struct sim_chunk *chunk = sim_queue_tomorrow(queue);
+        for (unsigned links = 0; chunk && links < 2; links++) {
+            for (uint32_t i = 0; i < chunk->count; i++) {
+                fetch(world, &chunk->events[i]);
+            }
+            chunk = chunk->next == 0 ? NULL : &queue->chunks[chunk->next - 1];
+        }
+    }
+    const struct sim_event *event = sim_queue_ahead(queue, AHEAD);
+    if (event) {
+        fetch(world, event);
+    }
+}
+#else
+static void look_ahead(struct sim_world *world)
+{
+    (void)world;
+}
+#endif
 
 static void observed(struct sim_world *world, kith_id id)
 {

@@ -15,8 +15,8 @@
 #define WINDOW_MIN 4096u
 /* Sorted by insertion up to this many, then merged. */
 #define RUN 8u
-/* Days whose first event is fetched in advance. */
-#define AHEAD 4u
+/* So many days in advance second chunks are fetched, first ones twice so. */
+#define AHEAD 2u
 
 static enum kith_err take_memory(struct sim_queue *queue, size_t capacity)
 {
@@ -169,6 +169,63 @@ static inline uint64_t day_of(const struct sim_queue *queue, kith_ns time_ns)
     return (uint64_t)time_ns >> queue->shift;
 }
 
+static inline void fetch(const void *line)
+{
+#if defined(__GNUC__)
+    __builtin_prefetch(line);
+#else
+    (void)line;
+#endif
+}
+
+static enum kith_err unstage(struct sim_queue *queue)
+{
+    const struct sim_event *event =
+        &queue->staged[queue->staged_done % SIM_STAGED];
+    const enum kith_err err =
+        bucket_put(queue, event, day_of(queue, event->time_ns));
+    queue->staged_done += err == KITH_OK;
+    return err;
+}
+
+/* A bucket and its chunk are two cache misses, one after the other. So a push
+ * asks for the bucket, asks for the chunk a few pushes later, and writes a few
+ * pushes after that. */
+static enum kith_err stage(struct sim_queue *queue,
+                           const struct sim_event *event, uint64_t day)
+{
+    if (queue->staged_at - queue->staged_done == SIM_STAGED) {
+        const enum kith_err err = unstage(queue);
+        if (err != KITH_OK) {
+            return err;
+        }
+    }
+    queue->staged[queue->staged_at++ % SIM_STAGED] = *event;
+    fetch(&queue->buckets[day & queue->mask]);
+    if (queue->staged_at - queue->staged_done > SIM_STAGED / 2) {
+        const uint64_t middle = queue->staged_at - 1 - SIM_STAGED / 2;
+        const kith_ns time_ns = queue->staged[middle % SIM_STAGED].time_ns;
+        const uint32_t head =
+            queue->buckets[day_of(queue, time_ns) & queue->mask];
+        if (head != 0) {
+            fetch(&queue->chunks[head - 1]);
+            fetch((const char *)&queue->chunks[head - 1] + 64);
+        }
+    }
+    return KITH_OK;
+}
+
+/* Before the calendar is read. Where a chunk cannot be had the heap takes the
+ * event: right all the same, only slower. */
+static void unstage_all(struct sim_queue *queue)
+{
+    while (queue->staged_done != queue->staged_at) {
+        if (unstage(queue) != KITH_OK) {
+            heap_put(queue, &queue->staged[queue->staged_done++ % SIM_STAGED]);
+        }
+    }
+}
+
 enum kith_err sim_queue_push(struct sim_queue *queue,
                              const struct sim_event *event)
 {
@@ -180,13 +237,13 @@ enum kith_err sim_queue_push(struct sim_queue *queue,
         }
     }
     const uint64_t day = day_of(queue, event->time_ns);
-    if (queue->kind == SIM_QUEUE_CALENDAR && day > queue->day) {
-        const enum kith_err err = bucket_put(queue, event, day);
+    if (queue->kind == SIM_QUEUE_HEAP || day <= queue->day) {
+        heap_put(queue, event);
+    } else {
+        const enum kith_err err = stage(queue, event, day);
         if (err != KITH_OK) {
             return err;
         }
-    } else {
-        heap_put(queue, event);
     }
     queue->count++;
     return KITH_OK;
@@ -316,18 +373,21 @@ static void collect(struct sim_queue *queue)
     }
 }
 
-/* The first event of a day to come is seldom in the cache. */
+/* The events of days to come are seldom in the cache. */
 static inline void look_ahead(const struct sim_queue *queue)
 {
-#if defined(__GNUC__)
-    const uint32_t head = queue->buckets[(queue->day + AHEAD) & queue->mask];
-    if (head != 0) {
-        __builtin_prefetch(&queue->chunks[head - 1]);
-        __builtin_prefetch((const char *)&queue->chunks[head - 1] + 64);
+    const uint64_t day = queue->day;
+    const uint32_t far = queue->buckets[(day + 2 * AHEAD) & queue->mask];
+    if (far != 0) {
+        fetch(&queue->chunks[far - 1]);
+        fetch((const char *)&queue->chunks[far - 1] + 64);
     }
-#else
-    (void)queue;
-#endif
+    const uint32_t near = queue->buckets[(day + AHEAD) & queue->mask];
+    const uint32_t second = near == 0 ? 0 : queue->chunks[near - 1].next;
+    if (second != 0) {
+        fetch(&queue->chunks[second - 1]);
+        fetch((const char *)&queue->chunks[second - 1] + 64);
+    }
 }
 
 /* Go on to the next day that has events, and sort them. */
@@ -427,6 +487,7 @@ bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
     }
     bool left = queue->today_at < queue->today_count;
     if (!left && queue->heap.count == 0) {
+        unstage_all(queue);
         const uint64_t window =
             queue->mask + 1 > WINDOW_MIN ? queue->mask + 1 : WINDOW_MIN;
         if (queue->pops >= window) {

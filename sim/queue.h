@@ -42,6 +42,9 @@ struct sim_chunk {
     struct sim_event events[SIM_CHUNK_EVENTS];
 };
 
+/* Pushes that wait for the cache lines they will write: a power of two. */
+#define SIM_STAGED 8u
+
 struct sim_queue {
     enum sim_queue_kind kind;
     size_t count, capacity; /* events pending, and room for them */
@@ -56,6 +59,8 @@ struct sim_queue {
     uint64_t mask;
     uint64_t day;   /* days up to this one stand in `today` and the heap */
     unsigned shift; /* a day is 2^shift ns */
+    struct sim_event staged[SIM_STAGED];
+    uint64_t staged_at, staged_done;   /* put in, carried on to a bucket */
     struct sim_event *today, *scratch; /* (capacity), sorted */
     size_t today_at, today_count;
     /* What the last window of pops looked like: tunes shift. */
@@ -73,20 +78,21 @@ KITH_MUST_CHECK enum kith_err sim_queue_push(struct sim_queue *queue,
 /* False when empty. */
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event);
 
-/* An event that will be popped soon, about the `ahead`-th from now; NULL where
- * none is known. A hint for prefetching, nothing else. */
+/* Hints for prefetching, nothing else: an event that will be popped soon, the
+ * `ahead`-th of today from now, or one of tomorrow's; NULL where none is known.
+ */
 static inline const struct sim_event *
 sim_queue_ahead(const struct sim_queue *queue, size_t ahead)
 {
-    const size_t left = queue->today_count - queue->today_at;
-    if (ahead < left) {
-        return &queue->today[queue->today_at + ahead];
-    }
+    const size_t at = queue->today_at + ahead;
+    return at < queue->today_count ? &queue->today[at] : NULL;
+}
+
+static inline const struct sim_chunk *
+sim_queue_tomorrow(const struct sim_queue *queue)
+{
     const uint32_t head = queue->buckets[(queue->day + 1) & queue->mask];
-    if (head == 0 || ahead - left >= queue->chunks[head - 1].count) {
-        return NULL;
-    }
-    return &queue->chunks[head - 1].events[ahead - left];
+    return head == 0 ? NULL : &queue->chunks[head - 1];
 }
 
 #endif

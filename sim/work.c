@@ -292,8 +292,13 @@ void sim_work_start(struct sim_world *world, kith_id id,
     if (world->desks) {
         start_item(world, id, work);
     }
-    sim_schedule(world, id, id, world->now_ns + cost_of(world, id, work->kind),
-                 SIM_EVENT_WORK_DONE, peer->incarnation);
+    const kith_ns cost_ns = cost_of(world, id, work->kind);
+    if (cost_ns == 0) {
+        peer->flags |= SIM_INSTANT;
+        return;
+    }
+    sim_schedule(world, id, id, world->now_ns + cost_ns, SIM_EVENT_WORK_DONE,
+                 peer->incarnation);
 }
 
 void sim_work_join(struct sim_world *world, kith_id peer)

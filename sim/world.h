@@ -45,6 +45,7 @@ enum sim_event_kind {
 #define SIM_AFFECTED 8u  /* crashed once: does not hold up the end */
 #define SIM_RESTLESS 16u /* counted as not quiet while the run winds up */
 #define SIM_WORKING 32u  /* an item is out */
+#define SIM_INSTANT 64u  /* it costs no time: done within the event */
 
 /* One cache line per peer beside its node. */
 struct sim_peer {
@@ -143,6 +144,7 @@ struct sim_world {
     struct kith_effects *effects;
     uint64_t sequence; /* of the run's own events */
     uint64_t events;
+    uint64_t day; /* of the queue, when it was last looked ahead */
 
     /* Network. */
     struct sim_table links;
