@@ -1,9 +1,11 @@
 # A benchmark is bench/bench_NAME.c and one line here, sorted.
 BENCHES = \
+  bench/bench_exchange \
   bench/bench_handshake_session \
   bench/bench_merge \
   bench/bench_record \
   bench/bench_train \
+  bench/bench_transport \
   bench/bench_wire
 EXTRA_PROGRAMS += $(BENCHES)
 bench_bench_train_CPPFLAGS = $(AM_CPPFLAGS) \
@@ -18,3 +20,10 @@ bench_bench_record_CPPFLAGS = $(AM_CPPFLAGS)
 if HAVE_LIBCRYPTO
 bench_bench_record_CPPFLAGS += -DKITH_HAVE_LIBCRYPTO $(CRYPTO_CFLAGS)
 endif
+
+# Real peers, as in the tests, beside gloo's.
+bench_bench_exchange_SOURCES = bench/bench_exchange.c bench/network.h $(PEERS)
+bench_bench_exchange_CPPFLAGS = $(AM_CPPFLAGS) \
+  -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
+bench_bench_transport_SOURCES = bench/bench_transport.c bench/plain.h
+EXTRA_DIST += bench/exchange_gloo.py

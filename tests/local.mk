@@ -21,15 +21,18 @@ UNIT = \
   tests/unit/test_node \
   tests/unit/test_noise \
   tests/unit/test_optimiser \
+  tests/unit/test_peer \
   tests/unit/test_peer_file \
   tests/unit/test_rng \
   tests/unit/test_save \
   tests/unit/test_session \
   tests/unit/test_session_refusals \
+  tests/unit/test_shaper \
   tests/unit/test_split \
   tests/unit/test_store \
   tests/unit/test_text \
   tests/unit/test_theory \
+  tests/unit/test_transport \
   tests/unit/test_wire \
   tests/unit/test_worker
 
@@ -91,6 +94,20 @@ tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
 tests_unit_test_session_refusals_SOURCES = \
   tests/unit/test_session_refusals.c $(SESSIONS)
 EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py
+
+# Real peers, one forked process each.
+PEERS = tests/support/peers.c tests/support/peers.h
+PEER_TESTS = \
+  tests/integration/test_peer_faults \
+  tests/integration/test_peer_pair \
+  tests/integration/test_peer_refused
+check_PROGRAMS += $(PEER_TESTS)
+tests_integration_test_peer_faults_SOURCES = \
+  tests/integration/test_peer_faults.c $(PEERS)
+tests_integration_test_peer_pair_SOURCES = \
+  tests/integration/test_peer_pair.c $(PEERS)
+tests_integration_test_peer_refused_SOURCES = \
+  tests/integration/test_peer_refused.c $(PEERS)
 
 # Every object of base to sim, and no libuv: check_link.sh looks at it.
 check_PROGRAMS += tests/link/sim_only

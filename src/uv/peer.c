@@ -207,8 +207,10 @@ static enum kith_err open_node(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
     const struct kith_experiment *experiment = options->experiment;
-    const uint64_t steps = kith_experiment_steps(
-        experiment, options->train ? options->train->count : 0);
+    const size_t rows = options->train ? options->train->count : 0;
+    const uint64_t steps = options->share > 0
+                               ? options->share
+                               : kith_experiment_steps(experiment, rows);
     enum kith_err err = kith_experiment_node_config(
         experiment, steps, &driver->topology, &driver->config);
     if (err != KITH_OK)
