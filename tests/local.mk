@@ -55,6 +55,9 @@ FENCES = \
 
 # Whole commands, from outside.
 INTEGRATION = \
+  tests/integration/test_cli_refuses.sh \
+  tests/integration/test_cli_runs.sh \
+  tests/integration/test_cli_usage.sh \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
   tests/integration/test_lab_full_disk.sh \

@@ -54,8 +54,10 @@ static const struct cli_command commands[] = {
         .usage = "PEER.yaml",
         .details =
             "The file names this peer's keys, address, rank, the other "
-            "members and the experiment.\nThe model lands in its save folder; "
-            "SIGTERM ends it in order.\n\n"
+            "members and the experiment.\nThe model lands in its save folder. "
+            "Once its share is done it answers\nthe others until none has "
+            "asked "
+            "for a minute; SIGTERM ends it in order.\n\n"
             "Example: kith peer /etc/kith/peer.yaml",
         .words_min = 1,
         .words_max = 1,

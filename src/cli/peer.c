@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,10 @@
 #include "kith/worker.h"
 #include "member.h"
 
+/* A peer whose share is done answers the others until nobody has asked for so
+ * long; then the run is over for it. */
+#define LINGER_NS (60 * KITH_S)
+
 struct peering {
     const struct cli_arguments *arguments;
     struct cli_member member;
@@ -25,6 +30,9 @@ struct peering {
     bool has_dataset;
     struct kith_store *store;
     uint32_t incarnation;
+    uint64_t steps;          /* own share */
+    uint64_t bytes_received; /* at the last row that had news */
+    kith_ns news_ns;         /* and its time */
     char database[KITH_PATH_BYTES_MAX];
     char save[KITH_PATH_BYTES_MAX];
 };
@@ -34,6 +42,12 @@ static void keep_row(void *user, const struct kith_row *row)
     struct peering *peering = user;
     /* The store keeps its first error until it is closed. */
     (void)kith_store_row(peering->store, row);
+    if (row->step < peering->steps ||
+        row->bytes_received != peering->bytes_received) {
+        peering->bytes_received = row->bytes_received;
+        peering->news_ns = row->time_ns;
+    } else if (row->time_ns - peering->news_ns > LINGER_NS)
+        raise(SIGTERM); /* ends the loop in order, as from outside */
 }
 
 static void keep_mark(void *user, kith_ns time_ns, const struct kith_mark *mark)
@@ -175,6 +189,9 @@ static enum kith_err run_peer(struct peering *peering,
     const struct cli_member *member = &peering->member;
     struct kith_peer_options options;
     kith_peer_options_default(&options);
+    peering->steps = kith_experiment_steps(
+        &member->experiment,
+        peering->has_dataset ? peering->dataset.train.count : 0);
     options.experiment = &member->experiment;
     options.train = peering->has_dataset ? &peering->dataset.train : NULL;
     options.identity = &member->identity;
@@ -187,7 +204,7 @@ static enum kith_err run_peer(struct peering *peering,
     options.save = peering->save;
     options.incarnation = peering->incarnation;
     options.resume = peering->incarnation > 0;
-    options.signals = true;
+    options.signals = true; /* keep_row() relies on it */
     options.user = peering;
     options.on_row = keep_row;
     options.on_mark = keep_mark;

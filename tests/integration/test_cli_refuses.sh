@@ -1,0 +1,116 @@
+#!/bin/sh
+# Goal: what a user can get wrong is one clear line and a documented exit code.
+# Method: kith train and sim with broken files, data and folders.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+
+# refuses EXPECTED PATTERN ARGUMENTS...
+refuses() {
+    expected=$1 pattern=$2
+    shift 2
+    timeout 60 "$kith" "$@" --out "$scratch" >"$scratch/json" 2>"$scratch/err"
+    status=$?
+    [ "$status" -eq "$expected" ] || fail "kith $*: exit $status, not $expected"
+    [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "kith $*: not one line"
+    grep -q -- "$pattern" "$scratch/err" || {
+        fail "kith $*: does not say $pattern"
+        cat "$scratch/err" >&2
+    }
+    [ -s "$scratch/json" ] && fail "kith $*: printed on standard output"
+}
+
+file=$scratch/digits.yaml
+experiment 3 40 "compute: {step: 1ms}" >"$file"
+
+# 3: the experiment.
+refuses 3 "No such file" train "$scratch/none.yaml"
+refuses 3 "cannot read" train "$scratch"
+for command in train sim; do
+    refuses 3 'found "0"; allowed: a whole number from 1' \
+        "$command" "$file" --set peers=0
+    refuses 3 'found "-5Mbit"; allowed: unlimited, or a rate' \
+        "$command" "$file" --set network.rate=-5Mbit
+    refuses 3 'did you mean "algorithm"' \
+        "$command" "$file" --set gossip.algoritm=dpsgd
+    refuses 3 "needs a static graph" \
+        "$command" "$file" --set gossip.algorithm=dpsgd
+    refuses 3 "found 63 inputs and 10 outputs" \
+        "$command" "$file" --set "model.layers=[63, 10]"
+done
+sed 's/^gossip:/gosip:/' "$file" >"$scratch/typo.yaml"
+refuses 3 'typo.yaml:8: .*did you mean "gossip"' sim "$scratch/typo.yaml"
+refuses 3 "predicted end" sim "$file" \
+    --set 'faults=[{at: 9s, crash: "n(1)"}]'
+refuses 3 "cost of a step" sim "$file" --set compute.step=0s \
+    --set stop.time=1s
+
+# 4: the data.
+refuses 4 "$scratch/nothing" train "$file" --set "data.path=$scratch/nothing"
+mkdir "$scratch/broken"
+for part in train-images-idx3 train-labels-idx1 t10k-images-idx3 \
+    t10k-labels-idx1; do
+    echo "not an image" >"$scratch/broken/$part-ubyte"
+done
+refuses 4 "$scratch/broken" sim "$file" --set "data.path=$scratch/broken"
+
+# 5: the folder of the database.
+run() {
+    timeout 60 "$kith" "$@" >"$scratch/json" 2>"$scratch/err"
+}
+run sim "$file" --out /dev/null/here
+status=$?
+[ "$status" -eq 5 ] || fail "a folder below a file: exit $status, not 5"
+one_line "a folder below a file" "choose another with --out"
+run sim "$file" --out /proc
+status=$?
+[ "$status" -eq 5 ] || fail "a folder that takes no files: exit $status, not 5"
+one_line "a folder that takes no files" "cannot create a run database"
+
+# 5: the disk is full. A million marks do not fit 128 KiB.
+small=$scratch/small
+mkdir "$small"
+if mount -t tmpfs -o size=128k kith-test "$small" 2>/dev/null; then
+    trap 'umount -l "$small"; rm -rf "$scratch"' EXIT
+    run sim "$file" --out "$small" --set stop.steps=20000 --set gossip.every=1
+    status=$?
+    [ "$status" -eq 5 ] || fail "a full disk: exit $status, not 5"
+    one_line "a full disk" "no space left"
+    database=$(find "$small" -name '*.db')
+    [ "$(sql "$database" "PRAGMA integrity_check")" = ok ] ||
+        fail "a full disk: the database is damaged"
+fi
+
+# 7: keys.
+run keys new "$scratch/authority" --authority || fail "no authority"
+run keys new "$scratch/authority" --authority
+status=$?
+[ "$status" -eq 7 ] || fail "a second authority: exit $status, not 7"
+run keys new "$scratch/node" --name peer-0 || fail "no node"
+chmod 644 "$scratch/authority/ca.key"
+run keys certify "$scratch/authority" "$scratch/node/node.request"
+status=$?
+[ "$status" -eq 7 ] || fail "a secret that others can read: exit $status, not 7"
+chmod 600 "$scratch/authority/ca.key"
+run keys certify "$scratch/authority" "$scratch/node/node.request" ||
+    fail "no certificate"
+[ -s "$scratch/node/node.crt" ] || fail "the certificate is not there"
+run keys show "$scratch/node/node.crt" || fail "the certificate is not shown"
+grep -q peer-0 "$scratch/json" || fail "the certificate does not name its peer"
+
+# 3 and 7: a peer's file.
+cat >"$scratch/peer.yaml" <<YAML
+identity: $scratch/node
+experiment: $file
+rank: 0
+members: ["127.0.0.1:7117"]
+YAML
+refuses_peer() {
+    run peer "$scratch/peer.yaml"
+    status=$?
+    [ "$status" -eq "$1" ] || fail "kith peer: exit $status, not $1"
+    one_line "kith peer" "$2"
+}
+refuses_peer 3 "allowed: 3, as many as peers"
+sed -i 's/^peers: 3/peers: 1/' "$file"
+refuses_peer 7 "ca.pub"
+finish
