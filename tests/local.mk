@@ -71,6 +71,7 @@ LONG = \
   tests/long/accept_1.sh \
   tests/long/accept_2.sh \
   tests/long/accept_6.sh \
+  tests/long/accept_hash.sh \
   tests/long/check_deploy.sh \
   tests/long/coverage.sh \
   tests/long/fuzz.sh
