@@ -363,7 +363,7 @@ void sim_ledger_finish(struct sim_world *world)
         return;
     }
     for (uint64_t i = 0; i <= ledger->mask; i++) {
-        const struct entry *entry = &ledger->entries[i];
+        struct entry *entry = &ledger->entries[i];
         const bool half = entry->has[0] != entry->has[1];
         if (!entry->used || !half || entry->torn || entry->dropped) {
             continue;
@@ -371,7 +371,8 @@ void sim_ledger_finish(struct sim_world *world)
         const bool crashed =
             (world->peers[entry->initiator].flags & SIM_AFFECTED) ||
             (world->peers[entry->other].flags & SIM_AFFECTED);
-        if (crashed) {
+        if (crashed) { /* nobody is left to write it off */
+            write_off(ledger, entry);
             ledger->found.orphaned++;
         } else {
             ledger->found.unsettled++;

@@ -28,6 +28,8 @@ UNIT = \
   tests/unit/test_session \
   tests/unit/test_session_refusals \
   tests/unit/test_shaper \
+  tests/unit/test_sim_conservation \
+  tests/unit/test_sim_queue \
   tests/unit/test_split \
   tests/unit/test_store \
   tests/unit/test_text \
@@ -38,6 +40,7 @@ UNIT = \
 
 PROPERTY = \
   tests/property/test_node_chaos \
+  tests/property/test_sim_determinism \
   tests/property/test_sim_theory \
   tests/property/test_topologies
 
@@ -118,3 +121,10 @@ tests_integration_test_peer_refused_SOURCES = \
 check_PROGRAMS += tests/link/sim_only
 tests_link_sim_only_LDADD = $(WHOLE_BEGIN) $(SIM_ARCHIVES) $(WHOLE_END) \
   $(SIM_EXTERNAL)
+
+# Simulations from a few lines of YAML.
+SIMULATE = tests/support/simulate.c tests/support/simulate.h
+tests_property_test_sim_determinism_SOURCES = \
+  tests/property/test_sim_determinism.c $(SIMULATE)
+tests_unit_test_sim_conservation_SOURCES = \
+  tests/unit/test_sim_conservation.c $(SIMULATE)
