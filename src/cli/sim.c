@@ -74,5 +74,7 @@ int cli_sim(const struct cli_arguments *arguments)
     options.stop = &cli_stop;
     options.trace_path = arguments->values[CLI_TRACE];
     const enum kith_err err = sim_run(&options, &summary, NULL, error);
+    if (err == KITH_OK)
+        (void)kith_store_finish(run.store, &run.experiment, &summary);
     return cli_run_close(&run, err, error, &summary);
 }
