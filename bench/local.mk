@@ -1,5 +1,6 @@
 # A benchmark is bench/bench_NAME.c and one line here, sorted.
 BENCHES = \
+  bench/bench_channel \
   bench/bench_exchange \
   bench/bench_handshake_session \
   bench/bench_merge \
@@ -25,5 +26,7 @@ endif
 bench_bench_exchange_SOURCES = bench/bench_exchange.c bench/network.h $(PEERS)
 bench_bench_exchange_CPPFLAGS = $(AM_CPPFLAGS) \
   -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
+bench_bench_channel_SOURCES = bench/bench_channel.c bench/plain.h $(PEERS) \
+  $(SESSIONS)
 bench_bench_transport_SOURCES = bench/bench_transport.c bench/plain.h
 EXTRA_DIST += bench/exchange_gloo.py

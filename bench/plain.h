@@ -100,9 +100,10 @@ static inline void bench_plain_duplex(int fd, uint8_t *source, uint8_t *target,
         }
         if (got < total) {
             const size_t left = BENCH_TENSOR - got % BENCH_TENSOR;
+            const size_t want = left < total - got ? left : total - got;
             const ssize_t count =
                 read(fd, target + got % BENCH_TENSOR,
-                     left < BENCH_WRITE / 4 ? left : BENCH_WRITE / 4);
+                     want < BENCH_WRITE / 4 ? want : BENCH_WRITE / 4);
             moved = moved || count > 0;
             got += count > 0 ? (size_t)count : 0;
         }
