@@ -373,6 +373,15 @@ static void give_up(struct kith_node *node, kith_ns now_ns,
     finish(node, effects, false);
 }
 
+/* Training waits for a pull, so a donor that only ever answers "soon" must not
+ * hold it: nothing is in doubt, another donor can be asked. */
+static bool pull_is_late(const struct kith_node *node, kith_ns now_ns)
+{
+    const struct kith_exchange *active = &node->active;
+    return active->pattern == KITH_PATTERN_PULL &&
+           now_ns - active->since_ns >= kith_node_turn_timeout(node, 2);
+}
+
 void kith_active_wake(struct kith_node *node, kith_ns now_ns,
                       struct kith_effects *effects)
 {
@@ -385,7 +394,7 @@ void kith_active_wake(struct kith_node *node, kith_ns now_ns,
         refuse(node, now_ns, effects);
         break;
     case ACTIVE_SENT:
-        if (++active->tries > KITH_TRIES_MAX) {
+        if (++active->tries > KITH_TRIES_MAX || pull_is_late(node, now_ns)) {
             abort_exchange(node, now_ns, effects);
         } else {
             kith_node_tell(node, effects, active, true, KITH_MESSAGE_PROBE);

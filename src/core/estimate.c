@@ -5,7 +5,9 @@
  *   timeout    = 4 (mean + 4 deviation), doubled at every try
  *
  * Source: Jacobson and Karels, "Congestion avoidance and control", SIGCOMM
- * 1988; RFC 6298. The factor 4 on top is there because an answer waits for the
+ * 1988; RFC 6298. A sample counts for no more than the timeout in force, so
+ * that one neighbour which drags its feet cannot lift every deadline at once.
+ * The factor 4 on top is there because an answer waits for the
  * other side's step boundary, whose phase is random. */
 #include "src/core/private.h"
 
@@ -18,6 +20,9 @@ void kith_estimate_add(struct kith_estimate *estimate, kith_ns sample_ns)
         estimate->deviation_ns = sample_ns / 2;
         return;
     }
+    const kith_ns most = kith_estimate_timeout(estimate, 0, 0);
+    if (sample_ns > most)
+        sample_ns = most;
     const kith_ns error = sample_ns - estimate->mean_ns;
     const kith_ns magnitude = error < 0 ? -error : error;
     estimate->deviation_ns += (magnitude - estimate->deviation_ns) / 4;

@@ -10,6 +10,7 @@
 
 _Static_assert(sizeof(struct kith_node) <= 448,
                "an idle peer must stay small: a million of them fit a machine");
+_Static_assert(KITH_SUSPECTS_MAX <= 8, "suspects have a bit each in charged");
 _Static_assert(KITH_SLOT_ROUND_INBOX <= 32, "slots below it have cancel bits");
 
 static size_t aligned(size_t bytes)
@@ -20,6 +21,13 @@ static size_t aligned(size_t bytes)
 size_t kith_node_size(const struct kith_node_config *config)
 {
     return aligned(sizeof(struct kith_node)) + kith_round_size(config);
+}
+
+/* A peer of `local` neither asks nor answers, not even for a first model: its
+ * worker has no room for one. */
+static bool communicates(const struct kith_node *node)
+{
+    return node->config->algorithm->pattern != KITH_PATTERN_NONE;
 }
 
 struct kith_node *kith_node_init(void *memory,
@@ -35,7 +43,7 @@ struct kith_node *kith_node_init(void *memory,
     node->self = self;
     node->incarnation = incarnation;
     node->steps = resume_step;
-    node->adopting = adopt;
+    node->adopting = adopt && communicates(node);
     node->next_counter = 1;
     node->save_ns = KITH_NEVER;
     node->blocked_ns = KITH_NEVER;
@@ -114,15 +122,41 @@ void kith_node_suspect(struct kith_node *node, struct kith_effects *effects,
         if ((int32_t)(at->until_ms - place->until_ms) < 0)
             place = at;
     }
+    if (place->peer != peer)
+        node->charged &= (uint8_t) ~(1u << (place - node->suspects));
     place->peer = peer;
     place->until_ms = (uint32_t)((now_ns + span_ns) / KITH_MS);
     kith_node_mark(node, effects, KITH_MARK_SUSPECT, NULL, peer, 0, 0);
 }
 
+static bool charge_bit(const struct kith_node *node, size_t i)
+{
+    return (node->charged >> i & 1u) != 0;
+}
+
+void kith_node_charge(struct kith_node *node, struct kith_effects *effects,
+                      kith_id peer, kith_ns now_ns, kith_ns span_ns)
+{
+    kith_node_suspect(node, effects, peer, now_ns, span_ns);
+    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
+        if (node->suspects[i].peer == peer)
+            node->charged |= (uint8_t)(1u << i);
+}
+
+bool kith_node_is_charged(const struct kith_node *node, kith_id peer,
+                          kith_ns now_ns)
+{
+    const uint32_t now_ms = (uint32_t)(now_ns / KITH_MS);
+    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
+        if (node->suspects[i].peer == peer && charge_bit(node, i))
+            return (int32_t)(node->suspects[i].until_ms - now_ms) > 0;
+    return false;
+}
+
 void kith_node_forgive(struct kith_node *node, kith_id peer)
 {
     for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
-        if (node->suspects[i].peer == peer)
+        if (node->suspects[i].peer == peer && !charge_bit(node, i))
             node->suspects[i].peer = KITH_NOBODY;
 }
 
@@ -264,10 +298,10 @@ static void step_trained(struct kith_node *node,
     if (!result->finite) {
         kith_node_mark(node, effects, KITH_MARK_NONFINITE, NULL, KITH_NOBODY,
                        node->steps, 0);
-        node->adopting = node->config->topology->peers > 1;
+        node->adopting =
+            communicates(node) && node->config->topology->peers > 1;
         node->pulls = 0;
-    } else if (!node->leaving &&
-               node->config->algorithm->pattern != KITH_PATTERN_NONE &&
+    } else if (!node->leaving && communicates(node) &&
                node->steps % node->config->every == 0) {
         node->trigger_due = true;
     }

@@ -30,8 +30,9 @@ kith_ns kith_estimate_timeout(const struct kith_estimate *estimate,
 #define KITH_INITIAL_BITS_PER_S 10000000u
 /* A message is repeated this often before the other side is declared dead. */
 #define KITH_TRIES_MAX 4u
-/* A peer that always answers "still busy" is given up after this many. */
-#define KITH_PROBES_MAX 64u
+/* A peer that always answers "still busy" is given up after this many; it is
+ * then 16 times as slow as the slowest deadline allows for. */
+#define KITH_PROBES_MAX 16u
 /* Outcomes an initiator remembers for a late PROBE: one bit each. */
 #define KITH_OUTCOMES 64u
 /* A restarted peer gives up adopting after this many failed pulls. */
@@ -139,6 +140,8 @@ struct kith_node {
     uint8_t owner;
     uint8_t retries_left;
     uint8_t pulls; /* failed pulls while adopting */
+    uint8_t
+        charged; /* bit s: suspects[s] wasted our time, see kith_node_charge */
     bool started, leaving, adopting, trigger_due, saving_due;
 };
 
@@ -155,6 +158,12 @@ void kith_node_send(struct kith_effects *effects, kith_id to,
                     const struct kith_message *message);
 void kith_node_suspect(struct kith_node *node, struct kith_effects *effects,
                        kith_id peer, kith_ns now_ns, kith_ns span_ns);
+/* A suspect that held our served exchange and let it lapse: until the span is
+ * over it is answered BUSY, and no message of its own ends that. */
+void kith_node_charge(struct kith_node *node, struct kith_effects *effects,
+                      kith_id peer, kith_ns now_ns, kith_ns span_ns);
+bool kith_node_is_charged(const struct kith_node *node, kith_id peer,
+                          kith_ns now_ns);
 void kith_node_forgive(struct kith_node *node, kith_id peer);
 /* Bits per slot for which nothing may be sent any more. */
 void kith_node_cancel(struct kith_effects *effects, enum kith_slot slot);

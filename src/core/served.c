@@ -36,9 +36,10 @@ static bool welcome(const struct kith_node *node,
                     const struct kith_message *message)
 {
     const enum kith_pattern own = node->config->algorithm->pattern;
-    return (message->pattern == own && own != KITH_PATTERN_ROUND &&
-            own != KITH_PATTERN_NONE) ||
-           message->pattern == KITH_PATTERN_PULL;
+    if (own == KITH_PATTERN_NONE)
+        return false; /* not even a pull: the worker has no slots for it */
+    return message->pattern == KITH_PATTERN_PULL ||
+           (message->pattern == own && own != KITH_PATTERN_ROUND);
 }
 
 static void step_request(struct kith_node *node, kith_id from,
@@ -54,7 +55,8 @@ static void step_request(struct kith_node *node, kith_id from,
         reply(node, from, message, KITH_MESSAGE_BUSY, effects);
         return;
     }
-    if (served->state != SERVED_IDLE || node->leaving || node->adopting) {
+    if (served->state != SERVED_IDLE || node->leaving || node->adopting ||
+        kith_node_is_charged(node, from, now_ns)) {
         reply(node, from, message, KITH_MESSAGE_BUSY, effects);
         return;
     }
@@ -261,11 +263,21 @@ void kith_served_wake(struct kith_node *node, kith_ns now_ns,
         served->deadline_ns = KITH_NEVER;
     } else if (served->state == SERVED_ACCEPTED) {
         /* Their model never came. They learn it when they ask. */
+        kith_node_charge(node, effects, served->edge.peer, now_ns,
+                         kith_node_turn_timeout(node, KITH_TRIES_MAX));
         free_served(node, effects);
     } else if (served->state == SERVED_MERGED) {
         if (++served->tries > KITH_TRIES_MAX) {
-            kith_node_suspect(node, effects, served->edge.peer, now_ns,
-                              kith_node_turn_timeout(node, KITH_TRIES_MAX));
+            /* Silent over a link that stands, or gone? A restarted peer must
+             * not find itself charged for its death. */
+            const kith_ns span_ns =
+                kith_node_turn_timeout(node, KITH_TRIES_MAX);
+            if (served->broken)
+                kith_node_suspect(node, effects, served->edge.peer, now_ns,
+                                  span_ns);
+            else
+                kith_node_charge(node, effects, served->edge.peer, now_ns,
+                                 span_ns);
             tear(node, effects);
         } else {
             kith_node_tell(node, effects, served, false, KITH_MESSAGE_PROBE);

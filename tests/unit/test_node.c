@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kith/node.h"
+#include "src/core/private.h"
 
 static struct kith_topology topology;
 static struct kith_node_config config;
@@ -318,6 +318,7 @@ static void test_served_torn(void **state)
     expire();
     assert_true(marked(KITH_MARK_TORN));
 
+    now_ns += 40 * KITH_S; /* what it was charged is over */
     request = served(KITH_PATTERN_SWAP);
     give_model(&request);
     worked(KITH_WORK_MERGE);
@@ -334,6 +335,7 @@ static void test_served_model_never_comes(void **state)
     served(KITH_PATTERN_SWAP);
     expire();
     assert_true(kith_node_quiet(node));
+    now_ns += 40 * KITH_S; /* what it was charged is over */
     served(KITH_PATTERN_SWAP);
     down(1);
     assert_true(kith_node_quiet(node));
@@ -647,14 +649,108 @@ static void test_round_trailing_peer_catches_up(void **state)
     assert_int_equal(counters.rounds, 7);
 }
 
+/* A peer of `local` has no room for anybody's model, not even for a pull's:
+ * it refuses, and asks for none when it is restarted. */
+static void test_local_answers_nobody(void **state)
+{
+    (void)state;
+    open_node("local", "random", 4, 0, true);
+    start();
+    assert_int_equal(effects.send_count, 0);
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+    const struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
+                                         .pattern = KITH_PATTERN_PULL,
+                                         .id = {.counter = 1},
+                                         .mine = true,
+                                         .payload_bytes = 32};
+    say(3, request);
+    assert_non_null(sent(KITH_MESSAGE_BUSY));
+    assert_true(kith_node_quiet(node));
+    const struct kith_work_result result = {.kind = KITH_WORK_TRAIN,
+                                            .finite = false};
+    step(&(struct kith_event){.kind = KITH_EVENT_WORK_DONE, .result = &result});
+    assert_true(marked(KITH_MARK_NONFINITE));
+    assert_int_equal(effects.send_count, 0);
+}
+
+/* A donor that accepts and then says "soon" for ever holds training for a few
+ * deadlines only, whatever it answers. */
+static void test_dawdling_donor_is_left(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, true);
+    start();
+    const struct kith_send request = *sent(KITH_MESSAGE_REQUEST);
+    const kith_ns began_ns = now_ns;
+    say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
+    for (int i = 0; i < 64 && sent(KITH_MESSAGE_ABORT) == NULL; i++) {
+        expire();
+        if (sent(KITH_MESSAGE_PROBE) != NULL)
+            say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
+    }
+    assert_non_null(sent(KITH_MESSAGE_ABORT));
+    assert_in_range(now_ns - began_ns, 1, 15 * KITH_S);
+    /* And another one is asked at once. */
+    assert_int_equal(sent(KITH_MESSAGE_REQUEST)->message.pattern,
+                     KITH_PATTERN_PULL);
+}
+
+/* Whoever takes our one served exchange and lets it lapse is refused for a
+ * while, so that others get a turn; talking does not end that. */
+static void test_idle_initiator_is_charged(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, false);
+    config.steps = 0;
+    start();
+    struct kith_send request = served(KITH_PATTERN_SWAP);
+    assert_int_equal(request.to, 1);
+    expire(); /* its model never came */
+    assert_true(marked(KITH_MARK_SUSPECT));
+
+    struct kith_message again = {.kind = KITH_MESSAGE_REQUEST,
+                                 .pattern = KITH_PATTERN_SWAP,
+                                 .id = {.counter = 9},
+                                 .mine = true,
+                                 .payload_bytes = 32};
+    for (int i = 0; i < 2; i++) {
+        say(1, again);
+        assert_non_null(sent(KITH_MESSAGE_BUSY));
+    }
+    again.id.counter = 1;
+    say(2, again); /* another neighbour is served */
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+    again.kind = KITH_MESSAGE_ABORT;
+    say(2, again);
+
+    now_ns += 40 * KITH_S;
+    again.kind = KITH_MESSAGE_REQUEST;
+    again.id.counter = 10;
+    say(1, again);
+    assert_non_null(sent(KITH_MESSAGE_ACCEPT));
+}
+
+/* One neighbour that drags its feet lifts the deadline by a bounded factor, not
+ * by as much as it likes. */
+static void test_one_slow_answer_does_not_lift_deadlines(void **state)
+{
+    (void)state;
+    struct kith_estimate estimate = {0};
+    for (int i = 0; i < 20; i++)
+        kith_estimate_add(&estimate, 100 * KITH_MS);
+    const kith_ns before = kith_estimate_timeout(&estimate, 0, 0);
+    kith_estimate_add(&estimate, 600 * KITH_S);
+    assert_in_range(kith_estimate_timeout(&estimate, 0, 0), before, 6 * before);
+}
+
 /* Whatever an authenticated neighbour says, the node stays on its feet. */
 static void test_hostile_messages(void **state)
 {
     (void)state;
-    static const char *const algorithms[] = {"adpsgd", "sgp", "dpsgd"};
+    static const char *const algorithms[] = {"adpsgd", "sgp", "dpsgd", "local"};
     static const char *const graphs[] = {"random", "one-peer-exponential",
-                                         "ring"};
-    for (int a = 0; a < 3; a++) {
+                                         "ring", "random"};
+    for (int a = 0; a < 4; a++) {
         open_node(algorithms[a], graphs[a], 4, 1, false);
         config.steps = UINT64_MAX;
         struct kith_rng rng;
@@ -730,6 +826,10 @@ int main(void)
         cmocka_unit_test(test_round_torn_and_down),
         cmocka_unit_test(test_round_leave),
         cmocka_unit_test(test_round_trailing_peer_catches_up),
+        cmocka_unit_test(test_local_answers_nobody),
+        cmocka_unit_test(test_dawdling_donor_is_left),
+        cmocka_unit_test(test_idle_initiator_is_charged),
+        cmocka_unit_test(test_one_slow_answer_does_not_lift_deadlines),
         cmocka_unit_test(test_hostile_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
