@@ -204,8 +204,9 @@ static void step_syn(struct sim_world *world, uint32_t link, unsigned side)
         say(world, link, side, SIM_PARCEL_RESET, 0); /* refused */
         return;
     }
-    if (entry->side[side] == SIM_SIDE_DIALLING && side == 0) {
-        return; /* both dial: our own, the lower rank's, wins */
+    const bool ours_wins = entry->side[side] == SIM_SIDE_DIALLING && side == 0;
+    if (ours_wins || entry->side[side] == SIM_SIDE_UP) {
+        return; /* both dialled: the lower rank's connection is the one */
     }
     entry->side[side] = SIM_SIDE_KNOWN;
     entry->dialler = (uint8_t)(1 - side);

@@ -279,7 +279,9 @@ void sim_transmit(struct sim_world *world, uint32_t index)
     if (arrives_ns < link->last_ns[side]) {
         arrives_ns = link->last_ns[side];
     }
-    link->last_ns[side] = arrives_ns;
+    if (parcel->kind != SIM_PARCEL_SYN) { /* may be of another connection */
+        link->last_ns[side] = arrives_ns;
+    }
     parcel->generation = link->generation;
     world->peers[parcel->from].bytes_sent += parcel->bytes;
     sim_schedule(world, parcel->from, parcel->to, arrives_ns,

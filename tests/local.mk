@@ -29,6 +29,9 @@ UNIT = \
   tests/unit/test_session_refusals \
   tests/unit/test_shaper \
   tests/unit/test_sim_conservation \
+  tests/unit/test_sim_faults \
+  tests/unit/test_sim_golden \
+  tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
   tests/unit/test_split \
   tests/unit/test_store \
@@ -128,3 +131,9 @@ tests_property_test_sim_determinism_SOURCES = \
   tests/property/test_sim_determinism.c $(SIMULATE)
 tests_unit_test_sim_conservation_SOURCES = \
   tests/unit/test_sim_conservation.c $(SIMULATE)
+tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
+tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
+EXTRA_DIST += \
+  tests/golden/round.trace tests/golden/round.yaml \
+  tests/golden/swap.trace tests/golden/swap.yaml \
+  tests/golden/torn.trace tests/golden/torn.yaml

@@ -1,0 +1,265 @@
+/* Goal: faults do in virtual time what they say (DESIGN.md section 7), and no
+ * more. Method: small runs, compared with the undisturbed one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/simulate.h"
+
+enum { PEERS = 6, STEPS = 200 };
+
+/* What an observer notes about each peer. */
+struct notes {
+    uint64_t steps[PEERS];
+    kith_ns last_ns[PEERS], longest_ns[PEERS]; /* between two steps */
+    bool died[PEERS], came_back[PEERS];
+    uint64_t steps_after[PEERS]; /* of the new incarnation when it started */
+};
+
+static void note(const struct sim_world *world, kith_id unused, void *arg)
+{
+    struct notes *notes = arg;
+    (void)unused;
+    for (kith_id peer = 0; peer < PEERS; peer++) {
+        if (!sim_alive(world, peer)) {
+            notes->died[peer] = true;
+            continue;
+        }
+        struct kith_node_counters counters;
+        kith_node_counters(sim_node(world, peer), &counters);
+        if (notes->died[peer] && !notes->came_back[peer]) {
+            notes->came_back[peer] = true;
+            notes->steps_after[peer] = counters.steps;
+            notes->steps[peer] = counters.steps;
+            notes->last_ns[peer] = sim_now(world);
+        }
+        if (counters.steps > notes->steps[peer]) {
+            const kith_ns gap = sim_now(world) - notes->last_ns[peer];
+            if (gap > notes->longest_ns[peer]) {
+                notes->longest_ns[peer] = gap;
+            }
+            notes->steps[peer] = counters.steps;
+            notes->last_ns[peer] = sim_now(world);
+        }
+    }
+}
+
+static struct simulated run(const char *algorithm, const char *rest,
+                            struct notes *notes)
+{
+    char yaml[2048];
+    snprintf(yaml, sizeof yaml,
+             "name: faults\nseed: 4\npeers: %d\nstop: {steps: %d}\n"
+             "model: {kind: quadratic, dim: 12}\n"
+             "train: {learning_rate: 0.05}\n"
+             "gossip: {algorithm: %s}\nsave: 100ms\n"
+             "network: {latency: 200us}\ncompute: {step: 5ms}\n%s",
+             PEERS, STEPS, algorithm, rest);
+    memset(notes, 0, sizeof *notes);
+    const struct sim_options options = {.observe = note, .arg = notes};
+    return simulate(yaml, &options);
+}
+
+static void test_undisturbed(void **state)
+{
+    (void)state;
+    struct notes notes;
+    const struct simulated r = run("adpsgd", "", &notes);
+
+    assert_int_equal(r.summary.steps, PEERS * STEPS);
+    assert_int_equal(r.summary.faults, 0);
+    for (kith_id peer = 0; peer < PEERS; peer++) {
+        assert_int_equal(notes.longest_ns[peer], 5 * KITH_MS);
+    }
+}
+
+/* A dead peer costs its share and nothing else: nobody's step is late. */
+static void test_crash(void **state)
+{
+    (void)state;
+    struct notes notes;
+    const struct simulated r =
+        run("adpsgd", "faults:\n  - {at: 302ms, crash: \"peer(2)\"}\n", &notes);
+
+    assert_true(notes.died[2]);
+    assert_false(notes.came_back[2]);
+    assert_int_equal(notes.steps[2], 60);
+    assert_int_equal(r.summary.steps, (PEERS - 1) * STEPS + 60);
+    assert_int_equal(r.summary.faults, 1);
+    for (kith_id peer = 0; peer < PEERS; peer++) {
+        assert_true(notes.longest_ns[peer] <= 5 * KITH_MS);
+    }
+    assert_true(r.summary.exchanges.failed > 0); /* somebody met it */
+}
+
+/* It comes back with its last save, and does the rest of its share. */
+static void test_restart(void **state)
+{
+    (void)state;
+    struct notes notes;
+    const struct simulated r =
+        run("adpsgd",
+            "faults:\n  - {at: 302ms, crash: \"peer(2)\", restart: 100ms}\n",
+            &notes);
+
+    assert_true(notes.came_back[2]);
+    assert_in_range(notes.steps_after[2], 58, 60); /* saved at 300 ms */
+    assert_int_equal(r.summary.faults, 2);
+    /* The others do not wait for it: the run ends when they are done. */
+    assert_true(r.summary.virtual_s < 1.2);
+}
+
+/* Held, not lost: one gap as long as the pause. */
+static void test_pause(void **state)
+{
+    (void)state;
+    struct notes notes;
+    const struct simulated r = run(
+        "adpsgd", "faults:\n  - {at: 302ms, for: 200ms, pause: \"peer(3)\"}\n",
+        &notes);
+
+    assert_int_equal(notes.longest_ns[3], 205 * KITH_MS);
+    assert_int_equal(notes.longest_ns[0], 5 * KITH_MS);
+    assert_int_equal(r.summary.steps, PEERS * STEPS);
+}
+
+static void test_slow(void **state)
+{
+    (void)state;
+    struct notes notes;
+    run("adpsgd",
+        "faults:\n  - {at: 302ms, for: 100ms, slow: \"peer(1)\", by: 7}\n",
+        &notes);
+
+    assert_int_equal(notes.longest_ns[1], 35 * KITH_MS);
+    assert_int_equal(notes.longest_ns[0], 5 * KITH_MS);
+}
+
+/* Traffic stalls across the cut and flows again; training never waits. */
+static void test_partition(void **state)
+{
+    (void)state;
+    struct notes notes;
+    const struct simulated r =
+        run("adpsgd",
+            "faults:\n  - {at: 300ms, for: 300ms, "
+            "partition: \"peer(0..2) <-> peer(3..5)\"}\n",
+            &notes);
+
+    assert_int_equal(r.summary.faults, 36); /* 9 pairs, 2 ways, cut and heal */
+    assert_int_equal(r.summary.steps, PEERS * STEPS);
+    for (kith_id peer = 0; peer < PEERS; peer++) {
+        assert_int_equal(notes.longest_ns[peer], 5 * KITH_MS);
+    }
+    struct notes quiet;
+    const struct simulated whole = run("adpsgd", "", &quiet);
+    assert_true(r.summary.exchanges.done < whole.summary.exchanges.done);
+}
+
+/* A cut before anybody has dialled: dials give up after 5 s, what waited for
+ * them is forgotten, and later dials succeed. */
+static void test_cut_dials(void **state)
+{
+    (void)state;
+    const struct simulated r =
+        simulate("name: dials\nseed: 4\npeers: 2\nstop: {steps: 200}\n"
+                 "model: {kind: quadratic, dim: 12}\n"
+                 "gossip: {algorithm: adpsgd}\n"
+                 "network: {latency: 200us}\ncompute: {step: 100ms}\n"
+                 "faults:\n  - {at: 1ms, for: 8s, "
+                 "partition: \"peer(0) <-> peer(1)\"}\n",
+                 NULL);
+
+    assert_int_equal(r.summary.steps, 400);
+    assert_int_equal(r.report.handshakes, 1);
+    assert_true(r.summary.exchanges.done > 0);
+    assert_true(r.summary.exchanges.failed > 0);
+}
+
+/* Everybody dies: the run ends, and says what is left. */
+static void test_all_crash(void **state)
+{
+    (void)state;
+    struct notes notes;
+    const struct simulated r =
+        run("adpsgd", "faults:\n  - {at: 100ms, crash: all}\n", &notes);
+
+    assert_true(r.summary.steps < PEERS * STEPS);
+    for (kith_id peer = 0; peer < PEERS; peer++) {
+        assert_true(notes.died[peer]);
+    }
+}
+
+/* Ctrl-C: the run stops at once, its results so far are good. */
+static void interrupt(const struct sim_world *world, kith_id peer, void *arg)
+{
+    (void)peer;
+    if (sim_now(world) >= 50 * KITH_MS) {
+        *(volatile sig_atomic_t *)arg = 1;
+    }
+}
+
+static void test_interrupted(void **state)
+{
+    (void)state;
+    const char *yaml = "name: stop\nseed: 1\npeers: 40\nstop: {steps: 100000}\n"
+                       "model: {kind: quadratic, dim: 3}\n"
+                       "gossip: {algorithm: adpsgd}\ncompute: {step: 5ms}\n";
+    volatile sig_atomic_t stop = 0;
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    assert_int_equal(kith_experiment_parse("stop", yaml, strlen(yaml), NULL, 0,
+                                           &experiment, error),
+                     KITH_OK);
+    const struct sim_options options = {.experiment = &experiment,
+                                        .observe = interrupt,
+                                        .arg = (void *)&stop,
+                                        .stop = &stop};
+    struct kith_summary summary;
+    struct sim_report report;
+    assert_int_equal(sim_run(&options, &summary, &report, error), KITH_OK);
+
+    assert_false(summary.completed);
+    assert_in_range(summary.steps, 1, 40 * 100);
+    kith_experiment_close(&experiment);
+}
+
+static void test_refuses_free_steps(void **state)
+{
+    (void)state;
+    const char *yaml = "name: free\nseed: 1\npeers: 2\nstop: {steps: 3}\n"
+                       "model: {kind: none}\ngossip: {algorithm: adpsgd}\n";
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    assert_int_equal(kith_experiment_parse("free", yaml, strlen(yaml), NULL, 0,
+                                           &experiment, error),
+                     KITH_OK);
+    const struct sim_options options = {.experiment = &experiment};
+    struct kith_summary summary;
+    assert_int_equal(sim_run(&options, &summary, NULL, error), KITH_EINVAL);
+    assert_non_null(strstr(error, "compute"));
+    kith_experiment_close(&experiment);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_undisturbed),
+        cmocka_unit_test(test_crash),
+        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_partition),
+        cmocka_unit_test(test_cut_dials),
+        cmocka_unit_test(test_all_crash),
+        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_refuses_free_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
