@@ -81,5 +81,7 @@ fi
 data
 key
 request
-systemctl enable --now kith-peer.path
+systemctl enable kith-peer.path kith-peer.service
+# The service passes over a start without a certificate (its Condition).
+systemctl start --no-block kith-peer.path kith-peer.service
 say "ready: waiting for $identity/node.crt"
