@@ -3,7 +3,9 @@
  * HELLO claims a rank. Where the member list knows that rank's key, it must be
  * that key. Otherwise the first certified name (with an allow-list: the first
  * key) that claims the rank keeps it until this process ends; a renewed key
- * under the same name is the same member. */
+ * under the same name is the same member. Nobody holds two ranks, so that one
+ * member cannot take the places of those who have not come yet. */
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -14,39 +16,117 @@
 
 #define DETAIL_BYTES 200
 
+/* Who a link has proved to be. */
+struct proof {
+    const uint8_t *key;
+    const char *name;
+    bool certified;
+    uint8_t fingerprint[KITH_FINGERPRINT_BYTES]; /* of the key */
+};
+
+static struct proof proof_of(const struct kith_link *link)
+{
+    struct proof proof = {.key = kith_session_peer_key(link->session),
+                          .name = kith_session_peer(link->session)->name};
+    size_t certificate_bytes;
+    (void)kith_session_peer_certificate(link->session, &certificate_bytes);
+    proof.certified = certificate_bytes > 0;
+    kith_fingerprint(proof.key, KITH_KEY_BYTES, proof.fingerprint);
+    return proof;
+}
+
+/* The member list gives this rank to this key. */
+static bool is_listed(const struct kith_member *member,
+                      const struct proof *proof)
+{
+    return member->has_fingerprint &&
+           memcmp(proof->fingerprint, member->fingerprint,
+                  sizeof proof->fingerprint) == 0;
+}
+
+/* The rank was claimed by this name, or key, before. */
+static bool is_pinned(const struct kith_contact *contact,
+                      const struct proof *proof)
+{
+    if (!contact->has_pin)
+        return false;
+    return proof->certified
+               ? strcmp(contact->pin_name, proof->name) == 0
+               : memcmp(contact->pin_key, proof->key, KITH_KEY_BYTES) == 0;
+}
+
+/* A rank other than `but` that is theirs already, or KITH_NOBODY. */
+static kith_id rank_of(const struct kith_transport *transport,
+                       const struct proof *proof, kith_id but)
+{
+    for (kith_id i = 0; i < transport->options.peers; i++)
+        if (i != but && (is_listed(&transport->options.members[i], proof) ||
+                         is_pinned(&transport->contacts[i], proof)))
+            return i;
+    return KITH_NOBODY;
+}
+
+static void pin(struct kith_contact *contact, const struct proof *proof)
+{
+    contact->has_pin = true;
+    memcpy(contact->pin_key, proof->key, KITH_KEY_BYTES);
+    kith_text_copy(contact->pin_name, sizeof contact->pin_name, proof->name);
+}
+
 /* True when this is the rank's member; else says why not. */
 static bool is_member(const struct kith_link *link,
                       struct kith_contact *contact, char detail[DETAIL_BYTES])
 {
-    const struct kith_transport_options *options = &link->transport->options;
-    const struct kith_member *member = &options->members[contact->rank];
-    const uint8_t *key = kith_session_peer_key(link->session);
-    const char *name = kith_session_peer(link->session)->name;
-    size_t certificate_bytes;
-    (void)kith_session_peer_certificate(link->session, &certificate_bytes);
+    const struct kith_transport *transport = link->transport;
+    const struct kith_member *member =
+        &transport->options.members[contact->rank];
+    const struct proof proof = proof_of(link);
+    if (member->has_fingerprint && is_listed(member, &proof)) {
+        pin(contact, &proof);
+        return true;
+    }
     if (member->has_fingerprint) {
-        uint8_t fingerprint[KITH_FINGERPRINT_BYTES];
-        kith_fingerprint(key, KITH_KEY_BYTES, fingerprint);
-        if (memcmp(fingerprint, member->fingerprint, sizeof fingerprint) == 0)
-            return true;
         snprintf(detail, DETAIL_BYTES,
                  "rank %u has another key than the member list says: %s",
-                 contact->rank, name);
+                 contact->rank, proof.name);
         return false;
     }
-    if (!contact->has_pin) {
-        contact->has_pin = true;
-        memcpy(contact->pin_key, key, KITH_KEY_BYTES);
-        kith_text_copy(contact->pin_name, sizeof contact->pin_name, name);
+    if (is_pinned(contact, &proof))
         return true;
+    if (contact->has_pin) {
+        snprintf(detail, DETAIL_BYTES,
+                 "rank %u is taken by %s, now claimed by %s", contact->rank,
+                 contact->pin_name, proof.name);
+        return false;
     }
-    if (certificate_bytes > 0
-            ? strcmp(contact->pin_name, name) == 0
-            : memcmp(contact->pin_key, key, KITH_KEY_BYTES) == 0)
-        return true;
-    snprintf(detail, DETAIL_BYTES, "rank %u is taken by %s, now claimed by %s",
-             contact->rank, contact->pin_name, name);
-    return false;
+    const kith_id other = rank_of(transport, &proof, contact->rank);
+    if (other != KITH_NOBODY) {
+        snprintf(detail, DETAIL_BYTES, "%s has rank %u and claims rank %u too",
+                 proof.name, other, contact->rank);
+        return false;
+    }
+    pin(contact, &proof);
+    return true;
+}
+
+/* A member that comes and goes costs no more than a stranger may: the same
+ * tokens, per member. */
+static bool is_in_rate(struct kith_contact *contact)
+{
+    const struct kith_peer_limits *limits = &contact->transport->options.limits;
+    const kith_ns now = (kith_ns)uv_hrtime();
+    const double burst = limits->handshake_burst;
+    const double elapsed_s = (double)(now - contact->came_ns) / (double)KITH_S;
+    const double tokens =
+        contact->came_ns == 0
+            ? burst
+            : contact->tokens + elapsed_s * limits->handshake_rate;
+    contact->came_ns = now;
+    contact->tokens = tokens > burst ? burst : tokens;
+    if (contact->tokens < 1)
+        return false;
+    contact->tokens -= 1;
+    return true;
 }
 
 bool kith_transport_identify(struct kith_link *link)
@@ -68,9 +148,19 @@ bool kith_transport_identify(struct kith_link *link)
         kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
         return false;
     }
+    if ((peer->roles & (uint32_t)KITH_ROLE_TRAIN) == 0) {
+        snprintf(detail, sizeof detail,
+                 "the certificate of %s lacks the role train", peer->name);
+        kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
+        return false;
+    }
     struct kith_contact *contact = &transport->contacts[rank];
     if (!is_member(link, contact, detail)) {
         kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
+        return false;
+    }
+    if (!is_in_rate(contact)) {
+        kith_link_refuse(link, KITH_REFUSAL_RATE, peer->name);
         return false;
     }
     if (transport->session_count >= options->limits.sessions_max) {
@@ -109,6 +199,7 @@ static void reread_trust(struct kith_transport *transport)
         kith_transport_log(transport, "keys-unread reason=\"%s\"", error);
         return;
     }
+    sodium_memzero(&identity, sizeof identity); /* only the lists are kept */
     if (trust.revoked_sequence < transport->trust.revoked_sequence) {
         kith_transport_log(
             transport,

@@ -5,6 +5,7 @@
  * Until message 3 has verified a stranger costs a ticket (halfopen.h), a
  * session and KITH_PREAUTH_BYTES; no more is read at once than the handshake
  * can use. */
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -379,11 +380,13 @@ void kith_link_start(struct kith_link *link)
     link->state = KITH_LINK_HANDSHAKE;
     link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
     link->session_memory = malloc(kith_session_size());
-    if (link->session_memory == NULL ||
-        uv_random(NULL, NULL, config.random, sizeof config.random, 0, NULL) !=
-            0 ||
-        kith_session_init(link->session_memory, &config, &link->session) !=
-            KITH_OK) {
+    const bool made = link->session_memory != NULL &&
+                      uv_random(NULL, NULL, config.random, sizeof config.random,
+                                0, NULL) == 0 &&
+                      kith_session_init(link->session_memory, &config,
+                                        &link->session) == KITH_OK;
+    sodium_memzero(config.random, sizeof config.random);
+    if (!made) {
         kith_link_close(link, "a session could not be made");
         return;
     }

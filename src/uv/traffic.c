@@ -307,8 +307,15 @@ static void step_record(struct kith_link *link,
 {
     struct kith_traffic *traffic = &link->traffic;
     const struct kith_backend *backend = link->transport->options.backend;
+    const struct kith_transport_user *user = &link->transport->options.user;
     if (traffic->target == NULL)
         return;
+    /* Our snapshot is at rest only while its exchange lives: the next one may
+     * be filling it by now. The bytes are gated all the same. */
+    if (traffic->reference != NULL &&
+        user->inbox(user->arg, link->rank, &traffic->model) !=
+            traffic->model.slot)
+        traffic->reference = NULL;
     const size_t at = traffic->in_offset + event->record_at;
     const size_t n = event->record_bytes / backend->element_bytes;
     if (traffic->reference != NULL) {

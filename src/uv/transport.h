@@ -112,6 +112,8 @@ struct kith_contact {
     kith_ns backoff_ns, retry_ns;
     struct kith_message *waiting; /* (KITH_WAITING_MAX), while dialling */
     uint32_t waiting_count;
+    kith_ns came_ns; /* it last proved itself, */
+    double tokens;   /* and how often it may do so again at once */
     bool has_pin;
     uint8_t pin_key[KITH_KEY_BYTES];
     char pin_name[KITH_NAME_MAX];

@@ -2,8 +2,9 @@
  * counted, and nothing else is disturbed.
  * Method: two honest peers train; a third process of the test plays strangers
  * against rank 0: plain bytes, silence, another authority, an expired
- * certificate, another experiment, the wrong rank. Then the honest two must
- * have finished as if nothing had been. */
+ * certificate, another experiment, the wrong rank, two ranks, no role, in and
+ * out all the time. Then the honest two must have finished as if nothing had
+ * been. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -84,11 +85,12 @@ static void silence(const struct peers *peers)
     assert_true(wait_said(peers, 0, "refused kind=timeout"));
 }
 
-/* A session as `identity` would make it; runs until the peer closes. */
+/* A session as `identity` would make it; runs until the peer closes, or only
+ * until it is open. */
 static void stranger(const struct peers *peers,
                      const struct kith_identity *identity,
                      const struct kith_trust *trust, uint32_t rank,
-                     uint64_t hash)
+                     uint64_t hash, bool stay)
 {
     struct kith_session_config config = {
         .initiator = true,
@@ -99,7 +101,7 @@ static void stranger(const struct peers *peers,
         .random = {1, 2, 3, (uint8_t)rank},
     };
     struct kith_session *session;
-    struct kith_session_event event;
+    struct kith_session_event event = {.kind = KITH_SESSION_NONE};
     uint8_t bytes[KITH_PREAUTH_BYTES];
     size_t held = 0;
     snprintf(config.hello.model, sizeof config.hello.model, "consensus");
@@ -108,7 +110,7 @@ static void stranger(const struct peers *peers,
     void *memory = malloc(kith_session_size());
     assert_int_equal(kith_session_init(memory, &config, &session), KITH_OK);
     const int fd = dial(peers, 0);
-    for (;;) {
+    while (stay || event.kind != KITH_SESSION_OPEN) {
         uint8_t out[KITH_PREAUTH_BYTES];
         const size_t size = kith_session_output(session, out, sizeof out);
         if (size > 0 && write(fd, out, size) < 0)
@@ -132,22 +134,22 @@ static void strangers(struct peers *peers)
     struct kith_identity identity = peers->identities[2];
     const uint64_t hash = kith_experiment_hash(&peers->experiment);
 
-    stranger(peers, &identity, &peers->trust, 1, hash);
+    stranger(peers, &identity, &peers->trust, 1, hash, true);
     assert_true(wait_said(peers, 0, "refused kind=member"));
-    stranger(peers, &identity, &peers->trust, 77, hash);
+    stranger(peers, &identity, &peers->trust, 77, hash, true);
     assert_true(wait_said(peers, 0, "claims rank 77"));
-    stranger(peers, &identity, &peers->trust, 2, hash + 1);
+    stranger(peers, &identity, &peers->trust, 2, hash + 1, true);
     assert_true(wait_said(peers, 0, "refused kind=mismatch"));
 
     peers_certify(peers, &identity, "peer-2", -90000, -3600);
-    stranger(peers, &identity, &peers->trust, 2, hash);
+    stranger(peers, &identity, &peers->trust, 2, hash, true);
     assert_true(wait_said(peers, 0, "refused kind=expired"));
 
     struct peers other;
     peers_open(&other, yaml); /* another authority over the same cluster id */
     memcpy(other.trust.cluster, peers->trust.cluster, KITH_CLUSTER_BYTES);
     peers_certify(&other, &identity, "peer-2", -60, 3600);
-    stranger(peers, &identity, &peers->trust, 2, hash);
+    stranger(peers, &identity, &peers->trust, 2, hash, true);
     assert_true(wait_said(peers, 0, "refused kind=auth"));
     peers_close(&other);
 }
@@ -184,6 +186,46 @@ static void strangers_are_refused(void **state)
     assert_int_equal(report->counters.bad, 0);
     assert_int_equal(report->counters.torn, 0);
     assert_true(report->counters.done > 50);
+    peers_close(&peers);
+}
+
+/* A certified member of a cluster without a list of keys: it may have the rank
+ * that it claims first and no other, needs the role, and cannot come and go as
+ * it likes. The two who train do not notice. */
+static void a_member_keeps_its_place(void **state)
+{
+    struct peers peers;
+    struct kith_identity identity;
+    (void)state;
+    peers_open(&peers, yaml);
+    close(peers.listen_fds[2]);
+    peers.listen_fds[2] = -1;
+    peers.members[2].has_fingerprint = false;
+    peers.members[1].has_fingerprint = false;
+    const uint64_t hash = kith_experiment_hash(&peers.experiment);
+    peers_start(&peers, 0, 0, false);
+    assert_true(wait_said(&peers, 0, "listening"));
+
+    identity = peers.identities[2];
+    stranger(&peers, &identity, &peers.trust, 2, hash, false);
+    assert_true(wait_said(&peers, 0, "connected rank=2 name=peer-2"));
+    stranger(&peers, &identity, &peers.trust, 1, hash, true);
+    assert_true(wait_said(&peers, 0, "peer-2 has rank 2 and claims rank 1"));
+    peers_certify(&peers, &identity, "peer-2", -60, 3600); /* renewed */
+    stranger(&peers, &identity, &peers.trust, 1, hash, true);
+    assert_int_equal(peers_said(&peers, 0, "connected rank=1"), false);
+    for (int i = 0; i < 20; i++)
+        stranger(&peers, &identity, &peers.trust, 2, hash, false);
+    assert_true(wait_said(&peers, 0, "refused kind=rate"));
+    peers_certify_roles(&peers, &identity, "watcher", KITH_ROLE_OBSERVE);
+    stranger(&peers, &identity, &peers.trust, 1, hash, true);
+    assert_true(wait_said(&peers, 0, "watcher lacks the role train"));
+
+    peers_start(&peers, 1, 0, false);
+    assert_true(wait_said(&peers, 0, "connected rank=1 name=peer-1"));
+    assert_true(peers_wait_finished(&peers, 0, 30));
+    assert_true(peers_stop(&peers, 10));
+    assert_int_equal(peers.shared[0].report.refusals[KITH_REFUSAL_MEMBER], 3);
     peers_close(&peers);
 }
 
@@ -224,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(a_member_keeps_its_place),
         cmocka_unit_test(a_flood_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,14 +27,15 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
-void peers_certify(struct peers *peers, struct kith_identity *identity,
-                   const char *name, int64_t from_s, int64_t to_s)
+static void certify(struct peers *peers, struct kith_identity *identity,
+                    const char *name, int64_t from_s, int64_t to_s,
+                    uint32_t roles)
 {
     struct kith_certificate certificate = {
         .serial = 1,
         .not_before_s = (int64_t)time(NULL) + from_s,
         .not_after_s = (int64_t)time(NULL) + to_s,
-        .roles = KITH_ROLE_TRAIN,
+        .roles = roles,
     };
     memcpy(certificate.cluster, peers->trust.cluster, KITH_CLUSTER_BYTES);
     snprintf(certificate.name, sizeof certificate.name, "%s", name);
@@ -43,6 +44,18 @@ void peers_certify(struct peers *peers, struct kith_identity *identity,
     memcpy(certificate.key, identity->key, KITH_KEY_BYTES);
     identity->certificate_bytes = kith_certificate_sign(
         &certificate, peers->secret, identity->certificate);
+}
+
+void peers_certify(struct peers *peers, struct kith_identity *identity,
+                   const char *name, int64_t from_s, int64_t to_s)
+{
+    certify(peers, identity, name, from_s, to_s, KITH_ROLE_TRAIN);
+}
+
+void peers_certify_roles(struct peers *peers, struct kith_identity *identity,
+                         const char *name, uint32_t roles)
+{
+    certify(peers, identity, name, -60, 86400, roles);
 }
 
 static void open_member(struct peers *peers, kith_id rank)

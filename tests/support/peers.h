@@ -50,6 +50,9 @@ void peers_open(struct peers *peers, const char *yaml);
 /* An identity of this cluster; `from_s`, `to_s` relative to now. */
 void peers_certify(struct peers *peers, struct kith_identity *identity,
                    const char *name, int64_t from_s, int64_t to_s);
+/* The same for a day, with other roles than `train`. */
+void peers_certify_roles(struct peers *peers, struct kith_identity *identity,
+                         const char *name, uint32_t roles);
 void peers_start(struct peers *peers, kith_id rank, uint32_t incarnation,
                  bool resume);
 void peers_start_all(struct peers *peers);
