@@ -4,12 +4,17 @@
   train   one process at batch 64 and equal samples
   sync    synchronous SGD at batch 128: `kith train` at batch 128 takes the
           same steps as 8 peers that average every gradient
-  skewed  the lab with dirichlet(0.1), one exchange per step
+  skewed  the lab with dirichlet(0.1), one exchange per step; its steps have a
+          period (PACE) in which an exchange can end, because a trigger that
+          finds one under way is skipped
 """
+import os
+
 from accept import DATASET, DEMO, SEEDS, Table, kith, mean, need_dataset, summary
 
 need_dataset()
 PATH = f"data.path={DATASET}"
+PACE = "compute.step=" + os.environ.get("PACE", "16ms")
 table = Table(f"Acceptance 1, {len(SEEDS)} seeds")
 
 
@@ -28,7 +33,8 @@ sync = [kith("train", DEMO, f"seed={s}", "train.batch=128", PATH)
         for s in SEEDS]
 # The demo's own assertion is about the even split.
 skewed = [kith("lab", DEMO, f"seed={s}", "gossip.every=1",
-               "data.split=dirichlet(0.1)", PATH) for s in SEEDS]
+               "data.split=dirichlet(0.1)", PACE, "assert=[]", PATH)
+          for s in SEEDS]
 
 table.note("lab, by seed", spread(lab))
 table.note("train at 64, by seed", spread(train))
@@ -43,6 +49,8 @@ table.at_least("dirichlet(0.1), averaged model", 0.855, averaged(skewed))
 gap = mean(r["accuracy"]["averaged"] - r["accuracy"]["mean"] for r in skewed)
 table.at_most("dirichlet(0.1), |averaged - mean|, points", 1.0, abs(100 * gap),
               "{:.2f}")
+rate = mean(r["exchanges"]["done"] / r["steps"] for r in skewed)
+table.note("dirichlet(0.1), exchanges done per own step", f"{rate:.3f}")
 table.at_most("lab, longest run, s", 120, max(r["wall_s"] for r in lab),
               "{:.1f}")
 parts = {p: sum(summary(r, f"cpu.{p}_s") for r in lab)

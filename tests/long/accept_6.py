@@ -15,8 +15,8 @@ import tempfile
 from accept import DATASET, DEMO, SEEDS, Table, kith, mean, need_dataset, rows
 
 need_dataset()
-PERIOD_MS = float(os.environ.get("PERIOD_MS", "60"))
-STEPS = int(os.environ.get("STEPS", "600"))
+PERIOD_MS = float(os.environ.get("PERIOD_MS", "25"))
+STEPS = int(os.environ.get("STEPS", "1200"))
 SECONDS = STEPS * PERIOD_MS / 1000
 BASE = (f"data.path={DATASET}", "stop={steps: %d}" % STEPS,
         f"compute.step={PERIOD_MS:g}ms", "save=2s", "assert=[]")
