@@ -95,38 +95,66 @@ static bool carry_out(struct lab *lab, const struct kith_atom *atom)
     return false;
 }
 
+static bool is_link_fault(enum kith_fault_kind kind)
+{
+    return kind == KITH_FAULT_CUT || kind == KITH_FAULT_HEAL;
+}
+
 static void announce(struct lab *lab, const struct kith_atom *atom,
                      kith_ns happened_ns, bool happened)
 {
     char what[64] = "";
     if (atom->kind == KITH_FAULT_SLOW)
         snprintf(what, sizeof what, " by %g", atom->factor);
-    else if (atom->other != KITH_NOBODY)
-        snprintf(what, sizeof what, " -> peer %u", (unsigned)atom->other);
     lab_say(lab, "%.3f s: %s peer %u%s%s", (double)happened_ns / 1e9,
             kith_fault_name(atom->kind), (unsigned)atom->peer, what,
             happened ? "" : ": had no effect, it is not in that state");
 }
 
+/* A partition is a pair of atoms for every pair of peers: one line for all. */
+static uint32_t announce_links(struct lab *lab, kith_ns happened_ns,
+                               uint32_t first)
+{
+    const struct kith_atom *atoms = lab->options->experiment->atoms;
+    uint32_t end = first;
+    while (end < lab->atom && atoms[end].kind == atoms[first].kind &&
+           atoms[end].statement == atoms[first].statement)
+        end++;
+    lab_say(lab, "%.3f s: %s %u directions, the first from peer %u to peer %u",
+            (double)happened_ns / 1e9, kith_fault_name(atoms[first].kind),
+            (unsigned)(end - first), (unsigned)atoms[first].peer,
+            (unsigned)atoms[first].other);
+    return end;
+}
+
 kith_ns lab_faults(struct lab *lab, kith_ns now_ns)
 {
     const struct kith_experiment *experiment = lab->options->experiment;
+    const uint32_t first = lab->atom;
+    kith_ns next_ns = KITH_NEVER, happened_ns = 0;
     while (lab->atom < experiment->atom_count) {
         const struct kith_atom *atom = &experiment->atoms[lab->atom];
         /* What holds from the beginning is told before it. */
-        if (atom->at_ns > 0 && lab->start_ns + atom->at_ns > now_ns)
-            return lab->start_ns + atom->at_ns;
+        if (atom->at_ns > 0 && lab->start_ns + atom->at_ns > now_ns) {
+            next_ns = lab->start_ns + atom->at_ns;
+            break;
+        }
         lab->atom++;
         const bool happened = carry_out(lab, atom);
         const kith_ns since = lab_now() - lab->start_ns;
-        const kith_ns happened_ns = since > 0 ? since : 0;
-        announce(lab, atom, happened_ns, happened);
+        happened_ns = since > 0 ? since : 0;
+        if (!is_link_fault(atom->kind))
+            announce(lab, atom, happened_ns, happened);
         if (!happened)
             continue;
         lab->faults++;
         (void)kith_store_fault(lab->options->store, happened_ns, atom);
     }
-    return KITH_NEVER;
+    for (uint32_t i = first; i < lab->atom;)
+        i = is_link_fault(experiment->atoms[i].kind)
+                ? announce_links(lab, happened_ns, i)
+                : i + 1;
+    return next_ns;
 }
 
 bool lab_fault_ahead(const struct lab *lab, kith_id peer,
