@@ -143,9 +143,10 @@ kith_ns lab_faults(struct lab *lab, kith_ns now_ns)
         const bool happened = carry_out(lab, atom);
         const kith_ns since = lab_now() - lab->start_ns;
         happened_ns = since > 0 ? since : 0;
-        if (!is_link_fault(atom->kind))
+        if (!is_link_fault(atom->kind) && atom->statement != UINT32_MAX)
             announce(lab, atom, happened_ns, happened);
-        if (!happened)
+        /* compute.slow is a property of a peer, not something that happens. */
+        if (!happened || atom->statement == UINT32_MAX)
             continue;
         lab->faults++;
         (void)kith_store_fault(lab->options->store, happened_ns, atom);
