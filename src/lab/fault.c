@@ -146,9 +146,9 @@ kith_ns lab_faults(struct lab *lab, kith_ns now_ns)
         if (!is_link_fault(atom->kind) && atom->statement != UINT32_MAX)
             announce(lab, atom, happened_ns, happened);
         /* compute.slow is a property of a peer, not something that happens. */
-        if (!happened || atom->statement == UINT32_MAX)
+        if (!happened)
             continue;
-        lab->faults++;
+        lab->faults += atom->statement != UINT32_MAX;
         (void)kith_store_fault(lab->options->store, happened_ns, atom);
     }
     for (uint32_t i = first; i < lab->atom;)
