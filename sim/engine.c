@@ -310,23 +310,22 @@ static void step_event(struct sim_world *world, const struct sim_event *event)
     }
 }
 
-#if defined(__GNUC__)
-static inline void fetch(const struct sim_world *world,
-                         const struct sim_event *event)
+SIM_INLINE void fetch_for(const struct sim_world *world,
+                          const struct sim_event *event)
 {
-    if (event->peer >= world->peer_count) {
+    if (!event || event->peer >= world->peer_count) {
         return;
     }
-    __builtin_prefetch(&world->peers[event->peer]);
+    sim_fetch(&world->peers[event->peer]);
     const uint8_t *node = world->nodes + event->peer * world->node_stride;
-    for (size_t line = 0; line < NODE_LINES * 64; line += 64) {
-        __builtin_prefetch(node + line);
+    for (size_t line = 0; line < NODE_LINES; line++) {
+        sim_fetch(node + line * 64);
     }
     if (event->kind == SIM_EVENT_DELIVER) {
         const uint8_t *parcel =
             (const uint8_t *)&world->parcels[event->value - 1];
-        __builtin_prefetch(parcel);
-        __builtin_prefetch(parcel + 64);
+        sim_fetch(parcel);
+        sim_fetch(parcel + 64);
     }
 }
 
@@ -337,25 +336,12 @@ static void look_ahead(struct sim_world *world)
     const struct sim_queue *queue = &world->queue;
     if (world->day != queue->day) {
         world->day = queue->day;
-        const struct sim_chunk *chunk = sim_queue_tomorrow(queue);
-        for (unsigned links = 0; chunk && links < 2; links++) {
-            for (uint32_t i = 0; i < chunk->count; i++) {
-                fetch(world, &chunk->events[i]);
-            }
-            chunk = chunk->next == 0 ? NULL : &queue->chunks[chunk->next - 1];
+        for (size_t ahead = 0; ahead < AHEAD; ahead++) {
+            fetch_for(world, sim_queue_ahead(queue, ahead));
         }
     }
-    const struct sim_event *event = sim_queue_ahead(queue, AHEAD);
-    if (event) {
-        fetch(world, event);
-    }
+    fetch_for(world, sim_queue_ahead(queue, AHEAD));
 }
-#else
-static void look_ahead(struct sim_world *world)
-{
-    (void)world;
-}
-#endif
 
 static void observed(struct sim_world *world, kith_id id)
 {

@@ -14,4 +14,21 @@ void sim_pages_free(void *pages, size_t bytes);
  * old one as it is. */
 void *sim_pages_grow(void *pages, size_t old_bytes, size_t bytes);
 
+/* Ask for a cache line that will be needed soon. Always inlined: gcc 12 takes
+ * a function that only does this for one without effect, and drops its calls.
+ */
+#if defined(__GNUC__)
+#define SIM_INLINE static inline __attribute__((always_inline))
+SIM_INLINE void sim_fetch(const void *line)
+{
+    __builtin_prefetch(line);
+}
+#else
+#define SIM_INLINE static inline
+SIM_INLINE void sim_fetch(const void *line)
+{
+    (void)line;
+}
+#endif
+
 #endif

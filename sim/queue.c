@@ -15,6 +15,9 @@
 #define WINDOW_MIN 4096u
 /* Sorted by insertion up to this many, then merged. */
 #define RUN 8u
+/* Days are widened when they hold fewer events, narrowed when they hold four
+ * times as many different instants: enough to look ahead, quick to sort. */
+#define DAY_EVENTS 16u
 /* So many days in advance second chunks are fetched, first ones twice so. */
 #define AHEAD 2u
 
@@ -169,15 +172,6 @@ static inline uint64_t day_of(const struct sim_queue *queue, kith_ns time_ns)
     return (uint64_t)time_ns >> queue->shift;
 }
 
-static inline void fetch(const void *line)
-{
-#if defined(__GNUC__)
-    __builtin_prefetch(line);
-#else
-    (void)line;
-#endif
-}
-
 static enum kith_err unstage(struct sim_queue *queue)
 {
     const struct sim_event *event =
@@ -201,15 +195,15 @@ static enum kith_err stage(struct sim_queue *queue,
         }
     }
     queue->staged[queue->staged_at++ % SIM_STAGED] = *event;
-    fetch(&queue->buckets[day & queue->mask]);
+    sim_fetch(&queue->buckets[day & queue->mask]);
     if (queue->staged_at - queue->staged_done > SIM_STAGED / 2) {
         const uint64_t middle = queue->staged_at - 1 - SIM_STAGED / 2;
         const kith_ns time_ns = queue->staged[middle % SIM_STAGED].time_ns;
         const uint32_t head =
             queue->buckets[day_of(queue, time_ns) & queue->mask];
         if (head != 0) {
-            fetch(&queue->chunks[head - 1]);
-            fetch((const char *)&queue->chunks[head - 1] + 64);
+            sim_fetch(&queue->chunks[head - 1]);
+            sim_fetch((const char *)&queue->chunks[head - 1] + 64);
         }
     }
     return KITH_OK;
@@ -374,19 +368,19 @@ static void collect(struct sim_queue *queue)
 }
 
 /* The events of days to come are seldom in the cache. */
-static inline void look_ahead(const struct sim_queue *queue)
+SIM_INLINE void look_ahead(const struct sim_queue *queue)
 {
     const uint64_t day = queue->day;
     const uint32_t far = queue->buckets[(day + 2 * AHEAD) & queue->mask];
     if (far != 0) {
-        fetch(&queue->chunks[far - 1]);
-        fetch((const char *)&queue->chunks[far - 1] + 64);
+        sim_fetch(&queue->chunks[far - 1]);
+        sim_fetch((const char *)&queue->chunks[far - 1] + 64);
     }
     const uint32_t near = queue->buckets[(day + AHEAD) & queue->mask];
     const uint32_t second = near == 0 ? 0 : queue->chunks[near - 1].next;
     if (second != 0) {
-        fetch(&queue->chunks[second - 1]);
-        fetch((const char *)&queue->chunks[second - 1] + 64);
+        sim_fetch(&queue->chunks[second - 1]);
+        sim_fetch((const char *)&queue->chunks[second - 1] + 64);
     }
 }
 
@@ -457,14 +451,15 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
     }
 }
 
-/* After a window of pops: days are widened while looking for them costs more
- * than using them, and narrowed while they hold many different instants. */
+/* After a window of pops. */
 static void tune(struct sim_queue *queue)
 {
     unsigned shift = queue->shift;
-    if (queue->wasted > queue->pops && shift < SHIFT_MAX) {
+    const bool sparse =
+        queue->wasted > queue->pops || queue->pops < DAY_EVENTS * queue->days;
+    if (sparse && shift < SHIFT_MAX) {
         shift += queue->wasted > 8 * queue->pops ? 3 : 1;
-    } else if (queue->instants > 12 * queue->days && shift > 0) {
+    } else if (queue->instants > 4 * DAY_EVENTS * queue->days && shift > 0) {
         shift--;
     }
     uint64_t buckets = queue->mask + 1;
