@@ -22,6 +22,8 @@ static void apply_mark(struct kith_driver *driver, kith_ns now_ns,
     const struct kith_peer_options *options = driver->options;
     if (options->on_mark != NULL)
         options->on_mark(options->user, now_ns, mark);
+    if (mark->kind == KITH_MARK_BAD)
+        kith_transport_charge(&driver->transport, mark->peer);
     if (mark->kind != KITH_MARK_FINISHED)
         return;
     driver->report->finished = true;

@@ -109,24 +109,38 @@ static bool is_member(const struct kith_link *link,
     return true;
 }
 
-/* A member that comes and goes costs no more than a stranger may: the same
- * tokens, per member. */
-static bool is_in_rate(struct kith_contact *contact)
+/* Takes one of a member's tokens, for coming or for a bad message: the rate of
+ * handshakes from one address, per member. False when there was none. */
+static bool take_token(struct kith_contact *contact)
 {
     const struct kith_peer_limits *limits = &contact->transport->options.limits;
     const kith_ns now = (kith_ns)uv_hrtime();
     const double burst = limits->handshake_burst;
-    const double elapsed_s = (double)(now - contact->came_ns) / (double)KITH_S;
+    const double elapsed_s = (double)(now - contact->token_ns) / (double)KITH_S;
     const double tokens =
-        contact->came_ns == 0
+        contact->token_ns == 0
             ? burst
             : contact->tokens + elapsed_s * limits->handshake_rate;
-    contact->came_ns = now;
+    contact->token_ns = now;
     contact->tokens = tokens > burst ? burst : tokens;
     if (contact->tokens < 1)
         return false;
     contact->tokens -= 1;
     return true;
+}
+
+void kith_transport_charge(struct kith_transport *transport, kith_id peer)
+{
+    struct kith_link *next;
+    if (peer >= transport->options.peers ||
+        take_token(&transport->contacts[peer]))
+        return;
+    for (struct kith_link *l = transport->links; l != NULL; l = next) {
+        next = l->next;
+        if (l->known && l->rank == peer && l->state == KITH_LINK_OPEN)
+            kith_link_refuse(l, KITH_REFUSAL_RECORD,
+                             "it keeps breaking the protocol");
+    }
 }
 
 bool kith_transport_identify(struct kith_link *link)
@@ -159,7 +173,7 @@ bool kith_transport_identify(struct kith_link *link)
         kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
         return false;
     }
-    if (!is_in_rate(contact)) {
+    if (!take_token(contact)) {
         kith_link_refuse(link, KITH_REFUSAL_RATE, peer->name);
         return false;
     }

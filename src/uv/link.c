@@ -217,9 +217,13 @@ static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
     struct kith_net *net = socket->net;
     memcpy(net->read_buffer, link->rest, link->rest_size);
     *bytes = net->read_buffer + link->rest_size;
-    *size = KITH_READ_BYTES;
-    if (link->state == KITH_LINK_OPEN)
+    if (link->state == KITH_LINK_OPEN) {
+        const size_t most = KITH_READ_BYTES - KITH_TALK_BYTES;
+        const size_t expected = kith_traffic_expected(link);
+        *size = KITH_TALK_BYTES + (expected < most ? expected : most);
+        link->asked = *size;
         return;
+    }
     const size_t want = kith_session_want(link->session);
     *size = want > link->rest_size ? want - link->rest_size : 1;
 }
@@ -244,10 +248,11 @@ static enum kith_refusal refusal_of(const struct kith_link *link,
     return KITH_REFUSAL_RECORD;
 }
 
-static bool make_room(struct kith_link *link)
+/* An open link keeps a cut record: on first need, most never have one. */
+static bool make_room(struct kith_link *link, size_t size)
 {
     const size_t capacity = KITH_RECORD_BYTES_MAX + 2u;
-    uint8_t *rest = realloc(link->rest, capacity);
+    uint8_t *rest = size <= capacity ? realloc(link->rest, capacity) : NULL;
     if (rest == NULL)
         return false;
     link->rest = rest;
@@ -258,10 +263,6 @@ static bool make_room(struct kith_link *link)
 static bool link_opened(struct kith_link *link)
 {
     give_ticket(link);
-    if (!make_room(link)) {
-        kith_link_close(link, "out of memory");
-        return false;
-    }
     link->state = KITH_LINK_OPEN;
     if (!kith_transport_identify(link))
         return false;
@@ -322,9 +323,9 @@ static void link_consume(struct kith_link *link, size_t size)
     kith_account_switch(&net->account, was);
     if (link->state == KITH_LINK_CLOSED)
         return;
-    if (size - at > link->rest_capacity) {
-        /* Only while held: what was read with the last handshake message. */
-        kith_link_refuse(link, KITH_REFUSAL_RECORD, "too many early bytes");
+    if (size - at > link->rest_capacity &&
+        (link->state != KITH_LINK_OPEN || !make_room(link, size - at))) {
+        kith_link_close(link, "no room for a record that was cut short");
         return;
     }
     link->rest_size = size - at;
@@ -333,13 +334,27 @@ static void link_consume(struct kith_link *link, size_t size)
         flush_output(link);
 }
 
+/* A read that talk has filled: let the rest of the loop have its turn. */
+static void link_rest(struct kith_link *link, kith_ns began_ns)
+{
+    const kith_ns now = (kith_ns)uv_hrtime();
+    if (link->state == KITH_LINK_OPEN && !link->held &&
+        kith_traffic_expected(link) < KITH_TALK_BYTES)
+        kith_socket_rest(&link->socket,
+                         now + KITH_TALK_REST * (now - began_ns));
+}
+
 static void link_read(struct kith_socket *socket, ssize_t size)
 {
     struct kith_link *link = socket->owner;
     if (link->state == KITH_LINK_CLOSED)
         return;
     if (size >= 0) {
+        const bool filled = (size_t)size == link->asked;
+        const kith_ns began_ns = (kith_ns)uv_hrtime();
         link_consume(link, link->rest_size + (size_t)size);
+        if (filled)
+            link_rest(link, began_ns);
         return;
     }
     const char *why = size == UV_EOF ? "the peer closed the connection"

@@ -69,8 +69,19 @@ static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     kith_net_leave(socket->net, was);
 }
 
+void kith_socket_rest(struct kith_socket *socket, kith_ns until_ns)
+{
+    if (socket->closing)
+        return;
+    if (!socket->resting || socket->rest_until_ns < until_ns)
+        socket->rest_until_ns = until_ns;
+    socket->resting = true;
+    uv_read_stop((uv_stream_t *)&socket->tcp);
+    kith_net_schedule(socket->net);
+}
+
 /* The line in is as fast as the line out: after `size` bytes it is busy. */
-static void socket_rest(struct kith_socket *socket, size_t size)
+static void socket_shape(struct kith_socket *socket, size_t size)
 {
     struct kith_net *net = socket->net;
     if (!net->shaper.shaped || net->shaper.shape.rate_bits == 0)
@@ -80,10 +91,7 @@ static void socket_rest(struct kith_socket *socket, size_t size)
     /* Shorter rests than a tenth of a millisecond cost more than they shape. */
     if (until - now < KITH_MS / 10)
         return;
-    socket->resting = true;
-    socket->rest_until_ns = until;
-    uv_read_stop((uv_stream_t *)&socket->tcp);
-    kith_net_schedule(net);
+    kith_socket_rest(socket, until);
 }
 
 static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf)
@@ -96,7 +104,7 @@ static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf)
     const enum kith_account_kind was = kith_net_enter(net);
     if (size > 0) {
         net->bytes_received += (uint64_t)size;
-        socket_rest(socket, (size_t)size);
+        socket_shape(socket, (size_t)size);
     }
     socket->read(socket, size);
     kith_net_leave(net, was);

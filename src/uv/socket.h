@@ -98,6 +98,8 @@ kith_socket_init(struct kith_socket *socket, struct kith_net *net, void *owner);
 /* Once there is a connection: no delay, congestion control, reading. */
 KITH_MUST_CHECK enum kith_err kith_socket_start(struct kith_socket *socket);
 void kith_socket_pause(struct kith_socket *socket, bool paused);
+/* Reads nothing before `until_ns`. */
+void kith_socket_rest(struct kith_socket *socket, kith_ns until_ns);
 /* Idempotent. `closed` runs later; then the memory may go. */
 void kith_socket_close(struct kith_socket *socket);
 

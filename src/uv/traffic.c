@@ -76,6 +76,14 @@ bool kith_traffic_is_idle(const struct kith_link *link)
     return link->traffic.transfer_count == 0 && link->traffic.bursts == 0;
 }
 
+size_t kith_traffic_expected(const struct kith_link *link)
+{
+    const struct kith_traffic *traffic = &link->traffic;
+    if (!traffic->receiving || traffic->in_talk > KITH_TALK_FRAMES)
+        return 0;
+    return link->transport->options.payload_bytes - traffic->in_offset;
+}
+
 static void burst_done(struct kith_chunk *chunk)
 {
     struct kith_link *link = chunk->socket->owner;
@@ -260,6 +268,8 @@ static bool step_control(struct kith_link *link, const uint8_t *frame,
                          size_t size)
 {
     struct kith_message message;
+    if (link->traffic.in_talk <= KITH_TALK_FRAMES)
+        link->traffic.in_talk++;
     if (size == 1 && frame[0] == FRAME_DROPPED) {
         link->traffic.receiving = false;
         return true;
@@ -296,6 +306,7 @@ static bool step_bulk(struct kith_link *link,
             traffic->model.slot)
         discard(traffic);
     traffic->in_burst = true;
+    traffic->in_talk = 0;
     kith_session_sink(link->session, traffic->target
                                          ? traffic->target + traffic->in_offset
                                          : NULL);

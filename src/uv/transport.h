@@ -30,6 +30,14 @@
 /* Models that wait for their turn on one link: a round's and both exchanges'.
  */
 #define KITH_TRANSFERS_MAX 8u
+/* One read of a link that brings no model: some hundred messages, a
+ * millisecond. Where that much had piled up, the link then rests for this many
+ * times as long as it took: a neighbour that talks without end gets a ninth of
+ * the loop, and training goes on. */
+#define KITH_TALK_BYTES 16384u
+#define KITH_TALK_REST 8
+/* Control frames between two bursts of a model; more is talk. */
+#define KITH_TALK_FRAMES 32u
 /* Chunks on their way; a peer that reads nothing is cut off beyond that. */
 #define KITH_CHUNKS_MAX 1024u
 /* Sealed bursts in flight per link; more where the link is long. */
@@ -61,6 +69,7 @@ struct kith_traffic {
 
     /* In. */
     bool receiving, in_burst;
+    uint32_t in_talk; /* control frames since the last burst */
     struct kith_message model;
     uint64_t in_id;
     size_t in_offset;
@@ -94,6 +103,7 @@ struct kith_link {
     kith_ns born_ns, progress_ns;
     uint8_t *rest; /* a record cut short, (rest_capacity) */
     size_t rest_size, rest_capacity;
+    size_t asked; /* by the read under way, once open */
     struct kith_traffic traffic;
     char address[KITH_ADDRESS_BYTES];
 };
@@ -112,8 +122,8 @@ struct kith_contact {
     kith_ns backoff_ns, retry_ns;
     struct kith_message *waiting; /* (KITH_WAITING_MAX), while dialling */
     uint32_t waiting_count;
-    kith_ns came_ns; /* it last proved itself, */
-    double tokens;   /* and how often it may do so again at once */
+    kith_ns token_ns; /* tokens were counted then; 0: never */
+    double tokens;    /* to come, or to say something bad */
     bool has_pin;
     uint8_t pin_key[KITH_KEY_BYTES];
     char pin_name[KITH_NAME_MAX];
@@ -197,6 +207,9 @@ void kith_transport_log(struct kith_transport *transport, const char *format,
 bool kith_transport_identify(struct kith_link *link);
 /* Reads the revocation list again and closes what it forbids. */
 void kith_transport_recheck(struct kith_transport *transport);
+/* This member broke the protocol: it has tokens for a few such messages, then
+ * its connection is closed. */
+void kith_transport_charge(struct kith_transport *transport, kith_id peer);
 /* Something is to be told to the driver at the next turn of the loop. */
 void kith_transport_soon(struct kith_transport *transport);
 /* Counts and logs why a connection from `address` was not kept. */
@@ -247,6 +260,8 @@ void kith_traffic_send(struct kith_link *link,
 void kith_traffic_cancel(struct kith_link *link, uint32_t slots);
 /* Seals bursts while there is room for them. */
 void kith_traffic_pump(struct kith_link *link);
+/* Bytes of the model under way that are still to come; 0 without one. */
+size_t kith_traffic_expected(const struct kith_link *link);
 bool kith_traffic_is_idle(const struct kith_link *link);
 /* Anything that the session yields once it is open; false: it was refused. */
 bool kith_traffic_event(struct kith_link *link,

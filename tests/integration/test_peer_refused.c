@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "kith/wire.h"
 #include "tests/support/peers.h"
 
 static const char yaml[] = "name: refused\nseed: 9\npeers: 3\n"
@@ -85,12 +86,18 @@ static void silence(const struct peers *peers)
     assert_true(wait_said(peers, 0, "refused kind=timeout"));
 }
 
-/* A session as `identity` would make it; runs until the peer closes, or only
- * until it is open. */
-static void stranger(const struct peers *peers,
-                     const struct kith_identity *identity,
-                     const struct kith_trust *trust, uint32_t rank,
-                     uint64_t hash, bool stay)
+/* A connection to rank 0 as `identity` would make it. */
+struct visit {
+    struct kith_session *session;
+    void *memory;
+    int fd;
+};
+
+/* Runs until the session is open or, to `stay`, until the peer closes. */
+static void visit_begin(struct visit *visit, const struct peers *peers,
+                        const struct kith_identity *identity,
+                        const struct kith_trust *trust, uint32_t rank,
+                        uint64_t hash, bool stay)
 {
     struct kith_session_config config = {
         .initiator = true,
@@ -100,33 +107,79 @@ static void stranger(const struct peers *peers,
         .utc_s = (int64_t)time(NULL),
         .random = {1, 2, 3, (uint8_t)rank},
     };
-    struct kith_session *session;
     struct kith_session_event event = {.kind = KITH_SESSION_NONE};
     uint8_t bytes[KITH_PREAUTH_BYTES];
     size_t held = 0;
     snprintf(config.hello.model, sizeof config.hello.model, "consensus");
     assert_int_equal(kith_peer_suite(&peers->experiment, &config.suite),
                      KITH_OK);
-    void *memory = malloc(kith_session_size());
-    assert_int_equal(kith_session_init(memory, &config, &session), KITH_OK);
-    const int fd = dial(peers, 0);
+    visit->memory = malloc(kith_session_size());
+    assert_int_equal(kith_session_init(visit->memory, &config, &visit->session),
+                     KITH_OK);
+    visit->fd = dial(peers, 0);
     while (stay || event.kind != KITH_SESSION_OPEN) {
         uint8_t out[KITH_PREAUTH_BYTES];
-        const size_t size = kith_session_output(session, out, sizeof out);
-        if (size > 0 && write(fd, out, size) < 0)
+        const size_t size =
+            kith_session_output(visit->session, out, sizeof out);
+        if (size > 0 && write(visit->fd, out, size) < 0)
             break;
-        const ssize_t count = read(fd, bytes + held, sizeof bytes - held);
+        const ssize_t count =
+            read(visit->fd, bytes + held, sizeof bytes - held);
         if (count <= 0)
             break;
         size_t consumed = 0;
         held += (size_t)count;
-        (void)!kith_session_read(session, bytes, held, &consumed, &event);
+        (void)!kith_session_read(visit->session, bytes, held, &consumed,
+                                 &event);
         held -= consumed;
         memmove(bytes, bytes + consumed, held);
     }
-    close(fd);
-    kith_session_close(session);
-    free(memory);
+}
+
+static void visit_end(struct visit *visit)
+{
+    close(visit->fd);
+    kith_session_close(visit->session);
+    free(visit->memory);
+}
+
+static void stranger(const struct peers *peers,
+                     const struct kith_identity *identity,
+                     const struct kith_trust *trust, uint32_t rank,
+                     uint64_t hash, bool stay)
+{
+    struct visit visit;
+    visit_begin(&visit, peers, identity, trust, rank, hash, stay);
+    visit_end(&visit);
+}
+
+/* The member of rank 2 says the same thing as fast as it can, for a second or
+ * two, or until it is thrown out. */
+static void babble(const struct peers *peers,
+                   const struct kith_message *message)
+{
+    struct visit visit;
+    struct timespec now, until;
+    uint8_t frame[KITH_WIRE_BYTES_MAX], out[16384];
+    const size_t size = kith_wire_pack(message, frame);
+    visit_begin(&visit, peers, &peers->identities[2], &peers->trust, 2,
+                kith_experiment_hash(&peers->experiment), false);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 1;
+    do {
+        size_t at = 0, written = 0;
+        while (sizeof out - at > kith_session_control_size(size)) {
+            assert_int_equal(
+                kith_session_seal_control(visit.session, frame, size, out + at,
+                                          sizeof out - at, &written),
+                KITH_OK);
+            at += written;
+        }
+        if (send(visit.fd, out, at, MSG_NOSIGNAL) < (ssize_t)at)
+            break;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec <= until.tv_sec);
+    visit_end(&visit);
 }
 
 static void strangers(struct peers *peers)
@@ -262,12 +315,43 @@ static void a_flood_is_bounded(void **state)
     peers_close(&peers);
 }
 
+/* A member that talks without end costs the loop a share, not its neighbour's
+ * training; one that talks nonsense is thrown out. */
+static void a_babbler_stalls_nobody(void **state)
+{
+    struct peers peers;
+    (void)state;
+    peers_open(&peers, yaml);
+    close(peers.listen_fds[2]);
+    peers.listen_fds[2] = -1;
+    peers_start(&peers, 0, 0, false);
+    assert_true(peers_wait_step(&peers, 0, 5, 20));
+
+    const uint64_t step = peers.shared[0].step;
+    struct kith_message message = {.kind = KITH_MESSAGE_ABORTED,
+                                   .pattern = KITH_PATTERN_SWAP,
+                                   .id = {.counter = 1, .incarnation = 7},
+                                   .mine = true};
+    babble(&peers, &message); /* known, about nothing: ignored */
+    assert_true(peers.shared[0].step >= step + 60); /* of about 300 */
+
+    message.kind = KITH_MESSAGE_ACCEPT; /* an initiator accepts nothing */
+    babble(&peers, &message);
+    assert_true(wait_said(&peers, 0, "it keeps breaking the protocol"));
+    assert_true(peers_stop(&peers, 10));
+    const struct kith_peer_report *report = &peers.shared[0].report;
+    assert_int_equal(report->refusals[KITH_REFUSAL_RECORD], 1);
+    assert_in_range(peers.shared[0].marks[KITH_MARK_BAD], 1, 100);
+    peers_close(&peers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(a_member_keeps_its_place),
         cmocka_unit_test(a_flood_is_bounded),
+        cmocka_unit_test(a_babbler_stalls_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
