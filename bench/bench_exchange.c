@@ -1,12 +1,14 @@
 /* Exchange + merge of a 100 MB model between two real peers, against gloo's
  * plaintext exchange + average.
  *
- * Ours: rank 0 pulls the trigger; from there to its DONE lie the snapshot, the
- * request, both models over authenticated records, the gate, rank 1's snapshot
- * and merge and rank 0's merge: node, worker thread, session and transport as
- * they are. gloo: isend + irecv + lerp_, without authentication
- * (exchange_gloo.py). Target: 0.70 of its rate with libcrypto, 0.40 with
- * libsodium. */
+ * Ours, in two ways. `both ask`: both peers pull triggers, as ADPSGD's do, so
+ * that each has one exchange it initiated and one it serves; the rate is that
+ * of finished exchanges. `one asks`: rank 0 alone, from its trigger to its
+ * DONE; between them lie one after another the snapshot, the request, a model
+ * there, rank 1's snapshot and merge, a model back and rank 0's merge. In both,
+ * node, worker thread, session, gate and transport are as they are.
+ * gloo: isend + irecv + lerp_, without authentication (exchange_gloo.py).
+ * Target: 0.70 of its rate with libcrypto, 0.40 with libsodium. */
 #include "bench/bench.h"
 #include "bench/network.h"
 
@@ -22,24 +24,48 @@
 static const char *const providers[PROVIDERS] = {"libcrypto", "libsodium"};
 static const double targets[PROVIDERS] = {0.70, 0.40};
 
-/* Written by rank 0's process. */
+enum mode { BOTH_ASK, ONE_ASKS, MODES };
+static const char *const modes[MODES] = {"both ask", "one asks"};
+
+/* Written by the peers' processes. */
 struct times {
-    double began_s;
-    volatile uint32_t count;
-    double seconds[TIMES_MAX];
-    double cpu[2][5];
+    enum mode mode;
+    double began_s[2];
+    uint32_t count;
+    double seconds[TIMES_MAX]; /* one asks: of each; both ask: since the last */
 };
 static struct times *times;
 
-static void on_mark(void *user, kith_ns time_ns, const struct kith_mark *mark)
+/* rank: which of the two peers this process is. */
+static void count_done(int rank)
+{
+    const double now = bench_now();
+    const uint32_t at =
+        __atomic_fetch_add(&times->count, 1, __ATOMIC_SEQ_CST) % TIMES_MAX;
+    times->seconds[at] =
+        times->mode == ONE_ASKS ? now - times->began_s[rank] : now;
+}
+
+static void on_mark(int rank, const struct kith_mark *mark)
+{
+    if (mark->kind == KITH_MARK_ATTEMPT && mark->peer != KITH_NOBODY)
+        times->began_s[rank] = bench_now();
+    if (mark->kind == KITH_MARK_DONE && mark->initiator)
+        count_done(rank);
+}
+
+static void on_mark_0(void *user, kith_ns time_ns, const struct kith_mark *mark)
 {
     (void)user;
     (void)time_ns;
-    if (mark->kind == KITH_MARK_ATTEMPT && mark->peer != KITH_NOBODY)
-        times->began_s = bench_now();
-    if (mark->kind == KITH_MARK_DONE && mark->initiator &&
-        times->count < TIMES_MAX)
-        times->seconds[times->count++] = bench_now() - times->began_s;
+    on_mark(0, mark);
+}
+
+static void on_mark_1(void *user, kith_ns time_ns, const struct kith_mark *mark)
+{
+    (void)user;
+    (void)time_ns;
+    on_mark(1, mark);
 }
 
 static void change(struct kith_peer_options *options, void *arg)
@@ -48,7 +74,9 @@ static void change(struct kith_peer_options *options, void *arg)
     options->save = NULL;
     options->congestion = BENCH_CONGESTION;
     if (options->self == 0)
-        options->on_mark = on_mark;
+        options->on_mark = on_mark_0;
+    else if (times->mode == BOTH_ASK)
+        options->on_mark = on_mark_1;
     else
         options->share = 1; /* It answers; it does not ask. */
 }
@@ -62,8 +90,17 @@ static const struct kith_aead *provider(const char *name)
     return NULL;
 }
 
-/* Median seconds of `count` exchanges with this provider. */
-static double ours(const struct kith_aead *aead, uint32_t count, bool verbose)
+/* Seconds per exchange, of `count` after the first two: those touch their
+ * pages for the first time. */
+static double seconds_each(uint32_t count)
+{
+    if (times->mode == ONE_ASKS)
+        return bench_spread_of(times->seconds + 2, (int)count).median;
+    return (times->seconds[count + 1] - times->seconds[1]) / count;
+}
+
+static double ours(const struct kith_aead *aead, enum mode mode, uint32_t count,
+                   bool verbose)
 {
     char yaml[512];
     struct peers peers;
@@ -73,25 +110,27 @@ static double ours(const struct kith_aead *aead, uint32_t count, bool verbose)
              "gossip: {algorithm: adpsgd, every: 1}\n"
              "compute: {step: 2ms}\nsave: never\n",
              ELEMENTS);
+    times->mode = mode;
     times->count = 0;
     peers_open(&peers, yaml);
     peers.change = change;
     memcpy(&peers.arg, &aead, sizeof peers.arg);
     peers_start_all(&peers);
     const double until = bench_now() + 60;
-    while (times->count < count + 1 && bench_now() < until)
+    volatile uint32_t *done = &times->count;
+    while (*done < count + 2 && bench_now() < until)
         usleep(2000);
+    const double each = *done < count + 2 ? 0 : seconds_each(count);
     const bool stopped = peers_stop(&peers, 20);
     if (verbose || !stopped)
         for (kith_id i = 0; i < 2; i++)
             peers_print(&peers, i);
     peers_close(&peers);
-    if (!stopped || times->count < count + 1) {
+    if (!stopped || each <= 0) {
         fprintf(stderr, "bench_exchange: the exchanges did not end\n");
         exit(1);
     }
-    /* The first one touches its pages for the first time. */
-    return bench_spread_of(times->seconds + 1, (int)count).median;
+    return each;
 }
 
 /* ---- gloo */
@@ -169,9 +208,30 @@ static void gloo_close(struct gloo *gloo)
     waitpid(gloo->pid, NULL, 0);
 }
 
+static void report(int rounds, double rates[PROVIDERS][MODES][BENCH_ROUNDS],
+                   const double *gloo_rate)
+{
+    for (int p = 0; p < PROVIDERS; p++) {
+        if (provider(providers[p]) == NULL) {
+            printf("# no AESGCM from %s here\n", providers[p]);
+            continue;
+        }
+        for (int m = 0; m < MODES; m++) {
+            char name[80];
+            snprintf(name, sizeof name, "kith exchange + merge, %s, %s",
+                     modes[m], providers[p]);
+            bench_print(name, rates[p][m], rounds, "GB/s");
+            snprintf(name, sizeof name, "kith : gloo, %s, %s", modes[m],
+                     providers[p]);
+            if (gloo_rate != NULL)
+                bench_ratio(name, rates[p][m], gloo_rate, rounds, targets[p]);
+        }
+    }
+}
+
 int main(void)
 {
-    double ours_rate[PROVIDERS][BENCH_ROUNDS], gloo_rate[BENCH_ROUNDS];
+    double rates[PROVIDERS][MODES][BENCH_ROUNDS], gloo_rate[BENCH_ROUNDS];
     const int rounds = (int)bench_setting("BENCH_EXCHANGE_ROUNDS", 3);
     const uint32_t count = (uint32_t)bench_setting("BENCH_EXCHANGES", 7);
     const bool verbose = bench_setting("BENCH_VERBOSE", 0) > 0;
@@ -185,26 +245,16 @@ int main(void)
         if (compare)
             gloo_rate[r] = 0.1 / gloo_run(&gloo, count);
         for (int p = 0; p < PROVIDERS; p++)
-            if (provider(providers[p]) != NULL)
-                ours_rate[p][r] =
-                    0.1 / ours(provider(providers[p]), count, verbose);
+            for (int m = 0; m < MODES; m++)
+                if (provider(providers[p]) != NULL)
+                    rates[p][m][r] = 0.1 / ours(provider(providers[p]),
+                                                (enum mode)m, count, verbose);
     }
     if (compare) {
         gloo_close(&gloo);
         bench_print("gloo exchange + average, 100 MB, plaintext", gloo_rate,
                     rounds, "GB/s");
     }
-    for (int p = 0; p < PROVIDERS; p++) {
-        char name[80];
-        if (provider(providers[p]) == NULL) {
-            printf("# no AESGCM from %s here\n", providers[p]);
-            continue;
-        }
-        snprintf(name, sizeof name, "kith exchange + merge, %s", providers[p]);
-        bench_print(name, ours_rate[p], rounds, "GB/s");
-        snprintf(name, sizeof name, "kith : gloo, %s", providers[p]);
-        if (compare)
-            bench_ratio(name, ours_rate[p], gloo_rate, rounds, targets[p]);
-    }
+    report(rounds, rates, compare ? gloo_rate : NULL);
     return 0;
 }

@@ -2,6 +2,7 @@
 BENCHES = \
   bench/bench_channel \
   bench/bench_exchange \
+  bench/bench_handshake \
   bench/bench_handshake_session \
   bench/bench_merge \
   bench/bench_record \
@@ -27,6 +28,8 @@ bench_bench_exchange_SOURCES = bench/bench_exchange.c bench/network.h $(PEERS)
 bench_bench_exchange_CPPFLAGS = $(AM_CPPFLAGS) \
   -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
 bench_bench_channel_SOURCES = bench/bench_channel.c bench/plain.h $(PEERS) \
+  $(SESSIONS)
+bench_bench_handshake_SOURCES = bench/bench_handshake.c bench/plain.h $(PEERS) \
   $(SESSIONS)
 bench_bench_transport_SOURCES = bench/bench_transport.c bench/plain.h
 EXTRA_DIST += bench/exchange_gloo.py

@@ -274,6 +274,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
                   .loss = experiment->network.loss},
         .backend = experiment->backend,
         .payload_bytes = kith_worker_bytes(driver->worker),
+        .measure_distance = strcmp(experiment->gossip.guard, "none") != 0,
         .congestion = options->congestion,
         .log_user = options->user,
         .on_log = options->on_log,

@@ -254,8 +254,9 @@ static bool model_begins(struct kith_link *link,
     if (slot != KITH_SLOT_NONE) {
         claim(link, slot);
         traffic->target = user->slot(user->arg, slot);
-        /* Only our own snapshot of a swap is surely at rest now. */
-        if (slot == KITH_SLOT_ACTIVE_INBOX &&
+        /* Only a guard looks at distances, and only our own snapshot of a swap
+         * is surely at rest now. */
+        if (options->measure_distance && slot == KITH_SLOT_ACTIVE_INBOX &&
             message->pattern == KITH_PATTERN_SWAP)
             traffic->reference = user->slot(user->arg, KITH_SLOT_ACTIVE_SENT);
     }

@@ -154,6 +154,7 @@ struct kith_transport_options {
     struct kith_shape shape;
     const struct kith_backend *backend;
     size_t payload_bytes;
+    bool measure_distance; /* beside the finite gate: there is a guard */
     const char *congestion;
     void *log_user;
     void (*on_log)(void *user, const char *line);
