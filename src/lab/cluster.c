@@ -7,7 +7,6 @@
 #include "src/lab/cluster.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <sodium.h>
@@ -126,26 +125,6 @@ static enum kith_err reserve_port(struct lab_cluster *cluster, kith_id peer,
     return KITH_OK;
 }
 
-static enum kith_err make_folder(struct lab_cluster *cluster, char *error)
-{
-    const char *base = getenv("TMPDIR");
-    if (base == NULL || base[0] == 0)
-        base = "/tmp";
-    const int length = snprintf(cluster->folder, sizeof cluster->folder,
-                                "%s/kith-lab-XXXXXX", base);
-    /* Room for the names of saves below it. */
-    const bool fits = (size_t)length + 64 < sizeof cluster->folder;
-    if (fits && mkdtemp(cluster->folder) != NULL)
-        return KITH_OK;
-    const int why = fits ? errno : ENAMETOOLONG;
-    snprintf(error, KITH_LAB_ERROR_BYTES,
-             "lab: cannot make a private folder for saves in %s: %s; set "
-             "TMPDIR to a folder with room that you may write",
-             base, strerror(why));
-    cluster->folder[0] = 0;
-    return why == ENOSPC ? KITH_ENOSPC : KITH_EPERM;
-}
-
 enum kith_err lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
                                uint16_t port, char *error)
 {
@@ -185,26 +164,12 @@ enum kith_err lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
         if (err != KITH_OK)
             goto fail;
     }
-    err = make_folder(cluster, error);
+    err = lab_folder_open(&cluster->folder, error);
     if (err == KITH_OK)
         return KITH_OK;
 fail:
     lab_cluster_close(cluster);
     return err;
-}
-
-/* Our own names only, one level deep: nobody else can write there. */
-static void remove_folder(const char *folder)
-{
-    DIR *entries = opendir(folder);
-    if (entries != NULL) {
-        for (struct dirent *e = readdir(entries); e != NULL;
-             e = readdir(entries))
-            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-                unlinkat(dirfd(entries), e->d_name, 0);
-        closedir(entries);
-    }
-    rmdir(folder);
 }
 
 void lab_cluster_close(struct lab_cluster *cluster)
@@ -215,8 +180,7 @@ void lab_cluster_close(struct lab_cluster *cluster)
     for (uint32_t i = 0; i < cluster->peers; i++)
         if (cluster->reserved[i] >= 0)
             close(cluster->reserved[i]);
-    if (cluster->folder[0] != 0)
-        remove_folder(cluster->folder);
+    lab_folder_close(&cluster->folder);
     free(cluster->identities);
     free(cluster->members);
     free(cluster->ports);
@@ -252,7 +216,7 @@ void lab_cluster_save_path(const struct lab_cluster *cluster, kith_id peer,
 {
     path[0] = 0;
     const int length = snprintf(path, KITH_PATH_BYTES_MAX, "%s/peer-%u.save",
-                                cluster->folder, (unsigned)peer);
+                                cluster->folder.path, (unsigned)peer);
     if (length < 0 || (size_t)length >= KITH_PATH_BYTES_MAX)
         path[0] = 0;
 }

@@ -12,6 +12,7 @@
 #include "kith/limits.h"
 #include "kith/peer.h"
 #include "kith/session.h"
+#include "src/lab/folder.h"
 
 struct lab_cluster {
     uint32_t peers;
@@ -21,7 +22,7 @@ struct lab_cluster {
     uint16_t *ports;                  /* (peers) */
     int *reserved; /* (peers) bound, never listening: keeps a dead peer's port
                       while connections to it are refused */
-    char folder[KITH_PATH_BYTES_MAX]; /* 0700; "" until made */
+    struct lab_folder folder;
 };
 
 /* port 0: any free ones, else port + rank. KITH_EADDRINUSE, KITH_EBUSY,

@@ -11,6 +11,8 @@ name=$(basename "$0" .sh)
 kith=${KITH:-$PWD/kith}
 data=$top/examples/data/digits
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/kith-$name.XXXXXX") || exit 99
+# Saves of labs that are killed on purpose go with the test.
+mkdir "$scratch/tmp" && TMPDIR=$scratch/tmp && export TMPDIR
 KITH_TEST_MARK=$name-$$
 export KITH_TEST_MARK
 trap 'rm -rf "$scratch"' EXIT
@@ -110,6 +112,11 @@ none_left() {
     fail "$1: processes left behind: $left"
     # shellcheck disable=SC2086
     kill -9 $left
+}
+
+# no_saves WHAT: the private folder of the run is gone.
+no_saves() {
+    [ -z "$(ls -A "$scratch/tmp")" ] || fail "$1: $(ls "$scratch/tmp") is left"
 }
 
 # lab EXPECTED ARGUMENTS...: runs kith lab, checks its exit status; what it
