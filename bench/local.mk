@@ -1,7 +1,9 @@
 # A benchmark is bench/bench_NAME.c and one line here, sorted.
 BENCHES = \
   bench/bench_channel \
+  bench/bench_events \
   bench/bench_exchange \
+  bench/bench_gossip \
   bench/bench_handshake \
   bench/bench_handshake_session \
   bench/bench_merge \
@@ -12,7 +14,7 @@ BENCHES = \
 EXTRA_PROGRAMS += $(BENCHES)
 bench_bench_train_CPPFLAGS = $(AM_CPPFLAGS) \
   -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
-EXTRA_DIST += bench/train_torch.py
+EXTRA_DIST += bench/calendar.h bench/train_torch.py
 
 # Two sessions joined by memory, as in the tests.
 bench_bench_record_SOURCES = bench/bench_record.c $(SESSIONS)

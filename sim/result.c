@@ -38,6 +38,7 @@ void sim_progress(struct sim_world *world)
     const struct sim_progress progress = {
         .now_ns = world->now_ns,
         .events = world->events,
+        .messages = world->messages,
         .steps_done = world->steps_done,
         .steps_total = steps_total(world),
         .wall_s = now_s - world->wall_start_s,

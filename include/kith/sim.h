@@ -54,7 +54,7 @@ struct sim_world; /* a run in progress */
 
 struct sim_progress {
     kith_ns now_ns;
-    uint64_t events;
+    uint64_t events, messages;
     uint64_t steps_done, steps_total; /* over peers; total 0: until a time */
     double wall_s;
 };

@@ -1,0 +1,221 @@
+/* Gossip messages per second at 10^5 peers, and what an idle peer costs.
+ *
+ *   bare   averaging with one of 20 random neighbours per period, request and
+ *          answer with a random latency, over bench/calendar.h: nothing else
+ *   kith   the same shape through kith_node_step: adpsgd on a graph of 20
+ *          neighbours, `model: none`, `wire: sized`, trace hash on. Each
+ *          exchange is REQUEST, ACCEPT, MODEL, MODEL, ACK
+ *
+ * Gate: >= 0.25 of the bare kernel (goal 0.5), and <= 512 bytes per idle peer,
+ * the slope of memory between 10^4 and 10^5 peers.
+ * BENCH_PEERS and BENCH_STEPS change the size. */
+#include "bench/bench.h"
+#include "bench/calendar.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kith/sim.h"
+
+enum { ROUNDS = 3, NEIGHBOURS = 20 };
+#define TIMER UINT32_MAX
+#define ANSWER (UINT32_C(1) << 31)
+
+struct bare {
+    struct bench_calendar calendar;
+    uint32_t *neighbours; /* (peers, NEIGHBOURS) */
+    float *x;             /* (peers) */
+    uint64_t dice, messages;
+};
+
+static void bare_send(struct bare *bare, double now, uint32_t to, uint32_t from,
+                      float value)
+{
+    const double latency = 0.01 + 0.04 * bench_uniform(&bare->dice);
+    bench_calendar_push(
+        &bare->calendar,
+        (struct bench_event){
+            .time = now + latency, .node = to, .from = from, .value = value});
+    bare->messages++;
+}
+
+static void bare_step(struct bare *bare, struct bench_event event)
+{
+    const uint32_t node = event.node;
+    if (event.from == TIMER) {
+        const uint32_t *row = bare->neighbours + (size_t)node * NEIGHBOURS;
+        const uint32_t to = row[bench_random(&bare->dice) % NEIGHBOURS];
+        bare_send(bare, event.time, to, node, bare->x[node]);
+        event.time += 1;
+        bench_calendar_push(&bare->calendar, event);
+        return;
+    }
+    if (!(event.from & ANSWER))
+        bare_send(bare, event.time, event.from, node | ANSWER, bare->x[node]);
+    bare->x[node] = 0.5f * (bare->x[node] + event.value);
+}
+
+static double bare_rate(size_t peers, size_t periods)
+{
+    const size_t capacity = 4 * peers + 16;
+    struct bare bare = {.dice = 7};
+    bench_calendar_open(&bare.calendar, capacity, (double)peers);
+    const size_t graph_bytes = peers * NEIGHBOURS * sizeof *bare.neighbours;
+    bare.neighbours = (uint32_t *)bench_alloc(graph_bytes);
+    bare.x = (float *)bench_alloc(peers * sizeof *bare.x);
+    for (size_t i = 0; i < peers * NEIGHBOURS; i++)
+        bare.neighbours[i] = (uint32_t)(bench_random(&bare.dice) % peers);
+    for (uint32_t i = 0; i < peers; i++) {
+        bare.x[i] = (float)i;
+        bench_calendar_push(
+            &bare.calendar,
+            (struct bench_event){
+                .time = bench_uniform(&bare.dice), .node = i, .from = TIMER});
+    }
+    const double start = bench_cpu();
+    for (;;) {
+        const struct bench_event event = bench_calendar_pop(&bare.calendar);
+        if (event.time >= (double)periods)
+            break;
+        bare_step(&bare, event);
+    }
+    const double rate = (double)bare.messages / (bench_cpu() - start) * 1e-6;
+    bench_calendar_close(&bare.calendar, capacity);
+    munmap(bare.neighbours, graph_bytes);
+    munmap(bare.x, peers * sizeof *bare.x);
+    return rate;
+}
+
+/* 20 neighbours near and far, the same offsets for every peer: undirected. */
+static uint32_t graph_degree(uint32_t peers, kith_id self)
+{
+    (void)peers;
+    (void)self;
+    return NEIGHBOURS;
+}
+
+static uint32_t graph_neighbours(uint32_t peers, kith_id self, uint64_t round,
+                                 kith_id out[KITH_DEGREE_MAX])
+{
+    static const uint32_t offsets[NEIGHBOURS / 2] = {
+        1, 13, 101, 499, 997, 1499, 2003, 2999, 4001, 4801};
+    (void)round;
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+        const uint32_t offset = offsets[i / 2] % peers;
+        const kith_id id = (self + (i % 2 ? peers - offset : offset)) % peers;
+        uint32_t at = i;
+        for (; at > 0 && out[at - 1] > id; at--)
+            out[at] = out[at - 1];
+        out[at] = id;
+    }
+    return NEIGHBOURS;
+}
+
+static const struct kith_topology_kind graph = {
+    .name = "twenty",
+    .paper = "-",
+    .summary = "20 neighbours, near and far",
+    .is_static = true,
+    .degree = graph_degree,
+    .neighbours = graph_neighbours,
+};
+
+/* The second half of a run: by then most neighbours have met. */
+struct half {
+    double start;
+    uint64_t messages;
+};
+
+static void note_half(const struct sim_progress *progress, void *arg)
+{
+    struct half *half = arg;
+    if (half->start == 0 && 2 * progress->steps_done > progress->steps_total) {
+        half->start = bench_cpu();
+        half->messages = progress->messages;
+    }
+}
+
+static double kith_rate(size_t peers, size_t steps, const char *algorithm,
+                        struct sim_report *report)
+{
+    char text[512], error[SIM_ERROR_BYTES + KITH_EXPERIMENT_ERROR_BYTES];
+    snprintf(text, sizeof text,
+             "name: gossip\nseed: 1\npeers: %zu\nstop: {steps: %zu}\n"
+             "model: {kind: none}\n"
+             "gossip: {algorithm: %s, topology: ring}\n"
+             "network: {latency: 10ms, jitter: 20ms}\n"
+             "compute: {step: 1s}\nsave: never\n",
+             peers, steps, algorithm);
+    struct kith_experiment experiment;
+    enum kith_err err = kith_experiment_parse("gossip", text, strlen(text),
+                                              NULL, 0, &experiment, error);
+    experiment.gossip.topology = &graph;
+    struct half half = {0, 0};
+    const struct sim_options options = {
+        .experiment = &experiment, .progress = note_half, .arg = &half};
+    struct kith_summary summary;
+    if (err == KITH_OK)
+        err = sim_run(&options, &summary, report, error);
+    if (err != KITH_OK) {
+        fprintf(stderr, "bench_gossip: %s\n", error);
+        exit(1);
+    }
+    kith_experiment_close(&experiment);
+    return (double)(report->messages - half.messages) /
+           (bench_cpu() - half.start) * 1e-6;
+}
+
+/* Resident bytes of a process that has just run `peers` peers which train and
+ * never speak: its peak, seen by its parent. */
+static double idle_bytes(size_t peers)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        exit(1);
+    const pid_t child = fork();
+    if (child == 0) {
+        struct sim_report report;
+        (void)kith_rate(peers, 2, "local", &report);
+        FILE *status = fopen("/proc/self/status", "r");
+        char line[256];
+        double kib = 0;
+        while (status && fgets(line, sizeof line, status))
+            if (sscanf(line, "VmHWM: %lf", &kib) == 1)
+                break;
+        const ssize_t sent = write(ends[1], &kib, sizeof kib);
+        _exit(sent == (ssize_t)sizeof kib ? 0 : 1);
+    }
+    double kib = 0;
+    int status = 0;
+    if (child < 0 || read(ends[0], &kib, sizeof kib) != (ssize_t)sizeof kib ||
+        waitpid(child, &status, 0) != child || status != 0) {
+        fprintf(stderr, "bench_gossip: cannot measure memory\n");
+        exit(1);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    return 1024 * kib;
+}
+
+int main(void)
+{
+    bench_pin(0);
+    const size_t peers = (size_t)bench_setting("BENCH_PEERS", 100000);
+    const size_t steps = (size_t)bench_setting("BENCH_STEPS", 20);
+    double bare[ROUNDS], kith[ROUNDS];
+    struct sim_report report;
+    for (int i = 0; i < ROUNDS; i++) {
+        bare[i] = bare_rate(peers, steps);
+        kith[i] = kith_rate(peers, steps, "adpsgd", &report);
+    }
+    printf("%zu peers, %zu steps: %llu messages, %llu handshakes\n", peers,
+           steps, (unsigned long long)report.messages,
+           (unsigned long long)report.handshakes);
+    bench_print("bare gossip kernel", bare, ROUNDS, "M messages/s");
+    bench_print("kith sim, adpsgd", kith, ROUNDS, "M messages/s");
+    bench_ratio("kith : bare", kith, bare, ROUNDS, 0.25);
+    const double slope = (idle_bytes(100000) - idle_bytes(10000)) / 90000;
+    printf("%-48s %10.0f bytes, target <= 512: %s\n", "an idle peer", slope,
+           slope <= 512 ? "met" : "MISSED");
+    return 0;
+}
