@@ -110,10 +110,13 @@ EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py
 # Real peers, one forked process each.
 PEERS = tests/support/peers.c tests/support/peers.h
 PEER_TESTS = \
+  tests/integration/test_peer_doctor \
   tests/integration/test_peer_faults \
   tests/integration/test_peer_pair \
   tests/integration/test_peer_refused
 check_PROGRAMS += $(PEER_TESTS)
+tests_integration_test_peer_doctor_SOURCES = \
+  tests/integration/test_peer_doctor.c $(PEERS)
 tests_integration_test_peer_faults_SOURCES = \
   tests/integration/test_peer_faults.c $(PEERS)
 tests_integration_test_peer_pair_SOURCES = \
