@@ -82,6 +82,7 @@ struct kith_round_edge {
     double weight;
     double scalars[2][KITH_SCALARS_MAX]; /* received, by parity */
     uint64_t outcomes;                   /* bit k: round - k was committed */
+    uint64_t said;                       /* the furthest round it spoke of */
     kith_id peer;
     uint8_t decision; /* of the current round */
     uint8_t tries;    /* PROBEs in doubt */
@@ -94,7 +95,6 @@ struct kith_round_edge {
 
 struct kith_round {
     uint64_t round; /* open, or next to open */
-    uint64_t ahead; /* the furthest round a neighbour spoke of */
     kith_ns opened_ns, deadline_ns;
     uint32_t edge_count;
     uint8_t state;

@@ -126,6 +126,17 @@ static void commit(struct kith_node *node, struct kith_round_edge *edge)
         node->done++;
 }
 
+/* The earliest round that a live neighbour claims to be in: one liar cannot
+ * send us further than the others are. 0 when all are silent. */
+static uint64_t least_said(const struct kith_round *round)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t e = 0; e < round->edge_count; e++)
+        if (!round->edges[e].down && round->edges[e].said < least)
+            least = round->edges[e].said;
+    return least == UINT64_MAX ? 0 : least;
+}
+
 static void close_round(struct kith_node *node, struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
@@ -138,9 +149,10 @@ static void close_round(struct kith_node *node, struct kith_effects *effects)
     kith_node_mark(node, effects, KITH_MARK_ROUND, NULL, KITH_NOBODY,
                    round->round, 0);
     round->round++;
-    if (!any && round->ahead > round->round) {
+    const uint64_t ahead = any ? round->round : least_said(round);
+    if (ahead > round->round) {
         /* Everybody is further: join them instead of trailing for ever. */
-        round->round = round->ahead;
+        round->round = ahead;
         for (uint32_t e = 0; e < round->edge_count; e++)
             round->edges[e].have[0] = round->edges[e].have[1] = false;
     }
@@ -341,8 +353,8 @@ void kith_round_message(struct kith_node *node, kith_id from,
     }
     edge->down = false;
     edge->silent = 0;
-    if (message->step > round->ahead && message->step <= node->config->steps)
-        round->ahead = message->step; /* a round is at least one step */
+    if (message->step > edge->said && message->step <= node->config->steps)
+        edge->said = message->step; /* a round is at least one step */
     const uint64_t number = message->id.counter;
     const bool now_open = number == round->round && round->state == ROUND_OPEN;
     const bool undecided = now_open && edge->decision == EDGE_OPEN;
