@@ -17,7 +17,8 @@
 #define PROGRESS_EVENTS 1024u
 /* So many events ahead memory is asked for, and so much of a node. */
 #define NODE_LINES 7u
-#define AHEAD 6u
+#define FAR 5u
+#define NEAR 2u
 
 void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
               ...)
@@ -310,7 +311,8 @@ static void step_event(struct sim_world *world, const struct sim_event *event)
     }
 }
 
-SIM_INLINE void fetch_for(const struct sim_world *world,
+/* In two stages, because what a parcel names is known only once it is here. */
+SIM_INLINE void fetch_far(const struct sim_world *world,
                           const struct sim_event *event)
 {
     if (!event || event->peer >= world->peer_count) {
@@ -329,6 +331,15 @@ SIM_INLINE void fetch_for(const struct sim_world *world,
     }
 }
 
+SIM_INLINE void fetch_near(const struct sim_world *world,
+                           const struct sim_event *event)
+{
+    if (event && event->kind == SIM_EVENT_DELIVER) {
+        const struct sim_parcel *parcel = &world->parcels[event->value - 1];
+        sim_fetch(&world->links.links[parcel->link]);
+    }
+}
+
 /* Peers of a large run are never in the cache: ask for those that come next.
  * A wrong guess costs nothing but the request. */
 static void look_ahead(struct sim_world *world)
@@ -336,11 +347,12 @@ static void look_ahead(struct sim_world *world)
     const struct sim_queue *queue = &world->queue;
     if (world->day != queue->day) {
         world->day = queue->day;
-        for (size_t ahead = 0; ahead < AHEAD; ahead++) {
-            fetch_for(world, sim_queue_ahead(queue, ahead));
+        for (size_t ahead = 0; ahead < FAR; ahead++) {
+            fetch_far(world, sim_queue_ahead(queue, ahead));
         }
     }
-    fetch_for(world, sim_queue_ahead(queue, AHEAD));
+    fetch_far(world, sim_queue_ahead(queue, FAR));
+    fetch_near(world, sim_queue_ahead(queue, NEAR));
 }
 
 static void observed(struct sim_world *world, kith_id id)

@@ -18,7 +18,7 @@
 /* Days are widened when they hold fewer events, narrowed when they hold four
  * times as many different instants: enough to look ahead, quick to sort. */
 #define DAY_EVENTS 16u
-/* So many days in advance second chunks are fetched, first ones twice so. */
+/* So many days in advance first chunks are fetched. */
 #define AHEAD 2u
 
 static enum kith_err take_memory(struct sim_queue *queue, size_t capacity)
@@ -131,6 +131,9 @@ static uint32_t chunk_take(struct sim_queue *queue)
     uint32_t chunk = queue->chunk_free;
     if (chunk != 0) {
         queue->chunk_free = queue->chunks[chunk - 1].next;
+        if (queue->chunk_free != 0) { /* the next one to be taken */
+            sim_fetch(&queue->chunks[queue->chunk_free - 1]);
+        }
         return chunk;
     }
     if (queue->chunk_used == queue->chunk_capacity) {
@@ -367,20 +370,21 @@ static void collect(struct sim_queue *queue)
     }
 }
 
-/* The events of days to come are seldom in the cache. */
-SIM_INLINE void look_ahead(const struct sim_queue *queue)
+SIM_INLINE void chunk_fetch(const struct sim_queue *queue, uint32_t chunk)
 {
-    const uint64_t day = queue->day;
-    const uint32_t far = queue->buckets[(day + 2 * AHEAD) & queue->mask];
-    if (far != 0) {
-        sim_fetch(&queue->chunks[far - 1]);
-        sim_fetch((const char *)&queue->chunks[far - 1] + 64);
+    if (chunk != 0) {
+        sim_fetch(&queue->chunks[chunk - 1]);
+        sim_fetch((const char *)&queue->chunks[chunk - 1] + 64);
     }
-    const uint32_t near = queue->buckets[(day + AHEAD) & queue->mask];
-    const uint32_t second = near == 0 ? 0 : queue->chunks[near - 1].next;
-    if (second != 0) {
-        sim_fetch(&queue->chunks[second - 1]);
-        sim_fetch((const char *)&queue->chunks[second - 1] + 64);
+}
+
+/* One more chunk of tomorrow with each pop of today: walked all at once, a
+ * chain of cold chunks is one cache miss after the other. */
+SIM_INLINE void chase(struct sim_queue *queue)
+{
+    if (queue->chased != 0) {
+        queue->chased = queue->chunks[queue->chased - 1].next;
+        chunk_fetch(queue, queue->chased);
     }
 }
 
@@ -394,12 +398,13 @@ static void advance(struct sim_queue *queue)
             empty = 0;
         }
         queue->day++;
-        look_ahead(queue);
         collect(queue);
         queue->wasted++;
     }
     queue->wasted--;
     queue->days++;
+    queue->chased = queue->buckets[(queue->day + 1) & queue->mask];
+    chunk_fetch(queue, queue->buckets[(queue->day + AHEAD) & queue->mask]);
     sort_today(queue);
 }
 
@@ -503,6 +508,7 @@ bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
     } else {
         heap_take(queue, event);
     }
+    chase(queue);
     queue->pops++;
     queue->instants += event->time_ns != queue->last_ns;
     queue->last_ns = event->time_ns;

@@ -63,6 +63,7 @@ struct sim_queue {
     uint64_t staged_at, staged_done;   /* put in, carried on to a bucket */
     struct sim_event *today, *scratch; /* (capacity), sorted */
     size_t today_at, today_count;
+    uint32_t chased; /* the chunk of tomorrow that was last asked for */
     /* What the last window of pops looked like: tunes shift. */
     uint64_t pops, instants, days, wasted;
     kith_ns last_ns;
