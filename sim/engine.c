@@ -65,7 +65,8 @@ void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
 }
 
 /* A deadline that moves away costs nothing now: the event already pending
- * finds out when it fires. */
+ * finds out when it fires. One that comes nearer leaves a later event behind,
+ * which is remembered and serves again, so that events do not pile up. */
 void sim_wake_at(struct sim_world *world, kith_id id, kith_ns deadline_ns)
 {
     struct sim_peer *peer = &world->peers[id];
@@ -73,7 +74,14 @@ void sim_wake_at(struct sim_world *world, kith_id id, kith_ns deadline_ns)
     if (deadline_ns >= peer->wake_ns) {
         return;
     }
+    if (peer->wake_ns < peer->later_ns) {
+        peer->later_ns = peer->wake_ns;
+    }
     peer->wake_ns = deadline_ns > world->now_ns ? deadline_ns : world->now_ns;
+    if (peer->wake_ns == peer->later_ns) {
+        peer->later_ns = KITH_NEVER;
+        return; /* it stands there already */
+    }
     sim_schedule(world, id, id, peer->wake_ns, SIM_EVENT_WAKE, 0);
 }
 
@@ -206,7 +214,7 @@ void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
                bool adopt)
 {
     struct sim_peer *peer = &world->peers[id];
-    peer->deadline_ns = peer->wake_ns = KITH_NEVER;
+    peer->deadline_ns = peer->wake_ns = peer->later_ns = KITH_NEVER;
     (void)kith_node_init(sim_node_at(world, id), &world->config, id,
                          peer->incarnation, resume_step, adopt);
     struct kith_event event = {.kind = KITH_EVENT_START, .from = KITH_NOBODY};
@@ -219,7 +227,8 @@ static void step_wake(struct sim_world *world, kith_id id)
     if (peer->wake_ns != world->now_ns) {
         return; /* an earlier deadline took its place */
     }
-    peer->wake_ns = KITH_NEVER;
+    peer->wake_ns = peer->later_ns;
+    peer->later_ns = KITH_NEVER;
     if (peer->flags & (SIM_PAUSED | SIM_CRASHED)) {
         return; /* RESUME and RESTART set it again */
     }
@@ -439,7 +448,12 @@ static enum kith_err world_open(struct sim_world *world)
     world->peers = sim_pages(world->peer_count * sizeof *world->peers);
     world->nodes = sim_pages(world->peer_count * world->node_stride);
     world->effects = calloc(1, sizeof *world->effects);
-    if (!world->peers || !world->nodes || !world->effects) {
+    if (world->options.store) {
+        world->bytes_received =
+            calloc(world->peer_count, sizeof *world->bytes_received);
+    }
+    if (!world->peers || !world->nodes || !world->effects ||
+        (world->options.store && !world->bytes_received)) {
         return KITH_ENOMEM;
     }
     for (kith_id id = 0; id < world->peer_count; id++) {
@@ -480,6 +494,7 @@ static void world_close(struct sim_world *world)
     sim_blocks_close(world);
     sim_queue_close(&world->queue);
     free(world->effects);
+    free(world->bytes_received);
     const size_t peers = world->peer_count;
     sim_pages_free(world->nodes, peers * world->node_stride);
     sim_pages_free(world->peers, peers * sizeof *world->peers);

@@ -157,7 +157,7 @@ static void crash(struct sim_world *world, kith_id id)
     }
     peer->flags &= (uint16_t) ~(SIM_PAUSED | SIM_WORKING);
     peer->flags |= SIM_CRASHED;
-    peer->deadline_ns = peer->wake_ns = KITH_NEVER;
+    peer->deadline_ns = peer->wake_ns = peer->later_ns = KITH_NEVER;
     struct sim_extra *extra = sim_extra_of(world, id);
     while (extra->held != 0) {
         const uint32_t parcel = extra->held;
@@ -217,7 +217,7 @@ static void resume(struct sim_world *world, kith_id id)
         sim_schedule(world, id, id, world->now_ns, SIM_EVENT_DELIVER, parcel);
     }
     const kith_ns deadline_ns = peer->deadline_ns;
-    peer->wake_ns = KITH_NEVER;
+    peer->wake_ns = peer->later_ns = KITH_NEVER;
     sim_wake_at(world, id, deadline_ns);
 }
 

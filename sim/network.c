@@ -402,12 +402,14 @@ void sim_deliver(struct sim_world *world, uint32_t index)
         return;
     }
     struct sim_parcel *parcel = &world->parcels[index - 1];
-    struct sim_peer *peer = &world->peers[parcel->to];
+    const struct sim_peer *peer = &world->peers[parcel->to];
     if (peer->flags & SIM_PAUSED) {
         sim_hold(world, parcel->to, index);
         return;
     }
-    peer->bytes_received += parcel->bytes;
+    if (world->bytes_received) {
+        world->bytes_received[parcel->to] += parcel->bytes;
+    }
     if (parcel->kind == SIM_PARCEL_MESSAGE) {
         deliver_message(world, index);
     } else {

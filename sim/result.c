@@ -127,7 +127,7 @@ static void put_peer(struct sim_world *world, kith_id id, double accuracy,
         .accuracy = accuracy,
         .consensus_distance = distance,
         .bytes_sent = peer->bytes_sent,
-        .bytes_received = peer->bytes_received,
+        .bytes_received = world->bytes_received ? world->bytes_received[id] : 0,
         .waiting_s = (double)counters.waited_ns * 1e-9,
         .staleness = NAN,
         .attempts = counters.attempts,
@@ -154,7 +154,8 @@ static void count_all(const struct sim_world *world,
     for (kith_id id = 0; id < world->peer_count; id++) {
         const struct sim_peer *peer = &world->peers[id];
         *bytes_sent += peer->bytes_sent;
-        *bytes_received += peer->bytes_received;
+        *bytes_received +=
+            world->bytes_received ? world->bytes_received[id] : 0;
         if (peer->bytes_sent > *bytes_most) {
             *bytes_most = peer->bytes_sent;
         }

@@ -50,8 +50,9 @@ enum sim_event_kind {
 /* One cache line per peer beside its node. */
 struct sim_peer {
     uint64_t sequence;
-    kith_ns deadline_ns, wake_ns; /* asked for; the earliest event pending */
-    uint64_t bytes_sent, bytes_received;
+    kith_ns deadline_ns;       /* asked for by the node */
+    kith_ns wake_ns, later_ns; /* the earliest WAKE pending, and one more */
+    uint64_t bytes_sent;
     uint32_t links;     /* chain of its links, 1 + index */
     kith_id near;       /* the last one it spoke with, */
     uint32_t near_link; /* and their link */
@@ -60,7 +61,7 @@ struct sim_peer {
     uint16_t flags;
     uint8_t work; /* kind of the item that is out */
 };
-_Static_assert(sizeof(struct sim_peer) <= 72, "a cache line and a bit");
+_Static_assert(sizeof(struct sim_peer) <= 64, "a cache line");
 
 /* What only peers named by a fault need. */
 struct sim_extra {
@@ -138,8 +139,9 @@ struct sim_world {
     uint32_t peer_count;
     kith_ns now_ns;
     struct sim_queue queue;
-    struct sim_peer *peers; /* (peer_count) */
-    uint8_t *nodes;         /* (peer_count) of node_stride bytes */
+    struct sim_peer *peers;   /* (peer_count) */
+    uint64_t *bytes_received; /* (peer_count); NULL without a store */
+    uint8_t *nodes;           /* (peer_count) of node_stride bytes */
     size_t node_stride;
     struct kith_effects *effects;
     uint64_t sequence; /* of the run's own events */
