@@ -10,10 +10,13 @@
 
 #define HUGE_PAGE ((size_t)1 << 21)
 #define LINE ((size_t)64)
+#define LARGE ((size_t)1 << 16)
 
+/* Mapped, untouched pages free of charge; huge ones only where a table is so
+ * large that rounding up to them costs next to nothing. */
 static bool is_large(size_t bytes)
 {
-    return bytes >= 2 * HUGE_PAGE;
+    return bytes >= LARGE;
 }
 
 static size_t rounded(size_t bytes, size_t unit)
@@ -39,7 +42,9 @@ static void *map(size_t whole)
         (void)munmap(start + before + whole, HUGE_PAGE - before);
     }
 #ifdef MADV_HUGEPAGE
-    (void)madvise(start + before, whole, MADV_HUGEPAGE);
+    if (whole >= 16 * HUGE_PAGE) {
+        (void)madvise(start + before, whole, MADV_HUGEPAGE);
+    }
 #endif
     return start + before;
 }

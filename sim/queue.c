@@ -281,8 +281,19 @@ static void merge(const struct sim_event *from, struct sim_event *to,
     }
 }
 
-/* Bottom-up merge sort: every pass reads and writes in order, and runs that
- * follow each other already, as those of peers in lockstep, are just copied. */
+static bool runs_follow(const struct sim_event *events, size_t run,
+                        size_t count)
+{
+    for (size_t at = run; at < count; at += run) {
+        if (before(&events[at], &events[at - 1])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Bottom-up merge sort: every pass reads and writes in order. It ends as soon
+ * as the runs follow each other: at once for peers in lockstep. */
 static void sort_today(struct sim_queue *queue)
 {
     const size_t count = queue->today_count;
@@ -290,17 +301,11 @@ static void sort_today(struct sim_queue *queue)
         const size_t left = count - at;
         insertion_sort(queue->today + at, left < RUN ? left : RUN);
     }
-    for (size_t run = RUN; run < count; run *= 2) {
+    for (size_t run = RUN; !runs_follow(queue->today, run, count); run *= 2) {
         for (size_t at = 0; at < count; at += 2 * run) {
-            struct sim_event *from = queue->today + at;
             const size_t left = count - at;
-            const size_t middle = left < run ? left : run;
-            const size_t both = left < 2 * run ? left : 2 * run;
-            if (middle == both || before(&from[middle - 1], &from[middle])) {
-                memcpy(queue->scratch + at, from, both * sizeof *from);
-            } else {
-                merge(from, queue->scratch + at, middle, both);
-            }
+            merge(queue->today + at, queue->scratch + at,
+                  left < run ? left : run, left < 2 * run ? left : 2 * run);
         }
         struct sim_event *sorted = queue->scratch;
         queue->scratch = queue->today;

@@ -31,10 +31,11 @@ void sim_table_close(struct sim_table *table)
 static uint64_t slot_of(const struct sim_table *table, kith_id low,
                         kith_id high)
 {
+    /* The finaliser of MurmurHash3: neighbours' ranks differ by little. */
     uint64_t key = (uint64_t)low << 32 | high;
-    key ^= key >> 31;
-    key *= UINT64_C(0x9e3779b97f4a7c15);
-    key ^= key >> 29;
+    key = (key ^ key >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    key = (key ^ key >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    key ^= key >> 33;
     return key & table->mask;
 }
 

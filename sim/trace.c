@@ -14,7 +14,6 @@
 
 #include "kith/hash.h"
 
-/* The first word of each entry keeps the kinds of entries apart. */
 enum entry { ENTRY_MARK = 1, ENTRY_MESSAGE, ENTRY_LINK, ENTRY_FAULT };
 
 enum kith_err sim_trace_open(struct sim_world *world)
@@ -46,12 +45,23 @@ void sim_trace_close(struct sim_world *world)
     world->trace = NULL;
 }
 
-static void fold(struct sim_world *world, enum entry entry, unsigned kind,
-                 kith_id peer, kith_id other)
+/* One entry of five words. The pairs are mixed on their own first, so that a
+ * processor overlaps the entries and only the last step is a chain. */
+static void fold(struct sim_world *world, uint64_t what, kith_id peer,
+                 kith_id other, uint64_t counter, uint64_t value)
 {
-    uint64_t hash = kith_hash_word(world->trace_hash, (uint64_t)world->now_ns);
-    hash = kith_hash_word(hash, (uint64_t)entry << 32 | kind);
-    world->trace_hash = kith_hash_word(hash, (uint64_t)peer << 32 | other);
+    const uint64_t when =
+        kith_hash_word((uint64_t)world->now_ns, (uint64_t)peer << 32 | other);
+    const uint64_t which = kith_hash_word(what, counter);
+    const uint64_t entry = kith_hash_word(when, which);
+    world->trace_hash =
+        kith_hash_word(world->trace_hash, kith_hash_word(entry, value));
+}
+
+/* Kinds of entries are kept apart by the top byte. */
+static uint64_t what_of(enum entry entry, uint32_t incarnation, unsigned kind)
+{
+    return (uint64_t)entry << 56 | (uint64_t)incarnation << 24 | kind;
 }
 
 static void stamp(struct sim_world *world, kith_id peer)
@@ -92,11 +102,9 @@ static void tell_mark(struct sim_world *world, kith_id peer,
 void sim_trace_mark(struct sim_world *world, kith_id peer,
                     const struct kith_mark *mark)
 {
-    fold(world, ENTRY_MARK, mark->kind, peer, mark->peer);
-    uint64_t hash = kith_hash_word(world->trace_hash, mark->id.counter);
-    hash = kith_hash_word(hash, (uint64_t)mark->id.incarnation << 1 |
-                                    (mark->initiator ? 1u : 0u));
-    world->trace_hash = kith_hash_word(hash, mark->value);
+    const unsigned kind = (unsigned)mark->kind << 1 | mark->initiator;
+    fold(world, what_of(ENTRY_MARK, mark->id.incarnation, kind), peer,
+         mark->peer, mark->id.counter, mark->value);
     if (world->trace) {
         tell_mark(world, peer, mark);
     }
@@ -122,10 +130,8 @@ void sim_trace_message(struct sim_world *world, const struct sim_parcel *parcel)
                           (unsigned)message->pattern << 8 |
                           (message->mine ? 2u : 0u) |
                           (parcel->flags & SIM_PARCEL_DROPPED ? 1u : 0u);
-    fold(world, ENTRY_MESSAGE, kind, parcel->to, parcel->from);
-    uint64_t hash = kith_hash_word(world->trace_hash, message->id.counter);
-    hash = kith_hash_word(hash, message->id.incarnation);
-    world->trace_hash = kith_hash_word(hash, message->step);
+    fold(world, what_of(ENTRY_MESSAGE, message->id.incarnation, kind),
+         parcel->to, parcel->from, message->id.counter, message->step);
     if (world->trace) {
         tell_message(world, parcel);
     }
@@ -134,7 +140,7 @@ void sim_trace_message(struct sim_world *world, const struct sim_parcel *parcel)
 void sim_trace_link(struct sim_world *world, kith_id peer, kith_id other,
                     bool up)
 {
-    fold(world, ENTRY_LINK, up, peer, other);
+    fold(world, what_of(ENTRY_LINK, 0, up), peer, other, 0, 0);
     if (world->trace) {
         stamp(world, peer);
         fprintf(world->trace, "link with %" PRIu32 " is %s\n", other,
@@ -144,7 +150,8 @@ void sim_trace_link(struct sim_world *world, kith_id peer, kith_id other,
 
 void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
 {
-    fold(world, ENTRY_FAULT, atom->kind, atom->peer, atom->other);
+    fold(world, what_of(ENTRY_FAULT, 0, atom->kind), atom->peer, atom->other, 0,
+         0);
     if (!world->trace) {
         return;
     }
