@@ -12,6 +12,7 @@ libkith_sim_a_SOURCES = \
   sim/queue.c \
   sim/queue.h \
   sim/result.c \
+  sim/run.c \
   sim/table.c \
   sim/table.h \
   sim/trace.c \

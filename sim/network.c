@@ -302,7 +302,8 @@ static bool stopped(struct sim_world *world, uint32_t index)
         return true;
     }
     const unsigned side = link->end[1] == parcel->from;
-    if (parcel->kind == SIM_PARCEL_TIMEOUT || !(link->cut >> side & 1u)) {
+    if (parcel->kind == SIM_PARCEL_TIMEOUT ||
+        ((unsigned)link->cut >> side & 1u) == 0) {
         return false;
     }
     uint32_t *last = &link->stalled[side];

@@ -1,5 +1,6 @@
 /* A run in progress, shared by the files of this folder.
  *
+ *   run.c      a run from its options to its summary
  *   engine.c   the loop: pop an event, step the node, carry out its effects
  *   network.c  parcels over links: latency, rate, loss, cuts, in order
  *   link.c     connections: dial, handshake, up, dead
@@ -224,6 +225,9 @@ void sim_step(struct sim_world *world, kith_id peer, struct kith_event *event);
 /* Put a fresh node in the peer's place and start it. */
 void sim_start(struct sim_world *world, kith_id peer, uint64_t resume_step,
                bool adopt);
+/* Until everybody is done, time is up, or somebody pressed Ctrl-C. Returns
+ * whether the run came to its own end. */
+bool sim_loop(struct sim_world *world, bool *stalled);
 /* This peer crashed: from now on it does not hold up the end. */
 void sim_affect(struct sim_world *world, kith_id peer);
 
