@@ -8,10 +8,11 @@
 #define KITH_PEERS_MAX (1u << 20)
 /* Neighbours of one `round`: complete graph of 64; larger graphs are sparse. */
 #define KITH_DEGREE_MAX 64u
-/* Scalars that travel with one model: push-sum needs one, trackers two. */
-#define KITH_SCALARS_MAX 2u
+/* Scalars that travel with one model: push-sum's weight. Every idle peer holds
+ * four times as many, 8 bytes each. */
+#define KITH_SCALARS_MAX 1u
 /* Suspected neighbours a peer remembers; the oldest is forgotten. */
-#define KITH_SUSPECTS_MAX 8u
+#define KITH_SUSPECTS_MAX 6u
 /* A control frame: reference/faults.md 3.3 (16 kB). */
 #define KITH_CONTROL_BYTES_MAX 16384u
 /* Noise: a transport message is at most 65,535 bytes, tag included. */

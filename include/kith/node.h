@@ -131,7 +131,7 @@ struct kith_node_config {
 struct kith_node; /* opaque; POD, may be copied while no work is out */
 
 /* Bytes of one node: fixed part plus one edge record per neighbour of a round.
- * A `swap` or `push` node is at most 448 bytes. */
+ * A `swap` or `push` node is at most 384 bytes. */
 size_t kith_node_size(const struct kith_node_config *config);
 /* memory: kith_node_size bytes, aligned to 8. incarnation: 0, +1 per restart.
  * resume_step: steps already done (from a save). adopt: this is a restarted

@@ -53,7 +53,7 @@ static bool draw(struct kith_node *node, kith_ns now_ns)
     /* The stream's position is kept, not its state: 8 bytes in place of 48. */
     struct kith_rng rng;
     kith_rng_init(&rng, node->config->seed, KITH_STREAM_PARTNER, node->self);
-    rng.block = (uint32_t)node->draws;
+    rng.block = node->draws;
     node->draws++;
     active->edge.peer =
         kith_topology_partner(node->config->topology, node->self,

@@ -13,32 +13,33 @@
 
 void kith_estimate_add(struct kith_estimate *estimate, kith_ns sample_ns)
 {
-    if (sample_ns < 1)
-        sample_ns = 1;
-    if (estimate->mean_ns == 0) {
-        estimate->mean_ns = sample_ns;
-        estimate->deviation_ns = sample_ns / 2;
+    const kith_ns most = estimate->mean_us == 0
+                             ? KITH_TIMEOUT_MAX_NS
+                             : kith_estimate_timeout(estimate, 0, 0);
+    const kith_ns clipped = sample_ns < most ? sample_ns : most;
+    const int32_t sample_us =
+        clipped < KITH_US ? 1 : (int32_t)(clipped / KITH_US);
+    if (estimate->mean_us == 0) {
+        estimate->mean_us = sample_us;
+        estimate->deviation_us = sample_us / 2;
         return;
     }
-    const kith_ns most = kith_estimate_timeout(estimate, 0, 0);
-    if (sample_ns > most)
-        sample_ns = most;
-    const kith_ns error = sample_ns - estimate->mean_ns;
-    const kith_ns magnitude = error < 0 ? -error : error;
-    estimate->deviation_ns += (magnitude - estimate->deviation_ns) / 4;
-    estimate->mean_ns += error / 8;
-    if (estimate->mean_ns < 1)
-        estimate->mean_ns = 1;
+    const int32_t error = sample_us - estimate->mean_us;
+    const int32_t magnitude = error < 0 ? -error : error;
+    estimate->deviation_us += (magnitude - estimate->deviation_us) / 4;
+    estimate->mean_us += error / 8;
+    if (estimate->mean_us < 1)
+        estimate->mean_us = 1;
 }
 
 kith_ns kith_estimate_timeout(const struct kith_estimate *estimate,
                               kith_ns initial_ns, uint32_t tries)
 {
     kith_ns timeout = initial_ns;
-    if (estimate->mean_ns > 0) {
-        const kith_ns sum = estimate->mean_ns + 4 * estimate->deviation_ns;
-        timeout = sum > KITH_TIMEOUT_MAX_NS / 4 ? KITH_TIMEOUT_MAX_NS : 4 * sum;
-    }
+    if (estimate->mean_us > 0)
+        timeout =
+            4 * KITH_US *
+            ((kith_ns)estimate->mean_us + 4 * (kith_ns)estimate->deviation_us);
     if (timeout < KITH_TIMEOUT_MIN_NS)
         timeout = KITH_TIMEOUT_MIN_NS;
     for (uint32_t i = 0; i < tries && timeout < KITH_TIMEOUT_MAX_NS; i++)

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-_Static_assert(sizeof(struct kith_node) <= 448,
+_Static_assert(sizeof(struct kith_node) <= 384,
                "an idle peer must stay small: a million of them fit a machine");
 _Static_assert(KITH_SUSPECTS_MAX <= 8, "suspects have a bit each in charged");
 _Static_assert(KITH_SLOT_ROUND_INBOX <= 32, "slots below it have cancel bits");

@@ -14,7 +14,7 @@
 /* Running mean and mean deviation of a duration (Jacobson and Karels, SIGCOMM
  * 1988; RFC 6298 with its gains 1/8 and 1/4), in integers. */
 struct kith_estimate {
-    kith_ns mean_ns, deviation_ns; /* mean 0: never measured */
+    int32_t mean_us, deviation_us; /* <= 120 s; mean 0: never measured */
 };
 void kith_estimate_add(struct kith_estimate *estimate, kith_ns sample_ns);
 /* 4 (mean + 4 deviation), at least KITH_TIMEOUT_MIN_NS; `initial_ns` before the
@@ -123,8 +123,8 @@ struct kith_node {
     const struct kith_node_config *config;
     struct kith_round *round; /* NULL unless the pattern is ROUND */
     uint64_t steps;
-    uint64_t attempts;
-    uint64_t draws;        /* partners drawn: the position in that stream */
+    uint32_t attempts;
+    uint32_t draws;        /* partners drawn: the position in that stream */
     uint64_t next_counter; /* of our next exchange */
     uint64_t outcomes;     /* bit k: exchange next_counter - 1 - k merged */
     kith_ns save_ns;       /* next SAVE */
