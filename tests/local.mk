@@ -19,6 +19,7 @@ UNIT = \
   tests/unit/test_lab_rows \
   tests/unit/test_model \
   tests/unit/test_node \
+  tests/unit/test_node_round \
   tests/unit/test_noise \
   tests/unit/test_optimiser \
   tests/unit/test_peer \
@@ -91,6 +92,7 @@ EXTRA_PROGRAMS += $(LONG_BUILDS)
 check_PROGRAMS += $(UNIT) $(PROPERTY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
+EXTRA_DIST += tests/support/story.h
 # The tests' own network of nodes, without sockets or a simulator.
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/net.c tests/support/net.h

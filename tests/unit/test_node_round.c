@@ -1,0 +1,135 @@
+/* Goal: rounds commit edge by edge and wait for nobody past a deadline.
+ * Method: the node is stepped by hand; the test plays worker and neighbours. */
+#include "tests/support/story.h"
+
+/* Neighbours 1 and 2 of a ring of 3; we are 1, so 0 decides and we decide 2. */
+static void test_round_story(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    start();
+    worked(KITH_WORK_TRAIN);
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(effects.send_count, 2);
+    const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN); /* overlapped */
+    worked(KITH_WORK_TRAIN);
+    assert_false(effects.has_work); /* the next round waits for this one */
+
+    give_model(&to0);
+    assert_non_null(sent(KITH_MESSAGE_READY));
+    give_model(&to2);
+    assert_null(sent(KITH_MESSAGE_ACK)); /* it has not ours yet */
+    say(2, about(&to2, KITH_MESSAGE_READY));
+    assert_non_null(sent(KITH_MESSAGE_ACK));
+    say(0, about(&to0, KITH_MESSAGE_ACK));
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    assert_int_equal(effects.work.edge_count, 2);
+    worked(KITH_WORK_MERGE);
+    assert_true(marked(KITH_MARK_ROUND));
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    /* 2 never heard the ACK and asks. */
+    say(2, about(&to2, KITH_MESSAGE_PROBE));
+    assert_non_null(sent(KITH_MESSAGE_ACK));
+}
+
+static void test_round_deadline(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    config.round_deadline_ns = KITH_MS;
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+    give_model(&to0); /* READY said: 0 may have committed */
+    expire();
+    assert_int_equal(sent(KITH_MESSAGE_ABORT)->to, 2);
+    assert_int_equal(sent(KITH_MESSAGE_PROBE)->to, 0);
+    say(0, about(&to0, KITH_MESSAGE_ABORT));
+    assert_true(marked(KITH_MARK_ROUND)); /* closed without anybody */
+    /* Late words of the closed round. */
+    give_model(&to2);
+    assert_non_null(sent(KITH_MESSAGE_ABORT));
+    say(2, about(&to2, KITH_MESSAGE_READY));
+    assert_non_null(sent(KITH_MESSAGE_ABORT));
+}
+
+static void test_round_torn_and_down(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    const struct kith_send to0 = effects.sends[0];
+    give_model(&to0);
+    down(2);
+    down(0);
+    bool torn = false;
+    for (int i = 0; i < 6 && !torn; i++) {
+        expire();
+        torn = marked(KITH_MARK_TORN);
+    }
+    assert_true(torn);
+    /* Both are down: the next round closes at once. */
+    effects.has_work = true;
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_true(marked(KITH_MARK_ROUND));
+}
+
+/* Nobody has to wait for a neighbour that says goodbye. */
+static void test_round_leave(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    config.round_deadline_ns = KITH_NEVER;
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+    say(0, about(&to0, KITH_MESSAGE_BYE));
+    say(2, about(&to2, KITH_MESSAGE_BYE));
+    assert_true(marked(KITH_MARK_ROUND));
+
+    open_node("dpsgd", "ring", 3, 1, false);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    step(&(struct kith_event){.kind = KITH_EVENT_LEAVE});
+    assert_int_equal(effects.send_count, 4); /* BYE and ABORT to both */
+    assert_true(kith_node_quiet(node));
+}
+
+static void test_round_trailing_peer_catches_up(void **state)
+{
+    (void)state;
+    open_node("dpsgd", "ring", 3, 1, false);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+    struct kith_message far = about(&to0, KITH_MESSAGE_ABORT);
+    far.step = 7;
+    say(0, far);
+    far = about(&to2, KITH_MESSAGE_ABORT);
+    far.step = 9; /* one of them may lie: the earlier place counts */
+    say(2, far);
+    struct kith_node_counters counters;
+    kith_node_counters(node, &counters);
+    assert_int_equal(counters.rounds, 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_story),
+        cmocka_unit_test(test_round_deadline),
+        cmocka_unit_test(test_round_torn_and_down),
+        cmocka_unit_test(test_round_leave),
+        cmocka_unit_test(test_round_trailing_peer_catches_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
