@@ -83,7 +83,14 @@ static int on_double(struct reader *reader, double real, struct value *out)
     *out = (struct value){.kind = VALUE_REAL, .as.real = real};
     return 0;
 }
-#define on_float on_double
+
+/* A scalar is always packed as float64: another spelling is not ours. */
+static int on_float(struct reader *reader, float real, struct value *out)
+{
+    (void)reader;
+    (void)real;
+    return store(out, VALUE_OTHER, 0);
+}
 
 static int on_true(struct reader *reader, struct value *out)
 {

@@ -165,6 +165,17 @@ static void test_wide_forms(void **state)
     assert_int_equal(message.payload_bytes, 8);
 }
 
+/* Found by fuzzing: a float32 scalar read as a double would be packed longer
+ * than it came. Nobody packs one, so nobody may send one. */
+static void test_float32_scalar(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {0x98, 3,    2,    0xc3, 1, 0, 1,
+                                    0,    0xca, 0x2c, 0,    0, 0};
+
+    assert_refused(bytes, sizeof bytes);
+}
+
 /* Cut anywhere: refused. One bit flipped: refused, or another legal header. */
 static void test_damage(void **state)
 {
@@ -226,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_not_a_header),
         cmocka_unit_test(test_out_of_range),
         cmocka_unit_test(test_wide_forms),
+        cmocka_unit_test(test_float32_scalar),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_longest),
         cmocka_unit_test(test_names),
