@@ -392,6 +392,11 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
         node->started = true;
         if (node->config->save_period_ns > 0)
             node->save_ns = now_ns + node->config->save_period_ns;
+        if (share_done(node)) {
+            node->adopting = false; /* its model is the end of its work */
+            kith_node_mark(node, effects, KITH_MARK_FINISHED, NULL, KITH_NOBODY,
+                           node->steps, 0);
+        }
         break;
     case KITH_EVENT_WAKE:
     case KITH_EVENT_LINK_UP:

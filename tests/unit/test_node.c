@@ -359,6 +359,19 @@ static void test_pull_is_served(void **state)
     assert_true(kith_node_quiet(node));
 }
 
+/* Started again from a save at the end of its share, a peer is done at once:
+ * it keeps its model and only answers. */
+static void test_restart_after_the_end(void **state)
+{
+    (void)state;
+    open_node("adpsgd", "random", 4, 0, true);
+    config.steps = 0;
+    start();
+    assert_true(marked(KITH_MARK_FINISHED));
+    assert_int_equal(effects.send_count, 0);
+    assert_true(kith_node_finished(node) && kith_node_quiet(node));
+}
+
 static void test_own_non_finite_step(void **state)
 {
     (void)state;
@@ -574,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_restarted_peer_adopts),
         cmocka_unit_test(test_nobody_to_adopt_from),
         cmocka_unit_test(test_pull_is_served),
+        cmocka_unit_test(test_restart_after_the_end),
         cmocka_unit_test(test_own_non_finite_step),
         cmocka_unit_test(test_leave_and_save),
         cmocka_unit_test(test_local_answers_nobody),
