@@ -151,6 +151,7 @@ enum kith_err sim_run(const struct sim_options *options,
         summary->completed = sim_loop(world, &report->stalled);
         sim_work_join_all(world);
         sim_summarise(world, summary, report);
+        sim_trace_close(world); /* a trace that cannot be written fails it */
         err = world->err;
     } else if (error[0] == '\0') {
         snprintf(error, SIM_ERROR_BYTES, "cannot set up %u peers: %s",

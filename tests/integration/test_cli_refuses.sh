@@ -66,6 +66,12 @@ status=$?
 [ "$status" -eq 5 ] || fail "a folder that takes no files: exit $status, not 5"
 one_line "a folder that takes no files" "cannot create a run database"
 
+# 5: a trace that does not fit, said only when it is closed.
+run sim "$file" --out "$scratch" --trace /dev/full
+status=$?
+[ "$status" -eq 5 ] || fail "a trace on a full disk: exit $status, not 5"
+one_line "a trace on a full disk" "cannot write the trace"
+
 # 5: the disk is full. A million marks do not fit 128 KiB.
 small=$scratch/small
 mkdir "$small"
