@@ -356,8 +356,7 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary,
         const enum kith_err err =
             kith_store_verdicts(store, world->experiment, &world->checks);
         if (err != KITH_OK) {
-            sim_fail(world, err, "cannot write the run database: %s",
-                     kith_store_error(store));
+            sim_fail(world, err, "%s", kith_store_error(store));
         }
     }
 }

@@ -124,9 +124,9 @@ static int keys_certify(const struct cli_arguments *arguments)
                           (unsigned)days, roles, error);
     if (err != KITH_OK)
         return failed(arguments, err, error);
-    printf("made %s, valid for %u days\nnext: bring it to the peer's identity "
-           "folder as node.crt\n",
-           path, (unsigned)days);
+    printf("made %s, valid for %u day%s\nnext: bring it to the peer's "
+           "identity folder as node.crt\n",
+           path, (unsigned)days, days == 1 ? "" : "s");
     return KITH_EXIT_OK;
 }
 

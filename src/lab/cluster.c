@@ -101,7 +101,7 @@ static enum kith_err reserve_port(struct lab_cluster *cluster, kith_id peer,
 {
     if (port != 0 && port_is_busy(port)) {
         snprintf(error, KITH_LAB_ERROR_BYTES,
-                 "lab: cannot listen on 127.0.0.1:%u for peer %u: the port is "
+                 "cannot listen on 127.0.0.1:%u for peer %u: the port is "
                  "in use; choose another with --port, or leave it out",
                  (unsigned)port, (unsigned)peer);
         return KITH_EADDRINUSE;
@@ -111,8 +111,8 @@ static enum kith_err reserve_port(struct lab_cluster *cluster, kith_id peer,
     socklen_t size = sizeof bound;
     if (fd < 0 || getsockname(fd, (struct sockaddr *)&bound, &size) != 0) {
         snprintf(error, KITH_LAB_ERROR_BYTES,
-                 "lab: cannot reserve 127.0.0.1:%u for peer %u: %s",
-                 (unsigned)port, (unsigned)peer, strerror(errno));
+                 "cannot reserve 127.0.0.1:%u for peer %u: %s", (unsigned)port,
+                 (unsigned)peer, strerror(errno));
         if (fd >= 0)
             close(fd);
         return errno == EACCES ? KITH_EPERM : KITH_EBUSY;
@@ -131,7 +131,7 @@ enum kith_err lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
     memset(cluster, 0, sizeof *cluster);
     if (port != 0 && peers > 65536u - port) {
         snprintf(error, KITH_LAB_ERROR_BYTES,
-                 "lab: %u peers from port %u on pass 65535; choose a lower "
+                 "%u peers from port %u on pass 65535; choose a lower "
                  "--port, or leave it out",
                  (unsigned)peers, (unsigned)port);
         return KITH_EADDRINUSE;
@@ -141,7 +141,7 @@ enum kith_err lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
     cluster->ports = calloc(peers, sizeof *cluster->ports);
     cluster->reserved = calloc(peers, sizeof *cluster->reserved);
     enum kith_err err = KITH_ENOMEM;
-    snprintf(error, KITH_LAB_ERROR_BYTES, "lab: out of memory for %u peers",
+    snprintf(error, KITH_LAB_ERROR_BYTES, "out of memory for %u peers",
              (unsigned)peers);
     if (cluster->identities == NULL || cluster->members == NULL ||
         cluster->ports == NULL || cluster->reserved == NULL ||
@@ -205,7 +205,7 @@ enum kith_err lab_cluster_listen(struct lab_cluster *cluster, kith_id peer,
             continue;
         }
         snprintf(error, KITH_LAB_ERROR_BYTES,
-                 "lab: cannot listen on 127.0.0.1:%u for peer %u: %s",
+                 "cannot listen on 127.0.0.1:%u for peer %u: %s",
                  (unsigned)cluster->ports[peer], (unsigned)peer, strerror(why));
         return why == EADDRINUSE ? KITH_EADDRINUSE : KITH_EBUSY;
     }

@@ -91,7 +91,7 @@ enum kith_err lab_folder_open(struct lab_folder *folder, char *error)
     }
     const int why = fits ? errno : ENAMETOOLONG;
     snprintf(error, KITH_LAB_ERROR_BYTES,
-             "lab: cannot make a private folder for saves in %s: %s; set "
+             "cannot make a private folder for saves in %s: %s; set "
              "TMPDIR to a folder with room that you may write",
              base, strerror(why));
     folder->path[0] = 0;

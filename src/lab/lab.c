@@ -48,8 +48,7 @@ static enum kith_err open_signals(struct lab *lab, sigset_t *before)
     lab->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     if (lab->signal_fd >= 0)
         return KITH_OK;
-    lab_fail(lab, KITH_EBUSY, "lab: cannot receive signals: %s",
-             strerror(errno));
+    lab_fail(lab, KITH_EBUSY, "cannot receive signals: %s", strerror(errno));
     return KITH_EBUSY;
 }
 
@@ -82,7 +81,7 @@ static enum kith_err open_peers(struct lab *lab)
     const uint32_t count = lab->options->experiment->peers;
     lab->peers = calloc(count, sizeof *lab->peers);
     if (lab->peers == NULL) {
-        lab_fail(lab, KITH_ENOMEM, "lab: out of memory for %u peers",
+        lab_fail(lab, KITH_ENOMEM, "out of memory for %u peers",
                  (unsigned)count);
         return KITH_ENOMEM;
     }
@@ -110,7 +109,7 @@ static enum kith_err open_lab(struct lab *lab)
     lab->accuracy = NAN;
     if (experiment->peers > KITH_LAB_PEERS_MAX) {
         lab_fail(lab, KITH_ELIMIT,
-                 "lab: %u peers are more than the %u processes of a lab; use "
+                 "%u peers are more than the %u processes of a lab; use "
                  "kith sim, or lower `peers`",
                  (unsigned)experiment->peers, KITH_LAB_PEERS_MAX);
         return KITH_ELIMIT;
@@ -196,7 +195,7 @@ static bool is_over(struct lab *lab)
     if (!any_alive && !coming) {
         if (!any_left)
             lab_fail(lab, KITH_EDEVICE,
-                     "lab: every peer died; the run database says when");
+                     "every peer died; the run database says when");
         return true;
     }
     if (healthy)
@@ -222,8 +221,7 @@ static void run(struct lab *lab)
            !is_late(lab)) {
         const enum kith_err err = kith_store_flush(lab->options->store);
         if (err != KITH_OK) {
-            lab_fail(lab, err, "lab: %s",
-                     kith_store_error(lab->options->store));
+            lab_fail(lab, err, "%s", kith_store_error(lab->options->store));
             break;
         }
         const kith_ns second = lab_now() + KITH_S;
@@ -289,7 +287,7 @@ enum kith_err kith_lab_run(const struct kith_lab_options *options,
     memset(summary, 0, sizeof *summary);
     error[0] = 0;
     if (lab == NULL) {
-        snprintf(error, KITH_LAB_ERROR_BYTES, "lab: out of memory");
+        snprintf(error, KITH_LAB_ERROR_BYTES, "out of memory");
         return KITH_ENOMEM;
     }
     lab->options = options;

@@ -104,7 +104,7 @@ static void take_final(struct lab_peer *peer, const struct lab_final *final)
         lab_say(lab, "peer %u dropped %llu records: the launcher was behind",
                 (unsigned)peer->rank, (unsigned long long) final->dropped);
     if (final->err != KITH_OK && ends_the_run(lab, final->err))
-        lab_fail(lab, final->err, "lab: peer %u: %s", (unsigned)peer->rank,
+        lab_fail(lab, final->err, "peer %u: %s", (unsigned)peer->rank,
                  final->text);
 }
 
@@ -117,7 +117,7 @@ static void take_line(struct lab_peer *peer, const char *line)
         lab_fail(lab,
                  strstr(line, kith_err_text(KITH_ENOSPC)) != NULL ? KITH_ENOSPC
                                                                   : KITH_EIO,
-                 "lab: peer %u: %s; set TMPDIR to a folder with room",
+                 "peer %u: %s; set TMPDIR to a folder with room",
                  (unsigned)peer->rank, line);
     if (lab->options->on_peer_line != NULL)
         lab->options->on_peer_line(lab->options->user, peer->rank, line);
@@ -202,7 +202,7 @@ enum kith_err lab_peer_start(struct lab_peer *peer)
     close(fd);
     if (err != KITH_OK) {
         lab_fail(lab, err,
-                 "lab: cannot start a process for peer %u: %s; run fewer "
+                 "cannot start a process for peer %u: %s; run fewer "
                  "peers, or raise the limits on processes and open files",
                  (unsigned)peer->rank, strerror(why));
         return err;
@@ -251,7 +251,7 @@ static void peer_ended(struct lab_peer *peer)
     peer->saved = false;
     const char *why = peer->final.text;
     if (lab->start_ns == 0)
-        lab_fail(lab, KITH_EDEVICE, "lab: peer %u %s before the start%s%s",
+        lab_fail(lab, KITH_EDEVICE, "peer %u %s before the start%s%s",
                  (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
     lab_say(lab, "peer %u died: %s%s%s; the others go on", (unsigned)peer->rank,
             text, why[0] != 0 ? ": " : "", why);
@@ -378,7 +378,7 @@ static void every_second(struct lab *lab, kith_ns now_ns)
                              &lab->values, now_ns - lab->start_ns);
     const enum kith_err err = kith_store_flush(lab->options->store);
     if (err != KITH_OK)
-        lab_fail(lab, err, "lab: %s", kith_store_error(lab->options->store));
+        lab_fail(lab, err, "%s", kith_store_error(lab->options->store));
     if (lab->options->on_progress != NULL)
         show_progress(lab, now_ns);
 }
@@ -394,7 +394,7 @@ static void wait_readable(struct lab *lab, struct pollfd *fds, nfds_t count,
         wait.tv_nsec = (long)(span % KITH_S);
     }
     if (ppoll(fds, count, &wait, NULL) < 0 && errno != EINTR)
-        lab_fail(lab, KITH_EBUSY, "lab: cannot wait for the peers: %s",
+        lab_fail(lab, KITH_EBUSY, "cannot wait for the peers: %s",
                  strerror(errno));
 }
 

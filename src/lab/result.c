@@ -111,7 +111,7 @@ static void score_peers(struct lab *lab, const struct lab_average *average,
     for (uint32_t i = 0; i < average->count; i++) {
         struct kith_score own;
         if (score(lab, average->models[i], &own) != KITH_OK) {
-            lab_fail(lab, KITH_ENOMEM, "lab: out of memory for evaluation");
+            lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
             return;
         }
         put_row(lab, average->peers[i], average->steps[i], &own,
@@ -140,7 +140,7 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
     if (lab_average_open(&average, &lab->experiment, &lab->cluster, wanted, lab,
                          left_out) != KITH_OK) {
         lab_fail(lab, KITH_ENOMEM,
-                 "lab: out of memory for the average of %u "
+                 "out of memory for the average of %u "
                  "models",
                  (unsigned)lab->peer_count);
         return;
@@ -152,7 +152,7 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
     if (average.count == 0)
         lab_say(lab, "no peer left a complete save: nothing to evaluate");
     else if (score(lab, average.mean, &all) != KITH_OK)
-        lab_fail(lab, KITH_ENOMEM, "lab: out of memory for evaluation");
+        lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
     else {
         summary->accuracy.averaged = all.accuracy;
         summary->loss.averaged = all.loss;
@@ -193,5 +193,5 @@ void lab_result(struct lab *lab, struct kith_summary *summary)
     const enum kith_err err = kith_store_finish(
         lab->options->store, lab->options->experiment, summary);
     if (err != KITH_OK)
-        lab_fail(lab, err, "lab: %s", kith_store_error(lab->options->store));
+        lab_fail(lab, err, "%s", kith_store_error(lab->options->store));
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kith/limits.h"
@@ -133,6 +134,10 @@ enum kith_err kith_database_open(const char *path,
         kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
                       "reading the run database %s: %s", path, strerror(errno));
         return KITH_ENOENT;
+    }
+    struct stat status;
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
+        return refuse(database, "it is a folder", error);
     }
     const int code =
         sqlite3_open_v2(path, &database->handle,

@@ -141,6 +141,12 @@ static enum kith_err read_authority(const char *folder, struct authority *a,
     enum kith_err err = keys_path(path, folder, "ca.key", error);
     if (err == KITH_OK)
         err = keys_read(path, true, &text, error);
+    if (err == KITH_ENOENT)
+        err = keys_fail(error, KITH_ENOENT,
+                        "%.300s has no ca.key: give the authority's folder, or "
+                        "make an authority first: kith keys new DIR "
+                        "--authority",
+                        folder);
     if (err == KITH_OK && !keys_is(text, KEYS_AUTHORITY))
         err =
             keys_fail(error, KITH_EPARSE, "%s is not an authority's key", path);

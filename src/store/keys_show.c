@@ -53,6 +53,16 @@ static void add_print(struct out *out, const char *label, const uint8_t *bytes,
     add_hex(out, label, print, sizeof print);
 }
 
+/* "3 keys" */
+static void add_count(struct out *out, const char *label, uint32_t count,
+                      const char *what)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%" PRIu32 " %s%s", count, what,
+             count == 1 ? "" : "s");
+    add_text(out, label, text);
+}
+
 static enum kith_err show_certificate(const char *path, struct out *out,
                                       char *error)
 {
@@ -71,10 +81,10 @@ static enum kith_err show_certificate(const char *path, struct out *out,
     add_time(out, "not before", c.not_before_s);
     add_time(out, "not after", c.not_after_s);
     snprintf(roles, sizeof roles, "%s%s%s",
-             c.roles & KITH_ROLE_TRAIN ? "train " : "",
-             c.roles & KITH_ROLE_OBSERVE ? "observe " : "",
-             c.roles & KITH_ROLE_SEED ? "seed" : "");
-    add_text(out, "roles", roles);
+             c.roles & KITH_ROLE_TRAIN ? " train" : "",
+             c.roles & KITH_ROLE_OBSERVE ? " observe" : "",
+             c.roles & KITH_ROLE_SEED ? " seed" : "");
+    add_text(out, "roles", roles + 1); /* A certificate has at least one. */
     add_print(out, "fingerprint", identity.certificate,
               identity.certificate_bytes);
     return KITH_OK;
@@ -98,8 +108,7 @@ static enum kith_err show_crl(const char *path, struct out *out, char *error)
     snprintf(number, sizeof number, "%" PRIu64, crl.sequence);
     add_text(out, "sequence", number);
     add_time(out, "issued", crl.issued_s);
-    snprintf(number, sizeof number, "%u certificates", (unsigned)crl.count);
-    add_text(out, "revoked", number);
+    add_count(out, "revoked", crl.count, "certificate");
     for (uint32_t i = 0; i < crl.count; i++)
         add_hex(out, "", crl.fingerprints[i], KITH_FINGERPRINT_BYTES);
     free(bytes);
@@ -130,7 +139,6 @@ static enum kith_err show_trust(const char *path, const char *text,
                                 struct out *out, char *error)
 {
     struct kith_trust trust;
-    char number[64];
     memset(&trust, 0, sizeof trust);
     const enum kith_err err = keys_parse_trust(path, text, &trust, error);
     if (err == KITH_OK) {
@@ -140,11 +148,8 @@ static enum kith_err show_trust(const char *path, const char *text,
         add_hex(out, "cluster", trust.cluster, sizeof trust.cluster);
         for (uint32_t i = 0; i < trust.authority_count; i++)
             add_hex(out, "authority", trust.authority[i], 32);
-        if (!trust.authority_count) {
-            snprintf(number, sizeof number, "%u keys",
-                     (unsigned)trust.allowed_count);
-            add_text(out, "allowed", number);
-        }
+        if (!trust.authority_count)
+            add_count(out, "allowed", trust.allowed_count, "key");
     }
     free((void *)(uintptr_t)trust.allowed);
     return err;

@@ -46,6 +46,7 @@ done
 port=$(cat "$scratch/port")
 lab 6 --port "$port" "$scratch/digits.yaml"
 one_line "busy port" "$((port + 1))"
+one_line "busy port" "^kith lab: cannot"
 kill "$listener"
 wait "$listener" 2>/dev/null
 lab 0 --port "$port" "$scratch/digits.yaml"

@@ -203,7 +203,7 @@ static void test_bad_arguments(void **state)
                               error));
     refused(KITH_EPARSE, "not a request",
             kith_keys_certify(in("ca"), in("ca/ca.pub"), in("x"), 1, 1, error));
-    refused(KITH_ENOENT, "cannot open",
+    refused(KITH_ENOENT, "kith keys new DIR --authority",
             kith_keys_certify(in("nowhere"), in("a/node.request"), in("x"), 1,
                               1, error));
     refused(KITH_ENOENT, "make folder",
@@ -381,11 +381,11 @@ static void test_show(void **state)
     OK(kith_keys_allow(in("c"), in("b/node.request"), error));
     show("ca/ca.key", "an authority's secret key");
     show("ca/ca.pub", "whom a cluster trusts");
-    show("ca/crl", "1 certificates");
+    show("ca/crl", "1 certificate\n");
     show("a/node.key", "alice");
     show("a/node.request", "alice");
-    show("a/node.crt", "train");
-    show("c/allow", "1 keys");
+    show("a/node.crt", " train\n");
+    show("c/allow", "1 key\n");
     chmod(in("a/node.key"), 0644);
     refused(KITH_EPERM, "chmod 600",
             kith_keys_show(in("a/node.key"), text, sizeof text, error));
