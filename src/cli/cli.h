@@ -56,8 +56,8 @@ struct cli_command {
     const char *name, *summary;
     const char *usage;   /* after "kith NAME " */
     const char *details; /* what it does, and an example */
-    const char *out;     /* what --out means here; NULL: the table's words */
-    unsigned options;    /* CLI_BIT */
+    const char *out;  /* the file --out means here; NULL: the table's folder */
+    unsigned options; /* CLI_BIT */
     unsigned words_min, words_max;
     int (*run)(const struct cli_arguments *arguments);
 };

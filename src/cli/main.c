@@ -148,6 +148,14 @@ static void print_version(void)
     puts("");
 }
 
+static const struct cli_command *find_command(const char *word)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(word, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
 static int unknown_command(const char *word)
 {
     const struct cli_arguments arguments = {.command = ""};
@@ -158,6 +166,19 @@ static int unknown_command(const char *word)
     return cli_unknown(&arguments, "command", word, names);
 }
 
+static int run_command(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_arguments arguments;
+    const int code = cli_parse(command, argc, argv, &arguments);
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (cli_given(&arguments, CLI_HELP)) {
+        cli_help(command);
+        return KITH_EXIT_OK;
+    }
+    return command->run(&arguments);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -165,8 +186,9 @@ int main(int argc, char **argv)
         return KITH_EXIT_USAGE;
     }
     const char *word = argv[1];
+    const bool help = strcmp(word, "help") == 0;
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
-        strcmp(word, "help") == 0) {
+        (help && argc == 2)) {
         print_help();
         return KITH_EXIT_OK;
     }
@@ -174,19 +196,14 @@ int main(int argc, char **argv)
         print_version();
         return KITH_EXIT_OK;
     }
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(word, commands[i].name) != 0)
-            continue;
-        struct cli_arguments arguments;
-        const int code =
-            cli_parse(&commands[i], argc - 2, argv + 2, &arguments);
-        if (code != KITH_EXIT_OK)
-            return code;
-        if (cli_given(&arguments, CLI_HELP)) {
-            cli_help(&commands[i]);
-            return KITH_EXIT_OK;
-        }
-        return commands[i].run(&arguments);
+    if (help)
+        word = argv[2];
+    const struct cli_command *command = find_command(word);
+    if (command == NULL)
+        return unknown_command(word);
+    if (help) {
+        cli_help(command);
+        return KITH_EXIT_OK;
     }
-    return unknown_command(word);
+    return run_command(command, argc - 2, argv + 2);
 }

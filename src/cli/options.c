@@ -67,6 +67,14 @@ int cli_number(const struct cli_arguments *arguments, enum cli_option option,
     return KITH_EXIT_OK;
 }
 
+/* --out is a file for those that say so, else a folder. */
+static const char *argument_of(const struct cli_command *command,
+                               unsigned option)
+{
+    return option == CLI_OUT && command->out != NULL ? "FILE"
+                                                     : options[option].argument;
+}
+
 void cli_help(const struct cli_command *command)
 {
     printf("usage: kith %s %s\n\n%s.\n\n", command->name, command->usage,
@@ -75,9 +83,9 @@ void cli_help(const struct cli_command *command)
         if (!(command->options & (1u << i)) && i != CLI_HELP)
             continue;
         char left[64];
+        const char *argument = argument_of(command, i);
         snprintf(left, sizeof left, "%s%s%s", options[i].name,
-                 options[i].argument == NULL ? "" : " ",
-                 options[i].argument == NULL ? "" : options[i].argument);
+                 argument == NULL ? "" : " ", argument == NULL ? "" : argument);
         const bool own = i == CLI_OUT && command->out != NULL;
         printf("  %-18s %s\n", left, own ? command->out : options[i].help);
     }
@@ -130,7 +138,8 @@ static int parse_option(const struct cli_command *command, int argc,
         if (*at + 1 >= argc)
             return cli_fail(arguments, KITH_EXIT_USAGE,
                             "%s needs a value: %s %s", options[option].name,
-                            options[option].name, options[option].argument);
+                            options[option].name,
+                            argument_of(command, (unsigned)option));
         value = argv[++*at];
     }
     arguments->values[option] = value;

@@ -25,7 +25,12 @@ says 0 "^kith [0-9]" --version
 for command in train sim lab peer keys report doctor list; do
     says 0 "Example: kith $command" "$command" --help
     says 0 "usage: kith $command" "$command" -h
+    says 0 "usage: kith $command" help "$command"
 done
+says 0 "--out DIR " sim --help
+says 0 "--out FILE " report --help
+says 0 "--out FILE " keys --help
+says 2 'did you mean "train"' help trian
 
 # Nothing is guessed, everything is answered.
 says 2 'did you mean "train"' trian
