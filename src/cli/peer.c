@@ -30,6 +30,7 @@ struct peering {
     bool has_dataset;
     struct kith_store *store;
     uint32_t incarnation;
+    int listen_fd;           /* the run takes it over */
     uint64_t steps;          /* own share */
     uint64_t bytes_received; /* at the last row that had news */
     kith_ns news_ns;         /* and its time */
@@ -199,8 +200,7 @@ static enum kith_err run_peer(struct peering *peering,
     options.keys_folder = member->file.identity;
     options.self = member->file.rank;
     options.members = member->members;
-    options.listen_fd = -1;
-    options.listen = member->file.listen;
+    options.listen_fd = peering->listen_fd;
     options.save = peering->save;
     options.incarnation = peering->incarnation;
     options.resume = peering->incarnation > 0;
@@ -236,22 +236,34 @@ static int finish(struct peering *peering, enum kith_err err, const char *error,
     return report->interrupted ? KITH_EXIT_INTERRUPTED : KITH_EXIT_FAILED;
 }
 
+/* Listens before anything is written: a start on a busy port does not count. */
+static int serve(struct peering *peering)
+{
+    struct kith_peer_report report;
+    char error[KITH_PEER_ERROR_BYTES] = "";
+    enum kith_err err = kith_peer_listen(peering->member.file.listen,
+                                         &peering->listen_fd, NULL, error);
+    if (err != KITH_OK)
+        return cli_fail(peering->arguments, cli_exit_of(err), "%s", error);
+    const int code = open_files(peering);
+    if (code != KITH_EXIT_OK) {
+        close(peering->listen_fd);
+        return code;
+    }
+    err = run_peer(peering, &report, error);
+    return finish(peering, err, error, &report);
+}
+
 int cli_peer(const struct cli_arguments *arguments)
 {
     struct peering peering = {.arguments = arguments};
-    struct kith_peer_report report;
-    char error[KITH_PEER_ERROR_BYTES] = "";
     int code = cli_member_open(&peering.member, arguments);
     if (code != KITH_EXIT_OK)
         return code;
     code = cli_dataset_open(arguments, &peering.member.experiment,
                             &peering.dataset, &peering.has_dataset);
     if (code == KITH_EXIT_OK) {
-        code = open_files(&peering);
-        if (code == KITH_EXIT_OK) {
-            const enum kith_err err = run_peer(&peering, &report, error);
-            code = finish(&peering, err, error, &report);
-        }
+        code = serve(&peering);
         if (peering.has_dataset)
             kith_dataset_close(&peering.dataset);
     }

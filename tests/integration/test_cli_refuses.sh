@@ -81,12 +81,18 @@ if mount -t tmpfs -o size=128k kith-test "$small" 2>/dev/null; then
     status=$?
     [ "$status" -eq 5 ] || fail "a full disk: exit $status, not 5"
     one_line "a full disk" "no space left"
+    grep -q "cannot write .*cannot write" "$scratch/err" &&
+        fail "a full disk: said twice: $(cat "$scratch/err")"
     database=$(find "$small" -name '*.db')
     [ "$(sql "$database" "PRAGMA integrity_check")" = ok ] ||
         fail "a full disk: the database is damaged"
 fi
 
 # 7: keys.
+run keys certify "$scratch/nowhere" "$scratch/node.request"
+status=$?
+[ "$status" -eq 7 ] || fail "no such authority: exit $status, not 7"
+one_line "no such authority" "nowhere has no ca.key.*kith keys new DIR --authority"
 run keys new "$scratch/authority" --authority || fail "no authority"
 run keys new "$scratch/authority" --authority
 status=$?
@@ -119,4 +125,28 @@ refuses_peer() {
 refuses_peer 3 "allowed: 3, as many as peers"
 sed -i 's/^peers: 3/peers: 1/' "$file"
 refuses_peer 7 "ca.pub"
+
+# 6: somebody listens on its port. Such a start leaves nothing behind.
+cp "$scratch/authority/ca.pub" "$scratch/node/"
+python3 - "$scratch/port" <<'PY' &
+import os, socket, sys, time
+one = socket.create_server(("127.0.0.1", 0))
+with open(sys.argv[1] + ".new", "w") as file:
+    print(one.getsockname()[1], file=file)
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+time.sleep(30)
+PY
+listener=$!
+for _ in $(seq 50); do
+    [ -s "$scratch/port" ] && break
+    sleep 0.1
+done
+cat >>"$scratch/peer.yaml" <<YAML
+listen: "127.0.0.1:$(cat "$scratch/port")"
+save: $scratch/model
+YAML
+refuses_peer 6 "another program has this port"
+[ -e "$scratch/model" ] && fail "a busy port: left $(ls "$scratch/model")"
+kill "$listener"
+wait "$listener" 2>/dev/null
 finish
