@@ -16,9 +16,14 @@ extern "C" {
 /* hash <- mix(hash, word): two multiplications (wyhash's folded multiply). */
 static inline uint64_t kith_hash_word(uint64_t hash, uint64_t word)
 {
-    /* 64x64 -> 128 by halves, so that no compiler extension is needed. */
     const uint64_t a = hash ^ UINT64_C(0xa0761d6478bd642f);
     const uint64_t b = word ^ UINT64_C(0xe7037ed1a0b428db);
+#ifdef __SIZEOF_INT128__
+    __extension__ typedef unsigned __int128 wide;
+    const wide product = (wide)a * b;
+    const uint64_t low = (uint64_t)product, high = (uint64_t)(product >> 64);
+#else
+    /* 64x64 -> 128 by halves. */
     const uint64_t al = a & 0xffffffffu, ah = a >> 32;
     const uint64_t bl = b & 0xffffffffu, bh = b >> 32;
     const uint64_t ll = al * bl, lh = al * bh, hl = ah * bl, hh = ah * bh;
@@ -26,6 +31,7 @@ static inline uint64_t kith_hash_word(uint64_t hash, uint64_t word)
         (ll >> 32) + (lh & 0xffffffffu) + (hl & 0xffffffffu);
     const uint64_t low = (ll & 0xffffffffu) | (middle << 32);
     const uint64_t high = hh + (lh >> 32) + (hl >> 32) + (middle >> 32);
+#endif
     return low ^ high ^ (hash << 1 | hash >> 63);
 }
 
