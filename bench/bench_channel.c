@@ -8,7 +8,7 @@
  * all in the same rounds.
  * Ours is kith_transport with everything that links do: both sides send models
  * as fast as they go and receive into an inbox, the finite gate included.
- * Target: 0.88 of the law (reference/limits.md, section 3). */
+ * Target: 0.88 of the law. */
 #include "bench/plain.h"
 
 #include <uv.h>

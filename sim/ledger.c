@@ -1,4 +1,4 @@
-/* Conservation, DESIGN.md promise 5, kept like a bank's books:
+/* Conservation, kept like a bank's books:
  *
  *   live + in doubt + lost = initial + gradient + restart
  *

@@ -14,7 +14,7 @@
 #include "kith/assert.h"
 #include "kith/session.h"
 
-/* How long a handshake may take in all (reference: faults 3.3). */
+/* How long a handshake may take in all. */
 #define DIAL_TIMEOUT_NS (5 * KITH_S)
 /* Preface and ephemeral key: what the first flight holds of the whole. */
 #define FIRST_BYTES (KITH_PREFACE_BYTES + KITH_KEY_BYTES)

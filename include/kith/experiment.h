@@ -1,4 +1,4 @@
-/* An experiment: one file for `sim`, `lab` and `train` (DESIGN.md section 7).
+/* An experiment: one file for `sim`, `lab` and `train`.
  *
  * Loading checks everything it can, refuses unknown keys, wrong types and
  * impossible combinations with line, key and the allowed values, and expands

@@ -1,4 +1,4 @@
-/* Key files on disk (reference/faults.md 3.3): text, base64, mode 0600 enforced
+/* Key files on disk: text, base64, mode 0600 enforced
  * for secrets. Used by `kith keys`, `kith peer` and the lab.
  *
  *   ca.key        kith-authority-v1    cluster, key, secret        0600,

@@ -13,7 +13,7 @@
 #define KITH_SCALARS_MAX 1u
 /* Suspected neighbours a peer remembers; the oldest is forgotten. */
 #define KITH_SUSPECTS_MAX 6u
-/* A control frame: reference/faults.md 3.3 (16 kB). */
+/* A control frame: its headers are under 100 bytes, lists travel as bulk. */
 #define KITH_CONTROL_BYTES_MAX 16384u
 /* Noise: a transport message is at most 65,535 bytes, tag included. */
 #define KITH_RECORD_BYTES_MAX 65535u
@@ -23,9 +23,10 @@
 /* Records of one burst: control frames wait at most 1 MiB. */
 #define KITH_BURST_RECORDS 16u
 #define KITH_BURST_BYTES (KITH_BURST_RECORDS * KITH_BULK_BYTES)
-/* Rekey per direction: 4 GiB under one key (reference/faults.md 3.2). */
+/* Rekey per direction: 4 GiB under one key; AES-GCM stays 2^73 away from
+ * trouble. */
 #define KITH_REKEY_RECORDS (1u << 16)
-/* A certificate in canonical TLV (reference/faults.md 3.3). */
+/* A certificate in canonical TLV: names and keys of fixed length. */
 #define KITH_CERTIFICATE_BYTES_MAX 512u
 /* Fingerprints in a revocation list: 128 kB of them. */
 #define KITH_REVOKED_MAX 4096u

@@ -60,7 +60,7 @@ const char *kith_refusal_name(enum kith_refusal refusal);
 const char *kith_refusal_word(enum kith_refusal refusal);
 
 /* What strangers and neighbours may cost us: settings, with the defaults of
- * reference/faults.md 3.3. The three per-source limits apply only while more
+ * docs/protocol.md. The three per-source limits apply only while more
  * than `half_open_free` connections are half-open, and never to loopback. */
 struct kith_peer_limits {
     uint32_t half_open_max;         /* 64, all sources */

@@ -4,7 +4,7 @@
  *
  * No I/O, clock or heap: the caller moves bytes, gives 32 random bytes and
  * utc_s, and owns every buffer. There is no unauthenticated mode.
- * Construction: reference/faults.md 3.2-3.3; docs/protocol.md.
+ * Construction: docs/protocol.md.
  *
  * Records: 2-byte big-endian length, then a Noise transport message. A control
  * record holds one frame. A BULK frame announces (transfer, offset, length);

@@ -31,7 +31,7 @@ extern "C" {
 /* Both pop the same events in the same order. */
 enum sim_queue_kind { SIM_QUEUE_CALENDAR, SIM_QUEUE_HEAP };
 
-/* DESIGN.md promise 5, in two strengths.
+/* Conservation, in two strengths.
  *   PAIRS  per exchange id, the two halves are exact negatives
  *   SUM    PAIRS, and after every event
  *          live + in doubt + lost = initial + gradient + restart */

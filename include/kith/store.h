@@ -66,7 +66,7 @@ const char *kith_store_error(const struct kith_store *store);
 /* Version, compiler and options of this build, one line. */
 const char *kith_build(void);
 
-/* What --json prints (DESIGN.md section 8); NaN and UINT64_MAX print as
+/* What --json prints (docs/operations.md); NaN and UINT64_MAX print as
  * null: what does not apply. */
 struct kith_summary {
     const char *world; /* "train" | "sim" | "lab" */

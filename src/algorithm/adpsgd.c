@@ -8,7 +8,7 @@
  * peer answers BUSY at once and the initiator asks another one.
  *
  * Source: Lian et al., "Asynchronous Decentralized Parallel Stochastic Gradient
- * Descent", ICML 2018, Alg. 1; reference: algorithms 1.4.
+ * Descent", ICML 2018, Alg. 1.
  * Test: property/test_algorithms.c (mean kept, spread shrinks). */
 #include "kith/algorithm.h"
 

@@ -10,7 +10,7 @@
  * neighbour that misses the deadline is left out on both ends.
  *
  * Source: Lian et al., "Can Decentralized Algorithms Outperform Centralized
- * Algorithms?", NIPS 2017, Alg. 1; reference: algorithms 1.3.
+ * Algorithms?", NIPS 2017, Alg. 1.
  * Test: property/test_algorithms.c; unit/test_theory.c (T1, T13). */
 #include "kith/algorithm.h"
 

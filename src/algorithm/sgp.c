@@ -9,7 +9,7 @@
  * biases the mean, so here it always travels.
  *
  * Source: Assran et al., "Stochastic Gradient Push for Distributed Deep
- * Learning", ICML 2019, Alg. 1; reference: algorithms 1.6.
+ * Learning", ICML 2019, Alg. 1.
  * Test: unit/test_theory.c (T4, T5). */
 #include "kith/algorithm.h"
 

@@ -2,7 +2,7 @@
  *
  *   live + in flight + lost = initial + gradients and restarts
  *
- * up to rounding (DESIGN.md section 1, promise 5). */
+ * up to rounding. */
 #include <math.h>
 
 #include "kith/check.h"

@@ -15,7 +15,7 @@
  *
  *   x <- x + sum_j W_ij (received_j - sent)
  *
- * Source: Lian et al., NIPS 2017 (D-PSGD); reference/algorithms.md 1.3. */
+ * Source: Lian et al., NIPS 2017 (D-PSGD). */
 #include "src/core/private.h"
 
 #include <string.h>

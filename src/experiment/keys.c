@@ -1,5 +1,5 @@
 /* Every key of an experiment file: where it goes, its type, unit, bounds,
- * default, and one line of help. DESIGN.md section 7. */
+ * default, and one line of help. */
 #include "keys.h"
 
 #include <string.h>

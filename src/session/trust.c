@@ -9,7 +9,7 @@
 #include "kith/text.h"
 #include "src/session/certificate.h"
 
-/* Clocks of honest machines differ by less (reference/faults.md 3.3). */
+/* Clocks of honest machines differ by less. */
 #define SKEW_S INT64_C(300)
 
 void kith_fingerprint(const uint8_t *bytes, size_t size,

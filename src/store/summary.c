@@ -1,7 +1,7 @@
 /* The summary of a run: into the database, as JSON, and as a table.
  *
  * One list of (key, value) pairs feeds all of them, so that the three never
- * disagree. Keys and nesting are DESIGN.md section 8. */
+ * disagree. Keys and nesting are docs/operations.md. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static void add_scores(struct entries *entries,
     add_real(entries, "consensus_distance", summary->consensus_distance);
 }
 
-/* Exactly the keys of DESIGN.md section 8. */
+/* Exactly the keys of docs/operations.md. */
 static void collect(const struct kith_experiment *experiment,
                     const struct kith_summary *summary, const char *path,
                     struct entries *entries)

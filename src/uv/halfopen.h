@@ -2,7 +2,7 @@
  *
  * The total binds everybody. The limits per network and per address apply only
  * while more than `half_open_free` are half-open, and never to loopback, so
- * that a whole cluster in one /24 can start at once (reference/faults.md 3.3).
+ * that a whole cluster in one /24 can start at once.
  * Pure: time is an argument. Test: unit/test_transport.c. */
 #ifndef KITH_UV_HALFOPEN_H
 #define KITH_UV_HALFOPEN_H

@@ -1,4 +1,4 @@
-/* Goal: averaging never changes the total silently (DESIGN.md promise 5).
+/* Goal: averaging never changes the total silently.
  * Method: float64 runs with d = 16 under crash, restart, pause, partition,
  * loss and a slow peer; the ledger checks the equation after every event to
  * 1e-12 and that every exchange id ends settled, torn or orphaned. float32

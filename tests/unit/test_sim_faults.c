@@ -1,4 +1,4 @@
-/* Goal: faults do in virtual time what they say (DESIGN.md section 7), and no
+/* Goal: faults do in virtual time what they say, and no
  * more. Method: small runs, compared with the undisturbed one. */
 #include <setjmp.h>
 #include <stdarg.h>

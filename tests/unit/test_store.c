@@ -262,7 +262,7 @@ static struct kith_summary some_summary(void)
     };
 }
 
-/* Exactly the keys of DESIGN.md section 8, in order, and nothing else. */
+/* Exactly the keys of docs/operations.md, in order, and nothing else. */
 static void test_json(void **state)
 {
     (void)state;

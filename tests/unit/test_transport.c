@@ -1,5 +1,5 @@
 /* Goal: addresses are read as written, and half-open connections are bounded
- * as reference/faults.md 3.3 says without locking a cluster in one /24 out.
+ * as docs/protocol.md says without locking a cluster in one /24 out.
  * Method: both are pure; the clock and the sources are ours. */
 #include <setjmp.h>
 #include <stdarg.h>
