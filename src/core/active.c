@@ -93,8 +93,8 @@ void kith_active_open(struct kith_node *node, enum kith_pattern pattern,
         ask(node, now_ns, effects);
 }
 
-static void finish(struct kith_node *node, struct kith_effects *effects,
-                   bool merged)
+static void finish(struct kith_node *node, kith_ns now_ns,
+                   struct kith_effects *effects, bool merged)
 {
     struct kith_exchange *active = &node->active;
     kith_node_cancel(effects, KITH_SLOT_ACTIVE_SENT);
@@ -107,7 +107,10 @@ static void finish(struct kith_node *node, struct kith_effects *effects,
     kith_node_mark(node, effects, merged ? KITH_MARK_DONE : KITH_MARK_FAILED,
                    active, active->edge.peer, 0, 0);
     active->state = ACTIVE_IDLE;
-    active->deadline_ns = KITH_NEVER;
+    /* Donors that are all busy now are not a step later: see adopt(). */
+    active->deadline_ns = !merged && active->pattern == KITH_PATTERN_PULL
+                              ? now_ns + KITH_TIMEOUT_MIN_NS / 2
+                              : KITH_NEVER;
 }
 
 /* This partner will not do; the snapshot still serves for another one. */
@@ -123,7 +126,7 @@ static void refuse(struct kith_node *node, kith_ns now_ns,
         }
         node->active.edge.peer = before;
     }
-    finish(node, effects, false);
+    finish(node, now_ns, effects, false);
 }
 
 static void send_model(struct kith_node *node, kith_ns now_ns,
@@ -145,7 +148,8 @@ static void abort_exchange(struct kith_node *node, kith_ns now_ns,
     kith_node_cancel(effects, KITH_SLOT_ACTIVE_SENT);
     kith_node_tell(node, effects, active, true, KITH_MESSAGE_ABORT);
     if (active->pattern == KITH_PATTERN_PULL) {
-        finish(node, effects, false); /* nothing was given: nothing in doubt */
+        finish(node, now_ns, effects,
+               false); /* nothing was given: nothing in doubt */
         return;
     }
     active->state = ACTIVE_ABORTING;
@@ -167,7 +171,7 @@ static void gone(struct kith_node *node, kith_ns now_ns,
         active->state = ACTIVE_UNDO;
         active->deadline_ns = KITH_NEVER;
     } else {
-        finish(node, effects, false);
+        finish(node, now_ns, effects, false);
     }
 }
 
@@ -216,7 +220,7 @@ void kith_active_worked(struct kith_node *node, enum kith_work_kind kind,
         node->undone++;
         kith_node_mark(node, effects, KITH_MARK_UNDONE, active,
                        active->edge.peer, 0, -active->edge.delta_sum);
-        finish(node, effects, false);
+        finish(node, now_ns, effects, false);
     } else {
         KITH_ASSERT(active->state == ACTIVE_MERGE);
         kith_node_mark(node, effects,
@@ -228,7 +232,7 @@ void kith_active_worked(struct kith_node *node, enum kith_work_kind kind,
             node->pulls = 0;
         }
         kith_node_tell(node, effects, active, true, KITH_MESSAGE_ACK);
-        finish(node, effects, true);
+        finish(node, now_ns, effects, true);
     }
 }
 
@@ -332,7 +336,7 @@ void kith_active_message(struct kith_node *node, kith_id from,
             if (state == ACTIVE_SENT)
                 kith_estimate_add(&node->turn, now_ns - active->since_ns);
             kith_node_tell(node, effects, active, true, KITH_MESSAGE_ACK);
-            finish(node, effects, true);
+            finish(node, now_ns, effects, true);
         }
         break;
     case KITH_MESSAGE_ABORTED:
@@ -370,7 +374,7 @@ static void give_up(struct kith_node *node, kith_ns now_ns,
         kith_node_mark(node, effects, KITH_MARK_TORN, active, active->edge.peer,
                        0, active->edge.delta_sum);
     }
-    finish(node, effects, false);
+    finish(node, now_ns, effects, false);
 }
 
 /* Training waits for a pull, so a donor that only ever answers "soon" must not

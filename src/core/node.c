@@ -235,7 +235,8 @@ static void fire(struct kith_node *node, kith_ns now_ns,
 static void adopt(struct kith_node *node, kith_ns now_ns,
                   struct kith_effects *effects)
 {
-    if (!node->adopting || node->active.state != ACTIVE_IDLE)
+    if (!node->adopting || node->active.state != ACTIVE_IDLE ||
+        node->active.deadline_ns != KITH_NEVER)
         return;
     if (node->pulls >= KITH_PULLS_MAX) {
         node->adopting = false;

@@ -329,8 +329,10 @@ static void test_nobody_to_adopt_from(void **state)
     start();
     for (int i = 0; i < 100 && !effects.has_work; i++) {
         const struct kith_send *request = sent(KITH_MESSAGE_REQUEST);
-        assert_non_null(request);
-        down(request->to);
+        if (request != NULL)
+            down(request->to);
+        else
+            expire(); /* between two pulls: donors may be busy just now */
     }
     assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
     open_node("adpsgd", "random", 1, 0, true);
@@ -458,7 +460,8 @@ static void test_dawdling_donor_is_left(void **state)
     }
     assert_non_null(sent(KITH_MESSAGE_ABORT));
     assert_in_range(now_ns - began_ns, 1, 15 * KITH_S);
-    /* And another one is asked at once. */
+    expire(); /* And soon another one is asked. */
+    assert_in_range(now_ns - began_ns, 1, 15 * KITH_S);
     assert_int_equal(sent(KITH_MESSAGE_REQUEST)->message.pattern,
                      KITH_PATTERN_PULL);
 }
