@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "kith/err.h"
+#include "kith/ops.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,6 +22,18 @@ extern "C" {
 struct kith_backend {
     const char *name, *summary;
     size_t element_bytes; /* 4 or 8 */
+    /* What checks and moves vectors in the host's memory, the slots that are
+     * sent and received: the backend itself, or cpu for one with memory of its
+     * own. */
+    const struct kith_backend *host;
+    /* NULL: this backend can run here; else why not, in a line. */
+    const char *(*missing)(void);
+
+    /* Zeroed memory for vectors, 64-byte aligned; NULL: none. `shared` memory
+     * can be read and written by the host as well: slots that are sent and
+     * received. */
+    void *(*alloc)(size_t bytes, bool shared);
+    void (*release)(void *memory);
 
     /* target <- source */
     void (*copy)(size_t n, void *target, const void *source);
@@ -54,23 +67,15 @@ struct kith_backend {
     void (*gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n,
                  size_t k, double alpha, const void *a, const void *b,
                  double beta, void *c);
-    /* Rows of y (rows, n) <- y + bias (n); relu where asked. */
-    void (*add_bias)(size_t rows, size_t n, const void *bias, bool relu,
-                     void *y);
-    /* bias_gradient (n) <- column sums of d (rows, n). */
-    void (*column_sum)(size_t rows, size_t n, const void *d, void *out);
-    /* d <- d where y > 0, else 0 (y: what relu gave). */
-    void (*relu_backward)(size_t n, const void *y, void *d);
-    /* logits (rows, classes), labels < classes -> gradient of the mean
-     * cross-entropy, in place; returns the mean loss, float64; *correct (may be
-     * NULL): rows whose arg-max is the label. */
-    double (*cross_entropy)(size_t rows, size_t classes, const uint8_t *labels,
-                            void *logits, uint32_t *correct);
-    /* SGD: g <- g + decay x;  v <- momentum v + g;  x <- x - rate v.
+    /* SGD: g <- g + decay x;  v <- momentum v + g;
+     *   x <- x - rate v, or with nesterov x <- x - rate (g + momentum v).
      * Returns whether every new value of x is finite, found in the same pass.
      * Where momentum is 0, velocity is neither read nor written. */
     bool (*sgd)(size_t n, double rate, double momentum, double decay,
-                const void *gradient, void *velocity, void *x);
+                bool nesterov, const void *gradient, void *velocity, void *x);
+    /* What models are made of. */
+    const struct kith_ops *ops;
+
     /* bytes (rows, n) of uint8 -> y = byte / 255. */
     void (*from_bytes)(size_t n, const uint8_t *bytes, void *y);
 };

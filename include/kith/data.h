@@ -1,41 +1,86 @@
-/* Data sets: IDX files (plain or gzip), kept as bytes, and their splits. */
+/* Data sets: what they hold, how they are opened, how peers share them.
+ *
+ * One file per format, one line in src/data/datasets.def. Large files are
+ * mapped, never copied; a parser is pure and bounded and is what the fuzzer
+ * feeds. Test: unit/test_data_*.c. */
 #ifndef KITH_DATA_H
 #define KITH_DATA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kith/err.h"
 #include "kith/limits.h"
+#include "kith/model.h"
 #include "kith/rng.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+enum kith_element {
+    KITH_ELEMENT_U8,  /* images: bytes, the model sees byte / 255 */
+    KITH_ELEMENT_F32, /* values as they are (.npy) */
+    KITH_ELEMENT_U16, /* tokens */
+    KITH_ELEMENT_I32, /* tokens */
+};
+
+/* A set of examples. Images: `values` (count, features), features = height
+ * width channels in that order, and a label each. Tokens: one stream, `values`
+ * (tokens); example i is the window of `features` = context tokens that begins
+ * at i * context (+ a shift drawn per epoch in training), its labels the same
+ * window one token later; count = (tokens - 1) / context. */
 struct kith_examples {
-    uint8_t *images; /* (count, features) */
-    uint8_t *labels; /* (count) */
-    size_t count, features;
-    uint32_t classes; /* 1 + the largest label */
+    enum kith_input input;
+    enum kith_element element;
+    const void *values;
+    const int32_t *labels; /* images */
+    size_t count, features, tokens;
+    uint32_t shape[3]; /* images: height, width, channels; flat: 1, 1, n */
+    uint32_t classes;  /* 1 + the largest label; tokens: the vocabulary */
+    /* Images: the model sees (v - mean[c]) / deviation[c]; 0 and 1 where the
+     * experiment does not say. */
+    float mean[4], deviation[4];
 };
 
 struct kith_dataset {
     struct kith_examples train, test;
+    char alphabet[4][256]; /* char-level text: [0][i] is character i; else "" */
+    void *owner;           /* the opener's: files, maps, memory */
+    void (*close)(void *owner);
+};
+
+/* What `data:` says. */
+struct kith_data_config {
+    const struct kith_dataset_kind *kind;
+    char path[KITH_PATH_BYTES_MAX];  /* a folder or a file, as the kind says */
+    char cache[KITH_PATH_BYTES_MAX]; /* local copies on first touch; "": none */
+    uint32_t context;                /* tokens: of the model */
+    double test_share; /* text: the last part is the test set, 0.1 */
+    bool normalise;    /* images: by the training set's mean and deviation */
 };
 
 /* A message for people: which file, what was found, what to do. */
 #define KITH_DATA_ERROR_BYTES 512
 
-/* Reads {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz] below folder, sizes
- * bounded before allocation. On error `*dataset` needs no close and `error`
- * (KITH_DATA_ERROR_BYTES) says what to do. */
-KITH_MUST_CHECK enum kith_err kith_dataset_open_idx(const char *folder,
-                                                    struct kith_dataset *set,
-                                                    char *error);
+struct kith_dataset_kind {
+    const char *name, *paper, *summary;
+    enum kith_input input;
+    /* On error `*set` needs no close and `error` says what to do. Sizes are
+     * bounded before allocation. */
+    enum kith_err (*open)(const struct kith_data_config *config,
+                          struct kith_dataset *set, char *error);
+};
+extern const struct kith_dataset_kind *const kith_dataset_kinds[];
+const struct kith_dataset_kind *kith_dataset_kind_find(const char *name);
+
+KITH_MUST_CHECK enum kith_err
+kith_dataset_open(const struct kith_data_config *config,
+                  struct kith_dataset *set, char *error);
 void kith_dataset_close(struct kith_dataset *set);
 
-/* An IDX image of type uint8 in memory: rank, sizes, offset of the data.
+/* An IDX file of type uint8 in memory: rank, sizes, offset of the data.
  * Pure, bounded: what the fuzzer feeds. Returns KITH_OK where bytes are exactly
  * one image, or
  *   KITH_EAGAIN  it goes on: rank 0 while the header is short, else the header
@@ -49,6 +94,33 @@ struct kith_idx {
 };
 KITH_MUST_CHECK enum kith_err kith_idx_parse(const uint8_t *bytes, size_t size,
                                              struct kith_idx *idx);
+
+/* A NumPy array file: version 1 to 3, little-endian, C order, of u1, u2, i4,
+ * i8 or f4; else KITH_EPARSE, or KITH_ELIMIT past the bounds of limits.h. The
+ * whole file is given; offset + bytes == size. */
+struct kith_npy {
+    char type[4]; /* "u1", "f4", ... */
+    uint32_t rank;
+    uint64_t sizes[KITH_IDX_RANK_MAX];
+    size_t offset, bytes;
+};
+KITH_MUST_CHECK enum kith_err kith_npy_parse(const uint8_t *bytes, size_t size,
+                                             struct kith_npy *npy);
+
+/* CIFAR-10 binary: records of 1 label byte (< 10) and 3 planes of 32 x 32. */
+KITH_MUST_CHECK enum kith_err kith_cifar_parse(const uint8_t *bytes,
+                                               size_t size, size_t *records);
+
+/* A GPT-2 token shard (.bin): 256 little-endian int32 of header (20240520,
+ * version 1, tokens), then uint16 tokens; a file without that header is
+ * plain uint16. */
+struct kith_shard {
+    size_t offset, tokens;
+};
+KITH_MUST_CHECK enum kith_err
+kith_shard_parse(const uint8_t *bytes, size_t size, struct kith_shard *shard);
+
+/* ---- splits */
 
 enum kith_split_kind {
     KITH_SPLIT_IID,       /* a shuffled, even share */
@@ -65,11 +137,12 @@ struct kith_split {
 KITH_MUST_CHECK enum kith_err kith_split_parse(const char *text,
                                                struct kith_split *split);
 
-/* Which training rows belong to `peer` of `peers`: same answer on every peer
- * of a seed (stream SPLIT). Every peer gets at least one row; every row goes
- * to exactly one peer (classes(k): where k * peers < classes, rows of unused
- * classes are left out). *rows is malloc'd, ascending, the caller frees it.
- * KITH_EINVAL: fewer rows than peers, or k above the classes there are. */
+/* Which training examples belong to `peer` of `peers`: same answer on every
+ * peer of a seed (stream SPLIT). Every peer gets at least one; every example
+ * goes to exactly one peer (classes(k): where k * peers < classes, examples of
+ * unused classes are left out). *rows is malloc'd, ascending, the caller frees
+ * it. KITH_EINVAL: fewer examples than peers, k above the classes there are, or
+ * a split by class of tokens. */
 KITH_MUST_CHECK enum kith_err kith_split_rows(const struct kith_split *split,
                                               const struct kith_examples *set,
                                               uint64_t seed, uint32_t peers,

@@ -46,6 +46,15 @@
 /* An IDX file: rank <= 4, <= 2 GiB of data. */
 #define KITH_IDX_RANK_MAX 4u
 #define KITH_IDX_BYTES_MAX (UINT64_C(1) << 31)
+/* A safetensors header: the format's own bound is 100 MB; 1,000 tensors with
+ * two states each need 0.5 MB. */
+#define KITH_SAFETENSORS_HEADER_MAX (8u << 20)
+#define KITH_TENSORS_MAX 16384u
+/* A mapped data file: 1 TiB of tokens or arrays. */
+#define KITH_DATA_BYTES_MAX (UINT64_C(1) << 40)
+/* Operations, tensors and views of one network: ResNet-50 has 161 views, GPT-2
+ * XL 580. */
+#define KITH_OPS_MAX 4096u
 /* Names in files and on the wire, terminator included. */
 #define KITH_NAME_MAX 64u
 #define KITH_PATH_BYTES_MAX 1024u

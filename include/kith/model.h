@@ -1,9 +1,21 @@
 /* A model: a flat vector of parameters with named views, a loss, a gradient.
  *
- * Composed from backend operations only, so every backend runs every model.
- * One file, one line in src/model/models.def.
+ * Most models describe a network: their `build` strings together operations of
+ * ops.h through net.h, and everything else follows from that. A few for tests
+ * of theory (quadratic, consensus, none) give their loss by hand. One file, one
+ * line in src/model/models.def; every backend runs every model.
+ *
+ * The vector holds, in this order, so that each class is one range:
+ *
+ *   [0, decayed)         weights that weight decay pulls at
+ *   [decayed, trained)   biases, scales and shifts: no decay
+ *   [trained, gossiped)  buffers (running statistics): averaged with plain
+ *                        convex weights, never given momentum, clamped >= 0
+ *                        where they are variances
+ *   [gossiped, dim)      frozen: neither trained nor gossiped
+ *
  * Test: unit/test_model.c checks every gradient by finite differences in
- * float64. */
+ * float64; tests/parity holds models against PyTorch. */
 #ifndef KITH_MODEL_H
 #define KITH_MODEL_H
 
@@ -20,55 +32,144 @@
 extern "C" {
 #endif
 
+enum kith_input { KITH_INPUT_NONE, KITH_INPUT_IMAGES, KITH_INPUT_TOKENS };
+
+/* Every key that some model reads; 0 is "not given". */
 struct kith_model_config {
-    uint32_t layers[KITH_LAYERS_MAX]; /* mlp: sizes, input first */
+    uint32_t layers[KITH_LAYERS_MAX]; /* mlp, logistic: sizes, input first */
     uint32_t layer_count;
     uint32_t dim;  /* quadratic, consensus: parameters */
     double spread; /* quadratic: standard deviation of the targets b_i */
+
+    uint32_t image[3]; /* cnn, vgg, resnet: height, width, channels */
+    uint32_t classes;
+    uint32_t channels[KITH_LAYERS_MAX]; /* cnn: of each convolution */
+    uint32_t channel_count;
+    uint32_t depth;      /* vgg, resnet: layers as named; gpt: blocks */
+    bool group_norm;     /* vgg, resnet: GroupNorm in place of BatchNorm */
+    uint32_t heads;      /* gpt */
+    uint32_t width;      /* gpt: of the residual stream */
+    uint32_t context;    /* gpt: tokens of a sequence */
+    uint32_t vocabulary; /* gpt */
+    double dropout;      /* after what the paper names */
+    char frozen[KITH_NAME_MAX]; /* views whose name starts so are frozen; "" */
+};
+
+enum kith_view_kind {
+    KITH_VIEW_WEIGHT,   /* decays */
+    KITH_VIEW_VECTOR,   /* bias, scale, shift: does not decay */
+    KITH_VIEW_MEAN,     /* buffer */
+    KITH_VIEW_VARIANCE, /* buffer, >= 0 */
 };
 
 struct kith_model_view {
-    char name[32];
-    size_t offset, rows, columns; /* elements; columns 1 for a vector */
+    char name[KITH_NAME_MAX]; /* gpt: Hugging Face's, e.g.
+                                 "h.0.attn.c_attn.weight" */
+    enum kith_view_kind kind;
+    bool frozen;
+    size_t offset, elements;
+    uint32_t shape[4], rank; /* as stored; elements = their product */
 };
 
-/* One batch: either images or nothing (quadratic, consensus, none). */
-struct kith_batch {
-    const void *inputs;    /* (rows, features) on the backend */
-    const uint8_t *labels; /* (rows) */
-    size_t rows;
-    uint64_t entity; /* the peer, for models with a target per peer */
-    uint64_t seed;
+/* Where everything stands in the flat vector. */
+struct kith_layout {
+    size_t dim, decayed, trained, gossiped;
+    const struct kith_model_view *views; /* (view_count), by offset */
+    uint32_t view_count;
 };
+
+/* One batch: images, tokens, or nothing (quadratic, consensus, none). */
+struct kith_batch {
+    const void *inputs;    /* images (rows, features); tokens: int32_t (rows,
+                              context) */
+    const int32_t *labels; /* (rows); tokens: (rows, context), the next one */
+    size_t rows;
+    uint64_t entity;     /* the peer, for models with a target per peer */
+    uint64_t seed, step; /* for dropout */
+};
+
+struct kith_net; /* src/model/net.h */
 
 struct kith_model {
     const char *name, *paper, *summary;
-    bool needs_data;
-    /* KITH_EINVAL: layers make no sense. */
-    enum kith_err (*check)(const struct kith_model_config *config);
+    enum kith_input input;
+    /* KITH_EINVAL, KITH_ELIMIT: the configuration makes no sense; `error`
+     * (KITH_MODEL_ERROR_BYTES) then says which key and what is allowed. */
+    enum kith_err (*check)(const struct kith_model_config *config, char *error);
+    /* A network; or NULL and the three below. Never called on a configuration
+     * that check refuses. */
+    void (*build)(const struct kith_model_config *config, struct kith_net *net);
+
     size_t (*dim)(const struct kith_model_config *config);
-    /* Features and classes the data must have; 0 when there is no data. */
-    void (*shape)(const struct kith_model_config *config, size_t *features,
-                  size_t *classes);
-    uint32_t (*views)(const struct kith_model_config *config,
-                      struct kith_model_view *views, uint32_t capacity);
-    /* Starting weights, float64, the same for every peer of a seed. */
+    /* Starting weights, float64; NULL: zeros. */
     void (*start)(const struct kith_model_config *config, uint64_t seed,
                   uint64_t entity, double *x);
-    /* Bytes of scratch for batches of `rows`, on this backend. */
-    size_t (*scratch)(const struct kith_model_config *config,
-                      const struct kith_backend *backend, size_t rows);
-    /* NULL: nothing to learn (consensus, none), TRAIN leaves x alone.
-     * Loss of a batch at x; gradient (dim) written unless NULL; *correct:
-     * rows classified rightly, unless NULL. */
+    /* NULL where build is: nothing to learn (consensus, none). */
     double (*loss)(const struct kith_model_config *config,
                    const struct kith_backend *backend, const void *x,
-                   const struct kith_batch *batch, void *gradient,
-                   uint32_t *correct, void *scratch);
+                   const struct kith_batch *batch, void *gradient);
 };
 
 extern const struct kith_model *const kith_models[];
 const struct kith_model *kith_model_find(const char *name);
+#define KITH_MODEL_ERROR_BYTES 256
+
+/* Checks the configuration and says how large the model is, without memory of
+ * the model's size. features: values per example (images), tokens per sequence
+ * (tokens) or 0; classes: classes, vocabulary or 0. */
+struct kith_model_size {
+    size_t dim, trained, gossiped, features, classes;
+    double flops; /* of one row's forward pass; training: three times that */
+};
+KITH_MUST_CHECK enum kith_err
+kith_model_measure(const struct kith_model *model,
+                   const struct kith_model_config *config,
+                   struct kith_model_size *size, char *error);
+/* True where there is something to learn. */
+bool kith_model_learns(const struct kith_model *model);
+
+/* A model made ready to run on one backend with batches of up to `rows`: the
+ * order of operations, and memory for activations and their gradients, planned
+ * once so that buffers whose lives do not overlap share their place. */
+struct kith_network;
+struct kith_network_options {
+    const struct kith_backend *backend;
+    size_t rows;
+    bool training;    /* false: no gradients will be asked for */
+    bool recompute;   /* keep only what stands between blocks; the way back runs
+                         each block forward once more (Chen et al., 2016) */
+    double smoothing; /* of labels */
+};
+KITH_MUST_CHECK enum kith_err
+kith_network_open(const struct kith_model *model,
+                  const struct kith_model_config *config,
+                  const struct kith_network_options *options,
+                  struct kith_network **network, char *error);
+void kith_network_close(struct kith_network *network);
+const struct kith_layout *kith_network_layout(const struct kith_network *n);
+/* Bytes of its activations on the backend. */
+size_t kith_network_bytes(const struct kith_network *network);
+/* Starting weights, float64 (dim), the same for every peer of a seed. */
+void kith_network_start(const struct kith_network *network, uint64_t seed,
+                        uint64_t entity, double *x);
+
+/* Loss of a batch at x, (dim) on the backend. With a gradient (trained), that
+ * is written too, or added to with `add`, times `scale`; batch statistics and
+ * dropout are as in training, and buffers within x move. Without: evaluation.
+ * *correct (may be NULL): rows classified rightly. */
+struct kith_pass {
+    void *x, *gradient;
+    const struct kith_batch *batch;
+    double scale; /* 1 / micro-batches */
+    bool add;
+    bool estimate; /* no gradient, but batch statistics move the buffers */
+};
+double kith_network_loss(struct kith_network *network,
+                         const struct kith_pass *pass, uint32_t *correct);
+/* Scores of a batch without labels: (rows, classes), tokens: (rows, context,
+ * vocabulary), on the backend, valid until the next call. */
+const void *kith_network_scores(struct kith_network *network, const void *x,
+                                const struct kith_batch *batch);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,60 @@
+/* Batches: which examples come next, changed how, on which backend.
+ *
+ * An epoch is a shuffle of its own and so are its augmentations, from streams
+ * named by (seed, entity, epoch) and drawn by position, so that a place in the
+ * stream of batches is (epoch, cursor): a resumed or moved peer continues
+ * exactly. With `ahead` a thread of the loader's own fills the next batch while
+ * the last one is used; the batches are the same.
+ * Test: unit/test_loader.c. */
+#ifndef KITH_LOADER_H
+#define KITH_LOADER_H
+
+#include "kith/data.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct kith_augment {
+    uint32_t crop; /* pad by so many zeros on each side, cut back at random */
+    bool flip;     /* left to right, with probability 1/2 */
+};
+
+struct kith_loader_config {
+    const struct kith_examples *examples;
+    const struct kith_backend *backend;
+    const uint32_t *rows; /* (row_count) own examples, ascending; lent */
+    size_t row_count, batch;
+    uint64_t seed, entity;
+    struct kith_augment augment;
+    bool shuffle; /* false: in order, for evaluation; the last batch of an
+                     epoch is then short, and no batch spans two epochs */
+    bool ahead;
+};
+
+struct kith_loader;
+KITH_MUST_CHECK enum kith_err
+kith_loader_open(const struct kith_loader_config *config,
+                 struct kith_loader **loader, char *error);
+void kith_loader_close(struct kith_loader *loader);
+
+/* The next batch: inputs, labels and rows are set, on the backend (labels and
+ * tokens too), valid until the call after next. */
+void kith_loader_next(struct kith_loader *loader, struct kith_batch *batch);
+
+/* Where the batch after the last one given begins. */
+struct kith_place {
+    uint32_t epoch;
+    uint64_t cursor;
+};
+struct kith_place kith_loader_place(const struct kith_loader *loader);
+/* KITH_EINVAL: the cursor is past the rows. */
+KITH_MUST_CHECK enum kith_err kith_loader_seek(struct kith_loader *loader,
+                                               struct kith_place place);
+/* Nanoseconds that kith_loader_next has waited for the thread. */
+uint64_t kith_loader_waited(const struct kith_loader *loader);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
