@@ -24,7 +24,12 @@ libkith_plugins_a_SOURCES = \
   src/model/registry.c \
   src/model/vector.c \
   src/model/vector.h \
+  src/optimiser/adamw.c \
+  src/optimiser/clip.c \
+  src/optimiser/lars.c \
+  src/optimiser/muon.c \
   src/optimiser/optimisers.def \
+  src/optimiser/private.h \
   src/optimiser/registry.c \
   src/optimiser/schedule.c \
   src/optimiser/sgd.c \

@@ -60,6 +60,8 @@ enum kith_view_kind {
     KITH_VIEW_VECTOR,   /* bias, scale, shift: does not decay */
     KITH_VIEW_MEAN,     /* buffer */
     KITH_VIEW_VARIANCE, /* buffer, >= 0 */
+    KITH_VIEW_TABLE,    /* embedding, or the weights that give the scores:
+                           decays; muon leaves it to adamw */
 };
 
 struct kith_model_view {

@@ -80,7 +80,8 @@ kith_tensor kith_net_attention(struct kith_net *net, kith_tensor qkv,
                                size_t heads);
 /* A block ends here: what `recompute` keeps. */
 void kith_net_block(struct kith_net *net);
-/* The end: mean cross-entropy of scores x (rows, classes). */
+/* The end: mean cross-entropy of scores x (rows, classes); the weights of the
+ * linear operation that gives them are a TABLE, as those of an embedding. */
 void kith_net_cross_entropy(struct kith_net *net, kith_tensor x);
 
 #endif

@@ -1,6 +1,6 @@
-/* Learning-rate schedules: factor(t) = min(1, (t + 1) / warmup) * shape(t / T).
- * The only use of libm among the plug-ins; the factor touches model values
- * alone, never a decision. */
+/* Learning-rate schedules: a climb over the warm-up, then a shape over what is
+ * left. The only use of libm that reaches a rate; the factor touches model
+ * values alone, never a decision. Loshchilov and Hutter, ICLR 2017 (cosine). */
 #include <math.h>
 
 #include "kith/assert.h"
@@ -14,33 +14,48 @@ const char *kith_schedule_name(enum kith_schedule schedule)
         [KITH_SCHEDULE_CONSTANT] = "constant",
         [KITH_SCHEDULE_LINEAR] = "linear",
         [KITH_SCHEDULE_COSINE] = "cosine",
+        [KITH_SCHEDULE_STEP] = "step",
     };
     KITH_ASSERT((unsigned)schedule < KITH_SCHEDULE_COUNT);
     return names[schedule];
 }
 
-static double shape(enum kith_schedule schedule, double t)
+static double falling(double floor, double shape)
 {
-    switch (schedule) {
+    return floor + (1 - floor) * shape;
+}
+
+static double staircase(const struct kith_schedule_config *config, double t)
+{
+    double factor = 1;
+    for (uint32_t i = 0; i < config->milestone_count; i++) {
+        if (t >= config->milestones[i])
+            factor *= config->decay;
+    }
+    return factor;
+}
+
+double kith_schedule_factor(const struct kith_schedule_config *config,
+                            uint64_t step, uint64_t steps)
+{
+    if (step + 1 < config->warmup)
+        return (double)(step + 1) / (double)config->warmup;
+    /* Past its share a peer keeps the last factor; a share without end
+     * (stop.time: UINT64_MAX) stays at the first. */
+    const uint64_t begin = step < config->warmup ? step : config->warmup;
+    const double t = steps <= begin || step >= steps
+                         ? 1
+                         : (double)(step - begin) / (double)(steps - begin);
+    switch (config->kind) {
     case KITH_SCHEDULE_LINEAR:
-        return 1 - t;
+        return falling(config->floor, 1 - t);
     case KITH_SCHEDULE_COSINE:
-        return (1 + cos(pi * t)) / 2;
+        return falling(config->floor, (1 + cos(pi * t)) / 2);
+    case KITH_SCHEDULE_STEP:
+        return staircase(config, t);
     case KITH_SCHEDULE_CONSTANT:
     case KITH_SCHEDULE_COUNT:
         break;
     }
     return 1;
-}
-
-double kith_schedule_factor(enum kith_schedule schedule, uint64_t step,
-                            uint64_t steps, uint64_t warmup)
-{
-    /* Past its share a peer keeps the last factor; a share without end
-     * (stop.time: UINT64_MAX) stays at the first. */
-    const double t =
-        steps == 0 || step >= steps ? 1 : (double)step / (double)steps;
-    const double climb =
-        step + 1 < warmup ? (double)(step + 1) / (double)warmup : 1;
-    return climb * shape(schedule, t);
 }

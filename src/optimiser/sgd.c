@@ -3,25 +3,28 @@
  *   g <- g min(1, clip / |g|)      where clip > 0
  *   g <- g + decay x
  *   v <- momentum v + g
- *   x <- x - rate v
+ *   x <- x - rate v                nesterov: x <- x - rate (g + momentum v)
  *
  * Polyak, "Some methods of speeding up the convergence of iteration methods",
- * USSR Computational Mathematics 1964; clipping: Pascanu et al., ICML 2013. */
-#include <math.h>
+ * USSR Computational Mathematics 1964; Nesterov's form after Sutskever et al.,
+ * ICML 2013; clipping: Pascanu et al., ICML 2013. */
+#include "private.h"
 
-#include "kith/optimiser.h"
-
-static bool sgd_step(const struct kith_optimiser_config *config,
-                     const struct kith_backend *backend, size_t n, double rate,
-                     void *gradient, void *const *state, void *x)
+static bool sgd_step(const struct kith_optimiser_step *step)
 {
-    if (config->clip > 0) {
-        const double norm = sqrt(backend->distance_squared(n, gradient, NULL));
-        if (norm > config->clip)
-            backend->scale(n, config->clip / norm, gradient);
-    }
-    return backend->sgd(n, rate, config->momentum, config->weight_decay,
-                        gradient, state[0], x);
+    const struct kith_optimiser_config *config = step->config;
+    const size_t decayed = step->layout->decayed;
+    const size_t rest = step->layout->trained - decayed;
+    (void)kith_optimiser_clip(step);
+    const bool weights = step->backend->sgd(
+        decayed, step->rate, config->momentum, config->weight_decay,
+        config->nesterov, step->gradient, step->state[0], step->x);
+    const bool vectors = step->backend->sgd(
+        rest, step->rate, config->momentum, 0, config->nesterov,
+        kith_at(step, step->gradient, decayed),
+        kith_at(step, step->state[0], decayed),
+        kith_at(step, step->x, decayed));
+    return weights && vectors;
 }
 
 extern const struct kith_optimiser kith_optimiser_sgd;
