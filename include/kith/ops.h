@@ -6,7 +6,8 @@
  * `rows` is the batch; tokens are rows * context rows of `width`.
  * d<name> is the gradient of the loss by <name>. A backward function writes
  * what is not NULL; KITH_ADD_* make it add to what stands there (a tensor with
- * two readers, a tied weight, a further micro-batch). dy may be overwritten.
+ * two readers, a tied weight, a further micro-batch). dy may be overwritten
+ * where the operation has an activation, and is left alone where it has none.
  * One table per backend, each held against naive64's.
  * Test: unit/test_ops.c; gradients by finite differences in float64. */
 #ifndef KITH_OPS_H
@@ -106,7 +107,9 @@ struct kith_ops {
                           void *dx, void *dw, void *dbias, void *scratch,
                           unsigned add);
 
-    /* saved (kith_norm_saved) elements: mean and 1 / deviation of each set. */
+    /* saved (kith_norm_saved) elements: the sets' means, then their
+     * 1 / deviation. NULL where no gradient is wanted, except for BATCH in
+     * training, which works in it. */
     void (*norm)(const struct kith_norm *op, size_t rows, bool training,
                  const void *x, const void *scale, const void *shift,
                  void *buffers, void *saved, void *y);
@@ -131,6 +134,14 @@ struct kith_ops {
     /* y <- activation(a + b), NONE or RELU; y may be a or b. */
     void (*sum)(size_t n, enum kith_activation activation, const void *a,
                 const void *b, void *y);
+    /* dy <- dy where y > 0 (RELU), in place; da and db get it: each may be
+     * NULL, or dy itself. KITH_ADD_DATA holds for both. */
+    void (*sum_backward)(size_t n, enum kith_activation activation,
+                         const void *y, void *dy, void *da, void *db,
+                         unsigned add);
+    /* dy <- dy where y > 0, else 0: the way back through a RELU sum; its inputs
+     * share that gradient. */
+    void (*relu_backward)(size_t n, const void *y, void *dy);
     /* y <- mask x / (1 - rate); y may be x. The backward pass is the same on
      * dy. */
     void (*dropout)(const struct kith_dropout *op, size_t n, const void *x,
