@@ -26,28 +26,55 @@ enum kith_element {
     KITH_ELEMENT_I32, /* tokens */
 };
 
+/* A piece of a token stream that lies in one file. */
+struct kith_segment {
+    const void *values;   /* (tokens) */
+    size_t first, tokens; /* of the stream */
+};
+
 /* A set of examples. Images: `values` (count, features), features = height
  * width channels in that order, and a label each. Tokens: one stream, `values`
- * (tokens); example i is the window of `features` = context tokens that begins
- * at i * context (+ a shift drawn per epoch in training), its labels the same
- * window one token later; count = (tokens - 1) / context. */
+ * (tokens), or several segments one after another; example i is the window of
+ * `features` = context tokens that begins at i * context (+ a shift drawn per
+ * epoch in training), its labels the same window one token later; count =
+ * (tokens - 1) / context. */
 struct kith_examples {
     enum kith_input input;
     enum kith_element element;
-    const void *values;
-    const int32_t *labels; /* images */
+    const void *values;    /* NULL where there are segments */
+    const int32_t *labels; /* images: 0 <= label < classes */
     size_t count, features, tokens;
     uint32_t shape[3]; /* images: height, width, channels; flat: 1, 1, n */
-    uint32_t classes;  /* 1 + the largest label; tokens: the vocabulary */
-    /* Images: the model sees (v - mean[c]) / deviation[c]; 0 and 1 where the
-     * experiment does not say. */
+    uint32_t classes;  /* 1 + the largest label; tokens: the vocabulary, that
+                          is, 1 + the largest token where no file says it */
+    /* Images: the model sees (v - mean[c]) / deviation[c] of v in [0, 1];
+     * 0 and 1 where the experiment does not say. */
     float mean[4], deviation[4];
+    const struct kith_segment *segments; /* (segment_count), by `first` */
+    size_t segment_count;
+    bool mapped; /* values are pages of a file, not memory of our own */
 };
+
+/* Where examples came from, in examples. The layers of data.cache: the origin
+ * is read once, the local disk at the next opening, memory from then on. */
+struct kith_data_counts {
+    uint64_t origin; /* read from data.path itself */
+    uint64_t disk;   /* read from data.cache */
+    uint64_t memory; /* given to training out of decoded memory */
+    uint64_t mapped; /* given out of a mapped file: the system's page cache */
+    uint64_t refetched; /* files whose cached copy was damaged or outdated */
+};
+
+/* A message for people: which file, what was found, what to do. */
+#define KITH_DATA_ERROR_BYTES 512
 
 struct kith_dataset {
     struct kith_examples train, test;
-    char alphabet[4][256]; /* char-level text: [0][i] is character i; else "" */
-    void *owner;           /* the opener's: files, maps, memory */
+    char alphabet[256][5]; /* text: the characters by token, UTF-8; else "" */
+    struct kith_data_counts counts;   /* of opening: origin, disk, refetched */
+    char note[KITH_DATA_ERROR_BYTES]; /* "", or a line for the user: what went
+                                         another way than asked */
+    void *owner;                      /* the opener's: files, maps, memory */
     void (*close)(void *owner);
 };
 
@@ -56,17 +83,19 @@ struct kith_data_config {
     const struct kith_dataset_kind *kind;
     char path[KITH_PATH_BYTES_MAX];  /* a folder or a file, as the kind says */
     char cache[KITH_PATH_BYTES_MAX]; /* local copies on first touch; "": none */
-    uint32_t context;                /* tokens: of the model */
-    double test_share; /* text: the last part is the test set, 0.1 */
+    uint32_t context;                /* tokens: of the model; images: 0 */
+    double test_share; /* text, bytes: the last part is the test set, 0.1 */
     bool normalise;    /* images: by the training set's mean and deviation */
+    /* synthetic: of the model, how much, and from which draws. */
+    uint32_t shape[3], classes;
+    uint64_t rows; /* training examples; the test set has a tenth */
+    uint64_t seed;
 };
-
-/* A message for people: which file, what was found, what to do. */
-#define KITH_DATA_ERROR_BYTES 512
 
 struct kith_dataset_kind {
     const char *name, *paper, *summary;
-    enum kith_input input;
+    enum kith_input input; /* NONE: what the model takes */
+    bool pathless;         /* data.path is not read */
     /* On error `*set` needs no close and `error` says what to do. Sizes are
      * bounded before allocation. */
     enum kith_err (*open)(const struct kith_data_config *config,
@@ -79,6 +108,11 @@ KITH_MUST_CHECK enum kith_err
 kith_dataset_open(const struct kith_data_config *config,
                   struct kith_dataset *set, char *error);
 void kith_dataset_close(struct kith_dataset *set);
+
+/* `count` tokens from place `first` of the stream on, first + count <= tokens,
+ * each below `classes`. */
+void kith_examples_tokens(const struct kith_examples *examples, size_t first,
+                          size_t count, int32_t *tokens);
 
 /* An IDX file of type uint8 in memory: rank, sizes, offset of the data.
  * Pure, bounded: what the fuzzer feeds. Returns KITH_OK where bytes are exactly

@@ -14,6 +14,7 @@
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/limits.h"
+#include "kith/loader.h"
 #include "kith/model.h"
 #include "kith/optimiser.h"
 #include "kith/topology.h"
@@ -80,7 +81,7 @@ struct kith_experiment {
 
     struct {
         bool present;
-        char path[KITH_PATH_BYTES_MAX];
+        struct kith_data_config config; /* for kith_dataset_open */
         struct kith_split split;
     } data;
 
@@ -90,6 +91,7 @@ struct kith_experiment {
         enum kith_schedule schedule;
         uint64_t warmup_steps;
         uint32_t batch;
+        struct kith_augment augment;
     } train;
 
     struct {

@@ -23,7 +23,8 @@ struct kith_augment {
 struct kith_loader_config {
     const struct kith_examples *examples;
     const struct kith_backend *backend;
-    const uint32_t *rows; /* (row_count) own examples, ascending; lent */
+    const uint32_t *rows; /* (row_count) own examples, ascending; lent. NULL:
+                             all, and row_count is not read */
     size_t row_count, batch;
     uint64_t seed, entity;
     struct kith_augment augment;
@@ -53,6 +54,9 @@ KITH_MUST_CHECK enum kith_err kith_loader_seek(struct kith_loader *loader,
                                                struct kith_place place);
 /* Nanoseconds that kith_loader_next has waited for the thread. */
 uint64_t kith_loader_waited(const struct kith_loader *loader);
+/* Examples given so far: adds to counts->memory or counts->mapped. */
+void kith_loader_count(const struct kith_loader *loader,
+                       struct kith_data_counts *counts);
 
 #ifdef __cplusplus
 }

@@ -34,7 +34,10 @@ extern "C" {
     X(DROP)                                                                    \
     X(TEST)                                                                    \
     X(TOPOLOGY)                                                                \
-    X(TARGET)
+    X(TARGET)                                                                  \
+    X(DROPOUT)                                                                 \
+    X(AUGMENT)                                                                 \
+    X(WINDOW)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,
