@@ -139,9 +139,6 @@ struct kith_ops {
     void (*sum_backward)(size_t n, enum kith_activation activation,
                          const void *y, void *dy, void *da, void *db,
                          unsigned add);
-    /* dy <- dy where y > 0, else 0: the way back through a RELU sum; its inputs
-     * share that gradient. */
-    void (*relu_backward)(size_t n, const void *y, void *dy);
     /* y <- mask x / (1 - rate); y may be x. The backward pass is the same on
      * dy. */
     void (*dropout)(const struct kith_dropout *op, size_t n, const void *x,
