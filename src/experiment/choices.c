@@ -149,13 +149,14 @@ const struct key_choice choice_suite = {suite_name, choose_suite};
 
 static const char *data_name(unsigned index)
 {
-    return index == 0 ? "idx" : NULL;
+    return kith_dataset_kinds[index] == NULL ? NULL
+                                             : kith_dataset_kinds[index]->name;
 }
 
 static void choose_data(void *object, unsigned index)
 {
-    (void)object;
-    (void)index; /* one kind so far: nothing to remember */
+    struct kith_experiment *experiment = object;
+    experiment->data.config.kind = kith_dataset_kinds[index];
 }
 
 const struct key_choice choice_data = {data_name, choose_data};

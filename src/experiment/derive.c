@@ -167,7 +167,7 @@ static enum kith_err check_shape(const struct kith_experiment *experiment,
         snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
                  "model.layers: found %zu inputs and %zu outputs, but the "
                  "data in %.200s has %zu features and %" PRIu32 " classes",
-                 features, classes, experiment->data.path, set->features,
+                 features, classes, experiment->data.config.path, set->features,
                  set->classes);
         return KITH_EINVAL;
     }
@@ -175,7 +175,7 @@ static enum kith_err check_shape(const struct kith_experiment *experiment,
         snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
                  "peers: found %" PRIu32 ", but the data in %.200s has only "
                  "%zu rows: one for each at least",
-                 experiment->peers, experiment->data.path, set->count);
+                 experiment->peers, experiment->data.config.path, set->count);
         return KITH_EINVAL;
     }
     return KITH_OK;

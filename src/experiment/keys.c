@@ -94,7 +94,7 @@ const struct key experiment_keys[] = {
 
     {"data.kind", KEY_CHOICE, .choice = &choice_data, .initial = "idx",
      .help = "see kith list datasets"},
-    {"data.path", KEY_TEXT, TEXT_AT(data.path),
+    {"data.path", KEY_TEXT, TEXT_AT(data.config.path),
      .help = "folder of the files; relative to the experiment file"},
     {"data.split", KEY_PARSED, AT(data.split), .parse = parse_split,
      .allowed = "iid, dirichlet(A) with A above 0, classes(K)",

@@ -122,7 +122,7 @@ static enum kith_err keep_source(const struct tree *tree, const char *text,
 {
     if (rewrite)
         experiment->source =
-            tree_write(tree, "data.path", experiment->data.path);
+            tree_write(tree, "data.path", experiment->data.config.path);
     else {
         experiment->source = malloc(size + 1);
         if (experiment->source != NULL) {
@@ -148,8 +148,8 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
     bool rewrite = override_count > 0;
     if (err == KITH_OK && tree_find(tree, "data.path") != NULL) {
         experiment->data.present = true;
-        rewrite = rewrite || experiment->data.path[0] != '/';
-        err = resolve_path(tree, "data.path", experiment->data.path);
+        rewrite = rewrite || experiment->data.config.path[0] != '/';
+        err = resolve_path(tree, "data.path", experiment->data.config.path);
     }
     if (err == KITH_OK)
         err = read_faults(tree, experiment);

@@ -85,7 +85,7 @@ void peers_open(struct peers *peers, const char *yaml)
     KITH_ASSERT(err == KITH_OK);
     KITH_ASSERT(peers->experiment.peers <= PEERS_MAX);
     if (peers->experiment.model->needs_data) {
-        err = kith_dataset_open_idx(peers->experiment.data.path,
+        err = kith_dataset_open_idx(peers->experiment.data.config.path,
                                     &peers->dataset, error);
         KITH_ASSERT(err == KITH_OK);
         peers->has_data = true;

@@ -293,8 +293,8 @@ static void test_source(void **state)
 
         assert_int_equal(kith_experiment_hash(&first),
                          kith_experiment_hash(&second));
-        assert_string_equal(first.data.path, second.data.path);
-        assert_int_equal(first.data.path[0], '/');
+        assert_string_equal(first.data.config.path, second.data.config.path);
+        assert_int_equal(first.data.config.path[0], '/');
         assert_int_equal(first.atom_count, second.atom_count);
         for (uint32_t k = 0; k < first.atom_count; k++) {
             assert_int_equal(first.atoms[k].peer, second.atoms[k].peer);
