@@ -25,6 +25,7 @@ UNIT = \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
   tests/unit/test_rng \
+  tests/unit/test_safetensors \
   tests/unit/test_save \
   tests/unit/test_session \
   tests/unit/test_session_refusals \

@@ -7,7 +7,8 @@
  * "optimiser.K.NAME". The rest is text in `__metadata__`, with BLAKE2b-256 of
  * everything else in the file. Written to a temporary file, fsync, rename, the
  * previous one kept as PATH.previous; read only where the hash is right.
- * Test: unit/test_checkpoint.c, fuzz_safetensors, integration/test_resume.sh.
+ * Test: unit/test_safetensors.c, unit/test_save.c, fuzz_safetensors,
+ * integration/test_resume.sh.
  */
 #ifndef KITH_CHECKPOINT_H
 #define KITH_CHECKPOINT_H
@@ -23,40 +24,72 @@
 extern "C" {
 #endif
 
+/* X(NAME, text, bytes): the element types that are read; F32 and F64 are
+ * written. */
+#define KITH_DTYPES(X)                                                         \
+    X(F32, "F32", 4)                                                           \
+    X(F64, "F64", 8)                                                           \
+    X(BF16, "BF16", 2)                                                         \
+    X(F16, "F16", 2)
 enum kith_dtype {
-    KITH_DTYPE_F32,
-    KITH_DTYPE_F64,
-    KITH_DTYPE_BF16,
-    KITH_DTYPE_F16
+#define KITH_X(name, text, bytes) KITH_DTYPE_##name,
+    KITH_DTYPES(KITH_X)
+#undef KITH_X
+        KITH_DTYPE_COUNT
 };
 
+#define KITH_TENSOR_NAME_BYTES (2 * KITH_NAME_MAX)
+#define KITH_CHECKPOINT_ERROR_BYTES 512
+
 struct kith_tensor_entry {
-    char name[2 * KITH_NAME_MAX];
+    char name[KITH_TENSOR_NAME_BYTES];
     enum kith_dtype dtype;
     uint32_t rank;
     uint64_t shape[4];
     size_t offset, bytes; /* in the file */
 };
 
-/* A parsed header. Pure, bounded before allocation: at most
- * KITH_SAFETENSORS_HEADER_MAX bytes of header, KITH_TENSORS_MAX tensors, each
- * within the file, none overlapping, no byte of data unnamed. */
-struct kith_safetensors {
-    struct kith_tensor_entry *tensors; /* (tensor_count), by name */
-    size_t tensor_count;
-    char (*keys)[KITH_NAME_MAX]; /* (key_count) of __metadata__ */
-    char **values;
-    size_t key_count;
+struct kith_text_entry {
+    const char *key, *value;
 };
+
+/* A header. The data follow it: each tensor within the file, none overlapping,
+ * no byte between them. */
+struct kith_safetensors {
+    struct kith_tensor_entry *tensors; /* (tensor_count) */
+    size_t tensor_count;
+    struct kith_text_entry *texts; /* (text_count) of __metadata__ */
+    size_t text_count;
+    void *owner;
+};
+
+/* Reads the header of a whole file in memory. Pure; at most
+ * KITH_SAFETENSORS_HEADER_MAX bytes of header and KITH_TENSORS_MAX tensors.
+ * KITH_EPARSE, KITH_ELIMIT or KITH_ENOMEM with the reason in `error`
+ * (KITH_CHECKPOINT_ERROR_BYTES); nothing needs freeing then. Tensors come out
+ * sorted by name. Cost: one pass over the header. */
 KITH_MUST_CHECK enum kith_err
 kith_safetensors_parse(const uint8_t *bytes, size_t size,
                        struct kith_safetensors *file, char *error);
 void kith_safetensors_free(struct kith_safetensors *file);
+/* NULL: no such tensor; no such key. */
 const struct kith_tensor_entry *
 kith_safetensors_find(const struct kith_safetensors *file, const char *name);
-/* NULL: no such key. */
-const char *kith_safetensors_value(const struct kith_safetensors *file,
-                                   const char *key);
+const char *kith_safetensors_text(const struct kith_safetensors *file,
+                                  const char *key);
+
+/* The bytes that come before the data, a multiple of 64 of them, for tensors
+ * that follow each other in the order given; sets each offset and bytes.
+ * *header is malloc'd. KITH_ENOMEM, or KITH_ELIMIT: the header is too long. */
+KITH_MUST_CHECK enum kith_err
+kith_safetensors_header(struct kith_tensor_entry *tensors, size_t tensor_count,
+                        const struct kith_text_entry *texts, size_t text_count,
+                        uint8_t **header, size_t *header_bytes);
+
+/* n elements of this type to float64. */
+void kith_dtype_read(enum kith_dtype dtype, size_t n, const uint8_t *bytes,
+                     double *out);
+size_t kith_dtype_bytes(enum kith_dtype dtype);
 
 #ifdef __cplusplus
 }

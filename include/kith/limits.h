@@ -48,7 +48,7 @@
 #define KITH_IDX_BYTES_MAX (UINT64_C(1) << 31)
 /* A safetensors header: the format's own bound is 100 MB; 1,000 tensors with
  * two states each need 0.5 MB. */
-#define KITH_SAFETENSORS_HEADER_MAX (8u << 20)
+#define KITH_SAFETENSORS_HEADER_MAX (4u << 20)
 #define KITH_TENSORS_MAX 16384u
 /* A mapped data file: 1 TiB of tokens or arrays. */
 #define KITH_DATA_BYTES_MAX (UINT64_C(1) << 40)

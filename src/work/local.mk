@@ -1,9 +1,10 @@
 noinst_LIBRARIES += libkith_work.a
-libkith_work_a_CFLAGS = $(C11) $(SODIUM_CFLAGS)
+libkith_work_a_CFLAGS = $(C11) $(SODIUM_CFLAGS) $(JANSSON_CFLAGS)
 libkith_work_a_SOURCES = \
   src/work/baseline.c \
   src/work/evaluate.c \
   src/work/items.c \
   src/work/private.h \
+  src/work/safetensors.c \
   src/work/save.c \
   src/work/worker.c

@@ -12,6 +12,7 @@ FUZZERS = \
   tests/fuzz/fuzz_frame \
   tests/fuzz/fuzz_handshake \
   tests/fuzz/fuzz_idx \
+  tests/fuzz/fuzz_safetensors \
   tests/fuzz/fuzz_unpack
 FUZZ_RUNS = 1000000
 FUZZ_FLAGS = -fsanitize=fuzzer
@@ -26,6 +27,7 @@ tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(SESSIONS)
 tests_fuzz_fuzz_handshake_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_handshake_SOURCES = tests/fuzz/fuzz_handshake.c $(SESSIONS)
 tests_fuzz_fuzz_idx_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_safetensors_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_unpack_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 
 fuzz-build/Makefile: $(srcdir)/configure
