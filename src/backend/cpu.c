@@ -10,7 +10,9 @@
 
 #include "kith/assert.h"
 #include "kith/backend.h"
-#include "series.h"
+#include "cpu_ops.h"
+#include "memory.h"
+#include "pool.h"
 
 const struct kith_cpu_loops *const kith_cpu_loops[] = {
 #ifdef KITH_CPU_X86
@@ -20,7 +22,7 @@ const struct kith_cpu_loops *const kith_cpu_loops[] = {
 
 /* The widest supported loops. Every thread would choose the same, so a race
  * here only does the choosing twice. */
-static const struct kith_cpu_loops *loops(void)
+const struct kith_cpu_loops *kith_cpu_best(void)
 {
     static _Atomic(const struct kith_cpu_loops *) chosen;
     const struct kith_cpu_loops *found =
@@ -38,6 +40,7 @@ void kith_backend_threads(unsigned count)
 {
     KITH_ASSERT(count > 0 && count <= INT_MAX);
     openblas_set_num_threads((int)count);
+    kith_pool_set(count);
 }
 
 static void cpu_copy(size_t n, void *target, const void *source)
@@ -48,45 +51,45 @@ static void cpu_copy(size_t n, void *target, const void *source)
 
 static void cpu_scale(size_t n, double factor, void *x)
 {
-    loops()->scale(n, (float)factor, x);
+    kith_cpu_best()->scale(n, (float)factor, x);
 }
 
 static void cpu_add(size_t n, double factor, const void *x, void *y)
 {
-    loops()->add(n, (float)factor, x, y);
+    kith_cpu_best()->add(n, (float)factor, x, y);
 }
 
 static double cpu_mix(size_t n, double weight, const void *received,
                       const void *sent, void *x)
 {
-    return loops()->mix(n, (float)weight, received, sent, x);
+    return kith_cpu_best()->mix(n, (float)weight, received, sent, x);
 }
 
 static double cpu_swap_mix(size_t n, double weight, const void *received,
                            void *sent, void *x)
 {
-    return loops()->swap_mix(n, (float)weight, received, sent, x);
+    return kith_cpu_best()->swap_mix(n, (float)weight, received, sent, x);
 }
 
 static double cpu_mix_bf16(size_t n, double weight, const uint16_t *received,
                            const void *sent, void *x)
 {
-    return loops()->mix_bf16(n, (float)weight, received, sent, x);
+    return kith_cpu_best()->mix_bf16(n, (float)weight, received, sent, x);
 }
 
 static double cpu_sum(size_t n, const void *x)
 {
-    return loops()->sum(n, x);
+    return kith_cpu_best()->sum(n, x);
 }
 
 static double cpu_distance_squared(size_t n, const void *x, const void *y)
 {
-    return loops()->distance_squared(n, x, y);
+    return kith_cpu_best()->distance_squared(n, x, y);
 }
 
 static bool cpu_finite(size_t n, const void *x)
 {
-    return loops()->finite(n, x);
+    return kith_cpu_best()->finite(n, x);
 }
 
 static void cpu_read(size_t n, const void *x, double *out)
@@ -117,77 +120,17 @@ static void cpu_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
                 transpose_b ? depth : columns, (float)beta, c, columns);
 }
 
-static void cpu_add_bias(size_t rows, size_t n, const void *bias, bool relu,
-                         void *y)
-{
-    loops()->add_bias(rows, n, bias, relu, y);
-}
-
-static void cpu_column_sum(size_t rows, size_t n, const void *d, void *out)
-{
-    loops()->column_sum(rows, n, d, out);
-}
-
-static void cpu_relu_backward(size_t n, const void *y, void *d)
-{
-    loops()->relu_backward(n, y, d);
-}
-
-/* One row: its loss, its gradient in place of its logits. Each exponential is
- * taken once and parked in the row; exp in float64, since rows * classes is
- * small beside the products (under 1 % of a step). */
-static double cross_entropy_row(size_t classes, size_t label, double scale,
-                                float *row, bool *right)
-{
-    size_t best = 0;
-    for (size_t j = 1; j < classes; j++) {
-        if (row[j] > row[best])
-            best = j;
-    }
-    *right = best == label;
-    const double top = (double)row[best], own = (double)row[label];
-    double sum = 0;
-    for (size_t j = 0; j < classes; j++) {
-        const double e = kith_exp((double)row[j] - top);
-        row[j] = (float)e;
-        sum += e;
-    }
-    const float factor = (float)(scale / sum);
-    for (size_t j = 0; j < classes; j++)
-        row[j] *= factor;
-    row[label] -= (float)scale;
-    return kith_log(sum) + top - own;
-}
-
-static double cpu_cross_entropy(size_t rows, size_t classes,
-                                const uint8_t *labels, void *logits,
-                                uint32_t *correct)
-{
-    float *row = logits;
-    double loss = 0;
-    uint32_t count = 0;
-    for (size_t i = 0; i < rows; i++, row += classes) {
-        KITH_ASSERT(labels[i] < classes);
-        bool right;
-        loss += cross_entropy_row(classes, labels[i], 1.0 / (double)rows, row,
-                                  &right);
-        count += right;
-    }
-    if (correct != NULL)
-        *correct = count;
-    return loss / (double)rows;
-}
-
 static bool cpu_sgd(size_t n, double rate, double momentum, double decay,
-                    const void *gradient, void *velocity, void *x)
+                    bool nesterov, const void *gradient, void *velocity,
+                    void *x)
 {
-    return loops()->sgd(n, (float)rate, (float)momentum, (float)decay, gradient,
-                        velocity, x);
+    return kith_cpu_best()->sgd(n, (float)rate, (float)momentum, (float)decay,
+                                nesterov, gradient, velocity, x);
 }
 
 static void cpu_from_bytes(size_t n, const uint8_t *bytes, void *y)
 {
-    loops()->from_bytes(n, bytes, y);
+    kith_cpu_best()->from_bytes(n, bytes, y);
 }
 
 extern const struct kith_backend kith_backend_cpu;
@@ -195,6 +138,10 @@ const struct kith_backend kith_backend_cpu = {
     .name = "cpu",
     .summary = "float32, OpenBLAS and vectorised loops",
     .element_bytes = sizeof(float),
+    .host = &kith_backend_cpu,
+    .missing = kith_host_missing,
+    .alloc = kith_host_alloc,
+    .release = kith_host_release,
     .copy = cpu_copy,
     .scale = cpu_scale,
     .add = cpu_add,
@@ -207,10 +154,7 @@ const struct kith_backend kith_backend_cpu = {
     .read = cpu_read,
     .write = cpu_write,
     .gemm = cpu_gemm,
-    .add_bias = cpu_add_bias,
-    .column_sum = cpu_column_sum,
-    .relu_backward = cpu_relu_backward,
-    .cross_entropy = cpu_cross_entropy,
     .sgd = cpu_sgd,
+    .ops = &kith_cpu_ops,
     .from_bytes = cpu_from_bytes,
 };

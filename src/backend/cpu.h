@@ -21,17 +21,16 @@ struct kith_cpu_loops {
     double (*sum)(size_t n, const float *x);
     double (*distance_squared)(size_t n, const float *x, const float *y);
     bool (*finite)(size_t n, const float *x);
-    void (*add_bias)(size_t rows, size_t n, const float *bias, bool relu,
-                     float *y);
-    void (*column_sum)(size_t rows, size_t n, const float *d, float *out);
-    void (*relu_backward)(size_t n, const float *y, float *d);
     bool (*sgd)(size_t n, float rate, float momentum, float decay,
-                const float *gradient, float *velocity, float *x);
+                bool nesterov, const float *gradient, float *velocity,
+                float *x);
     void (*from_bytes)(size_t n, const uint8_t *bytes, float *y);
 };
 
 /* NULL-terminated, widest first, the portable one last: always supported. */
 extern const struct kith_cpu_loops *const kith_cpu_loops[];
+/* The widest that this CPU has. */
+const struct kith_cpu_loops *kith_cpu_best(void);
 
 extern const struct kith_cpu_loops kith_cpu_portable;
 #if defined(__x86_64__) && defined(__GNUC__)

@@ -166,51 +166,9 @@ static bool loop_finite(size_t n, const float *x)
     return true;
 }
 
-static void loop_add_bias(size_t rows, size_t n, const float *bias, bool relu,
-                          float *y)
-{
-    for (size_t row = 0; row < rows; row++, y += n) {
-        size_t j = 0;
-        for (; j + BLOCK <= n; j += BLOCK) {
-            const f16 sum = f16_add(f16_load(y + j), f16_load(bias + j));
-            f16_store(y + j, relu ? f16_relu(sum) : sum);
-        }
-        for (; j < n; j++) {
-            const float sum = y[j] + bias[j];
-            /* Written so that a NaN stays one. */
-            y[j] = relu && sum < 0 ? 0 : sum;
-        }
-    }
-}
-
-static void loop_column_sum(size_t rows, size_t n, const float *d, float *out)
-{
-    size_t j = 0;
-    for (; j + BLOCK <= n; j += BLOCK) {
-        f16 sum = f16_all(0);
-        for (size_t row = 0; row < rows; row++)
-            sum = f16_add(sum, f16_load(d + row * n + j));
-        f16_store(out + j, sum);
-    }
-    for (; j < n; j++) {
-        float sum = 0;
-        for (size_t row = 0; row < rows; row++)
-            sum += d[row * n + j];
-        out[j] = sum;
-    }
-}
-
-static void loop_relu_backward(size_t n, const float *y, float *d)
-{
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK)
-        f16_store(d + i, f16_where_positive(f16_load(y + i), f16_load(d + i)));
-    for (; i < n; i++)
-        d[i] = y[i] > 0 ? d[i] : 0;
-}
-
 static bool loop_sgd(size_t n, float rate, float momentum, float decay,
-                     const float *gradient, float *velocity, float *x)
+                     bool nesterov, const float *gradient, float *velocity,
+                     float *x)
 {
     const f16 eta = f16_all(rate), beta = f16_all(momentum);
     const f16 lambda = f16_all(decay);
@@ -219,21 +177,24 @@ static bool loop_sgd(size_t n, float rate, float momentum, float decay,
     size_t i = 0;
     for (; i + BLOCK <= n; i += BLOCK) {
         const f16 old = f16_load(x + i);
-        f16 direction = f16_add(f16_load(gradient + i), f16_mul(lambda, old));
+        const f16 slope = f16_add(f16_load(gradient + i), f16_mul(lambda, old));
+        f16 direction = slope;
         if (heavy) {
-            direction =
-                f16_add(f16_mul(beta, f16_load(velocity + i)), direction);
+            direction = f16_add(f16_mul(beta, f16_load(velocity + i)), slope);
             f16_store(velocity + i, direction);
+            if (nesterov)
+                direction = f16_add(slope, f16_mul(beta, direction));
         }
         const f16 new = f16_sub(old, f16_mul(eta, direction));
         f16_store(x + i, new);
         finite = f16_finite(new) && finite;
     }
     for (; i < n; i++) {
-        float direction = gradient[i] + decay * x[i];
+        const float slope = gradient[i] + decay * x[i];
+        float direction = slope;
         if (heavy) {
-            direction = momentum * velocity[i] + direction;
-            velocity[i] = direction;
+            velocity[i] = momentum * velocity[i] + slope;
+            direction = nesterov ? slope + momentum * velocity[i] : velocity[i];
         }
         x[i] = x[i] - rate * direction;
         finite = is_finite(x[i]) && finite;
@@ -262,9 +223,6 @@ const struct kith_cpu_loops VARIANT = {
     .sum = loop_sum,
     .distance_squared = loop_distance_squared,
     .finite = loop_finite,
-    .add_bias = loop_add_bias,
-    .column_sum = loop_column_sum,
-    .relu_backward = loop_relu_backward,
     .sgd = loop_sgd,
     .from_bytes = loop_from_bytes,
 };

@@ -7,9 +7,20 @@ libkith_backend_a_SOURCES = \
   src/backend/cpu_avx2.c \
   src/backend/cpu_avx512.c \
   src/backend/cpu_loops.inc.h \
+  src/backend/cpu_ops.c \
+  src/backend/cpu_ops.h \
   src/backend/cpu_portable.c \
+  src/backend/dropout.h \
+  src/backend/memory.c \
+  src/backend/memory.h \
   src/backend/naive.inc.h \
   src/backend/naive32.c \
   src/backend/naive64.c \
+  src/backend/naive_dense.inc.h \
+  src/backend/naive_image.inc.h \
+  src/backend/naive_ops.inc.h \
+  src/backend/naive_text.inc.h \
+  src/backend/pool.c \
+  src/backend/pool.h \
   src/backend/registry.c \
   src/backend/series.h

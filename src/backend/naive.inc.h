@@ -9,8 +9,7 @@
  * bit. No libm: the same bits on every CPU. */
 #include <string.h>
 
-#include "kith/assert.h"
-#include "series.h"
+#include "memory.h"
 
 #define LANES 16
 
@@ -156,83 +155,19 @@ static void naive_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
     }
 }
 
-static void naive_add_bias(size_t rows, size_t n, const void *bias, bool relu,
-                           void *y)
-{
-    const REAL *b = bias;
-    REAL *v = y;
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t j = 0; j < n; j++) {
-            const REAL sum = v[i * n + j] + b[j];
-            /* Written so that a NaN stays one. */
-            v[i * n + j] = relu && sum < 0 ? 0 : sum;
-        }
-    }
-}
-
-static void naive_column_sum(size_t rows, size_t n, const void *d, void *out)
-{
-    const REAL *v = d;
-    REAL *sum = out;
-    for (size_t j = 0; j < n; j++)
-        sum[j] = 0;
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t j = 0; j < n; j++)
-            sum[j] += v[i * n + j];
-    }
-}
-
-static void naive_relu_backward(size_t n, const void *y, void *d)
-{
-    const REAL *v = y;
-    REAL *gradient = d;
-    for (size_t i = 0; i < n; i++)
-        gradient[i] = v[i] > 0 ? gradient[i] : 0;
-}
-
-static double naive_cross_entropy(size_t rows, size_t classes,
-                                  const uint8_t *labels, void *logits,
-                                  uint32_t *correct)
-{
-    REAL *row = logits;
-    double loss = 0;
-    uint32_t right = 0;
-    for (size_t i = 0; i < rows; i++, row += classes) {
-        KITH_ASSERT(labels[i] < classes);
-        size_t best = 0;
-        for (size_t j = 1; j < classes; j++) {
-            if (row[j] > row[best])
-                best = j;
-        }
-        right += best == labels[i];
-        /* Shifted by the largest logit, so that exp cannot overflow. */
-        const double top = (double)row[best], own = (double)row[labels[i]];
-        double sum = 0;
-        for (size_t j = 0; j < classes; j++)
-            sum += kith_exp((double)row[j] - top);
-        loss += kith_log(sum) + top - own;
-        const double scale = 1.0 / (double)rows;
-        for (size_t j = 0; j < classes; j++) {
-            const double p = kith_exp((double)row[j] - top) / sum;
-            row[j] = (REAL)((p - (j == labels[i])) * scale);
-        }
-    }
-    if (correct != NULL)
-        *correct = right;
-    return loss / (double)rows;
-}
-
 static bool naive_sgd(size_t n, double rate, double momentum, double decay,
-                      const void *gradient, void *velocity, void *x)
+                      bool nesterov, const void *gradient, void *velocity,
+                      void *x)
 {
     const REAL eta = (REAL)rate, beta = (REAL)momentum, lambda = (REAL)decay;
     const REAL *g = gradient;
     REAL *v = velocity, *w = x;
     for (size_t i = 0; i < n; i++) {
-        REAL direction = g[i] + lambda * w[i];
+        const REAL slope = g[i] + lambda * w[i];
+        REAL direction = slope;
         if (beta > 0) {
-            direction = beta * v[i] + direction;
-            v[i] = direction;
+            v[i] = beta * v[i] + slope;
+            direction = nesterov ? slope + beta * v[i] : v[i];
         }
         w[i] = w[i] - eta * direction;
     }
@@ -246,11 +181,17 @@ static void naive_from_bytes(size_t n, const uint8_t *bytes, void *y)
         v[i] = (REAL)bytes[i] / (REAL)255;
 }
 
+#include "naive_ops.inc.h"
+
 extern const struct kith_backend RECORD;
 const struct kith_backend RECORD = {
     .name = NAME,
     .summary = SUMMARY,
     .element_bytes = sizeof(REAL),
+    .host = &RECORD,
+    .missing = kith_host_missing,
+    .alloc = kith_host_alloc,
+    .release = kith_host_release,
     .copy = naive_copy,
     .scale = naive_scale,
     .add = naive_add,
@@ -263,10 +204,7 @@ const struct kith_backend RECORD = {
     .read = naive_read,
     .write = naive_write,
     .gemm = naive_gemm,
-    .add_bias = naive_add_bias,
-    .column_sum = naive_column_sum,
-    .relu_backward = naive_relu_backward,
-    .cross_entropy = naive_cross_entropy,
     .sgd = naive_sgd,
+    .ops = &naive_ops,
     .from_bytes = naive_from_bytes,
 };
