@@ -39,6 +39,7 @@ UNIT = \
   tests/unit/test_store \
   tests/unit/test_text \
   tests/unit/test_theory \
+  tests/unit/test_tokenizer \
   tests/unit/test_transport \
   tests/unit/test_wire \
   tests/unit/test_worker
@@ -108,7 +109,9 @@ tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
 tests_unit_test_session_refusals_SOURCES = \
   tests/unit/test_session_refusals.c $(SESSIONS)
-EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py
+EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py \
+  tests/vectors/tokenizer/cases.json tests/vectors/tokenizer/make.py \
+  tests/vectors/tokenizer/tokenizer.json
 
 # Real peers, one forked process each.
 PEERS = tests/support/peers.c tests/support/peers.h

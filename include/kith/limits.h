@@ -50,6 +50,9 @@
  * two states each need 0.5 MB. */
 #define KITH_SAFETENSORS_HEADER_MAX (4u << 20)
 #define KITH_TENSORS_MAX 16384u
+/* A tokenizer.json: GPT-2's has 2 MB; and the tokens it may name. */
+#define KITH_TOKENIZER_BYTES_MAX (64u << 20)
+#define KITH_VOCABULARY_MAX (1u << 20)
 /* A mapped data file: 1 TiB of tokens or arrays. */
 #define KITH_DATA_BYTES_MAX (UINT64_C(1) << 40)
 /* Operations, tensors and views of one network: ResNet-50 has 161 views, GPT-2

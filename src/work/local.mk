@@ -1,5 +1,5 @@
 noinst_LIBRARIES += libkith_work.a
-libkith_work_a_CFLAGS = $(C11) $(SODIUM_CFLAGS) $(JANSSON_CFLAGS)
+libkith_work_a_CFLAGS = $(C11) $(SODIUM_CFLAGS) $(JANSSON_CFLAGS) $(PCRE2_CFLAGS)
 libkith_work_a_SOURCES = \
   src/work/baseline.c \
   src/work/evaluate.c \
@@ -7,4 +7,7 @@ libkith_work_a_SOURCES = \
   src/work/private.h \
   src/work/safetensors.c \
   src/work/save.c \
+  src/work/tokenizer.c \
+  src/work/tokenizer.h \
+  src/work/tokenizer_file.c \
   src/work/worker.c

@@ -13,6 +13,7 @@ FUZZERS = \
   tests/fuzz/fuzz_handshake \
   tests/fuzz/fuzz_idx \
   tests/fuzz/fuzz_safetensors \
+  tests/fuzz/fuzz_tokenizer \
   tests/fuzz/fuzz_unpack
 FUZZ_RUNS = 1000000
 FUZZ_FLAGS = -fsanitize=fuzzer
@@ -28,6 +29,7 @@ tests_fuzz_fuzz_handshake_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_handshake_SOURCES = tests/fuzz/fuzz_handshake.c $(SESSIONS)
 tests_fuzz_fuzz_idx_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_safetensors_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_tokenizer_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_unpack_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 
 fuzz-build/Makefile: $(srcdir)/configure
