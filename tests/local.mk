@@ -21,6 +21,7 @@ UNIT = \
   tests/unit/test_node \
   tests/unit/test_node_round \
   tests/unit/test_noise \
+  tests/unit/test_ops \
   tests/unit/test_optimiser \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
@@ -101,6 +102,8 @@ tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/unit/worker_fixture.h
+tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \
+  tests/unit/ops_cases.h
 
 # Two sessions joined by memory.
 SESSIONS = tests/support/sessions.c tests/support/sessions.h

@@ -20,11 +20,12 @@ const struct kith_cpu_loops *const kith_cpu_loops[] = {
 #endif
     &kith_cpu_portable, NULL};
 
-/* The widest supported loops. Every thread would choose the same, so a race
- * here only does the choosing twice. */
+static _Atomic(const struct kith_cpu_loops *) chosen;
+
+/* Every thread would choose the same, so a race here only does the choosing
+ * twice. */
 const struct kith_cpu_loops *kith_cpu_best(void)
 {
-    static _Atomic(const struct kith_cpu_loops *) chosen;
     const struct kith_cpu_loops *found =
         atomic_load_explicit(&chosen, memory_order_relaxed);
     if (found != NULL)
@@ -34,6 +35,11 @@ const struct kith_cpu_loops *kith_cpu_best(void)
         i++;
     atomic_store_explicit(&chosen, kith_cpu_loops[i], memory_order_relaxed);
     return kith_cpu_loops[i];
+}
+
+void kith_cpu_choose(const struct kith_cpu_loops *variant)
+{
+    atomic_store_explicit(&chosen, variant, memory_order_relaxed);
 }
 
 void kith_backend_threads(unsigned count)

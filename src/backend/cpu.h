@@ -29,8 +29,9 @@ struct kith_cpu_loops {
 
 /* NULL-terminated, widest first, the portable one last: always supported. */
 extern const struct kith_cpu_loops *const kith_cpu_loops[];
-/* The widest that this CPU has. */
+/* The chosen ones: the widest that this CPU has, or what a test said. */
 const struct kith_cpu_loops *kith_cpu_best(void);
+void kith_cpu_choose(const struct kith_cpu_loops *variant); /* NULL: widest */
 
 extern const struct kith_cpu_loops kith_cpu_portable;
 #if defined(__x86_64__) && defined(__GNUC__)
