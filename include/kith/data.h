@@ -96,8 +96,9 @@ struct kith_dataset_kind {
     const char *name, *paper, *summary;
     enum kith_input input; /* NONE: what the model takes */
     bool pathless;         /* data.path is not read */
-    /* On error `*set` needs no close and `error` says what to do. Sizes are
-     * bounded before allocation. */
+    /* Called by kith_dataset_open alone, on an empty set, which it closes on
+     * error; `error` then says what to do. Sizes are bounded before
+     * allocation. */
     enum kith_err (*open)(const struct kith_data_config *config,
                           struct kith_dataset *set, char *error);
 };

@@ -37,7 +37,8 @@ extern "C" {
     X(TARGET)                                                                  \
     X(DROPOUT)                                                                 \
     X(AUGMENT)                                                                 \
-    X(WINDOW)
+    X(WINDOW)                                                                  \
+    X(SYNTHETIC)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

@@ -11,7 +11,7 @@
  * No libm: C libraries differ in the last bit, and peers must agree.
  * Hsu et al., "Measuring the effects of non-identical data distribution for
  * federated visual classification", 2019 (dirichlet). */
-#include "kith/data.h"
+#include "private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "src/backend/series.h"
 
 #define NOBODY UINT32_MAX
-#define CLASSES_MAX 256u
+#define CLASSES_MAX 256u /* that a peer can ask for */
 #define ALPHA_MAX 1e6
 
 enum kith_err kith_split_parse(const char *text, struct kith_split *split)
@@ -101,7 +101,7 @@ static size_t class_rows(const struct split_job *job, uint32_t class)
 {
     size_t count = 0;
     for (size_t i = 0; i < job->set->count; i++) {
-        if (job->set->labels[i] == class)
+        if ((uint32_t)job->set->labels[i] == class)
             job->rows[count++] = (uint32_t)i;
     }
     struct kith_rng rng = split_rng(job, SHUFFLE_CLASS, class);
@@ -167,19 +167,23 @@ static void split_dirichlet(const struct split_job *job)
     }
 }
 
-static enum kith_err split_classes(const struct split_job *job)
+/* Classes that occur, ascending, into `deck`; returns how many. */
+static uint32_t classes_present(const struct split_job *job, uint32_t *deck)
 {
-    uint32_t deck[CLASSES_MAX], present = 0;
-    size_t held[CLASSES_MAX] = {0};
+    uint32_t present = 0;
+    memset(deck, 0, job->set->classes * sizeof *deck);
     for (size_t i = 0; i < job->set->count; i++)
-        held[job->set->labels[i]]++;
-    for (uint32_t class = 0; class < CLASSES_MAX; class ++) {
-        if (held[class] > 0)
+        deck[job->set->labels[i]] = 1;
+    for (uint32_t class = 0; class < job->set->classes; class ++) {
+        if (deck[class] != 0)
             deck[present++] = class;
     }
+    return present;
+}
+
+static void deal(const struct split_job *job, uint32_t *deck, uint32_t present)
+{
     const uint64_t k = job->split->classes, dealt = k * job->peers;
-    if (k > present)
-        return KITH_EINVAL;
     struct kith_rng rng = split_rng(job, SHUFFLE_DECK, 0);
     kith_rng_shuffle(&rng, deck, present);
     /* Card c goes to the peers (c + j * present) / k, j = 0, 1, ... */
@@ -192,7 +196,19 @@ static enum kith_err split_classes(const struct split_job *job)
                 (uint32_t)((card + holder * present) / k);
         }
     }
-    return KITH_OK;
+}
+
+static enum kith_err split_classes(const struct split_job *job)
+{
+    uint32_t *deck = malloc(job->set->classes * sizeof *deck);
+    if (deck == NULL)
+        return KITH_ENOMEM;
+    const uint32_t present = classes_present(job, deck);
+    const bool enough = job->split->classes <= present;
+    if (enough)
+        deal(job, deck, present);
+    free(deck);
+    return enough ? KITH_OK : KITH_EINVAL;
 }
 
 /* Every peer gets a row: rows of peers above the average go to those without.
@@ -255,6 +271,9 @@ enum kith_err kith_split_rows(const struct kith_split *split,
     *count = 0;
     if (peers == 0 || peers > KITH_PEERS_MAX || peer >= peers ||
         set->count < peers || set->count >= NOBODY)
+        return KITH_EINVAL;
+    /* A window of text has no class. */
+    if (split->kind != KITH_SPLIT_IID && set->labels == NULL)
         return KITH_EINVAL;
     struct split_job job = {.split = split,
                             .set = set,

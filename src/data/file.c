@@ -1,0 +1,205 @@
+/* Files of a data set: found at their origin or in the cache, mapped; and
+ * memory beside them. All of it hangs in one list that the set owns. */
+#include "private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kith/text.h"
+
+enum { ALIGNMENT = 64 };
+
+/* Stands before memory of our own; alone where something is mapped. */
+struct block {
+    struct block *next;
+    void *map;
+    size_t map_bytes;
+};
+
+enum kith_err data_complain(char *error, enum kith_err err, const char *path,
+                            const char *format, ...)
+{
+    char what[320];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    /* The end of a long path says more than its beginning. */
+    const size_t length = strlen(path), shown = length < 170 ? length : 170;
+    (void)snprintf(error, KITH_DATA_ERROR_BYTES, "reading %s%s: %s",
+                   shown < length ? "..." : "", path + (length - shown), what);
+    return err;
+}
+
+enum kith_err data_from_errno(int code)
+{
+    switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+        return KITH_ENOENT;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return KITH_EPERM;
+    case ENOMEM:
+        return KITH_ENOMEM;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return KITH_ENOSPC;
+    default:
+        return KITH_EIO;
+    }
+}
+
+static void release_all(void *owner)
+{
+    struct block *block = owner;
+    while (block != NULL) {
+        struct block *next = block->next;
+        if (block->map != NULL)
+            (void)munmap(block->map, block->map_bytes);
+        free(block);
+        block = next;
+    }
+}
+
+static void keep(struct data_opening *opening, struct block *block)
+{
+    block->next = opening->set->owner;
+    opening->set->owner = block;
+    opening->set->close = release_all;
+}
+
+void *data_alloc(struct data_opening *opening, size_t bytes)
+{
+    _Static_assert(sizeof(struct block) <= ALIGNMENT, "a block fits before");
+    if (bytes > SIZE_MAX - 2 * ALIGNMENT)
+        return NULL;
+    const size_t whole = (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    struct block *block = aligned_alloc(ALIGNMENT, whole);
+    if (block == NULL)
+        return NULL;
+    *block = (struct block){.next = NULL};
+    keep(opening, block);
+    return (char *)block + ALIGNMENT;
+}
+
+/* At the origin: a file, nothing, or trouble. */
+static enum kith_err look(struct data_opening *opening, const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) != 0) {
+        const enum kith_err err = data_from_errno(errno);
+        return err == KITH_ENOENT ? err
+                                  : data_complain(opening->error, err, path,
+                                                  "%s", strerror(errno));
+    }
+    if (!S_ISREG(about.st_mode))
+        return data_complain(opening->error, KITH_EINVAL, path,
+                             "%s; see kith list datasets for what data.path "
+                             "must be",
+                             S_ISDIR(about.st_mode) ? "it is a folder"
+                                                    : "it is not a file");
+    return KITH_OK;
+}
+
+static enum kith_err through_cache(struct data_opening *opening,
+                                   struct data_file *file)
+{
+    struct cache_result result;
+    const enum kith_err err =
+        cache_fetch(opening->config->cache, file->path, &result);
+    if (err == KITH_ENOENT)
+        return err;
+    if (err != KITH_OK) {
+        if (opening->set->note[0] == '\0')
+            (void)kith_text_copy(opening->set->note, sizeof opening->set->note,
+                                 result.why);
+        return look(opening, file->path);
+    }
+    opening->set->counts.refetched += result.refetched;
+    file->cached = result.cached;
+    memcpy(file->local, result.local, sizeof file->local);
+    return KITH_OK;
+}
+
+enum kith_err data_find(struct data_opening *opening, const char *name,
+                        struct data_file *file)
+{
+    const char *folder = opening->config->path;
+    file->cached = false;
+    const int length =
+        name == NULL
+            ? snprintf(file->path, sizeof file->path, "%s", folder)
+            : snprintf(file->path, sizeof file->path, "%s/%s", folder, name);
+    if (length < 0 || (size_t)length >= sizeof file->path)
+        return data_complain(opening->error, KITH_ELIMIT, folder,
+                             "the path is longer than %zu bytes",
+                             sizeof file->path - 1);
+    memcpy(file->local, file->path, sizeof file->local);
+    return opening->config->cache[0] != '\0' ? through_cache(opening, file)
+                                             : look(opening, file->path);
+}
+
+void data_count(struct data_opening *opening, const struct data_file *file,
+                size_t examples)
+{
+    if (file->cached)
+        opening->set->counts.disk += examples;
+    else
+        opening->set->counts.origin += examples;
+}
+
+enum kith_err data_map(struct data_opening *opening,
+                       const struct data_file *file, struct data_bytes *bytes)
+{
+    enum kith_err err = KITH_OK;
+    struct stat about;
+    const int descriptor = open(file->local, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 || fstat(descriptor, &about) != 0) {
+        err = data_complain(opening->error, data_from_errno(errno), file->path,
+                            "%s", strerror(errno));
+        goto out;
+    }
+    if (about.st_size <= 0) {
+        err = data_complain(opening->error, KITH_EPARSE, file->path,
+                            "it is empty");
+        goto out;
+    }
+    if ((uint64_t)about.st_size > KITH_DATA_BYTES_MAX) {
+        err = data_complain(opening->error, KITH_ELIMIT, file->path,
+                            "it is larger than 1 TiB");
+        goto out;
+    }
+    struct block *block = calloc(1, sizeof *block);
+    if (block == NULL) {
+        err =
+            data_complain(opening->error, KITH_ENOMEM, file->path, "no memory");
+        goto out;
+    }
+    const size_t size = (size_t)about.st_size;
+    void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (map == MAP_FAILED) {
+        err = data_complain(opening->error, data_from_errno(errno), file->path,
+                            "cannot map its %zu bytes: %s", size,
+                            strerror(errno));
+        free(block);
+        goto out;
+    }
+    block->map = map;
+    block->map_bytes = size;
+    keep(opening, block);
+    *bytes = (struct data_bytes){map, size};
+out:
+    if (descriptor >= 0)
+        (void)close(descriptor);
+    return err;
+}
