@@ -19,6 +19,7 @@
 
 #include "kith/err.h"
 #include "kith/limits.h"
+#include "kith/model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -90,6 +91,27 @@ kith_safetensors_header(struct kith_tensor_entry *tensors, size_t tensor_count,
 void kith_dtype_read(enum kith_dtype dtype, size_t n, const uint8_t *bytes,
                      double *out);
 size_t kith_dtype_bytes(enum kith_dtype dtype);
+
+/* ---- weights alone: what other programs read and write */
+
+/* Every view of the layout from a safetensors file, into z (dim), float64. A
+ * name may have "transformer." or "model." before it; tensors that no view
+ * names are left alone (a tied head, attention masks). BF16 and F16 are
+ * widened. KITH_EMISMATCH: a view is missing or has another shape; all errors
+ * with a line in `error` (KITH_CHECKPOINT_ERROR_BYTES). */
+KITH_MUST_CHECK enum kith_err
+kith_weights_read(const char *path, const struct kith_layout *layout, double *z,
+                  char *error);
+/* The views of z as F32, which Hugging Face's loaders read. */
+KITH_MUST_CHECK enum kith_err
+kith_weights_write(const char *path, const struct kith_layout *layout,
+                   const double *z, char *error);
+
+/* The experiment that a checkpoint of ours was written under, malloc'd and
+ * terminated, so that it can be evaluated, sampled and exported alone; its
+ * hash has been checked. KITH_EVERSION: not a checkpoint of kith. */
+KITH_MUST_CHECK enum kith_err
+kith_checkpoint_experiment(const char *path, char **text, char *error);
 
 #ifdef __cplusplus
 }

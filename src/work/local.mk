@@ -2,12 +2,17 @@ noinst_LIBRARIES += libkith_work.a
 libkith_work_a_CFLAGS = $(C11) $(SODIUM_CFLAGS) $(JANSSON_CFLAGS) $(PCRE2_CFLAGS)
 libkith_work_a_SOURCES = \
   src/work/baseline.c \
+  src/work/checkpoint.h \
   src/work/evaluate.c \
+  src/work/file.c \
+  src/work/file.h \
   src/work/items.c \
+  src/work/machine.c \
   src/work/private.h \
   src/work/safetensors.c \
   src/work/save.c \
   src/work/tokenizer.c \
   src/work/tokenizer.h \
   src/work/tokenizer_file.c \
+  src/work/weights.c \
   src/work/worker.c

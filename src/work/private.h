@@ -2,6 +2,7 @@
 #ifndef KITH_WORK_PRIVATE_H
 #define KITH_WORK_PRIVATE_H
 
+#include "kith/loader.h"
 #include "kith/worker.h"
 
 /* Optimiser state vectors: Adam needs two. */
@@ -14,6 +15,8 @@ struct kith_worker {
     const struct kith_backend *backend;
     const struct kith_algorithm *algorithm;
     const struct kith_model *model;
+    struct kith_network *network;
+    const struct kith_layout *layout;  /* the network's */
     const struct kith_examples *train; /* NULL without data */
     kith_id self;
     uint64_t steps;
@@ -21,9 +24,9 @@ struct kith_worker {
     double scalars[KITH_SCALARS_MAX];
 
     void *block;                  /* every vector below, one allocation */
-    void *gradient;               /* (dim); NULL where nothing is learnt */
+    void *gradient;               /* (trained); NULL: nothing is learnt */
     void *at;                     /* (dim) z = factor x; NULL: z is x */
-    void *state[KITH_STATES_MAX]; /* (dim) each, the optimiser's */
+    void *state[KITH_STATES_MAX]; /* (trained) each, the optimiser's */
     void *scratch;                /* the model's */
     void *inputs;                 /* (batch, features) */
     uint8_t *labels;              /* (batch) */
@@ -40,6 +43,14 @@ struct kith_worker {
 /* Start epoch `epoch` of the batch stream at row `cursor`. */
 void kith_worker_seek(struct kith_worker *worker, uint32_t epoch,
                       size_t cursor);
+/* Where the next batch begins, and to go on from there: KITH_EINVAL, no such
+ * place. Without data it is (0, 0). */
+struct kith_place kith_worker_place(const struct kith_worker *worker);
+KITH_MUST_CHECK enum kith_err kith_worker_go_to(struct kith_worker *worker,
+                                                struct kith_place place);
+/* What decides the last bits of a result: backend, products, threads, CPU. */
+void kith_worker_machine(const struct kith_worker *worker, char *text,
+                         size_t size);
 /* z = factor * x. */
 double kith_worker_factor(const struct kith_worker *worker);
 /* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL

@@ -1,0 +1,158 @@
+/* See file.h. */
+#define _POSIX_C_SOURCE 200809L /* fsync, fileno, link, mmap */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kith/data.h"
+
+enum kith_err work_complain(char *error, enum kith_err err, const char *doing,
+                            const char *path, const char *what)
+{
+    const size_t length = strlen(path), shown = length < 250 ? length : 250;
+    (void)snprintf(error, KITH_DATA_ERROR_BYTES, "%s %s: %.200s", doing,
+                   path + (length - shown), what);
+    return err;
+}
+
+enum kith_err work_from_errno(int code)
+{
+    switch (code) {
+    case ENOENT:
+    case ENOTDIR:
+        return KITH_ENOENT;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return KITH_EPERM;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return KITH_ENOSPC;
+    default:
+        return KITH_EIO;
+    }
+}
+
+enum kith_err work_writer_open(struct work_writer *writer, const char *path,
+                               char *error)
+{
+    const size_t length = strlen(path);
+    *writer = (struct work_writer){.path = path};
+    if (length >= KITH_PATH_BYTES_MAX)
+        return work_complain(error, KITH_ELIMIT, "writing", path,
+                             "the path is too long");
+    memcpy(writer->partial, path, length);
+    memcpy(writer->partial + length, ".partial", sizeof ".partial");
+    writer->file = fopen(writer->partial, "wb");
+    if (writer->file == NULL)
+        return work_complain(error, work_from_errno(errno), "writing",
+                             writer->partial, strerror(errno));
+    return KITH_OK;
+}
+
+void work_write(struct work_writer *writer, const void *bytes, size_t size)
+{
+    if (writer->code == 0 && fwrite(bytes, 1, size, writer->file) != size)
+        writer->code = errno != 0 ? errno : EIO;
+}
+
+void work_write_at(struct work_writer *writer, long offset, const void *bytes,
+                   size_t size)
+{
+    if (writer->code == 0 && fseek(writer->file, offset, SEEK_SET) != 0)
+        writer->code = errno;
+    work_write(writer, bytes, size);
+}
+
+/* PATH becomes PATH.previous, then the new file becomes PATH. The link keeps
+ * PATH in place meanwhile; where links are refused a rename has to do. */
+static int put_in_place(const struct work_writer *writer, bool keep_previous)
+{
+    char previous[KITH_PATH_BYTES_MAX + 16];
+    const size_t length = strlen(writer->path);
+    memcpy(previous, writer->path, length);
+    memcpy(previous + length, ".previous", sizeof ".previous");
+    if (keep_previous) {
+        if (unlink(previous) != 0 && errno != ENOENT)
+            return -1;
+        if (link(writer->path, previous) != 0 && errno != ENOENT &&
+            rename(writer->path, previous) != 0)
+            return -1;
+    }
+    return rename(writer->partial, writer->path);
+}
+
+/* A rename is on the disk once its folder is. */
+static void sync_folder(const char *path)
+{
+    char folder[KITH_PATH_BYTES_MAX];
+    const char *slash = strrchr(path, '/');
+    const size_t length = slash == NULL ? 0 : (size_t)(slash - path);
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+    const int fd = open(slash == NULL ? "."
+                        : length == 0 ? "/"
+                                      : folder,
+                        O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return; /* Some file systems refuse; the file itself is safe. */
+    (void)fsync(fd);
+    (void)close(fd);
+}
+
+enum kith_err work_writer_commit(struct work_writer *writer, bool keep_previous,
+                                 char *error)
+{
+    if (writer->code == 0 &&
+        (fflush(writer->file) != 0 || fsync(fileno(writer->file)) != 0))
+        writer->code = errno;
+    if (fclose(writer->file) != 0 && writer->code == 0)
+        writer->code = errno;
+    if (writer->code == 0 && put_in_place(writer, keep_previous) != 0)
+        writer->code = errno;
+    if (writer->code == 0) {
+        sync_folder(writer->path);
+        return KITH_OK;
+    }
+    (void)remove(writer->partial);
+    return work_complain(error, work_from_errno(writer->code), "writing",
+                         writer->path, strerror(writer->code));
+}
+
+enum kith_err work_map_open(const char *path, struct work_map *map, char *error)
+{
+    struct stat found;
+    *map = (struct work_map){NULL, 0};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int code = fd < 0 || fstat(fd, &found) != 0 ? errno : 0;
+    if (code == 0 && !S_ISREG(found.st_mode))
+        code = EISDIR;
+    if (code == 0 && found.st_size > 0) {
+        void *bytes =
+            mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (bytes == MAP_FAILED)
+            code = errno;
+        else
+            *map = (struct work_map){bytes, (size_t)found.st_size};
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return code == 0
+               ? KITH_OK
+               : work_complain(error, work_from_errno(code), "reading", path,
+                               code == EISDIR ? "not a plain file"
+                                              : strerror(code));
+}
+
+void work_map_close(struct work_map *map)
+{
+    if (map->bytes != NULL)
+        (void)munmap((void *)(uintptr_t)map->bytes, map->size);
+    *map = (struct work_map){NULL, 0};
+}
