@@ -406,7 +406,7 @@ static enum kith_err resume(const struct source *source,
         err = read_scalars(source, worker->algorithm->scalar_count, scalars);
     if (err == KITH_OK &&
         (epoch > UINT32_MAX ||
-         kith_worker_seek(
+         kith_worker_go_to(
              worker, (struct kith_place){(uint32_t)epoch, cursor}) != KITH_OK))
         err = refuse(source, KITH_EPARSE, "its place in the data is nowhere");
     if (err != KITH_OK)
