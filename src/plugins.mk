@@ -13,12 +13,17 @@ libkith_plugins_a_SOURCES = \
   src/guard/guards.def \
   src/guard/none.c \
   src/guard/registry.c \
+  src/model/config.c \
+  src/model/config.h \
   src/model/consensus.c \
   src/model/layers.c \
   src/model/layers.h \
   src/model/logistic.c \
   src/model/mlp.c \
   src/model/models.def \
+  src/model/net.c \
+  src/model/net.h \
+  src/model/net_state.h \
   src/model/none.c \
   src/model/quadratic.c \
   src/model/registry.c \

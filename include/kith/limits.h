@@ -34,6 +34,10 @@
 #define KITH_ALLOWED_MAX 4096u
 /* Parameters of a model: 1.6 G (GPT-2 XL), 6.4 GB of float32. */
 #define KITH_PARAMETERS_MAX (UINT64_C(1) << 31)
+/* Classes that a model tells apart: ImageNet-21k has 21,841. */
+#define KITH_CLASSES_MAX (1u << 16)
+/* Height or width of an image. */
+#define KITH_SIDE_MAX 4096u
 /* Layers of an mlp, input and output included. */
 #define KITH_LAYERS_MAX 16u
 /* An experiment or peer file; a page of YAML is 4 kB. */

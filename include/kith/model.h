@@ -92,11 +92,37 @@ struct kith_batch {
 
 struct kith_net; /* src/model/net.h */
 
+/* Keys of `model:` in an experiment that a model reads. X(NAME, key) */
+#define KITH_MODEL_KEYS(X)                                                     \
+    X(LAYERS, "layers")                                                        \
+    X(DIM, "dim")                                                              \
+    X(SPREAD, "spread")                                                        \
+    X(IMAGE, "image")                                                          \
+    X(CLASSES, "classes")                                                      \
+    X(CHANNELS, "channels")                                                    \
+    X(DEPTH, "depth")                                                          \
+    X(NORM, "norm")                                                            \
+    X(HEADS, "heads")                                                          \
+    X(WIDTH, "width")                                                          \
+    X(CONTEXT, "context")                                                      \
+    X(VOCABULARY, "vocabulary")                                                \
+    X(DROPOUT, "dropout")                                                      \
+    X(FROZEN, "frozen")
+enum kith_model_key {
+#define KITH_X(name, key) KITH_MODEL_KEY_##name,
+    KITH_MODEL_KEYS(KITH_X)
+#undef KITH_X
+        KITH_MODEL_KEY_COUNT
+};
+#define KITH_MODEL_READS(name) (1u << KITH_MODEL_KEY_##name)
+
 struct kith_model {
     const char *name, *paper, *summary;
     enum kith_input input;
+    unsigned keys; /* KITH_MODEL_READS(...) of each key it reads */
     /* KITH_EINVAL, KITH_ELIMIT: the configuration makes no sense; `error`
-     * (KITH_MODEL_ERROR_BYTES) then says which key and what is allowed. */
+     * (KITH_MODEL_ERROR_BYTES) is "model.KEY: what was found; what is allowed".
+     */
     enum kith_err (*check)(const struct kith_model_config *config, char *error);
     /* A network; or NULL and the three below. Never called on a configuration
      * that check refuses. */
@@ -106,7 +132,8 @@ struct kith_model {
     /* Starting weights, float64; NULL: zeros. */
     void (*start)(const struct kith_model_config *config, uint64_t seed,
                   uint64_t entity, double *x);
-    /* NULL where build is: nothing to learn (consensus, none). */
+    /* The loss at x, and always its gradient (dim). NULL where build is, or
+     * there is nothing to learn (consensus, none). */
     double (*loss)(const struct kith_model_config *config,
                    const struct kith_backend *backend, const void *x,
                    const struct kith_batch *batch, void *gradient);
@@ -127,6 +154,11 @@ KITH_MUST_CHECK enum kith_err
 kith_model_measure(const struct kith_model *model,
                    const struct kith_model_config *config,
                    struct kith_model_size *size, char *error);
+/* The same of a configuration that was checked before; all 0 where memory is
+ * short. */
+struct kith_model_size
+kith_model_size_of(const struct kith_model *model,
+                   const struct kith_model_config *config);
 /* True where there is something to learn. */
 bool kith_model_learns(const struct kith_model *model);
 

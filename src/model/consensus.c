@@ -17,10 +17,8 @@ const struct kith_model kith_model_consensus = {
     .paper = "Boyd et al., \"Randomized gossip algorithms\", IEEE Trans. "
              "Information Theory 2006",
     .summary = "no gradient; x_i starts at random per peer",
+    .keys = KITH_MODEL_READS(DIM),
     .check = kith_vector_check,
     .dim = kith_vector_dim,
-    .shape = kith_vector_shape,
-    .views = kith_vector_views,
     .start = consensus_start,
-    .scratch = kith_vector_scratch_none,
 };

@@ -1,31 +1,20 @@
-/* Fully connected layers in one flat vector: what logistic and mlp share.
+/* Fully connected layers: what logistic and mlp share.
  *
- *   layer l: W_l (out, in) row-major, then b_l (out), l = 0 .. count - 2
- *   a_0 = inputs (rows, in);  a_{l+1} = relu(a_l W_l^T + b_l), no relu last
- *   loss = mean cross-entropy of softmax(a_last) */
+ *   a_0 = inputs;  a_{l+1} = relu(a_l W_l^T + b_l), no relu last
+ *
+ * Views fc1.weight (out, in), fc1.bias, fc2.weight, ... W ~ U(-sqrt(6 / in),
+ * sqrt(6 / in)) (He et al., ICCV 2015), b = 0; the last layer feeds no relu,
+ * so U(-sqrt(3 / in), sqrt(3 / in)). */
 #ifndef KITH_MODEL_LAYERS_H
 #define KITH_MODEL_LAYERS_H
 
-#include "kith/model.h"
+#include "net.h"
 
-/* Sizes, input first. */
-struct kith_layers {
-    const uint32_t *sizes; /* (count) */
-    uint32_t count;        /* >= 2 */
-};
-
-size_t kith_layers_dim(struct kith_layers layers);
-uint32_t kith_layers_views(struct kith_layers layers,
-                           struct kith_model_view *views, uint32_t capacity);
-/* Kaiming-uniform: W ~ U(-sqrt(6 / in), sqrt(6 / in)), b = 0; the last layer
- * feeds no relu, so U(-sqrt(3 / in), sqrt(3 / in)). Stream WEIGHTS. */
-void kith_layers_start(struct kith_layers layers, uint64_t seed, double *x);
-/* Activations of every layer and two gradients of the widest hidden one. */
-size_t kith_layers_scratch(struct kith_layers layers,
-                           const struct kith_backend *backend, size_t rows);
-double kith_layers_loss(struct kith_layers layers,
-                        const struct kith_backend *backend, const void *x,
-                        const struct kith_batch *batch, void *gradient,
-                        uint32_t *correct, void *scratch);
+enum kith_err kith_layers_check(const char *model,
+                                const struct kith_model_config *config,
+                                uint32_t count_min, uint32_t count_max,
+                                char *error);
+void kith_layers_build(const struct kith_model_config *config,
+                       struct kith_net *net);
 
 #endif

@@ -6,25 +6,8 @@
  * the mean is the mean of the b_i, and all curvatures are 1. */
 #include "vector.h"
 
-static void quadratic_start(const struct kith_model_config *config,
-                            uint64_t seed, uint64_t entity, double *x)
-{
-    (void)seed;
-    (void)entity;
-    for (uint32_t i = 0; i < config->dim; i++)
-        x[i] = 0;
-}
-
-/* The target, on the backend. */
-static size_t quadratic_scratch(const struct kith_model_config *config,
-                                const struct kith_backend *backend, size_t rows)
-{
-    (void)rows;
-    return config->dim * backend->element_bytes;
-}
-
-/* Drawn anew at every call: one Philox word pair per coordinate, and the
- * scratch keeps no state between calls. */
+/* Drawn anew at every call: one Philox word pair per coordinate, and no
+ * state between calls. */
 static void draw_target(const struct kith_model_config *config,
                         const struct kith_backend *backend,
                         const struct kith_batch *batch, char *target)
@@ -42,17 +25,13 @@ static void draw_target(const struct kith_model_config *config,
 
 static double quadratic_loss(const struct kith_model_config *config,
                              const struct kith_backend *backend, const void *x,
-                             const struct kith_batch *batch, void *gradient,
-                             uint32_t *correct, void *scratch)
+                             const struct kith_batch *batch, void *gradient)
 {
-    draw_target(config, backend, batch, scratch);
-    if (correct != NULL)
-        *correct = 0;
-    if (gradient != NULL) {
-        backend->copy(config->dim, gradient, x);
-        backend->add(config->dim, -1, scratch, gradient);
-    }
-    return backend->distance_squared(config->dim, x, scratch) / 2;
+    draw_target(config, backend, batch, gradient);
+    const double squared = backend->distance_squared(config->dim, x, gradient);
+    backend->scale(config->dim, -1, gradient);
+    backend->add(config->dim, 1, x, gradient);
+    return squared / 2;
 }
 
 extern const struct kith_model kith_model_quadratic;
@@ -60,11 +39,8 @@ const struct kith_model kith_model_quadratic = {
     .name = "quadratic",
     .paper = "Lian et al., NeurIPS 2017 (bias of decentralised SGD)",
     .summary = "f_i(x) = |x - b_i|^2 / 2, a target b_i per peer",
+    .keys = KITH_MODEL_READS(DIM) | KITH_MODEL_READS(SPREAD),
     .check = kith_vector_check,
     .dim = kith_vector_dim,
-    .shape = kith_vector_shape,
-    .views = kith_vector_views,
-    .start = quadratic_start,
-    .scratch = quadratic_scratch,
     .loss = quadratic_loss,
 };

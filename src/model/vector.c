@@ -1,44 +1,24 @@
 /* See vector.h. */
 #include "vector.h"
 
+#include <stdio.h>
+
 #include "kith/limits.h"
 
-enum kith_err kith_vector_check(const struct kith_model_config *config)
+enum kith_err kith_vector_check(const struct kith_model_config *config,
+                                char *error)
 {
-    return config->dim > 0 && config->dim <= KITH_PARAMETERS_MAX ? KITH_OK
-                                                                 : KITH_EINVAL;
+    if (config->dim > 0 && config->dim <= KITH_PARAMETERS_MAX)
+        return KITH_OK;
+    (void)snprintf(error, KITH_MODEL_ERROR_BYTES,
+                   "model.dim: found %u; allowed: 1 to %.0f", config->dim,
+                   (double)KITH_PARAMETERS_MAX);
+    return KITH_EINVAL;
 }
 
 size_t kith_vector_dim(const struct kith_model_config *config)
 {
     return config->dim;
-}
-
-void kith_vector_shape(const struct kith_model_config *config, size_t *features,
-                       size_t *classes)
-{
-    (void)config;
-    *features = 0;
-    *classes = 0;
-}
-
-uint32_t kith_vector_views(const struct kith_model_config *config,
-                           struct kith_model_view *views, uint32_t capacity)
-{
-    if (capacity == 0)
-        return 0;
-    views[0] = (struct kith_model_view){
-        .name = "x", .offset = 0, .rows = config->dim, .columns = 1};
-    return 1;
-}
-
-size_t kith_vector_scratch_none(const struct kith_model_config *config,
-                                const struct kith_backend *backend, size_t rows)
-{
-    (void)config;
-    (void)backend;
-    (void)rows;
-    return 0;
 }
 
 double kith_vector_draw(struct kith_rng *rng)

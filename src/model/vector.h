@@ -5,15 +5,9 @@
 
 #include "kith/model.h"
 
-enum kith_err kith_vector_check(const struct kith_model_config *config);
+enum kith_err kith_vector_check(const struct kith_model_config *config,
+                                char *error);
 size_t kith_vector_dim(const struct kith_model_config *config);
-void kith_vector_shape(const struct kith_model_config *config, size_t *features,
-                       size_t *classes);
-uint32_t kith_vector_views(const struct kith_model_config *config,
-                           struct kith_model_view *views, uint32_t capacity);
-size_t kith_vector_scratch_none(const struct kith_model_config *config,
-                                const struct kith_backend *backend,
-                                size_t rows);
 /* Mean 0, variance 1, nearly normal: the sum of four 16-bit uniforms. */
 double kith_vector_draw(struct kith_rng *rng);
 

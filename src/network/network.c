@@ -1,0 +1,288 @@
+/* A model made ready: its net, a plan for training and one for evaluation on
+ * one arena, and passes over them. Models that give their loss by hand have no
+ * plan; their arena is one vector, for gradients that nobody asked for. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "private.h"
+
+struct kith_network {
+    const struct kith_model *model;
+    struct kith_model_config config;
+    struct kith_network_options options;
+    struct kith_layout layout;
+    struct kith_model_view *views;
+
+    /* What a pass needs of the net; NULL without one. */
+    struct kith_op *ops;
+    struct kith_net_tensor *tensors;
+    struct kith_net_parameter *parameters;
+    size_t *offsets; /* (parameter_count) */
+    uint32_t parameter_count;
+    size_t classes, score_rows; /* of one example */
+    struct kith_plan training, evaluation;
+
+    void *arena;
+    size_t bytes;
+};
+
+static enum kith_err refuse(char *error, enum kith_err err, const char *what)
+{
+    (void)snprintf(error, KITH_MODEL_ERROR_BYTES, "opening a network: %s",
+                   what);
+    return err;
+}
+
+static void *copy_of(const void *source, size_t count, size_t size)
+{
+    void *copy = malloc(count * size);
+    if (copy != NULL)
+        memcpy(copy, source, count * size);
+    return copy;
+}
+
+/* Keeps what passes need; the net itself is large. */
+static enum kith_err keep_net(struct kith_network *network,
+                              struct kith_net *net)
+{
+    const uint32_t parameters = net->parameter_count;
+    network->views = malloc(parameters * sizeof *network->views);
+    network->offsets = malloc(parameters * sizeof *network->offsets);
+    if (network->views == NULL || network->offsets == NULL)
+        return KITH_ENOMEM;
+    kith_layout_fill(net, network->views, &network->layout);
+    for (uint32_t i = 0; i < parameters; i++)
+        network->offsets[i] = net->parameters[i].view.offset;
+    network->parameter_count = parameters;
+    network->ops = copy_of(net->ops, net->op_count, sizeof *net->ops);
+    network->tensors =
+        copy_of(net->tensors, net->tensor_count, sizeof *net->tensors);
+    network->parameters =
+        copy_of(net->parameters, parameters, sizeof *net->parameters);
+    const struct kith_net_tensor *scores = &net->tensors[net->scores];
+    network->classes = scores->channels;
+    network->score_rows = kith_run_rows(scores, 1);
+    return network->ops == NULL || network->tensors == NULL ||
+                   network->parameters == NULL
+               ? KITH_ENOMEM
+               : KITH_OK;
+}
+
+static enum kith_err open_net(struct kith_network *network, char *error)
+{
+    const struct kith_network_options *options = &network->options;
+    struct kith_net *net;
+    enum kith_err err =
+        kith_net_open(network->model, &network->config, &net, error);
+    if (err != KITH_OK)
+        return err;
+    err = keep_net(network, net);
+    struct kith_planning how = {.net = net,
+                                .backend = options->backend,
+                                .rows = options->rows,
+                                .recompute = options->recompute};
+    if (err == KITH_OK)
+        err = kith_plan_open(&how, &network->evaluation);
+    how.training = true;
+    if (err == KITH_OK && options->training)
+        err = kith_plan_open(&how, &network->training);
+    free(net);
+    if (err == KITH_EINVAL)
+        return refuse(error, err, "the loss does not depend on a parameter");
+    if (err != KITH_OK)
+        return refuse(error, err, "no memory to plan it");
+    const size_t a = network->training.bytes, b = network->evaluation.bytes;
+    network->bytes = a > b ? a : b;
+    return KITH_OK;
+}
+
+static enum kith_err open_vector(struct kith_network *network, char *error)
+{
+    const size_t dim = network->model->dim(&network->config);
+    network->layout = (struct kith_layout){
+        .dim = dim, .decayed = dim, .trained = dim, .gossiped = dim};
+    if (dim == 0)
+        return KITH_OK;
+    network->views = malloc(sizeof *network->views);
+    if (network->views == NULL)
+        return refuse(error, KITH_ENOMEM, "no memory");
+    network->views[0] = (struct kith_model_view){.name = "x",
+                                                 .kind = KITH_VIEW_WEIGHT,
+                                                 .elements = dim,
+                                                 .shape = {(uint32_t)dim},
+                                                 .rank = 1};
+    network->layout.views = network->views;
+    network->layout.view_count = 1;
+    if (network->model->loss != NULL)
+        network->bytes = dim * network->options.backend->element_bytes;
+    return KITH_OK;
+}
+
+enum kith_err kith_network_open(const struct kith_model *model,
+                                const struct kith_model_config *config,
+                                const struct kith_network_options *options,
+                                struct kith_network **out, char *error)
+{
+    *out = NULL;
+    KITH_ASSERT(options->rows > 0);
+    enum kith_err err = model->check(config, error);
+    if (err != KITH_OK)
+        return err;
+    struct kith_network *network = calloc(1, sizeof *network);
+    if (network == NULL)
+        return refuse(error, KITH_ENOMEM, "no memory");
+    network->model = model;
+    network->config = *config;
+    network->options = *options;
+    err = model->build != NULL ? open_net(network, error)
+                               : open_vector(network, error);
+    if (err == KITH_OK && network->bytes > 0) {
+        network->arena = options->backend->alloc(network->bytes, false);
+        if (network->arena == NULL) {
+            (void)snprintf(error, KITH_MODEL_ERROR_BYTES,
+                           "opening a network: no memory for %zu bytes of "
+                           "activations; lower train.batch",
+                           network->bytes);
+            err = KITH_ENOMEM;
+        }
+    }
+    if (err != KITH_OK) {
+        kith_network_close(network);
+        return err;
+    }
+    *out = network;
+    return KITH_OK;
+}
+
+void kith_network_close(struct kith_network *network)
+{
+    if (network == NULL)
+        return;
+    if (network->arena != NULL)
+        network->options.backend->release(network->arena);
+    kith_plan_close(&network->training);
+    kith_plan_close(&network->evaluation);
+    free(network->views);
+    free(network->ops);
+    free(network->tensors);
+    free(network->parameters);
+    free(network->offsets);
+    free(network);
+}
+
+const struct kith_layout *
+kith_network_layout(const struct kith_network *network)
+{
+    return &network->layout;
+}
+
+size_t kith_network_bytes(const struct kith_network *network)
+{
+    return network->bytes;
+}
+
+const struct kith_plan *kith_network_plan(const struct kith_network *network,
+                                          bool training)
+{
+    return training ? &network->training : &network->evaluation;
+}
+
+void kith_network_start(const struct kith_network *network, uint64_t seed,
+                        uint64_t entity, double *x)
+{
+    if (network->parameters != NULL)
+        kith_layout_start(network->parameters, network->parameter_count, seed,
+                          x);
+    else if (network->model->start != NULL)
+        network->model->start(&network->config, seed, entity, x);
+    else
+        memset(x, 0, network->layout.dim * sizeof *x);
+}
+
+static double cross_entropy(const struct kith_run *run,
+                            const struct kith_network *network, double scale,
+                            const struct kith_step *step, uint32_t *correct)
+{
+    const size_t rows = run->batch->rows * network->score_rows;
+    return run->backend->ops->cross_entropy(
+        rows, network->classes, run->batch->labels, network->options.smoothing,
+        scale, run->arena + run->plan->pieces[step->y].offset, correct);
+}
+
+static struct kith_run run_of(const struct kith_network *network,
+                              const struct kith_plan *plan, const void *x,
+                              const struct kith_batch *batch)
+{
+    KITH_ASSERT(batch->rows > 0 && batch->rows <= network->options.rows);
+    return (struct kith_run){.backend = network->options.backend,
+                             .ops = network->ops,
+                             .tensors = network->tensors,
+                             .offsets = network->offsets,
+                             .plan = plan,
+                             .arena = network->arena,
+                             .x = (char *)(uintptr_t)x,
+                             .batch = batch};
+}
+
+static double loss_by_hand(struct kith_network *network,
+                           const struct kith_pass *pass)
+{
+    const struct kith_backend *backend = network->options.backend;
+    const size_t dim = network->layout.dim;
+    const bool plain = pass->gradient != NULL && !pass->add && pass->scale == 1;
+    void *gradient = plain ? pass->gradient : network->arena;
+    const double loss = network->model->loss(&network->config, backend, pass->x,
+                                             pass->batch, gradient);
+    if (pass->gradient == NULL || plain)
+        return loss;
+    if (pass->add) {
+        backend->add(dim, pass->scale, gradient, pass->gradient);
+    } else {
+        backend->copy(dim, pass->gradient, gradient);
+        backend->scale(dim, pass->scale, pass->gradient);
+    }
+    return loss;
+}
+
+double kith_network_loss(struct kith_network *network,
+                         const struct kith_pass *pass, uint32_t *correct)
+{
+    const bool training = pass->gradient != NULL;
+    double loss = 0;
+    if (correct != NULL)
+        *correct = 0;
+    if (!kith_model_learns(network->model))
+        return 0;
+    if (network->ops == NULL)
+        return loss_by_hand(network, pass);
+    KITH_ASSERT(!training || network->options.training);
+    const struct kith_plan *plan =
+        training ? &network->training : &network->evaluation;
+    struct kith_run run = run_of(network, plan, pass->x, pass->batch);
+    run.gradient = pass->gradient;
+    run.statistics = training || pass->estimate;
+    run.add = pass->add;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        if (plan->steps[i].kind != KITH_STEP_LOSS)
+            kith_run_step(&run, &plan->steps[i]);
+        else if (pass->batch->labels != NULL)
+            loss = cross_entropy(&run, network, pass->scale, &plan->steps[i],
+                                 correct);
+    }
+    return loss;
+}
+
+const void *kith_network_scores(struct kith_network *network, const void *x,
+                                const struct kith_batch *batch)
+{
+    KITH_ASSERT(network->ops != NULL);
+    const struct kith_plan *plan = &network->evaluation;
+    const struct kith_run run = run_of(network, plan, x, batch);
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        if (plan->steps[i].kind != KITH_STEP_LOSS)
+            kith_run_step(&run, &plan->steps[i]);
+    }
+    return run.arena + plan->pieces[plan->scores].offset;
+}
