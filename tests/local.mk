@@ -17,6 +17,7 @@ UNIT = \
   tests/unit/test_keys \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
+  tests/unit/test_loader \
   tests/unit/test_model \
   tests/unit/test_node \
   tests/unit/test_node_round \

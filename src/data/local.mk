@@ -8,7 +8,9 @@ libkith_data_a_SOURCES = \
   src/data/datasets.def \
   src/data/file.c \
   src/data/idx.c \
+  src/data/loader.c \
   src/data/npy.c \
+  src/data/pixels.c \
   src/data/private.h \
   src/data/registry.c \
   src/data/split.c \

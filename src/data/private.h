@@ -3,7 +3,7 @@
 #ifndef KITH_DATA_PRIVATE_H
 #define KITH_DATA_PRIVATE_H
 
-#include "kith/data.h"
+#include "kith/loader.h"
 
 /* Arrays and tokens are mapped as they lie in their files. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -67,6 +67,23 @@ void data_shape(struct kith_examples *examples, uint32_t rank,
                 const uint64_t *sizes);
 /* Channels that have a mean of their own: up to 4, else all are one. */
 uint32_t data_channels(const struct kith_examples *examples);
+
+/* pixels.c: one image, changed by draws of `rng` into `out`: padded by crop
+ * zeros and cut back at a random place, turned left to right half the time. */
+void pixels_augment(const struct kith_examples *examples,
+                    const struct kith_augment *augment, struct kith_rng *rng,
+                    const void *image, void *out);
+/* What a model sees of a value: (v - mean) / deviation. */
+struct pixels {
+    bool plain; /* mean 0, deviation 1: bytes are converted by the backend */
+    uint32_t channels;
+    float table[4][256]; /* of bytes */
+};
+void pixels_init(struct pixels *pixels, const struct kith_examples *examples);
+void pixels_convert(const struct pixels *pixels,
+                    const struct kith_examples *examples,
+                    const struct kith_backend *host, const void *image,
+                    void *out);
 
 /* cache.c: the local copy of `origin`.
  *   KITH_OK      `local` is whole and checked

@@ -18,8 +18,8 @@
 
 enum {
     HEADER_BYTES = 1024,
-    MAGIC = 20240520,
-    VERSION = 1,
+    SHARD_MAGIC = 20240520,
+    SHARD_VERSION = 1,
     SHARDS_MAX = 16384,
 };
 
@@ -38,8 +38,8 @@ enum kith_err kith_shard_parse(const uint8_t *bytes, size_t size,
         return KITH_ELIMIT;
     /* Read as tokens the magic number would begin with 55,432: none of
      * GPT-2's. */
-    if (size >= 4 && word_at(bytes, 0) == MAGIC) {
-        if (size < HEADER_BYTES || word_at(bytes, 1) != VERSION)
+    if (size >= 4 && word_at(bytes, 0) == SHARD_MAGIC) {
+        if (size < HEADER_BYTES || word_at(bytes, 1) != SHARD_VERSION)
             return KITH_EPARSE;
         offset = HEADER_BYTES;
         if ((size - offset) / 2 != word_at(bytes, 2))
