@@ -7,9 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct kith_cpu_image;
+
 struct kith_cpu_loops {
     const char *name;
-    bool (*supported)(void); /* by the CPU this runs on */
+    const struct kith_cpu_image *image; /* cpu_image.h */
+    bool (*supported)(void);            /* by the CPU this runs on */
     void (*scale)(size_t n, float factor, float *x);
     void (*add)(size_t n, float factor, const float *x, float *y);
     double (*mix)(size_t n, float weight, const float *received,

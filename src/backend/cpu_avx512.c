@@ -1,6 +1,7 @@
 /* The loops of backend cpu with AVX-512. Compiled for that
  * instruction set whatever the build's flags say; used where the CPU has it. */
 #include "cpu.h"
+#include "cpu_image.h"
 
 #ifdef KITH_CPU_X86
 #include <immintrin.h>
@@ -22,6 +23,7 @@ static bool avx512_supported(void)
 }
 
 #define VARIANT kith_cpu_avx512
+#define IMAGE kith_cpu_image_avx512
 #define TEXT "avx512"
 #define SUPPORTED avx512_supported
 #include "cpu_loops.inc.h"

@@ -2,7 +2,7 @@
  * defines f16, d16 (sixteen float64 lanes) and their few operations for one
  * instruction set, then includes this:
  *
- *   VARIANT   the table's name    TEXT, SUPPORTED  its fields
+ *   VARIANT   the table's name    TEXT, IMAGE, SUPPORTED  its fields
  *
  * Element i of a sum goes to lane i mod 16 and lanes fold from 0 to 15, as in
  * naive.inc.h: every variant gives the same bits, and since each delta is
@@ -214,6 +214,7 @@ static void loop_from_bytes(size_t n, const uint8_t *bytes, float *y)
 
 const struct kith_cpu_loops VARIANT = {
     .name = TEXT,
+    .image = &IMAGE,
     .supported = SUPPORTED,
     .scale = loop_scale,
     .add = loop_add,

@@ -1,5 +1,6 @@
 /* The table of backend cpu's operations. */
 #include "cpu_ops.h"
+#include "cpu_image.h"
 
 #include <math.h>
 
@@ -21,9 +22,9 @@ static bool naive_finite(size_t n, const void *x)
 const struct kith_ops kith_cpu_ops = {
     .linear = naive_linear,
     .linear_backward = naive_linear_backward,
-    .conv_scratch = naive_conv_scratch,
-    .conv = naive_conv,
-    .conv_backward = naive_conv_backward,
+    .conv_scratch = kith_cpu_conv_scratch,
+    .conv = kith_cpu_conv,
+    .conv_backward = kith_cpu_conv_backward,
     .norm = naive_norm,
     .norm_backward = naive_norm_backward,
     .max_pool = naive_max_pool,

@@ -1,5 +1,6 @@
 /* The loops of backend cpu in plain C, for any processor. */
 #include "cpu.h"
+#include "cpu_image.h"
 
 #include <string.h>
 
@@ -11,6 +12,7 @@ static bool portable_supported(void)
 }
 
 #define VARIANT kith_cpu_portable
+#define IMAGE kith_cpu_image_portable
 #define TEXT "portable"
 #define SUPPORTED portable_supported
 #include "cpu_loops.inc.h"

@@ -6,11 +6,21 @@ libkith_backend_a_SOURCES = \
   src/backend/cpu.h \
   src/backend/cpu_avx2.c \
   src/backend/cpu_avx512.c \
+  src/backend/cpu_conv.c \
+  src/backend/cpu_conv.inc.h \
+  src/backend/cpu_image.h \
+  src/backend/cpu_image_avx2.c \
+  src/backend/cpu_image_avx512.c \
+  src/backend/cpu_image_portable.c \
   src/backend/cpu_loops.inc.h \
+  src/backend/cpu_norm.inc.h \
   src/backend/cpu_ops.c \
   src/backend/cpu_ops.h \
   src/backend/cpu_portable.c \
   src/backend/dropout.h \
+  src/backend/f16_avx2.h \
+  src/backend/f16_avx512.h \
+  src/backend/f16_portable.h \
   src/backend/memory.c \
   src/backend/memory.h \
   src/backend/naive.inc.h \
