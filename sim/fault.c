@@ -51,6 +51,11 @@ void sim_fault_close(struct sim_world *world)
     free(world->extras);
 }
 
+static size_t live_bytes(const struct sim_world *world)
+{
+    return world->dim * world->experiment->backend->element_bytes;
+}
+
 /* Keep a copy of x for a peer that will come back; the others' saves would
  * never be read. */
 void sim_save(struct sim_world *world, kith_id peer)
@@ -68,14 +73,14 @@ void sim_save(struct sim_world *world, kith_id peer)
     }
     struct kith_worker *worker = world->desks[peer].worker;
     if (!extra->image) {
-        extra->image = malloc(world->vector_bytes);
+        extra->image = malloc(live_bytes(world));
     }
     if (!extra->image) {
         sim_fail(world, KITH_ENOMEM, "no memory for the save of peer %u", peer);
         return;
     }
     memcpy(extra->image, kith_worker_slot(worker, KITH_SLOT_LIVE),
-           world->vector_bytes);
+           live_bytes(world));
     const unsigned count = world->config.algorithm->scalar_count;
     for (unsigned i = 0; i < count; i++) {
         extra->scalars[i] = kith_worker_scalars(worker)[i];
@@ -90,7 +95,7 @@ static void load(struct sim_world *world, kith_id peer,
         return; /* the seed's first model */
     }
     memcpy(kith_worker_slot(worker, KITH_SLOT_LIVE), extra->image,
-           world->vector_bytes);
+           live_bytes(world));
     const unsigned count = world->config.algorithm->scalar_count;
     for (unsigned i = 0; i < count; i++) {
         kith_worker_scalars(worker)[i] = extra->scalars[i];

@@ -77,7 +77,8 @@ enum kith_err sim_ledger_open(struct sim_world *world)
         }
     }
     if (kind == SIM_LEDGER_NONE ||
-        experiment->model->dim(&experiment->model_config) == 0) {
+        kith_model_size_of(experiment->model, &experiment->model_config).dim ==
+            0) {
         return KITH_OK;
     }
     struct sim_ledger *ledger = calloc(1, sizeof *ledger);
@@ -108,7 +109,7 @@ void sim_ledger_close(struct sim_world *world)
 static double sum_of(const struct sim_world *world, kith_id peer)
 {
     return world->experiment->backend->sum(
-        world->dim,
+        world->vector_bytes / world->experiment->backend->element_bytes,
         kith_worker_slot(world->desks[peer].worker, KITH_SLOT_LIVE));
 }
 

@@ -341,7 +341,8 @@ static void receive_vector(struct sim_world *world, kith_id peer, void *block,
                            struct kith_message *message)
 {
     const struct kith_backend *backend = world->experiment->backend;
-    message->finite = backend->finite(world->dim, block);
+    message->finite =
+        backend->finite(world->vector_bytes / backend->element_bytes, block);
     world->bulk_bytes += message->payload_bytes;
     if (message->slot != KITH_SLOT_NONE) {
         block =

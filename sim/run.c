@@ -24,7 +24,7 @@ static enum kith_err check_options(const struct sim_options *options,
                  "`compute: {step: 5ms}`, or measure it with --calibrate");
         return KITH_EINVAL;
     }
-    if (experiment->model->needs_data && !options->dataset) {
+    if (experiment->model->input != KITH_INPUT_NONE && !options->dataset) {
         snprintf(error, SIM_ERROR_BYTES, "model %s needs a data set",
                  experiment->model->name);
         return KITH_EINVAL;

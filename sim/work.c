@@ -206,8 +206,10 @@ void sim_desk_close(struct sim_world *world, kith_id peer)
 enum kith_err sim_work_open(struct sim_world *world)
 {
     const struct kith_experiment *experiment = world->experiment;
-    world->dim = experiment->model->dim(&experiment->model_config);
-    world->vector_bytes = world->dim * experiment->backend->element_bytes;
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    world->dim = size.dim;
+    world->vector_bytes = size.gossiped * experiment->backend->element_bytes;
     if (world->dim == 0) {
         return KITH_OK;
     }

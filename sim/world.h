@@ -167,8 +167,9 @@ struct sim_world {
     /* Work. */
     struct sim_desk *desks; /* (peer_count), NULL without parameters */
     struct sim_crew *crew;
-    size_t dim, vector_bytes;
-    void *blocks; /* free vectors, chained through their first bytes */
+    size_t dim;          /* of a whole model */
+    size_t vector_bytes; /* of what is gossiped of it */
+    void *blocks;        /* free vectors, chained through their first bytes */
 
     /* Faults. */
     struct sim_extra *extras;

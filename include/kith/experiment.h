@@ -88,8 +88,7 @@ struct kith_experiment {
     struct {
         const struct kith_optimiser *optimiser;
         struct kith_optimiser_config config;
-        enum kith_schedule schedule;
-        uint64_t warmup_steps;
+        struct kith_schedule_config schedule;
         uint32_t batch;
         struct kith_augment augment;
     } train;

@@ -29,6 +29,7 @@ struct kith_worker_config {
     uint32_t edges_max; /* largest degree for `round` (2 inboxes per edge);
                            0 for others */
     uint32_t peers;     /* for the split */
+    bool ahead; /* a thread of its own prepares the next batch; same batches */
 };
 
 /* All peers of a seed start from the same weights. Allocates everything it
@@ -50,7 +51,9 @@ void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
                      struct kith_work_result *result);
 
 size_t kith_worker_dim(const struct kith_worker *worker);
-size_t kith_worker_bytes(const struct kith_worker *worker); /* dim * element */
+/* Of what is gossiped, the first part of the model: a slot's vector. Slot 0,
+ * the live model, holds all of it. */
+size_t kith_worker_bytes(const struct kith_worker *worker);
 /* The vector of a slot: to send from, to receive into. */
 void *kith_worker_slot(struct kith_worker *worker, uint32_t slot);
 /* Put `memory` (kith_worker_bytes, 64-aligned) in the place of a slot's vector

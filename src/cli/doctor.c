@@ -25,7 +25,9 @@ int cli_doctor(const struct cli_arguments *arguments)
         .trust = &member.trust,
         .self = member.file.rank,
         .members = member.members,
-        .dim = member.experiment.model->dim(&member.experiment.model_config),
+        .dim = kith_model_size_of(member.experiment.model,
+                                  &member.experiment.model_config)
+                   .dim,
         .on_line = show_line,
     };
     kith_peer_limits_default(&options.limits);

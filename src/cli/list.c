@@ -12,6 +12,7 @@
 #include "kith/guard.h"
 #include "kith/model.h"
 #include "kith/optimiser.h"
+#include "kith/text.h"
 #include "kith/topology.h"
 #include "src/experiment/keys.h"
 
@@ -114,11 +115,28 @@ static bool read_guard(unsigned index, struct entry *entry)
 
 static bool read_model(unsigned index, struct entry *entry)
 {
+    static const char *const inputs[] = {[KITH_INPUT_NONE] = "none",
+                                         [KITH_INPUT_IMAGES] = "images",
+                                         [KITH_INPUT_TOKENS] = "tokens"};
+    static const char *const names[] = {
+#define KITH_X(name, key) key,
+        KITH_MODEL_KEYS(KITH_X)
+#undef KITH_X
+    };
     const struct kith_model *model = kith_models[index];
+    char keys[SCHEMA_ALLOWED_BYTES] = "";
+    size_t at = 0;
     if (model == NULL)
         return false;
     begin(entry, model->name, model->paper, model->summary);
-    add_flag(entry, "needs_data", model->needs_data);
+    add_flag(entry, "needs_data", model->input != KITH_INPUT_NONE);
+    add_text(entry, "input", inputs[model->input]);
+    for (unsigned i = 0; i < KITH_MODEL_KEY_COUNT; i++) {
+        if (model->keys & 1u << i)
+            at = kith_text_add(keys, sizeof keys, at, "%s%s",
+                               at == 0 ? "" : ", ", names[i]);
+    }
+    add_text(entry, "keys", keys);
     return true;
 }
 
@@ -148,6 +166,7 @@ static bool read_schedule(unsigned index, struct entry *entry)
         [KITH_SCHEDULE_CONSTANT] = "1",
         [KITH_SCHEDULE_LINEAR] = "1 - t/T",
         [KITH_SCHEDULE_COSINE] = "(1 + cos(pi t/T)) / 2",
+        [KITH_SCHEDULE_STEP] = "decay^(milestones passed)",
     };
     if (index >= KITH_SCHEDULE_COUNT)
         return false;
@@ -158,11 +177,16 @@ static bool read_schedule(unsigned index, struct entry *entry)
 
 static bool read_dataset(unsigned index, struct entry *entry)
 {
-    if (index > 0)
+    const struct kith_dataset_kind *kind = kith_dataset_kinds[index];
+    if (kind == NULL)
         return false;
-    begin(entry, "idx", "LeCun et al., Proc. IEEE 1998 (the format)",
-          "{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz] in a folder");
-    add_text(entry, "splits", "iid, dirichlet(A), classes(K)");
+    begin(entry, kind->name, kind->paper, kind->summary);
+    add_text(entry, "input",
+             kind->input == KITH_INPUT_TOKENS ? "tokens" : "images");
+    add_text(entry, "splits",
+             kind->input == KITH_INPUT_TOKENS
+                 ? "iid"
+                 : "iid, dirichlet(A), classes(K)");
     return true;
 }
 

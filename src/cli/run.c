@@ -74,9 +74,9 @@ int cli_dataset_open(const struct cli_arguments *arguments,
                      struct kith_dataset *dataset, bool *has)
 {
     char error[KITH_EXPERIMENT_ERROR_BYTES];
-    *has = experiment->model->needs_data;
+    *has = experiment->model->input != KITH_INPUT_NONE;
     if (*has &&
-        kith_dataset_open_idx(experiment->data.path, dataset, error) != KITH_OK)
+        kith_dataset_open(&experiment->data.config, dataset, error) != KITH_OK)
         return cli_fail(arguments, KITH_EXIT_DATA, "%s", error);
     if (kith_experiment_check_data(experiment, *has ? &dataset->train : NULL,
                                    error) != KITH_OK) {

@@ -83,7 +83,7 @@ static const char *schedule_name(unsigned index)
 static void choose_schedule(void *object, unsigned index)
 {
     struct kith_experiment *experiment = object;
-    experiment->train.schedule = (enum kith_schedule)index;
+    experiment->train.schedule.kind = (enum kith_schedule)index;
 }
 
 const struct key_choice choice_schedule = {schedule_name, choose_schedule};
@@ -117,6 +117,20 @@ static void choose_guard(void *object, unsigned index)
 }
 
 const struct key_choice choice_guard = {guard_name, choose_guard};
+
+static const char *norm_name(unsigned index)
+{
+    static const char *const names[] = {"batch", "group", NULL};
+    return names[index];
+}
+
+static void choose_norm(void *object, unsigned index)
+{
+    struct kith_experiment *experiment = object;
+    experiment->model_config.group_norm = index == 1;
+}
+
+const struct key_choice choice_norm = {norm_name, choose_norm};
 
 static const char *wire_name(unsigned index)
 {

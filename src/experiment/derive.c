@@ -48,8 +48,34 @@ static uint64_t hash_model(uint64_t hash,
         hash = kith_hash_word(hash, config->layers[i]);
     hash = kith_hash_word(hash, config->dim);
     hash = hash_number(hash, config->spread);
+    for (uint32_t i = 0; i < 3; i++)
+        hash = kith_hash_word(hash, config->image[i]);
+    hash = kith_hash_word(hash, config->classes);
+    hash = kith_hash_word(hash, config->channel_count);
+    for (uint32_t i = 0; i < config->channel_count; i++)
+        hash = kith_hash_word(hash, config->channels[i]);
+    hash = kith_hash_word(hash, config->depth);
+    hash = kith_hash_word(hash, config->group_norm);
+    hash = kith_hash_word(hash, config->heads);
+    hash = kith_hash_word(hash, config->width);
+    hash = kith_hash_word(hash, config->context);
+    hash = kith_hash_word(hash, config->vocabulary);
+    hash = hash_number(hash, config->dropout);
+    hash = hash_text(hash, config->frozen);
     /* What travels: other vectors, other bytes. */
     return kith_hash_word(hash, experiment->backend->element_bytes);
+}
+
+static uint64_t hash_schedule(uint64_t hash,
+                              const struct kith_schedule_config *schedule)
+{
+    hash = kith_hash_word(hash, (uint64_t)schedule->kind);
+    hash = kith_hash_word(hash, schedule->warmup);
+    hash = hash_number(hash, schedule->floor);
+    hash = hash_number(hash, schedule->decay);
+    for (uint32_t i = 0; i < schedule->milestone_count; i++)
+        hash = hash_number(hash, schedule->milestones[i]);
+    return hash;
 }
 
 static uint64_t hash_train(uint64_t hash,
@@ -61,8 +87,12 @@ static uint64_t hash_train(uint64_t hash,
     hash = hash_number(hash, config->momentum);
     hash = hash_number(hash, config->weight_decay);
     hash = hash_number(hash, config->clip);
-    hash = kith_hash_word(hash, (uint64_t)experiment->train.schedule);
-    hash = kith_hash_word(hash, experiment->train.warmup_steps);
+    hash = kith_hash_word(hash, config->nesterov);
+    hash = hash_number(hash, config->beta1);
+    hash = hash_number(hash, config->beta2);
+    hash = hash_number(hash, config->epsilon);
+    hash = hash_number(hash, config->trust);
+    hash = hash_schedule(hash, &experiment->train.schedule);
     return kith_hash_word(hash, experiment->train.batch);
 }
 
@@ -102,8 +132,10 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
         .seed = experiment->seed,
         .steps = steps,
         .every = experiment->gossip.every,
-        .payload_bytes = experiment->model->dim(&experiment->model_config) *
-                         experiment->backend->element_bytes,
+        .payload_bytes =
+            kith_model_size_of(experiment->model, &experiment->model_config)
+                .gossiped *
+            experiment->backend->element_bytes,
         .save_period_ns = experiment->save_period_ns,
         .round_deadline_ns = experiment->gossip.deadline_ns,
         .retries = experiment->gossip.retries,
@@ -158,17 +190,52 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
     return KITH_OK;
 }
 
+/* The key that says what the model takes in. */
+static const char *input_key(const struct kith_model *model)
+{
+    if (model->keys & KITH_MODEL_READS(IMAGE))
+        return "model.image";
+    return model->keys & KITH_MODEL_READS(CONTEXT) ? "model.context"
+                                                   : "model.layers";
+}
+
+/* Images that are flat, or of the model's height, width and channels. */
+static bool same_image(const struct kith_experiment *experiment,
+                       const struct kith_examples *set)
+{
+    const uint32_t *image = experiment->model_config.image;
+    if (!(experiment->model->keys & KITH_MODEL_READS(IMAGE)) ||
+        set->shape[0] * set->shape[1] <= 1)
+        return true;
+    return set->shape[0] == image[0] && set->shape[1] == image[1] &&
+           set->shape[2] == image[2];
+}
+
 static enum kith_err check_shape(const struct kith_experiment *experiment,
                                  const struct kith_examples *set, char *error)
 {
-    size_t features, classes;
-    experiment->model->shape(&experiment->model_config, &features, &classes);
-    if (set->features != features || set->classes > classes) {
+    const struct kith_model *model = experiment->model;
+    const struct kith_model_size size =
+        kith_model_size_of(model, &experiment->model_config);
+    if (set->input != model->input) {
         snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                 "model.layers: found %zu inputs and %zu outputs, but the "
-                 "data in %.200s has %zu features and %" PRIu32 " classes",
-                 features, classes, experiment->data.config.path, set->features,
-                 set->classes);
+                 "model.kind: model %s learns from %s, but the data in %.200s "
+                 "holds %s",
+                 model->name,
+                 model->input == KITH_INPUT_TOKENS ? "tokens" : "images",
+                 experiment->data.config.path,
+                 set->input == KITH_INPUT_TOKENS ? "tokens" : "images");
+        return KITH_EINVAL;
+    }
+    if (set->features != size.features || set->classes > size.classes ||
+        !same_image(experiment, set)) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+                 "%s: found %zu inputs and %zu outputs, but the data in "
+                 "%.200s has %zu features (%" PRIu32 " x %" PRIu32 " x %" PRIu32
+                 ") and %" PRIu32 " classes",
+                 input_key(model), size.features, size.classes,
+                 experiment->data.config.path, set->features, set->shape[0],
+                 set->shape[1], set->shape[2], set->classes);
         return KITH_EINVAL;
     }
     if (set->count < experiment->peers) {

@@ -17,36 +17,69 @@
 #include "read.h"
 #include "tree.h"
 
-static enum kith_err layer_fail(const struct tree *tree,
-                                const struct tree_item *item)
+/* A list of sizes in `model:`. */
+struct sizes {
+    const char *path;
+    uint32_t least, most;
+    const char *example;
+};
+
+static enum kith_err size_fail(const struct tree *tree,
+                               const struct tree_item *item,
+                               const struct sizes *sizes)
 {
     char found[TREE_SHOWN_BYTES];
-    return tree_fail(tree, item, "model.layers", KITH_EINVAL,
-                     "found %s; allowed: a list of 2 to %u whole numbers above "
-                     "0, input first, such as [784, 128, 10]",
-                     tree_show(item, found), KITH_LAYERS_MAX);
+    return tree_fail(tree, item, sizes->path, KITH_EINVAL,
+                     "found %s; allowed: a list of %u to %u whole numbers "
+                     "above 0, %s",
+                     tree_show(item, found), sizes->least, sizes->most,
+                     sizes->example);
 }
 
-static enum kith_err read_layers(const struct tree *tree,
-                                 struct kith_experiment *experiment)
+static enum kith_err read_sizes(const struct tree *tree,
+                                const struct sizes *sizes, uint32_t *values,
+                                uint32_t *count)
 {
-    const struct tree_item *list = tree_find(tree, "model.layers");
+    const struct tree_item *list = tree_find(tree, sizes->path);
+    *count = 0;
     if (list == NULL)
         return KITH_OK;
-    if (list->kind != TREE_LIST || list->count < 2 ||
-        list->count > KITH_LAYERS_MAX)
-        return layer_fail(tree, list);
-    struct kith_model_config *config = &experiment->model_config;
+    if (list->kind != TREE_LIST || list->count < sizes->least ||
+        list->count > sizes->most)
+        return size_fail(tree, list, sizes);
     const struct tree_item *item = tree_first(tree, list);
     for (; item != NULL; item = tree_next(tree, item)) {
         uint64_t size;
         if (item->kind != TREE_SCALAR ||
             kith_text_u64(item->text, &size) != KITH_OK || size == 0 ||
             size > UINT32_MAX)
-            return layer_fail(tree, item);
-        config->layers[config->layer_count++] = (uint32_t)size;
+            return size_fail(tree, item, sizes);
+        values[(*count)++] = (uint32_t)size;
     }
     return KITH_OK;
+}
+
+static enum kith_err read_layers(const struct tree *tree,
+                                 struct kith_experiment *experiment)
+{
+    static const struct sizes layers = {"model.layers", 2, KITH_LAYERS_MAX,
+                                        "input first, such as [784, 128, 10]"};
+    static const struct sizes channels = {"model.channels", 1, KITH_LAYERS_MAX,
+                                          "of each convolution, such as "
+                                          "[16, 32]"};
+    static const struct sizes image = {"model.image", 3, 3,
+                                       "height, width and channels, such as "
+                                       "[28, 28, 1]"};
+    struct kith_model_config *config = &experiment->model_config;
+    uint32_t sides;
+    enum kith_err err =
+        read_sizes(tree, &layers, config->layers, &config->layer_count);
+    if (err == KITH_OK)
+        err = read_sizes(tree, &channels, config->channels,
+                         &config->channel_count);
+    if (err == KITH_OK)
+        err = read_sizes(tree, &image, config->image, &sides);
+    return err;
 }
 
 static enum kith_err read_checks(const struct tree *tree,
@@ -73,7 +106,7 @@ static enum kith_err read_checks(const struct tree *tree,
             return tree_fail(tree, item, "assert", KITH_EINVAL, "%s", error);
         const struct kith_quantity *quantity =
             kith_quantity_find(check->quantity);
-        if (quantity->needs_data && !experiment->model->needs_data)
+        if (quantity->needs_data && experiment->model->input == KITH_INPUT_NONE)
             return tree_fail(tree, item, "assert", KITH_EINVAL,
                              "found \"%s\", which model %s does not have",
                              check->quantity, experiment->model->name);

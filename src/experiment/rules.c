@@ -20,7 +20,7 @@ static enum kith_err rule_stop(const struct tree *tree,
         return tree_fail(tree, tree_find(tree, "stop"), "stop", KITH_EINVAL,
                          "found both epochs and steps; allowed: one of them, "
                          "with or without a time");
-    if (epochs && !experiment->model->needs_data)
+    if (epochs && experiment->model->input == KITH_INPUT_NONE)
         return tree_fail(tree, tree_find(tree, "stop.epochs"), "stop.epochs",
                          KITH_EINVAL,
                          "model %s has no data to count epochs of; use steps",
@@ -28,52 +28,57 @@ static enum kith_err rule_stop(const struct tree *tree,
     return KITH_OK;
 }
 
-/* A key that only some models read. */
-static enum kith_err rule_model_key(const struct tree *tree,
-                                    const struct kith_experiment *experiment,
-                                    const char *path, bool wanted)
+/* Keys that only some models read. */
+static enum kith_err rule_model_keys(const struct tree *tree,
+                                     const struct kith_experiment *experiment)
 {
-    const struct tree_item *item = tree_find(tree, path);
-    if (item != NULL && !wanted)
-        return tree_fail(tree, item, path, KITH_EINVAL,
-                         "model %s does not have it; take it out",
-                         experiment->model->name);
+    static const char *const paths[] = {
+#define KITH_X(name, key) "model." key,
+        KITH_MODEL_KEYS(KITH_X)
+#undef KITH_X
+    };
+    const struct kith_model *model = experiment->model;
+    for (unsigned i = 0; i < KITH_MODEL_KEY_COUNT; i++) {
+        const struct tree_item *item = tree_find(tree, paths[i]);
+        if (item != NULL && !(model->keys & 1u << i))
+            return tree_fail(tree, item, paths[i], KITH_EINVAL,
+                             "model %s does not have it; take it out",
+                             model->name);
+    }
+    const struct tree_item *data = tree_find(tree, "data");
+    if (data != NULL && model->input == KITH_INPUT_NONE)
+        return tree_fail(tree, data, "data", KITH_EINVAL,
+                         "model %s does not have it; take it out", model->name);
     return KITH_OK;
+}
+
+/* The model's own words are "model.KEY: what was found; what is allowed". */
+static enum kith_err fail_model(const struct tree *tree, char *words)
+{
+    char *end = strchr(words, ':');
+    if (end == NULL)
+        return tree_fail(tree, tree_find(tree, "model"), "model", KITH_EINVAL,
+                         "%s", words);
+    *end = '\0';
+    const struct tree_item *item = tree_find(tree, words);
+    if (item == NULL)
+        item = tree_find(tree, "model");
+    return tree_fail(tree, item, words, KITH_EINVAL, "%s", end + 2);
 }
 
 static enum kith_err rule_model(const struct tree *tree,
                                 const struct kith_experiment *experiment)
 {
     const struct kith_model *model = experiment->model;
-    const bool vector = strcmp(model->name, "quadratic") == 0 ||
-                        strcmp(model->name, "consensus") == 0;
-    const struct tree_item *item = tree_find(tree, "model");
-    enum kith_err err =
-        rule_model_key(tree, experiment, "model.layers", model->needs_data);
-    if (err == KITH_OK)
-        err = rule_model_key(tree, experiment, "model.dim", vector);
-    if (err == KITH_OK)
-        err = rule_model_key(tree, experiment, "model.spread",
-                             strcmp(model->name, "quadratic") == 0);
-    if (err == KITH_OK)
-        err = rule_model_key(tree, experiment, "data", model->needs_data);
+    struct kith_model_size size;
+    char words[KITH_MODEL_ERROR_BYTES];
+    const enum kith_err err = rule_model_keys(tree, experiment);
     if (err != KITH_OK)
         return err;
-    if (vector && experiment->model_config.dim == 0)
-        return tree_fail(tree, item, "model.dim", KITH_EINVAL,
-                         "not given; model %s needs it", model->name);
-    if (model->needs_data && experiment->model_config.layer_count == 0)
-        return tree_fail(tree, item, "model.layers", KITH_EINVAL,
-                         "not given; model %s needs its sizes, input first, "
-                         "such as [784, 10]",
-                         model->name);
-    if (model->check(&experiment->model_config) != KITH_OK)
-        return tree_fail(tree, item, "model.layers", KITH_EINVAL,
-                         "model %s cannot have these sizes; see kith list "
-                         "models %s (at most %.0f parameters, 2 to 256 "
-                         "classes)",
-                         model->name, model->name, (double)KITH_PARAMETERS_MAX);
-    if (model->needs_data && !experiment->data.present)
+    if (kith_model_measure(model, &experiment->model_config, &size, words) !=
+        KITH_OK)
+        return fail_model(tree, words);
+    if (model->input != KITH_INPUT_NONE && !experiment->data.present)
         return tree_fail(tree, tree_find(tree, "data"), "data.path",
                          KITH_EINVAL, "not given; model %s needs data",
                          model->name);

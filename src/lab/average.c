@@ -51,7 +51,8 @@ enum kith_err lab_average_open(
     void (*left_out)(void *user, kith_id peer, const char *why))
 {
     memset(average, 0, sizeof *average);
-    average->dim = experiment->model->dim(&experiment->model_config);
+    average->dim =
+        kith_model_size_of(experiment->model, &experiment->model_config).dim;
     enum kith_err err = KITH_ENOMEM;
     if (!open_arrays(average, cluster->peers))
         goto fail;

@@ -69,7 +69,8 @@ static void set_periods(struct lab *lab)
 {
     lab->experiment = *lab->options->experiment;
     const kith_ns evaluate_ns = lab->experiment.evaluate_ns;
-    const bool scored = evaluate_ns > 0 && lab->experiment.model->loss != NULL;
+    const bool scored =
+        evaluate_ns > 0 && kith_model_learns(lab->experiment.model);
     if (scored && (lab->experiment.save_period_ns == 0 ||
                    lab->experiment.save_period_ns > evaluate_ns))
         lab->experiment.save_period_ns = evaluate_ns;
@@ -235,8 +236,9 @@ static void run(struct lab *lab)
 static kith_ns stop_span(const struct lab *lab)
 {
     const struct kith_experiment *experiment = lab->options->experiment;
-    const double bytes =
-        8.0 * (double)experiment->model->dim(&experiment->model_config);
+    const double bytes = 8.0 * (double)kith_model_size_of(
+                                   experiment->model, &experiment->model_config)
+                                   .dim;
     return LAB_STOP_NS +
            (kith_ns)(bytes / LAB_STOP_BYTES_PER_S * 1e9) * lab->peer_count;
 }

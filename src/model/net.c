@@ -9,7 +9,7 @@
  * product of sizes below can overflow. */
 #define SIZE_OF_TENSOR_MAX (UINT64_C(1) << 31)
 
-void kith_net_init(struct kith_net *net, const char *frozen)
+void kith_net_begin(struct kith_net *net, const char *frozen)
 {
     memset(net, 0, offsetof(struct kith_net, ops));
     net->scores = KITH_TENSOR_NONE;

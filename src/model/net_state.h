@@ -73,7 +73,7 @@ struct kith_net {
 };
 
 /* Empty, to be built. */
-void kith_net_init(struct kith_net *net, const char *frozen);
+void kith_net_begin(struct kith_net *net, const char *frozen);
 /* KITH_OK where the net is whole; else the first error, its text in error. */
 enum kith_err kith_net_finish(struct kith_net *net);
 

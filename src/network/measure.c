@@ -100,7 +100,7 @@ enum kith_err kith_net_open(const struct kith_model *model,
                        "no memory to describe model %s", model->name);
         return KITH_ENOMEM;
     }
-    kith_net_init(net, config->frozen);
+    kith_net_begin(net, config->frozen);
     model->build(config, net);
     const enum kith_err err = kith_net_finish(net);
     if (err != KITH_OK) {

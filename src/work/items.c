@@ -5,38 +5,57 @@
 #include <string.h>
 
 #include "kith/assert.h"
-#include "kith/rng.h"
 
-/* Each epoch is a shuffle of its own, so a place in the stream of batches is
- * (epoch, cursor) and a save needs no generator state. */
-void kith_worker_seek(struct kith_worker *worker, uint32_t epoch, size_t cursor)
+/* The vector's element at `offset`. */
+static void *element(const struct kith_worker *worker, void *vector,
+                     size_t offset)
 {
-    struct kith_rng rng;
-    KITH_ASSERT(cursor <= worker->row_count);
-    kith_rng_init(&rng, worker->experiment->seed, KITH_STREAM_BATCH,
-                  (uint64_t)epoch << 32 | worker->self);
-    memcpy(worker->order, worker->rows,
-           worker->row_count * sizeof *worker->rows);
-    kith_rng_shuffle(&rng, worker->order, (uint32_t)worker->row_count);
-    worker->epoch = epoch;
-    worker->cursor = cursor;
+    return (char *)vector + offset * worker->backend->element_bytes;
 }
 
-/* The next batch, straight from bytes to the model's input. */
-static void draw_batch(struct kith_worker *worker)
+/* z = factor x of what is gossiped; what is frozen stands in x as it is. */
+static void *scaled(struct kith_worker *worker, double factor)
 {
-    const struct kith_examples *train = worker->train;
-    const size_t row_bytes = train->features * worker->backend->element_bytes;
-    const size_t rows = worker->experiment->train.batch;
-    for (size_t i = 0; i < rows; i++) {
-        if (worker->cursor == worker->row_count)
-            kith_worker_seek(worker, worker->epoch + 1, 0);
-        const size_t row = worker->order[worker->cursor++];
-        worker->backend->from_bytes(train->features,
-                                    train->images + row * train->features,
-                                    (char *)worker->inputs + i * row_bytes);
-        worker->labels[i] = train->labels[row];
-    }
+    void *live = worker->slots[KITH_SLOT_LIVE];
+    if (worker->at == NULL)
+        return live;
+    worker->backend->copy(worker->dim, worker->at, live);
+    worker->backend->scale(worker->layout->gossiped, factor, worker->at);
+    return worker->at;
+}
+
+/* Buffers that have moved at z go back to x. */
+static void keep_buffers(struct kith_worker *worker, double factor)
+{
+    const struct kith_layout *layout = worker->layout;
+    const size_t count = layout->gossiped - layout->trained;
+    if (worker->at == NULL || count == 0)
+        return;
+    void *live =
+        element(worker, worker->slots[KITH_SLOT_LIVE], layout->trained);
+    worker->backend->copy(count, live,
+                          element(worker, worker->at, layout->trained));
+    worker->backend->scale(count, 1 / factor, live);
+}
+
+static bool descend(struct kith_worker *worker, uint64_t step, double factor)
+{
+    const struct kith_experiment *experiment = worker->experiment;
+    struct kith_optimiser_config config = experiment->train.config;
+    config.weight_decay *= factor;
+    const struct kith_optimiser_step descent = {
+        .config = &config,
+        .backend = worker->backend,
+        .layout = worker->layout,
+        .rate = config.learning_rate *
+                kith_schedule_factor(&experiment->train.schedule, step,
+                                     worker->steps),
+        .step = step,
+        .gradient = worker->gradient,
+        .state = worker->state,
+        .x = worker->slots[KITH_SLOT_LIVE],
+        .scratch = worker->scratch};
+    return experiment->train.optimiser->step(&descent);
 }
 
 /* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
@@ -44,38 +63,22 @@ static void draw_batch(struct kith_worker *worker)
 static void run_train(struct kith_worker *worker, uint64_t step,
                       struct kith_work_result *result)
 {
-    const struct kith_experiment *experiment = worker->experiment;
-    const struct kith_backend *backend = worker->backend;
-    void *live = worker->slots[KITH_SLOT_LIVE];
-    if (worker->model->loss == NULL)
+    if (!kith_model_learns(worker->model))
         return;
     const double factor = kith_worker_factor(worker);
-    const void *z = live;
-    if (worker->at != NULL) {
-        backend->copy(worker->dim, worker->at, live);
-        backend->scale(worker->dim, factor, worker->at);
-        z = worker->at;
-    }
-    struct kith_batch batch = {
-        .rows = 1, .entity = worker->self, .seed = experiment->seed};
-    if (worker->train != NULL) {
-        draw_batch(worker);
-        batch.inputs = worker->inputs;
-        batch.labels = worker->labels;
-        batch.rows = experiment->train.batch;
-    }
-    result->loss =
-        worker->model->loss(&experiment->model_config, backend, z, &batch,
-                            worker->gradient, NULL, worker->scratch);
-    struct kith_optimiser_config config = experiment->train.config;
-    config.weight_decay *= factor;
-    const double rate =
-        config.learning_rate *
-        kith_schedule_factor(experiment->train.schedule, step, worker->steps,
-                             experiment->train.warmup_steps);
-    const bool finite = experiment->train.optimiser->step(
-        &config, backend, worker->dim, rate, worker->gradient, worker->state,
-        live);
+    struct kith_batch batch = {.rows = 1};
+    if (worker->loader != NULL)
+        kith_loader_next(worker->loader, &batch);
+    batch.entity = worker->self;
+    batch.seed = worker->experiment->seed;
+    batch.step = step;
+    const struct kith_pass pass = {.x = scaled(worker, factor),
+                                   .gradient = worker->gradient,
+                                   .batch = &batch,
+                                   .scale = 1};
+    result->loss = kith_network_loss(worker->network, &pass, NULL);
+    keep_buffers(worker, factor);
+    const bool finite = descend(worker, step, factor);
     result->finite = finite && isfinite(result->loss);
 }
 
@@ -84,7 +87,7 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
 {
     return (struct kith_algebra){
         .backend = worker->backend,
-        .dim = worker->dim,
+        .dim = worker->layout->gossiped,
         .live = worker->slots[KITH_SLOT_LIVE],
         .scalars = worker->scalars,
         .sent = edge->sent == KITH_SLOT_NONE
@@ -111,7 +114,7 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
         memcpy(edge->scalars_sent, worker->scalars, sizeof worker->scalars);
         /* All edges of a round share one snapshot. */
         if (edge->sent != copied)
-            worker->backend->copy(worker->dim, algebra.sent, algebra.live);
+            worker->backend->copy(algebra.dim, algebra.sent, algebra.live);
         copied = edge->sent;
     }
 }
@@ -146,7 +149,7 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
         if (algorithm->undo != NULL)
             algorithm->undo(&algebra, edge);
         else if (algebra.received != NULL)
-            (void)worker->backend->mix(worker->dim, -edge->weight,
+            (void)worker->backend->mix(algebra.dim, -edge->weight,
                                        algebra.received, algebra.sent,
                                        algebra.live);
     }
@@ -161,19 +164,20 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     struct kith_work_edge *edge = &work->edges[0];
     struct kith_algebra algebra = algebra_of(worker, edge);
     KITH_ASSERT(algebra.received != NULL);
-    const double before = backend->sum(worker->dim, algebra.live);
-    backend->copy(worker->dim, algebra.live, algebra.received);
+    const double before = backend->sum(algebra.dim, algebra.live);
+    backend->copy(algebra.dim, algebra.live, algebra.received);
     if (worker->algorithm->factor != NULL)
-        backend->scale(worker->dim,
+        backend->scale(algebra.dim,
                        worker->algorithm->factor(edge->scalars_received),
                        algebra.live);
     memcpy(worker->scalars, worker->algorithm->scalars_start,
            sizeof worker->scalars);
     for (unsigned i = 0; i < KITH_STATES_MAX; i++) {
         if (worker->state[i] != NULL)
-            memset(worker->state[i], 0, worker->bytes);
+            memset(worker->state[i], 0,
+                   worker->layout->trained * backend->element_bytes);
     }
-    edge->delta_sum = backend->sum(worker->dim, algebra.live) - before;
+    edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
 }
 
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,

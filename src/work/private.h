@@ -20,29 +20,23 @@ struct kith_worker {
     const struct kith_examples *train; /* NULL without data */
     kith_id self;
     uint64_t steps;
-    size_t dim, bytes;
+    size_t dim, bytes; /* of the model; bytes of a slot (gossiped) */
     double scalars[KITH_SCALARS_MAX];
 
     void *block;                  /* every vector below, one allocation */
     void *gradient;               /* (trained); NULL: nothing is learnt */
     void *at;                     /* (dim) z = factor x; NULL: z is x */
     void *state[KITH_STATES_MAX]; /* (trained) each, the optimiser's */
-    void *scratch;                /* the model's */
-    void *inputs;                 /* (batch, features) */
-    uint8_t *labels;              /* (batch) */
+    void *scratch;                /* the optimiser's */
 
-    uint32_t *rows;  /* (row_count) own rows, ascending */
-    uint32_t *order; /* (row_count) rows, shuffled for this epoch */
-    size_t row_count, cursor;
-    uint32_t epoch;
+    uint32_t *rows; /* (row_count) own rows, ascending */
+    size_t row_count;
+    struct kith_loader *loader; /* NULL without data */
 
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
 };
 
-/* Start epoch `epoch` of the batch stream at row `cursor`. */
-void kith_worker_seek(struct kith_worker *worker, uint32_t epoch,
-                      size_t cursor);
 /* Where the next batch begins, and to go on from there: KITH_EINVAL, no such
  * place. Without data it is (0, 0). */
 struct kith_place kith_worker_place(const struct kith_worker *worker);

@@ -45,19 +45,19 @@ static enum kith_err check_data(const struct kith_worker_config *config,
                                 char *error)
 {
     const struct kith_experiment *experiment = config->experiment;
-    if (!experiment->model->needs_data)
+    if (experiment->model->input == KITH_INPUT_NONE)
         return KITH_OK;
     if (config->train == NULL)
         return refuse(error, KITH_EINVAL, "this model needs `data:`");
-    size_t features, classes;
-    experiment->model->shape(&experiment->model_config, &features, &classes);
-    if (features == config->train->features &&
-        config->train->classes <= classes)
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    if (size.features == config->train->features &&
+        config->train->classes <= size.classes)
         return KITH_OK;
     (void)snprintf(error, KITH_DATA_ERROR_BYTES,
-                   "model.layers: %zu inputs and %zu classes, but the data has "
+                   "model.kind: %zu inputs and %zu classes, but the data has "
                    "%zu values per example and %u classes",
-                   features, classes, config->train->features,
+                   size.features, size.classes, config->train->features,
                    config->train->classes);
     return KITH_EMISMATCH;
 }
@@ -86,28 +86,27 @@ static void *carve(struct carver *carver, size_t bytes)
 
 static void carve_all(struct kith_worker *worker, struct carver *carver)
 {
-    const struct kith_experiment *experiment = worker->experiment;
+    const struct kith_optimiser *optimiser =
+        worker->experiment->train.optimiser;
+    const size_t element = worker->backend->element_bytes;
+    const size_t whole = worker->dim * element;
+    const size_t trained = worker->layout->trained * element;
     for (uint32_t slot = 0; slot < worker->slot_count; slot++) {
         if (pattern_uses(worker->algorithm->pattern, slot))
-            worker->slots[slot] = carve(carver, worker->bytes);
+            worker->slots[slot] =
+                carve(carver, slot == KITH_SLOT_LIVE ? whole : worker->bytes);
     }
-    if (worker->model->loss == NULL)
+    if (!kith_model_learns(worker->model))
         return;
-    const size_t batch = worker->train == NULL ? 1 : experiment->train.batch;
-    worker->gradient = carve(carver, worker->bytes);
+    worker->gradient = carve(carver, trained);
     if (worker->algorithm->factor != NULL)
-        worker->at = carve(carver, worker->bytes);
-    KITH_ASSERT(experiment->train.optimiser->state_vectors <= KITH_STATES_MAX);
-    for (unsigned i = 0; i < experiment->train.optimiser->state_vectors; i++)
-        worker->state[i] = carve(carver, worker->bytes);
-    worker->scratch =
-        carve(carver, worker->model->scratch(&experiment->model_config,
-                                             worker->backend, batch));
-    if (worker->train != NULL) {
-        worker->inputs = carve(carver, batch * worker->train->features *
-                                           worker->backend->element_bytes);
-        worker->labels = carve(carver, batch);
-    }
+        worker->at = carve(carver, whole);
+    KITH_ASSERT(optimiser->state_vectors <= KITH_STATES_MAX);
+    for (unsigned i = 0; i < optimiser->state_vectors; i++)
+        worker->state[i] = carve(carver, trained);
+    if (optimiser->scratch != NULL)
+        worker->scratch =
+            carve(carver, optimiser->scratch(worker->layout, worker->backend));
 }
 
 static enum kith_err take_memory(struct kith_worker *worker, char *error)
@@ -142,12 +141,34 @@ static enum kith_err take_rows(struct kith_worker *worker,
                        config->peers);
         return err;
     }
-    if (err == KITH_OK)
-        worker->order = malloc(worker->row_count * sizeof *worker->order);
-    if (worker->order == NULL)
-        return refuse(error, KITH_ENOMEM, "no memory for the list of rows");
-    kith_worker_seek(worker, 0, 0);
-    return KITH_OK;
+    if (err != KITH_OK)
+        return refuse(error, err, "no memory for the list of rows");
+    const struct kith_loader_config loader = {
+        .examples = worker->train,
+        .backend = worker->backend,
+        .rows = worker->rows,
+        .row_count = worker->row_count,
+        .batch = worker->experiment->train.batch,
+        .seed = worker->experiment->seed,
+        .entity = worker->self,
+        .augment = worker->experiment->train.augment,
+        .shuffle = true,
+        .ahead = config->ahead};
+    return kith_loader_open(&loader, &worker->loader, error);
+}
+
+struct kith_place kith_worker_place(const struct kith_worker *worker)
+{
+    return worker->loader == NULL ? (struct kith_place){0, 0}
+                                  : kith_loader_place(worker->loader);
+}
+
+enum kith_err kith_worker_go_to(struct kith_worker *worker,
+                                struct kith_place place)
+{
+    if (worker->loader != NULL)
+        return kith_loader_seek(worker->loader, place);
+    return place.epoch == 0 && place.cursor == 0 ? KITH_OK : KITH_EINVAL;
 }
 
 /* Starting weights are drawn in float64, the same for every backend. */
@@ -158,10 +179,29 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
     double *x = malloc(worker->dim * sizeof *x);
     if (x == NULL)
         return refuse(error, KITH_ENOMEM, "no memory for starting weights");
-    worker->model->start(&worker->experiment->model_config,
-                         worker->experiment->seed, worker->self, x);
+    kith_network_start(worker->network, worker->experiment->seed, worker->self,
+                       x);
     worker->backend->write(worker->dim, x, worker->slots[KITH_SLOT_LIVE]);
     free(x);
+    return KITH_OK;
+}
+
+static enum kith_err open_network(struct kith_worker *worker, char *error)
+{
+    const struct kith_experiment *experiment = worker->experiment;
+    const struct kith_network_options options = {
+        .backend = worker->backend,
+        .rows = worker->train == NULL ? 1 : experiment->train.batch,
+        .training = true};
+    char words[KITH_MODEL_ERROR_BYTES] = "";
+    const enum kith_err err =
+        kith_network_open(worker->model, &experiment->model_config, &options,
+                          &worker->network, words);
+    if (err != KITH_OK)
+        return refuse(error, err, words);
+    worker->layout = kith_network_layout(worker->network);
+    worker->dim = worker->layout->dim;
+    worker->bytes = worker->layout->gossiped * worker->backend->element_bytes;
     return KITH_OK;
 }
 
@@ -174,7 +214,7 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     enum kith_err err = check_data(config, error);
     if (err != KITH_OK)
         return err;
-    const bool needs_data = experiment->model->needs_data;
+    const bool needs_data = experiment->model->input != KITH_INPUT_NONE;
     if (needs_data && (experiment->train.batch == 0 ||
                        experiment->train.batch > KITH_BATCH_MAX))
         return refuse(error, KITH_ELIMIT, "train.batch must be 1 to 2^20");
@@ -191,11 +231,11 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     worker->self = config->self;
     worker->steps = config->steps;
     worker->slot_count = slot_count;
-    worker->dim = experiment->model->dim(&experiment->model_config);
-    worker->bytes = worker->dim * config->backend->element_bytes;
     memcpy(worker->scalars, worker->algorithm->scalars_start,
            sizeof worker->scalars);
-    err = take_memory(worker, error);
+    err = open_network(worker, error);
+    if (err == KITH_OK)
+        err = take_memory(worker, error);
     if (err == KITH_OK)
         err = take_rows(worker, config, error);
     if (err == KITH_OK)
@@ -212,9 +252,10 @@ void kith_worker_close(struct kith_worker *worker)
 {
     if (worker == NULL)
         return;
+    kith_loader_close(worker->loader);
+    kith_network_close(worker->network);
     free(worker->block);
     free(worker->rows);
-    free(worker->order);
     free(worker);
 }
 
@@ -258,6 +299,6 @@ void kith_worker_read(struct kith_worker *worker, double *z)
 {
     const double factor = kith_worker_factor(worker);
     worker->backend->read(worker->dim, worker->slots[KITH_SLOT_LIVE], z);
-    for (size_t i = 0; i < worker->dim; i++)
+    for (size_t i = 0; i < worker->layout->gossiped; i++)
         z[i] *= factor;
 }
