@@ -9,6 +9,8 @@ UNIT = \
   tests/unit/test_buf \
   tests/unit/test_certificate \
   tests/unit/test_checks \
+  tests/unit/test_data \
+  tests/unit/test_data_cache \
   tests/unit/test_experiment \
   tests/unit/test_faults \
   tests/unit/test_hash \

@@ -114,6 +114,13 @@ static void put_all(bool zip)
     }
 }
 
+static enum kith_err open_folder(struct kith_dataset *set, char *error)
+{
+    struct kith_data_config config = {.kind = kith_dataset_kind_find("idx")};
+    (void)snprintf(config.path, sizeof config.path, "%s", folder);
+    return kith_dataset_open(&config, set, error);
+}
+
 static void test_plain_and_gzip(void **state)
 {
     (void)state;
@@ -121,12 +128,15 @@ static void test_plain_and_gzip(void **state)
     for (int zip = 0; zip < 2; zip++) {
         struct kith_dataset set;
         put_all(zip == 1);
-        assert_int_equal(kith_dataset_open_idx(folder, &set, error), KITH_OK);
+        assert_int_equal(open_folder(&set, error), KITH_OK);
         assert_int_equal(set.train.count, 3);
         assert_int_equal(set.train.features, 2);
         assert_int_equal(set.train.classes, 3);
-        assert_memory_equal(set.test.images, images + 16, 6);
-        assert_memory_equal(set.test.labels, labels + 8, 3);
+        assert_memory_equal(set.test.values, images + 16, 6);
+        assert_int_equal(set.train.mapped, zip == 0);
+        assert_int_equal(set.counts.origin, 6);
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(set.test.labels[i], labels[8 + i]);
         kith_dataset_close(&set);
     }
 }
@@ -135,7 +145,7 @@ static void expect_refusal(enum kith_err want, const char *part)
 {
     char error[KITH_DATA_ERROR_BYTES] = "";
     struct kith_dataset set;
-    assert_int_equal(kith_dataset_open_idx(folder, &set, error), want);
+    assert_int_equal(open_folder(&set, error), want);
     if (strstr(error, part) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", error, part);
 }
@@ -171,11 +181,15 @@ static void test_refusals(void **state)
     const uint8_t liar[] = {0, 0, 8,    3, 0, 0, 0x7f, 0xff, 0,
                             0, 0, 0xff, 0, 0, 0, 0xff, 1};
     put(names[0], liar, sizeof liar, false);
-    expect_refusal(KITH_EPARSE, "more than its 17 bytes can hold");
+    expect_refusal(KITH_EPARSE, "announces 2130674175 bytes, 1 follow");
+    put_all(true);
+    put("train-images-idx3-ubyte.gz", liar, sizeof liar, true);
+    expect_refusal(KITH_EPARSE, "bytes can hold");
+    put_all(false);
     const uint8_t wide[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0,
                             0, 1, 0, 0, 0, 1, 1, 2, 3};
     put(names[0], wide, sizeof wide, false);
-    expect_refusal(KITH_EPARSE, "training images have 1 pixels, test images 2");
+    expect_refusal(KITH_EPARSE, "images are 1 x 1 x 1, test images 1 x 2 x 1");
 
     /* A damaged gzip stream. */
     put_all(true);
@@ -187,12 +201,12 @@ static void test_refusals(void **state)
     assert_int_equal(fclose(file), 0);
     char error[KITH_DATA_ERROR_BYTES] = "";
     struct kith_dataset set;
-    assert_int_not_equal(kith_dataset_open_idx(folder, &set, error), KITH_OK);
+    assert_int_not_equal(open_folder(&set, error), KITH_OK);
     assert_non_null(strstr(error, "train-images-idx3-ubyte.gz"));
 
     /* And good again. */
     put_all(true);
-    assert_int_equal(kith_dataset_open_idx(folder, &set, error), KITH_OK);
+    assert_int_equal(open_folder(&set, error), KITH_OK);
     kith_dataset_close(&set);
 }
 

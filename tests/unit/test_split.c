@@ -15,7 +15,7 @@
 #include "kith/data.h"
 
 enum { ROWS = 5000, CLASSES = 10, PEERS_MAX = 200 };
-static uint8_t set_labels[ROWS];
+static int32_t set_labels[ROWS];
 static struct kith_examples set = {
     .labels = set_labels, .count = ROWS, .features = 1, .classes = CLASSES};
 
@@ -196,6 +196,20 @@ static void test_seeds_and_refusals(void **state)
     assert_int_equal(kith_split_rows(&split, &set, 1, 4, 0, &rows, &count),
                      KITH_EINVAL);
     assert_null(rows);
+    /* A window of text has no class. */
+    const struct kith_examples windows = {.input = KITH_INPUT_TOKENS,
+                                          .count = ROWS,
+                                          .features = 8,
+                                          .tokens = 8 * ROWS + 1,
+                                          .classes = CLASSES};
+    split.classes = 2;
+    assert_int_equal(kith_split_rows(&split, &windows, 1, 4, 0, &rows, &count),
+                     KITH_EINVAL);
+    split.kind = KITH_SPLIT_IID;
+    assert_int_equal(kith_split_rows(&split, &windows, 1, 4, 0, &rows, &count),
+                     KITH_OK);
+    assert_int_equal(count, ROWS / 4);
+    free(rows);
 }
 
 int main(void)
@@ -208,6 +222,6 @@ int main(void)
         cmocka_unit_test(test_seeds_and_refusals),
     };
     for (size_t i = 0; i < ROWS; i++)
-        set_labels[i] = (uint8_t)(i % CLASSES);
+        set_labels[i] = (int32_t)(i % CLASSES);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

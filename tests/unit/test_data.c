@@ -1,0 +1,542 @@
+/* Goal: every kind of data set reads what it says it reads, bit for bit, and
+ * refuses what is broken by file and reason. Method: files written here; bad
+ * ones first, then the good one again. IDX has test_idx.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "kith/data.h"
+
+static char folder[] = "/tmp/kith-data-XXXXXX";
+static char made[64][64];
+static unsigned made_count;
+
+static void path_of(const char *name, char path[256])
+{
+    (void)snprintf(path, 256, "%s/%s", folder, name);
+}
+
+static void put(const char *name, const void *bytes, size_t size)
+{
+    char path[256];
+    path_of(name, path);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+    for (unsigned i = 0; i < made_count; i++)
+        if (strcmp(made[i], name) == 0)
+            return;
+    assert_true(made_count < 64);
+    (void)snprintf(made[made_count++], sizeof made[0], "%s", name);
+}
+
+static void empty_folder(void)
+{
+    for (unsigned i = 0; i < made_count; i++) {
+        char path[256];
+        path_of(made[i], path);
+        (void)unlink(path);
+    }
+    made_count = 0;
+}
+
+static struct kith_data_config configure(const char *kind, const char *file)
+{
+    struct kith_data_config config = {.kind = kith_dataset_kind_find(kind),
+                                      .test_share = 0.1};
+    assert_non_null(config.kind);
+    (void)snprintf(config.path, sizeof config.path, "%s%s%s", folder,
+                   file == NULL ? "" : "/", file == NULL ? "" : file);
+    return config;
+}
+
+static void open_set(const struct kith_data_config *config,
+                     struct kith_dataset *set)
+{
+    char error[KITH_DATA_ERROR_BYTES] = "";
+    if (kith_dataset_open(config, set, error) != KITH_OK)
+        fail_msg("%s", error);
+    assert_string_equal(set->note, "");
+}
+
+static void refuse(const struct kith_data_config *config, enum kith_err want,
+                   const char *part)
+{
+    char error[KITH_DATA_ERROR_BYTES] = "";
+    struct kith_dataset set;
+    assert_int_equal(kith_dataset_open(config, &set, error), want);
+    if (strstr(error, part) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error, part);
+    assert_null(set.train.values);
+    assert_null(set.close);
+}
+
+/* ---- CIFAR-10 */
+
+enum { RECORD = 3073 };
+
+static void cifar_batch(uint8_t *bytes, size_t records, uint8_t salt)
+{
+    for (size_t r = 0; r < records; r++) {
+        bytes[r * RECORD] = (uint8_t)((r + salt) % 10);
+        for (size_t i = 0; i < 3072; i++)
+            bytes[r * RECORD + 1 + i] = (uint8_t)(i * 7 + r + salt);
+    }
+}
+
+static void test_cifar(void **state)
+{
+    (void)state;
+    static uint8_t batch[4 * RECORD];
+    const struct kith_data_config config = configure("cifar", NULL);
+    refuse(&config, KITH_ENOENT, "data_batch_1.bin: no such file; unpack");
+    for (int i = 1; i <= 5; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "data_batch_%d.bin", i);
+        cifar_batch(batch, 4, (uint8_t)i);
+        put(name, batch, sizeof batch);
+    }
+    cifar_batch(batch, 2, 9);
+    put("test_batch.bin", batch, 2 * RECORD - 1);
+    refuse(&config, KITH_EPARSE, "test_batch.bin: not CIFAR-10: 6145 bytes");
+    batch[RECORD] = 10;
+    put("test_batch.bin", batch, (size_t)2 * RECORD);
+    refuse(&config, KITH_EPARSE, "a label below 10");
+    put("test_batch.bin", batch, 0);
+    refuse(&config, KITH_EPARSE, "it is empty");
+    cifar_batch(batch, 2, 9);
+    put("test_batch.bin", batch, (size_t)2 * RECORD);
+
+    struct kith_dataset set;
+    open_set(&config, &set);
+    assert_int_equal(set.train.count, 20);
+    assert_int_equal(set.test.count, 2);
+    assert_int_equal(set.train.features, 3072);
+    assert_int_equal(set.train.shape[0], 32);
+    assert_int_equal(set.train.shape[1], 32);
+    assert_int_equal(set.train.shape[2], 3);
+    assert_int_equal(set.train.classes, 10);
+    assert_int_equal(set.counts.origin, 22);
+    /* Record 5 is the second of batch 2; planes have become channels. */
+    const uint8_t *image = (const uint8_t *)set.train.values + 5 * 3072;
+    assert_int_equal(set.train.labels[5], (1 + 2) % 10);
+    for (size_t p = 0; p < 1024; p++) {
+        for (size_t c = 0; c < 3; c++)
+            assert_int_equal(image[p * 3 + c],
+                             (uint8_t)((c * 1024 + p) * 7 + 1 + 2));
+    }
+    kith_dataset_close(&set);
+    empty_folder();
+}
+
+/* ---- npy */
+
+/* A version 1 or 2 file with this dictionary, padded as NumPy does. */
+static size_t npy_file(uint8_t *out, int version, const char *dictionary,
+                       const void *data, size_t bytes)
+{
+    const size_t prefix = version == 1 ? 10 : 12;
+    size_t length = strlen(dictionary) + 1;
+    while ((prefix + length) % 64 != 0)
+        length++;
+    memcpy(out, "\x93NUMPY", 6);
+    out[6] = (uint8_t)version;
+    out[7] = 0;
+    memset(out + 8, 0, 4);
+    out[8] = (uint8_t)length;
+    out[9] = (uint8_t)(length >> 8);
+    memset(out + prefix, ' ', length);
+    memcpy(out + prefix, dictionary, strlen(dictionary));
+    out[prefix + length - 1] = '\n';
+    memcpy(out + prefix + length, data, bytes);
+    return prefix + length + bytes;
+}
+
+static void put_npy(const char *name, const char *dictionary, const void *data,
+                    size_t bytes)
+{
+    uint8_t file[4096];
+    put(name, file, npy_file(file, 1, dictionary, data, bytes));
+}
+
+#define DICT(type, shape)                                                      \
+    "{'descr': '" type "', 'fortran_order': False, 'shape': " shape ", }"
+
+static void test_npy_header(void **state)
+{
+    (void)state;
+    uint8_t file[4096];
+    const uint8_t data[64] = {1, 2, 3};
+    struct kith_npy npy;
+    const struct {
+        const char *text;
+        size_t bytes;
+        enum kith_err want;
+    } cases[] = {
+        {DICT("|u1", "(2, 3)"), 6, KITH_OK},
+        {DICT("<f4", "(4,)"), 16, KITH_OK},
+        {DICT("<i8", "(1, 2, 1, 2)"), 32, KITH_OK},
+        {"{\"shape\":(3,),\"descr\":\"<u2\",\"fortran_order\":False}", 6,
+         KITH_OK},
+        {DICT("|u1", "(2, 3)"), 5, KITH_EPARSE},
+        {DICT("|u1", "(2, 3)"), 7, KITH_EPARSE},
+        {DICT("<f8", "(1,)"), 8, KITH_EPARSE},
+        {DICT(">f4", "(1,)"), 4, KITH_EPARSE},
+        {DICT("|O", "(1,)"), 8, KITH_EPARSE},
+        {DICT("|u1", "()"), 1, KITH_EPARSE},
+        {DICT("|u1", "(0, 3)"), 0, KITH_EPARSE},
+        {DICT("|u1", "(1, 1, 1, 1, 1)"), 1, KITH_ELIMIT},
+        {DICT("|u1", "(-1,)"), 1, KITH_EPARSE},
+        {DICT("|u1", "(2 3)"), 6, KITH_EPARSE},
+        {DICT("|u1", "(99999999999999999999, 1)"), 6, KITH_EPARSE},
+        {DICT("<i8", "(1099511627776, 1)"), 6, KITH_ELIMIT},
+        {DICT("<f4", "(4294967296, 4294967296, 4294967296, 4)"), 0,
+         KITH_ELIMIT},
+        {"{'descr': '|u1', 'fortran_order': True, 'shape': (6,), }", 6,
+         KITH_EPARSE},
+        {"{'descr': '|u1', 'shape': (6,), }", 6, KITH_EPARSE},
+        {"{'descr': '|u1', 'descr': '|u1', 'fortran_order': False, 'shape': "
+         "(6,), }",
+         6, KITH_EPARSE},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (6,), 'x': 1}", 6,
+         KITH_EPARSE},
+        {"{'descr': '|u1', 'fortran_order': False, 'shape': (6,), } 1", 6,
+         KITH_EPARSE},
+        {"{'descr': '|u1", 6, KITH_EPARSE},
+        {"{", 6, KITH_EPARSE},
+        {"", 6, KITH_EPARSE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int version = 1; version <= 2; version++) {
+            const size_t size =
+                npy_file(file, version, cases[i].text, data, cases[i].bytes);
+            const enum kith_err err = kith_npy_parse(file, size, &npy);
+            if (err != cases[i].want)
+                fail_msg("%s: %d", cases[i].text, err);
+            assert_int_equal(npy.rank > 0, err == KITH_OK);
+            if (err == KITH_OK)
+                assert_memory_equal(file + npy.offset, data, npy.bytes);
+        }
+    }
+    const size_t size = npy_file(file, 1, DICT("|u1", "(6,)"), data, 6);
+    for (size_t cut = 0; cut < size; cut++)
+        assert_int_equal(kith_npy_parse(file, cut, &npy), KITH_EPARSE);
+    file[6] = 4;
+    assert_int_equal(kith_npy_parse(file, size, &npy), KITH_EPARSE);
+}
+
+static void put_arrays(void)
+{
+    static const float x[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11.5F};
+    static const int64_t train[3] = {2, 0, 1};
+    static const int32_t test[2] = {1, 1};
+    put_npy("x_train.npy", DICT("<f4", "(3, 2, 2)"), x, sizeof x);
+    put_npy("y_train.npy", DICT("<i8", "(3,)"), train, sizeof train);
+    put_npy("x_test.npy", DICT("<f4", "(2, 2, 2)"), x, 32);
+    put_npy("y_test.npy", DICT("<i4", "(2, 1)"), test, sizeof test);
+}
+
+static void test_npy(void **state)
+{
+    (void)state;
+    struct kith_data_config config = configure("npy", NULL);
+    refuse(&config, KITH_ENOENT, "data.path needs x_train.npy");
+    put_arrays();
+    const int64_t bad[3] = {0, -1, 2}, big[3] = {0, 65536, 1};
+    put_npy("y_train.npy", DICT("<i8", "(3,)"), bad, sizeof bad);
+    refuse(&config, KITH_EPARSE, "label 1 is -1; allowed: 0 to 65535");
+    put_npy("y_train.npy", DICT("<i8", "(3,)"), big, sizeof big);
+    refuse(&config, KITH_EPARSE, "label 1 is 65536");
+    put_npy("y_train.npy", DICT("<i8", "(2,)"), big, 16);
+    refuse(&config, KITH_EPARSE, "2 labels for 3 images");
+    put_npy("y_train.npy", DICT("<f4", "(3,)"), big, 12);
+    refuse(&config, KITH_EPARSE, "found 1 of f4");
+    put_arrays();
+    put_npy("x_test.npy", DICT("<f4", "(2, 4)"), bad, 32);
+    refuse(&config, KITH_EPARSE, "training images are 2 x 2 x 1");
+    put_npy("x_test.npy", DICT("|u1", "(2, 2, 2)"), bad, 8);
+    refuse(&config, KITH_EPARSE, "or of another type");
+    put_npy("x_test.npy", DICT("|u1", "(8,)"), bad, 8);
+    refuse(&config, KITH_EPARSE, "images need 2 to 4 dimensions");
+    put_npy("x_test.npy", DICT("|u1", "(9,)"), bad, 8);
+    refuse(&config, KITH_EPARSE, "not a whole .npy array");
+
+    put_arrays();
+    struct kith_dataset set;
+    open_set(&config, &set);
+    assert_int_equal(set.train.element, KITH_ELEMENT_F32);
+    assert_int_equal(set.train.count, 3);
+    assert_int_equal(set.train.classes, 3);
+    assert_int_equal(set.train.shape[0], 2);
+    assert_int_equal(set.train.shape[2], 1);
+    assert_true(set.train.mapped);
+    assert_true(((const float *)set.train.values)[11] > 11.4F);
+    assert_int_equal(set.train.labels[0], 2);
+    assert_int_equal(set.test.labels[1], 1);
+    assert_true(set.train.mean[0] >= 0 && set.train.mean[0] <= 0);
+    kith_dataset_close(&set);
+
+    /* Mean 66.5 / 12, and the test set sees the training set's. */
+    config.normalise = true;
+    open_set(&config, &set);
+    assert_true(set.train.mean[0] > 5.541F && set.train.mean[0] < 5.542F);
+    assert_true(set.train.deviation[0] > 3.51F &&
+                set.train.deviation[0] < 3.53F);
+    assert_memory_equal(set.train.mean, set.test.mean, sizeof set.test.mean);
+    kith_dataset_close(&set);
+
+    /* Bytes of four dimensions, by channel. */
+    const uint8_t colour[8] = {0, 51, 255, 51, 0, 51, 255, 51};
+    put_npy("x_train.npy", DICT("|u1", "(2, 1, 2, 2)"), colour, 8);
+    put_npy("x_test.npy", DICT("|u1", "(2, 1, 2, 2)"), colour, 8);
+    put_npy("y_train.npy", DICT("|u1", "(2,)"), "\1\2", 2);
+    open_set(&config, &set);
+    assert_int_equal(set.train.shape[2], 2);
+    assert_true(set.train.mean[0] > 0.499F && set.train.mean[0] < 0.501F);
+    assert_true(set.train.deviation[0] > 0.499F);
+    assert_true(set.train.mean[1] > 0.199F && set.train.mean[1] < 0.201F);
+    /* A channel that never changes is not divided by nothing. */
+    assert_true(set.train.deviation[1] >= 1 && set.train.deviation[1] <= 1);
+    kith_dataset_close(&set);
+    empty_folder();
+}
+
+/* ---- text and bytes */
+
+static void test_text(void **state)
+{
+    (void)state;
+    struct kith_data_config config = configure("text", "book.txt");
+    config.context = 4;
+    refuse(&config, KITH_ENOENT, "data.path must be one text file");
+    /* 20 characters of six kinds, one of two bytes and one of four. */
+    static const char text[] = "hello \xc3\xa9 \xf0\x9f\x98\x80h "
+                               "hello he!!";
+    put("book.txt", text, sizeof text - 1);
+    struct kith_dataset set;
+    refuse(&config, KITH_EINVAL, "fewer than one window of model.context 4");
+    config.test_share = 0.3;
+    open_set(&config, &set);
+    assert_int_equal(set.train.tokens + set.test.tokens, 21);
+    assert_int_equal(set.train.tokens, 14);
+    assert_int_equal(set.train.count, 3);
+    assert_int_equal(set.test.count, 1);
+    assert_int_equal(set.train.features, 4);
+    static const char *const letters[] = {
+        " ", "!", "e", "h", "l", "o", "\xc3\xa9", "\xf0\x9f\x98\x80"};
+    assert_int_equal(set.train.classes, 8);
+    for (size_t i = 0; i < 8; i++)
+        assert_string_equal(set.alphabet[i], letters[i]);
+    assert_string_equal(set.alphabet[8], "");
+    char again[64] = "";
+    int32_t tokens[21];
+    kith_examples_tokens(&set.train, 0, 14, tokens);
+    kith_examples_tokens(&set.test, 0, 7, tokens + 14);
+    for (size_t i = 0; i < 21; i++)
+        (void)strncat(again, set.alphabet[tokens[i]], 5);
+    assert_string_equal(again, text);
+    kith_dataset_close(&set);
+
+    config.context = 0;
+    refuse(&config, KITH_EINVAL, "choose one that does");
+    config.context = 4;
+    static const char *const bad[] = {
+        "abcdefgh\xff",         "abcdefgh\xc0\x80",
+        "abcdefgh\xed\xa0\x80", "abcdefgh\xf5\x80\x80\x80",
+        "abcdefgh\xe2\x82",     "abcdefgh\x80"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        put("book.txt", bad[i], strlen(bad[i]));
+        refuse(&config, KITH_EPARSE, "byte 8 is not UTF-8");
+    }
+    /* 257 different characters: U+0100 and on. */
+    char many[2 * 257];
+    for (unsigned i = 0; i < 257; i++) {
+        many[2 * i] = (char)(0xc4 + i / 64);
+        many[2 * i + 1] = (char)(0x80 + i % 64);
+    }
+    put("book.txt", many, sizeof many);
+    refuse(&config, KITH_ELIMIT, "more than 256 different characters");
+    put("book.txt", many, sizeof many - 2);
+    open_set(&config, &set);
+    assert_int_equal(set.train.classes, 256);
+    kith_dataset_close(&set);
+
+    /* By byte there is nothing that is not text. */
+    config = configure("bytes", "book.txt");
+    config.context = 16;
+    open_set(&config, &set);
+    assert_int_equal(set.train.classes, 256);
+    assert_int_equal(set.train.tokens, 460);
+    assert_int_equal(set.test.tokens, 52);
+    assert_true(set.train.mapped);
+    kith_examples_tokens(&set.test, 50, 2, tokens);
+    assert_int_equal(tokens[1], (uint8_t)many[511]);
+    kith_dataset_close(&set);
+    config = configure("bytes", NULL);
+    config.context = 16;
+    refuse(&config, KITH_EINVAL, "it is a folder");
+    empty_folder();
+}
+
+/* ---- token shards */
+
+static size_t shard(uint8_t *bytes, bool header, uint16_t first, size_t count)
+{
+    const size_t offset = header ? 1024 : 0;
+    memset(bytes, 0, 1024);
+    if (header) {
+        const uint32_t words[3] = {20240520, 1, (uint32_t)count};
+        memcpy(bytes, words, sizeof words);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint16_t token = (uint16_t)(first + i);
+        memcpy(bytes + offset + 2 * i, &token, 2);
+    }
+    return offset + 2 * count;
+}
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    uint8_t file[8192];
+    struct kith_data_config config = configure("tokens", NULL);
+    config.context = 10;
+    refuse(&config, KITH_ENOENT, "no *train*.bin");
+    put("w_train_000002.bin", file, shard(file, true, 100, 50));
+    put("w_train_000001.bin", file, shard(file, false, 0, 100));
+    put("w_train_000003.bin", file, shard(file, true, 150, 2000));
+    put("w_train_000003.txt", file, 3);
+    refuse(&config, KITH_ENOENT, "no *val*.bin");
+    size_t size = shard(file, true, 7, 100);
+    put("w_val_0.bin", file, size - 2);
+    refuse(&config, KITH_EPARSE, "w_val_0.bin: its 1222 bytes are not");
+    put("w_val_0.bin", file, size + 1);
+    refuse(&config, KITH_EPARSE, "w_val_0.bin");
+    file[4] = 2;
+    put("w_val_0.bin", file, size);
+    refuse(&config, KITH_EPARSE, "of version 1");
+    put("w_val_0.bin", file, shard(file, true, 7, 10));
+    refuse(&config, KITH_EINVAL, "10 tokens, fewer than one window");
+    put("w_val_0.bin", file, shard(file, true, 7, 100));
+
+    struct kith_dataset set;
+    open_set(&config, &set);
+    assert_int_equal(set.train.tokens, 2150);
+    assert_int_equal(set.train.count, 214);
+    assert_int_equal(set.test.count, 9);
+    assert_int_equal(set.train.segment_count, 3);
+    assert_int_equal(set.test.segment_count, 0);
+    /* Nothing is above the vocabulary: it is found by looking. */
+    assert_int_equal(set.train.classes, 2150);
+    assert_int_equal(set.test.classes, 2150);
+    assert_int_equal(set.counts.origin, 214 + 9);
+    int32_t tokens[2150];
+    kith_examples_tokens(&set.train, 0, 2150, tokens);
+    for (int i = 0; i < 2150; i++)
+        assert_int_equal(tokens[i], i);
+    for (size_t first = 95; first < 160; first++) {
+        kith_examples_tokens(&set.train, first, 11, tokens);
+        for (size_t i = 0; i < 11; i++)
+            assert_int_equal(tokens[i], first + i);
+    }
+    kith_dataset_close(&set);
+    empty_folder();
+
+    struct kith_shard parsed;
+    size = shard(file, true, 0, 0);
+    assert_int_equal(kith_shard_parse(file, size, &parsed), KITH_EPARSE);
+    assert_int_equal(kith_shard_parse(file, 0, &parsed), KITH_EPARSE);
+    assert_int_equal(kith_shard_parse(file, 1023, &parsed), KITH_EPARSE);
+}
+
+static void test_synthetic(void **state)
+{
+    (void)state;
+    struct kith_data_config config = {.kind =
+                                          kith_dataset_kind_find("synthetic"),
+                                      .shape = {8, 6, 3},
+                                      .classes = 5,
+                                      .rows = 400,
+                                      .seed = 3};
+    struct kith_dataset set, twin;
+    open_set(&config, &set);
+    open_set(&config, &twin);
+    assert_int_equal(set.train.count, 400);
+    assert_int_equal(set.train.features, 144);
+    assert_int_equal(set.test.count, 41);
+    assert_memory_equal(set.train.values, twin.train.values, 400 * 144);
+    assert_memory_not_equal(set.train.values, set.test.values, 41 * 144);
+    int seen[5] = {0};
+    for (size_t i = 0; i < 400; i++)
+        seen[set.train.labels[i]]++;
+    for (size_t i = 0; i < 5; i++)
+        assert_in_range(seen[i], 40, 120);
+    kith_dataset_close(&set);
+    kith_dataset_close(&twin);
+
+    config.context = 32;
+    config.classes = 70000;
+    open_set(&config, &set);
+    assert_int_equal(set.train.input, KITH_INPUT_TOKENS);
+    assert_int_equal(set.train.tokens, 400 * 32 + 1);
+    int32_t tokens[33];
+    kith_examples_tokens(&set.train, 399 * 32, 33, tokens);
+    for (size_t i = 0; i < 33; i++)
+        assert_in_range(tokens[i], 0, 69999);
+    kith_dataset_close(&set);
+
+    config.rows = UINT64_C(1) << 40;
+    refuse(&config, KITH_ELIMIT, "data.rows");
+    config.context = 0;
+    config.shape[0] = 0;
+    refuse(&config, KITH_ELIMIT, "an image needs");
+}
+
+static void test_registry(void **state)
+{
+    (void)state;
+    for (size_t i = 0; kith_dataset_kinds[i] != NULL; i++) {
+        const struct kith_dataset_kind *kind = kith_dataset_kinds[i];
+        assert_ptr_equal(kith_dataset_kind_find(kind->name), kind);
+        assert_true(strlen(kind->summary) > 0 && strlen(kind->paper) > 0);
+        if (kind->pathless)
+            continue;
+        struct kith_data_config config = {.kind = kind, .context = 8};
+        (void)snprintf(config.path, sizeof config.path, "%s/nowhere", folder);
+        refuse(&config, KITH_ENOENT, "nowhere");
+    }
+    assert_null(kith_dataset_kind_find("csv"));
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    empty_folder();
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cifar),    cmocka_unit_test(test_npy_header),
+        cmocka_unit_test(test_npy),      cmocka_unit_test(test_text),
+        cmocka_unit_test(test_tokens),   cmocka_unit_test(test_synthetic),
+        cmocka_unit_test(test_registry),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
