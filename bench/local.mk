@@ -1,6 +1,7 @@
 # A benchmark is bench/bench_NAME.c and one line here, sorted.
 BENCHES = \
   bench/bench_channel \
+  bench/bench_conv \
   bench/bench_events \
   bench/bench_exchange \
   bench/bench_gossip \
@@ -14,6 +15,7 @@ BENCHES = \
 EXTRA_PROGRAMS += $(BENCHES)
 bench_bench_train_CPPFLAGS = $(AM_CPPFLAGS) \
   -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
+bench_bench_conv_SOURCES = bench/bench_conv.c bench/peak.h
 EXTRA_DIST += bench/calendar.h bench/train_torch.py
 
 # Two sessions joined by memory, as in the tests.
