@@ -251,10 +251,10 @@ static void test_npy(void **state)
     struct kith_data_config config = configure("npy", NULL);
     refuse(&config, KITH_ENOENT, "data.path needs x_train.npy");
     put_arrays();
-    const int64_t bad[3] = {0, -1, 2}, big[3] = {0, 65536, 1};
-    put_npy("y_train.npy", DICT("<i8", "(3,)"), bad, sizeof bad);
+    const int64_t bad[4] = {0, -1, 2}, big[4] = {0, 65536, 1};
+    put_npy("y_train.npy", DICT("<i8", "(3,)"), bad, 24);
     refuse(&config, KITH_EPARSE, "label 1 is -1; allowed: 0 to 65535");
-    put_npy("y_train.npy", DICT("<i8", "(3,)"), big, sizeof big);
+    put_npy("y_train.npy", DICT("<i8", "(3,)"), big, 24);
     refuse(&config, KITH_EPARSE, "label 1 is 65536");
     put_npy("y_train.npy", DICT("<i8", "(2,)"), big, 16);
     refuse(&config, KITH_EPARSE, "2 labels for 3 images");
