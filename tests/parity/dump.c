@@ -2,10 +2,13 @@
  * writes down all that another program needs to do the same: starting weights,
  * every batch, every loss, the first gradient, the last weights.
  *
- *   dump EXPERIMENT STEPS OUT.safetensors [--set key=value ...]
+ *   dump EXPERIMENT STEPS OUT.safetensors [--set key=value | --weights FILE]
+ *
+ * --weights: start from these, of any safetensors file, and take no step.
  *
  * Tensors: start.NAME, gradient.NAME, final.NAME (F64), inputs (steps, rows,
- * features), labels (steps, rows or tokens), losses (steps), all F64. */
+ * features), labels (steps, rows or tokens), losses (steps), scores of the
+ * first batch at the starting weights; all F64. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +95,8 @@ struct dump {
     struct kith_dataset set;
     uint32_t *rows;
     size_t row_count;
-    struct kith_network *network; /* for the first gradient alone */
+    struct kith_network *network; /* for the first gradient and scores alone */
+    const char *weights;          /* NULL: the seed's */
 };
 
 static struct kith_loader *open_loader(const struct dump *dump)
@@ -139,6 +143,23 @@ static void dump_batches(const struct dump *dump, uint64_t steps)
     kith_loader_close(loader);
 }
 
+static void first_scores(const struct dump *dump, void *x,
+                         const struct kith_batch *batch)
+{
+    struct kith_model_size size;
+    char error[KITH_MODEL_ERROR_BYTES];
+    const struct kith_experiment *experiment = &dump->experiment;
+    const bool tokens = dump->set.train.input == KITH_INPUT_TOKENS;
+    if (kith_model_measure(experiment->model, &experiment->model_config, &size,
+                           error) != KITH_OK)
+        die(error);
+    const uint64_t rows = batch->rows * (tokens ? size.features : 1);
+    double *scores = add("", "scores", 2, (uint64_t[]){rows, size.classes});
+    experiment->backend->read((size_t)rows * size.classes,
+                              kith_network_scores(dump->network, x, batch),
+                              scores);
+}
+
 static void first_gradient(const struct dump *dump, const double *start)
 {
     const struct kith_backend *backend = dump->experiment.backend;
@@ -158,6 +179,7 @@ static void first_gradient(const struct dump *dump, const double *start)
     (void)kith_network_loss(dump->network, &pass, NULL);
     backend->read(layout->trained, gradient, wide);
     add_views("gradient.", layout, layout->trained, wide);
+    first_scores(dump, x, &batch);
     kith_loader_close(loader);
     backend->release(gradient);
     backend->release(x);
@@ -180,6 +202,9 @@ static void train(const struct dump *dump, uint64_t steps)
     double *x = need(layout->dim, sizeof *x);
     double *losses = add("", "losses", 1, &steps);
     kith_worker_read(worker, x);
+    if (dump->weights != NULL &&
+        kith_weights_read(dump->weights, layout, x, error) != KITH_OK)
+        die(error);
     add_views("start.", layout, layout->dim, x);
     first_gradient(dump, x);
     for (uint64_t step = 0; step < steps; step++) {
@@ -202,8 +227,12 @@ int main(int argc, char **argv)
     uint32_t set_count = 0;
     if (argc < 4)
         die("usage: dump EXPERIMENT STEPS OUT.safetensors [--set key=value]");
-    for (int i = 4; i + 1 < argc && set_count < 32; i += 2)
-        sets[set_count++] = argv[i + 1];
+    for (int i = 4; i + 1 < argc && set_count < 32; i += 2) {
+        if (strcmp(argv[i], "--weights") == 0)
+            dump.weights = argv[i + 1];
+        else
+            sets[set_count++] = argv[i + 1];
+    }
     const uint64_t steps = strtoull(argv[2], NULL, 10);
     if (kith_experiment_load(argv[1], sets, set_count, &dump.experiment,
                              error) != KITH_OK ||
