@@ -85,6 +85,30 @@ const struct kith_backend *kith_backend_find(const char *name);
 /* Threads a backend's products may use; the simulator and the lab say 1. */
 void kith_backend_threads(unsigned count);
 
+/* Who multiplies matrices for backend cpu: "own" (at first), "openblas",
+ * "onednn" (where libdnnl.so.2 is installed); NULL-terminated. Their results
+ * differ in the last bits, so the name belongs to a run and its checkpoints. */
+#define KITH_PRODUCTS 3
+extern const char *const kith_backend_products[KITH_PRODUCTS + 1];
+/* Chooses one, for all threads; never while a product runs.
+ *
+ * Returns KITH_OK, or
+ *   KITH_EINVAL        no such name
+ *   KITH_EUNSUPPORTED  its library is not here; the choice stays as it was
+ */
+KITH_MUST_CHECK enum kith_err kith_backend_product(const char *name);
+const char *kith_backend_product_name(void);
+/* Measures all that are here, with the threads now set, on the products of a
+ * small MLP and GPT, and returns the name of the fastest; chooses nothing.
+ * What a calibration calls, and nothing else: a resumed run and a simulation
+ * must not depend on a clock.
+ *
+ *   gflops  (KITH_PRODUCTS), 0 where a library is not here
+ *
+ * Cost    a fifth of a second on one core; 8 MiB while it runs.
+ * Test    unit/test_ops_text.c */
+const char *kith_backend_measure_products(double gflops[KITH_PRODUCTS]);
+
 #ifdef __cplusplus
 }
 #endif

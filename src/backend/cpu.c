@@ -1,6 +1,6 @@
-/* Backend cpu: products by OpenBLAS, everything else by our own loops in
- * float32, vectorised for the widest instruction set this CPU has.
- * Results may differ between CPUs: OpenBLAS picks its kernels too. */
+/* Backend cpu: everything by our own loops in float32, vectorised for the
+ * widest instruction set this CPU has; products by these, OpenBLAS or oneDNN.
+ * Results may differ between CPUs. */
 #include "cpu.h"
 
 #include <cblas.h>
@@ -13,6 +13,7 @@
 #include "cpu_ops.h"
 #include "memory.h"
 #include "pool.h"
+#include "products.h"
 
 const struct kith_cpu_loops *const kith_cpu_loops[] = {
 #ifdef KITH_CPU_X86
@@ -45,7 +46,8 @@ void kith_cpu_choose(const struct kith_cpu_loops *variant)
 void kith_backend_threads(unsigned count)
 {
     KITH_ASSERT(count > 0 && count <= INT_MAX);
-    openblas_set_num_threads((int)count);
+    /* Threads of its own would contend with ours. */
+    openblas_set_num_threads(1);
     kith_pool_set(count);
 }
 
@@ -112,20 +114,6 @@ static void cpu_write(size_t n, const double *in, void *x)
         v[i] = (float)in[i];
 }
 
-static void cpu_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
-                     size_t k, double alpha, const void *a, const void *b,
-                     double beta, void *c)
-{
-    KITH_ASSERT(m <= INT_MAX && n <= INT_MAX && k <= INT_MAX);
-    if (m == 0 || n == 0)
-        return;
-    const blasint rows = (blasint)m, columns = (blasint)n, depth = (blasint)k;
-    cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
-                transpose_b ? CblasTrans : CblasNoTrans, rows, columns, depth,
-                (float)alpha, a, transpose_a ? rows : depth, b,
-                transpose_b ? depth : columns, (float)beta, c, columns);
-}
-
 static bool cpu_sgd(size_t n, double rate, double momentum, double decay,
                     bool nesterov, const void *gradient, void *velocity,
                     void *x)
@@ -159,7 +147,7 @@ const struct kith_backend kith_backend_cpu = {
     .finite = cpu_finite,
     .read = cpu_read,
     .write = cpu_write,
-    .gemm = cpu_gemm,
+    .gemm = kith_product_gemm,
     .sgd = cpu_sgd,
     .ops = &kith_cpu_ops,
     .from_bytes = cpu_from_bytes,

@@ -1,6 +1,7 @@
 /* The table of backend cpu's operations. */
 #include "cpu_ops.h"
 #include "cpu_image.h"
+#include "cpu_text.h"
 
 #include <math.h>
 
@@ -19,26 +20,49 @@ static bool naive_finite(size_t n, const void *x)
 #include "naive_image.inc.h"
 #include "naive_text.inc.h"
 
+static void cpu_norm(const struct kith_norm *op, size_t rows, bool training,
+                     const void *x, const void *scale, const void *shift,
+                     void *buffers, void *saved, void *y)
+{
+    if (op->kind == KITH_NORM_LAYER)
+        kith_cpu_layer_norm(op, rows, x, scale, shift, saved, y);
+    else
+        naive_norm(op, rows, training, x, scale, shift, buffers, saved, y);
+}
+
+static void cpu_norm_backward(const struct kith_norm *op, size_t rows,
+                              const void *x, const void *scale, const void *y,
+                              const void *saved, void *dy, void *dx,
+                              void *dscale, void *dshift, unsigned add)
+{
+    if (op->kind == KITH_NORM_LAYER)
+        kith_cpu_layer_norm_backward(op, rows, x, scale, y, saved, dy, dx,
+                                     dscale, dshift, add);
+    else
+        naive_norm_backward(op, rows, x, scale, y, saved, dy, dx, dscale,
+                            dshift, add);
+}
+
 const struct kith_ops kith_cpu_ops = {
-    .linear = naive_linear,
-    .linear_backward = naive_linear_backward,
+    .linear = kith_cpu_linear,
+    .linear_backward = kith_cpu_linear_backward,
     .conv_scratch = kith_cpu_conv_scratch,
     .conv = kith_cpu_conv,
     .conv_backward = kith_cpu_conv_backward,
-    .norm = naive_norm,
-    .norm_backward = naive_norm_backward,
+    .norm = cpu_norm,
+    .norm_backward = cpu_norm_backward,
     .max_pool = naive_max_pool,
     .max_pool_backward = naive_max_pool_backward,
     .mean_pool = naive_mean_pool,
     .mean_pool_backward = naive_mean_pool_backward,
     .sum = naive_add_up,
     .sum_backward = naive_sum_backward,
-    .dropout = naive_dropout,
-    .embed = naive_embed,
-    .embed_backward = naive_embed_backward,
-    .attention_scratch = naive_attention_scratch,
-    .attention = naive_attention,
-    .attention_backward = naive_attention_backward,
-    .cross_entropy = naive_cross_entropy,
-    .adamw = naive_adamw,
+    .dropout = kith_cpu_dropout,
+    .embed = kith_cpu_embed,
+    .embed_backward = kith_cpu_embed_backward,
+    .attention_scratch = kith_cpu_attention_scratch,
+    .attention = kith_cpu_attention,
+    .attention_backward = kith_cpu_attention_backward,
+    .cross_entropy = kith_cpu_cross_entropy,
+    .adamw = kith_cpu_adamw,
 };

@@ -4,19 +4,31 @@ libkith_backend_a_SOURCES = \
   src/backend/backends.def \
   src/backend/cpu.c \
   src/backend/cpu.h \
+  src/backend/cpu_attention.c \
   src/backend/cpu_avx2.c \
   src/backend/cpu_avx512.c \
   src/backend/cpu_conv.c \
   src/backend/cpu_conv.inc.h \
+  src/backend/cpu_finish.inc.h \
+  src/backend/cpu_heads.inc.h \
   src/backend/cpu_image.h \
   src/backend/cpu_image_avx2.c \
   src/backend/cpu_image_avx512.c \
   src/backend/cpu_image_portable.c \
+  src/backend/cpu_linear.c \
   src/backend/cpu_loops.inc.h \
   src/backend/cpu_norm.inc.h \
   src/backend/cpu_ops.c \
   src/backend/cpu_ops.h \
   src/backend/cpu_portable.c \
+  src/backend/cpu_products.inc.h \
+  src/backend/cpu_rows.inc.h \
+  src/backend/cpu_text.c \
+  src/backend/cpu_text.h \
+  src/backend/cpu_text_avx2.c \
+  src/backend/cpu_text_avx512.c \
+  src/backend/cpu_text_kernels.inc.h \
+  src/backend/cpu_text_portable.c \
   src/backend/dropout.h \
   src/backend/f16_avx2.h \
   src/backend/f16_avx512.h \
@@ -32,5 +44,7 @@ libkith_backend_a_SOURCES = \
   src/backend/naive_text.inc.h \
   src/backend/pool.c \
   src/backend/pool.h \
+  src/backend/products.c \
+  src/backend/products.h \
   src/backend/registry.c \
   src/backend/series.h

@@ -1,0 +1,153 @@
+/* What stands before and after a product, over f16: bias, activation and their
+ * way back; exp.
+ *
+ *   gelu(v) = v sigma(2 u), u = sqrt(2/pi) (v + 0.044715 v^3), since
+ *   (1 + tanh u) / 2 = sigma(2 u) = 1 / (1 + e^-2u)
+ */
+
+/* sqrt(8/pi), twice the u's factor. */
+#define GELU_SLOPE 1.5957691216057308f
+#define GELU_CUBE 0.044715f
+
+/* e^x within 2 units in the last place; 0 below -87.3, and x > 88 counts as 88
+ * (1.7e38); NaN stays NaN. x = n ln 2 + r, ln 2 in two parts of which the first
+ * has few bits; e^r by Moshier's polynomial (Cephes, expf). */
+static inline f16 f16_exp(f16 x)
+{
+    const f16 bounded = f16_min(f16_all(88), f16_max(f16_all(-87.4f), x));
+    const f16 n = f16_round(f16_mul(bounded, f16_all(1.44269504f)));
+    const f16 r = f16_fma(n, f16_all(2.12194440e-4f),
+                          f16_fma(n, f16_all(-0.693359375f), bounded));
+    f16 sum = f16_all(1.9875691500e-4f);
+    sum = f16_fma(sum, r, f16_all(1.3981999507e-3f));
+    sum = f16_fma(sum, r, f16_all(8.3334519073e-3f));
+    sum = f16_fma(sum, r, f16_all(4.1665795894e-2f));
+    sum = f16_fma(sum, r, f16_all(1.6666665459e-1f));
+    sum = f16_fma(sum, r, f16_all(5.0000001201e-1f));
+    sum = f16_fma(sum, f16_mul(r, r), f16_add(r, f16_all(1)));
+    return f16_where_least(x, -87.3f, f16_scale_two(sum, n));
+}
+
+/* sigma(2 u) of v. */
+static inline f16 gelu_gate(f16 v, f16 square)
+{
+    const f16 cubic =
+        f16_fma(square, f16_all(-GELU_SLOPE * GELU_CUBE), f16_all(-GELU_SLOPE));
+    const f16 e = f16_exp(f16_mul(v, cubic));
+    return f16_div(f16_all(1), f16_add(f16_all(1), e));
+}
+
+static inline f16 gelu(f16 v)
+{
+    return f16_mul(v, gelu_gate(v, f16_mul(v, v)));
+}
+
+static inline f16 gelu_slope(f16 v)
+{
+    const f16 square = f16_mul(v, v), gate = gelu_gate(v, square);
+    const f16 du = f16_fma(square, f16_all(3 * GELU_SLOPE * GELU_CUBE),
+                           f16_all(GELU_SLOPE));
+    const f16 rest = f16_mul(gate, f16_sub(f16_all(1), gate));
+    return f16_fma(f16_mul(v, rest), du, gate);
+}
+
+static inline f16 part_load(const float *from, size_t left)
+{
+    return left >= 16 ? f16_load(from) : f16_load_part(from, left);
+}
+
+static inline void part_store(float *to, f16 a, size_t left)
+{
+    if (left >= 16)
+        f16_store(to, a);
+    else
+        f16_store_part(to, a, left);
+}
+
+static inline ALWAYS void finish_as(enum kith_activation activation,
+                                    struct kith_rows at, const float *bias,
+                                    float *pre, float *y)
+{
+    for (size_t i = 0; i < at.rows; i++) {
+        for (size_t j = 0; j < at.n; j += 16) {
+            const size_t left = at.n - j, here = i * at.stride + j;
+            f16 v = part_load(y + here, left);
+            if (bias != NULL)
+                v = f16_add(v, part_load(bias + j, left));
+            if (pre != NULL)
+                part_store(pre + here, v, left);
+            if (activation == KITH_ACTIVATION_RELU)
+                v = f16_relu(v);
+            else if (activation == KITH_ACTIVATION_GELU)
+                v = gelu(v);
+            part_store(y + here, v, left);
+        }
+    }
+}
+
+static void finish(struct kith_rows at, const float *bias,
+                   enum kith_activation activation, float *pre, float *y)
+{
+    switch (activation) {
+    case KITH_ACTIVATION_NONE:
+        if (bias != NULL || pre != NULL)
+            finish_as(KITH_ACTIVATION_NONE, at, bias, pre, y);
+        break;
+    case KITH_ACTIVATION_RELU:
+        finish_as(KITH_ACTIVATION_RELU, at, bias, pre, y);
+        break;
+    case KITH_ACTIVATION_GELU:
+        finish_as(KITH_ACTIVATION_GELU, at, bias, pre, y);
+        break;
+    }
+}
+
+/* Sixteen columns, all rows. */
+static inline ALWAYS void finish_column(enum kith_activation activation,
+                                        struct kith_rows at, const float *pre,
+                                        const float *y, float *dy, float *dbias,
+                                        bool add)
+{
+    f16 sum = f16_all(0);
+    for (size_t i = 0; i < at.rows; i++) {
+        const size_t here = i * at.stride;
+        f16 d = part_load(dy + here, at.n);
+        if (activation == KITH_ACTIVATION_RELU)
+            d = f16_where_positive(part_load(y + here, at.n), d);
+        else if (activation == KITH_ACTIVATION_GELU)
+            d = f16_mul(d, gelu_slope(part_load(pre + here, at.n)));
+        if (activation != KITH_ACTIVATION_NONE)
+            part_store(dy + here, d, at.n);
+        sum = f16_add(sum, d);
+    }
+    if (dbias == NULL)
+        return;
+    if (add)
+        sum = f16_add(part_load(dbias, at.n), sum);
+    part_store(dbias, sum, at.n);
+}
+
+static void finish_backward(struct kith_rows at,
+                            enum kith_activation activation, const float *pre,
+                            const float *y, float *dy, float *dbias, bool add)
+{
+    for (size_t j = 0; j < at.n; j += 16) {
+        const size_t left = at.n - j < 16 ? at.n - j : 16;
+        const struct kith_rows here = {at.rows, left, at.stride};
+        float *const sums = dbias == NULL ? NULL : dbias + j;
+        switch (activation) {
+        case KITH_ACTIVATION_NONE:
+            finish_column(KITH_ACTIVATION_NONE, here, NULL, NULL, dy + j, sums,
+                          add);
+            break;
+        case KITH_ACTIVATION_RELU:
+            finish_column(KITH_ACTIVATION_RELU, here, NULL, y + j, dy + j, sums,
+                          add);
+            break;
+        case KITH_ACTIVATION_GELU:
+            finish_column(KITH_ACTIVATION_GELU, here, pre + j, NULL, dy + j,
+                          sums, add);
+            break;
+        }
+    }
+}
