@@ -34,16 +34,21 @@ static void trainer_open(struct trainer *trainer, uint32_t batch)
     char error[KITH_DATA_ERROR_BYTES];
     struct kith_rng rng;
     memset(trainer, 0, sizeof *trainer);
-    trainer->examples =
-        (struct kith_examples){.images = bench_alloc((size_t)ROWS * FEATURES),
-                               .labels = bench_alloc(ROWS),
-                               .count = ROWS,
-                               .features = FEATURES,
-                               .classes = CLASSES};
+    uint8_t *images = bench_alloc((size_t)ROWS * FEATURES);
+    int32_t *labels = bench_alloc(ROWS * sizeof *labels);
+    trainer->examples = (struct kith_examples){.input = KITH_INPUT_IMAGES,
+                                               .element = KITH_ELEMENT_U8,
+                                               .values = images,
+                                               .labels = labels,
+                                               .shape = {1, 1, FEATURES},
+                                               .deviation = {1, 1, 1, 1},
+                                               .count = ROWS,
+                                               .features = FEATURES,
+                                               .classes = CLASSES};
     kith_rng_init(&rng, 1, KITH_STREAM_TEST, 0);
-    kith_rng_fill(&rng, trainer->examples.images, (size_t)ROWS * FEATURES);
+    kith_rng_fill(&rng, images, (size_t)ROWS * FEATURES);
     for (size_t i = 0; i < ROWS; i++)
-        trainer->examples.labels[i] = (uint8_t)kith_rng_below(&rng, CLASSES);
+        labels[i] = (int32_t)kith_rng_below(&rng, CLASSES);
     struct kith_experiment *experiment = &trainer->experiment;
     experiment->seed = 1;
     experiment->peers = 1;

@@ -84,9 +84,9 @@ void peers_open(struct peers *peers, const char *yaml)
         fprintf(stderr, "%s\n", error);
     KITH_ASSERT(err == KITH_OK);
     KITH_ASSERT(peers->experiment.peers <= PEERS_MAX);
-    if (peers->experiment.model->needs_data) {
-        err = kith_dataset_open_idx(peers->experiment.data.config.path,
-                                    &peers->dataset, error);
+    if (peers->experiment.model->input != KITH_INPUT_NONE) {
+        err = kith_dataset_open(&peers->experiment.data.config, &peers->dataset,
+                                error);
         KITH_ASSERT(err == KITH_OK);
         peers->has_data = true;
     }

@@ -25,7 +25,7 @@ static struct kith_experiment digits_experiment(void)
     experiment.backend = kith_backend_find("cpu");
     experiment.train.config.momentum = 0.9;
     experiment.train.config.learning_rate = 0.05;
-    experiment.train.schedule = KITH_SCHEDULE_LINEAR;
+    experiment.train.schedule.kind = KITH_SCHEDULE_LINEAR;
     experiment.data.split.kind = KITH_SPLIT_IID;
     experiment.stop.epochs = 20;
     return experiment;

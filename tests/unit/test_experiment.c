@@ -61,9 +61,9 @@ static void test_values(void **state)
     assert_int_equal(experiment.model_config.layer_count, 3);
     assert_int_equal(experiment.model_config.layers[1], 256);
     assert_true(experiment.data.present);
-    assert_string_equal(experiment.data.path, "/data");
+    assert_string_equal(experiment.data.config.path, "/data");
     assert_int_equal(experiment.data.split.kind, KITH_SPLIT_DIRICHLET);
-    assert_int_equal(experiment.train.schedule, KITH_SCHEDULE_LINEAR);
+    assert_int_equal(experiment.train.schedule.kind, KITH_SCHEDULE_LINEAR);
     assert_int_equal(experiment.network.latency_ns, 200 * KITH_US);
     assert_int_equal(experiment.network.rate_bits, 10000000000);
     assert_int_equal(experiment.compute.step_ns, 5 * KITH_MS);
@@ -138,7 +138,7 @@ static void test_refused(void **state)
         {"model.layers=[784]", {"2 to 16"}},
         {"model.layers=[784, 0, 10]", {"found \"0\""}},
         {"model.layers=784", {"found \"784\"", "a list"}},
-        {"model.layers=[784, 1]", {"cannot have these sizes"}},
+        {"model.layers=[784, 1]", {"found 1 classes", "2 to 65536"}},
         {"model.layers=[4000000000, 4000000000, 10]", {"parameters"}},
         {"model.dim=5", {"does not have it"}},
         {"model={kind: quadratic}", {"model"}},
@@ -402,7 +402,10 @@ static void test_data(void **state)
 {
     (void)state;
     struct kith_experiment experiment;
-    struct kith_examples set = {.count = 60000, .features = 784, .classes = 10};
+    struct kith_examples set = {.input = KITH_INPUT_IMAGES,
+                                .count = 60000,
+                                .features = 784,
+                                .classes = 10};
     char error[KITH_EXPERIMENT_ERROR_BYTES];
     must_parse(NULL, &experiment);
 
@@ -412,7 +415,8 @@ static void test_data(void **state)
     assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
                      KITH_EINVAL);
     assert_non_null(strstr(error, "784 inputs"));
-    set = (struct kith_examples){.count = 7, .features = 784, .classes = 10};
+    set.count = 7;
+    set.features = 784;
     assert_int_equal(kith_experiment_check_data(&experiment, &set, error),
                      KITH_EINVAL);
     assert_non_null(strstr(error, "one for each"));

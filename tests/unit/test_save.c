@@ -18,8 +18,9 @@
 
 static char folder[] = "/tmp/kith-save-XXXXXX";
 static char path[64], other[64], error[KITH_DATA_ERROR_BYTES];
-static uint8_t images[40], labels[40];
-static const struct kith_examples examples = {images, labels, 40, 1, 2};
+static uint8_t images[40];
+static int32_t labels[40];
+static struct kith_examples examples;
 
 static struct kith_experiment make_experiment(void)
 {
@@ -237,6 +238,7 @@ static int make_folder(void **state)
         images[i] = (uint8_t)(i * 6);
         labels[i] = i > 20;
     }
+    examples = fixture_examples(images, labels, 40, 1, 2);
     if (mkdtemp(folder) == NULL)
         return 1;
     (void)snprintf(path, sizeof path, "%s/model.save", folder);

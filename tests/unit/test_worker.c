@@ -247,10 +247,10 @@ static void test_push(void **state)
     const double momentum = experiment.train.config.momentum;
     assert_true(momentum == 0);
     const struct kith_model *model = experiment.model;
-    double gradient[DIM], target[DIM];
+    double gradient[DIM];
     const struct kith_batch batch = {.rows = 1, .entity = 0, .seed = 7};
     (void)model->loss(&experiment.model_config, experiment.backend, z, &batch,
-                      gradient, NULL, target);
+                      gradient);
     train(a, 1);
     memcpy(again, kith_worker_slot(a, KITH_SLOT_LIVE), sizeof again);
     for (size_t i = 0; i < DIM; i++)
@@ -344,8 +344,10 @@ static void test_refusals(void **state)
         fixture_experiment("logistic", "local", 1);
     const uint32_t layers[] = {64, 10};
     fixture_layers(&experiment, layers, 2);
-    uint8_t images[8] = {0}, labels[2] = {0, 1};
-    const struct kith_examples examples = {images, labels, 2, 4, 2};
+    const uint8_t images[8] = {0};
+    const int32_t labels[2] = {0, 1};
+    const struct kith_examples examples =
+        fixture_examples(images, labels, 2, 4, 2);
     struct kith_worker_config config = {
         .experiment = &experiment, .backend = experiment.backend, .peers = 1};
     struct kith_worker *worker;
@@ -379,7 +381,7 @@ static void test_digits(void **state)
     experiment.backend = kith_backend_find("cpu");
     experiment.train.config.momentum = 0.9;
     experiment.train.config.learning_rate = 0.05;
-    experiment.train.schedule = KITH_SCHEDULE_LINEAR;
+    experiment.train.schedule.kind = KITH_SCHEDULE_LINEAR;
     experiment.data.split.kind = KITH_SPLIT_IID;
     const uint64_t steps = 20 * 1440 / 16;
     struct kith_worker *worker = open_worker(&experiment, &set.train, 0, steps);
@@ -420,10 +422,12 @@ static void test_digits(void **state)
 static void test_batches(void **state)
 {
     (void)state;
-    uint8_t images[48], labels[48] = {0, 1};
+    uint8_t images[48];
+    const int32_t labels[48] = {0, 1};
     for (size_t i = 0; i < 48; i++)
         images[i] = (uint8_t)i;
-    const struct kith_examples examples = {images, labels, 48, 1, 2};
+    const struct kith_examples examples =
+        fixture_examples(images, labels, 48, 1, 2);
     struct kith_experiment experiment =
         fixture_experiment("logistic", "local", 2);
     const uint32_t layers[] = {1, 2};

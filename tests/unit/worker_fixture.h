@@ -33,6 +33,22 @@ static inline void fixture_layers(struct kith_experiment *experiment,
     experiment->model_config.layer_count = count;
 }
 
+/* Examples of bytes, flat, from memory. */
+static inline struct kith_examples
+fixture_examples(const uint8_t *images, const int32_t *labels, size_t count,
+                 size_t features, uint32_t classes)
+{
+    return (struct kith_examples){.input = KITH_INPUT_IMAGES,
+                                  .element = KITH_ELEMENT_U8,
+                                  .values = images,
+                                  .labels = labels,
+                                  .count = count,
+                                  .features = features,
+                                  .shape = {1, 1, (uint32_t)features},
+                                  .classes = classes,
+                                  .deviation = {1, 1, 1, 1}};
+}
+
 /* The bundled digits; tests run in the build folder, its `srcdir` elsewhere. */
 static inline enum kith_err fixture_digits(struct kith_dataset *set,
                                            char *error)
@@ -41,7 +57,9 @@ static inline enum kith_err fixture_digits(struct kith_dataset *set,
     const char *source = getenv("srcdir");
     (void)snprintf(path, sizeof path, "%s/examples/data/digits",
                    source != NULL ? source : ".");
-    return kith_dataset_open_idx(path, set, error);
+    struct kith_data_config config = {.kind = kith_dataset_kind_find("idx")};
+    (void)snprintf(config.path, sizeof config.path, "%s", path);
+    return kith_dataset_open(&config, set, error);
 }
 
 #endif
