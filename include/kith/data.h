@@ -96,6 +96,7 @@ struct kith_dataset_kind {
     const char *name, *paper, *summary;
     enum kith_input input; /* NONE: what the model takes */
     bool pathless;         /* data.path is not read */
+    bool cut;              /* the test set is the last data.test_share */
     /* Called by kith_dataset_open alone, on an empty set, which it closes on
      * error; `error` then says what to do. Sizes are bounded before
      * allocation. */

@@ -35,5 +35,6 @@ const struct kith_dataset_kind kith_dataset_bytes = {
     .paper = "Graves, 2013 (byte-level language models)",
     .summary = "one file by byte, vocabulary 256; its end is the test set",
     .input = KITH_INPUT_TOKENS,
+    .cut = true,
     .open = open_bytes,
 };

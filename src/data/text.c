@@ -143,5 +143,6 @@ const struct kith_dataset_kind kith_dataset_text = {
     .paper = "Karpathy, 2015 (char-rnn)",
     .summary = "one UTF-8 file by character; its end is the test set",
     .input = KITH_INPUT_TOKENS,
+    .cut = true,
     .open = open_text,
 };

@@ -96,6 +96,20 @@ static uint64_t hash_train(uint64_t hash,
     return kith_hash_word(hash, experiment->train.batch);
 }
 
+/* Where the files lie is each peer's own affair. */
+static uint64_t hash_data(uint64_t hash,
+                          const struct kith_experiment *experiment)
+{
+    const struct kith_data_config *config = &experiment->data.config;
+    if (experiment->data.present)
+        hash = hash_text(hash, config->kind->name);
+    hash = hash_number(hash, config->test_share);
+    hash = kith_hash_word(hash, config->normalise);
+    hash = kith_hash_word(hash, config->rows);
+    hash = kith_hash_word(hash, experiment->train.augment.crop);
+    return kith_hash_word(hash, experiment->train.augment.flip);
+}
+
 uint64_t kith_experiment_hash(const struct kith_experiment *experiment)
 {
     uint64_t hash = KITH_HASH_START;
@@ -109,6 +123,7 @@ uint64_t kith_experiment_hash(const struct kith_experiment *experiment)
     hash = kith_hash_word(hash, (uint64_t)experiment->data.split.kind);
     hash = hash_number(hash, experiment->data.split.alpha);
     hash = kith_hash_word(hash, experiment->data.split.classes);
+    hash = hash_data(hash, experiment);
     hash = hash_train(hash, experiment);
     hash = hash_text(hash, experiment->gossip.algorithm->name);
     hash = hash_text(hash, experiment->gossip.topology->name);

@@ -60,6 +60,13 @@ static enum kith_err parse_rate(const char *text, void *field)
     return KITH_OK;
 }
 
+static enum kith_err parse_switch(const char *text, void *field)
+{
+    bool *on = field;
+    *on = strcmp(text, "true") == 0;
+    return *on || strcmp(text, "false") == 0 ? KITH_OK : KITH_EPARSE;
+}
+
 #define AT(field) .offset = offsetof(struct kith_experiment, field)
 #define TEXT_AT(field)                                                         \
     AT(field), .size = sizeof(((struct kith_experiment *)0)->field)
@@ -121,7 +128,17 @@ const struct key experiment_keys[] = {
     {"data.kind", KEY_CHOICE, .choice = &choice_data, .initial = "idx",
      .help = "see kith list datasets"},
     {"data.path", KEY_TEXT, TEXT_AT(data.config.path),
-     .help = "folder of the files; relative to the experiment file"},
+     .help = "folder or file, as the kind says; relative to this file"},
+    {"data.cache", KEY_TEXT, TEXT_AT(data.config.cache),
+     .help = "folder on the local disk that keeps a checked copy of each file"},
+    {"data.test_share", KEY_NUMBER, KEY_ABOVE | KEY_BELOW,
+     AT(data.config.test_share), .low = 0, .high = 1, .initial = "0.1",
+     .help = "text, bytes: the end of the file that is the test set"},
+    {"data.normalise", KEY_PARSED, AT(data.config.normalise),
+     .parse = parse_switch, .allowed = "true or false", .initial = "false",
+     .help = "images: by the training set's mean and deviation per channel"},
+    {"data.rows", KEY_U64, AT(data.config.rows), .low = 1, .high = 1e12,
+     .help = "synthetic: training examples; 10,000 where not given"},
     {"data.split", KEY_PARSED, AT(data.split), .parse = parse_split,
      .allowed = "iid, dirichlet(A) with A above 0, classes(K)",
      .initial = "iid", .help = "which rows each peer has"},
@@ -142,6 +159,9 @@ const struct key experiment_keys[] = {
      .initial = "0", .help = "steps of linear climb before the schedule"},
     {"train.batch", KEY_U32, AT(train.batch), .low = 1, .high = 65536,
      .initial = "16", .help = "rows per step and peer"},
+    {"train.augment", KEY_CUSTOM,
+     .allowed = "a mapping such as {crop: 4, flip: true}",
+     .help = "images: pad and cut back at random, turn left to right"},
     {"train.backend", KEY_CHOICE, .choice = &choice_backend, .initial = "cpu",
      .help = "arithmetic; see kith list backends"},
 

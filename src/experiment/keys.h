@@ -15,6 +15,13 @@ extern const struct key_choice choice_algorithm, choice_topology, choice_model,
 /* faults.c: `faults:` and `compute.slow` into atoms. */
 KITH_MUST_CHECK enum kith_err read_faults(const struct tree *tree,
                                           struct kith_experiment *experiment);
+/* data.c: paths made absolute, `train.augment`; what fits the model; what a
+ * data set takes from the model. */
+KITH_MUST_CHECK enum kith_err read_data(const struct tree *tree,
+                                        struct kith_experiment *experiment);
+KITH_MUST_CHECK enum kith_err
+rule_data(const struct tree *tree, const struct kith_experiment *experiment);
+void derive_data(struct kith_experiment *experiment);
 /* rules.c: combinations that cannot work, with the line at fault. */
 KITH_MUST_CHECK enum kith_err
 check_rules(const struct tree *tree, const struct kith_experiment *experiment);

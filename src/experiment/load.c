@@ -147,15 +147,22 @@ enum kith_err resolve_path(const struct tree *tree, const char *key,
     return KITH_OK;
 }
 
+static bool relative(const char *path)
+{
+    return path[0] != '\0' && path[0] != '/';
+}
+
 /* The file as it was read where that repeats the run, else the tree as YAML
- * with --set applied and the data path absolute. */
+ * with --set applied and the paths of data absolute. */
 static enum kith_err keep_source(const struct tree *tree, const char *text,
                                  size_t size, bool rewrite,
                                  struct kith_experiment *experiment)
 {
+    const struct tree_swap swaps[] = {
+        {"data.path", experiment->data.config.path},
+        {"data.cache", experiment->data.config.cache}};
     if (rewrite)
-        experiment->source =
-            tree_write(tree, "data.path", experiment->data.config.path);
+        experiment->source = tree_write(tree, swaps, 2);
     else {
         experiment->source = malloc(size + 1);
         if (experiment->source != NULL) {
@@ -178,16 +185,17 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
         err = read_layers(tree, experiment);
     if (err == KITH_OK)
         err = read_checks(tree, experiment);
-    bool rewrite = override_count > 0;
-    if (err == KITH_OK && tree_find(tree, "data.path") != NULL) {
-        experiment->data.present = true;
-        rewrite = rewrite || experiment->data.config.path[0] != '/';
-        err = resolve_path(tree, "data.path", experiment->data.config.path);
-    }
+    const bool rewrite = override_count > 0 ||
+                         relative(experiment->data.config.path) ||
+                         relative(experiment->data.config.cache);
+    if (err == KITH_OK)
+        err = read_data(tree, experiment);
     if (err == KITH_OK)
         err = read_faults(tree, experiment);
     if (err == KITH_OK)
         err = check_rules(tree, experiment);
+    if (err == KITH_OK)
+        derive_data(experiment);
     if (err == KITH_OK)
         err = keep_source(tree, text, size, rewrite, experiment);
     return err;

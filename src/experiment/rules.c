@@ -224,6 +224,8 @@ enum kith_err check_rules(const struct tree *tree,
 {
     enum kith_err err = rule_model(tree, experiment);
     if (err == KITH_OK)
+        err = rule_data(tree, experiment);
+    if (err == KITH_OK)
         err = rule_stop(tree, experiment);
     if (err == KITH_OK)
         err = rule_topology(tree, experiment);

@@ -74,9 +74,13 @@ enum kith_err tree_fail(const struct tree *tree, const struct tree_item *item,
 const char *tree_show(const struct tree_item *item,
                       char text[TREE_SHOWN_BYTES]);
 
-/* The tree as YAML again, malloc'd: one line per top-level key. replace_path:
- * the scalar there is written as replace_text; NULL for none. */
-char *tree_write(const struct tree *tree, const char *replace_path,
-                 const char *replace_text);
+/* The tree as YAML again, malloc'd: one line per top-level key. The scalars at
+ * `path` of the swaps, where they are given, are written as their `text`. */
+struct tree_swap {
+    const char *path, *text;
+};
+#define TREE_SWAPS_MAX 4u
+char *tree_write(const struct tree *tree, const struct tree_swap *swaps,
+                 unsigned swap_count);
 
 #endif

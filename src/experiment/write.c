@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/assert.h"
 #include "tree.h"
 
 static void write_text(FILE *out, const char *text)
@@ -39,17 +40,25 @@ static void write_start(FILE *out, const struct tree_item *item,
         fputc(item->kind == TREE_LIST ? '[' : '{', out);
 }
 
+/* An item and what is written in its place. */
+struct swap {
+    const struct tree_item *item;
+    const char *text;
+};
+
 /* One item and all below it; an explicit stack in place of recursion. */
 static void write_item(FILE *out, const struct tree *tree,
-                       const struct tree_item *top,
-                       const struct tree_item *replaced,
-                       const char *replacement)
+                       const struct tree_item *top, const struct swap *swaps,
+                       unsigned swap_count)
 {
     const struct tree_item *stack[TREE_DEPTH_MAX + 1];
     unsigned depth = 0;
     const struct tree_item *item = top;
     for (;;) {
-        write_start(out, item, item == replaced ? replacement : NULL);
+        const char *text = NULL;
+        for (unsigned i = 0; i < swap_count; i++)
+            text = item == swaps[i].item ? swaps[i].text : text;
+        write_start(out, item, text);
         const struct tree_item *next = tree_first(tree, item);
         if (next != NULL) {
             stack[depth++] = item;
@@ -70,19 +79,21 @@ static void write_item(FILE *out, const struct tree *tree,
     fputc('\n', out);
 }
 
-char *tree_write(const struct tree *tree, const char *replace_path,
-                 const char *replace_text)
+char *tree_write(const struct tree *tree, const struct tree_swap *swaps,
+                 unsigned swap_count)
 {
     char *text = NULL;
     size_t size = 0;
+    struct swap found[TREE_SWAPS_MAX];
+    KITH_ASSERT(swap_count <= TREE_SWAPS_MAX);
     FILE *out = open_memstream(&text, &size);
     if (out == NULL)
         return NULL;
-    const struct tree_item *replaced =
-        replace_path == NULL ? NULL : tree_find(tree, replace_path);
+    for (unsigned i = 0; i < swap_count; i++)
+        found[i] = (struct swap){tree_find(tree, swaps[i].path), swaps[i].text};
     const struct tree_item *item = tree_first(tree, tree_root(tree));
     for (; item != NULL; item = tree_next(tree, item))
-        write_item(out, tree, item, replaced, replace_text);
+        write_item(out, tree, item, found, swap_count);
     if (fclose(out) != 0) {
         free(text);
         return NULL;
