@@ -11,15 +11,19 @@ libkith_backend_a_SOURCES = \
   src/backend/cpu_conv.inc.h \
   src/backend/cpu_finish.inc.h \
   src/backend/cpu_heads.inc.h \
+  src/backend/cpu_group.c \
   src/backend/cpu_image.h \
   src/backend/cpu_image_avx2.c \
   src/backend/cpu_image_avx512.c \
   src/backend/cpu_image_portable.c \
   src/backend/cpu_linear.c \
   src/backend/cpu_loops.inc.h \
+  src/backend/cpu_norm.c \
+  src/backend/cpu_norm.h \
   src/backend/cpu_norm.inc.h \
   src/backend/cpu_ops.c \
   src/backend/cpu_ops.h \
+  src/backend/cpu_pools.c \
   src/backend/cpu_portable.c \
   src/backend/cpu_products.inc.h \
   src/backend/cpu_rows.inc.h \
