@@ -5,11 +5,13 @@
  *   tokens         every window begins a shift further on, stream WINDOW
  *
  * so a place is (epoch, cursor) and needs no generator's state. With `ahead` a
- * ring of three slots: the last batch given, the one before it, and the one
- * that the thread fills meanwhile:
+ * ring of slots: the last batch given, the one before it, and `depth` more that
+ * the thread fills meanwhile:
  *
- *   taken <= filled <= taken + 1, batch b in slot b mod 3
+ *   taken <= filled <= taken + depth, batch b in slot b mod (depth + 2)
  *
+ * The thread sleeps while the ring is full and is woken when it is half empty:
+ * small batches cost one wake-up for several of them.
  * A process that forks has no such thread in its child: there the loader sees
  * another process id and fills by itself, from the same place. */
 #include "private.h"
@@ -25,7 +27,9 @@
 
 #include "kith/assert.h"
 
-enum { SLOTS_MAX = 3 };
+/* Two that stay valid, and as many more as make up a MiB. */
+enum { SLOTS_KEPT = 2, DEPTH_MAX = 16, SLOTS_MAX = SLOTS_KEPT + DEPTH_MAX };
+#define AHEAD_BYTES ((size_t)1 << 20)
 /* Rows of one batch: a bound for the size arithmetic, far above use. */
 #define BATCH_MAX ((size_t)1 << 20)
 
@@ -59,10 +63,11 @@ struct kith_loader {
     pid_t process; /* that has the thread; 0: none */
     pthread_t thread;
     pthread_mutex_t mutex; /* guards what follows and, for others, `taken` */
-    pthread_cond_t changed;
+    pthread_cond_t room, ready;
     uint64_t filled;
     struct kith_place next; /* of batch `filled` */
-    bool filling;
+    bool filling, asleep;   /* the thread */
+    bool waiting;           /* the caller */
     atomic_bool stop;
 };
 
@@ -177,12 +182,15 @@ static struct kith_place fill(struct kith_loader *loader,
 static void *fill_ahead(void *argument)
 {
     struct kith_loader *loader = argument;
+    const unsigned depth = loader->slot_count - SLOTS_KEPT;
     (void)pthread_mutex_lock(&loader->mutex);
     while (!atomic_load(&loader->stop)) {
-        if (loader->filled > loader->taken) {
-            (void)pthread_cond_wait(&loader->changed, &loader->mutex);
+        if (loader->filled - loader->taken >= depth) {
+            loader->asleep = true;
+            (void)pthread_cond_wait(&loader->room, &loader->mutex);
             continue;
         }
+        loader->asleep = false;
         const struct kith_place place = loader->next;
         struct slot *slot = &loader->slots[loader->filled % loader->slot_count];
         loader->filling = true;
@@ -192,7 +200,8 @@ static void *fill_ahead(void *argument)
         loader->filling = false;
         loader->next = next;
         loader->filled++;
-        (void)pthread_cond_broadcast(&loader->changed);
+        if (loader->waiting)
+            (void)pthread_cond_signal(&loader->ready);
     }
     (void)pthread_mutex_unlock(&loader->mutex);
     return NULL;
@@ -204,7 +213,8 @@ static int start_thread(struct kith_loader *loader)
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)pthread_mutex_init(&loader->mutex, NULL);
-    (void)pthread_cond_init(&loader->changed, NULL);
+    (void)pthread_cond_init(&loader->room, NULL);
+    (void)pthread_cond_init(&loader->ready, NULL);
     loader->process = getpid();
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     const int code = pthread_create(&loader->thread, NULL, fill_ahead, loader);
@@ -230,16 +240,22 @@ static bool has_thread(struct kith_loader *loader)
 
 static void wait_for_batch(struct kith_loader *loader)
 {
+    const unsigned depth = loader->slot_count - SLOTS_KEPT;
     (void)pthread_mutex_lock(&loader->mutex);
     if (loader->filled == loader->taken) {
         const uint64_t before_ns = now_ns();
+        loader->waiting = true;
         while (loader->filled == loader->taken)
-            (void)pthread_cond_wait(&loader->changed, &loader->mutex);
+            (void)pthread_cond_wait(&loader->ready, &loader->mutex);
+        loader->waiting = false;
         loader->waited_ns += now_ns() - before_ns;
     }
     loader->taken++;
-    (void)pthread_cond_broadcast(&loader->changed);
+    const bool wake =
+        loader->asleep && loader->filled - loader->taken <= depth / 2;
     (void)pthread_mutex_unlock(&loader->mutex);
+    if (wake)
+        (void)pthread_cond_signal(&loader->room);
 }
 
 /* ---- the loader */
@@ -304,11 +320,15 @@ enum kith_err kith_loader_seek(struct kith_loader *loader,
     if (!has_thread(loader))
         return KITH_OK;
     (void)pthread_mutex_lock(&loader->mutex);
+    /* A full ring, so that the thread stops after the batch it is in. */
+    loader->filled = loader->taken + loader->slot_count - SLOTS_KEPT;
+    loader->waiting = true;
     while (loader->filling)
-        (void)pthread_cond_wait(&loader->changed, &loader->mutex);
+        (void)pthread_cond_wait(&loader->ready, &loader->mutex);
+    loader->waiting = false;
     loader->filled = loader->taken;
     loader->next = place;
-    (void)pthread_cond_broadcast(&loader->changed);
+    (void)pthread_cond_signal(&loader->room);
     (void)pthread_mutex_unlock(&loader->mutex);
     return KITH_OK;
 }
@@ -331,6 +351,14 @@ static enum kith_err refuse(char *error, enum kith_err err, const char *what)
 {
     (void)snprintf(error, KITH_DATA_ERROR_BYTES, "preparing batches: %s", what);
     return err;
+}
+
+/* How many batches a thread may be ahead. */
+static unsigned depth_of(const struct kith_loader *loader)
+{
+    const size_t depth =
+        AHEAD_BYTES / loader->config.batch / loader->input_bytes;
+    return depth < 1 ? 1 : depth > DEPTH_MAX ? DEPTH_MAX : (unsigned)depth;
 }
 
 static enum kith_err take_memory(struct kith_loader *loader, char *error)
@@ -398,7 +426,7 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
 {
     const struct kith_examples *examples = config->examples;
     *out = NULL;
-    KITH_ASSERT(config->entity <= UINT32_MAX);
+    KITH_ASSERT(config->entity <= UINT32_MAX && examples->features > 0);
     enum kith_err err = check(config, error);
     if (err != KITH_OK)
         return err;
@@ -416,7 +444,7 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
         examples->features *
         (tokens ? sizeof(int32_t) : loader->host->element_bytes);
     loader->label_count = tokens ? examples->features : 1;
-    loader->slot_count = config->ahead ? SLOTS_MAX : SLOTS_MAX - 1;
+    loader->slot_count = SLOTS_KEPT + (config->ahead ? depth_of(loader) : 0);
     atomic_init(&loader->stop, false);
     if (!tokens)
         pixels_init(&loader->pixels, examples);
@@ -438,10 +466,11 @@ void kith_loader_close(struct kith_loader *loader)
     if (has_thread(loader)) {
         (void)pthread_mutex_lock(&loader->mutex);
         atomic_store(&loader->stop, true);
-        (void)pthread_cond_broadcast(&loader->changed);
+        (void)pthread_cond_signal(&loader->room);
         (void)pthread_mutex_unlock(&loader->mutex);
         (void)pthread_join(loader->thread, NULL);
-        (void)pthread_cond_destroy(&loader->changed);
+        (void)pthread_cond_destroy(&loader->room);
+        (void)pthread_cond_destroy(&loader->ready);
         (void)pthread_mutex_destroy(&loader->mutex);
     }
     const struct kith_backend *backend = loader->config.backend;
