@@ -143,6 +143,19 @@ static void test_refused(void **state)
         {"model.dim=5", {"does not have it"}},
         {"model={kind: quadratic}", {"model"}},
         {"data.split=dirichlet(0)", {"dirichlet(A)"}},
+        {"data.kind=csv", {"idx, cifar, npy"}},
+        {"data.kind=text",
+         {"holds tokens", "model mlp learns from images", "npy, synthetic"}},
+        {"data.rows=5", {"kind idx has as many rows as its files"}},
+        {"data.test_share=0.2", {"kind idx has a test set of its own"}},
+        {"data.normalise=maybe", {"true or false"}},
+        {"data={kind: synthetic, path: x}", {"reads no files"}},
+        {"data={kind: synthetic, cache: x}", {"reads no files"}},
+        {"data={kind: cifar}", {"data.path", "not given"}},
+        {"train.augment=4", {"found \"4\"", "{crop: 4, flip: true}"}},
+        {"train.augment={crop: 65}", {"found crop: \"65\"", "1 to 64"}},
+        {"train.augment={flip: yes}", {"found flip: \"yes\""}},
+        {"train.augment={turn: true}", {"found turn: \"true\""}},
         {"stop={epochs: 5, steps: 5}", {"both epochs and steps"}},
         {"stop={}", {"stop", "not given"}},
         {"stop.epochs=0", {"above 0"}},
@@ -309,9 +322,9 @@ static void test_hash(void **state)
 {
     (void)state;
     static const char *const same[] = {
-        "name=other",       "data.path=/elsewhere",
-        "compute.step=6ms", "network.latency=1ms",
-        "save=1s",          "gossip.retries=1",
+        "name=other",       "data.path=/elsewhere", "data.cache=/tmp/x",
+        "compute.step=6ms", "network.latency=1ms",  "save=1s",
+        "gossip.retries=1",
     };
     static const char *const other[] = {
         "seed=10",
@@ -319,6 +332,10 @@ static void test_hash(void **state)
         "stop.epochs=6",
         "model.layers=[784, 128, 10]",
         "data.split=iid",
+        "data.kind=npy",
+        "data.normalise=true",
+        "train.augment={crop: 4}",
+        "train.augment={flip: true}",
         "train.learning_rate=0.06",
         "train.batch=8",
         "train.schedule=cosine",
