@@ -62,6 +62,11 @@ void *kith_worker_slot(struct kith_worker *worker, uint32_t slot);
 void *kith_worker_swap(struct kith_worker *worker, uint32_t slot, void *memory);
 /* Own scalars of the algorithm (push-sum weight), (scalar_count). */
 double *kith_worker_scalars(struct kith_worker *worker);
+/* Adds the examples it has trained on to `counts`, by where they came from;
+ * *waited_ns: how long steps have waited for the thread that prepares batches.
+ */
+void kith_worker_data(const struct kith_worker *worker,
+                      struct kith_data_counts *counts, uint64_t *waited_ns);
 /* z = factor * x in float64, (dim): what is evaluated and averaged. */
 void kith_worker_read(struct kith_worker *worker, double *z);
 

@@ -64,6 +64,7 @@ static int measure(const struct cli_arguments *arguments,
         .train = has ? &dataset.train : NULL,
         .steps = STEPS_MAX,
         .peers = experiment->peers,
+        .ahead = true,
     };
     struct kith_worker *worker;
     const enum kith_err err = kith_worker_open(&config, &worker, error);

@@ -182,7 +182,9 @@ static bool read_dataset(unsigned index, struct entry *entry)
         return false;
     begin(entry, kind->name, kind->paper, kind->summary);
     add_text(entry, "input",
-             kind->input == KITH_INPUT_TOKENS ? "tokens" : "images");
+             kind->input == KITH_INPUT_TOKENS   ? "tokens"
+             : kind->input == KITH_INPUT_IMAGES ? "images"
+                                                : "images, tokens");
     add_text(entry, "splits",
              kind->input == KITH_INPUT_TOKENS
                  ? "iid"

@@ -1,5 +1,6 @@
 /* From a file name to an open run, and from its end to an exit code. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -85,7 +86,31 @@ int cli_dataset_open(const struct cli_arguments *arguments,
         return cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
                         arguments->words[0], error);
     }
+    if (*has && dataset->note[0] != '\0')
+        (void)cli_fail(arguments, KITH_EXIT_OK, "%s", dataset->note);
     return KITH_EXIT_OK;
+}
+
+/* Where examples came from, into the database. Training gives every sample out
+ * of memory or out of a mapped file. */
+static void store_counts(const struct cli_run *run, uint64_t samples)
+{
+    const struct kith_data_counts *counts = &run->dataset.counts;
+    const bool mapped = run->dataset.train.mapped;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } rows[] = {{"data_origin", counts->origin},
+                {"data_disk", counts->disk},
+                {"data_refetched", counts->refetched},
+                {"data_memory", mapped ? 0 : samples},
+                {"data_mapped", mapped ? samples : 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[32];
+        (void)snprintf(text, sizeof text, "%" PRIu64, rows[i].value);
+        /* Errors stick: closing the database reports them. */
+        (void)kith_store_summary(run->store, rows[i].key, text);
+    }
 }
 
 static int store_open(struct cli_run *run)
@@ -152,6 +177,8 @@ int cli_run_close(struct cli_run *run, enum kith_err err, const char *error,
     int code = KITH_EXIT_OK;
     if (err != KITH_OK)
         code = cli_fail(run->arguments, cli_exit_of(err), "%s", error);
+    if (run->has_dataset && summary != NULL)
+        store_counts(run, summary->samples);
     const enum kith_err stored = kith_store_close(run->store, store_error);
     if (stored != KITH_OK && err == KITH_OK)
         code = cli_fail(run->arguments, KITH_EXIT_WRITE, "%s", store_error);

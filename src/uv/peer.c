@@ -223,6 +223,7 @@ static enum kith_err open_node(struct kith_driver *driver)
         .steps = steps,
         .edges_max = edges_max(driver),
         .peers = experiment->peers,
+        .ahead = true,
     };
     err = kith_worker_open(&config, &driver->worker, driver->error);
     if (err != KITH_OK)

@@ -138,7 +138,8 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
                                               .backend = run.alone.backend,
                                               .train = examples,
                                               .steps = run.steps,
-                                              .peers = 1};
+                                              .peers = 1,
+                                              .ahead = true};
     enum kith_err err = kith_worker_open(&worker, &run.worker, error);
     if (err != KITH_OK)
         return err;

@@ -171,6 +171,16 @@ enum kith_err kith_worker_go_to(struct kith_worker *worker,
     return place.epoch == 0 && place.cursor == 0 ? KITH_OK : KITH_EINVAL;
 }
 
+void kith_worker_data(const struct kith_worker *worker,
+                      struct kith_data_counts *counts, uint64_t *waited_ns)
+{
+    *waited_ns = 0;
+    if (worker->loader == NULL)
+        return;
+    kith_loader_count(worker->loader, counts);
+    *waited_ns = kith_loader_waited(worker->loader);
+}
+
 /* Starting weights are drawn in float64, the same for every backend. */
 static enum kith_err start_weights(struct kith_worker *worker, char *error)
 {
