@@ -64,15 +64,18 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void read_file(const uint8_t *data, size_t size)
 {
     struct kith_dataset set;
+    struct kith_data_config config = {.kind = kith_dataset_kind_find("idx")};
     char error[KITH_DATA_ERROR_BYTES] = "";
+    (void)snprintf(config.path, sizeof config.path, "%s", folder);
     put(1, data, size);
-    if (kith_dataset_open_idx(folder, &set, error) != KITH_OK) {
-        KITH_ASSERT(strlen(error) > 0 && set.train.images == NULL);
+    if (kith_dataset_open(&config, &set, error) != KITH_OK) {
+        KITH_ASSERT(strlen(error) > 0 && set.train.values == NULL);
         return;
     }
     KITH_ASSERT(set.train.count == 2 && set.train.features == 2);
     for (size_t i = 0; i < set.train.count; i++)
-        KITH_ASSERT(set.train.labels[i] < set.train.classes);
+        KITH_ASSERT(set.train.labels[i] >= 0 &&
+                    (uint32_t)set.train.labels[i] < set.train.classes);
     kith_dataset_close(&set);
 }
 

@@ -8,11 +8,14 @@
 # libFuzzer's coverage and the sanitizers.
 FUZZERS = \
   tests/fuzz/fuzz_certificate \
+  tests/fuzz/fuzz_cifar \
   tests/fuzz/fuzz_experiment \
   tests/fuzz/fuzz_frame \
   tests/fuzz/fuzz_handshake \
   tests/fuzz/fuzz_idx \
+  tests/fuzz/fuzz_npy \
   tests/fuzz/fuzz_safetensors \
+  tests/fuzz/fuzz_shard \
   tests/fuzz/fuzz_tokenizer \
   tests/fuzz/fuzz_unpack
 FUZZ_RUNS = 1000000
@@ -22,13 +25,16 @@ EXTRA_PROGRAMS += $(FUZZERS) tests/fuzz/fuzz_canary
 tests_fuzz_fuzz_canary_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_certificate_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_certificate_SOURCES = tests/fuzz/fuzz_certificate.c $(SESSIONS)
+tests_fuzz_fuzz_cifar_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_experiment_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(SESSIONS)
 tests_fuzz_fuzz_handshake_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_handshake_SOURCES = tests/fuzz/fuzz_handshake.c $(SESSIONS)
 tests_fuzz_fuzz_idx_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_npy_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_safetensors_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_shard_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_tokenizer_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_unpack_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 
