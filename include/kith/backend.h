@@ -2,7 +2,9 @@
  *
  * `naive32` and `naive64` are plain loops, the reference for everything else
  * (naive64 is what the theory tests use); `cpu` is OpenBLAS plus vectorised
- * loops, float32. Elements are opaque here: element_bytes says their size.
+ * loops, float32; `cuda` and `cuda-bf16` are a module loaded at run time
+ * (src/backend/cuda_module.h). Elements are opaque here: element_bytes says
+ * their size.
  * One file, one line in src/backend/backends.def.
  * Test: unit/test_backend.c holds every backend against naive64. */
 #ifndef KITH_BACKEND_H
@@ -18,6 +20,14 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* What a step found: see step_begin. */
+struct kith_found {
+    double loss; /* sum over the step's losses (micro-batches) */
+    double norm; /* of the gradient that was clipped last */
+    uint32_t correct;
+    bool finite; /* every loss, and every new value of x */
+};
 
 struct kith_backend {
     const char *name, *summary;
@@ -78,10 +88,49 @@ struct kith_backend {
 
     /* bytes (rows, n) of uint8 -> y = byte / 255. */
     void (*from_bytes)(size_t n, const uint8_t *bytes, void *y);
+
+    /* ---- Optional, NULL or 0 where a backend computes on the host: for one
+     * that works on while its caller goes ahead. Calls take effect in the
+     * order in which they are made. A shared vector is written by one side
+     * only: one that is sent by the backend, one that is received by the
+     * host. */
+
+    /* Bytes of one value between the operations of a network (x, y, dx, dy,
+     * pre, logits): 2 is bfloat16. Weights and their gradients, buffers and
+     * `saved` keep element_bytes, and so does the input of a pass. 0: all of
+     * it has element_bytes. */
+    size_t activation_bytes;
+    /* activation <- element, and back: a pass's input, scores to read. */
+    void (*narrow)(size_t n, const void *elements, void *activations);
+    void (*widen)(size_t n, const void *activations, void *elements);
+    /* From begin to end, on one thread, cross_entropy returns 0 and leaves
+     * *correct alone, clip returns 0, sgd and adamw return true, all before
+     * they are done; end waits for them and says what they found. */
+    void (*step_begin)(void);
+    void (*step_end)(struct kith_found *found);
+    /* g <- g min(1, limit / |g|); returns |g|. NULL: distance_squared, scale.
+     */
+    double (*clip)(size_t n, double limit, void *g);
+    /* What the backend was last told to write into this shared vector is
+     * there for the host to read. wait: come back when it is. Any thread. */
+    bool (*settled)(const void *shared, bool wait);
+    /* The first bytes of this shared vector have been received: the backend
+     * may fetch them now, before they are merged. Any thread. */
+    void (*arrived)(const void *shared, size_t bytes);
+    /* NULL: well. Else what failed, in a line, and for good: a device that was
+     * lost, memory that cannot be trusted, none left for scratch. From then on
+     * calls do nothing, what returns a number returns NaN, what returns a
+     * truth returns false (settled: true), and nothing computed since the last
+     * step_end may be kept or sent. Any thread. */
+    const char *(*failed)(void);
 };
 
 extern const struct kith_backend *const kith_backends[];
 const struct kith_backend *kith_backend_find(const char *name);
+/* What `backend: auto` means here: cuda where it can run, else cpu. Resolved
+ * once, when a program starts; the name belongs to the run.
+ * Test: unit/test_cuda_module.c */
+const struct kith_backend *kith_backend_auto(void);
 /* Threads a backend's products may use; the simulator and the lab say 1. */
 void kith_backend_threads(unsigned count);
 
