@@ -7,6 +7,7 @@ BENCHES = \
   bench/bench_gossip \
   bench/bench_handshake \
   bench/bench_handshake_session \
+  bench/bench_loader \
   bench/bench_merge \
   bench/bench_record \
   bench/bench_train \

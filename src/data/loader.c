@@ -57,7 +57,7 @@ struct kith_loader {
     uint32_t *order; /* (row_count), for order_epoch */
     uint32_t order_epoch;
     bool order_known;
-    void *scratch; /* one augmented image, or one window and a token */
+    void *scratch; /* one augmented image */
     size_t shift;  /* of this epoch's windows */
 
     pid_t process; /* that has the thread; 0: none */
@@ -143,11 +143,11 @@ static void fill_window(struct kith_loader *loader, struct kith_place place,
     const size_t context = examples->features;
     const size_t last = examples->tokens - 1 - context;
     const size_t first = row_at(loader, place.cursor) * context + loader->shift;
-    int32_t *window = loader->scratch;
-    kith_examples_tokens(examples, first < last ? first : last, context + 1,
-                         window);
-    memcpy(inputs, window, context * sizeof *window);
-    memcpy(labels, window + 1, context * sizeof *window);
+    const size_t at = first < last ? first : last;
+    int32_t *window = inputs;
+    kith_examples_tokens(examples, at, context, window);
+    memcpy(labels, window + 1, (context - 1) * sizeof *labels);
+    kith_examples_tokens(examples, at + context, 1, labels + context - 1);
 }
 
 /* The batch at `place`; returns where the next one begins. Stops early where
@@ -387,8 +387,7 @@ static enum kith_err take_memory(struct kith_loader *loader, char *error)
         ok = ok && loader->given[i].inputs != NULL &&
              loader->given[i].labels != NULL;
     }
-    /* Bytes and float32 need at most 4 a value, tokens one more of 4. */
-    loader->scratch = malloc((loader->examples->features + 1) * 4);
+    loader->scratch = malloc(loader->examples->features * sizeof(float));
     if (config->shuffle)
         loader->order = malloc(loader->row_count * sizeof *loader->order);
     ok = ok && loader->scratch != NULL &&
