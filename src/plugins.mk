@@ -13,9 +13,11 @@ libkith_plugins_a_SOURCES = \
   src/guard/guards.def \
   src/guard/none.c \
   src/guard/registry.c \
+  src/model/cnn.c \
   src/model/config.c \
   src/model/config.h \
   src/model/consensus.c \
+  src/model/gpt.c \
   src/model/layers.c \
   src/model/layers.h \
   src/model/logistic.c \
@@ -27,8 +29,10 @@ libkith_plugins_a_SOURCES = \
   src/model/none.c \
   src/model/quadratic.c \
   src/model/registry.c \
+  src/model/resnet.c \
   src/model/vector.c \
   src/model/vector.h \
+  src/model/vgg.c \
   src/optimiser/adamw.c \
   src/optimiser/clip.c \
   src/optimiser/lars.c \

@@ -78,8 +78,5 @@ enum kith_err kith_config_depth(const char *model,
 
 size_t kith_config_groups(size_t channels)
 {
-    size_t groups = channels < 32 ? channels : 32;
-    while (channels % groups != 0)
-        groups--;
-    return groups;
+    return channels % 8 == 0 ? channels / 8 : 1;
 }
