@@ -25,6 +25,7 @@ UNIT = \
   tests/unit/test_node_round \
   tests/unit/test_noise \
   tests/unit/test_ops \
+  tests/unit/test_ops_text \
   tests/unit/test_optimiser \
   tests/unit/test_peer \
   tests/unit/test_peer_file \

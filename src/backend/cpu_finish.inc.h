@@ -9,6 +9,9 @@
 #define GELU_SLOPE 1.5957691216057308f
 #define GELU_CUBE 0.044715f
 
+/* Vectors of one row whose column sums stay in registers. */
+enum { COLUMNS_WIDE = 4 };
+
 /* e^x within 2 units in the last place; 0 below -87.3, and x > 88 counts as 88
  * (1.7e38); NaN stays NaN. x = n ln 2 + r, ln 2 in two parts of which the first
  * has few bits; e^r by Moshier's polynomial (Cephes, expf). */
@@ -28,26 +31,29 @@ static inline f16 f16_exp(f16 x)
     return f16_where_least(x, -87.3f, f16_scale_two(sum, n));
 }
 
-/* sigma(2 u) of v. */
-static inline f16 gelu_gate(f16 v, f16 square)
+/* e^-2u of v. */
+static inline f16 gelu_exp(f16 v, f16 square)
 {
     const f16 cubic =
         f16_fma(square, f16_all(-GELU_SLOPE * GELU_CUBE), f16_all(-GELU_SLOPE));
-    const f16 e = f16_exp(f16_mul(v, cubic));
-    return f16_div(f16_all(1), f16_add(f16_all(1), e));
+    return f16_exp(f16_mul(v, cubic));
 }
 
 static inline f16 gelu(f16 v)
 {
-    return f16_mul(v, gelu_gate(v, f16_mul(v, v)));
+    const f16 e = gelu_exp(v, f16_mul(v, v));
+    return f16_div(v, f16_add(f16_all(1), e));
 }
 
+/* sigma + v sigma (1 - sigma) 2u', with 1 - sigma = sigma e^-2u: nothing is
+ * lost where sigma is nearly 1. */
 static inline f16 gelu_slope(f16 v)
 {
-    const f16 square = f16_mul(v, v), gate = gelu_gate(v, square);
+    const f16 square = f16_mul(v, v), e = gelu_exp(v, square);
+    const f16 gate = f16_div(f16_all(1), f16_add(f16_all(1), e));
     const f16 du = f16_fma(square, f16_all(3 * GELU_SLOPE * GELU_CUBE),
                            f16_all(GELU_SLOPE));
-    const f16 rest = f16_mul(gate, f16_sub(f16_all(1), gate));
+    const f16 rest = f16_mul(gate, f16_mul(gate, e));
     return f16_fma(f16_mul(v, rest), du, gate);
 }
 
@@ -102,52 +108,75 @@ static void finish(struct kith_rows at, const float *bias,
     }
 }
 
-/* Sixteen columns, all rows. */
-static inline ALWAYS void finish_column(enum kith_activation activation,
+/* `wide` vectors of columns, all rows; a last vector may be cut at `at.n`. */
+static inline ALWAYS void finish_columns(enum kith_activation activation,
+                                         const int wide, struct kith_rows at,
+                                         const float *pre, const float *y,
+                                         float *dy, float *dbias, bool add)
+{
+    f16 sum[COLUMNS_WIDE];
+    UNROLL
+    for (int j = 0; j < wide; j++)
+        sum[j] = f16_all(0);
+    for (size_t i = 0; i < at.rows; i++) {
+        UNROLL
+        for (int j = 0; j < wide; j++) {
+            const size_t left = wide == 1 ? at.n : 16;
+            const size_t here = i * at.stride + 16 * (size_t)j;
+            f16 d = part_load(dy + here, left);
+            if (activation == KITH_ACTIVATION_RELU)
+                d = f16_where_positive(part_load(y + here, left), d);
+            else if (activation == KITH_ACTIVATION_GELU)
+                d = f16_mul(d, gelu_slope(part_load(pre + here, left)));
+            if (activation != KITH_ACTIVATION_NONE)
+                part_store(dy + here, d, left);
+            sum[j] = f16_add(sum[j], d);
+        }
+    }
+    UNROLL
+    for (int j = 0; j < wide && dbias != NULL; j++) {
+        const size_t left = wide == 1 ? at.n : 16;
+        if (add)
+            sum[j] = f16_add(part_load(dbias + 16 * j, left), sum[j]);
+        part_store(dbias + 16 * j, sum[j], left);
+    }
+}
+
+static inline ALWAYS void finish_stripe(enum kith_activation activation,
                                         struct kith_rows at, const float *pre,
                                         const float *y, float *dy, float *dbias,
                                         bool add)
 {
-    f16 sum = f16_all(0);
-    for (size_t i = 0; i < at.rows; i++) {
-        const size_t here = i * at.stride;
-        f16 d = part_load(dy + here, at.n);
-        if (activation == KITH_ACTIVATION_RELU)
-            d = f16_where_positive(part_load(y + here, at.n), d);
-        else if (activation == KITH_ACTIVATION_GELU)
-            d = f16_mul(d, gelu_slope(part_load(pre + here, at.n)));
-        if (activation != KITH_ACTIVATION_NONE)
-            part_store(dy + here, d, at.n);
-        sum = f16_add(sum, d);
+    const size_t whole = 16 * COLUMNS_WIDE;
+    while (at.n > 0) {
+        const bool wide = at.n >= whole;
+        const size_t step = wide ? whole : at.n < 16 ? at.n : 16;
+        if (wide)
+            finish_columns(activation, COLUMNS_WIDE, at, pre, y, dy, dbias,
+                           add);
+        else
+            finish_columns(activation, 1, at, pre, y, dy, dbias, add);
+        at.n -= step;
+        pre += activation == KITH_ACTIVATION_GELU ? step : 0;
+        y += activation == KITH_ACTIVATION_RELU ? step : 0;
+        dy += step;
+        dbias += dbias == NULL ? 0 : step;
     }
-    if (dbias == NULL)
-        return;
-    if (add)
-        sum = f16_add(part_load(dbias, at.n), sum);
-    part_store(dbias, sum, at.n);
 }
 
 static void finish_backward(struct kith_rows at,
                             enum kith_activation activation, const float *pre,
                             const float *y, float *dy, float *dbias, bool add)
 {
-    for (size_t j = 0; j < at.n; j += 16) {
-        const size_t left = at.n - j < 16 ? at.n - j : 16;
-        const struct kith_rows here = {at.rows, left, at.stride};
-        float *const sums = dbias == NULL ? NULL : dbias + j;
-        switch (activation) {
-        case KITH_ACTIVATION_NONE:
-            finish_column(KITH_ACTIVATION_NONE, here, NULL, NULL, dy + j, sums,
-                          add);
-            break;
-        case KITH_ACTIVATION_RELU:
-            finish_column(KITH_ACTIVATION_RELU, here, NULL, y + j, dy + j, sums,
-                          add);
-            break;
-        case KITH_ACTIVATION_GELU:
-            finish_column(KITH_ACTIVATION_GELU, here, pre + j, NULL, dy + j,
-                          sums, add);
-            break;
-        }
+    switch (activation) {
+    case KITH_ACTIVATION_NONE:
+        finish_stripe(KITH_ACTIVATION_NONE, at, pre, y, dy, dbias, add);
+        break;
+    case KITH_ACTIVATION_RELU:
+        finish_stripe(KITH_ACTIVATION_RELU, at, pre, y, dy, dbias, add);
+        break;
+    case KITH_ACTIVATION_GELU:
+        finish_stripe(KITH_ACTIVATION_GELU, at, pre, y, dy, dbias, add);
+        break;
     }
 }

@@ -47,9 +47,9 @@ struct finish {
     bool add;
 };
 
-/* A stripe of columns: one line of floats and the next, which the processor
- * fetches with it. */
-enum { STRIPE = 32 };
+/* Columns that are summed together: four lines of a row, which the processor
+ * fetches as one stream. */
+enum { STRIPE = 64 };
 
 static void finish_stripe(void *context, size_t i)
 {
@@ -57,8 +57,9 @@ static void finish_stripe(void *context, size_t i)
     const size_t j = i * STRIPE, left = f->op->out - j;
     kith_cpu_text()->finish_backward(
         (struct kith_rows){f->rows, left < STRIPE ? left : STRIPE, f->op->out},
-        f->op->activation, f->pre == NULL ? NULL : f->pre + j, f->y + j,
-        f->dy + j, f->dbias == NULL ? NULL : f->dbias + j, f->add);
+        f->op->activation, f->pre == NULL ? NULL : f->pre + j,
+        f->y == NULL ? NULL : f->y + j, f->dy + j,
+        f->dbias == NULL ? NULL : f->dbias + j, f->add);
 }
 
 /* dW (as W is stored) <- [dW +] x^T dy */

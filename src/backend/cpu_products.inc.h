@@ -191,7 +191,8 @@ static void product_panel(const struct left *left, struct kith_matrix b,
 static void product_chunk(const struct kith_product *p, size_t m0, size_t m,
                           size_t n0, size_t n1)
 {
-    _Alignas(64) float packed[CHUNK * DEPTH];
+    /* The last tile need not be whole. */
+    _Alignas(64) float packed[(CHUNK + TILE_ROWS) * DEPTH];
     for (size_t k0 = 0; k0 < p->k; k0 += DEPTH) {
         const size_t depth = p->k - k0 < DEPTH ? p->k - k0 : DEPTH;
         const float *const corner = p->a.at + m0 * p->a.row + k0 * p->a.column;

@@ -9,32 +9,20 @@
 #include "kith/assert.h"
 #include "pool.h"
 
-const struct kith_cpu_text *const kith_cpu_texts[] = {
+static const struct kith_cpu_text *const texts[] = {
 #ifdef KITH_CPU_X86
     &kith_cpu_text_avx512, &kith_cpu_text_avx2,
 #endif
-    &kith_cpu_text_portable, NULL};
+    &kith_cpu_text_portable};
 
-static _Atomic(const struct kith_cpu_text *) chosen;
-
-/* Every thread would choose the same, so a race here only does the choosing
- * twice. */
+/* The same instruction set as that of the other loops. */
 const struct kith_cpu_text *kith_cpu_text(void)
 {
-    const struct kith_cpu_text *found =
-        atomic_load_explicit(&chosen, memory_order_relaxed);
-    if (found != NULL)
-        return found;
+    const char *const name = kith_cpu_best()->name;
     size_t i = 0;
-    while (!kith_cpu_texts[i]->supported())
+    while (strcmp(texts[i]->name, name) != 0)
         i++;
-    atomic_store_explicit(&chosen, kith_cpu_texts[i], memory_order_relaxed);
-    return kith_cpu_texts[i];
-}
-
-void kith_cpu_text_choose(const struct kith_cpu_text *text)
-{
-    atomic_store_explicit(&chosen, text, memory_order_relaxed);
+    return texts[i];
 }
 
 static size_t least(size_t a, size_t b)

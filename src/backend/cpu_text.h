@@ -61,12 +61,9 @@ struct kith_adamw_factors {
 };
 
 struct kith_cpu_text {
-    const char *name;
-    bool (*supported)(void);
-
-    size_t panel; /* columns of a packed panel */
-    /* Rows [m0, m1) and columns [n0, n1) of a product; n0 is a multiple of
-     * `panel`. */
+    const char *name; /* as in struct kith_cpu_loops */
+    /* Rows [m0, m1) and columns [n0, n1) of a product; n0 is a multiple of 64.
+     */
     void (*product)(const struct kith_product *p, size_t m0, size_t m1,
                     size_t n0, size_t n1);
     void (*finish)(struct kith_rows at, const float *bias,
@@ -104,12 +101,8 @@ struct kith_cpu_text {
                   const float *g, float *m, float *v, float *x);
 };
 
-/* NULL-terminated, widest first, the portable one last: always supported. */
-extern const struct kith_cpu_text *const kith_cpu_texts[];
-/* The widest that this CPU has, or what a test has chosen (NULL: the widest
- * again). */
+/* The kernels beside kith_cpu_best()'s loops. */
 const struct kith_cpu_text *kith_cpu_text(void);
-void kith_cpu_text_choose(const struct kith_cpu_text *text);
 
 extern const struct kith_cpu_text kith_cpu_text_portable;
 #ifdef KITH_CPU_X86

@@ -17,14 +17,8 @@
 
 #include "f16_avx2.h"
 
-static bool avx2_supported(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
 #define VARIANT kith_cpu_text_avx2
 #define NAME "avx2"
-#define SUPPORTED avx2_supported
 #define TILE_ROWS 6
 #define TILE_WIDE 1
 #include "cpu_text_kernels.inc.h"

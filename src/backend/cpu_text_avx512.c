@@ -17,14 +17,8 @@
 
 #include "f16_avx512.h"
 
-static bool avx512_supported(void)
-{
-    return __builtin_cpu_supports("avx512f");
-}
-
 #define VARIANT kith_cpu_text_avx512
 #define NAME "avx512"
-#define SUPPORTED avx512_supported
 #define TILE_ROWS 8
 #define TILE_WIDE 2
 #include "cpu_text_kernels.inc.h"

@@ -1,6 +1,6 @@
 /* The kernels of cpu_text.h for one instruction set. The file that includes
- * this has f16 and says VARIANT, NAME, SUPPORTED, and the size of a tile:
- * TILE_ROWS * TILE_WIDE sums must fit its registers. */
+ * this has f16 and says VARIANT, NAME and the size of a tile: TILE_ROWS *
+ * TILE_WIDE sums must fit its registers. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -27,8 +27,6 @@
 
 const struct kith_cpu_text VARIANT = {
     .name = NAME,
-    .supported = SUPPORTED,
-    .panel = PANEL,
     .product = product,
     .finish = finish,
     .finish_backward = finish_backward,

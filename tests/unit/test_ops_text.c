@@ -1,0 +1,537 @@
+/* Goal: the kernels of cpu for dense layers and text are right at every edge of
+ * their tiles, panels and parts, for each instruction set that this CPU has and
+ * each provider of products. Method: beside naive64 on the same random input;
+ * unit/test_ops.c has the small cases of every operation. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kith/backend.h"
+#include "kith/rng.h"
+#include "src/backend/cpu.h"
+#include "src/backend/products.h"
+
+#define UNIT ((double)FLT_EPSILON)
+
+static const struct kith_ops *exact_ops(void)
+{
+    return kith_backend_find("naive64")->ops;
+}
+
+static const struct kith_backend *cpu(void)
+{
+    return kith_backend_find("cpu");
+}
+
+/* The same values in both precisions. */
+struct pair {
+    size_t n;
+    float *f;
+    double *d;
+};
+
+static struct pair pair_new(size_t n, double spread, uint64_t seed)
+{
+    const struct pair p = {n, cpu()->alloc((n + 1) * sizeof(float), false),
+                           malloc((n + 1) * sizeof(double))};
+    assert_non_null(p.f);
+    assert_non_null(p.d);
+    struct kith_rng rng;
+    kith_rng_init(&rng, seed, KITH_STREAM_TEST, n);
+    for (size_t i = 0; i < n; i++) {
+        p.f[i] = (float)(spread * (2 * kith_rng_double(&rng) - 1));
+        p.d[i] = (double)p.f[i];
+    }
+    return p;
+}
+
+static void pair_free(struct pair p)
+{
+    cpu()->release(p.f);
+    free(p.d);
+}
+
+/* |f - d| <= absolute + relative |d| */
+static void assert_pair(const char *what, struct pair p, double absolute,
+                        double relative)
+{
+    for (size_t i = 0; i < p.n; i++) {
+        const double error = fabs((double)p.f[i] - p.d[i]);
+        if (!(error <= absolute + relative * fabs(p.d[i])))
+            fail_msg("%s, %s, %s: element %zu of %zu is %.9g, not %.17g",
+                     kith_cpu_best()->name, kith_backend_product_name(), what,
+                     i, p.n, (double)p.f[i], p.d[i]);
+    }
+}
+
+static void for_each_variant(void (*test)(void))
+{
+    for (size_t i = 0; kith_cpu_loops[i] != NULL; i++) {
+        if (!kith_cpu_loops[i]->supported())
+            continue;
+        kith_cpu_choose(kith_cpu_loops[i]);
+        test();
+    }
+    kith_cpu_choose(NULL);
+}
+
+/* Sizes at the edges of tiles (2, 6, 8), vectors (16), panels (32), parts (64),
+ * chunks (128) and depths (256). */
+static const struct {
+    size_t rows, in, out;
+} sizes[] = {{1, 1, 1},     {2, 3, 5},      {7, 17, 16},   {9, 31, 33},
+             {64, 64, 10},  {65, 257, 65},  {128, 16, 64}, {130, 300, 97},
+             {3, 520, 129}, {260, 100, 40}, {16, 33, 256}, {257, 7, 31}};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+/* Sums of n products below 1 in size: partial sums of random signs stay below
+ * 2 sqrt(n), and of n roundings of half a unit each as many go up as down:
+ * their sum stays below 2 sqrt(n) times that, 2 n units in all. */
+static double sum_slack(size_t n)
+{
+    return 2 * UNIT * (double)(n + 4);
+}
+
+static void one_linear(size_t rows, struct kith_linear op, unsigned add)
+{
+    const size_t in = op.in, out = op.out;
+    struct pair x = pair_new(rows * in, 1, 1), w = pair_new(in * out, 1, 2);
+    struct pair b = pair_new(out, 1, 3), y = pair_new(rows * out, 1, 4);
+    struct pair pre = pair_new(rows * out, 1, 5),
+                dy = pair_new(rows * out, 1, 6);
+    struct pair dx = pair_new(rows * in, 1, 7), dw = pair_new(in * out, 1, 8);
+    struct pair db = pair_new(out, 1, 9);
+    const bool gelu = op.activation == KITH_ACTIVATION_GELU;
+    const struct kith_ops *ops = cpu()->ops, *exact = exact_ops();
+
+    ops->linear(&op, rows, x.f, w.f, b.f, gelu ? pre.f : NULL, y.f);
+    exact->linear(&op, rows, x.d, w.d, b.d, gelu ? pre.d : NULL, y.d);
+    /* gelu and its slope are below 1.13 steep. */
+    assert_pair("y", y, 2 * sum_slack(in), 4 * UNIT);
+    if (gelu)
+        assert_pair("pre", pre, sum_slack(in), 2 * UNIT);
+
+    /* What stands at an edge of ReLU may fall on either side: the same y. */
+    for (size_t i = 0; i < y.n; i++)
+        y.d[i] = (double)y.f[i];
+    for (size_t i = 0; i < pre.n; i++)
+        pre.d[i] = (double)pre.f[i];
+    ops->linear_backward(&op, rows, x.f, w.f, pre.f, y.f, dy.f, dx.f, dw.f,
+                         db.f, add);
+    exact->linear_backward(&op, rows, x.d, w.d, pre.d, y.d, dy.d, dx.d, dw.d,
+                           db.d, add);
+    assert_pair("dy", dy, 8 * UNIT, 0);
+    assert_pair("dx", dx, sum_slack(out), 2 * UNIT);
+    assert_pair("dw", dw, sum_slack(rows), 2 * UNIT);
+    assert_pair("dbias", db, sum_slack(rows), 2 * UNIT);
+
+    const struct pair all[] = {x, w, b, y, pre, dy, dx, dw, db};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        pair_free(all[i]);
+}
+
+static void linear_on_variant(void)
+{
+    for (size_t i = 0; i < SIZES; i++) {
+        for (int a = 0; a <= KITH_ACTIVATION_GELU; a++) {
+            const struct kith_linear op = {.in = sizes[i].in,
+                                           .out = sizes[i].out,
+                                           .in_out = (i + (size_t)a) % 2 == 0,
+                                           .activation =
+                                               (enum kith_activation)a};
+            one_linear(sizes[i].rows, op, i % 3 == 0 ? 3u : 0u);
+        }
+    }
+}
+
+static void test_linear(void **state)
+{
+    (void)state;
+    for (unsigned threads = 1; threads <= 3; threads += 2) {
+        kith_backend_threads(threads);
+        for_each_variant(linear_on_variant);
+    }
+    kith_backend_threads(1);
+}
+
+static void test_providers(void **state)
+{
+    (void)state;
+    assert_int_equal(kith_backend_product("abacus"), KITH_EINVAL);
+    assert_string_equal(kith_backend_product_name(), "own");
+    kith_backend_threads(2);
+    for (size_t i = 0; i < KITH_PRODUCTS; i++) {
+        const enum kith_err err =
+            kith_backend_product(kith_backend_products[i]);
+        if (err == KITH_EUNSUPPORTED)
+            continue;
+        assert_int_equal(err, KITH_OK);
+        assert_string_equal(kith_backend_product_name(),
+                            kith_backend_products[i]);
+        linear_on_variant();
+    }
+    assert_null(kith_backend_products[KITH_PRODUCTS]);
+    kith_backend_threads(1);
+    assert_int_equal(kith_backend_product("own"), KITH_OK);
+}
+
+static void test_measure(void **state)
+{
+    (void)state;
+    double gflops[KITH_PRODUCTS];
+
+    const char *const winner = kith_backend_measure_products(gflops);
+
+    assert_string_equal(kith_backend_product_name(), "own");
+    assert_true(gflops[0] > 0 && gflops[1] > 0);
+    for (size_t i = 0; i < KITH_PRODUCTS; i++) {
+        for (size_t j = 0; j < KITH_PRODUCTS; j++)
+            assert_true(strcmp(winner, kith_backend_products[i]) != 0 ||
+                        gflops[i] >= gflops[j]);
+    }
+}
+
+/* C <- alpha op(A) op(B) + beta C, also where own products know no factors. */
+static void test_gemm(void **state)
+{
+    (void)state;
+    static const double factors[][2] = {{1, 0}, {1, 1}, {0.5, 0}, {-2, 0.25}};
+    const size_t m = 70, n = 45, k = 130;
+    for (unsigned i = 0; i < 16; i++) {
+        const double *f = factors[i / 4];
+        struct pair a = pair_new(m * k, 1, 1), b = pair_new(k * n, 1, 2);
+        struct pair c = pair_new(m * n, 1, 3);
+        cpu()->gemm(i & 1, i & 2, m, n, k, f[0], a.f, b.f, f[1], c.f);
+        kith_backend_find("naive64")->gemm(i & 1, i & 2, m, n, k, f[0], a.d,
+                                           b.d, f[1], c.d);
+        assert_pair("gemm", c, 3 * sum_slack(k), 2 * UNIT);
+        pair_free(a);
+        pair_free(b);
+        pair_free(c);
+    }
+}
+
+/* GELU over its whole range: relative to its value, also where that is small.
+ * An argument z of exp that is rounded to half a unit moves e^z by |z| / 2
+ * units, |z| <= 16 here; below -87 float32 has no value left. */
+static void gelu_on_variant(void)
+{
+    enum { COUNT = 4001 };
+    const struct kith_linear op = {
+        .in = 1, .out = 1, .activation = KITH_ACTIVATION_GELU};
+    struct pair x = pair_new(COUNT, 0, 1), y = pair_new(COUNT, 0, 2);
+    struct pair dy = pair_new(COUNT, 0, 3), pre = pair_new(COUNT, 0, 4);
+    float one = 1;
+    double one64 = 1;
+    for (size_t i = 0; i < COUNT; i++) {
+        x.f[i] = (float)((double)i * 0.0025 - 5);
+        x.d[i] = (double)x.f[i];
+        dy.f[i] = 1;
+        dy.d[i] = 1;
+    }
+
+    cpu()->ops->linear(&op, COUNT, x.f, &one, NULL, pre.f, y.f);
+    exact_ops()->linear(&op, COUNT, x.d, &one64, NULL, pre.d, y.d);
+    assert_pair("gelu", y, 1e-38, 24 * UNIT);
+
+    cpu()->ops->linear_backward(&op, COUNT, x.f, &one, pre.f, y.f, dy.f, NULL,
+                                NULL, NULL, 0);
+    exact_ops()->linear_backward(&op, COUNT, x.d, &one64, pre.d, y.d, dy.d,
+                                 NULL, NULL, NULL, 0);
+    assert_pair("gelu's slope", dy, 4 * UNIT, 4 * UNIT);
+
+    /* Far out: v and 0; a NaN is none of them. */
+    const float far[] = {200, -200, NAN};
+    float out[3], argument[3];
+    cpu()->ops->linear(&op, 3, far, &one, NULL, argument, out);
+    assert_true(out[0] >= 200 && out[0] <= 200);
+    assert_true(fabsf(out[1]) < 1e-30f);
+    assert_true(isnan(out[2]));
+    pair_free(x);
+    pair_free(y);
+    pair_free(dy);
+    pair_free(pre);
+}
+
+static void test_gelu(void **state)
+{
+    (void)state;
+    for_each_variant(gelu_on_variant);
+}
+
+static void one_attention(size_t rows, struct kith_attention op, double spread)
+{
+    const size_t tokens = rows * op.context, n = tokens * op.width;
+    struct pair qkv = pair_new(3 * n, spread, 1), dqkv = pair_new(3 * n, 1, 2);
+    struct pair y = pair_new(n, 1, 3), dy = pair_new(n, 1, 4);
+    struct pair saved = pair_new(tokens * op.heads, 1, 5);
+    void *scratch =
+        cpu()->alloc(cpu()->ops->attention_scratch(&op, rows) + 1, false);
+    assert_non_null(scratch);
+    /* Scores reach 3 spread^2 sqrt(size) at most here, and their rounding is
+     * what p is off by, relatively. */
+    const double size = (double)(op.width / op.heads);
+    const double score = 3 + spread * spread * sqrt(size);
+    const double slack = 8 * UNIT * score * spread;
+
+    cpu()->ops->attention(&op, rows, qkv.f, saved.f, y.f, scratch);
+    exact_ops()->attention(&op, rows, qkv.d, saved.d, y.d, NULL);
+    assert_pair("attention", y, slack, 8 * UNIT);
+    assert_pair("sums", saved, 8 * UNIT * score, 4 * UNIT);
+
+    cpu()->ops->attention_backward(&op, rows, qkv.f, y.f, saved.f, dy.f, dqkv.f,
+                                   scratch);
+    exact_ops()->attention_backward(&op, rows, qkv.d, y.d, saved.d, dy.d,
+                                    dqkv.d, NULL);
+    assert_pair("attention's gradient", dqkv,
+                16 * slack * sqrt((double)op.context), 16 * UNIT);
+    pair_free(qkv);
+    pair_free(dqkv);
+    pair_free(y);
+    pair_free(dy);
+    pair_free(saved);
+    cpu()->release(scratch);
+}
+
+static void attention_on_variant(void)
+{
+    static const struct kith_attention shapes[] = {
+        {1, 1, 1},   {2, 2, 6},   {15, 1, 16}, {17, 3, 24},
+        {33, 2, 80}, {64, 4, 64}, {100, 1, 40}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        one_attention(1 + i % 3, shapes[i], 1);
+        one_attention(2, shapes[i], 3);
+    }
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    for (unsigned threads = 1; threads <= 3; threads += 2) {
+        kith_backend_threads(threads);
+        for_each_variant(attention_on_variant);
+    }
+    kith_backend_threads(1);
+}
+
+static void layer_norm_on_variant(void)
+{
+    static const size_t channels[] = {1, 5, 16, 31, 128, 768};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        const size_t n = channels[i], rows = 70;
+        const struct kith_norm op = {
+            .kind = KITH_NORM_LAYER,
+            .pixels = 1,
+            .channels = n,
+            .epsilon = 1e-5,
+            .activation = i % 2 ? KITH_ACTIVATION_RELU : KITH_ACTIVATION_NONE};
+        struct pair x = pair_new(rows * n, 2, 1), y = pair_new(rows * n, 1, 2);
+        struct pair a = pair_new(n, 1, 3), b = pair_new(n, 1, 4);
+        struct pair dy = pair_new(rows * n, 1, 5),
+                    saved = pair_new(2 * rows, 1, 6);
+        struct pair dx = pair_new(rows * n, 1, 7);
+        struct pair da = pair_new(n, 1, 8), db = pair_new(n, 1, 9);
+        cpu()->ops->norm(&op, rows, true, x.f, a.f, b.f, NULL, saved.f, y.f);
+        exact_ops()->norm(&op, rows, true, x.d, a.d, b.d, NULL, saved.d, y.d);
+        /* With few channels a row may be flat: 1 / deviation up to 300. */
+        const double steep = n > 8 ? 4 : 400;
+        assert_pair("norm", y, 16 * steep * UNIT, 8 * UNIT);
+        for (size_t j = 0; j < y.n; j++)
+            y.d[j] = (double)y.f[j];
+        cpu()->ops->norm_backward(&op, rows, x.f, a.f, y.f, saved.f, dy.f, dx.f,
+                                  da.f, db.f, 3);
+        exact_ops()->norm_backward(&op, rows, x.d, a.d, y.d, saved.d, dy.d,
+                                   dx.d, da.d, db.d, 3);
+        assert_pair("norm's dx", dx, 32 * steep * steep * UNIT, 16 * UNIT);
+        assert_pair("dscale", da, 64 * steep * UNIT, 16 * UNIT);
+        assert_pair("dshift", db, sum_slack(rows), 4 * UNIT);
+        const struct pair all[] = {x, y, a, b, dy, saved, dx, da, db};
+        for (size_t j = 0; j < sizeof all / sizeof *all; j++)
+            pair_free(all[j]);
+    }
+}
+
+static void test_layer_norm(void **state)
+{
+    (void)state;
+    for_each_variant(layer_norm_on_variant);
+}
+
+static void loss_on_variant(void)
+{
+    static const size_t classes[] = {1, 2, 16, 65, 1025, 50304};
+    for (size_t i = 0; i < 12; i++) {
+        const size_t n = classes[i / 2], rows = 5;
+        const double smoothing = i % 2 ? 0.1 : 0, scale = 0.5;
+        struct pair z = pair_new(rows * n, 6, i + 1);
+        int32_t labels[5];
+        for (size_t row = 0; row < rows; row++)
+            labels[row] = (int32_t)((row * 31 + 7) % n);
+        /* The largest twice: the first counts. */
+        for (size_t j = n / 2; j < n; j += n / 2 + 1) {
+            z.f[j] = 7;
+            z.d[j] = 7;
+        }
+        uint32_t right = 99, exact_right = 98;
+        const double loss = cpu()->ops->cross_entropy(
+            rows, n, labels, smoothing, scale, z.f, &right);
+        const double wanted = exact_ops()->cross_entropy(
+            rows, n, labels, smoothing, scale, z.d, &exact_right);
+        assert_int_equal(right, exact_right);
+        /* Sums in float32 lanes of 64, then float64. */
+        assert_true(fabs(loss - wanted) <= 16 * UNIT * (1 + wanted));
+        assert_pair("loss", z, 4 * UNIT, 32 * UNIT);
+        pair_free(z);
+    }
+}
+
+static void test_loss(void **state)
+{
+    (void)state;
+    for_each_variant(loss_on_variant);
+
+    float bad[4] = {0, NAN, 1, 2};
+    const int32_t label = 0;
+    assert_true(
+        isnan(cpu()->ops->cross_entropy(1, 4, &label, 0, 1, bad, NULL)));
+}
+
+static void dropout_on_variant(void)
+{
+    const size_t n = 40001;
+    const struct kith_dropout op = {
+        .rate = 0.3, .seed = 5, .entity = 7, .step = 9, .place = 2};
+    struct pair x = pair_new(n, 1, 1), y = pair_new(n, 1, 2);
+    cpu()->ops->dropout(&op, n, x.f, y.f);
+    exact_ops()->dropout(&op, n, x.d, y.d);
+    /* The same mask, so zeros are exact. */
+    assert_pair("dropout", y, 0, 2 * UNIT);
+    pair_free(x);
+    pair_free(y);
+}
+
+static void test_dropout(void **state)
+{
+    (void)state;
+    for_each_variant(dropout_on_variant);
+}
+
+static void adamw_on_variant(void)
+{
+    const size_t n = 33001;
+    struct pair g = pair_new(n, 1, 1), m = pair_new(n, 0, 2);
+    struct pair v = pair_new(n, 0, 3), x = pair_new(n, 1, 4);
+    for (uint64_t t = 1; t <= 3; t++) {
+        assert_true(cpu()->ops->adamw(n, 1e-2, 0.9, 0.99, 1e-8, 0.1, t, g.f,
+                                      m.f, v.f, x.f));
+        assert_true(exact_ops()->adamw(n, 1e-2, 0.9, 0.99, 1e-8, 0.1, t, g.d,
+                                       m.d, v.d, x.d));
+    }
+    /* 1 - beta is rounded in float32: 1e-6 of a step of 1e-2. */
+    assert_pair("adamw", x, 8 * UNIT, 0);
+    g.f[n - 2] = INFINITY;
+    assert_false(cpu()->ops->adamw(n, 1e-2, 0.9, 0.99, 1e-8, 0.1, 4, g.f, m.f,
+                                   v.f, x.f));
+    pair_free(g);
+    pair_free(m);
+    pair_free(v);
+    pair_free(x);
+}
+
+static void test_adamw(void **state)
+{
+    (void)state;
+    for_each_variant(adamw_on_variant);
+}
+
+/* Everything once; out keeps the bits. */
+enum { ROWS = 6, CONTEXT = 50, WIDTH = 96, TOKENS = ROWS * CONTEXT };
+static size_t all_once(float *out)
+{
+    const struct kith_ops *ops = cpu()->ops;
+    const struct kith_linear linear = {.in = WIDTH,
+                                       .out = 4 * WIDTH,
+                                       .in_out = true,
+                                       .activation = KITH_ACTIVATION_GELU};
+    const struct kith_attention attention = {CONTEXT, 3, WIDTH};
+    const struct kith_embed embed = {CONTEXT, 11, WIDTH};
+    const size_t n = TOKENS * WIDTH;
+    struct pair x = pair_new(3 * n, 1, 1), dy = pair_new(4 * n, 1, 2);
+    struct pair w = pair_new(4 * WIDTH * WIDTH, 1, 3);
+    int32_t tokens[TOKENS];
+    for (int32_t i = 0; i < TOKENS; i++)
+        tokens[i] = i * 7 % 11;
+    void *scratch =
+        cpu()->alloc(ops->attention_scratch(&attention, ROWS), false);
+    assert_non_null(scratch);
+    float *at = out, *pre = at, *y = at + 4 * n, *dx = y + 4 * n;
+    float *dw = dx + n, *db = dw + w.n;
+    ops->linear(&linear, TOKENS, x.f, w.f, w.f, pre, y);
+    ops->linear_backward(&linear, TOKENS, x.f, w.f, pre, y, dy.f, dx, dw, db,
+                         0);
+    float *ya = db + 4 * WIDTH, *saved = ya + n, *dqkv = saved + 3 * TOKENS;
+    ops->attention(&attention, ROWS, x.f, saved, ya, scratch);
+    ops->attention_backward(&attention, ROWS, x.f, ya, saved, dy.f, dqkv,
+                            scratch);
+    float *words = dqkv + 3 * n, *places = words + 11 * WIDTH;
+    ops->embed_backward(&embed, ROWS, tokens, dy.f, words, places, 0);
+    float *loss = places + CONTEXT * WIDTH;
+    *loss = (float)ops->cross_entropy(TOKENS, WIDTH, tokens, 0.1, 1, x.f, NULL);
+    memcpy(loss + 1, x.f, n * sizeof *x.f);
+    pair_free(x);
+    pair_free(dy);
+    pair_free(w);
+    cpu()->release(scratch);
+    return (size_t)(loss + 1 + n - out);
+}
+
+static void threads_on_variant(void)
+{
+    enum { MOST = 20 * TOKENS * WIDTH + 8 * WIDTH * WIDTH };
+    float *one = calloc(MOST, sizeof *one), *many = calloc(MOST, sizeof *many);
+    assert_non_null(one);
+    assert_non_null(many);
+
+    kith_backend_threads(1);
+    const size_t n = all_once(one);
+    assert_true(n <= MOST);
+    for (unsigned threads = 2; threads <= 5; threads++) {
+        kith_backend_threads(threads);
+        assert_int_equal(all_once(many), n);
+        assert_memory_equal(one, many, n * sizeof *one);
+    }
+    kith_backend_threads(1);
+    free(one);
+    free(many);
+}
+
+static void test_threads_change_no_bit(void **state)
+{
+    (void)state;
+    for_each_variant(threads_on_variant);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_providers),
+        cmocka_unit_test(test_measure),
+        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_gelu),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_layer_norm),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_threads_change_no_bit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
