@@ -1,24 +1,8 @@
 /* The table of backend cpu's operations. */
 #include "cpu_ops.h"
+
 #include "cpu_image.h"
 #include "cpu_text.h"
-
-#include <math.h>
-
-#define REAL float
-static bool naive_finite(size_t n, const void *x)
-{
-    const float *v = x;
-    for (size_t i = 0; i < n; i++) {
-        if (!(v[i] - v[i] <= 0))
-            return false;
-    }
-    return true;
-}
-#pragma GCC diagnostic ignored "-Wunused-function"
-#include "naive_dense.inc.h"
-#include "naive_image.inc.h"
-#include "naive_text.inc.h"
 
 static void cpu_norm(const struct kith_norm *op, size_t rows, bool training,
                      const void *x, const void *scale, const void *shift,
@@ -27,7 +11,7 @@ static void cpu_norm(const struct kith_norm *op, size_t rows, bool training,
     if (op->kind == KITH_NORM_LAYER)
         kith_cpu_layer_norm(op, rows, x, scale, shift, saved, y);
     else
-        naive_norm(op, rows, training, x, scale, shift, buffers, saved, y);
+        kith_cpu_norm(op, rows, training, x, scale, shift, buffers, saved, y);
 }
 
 static void cpu_norm_backward(const struct kith_norm *op, size_t rows,
@@ -38,29 +22,6 @@ static void cpu_norm_backward(const struct kith_norm *op, size_t rows,
     if (op->kind == KITH_NORM_LAYER)
         kith_cpu_layer_norm_backward(op, rows, x, scale, y, saved, dy, dx,
                                      dscale, dshift, add);
-    else
-        naive_norm_backward(op, rows, x, scale, y, saved, dy, dx, dscale,
-                            dshift, add);
-}
-
-static void norm(const struct kith_norm *op, size_t rows, bool training,
-                 const void *x, const void *scale, const void *shift,
-                 void *buffers, void *saved, void *y)
-{
-    if (op->kind == KITH_NORM_LAYER)
-        naive_norm(op, rows, training, x, scale, shift, buffers, saved, y);
-    else
-        kith_cpu_norm(op, rows, training, x, scale, shift, buffers, saved, y);
-}
-
-static void norm_backward(const struct kith_norm *op, size_t rows,
-                          const void *x, const void *scale, const void *y,
-                          const void *saved, void *dy, void *dx, void *dscale,
-                          void *dshift, unsigned add)
-{
-    if (op->kind == KITH_NORM_LAYER)
-        naive_norm_backward(op, rows, x, scale, y, saved, dy, dx, dscale,
-                            dshift, add);
     else
         kith_cpu_norm_backward(op, rows, x, scale, y, saved, dy, dx, dscale,
                                dshift, add);
