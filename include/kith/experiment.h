@@ -89,7 +89,10 @@ struct kith_experiment {
         const struct kith_optimiser *optimiser;
         struct kith_optimiser_config config;
         struct kith_schedule_config schedule;
-        uint32_t batch;
+        uint32_t batch;      /* rows of a step */
+        uint32_t accumulate; /* micro-batches that a step's batch is cut into */
+        double smoothing;    /* of labels */
+        bool recompute; /* keep activations between blocks alone */
         struct kith_augment augment;
     } train;
 

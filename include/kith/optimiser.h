@@ -38,8 +38,25 @@ struct kith_optimiser_step {
     void *x, *scratch;
 };
 
+/* Keys of `train:` that only some optimisers read. X(NAME, key) */
+#define KITH_OPTIMISER_KEYS(X)                                                 \
+    X(MOMENTUM, "momentum")                                                    \
+    X(NESTEROV, "nesterov")                                                    \
+    X(BETA1, "beta1")                                                          \
+    X(BETA2, "beta2")                                                          \
+    X(EPSILON, "epsilon")                                                      \
+    X(TRUST, "trust")
+enum kith_optimiser_key {
+#define KITH_X(name, key) KITH_OPTIMISER_KEY_##name,
+    KITH_OPTIMISER_KEYS(KITH_X)
+#undef KITH_X
+        KITH_OPTIMISER_KEY_COUNT
+};
+#define KITH_OPTIMISER_READS(name) (1u << KITH_OPTIMISER_KEY_##name)
+
 struct kith_optimiser {
     const char *name, *paper, *summary;
+    unsigned keys;          /* KITH_OPTIMISER_READS(...) | ... */
     unsigned state_vectors; /* (trained) each, start at 0 */
     /* NULL: none. Bytes. */
     size_t (*scratch)(const struct kith_layout *layout,

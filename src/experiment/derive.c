@@ -93,7 +93,9 @@ static uint64_t hash_train(uint64_t hash,
     hash = hash_number(hash, config->epsilon);
     hash = hash_number(hash, config->trust);
     hash = hash_schedule(hash, &experiment->train.schedule);
-    return kith_hash_word(hash, experiment->train.batch);
+    hash = kith_hash_word(hash, experiment->train.batch);
+    hash = kith_hash_word(hash, experiment->train.accumulate);
+    return hash_number(hash, experiment->train.smoothing);
 }
 
 /* Where the files lie is each peer's own affair. */

@@ -22,6 +22,11 @@ KITH_MUST_CHECK enum kith_err read_data(const struct tree *tree,
 KITH_MUST_CHECK enum kith_err
 rule_data(const struct tree *tree, const struct kith_experiment *experiment);
 void derive_data(struct kith_experiment *experiment);
+/* train.c: `train.milestones`; what fits the optimiser, schedule and batch. */
+KITH_MUST_CHECK enum kith_err read_train(const struct tree *tree,
+                                         struct kith_experiment *experiment);
+KITH_MUST_CHECK enum kith_err
+rule_train(const struct tree *tree, const struct kith_experiment *experiment);
 /* rules.c: combinations that cannot work, with the line at fault. */
 KITH_MUST_CHECK enum kith_err
 check_rules(const struct tree *tree, const struct kith_experiment *experiment);

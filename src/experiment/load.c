@@ -191,6 +191,8 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
     if (err == KITH_OK)
         err = read_data(tree, experiment);
     if (err == KITH_OK)
+        err = read_train(tree, experiment);
+    if (err == KITH_OK)
         err = read_faults(tree, experiment);
     if (err == KITH_OK)
         err = check_rules(tree, experiment);

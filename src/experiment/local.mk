@@ -10,7 +10,8 @@ libkith_experiment_a_SOURCES = src/check/accuracy.c \
   src/experiment/faults.c src/experiment/keys.c src/experiment/keys.h \
   src/experiment/load.c src/experiment/peer_file.c \
   src/experiment/read.h src/experiment/rules.c src/experiment/schema.c \
-  src/experiment/schema.h src/experiment/tree.c src/experiment/tree.h \
+  src/experiment/schema.h src/experiment/train.c \
+  src/experiment/tree.c src/experiment/tree.h \
   src/experiment/write.c \
   src/fault/atoms.c src/fault/crash.c src/fault/expand.c \
   src/fault/expand.h src/fault/faults.def src/fault/partition.c \

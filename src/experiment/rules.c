@@ -226,6 +226,8 @@ enum kith_err check_rules(const struct tree *tree,
     if (err == KITH_OK)
         err = rule_data(tree, experiment);
     if (err == KITH_OK)
+        err = rule_train(tree, experiment);
+    if (err == KITH_OK)
         err = rule_stop(tree, experiment);
     if (err == KITH_OK)
         err = rule_topology(tree, experiment);

@@ -35,6 +35,8 @@ const struct kith_optimiser kith_optimiser_adamw = {
     .paper = "Loshchilov and Hutter, ICLR 2019",
     .summary = "x <- x - rate (m / (sqrt(v) + epsilon) + decay x), moments "
                "corrected for their bias",
+    .keys = KITH_OPTIMISER_READS(BETA1) | KITH_OPTIMISER_READS(BETA2) |
+            KITH_OPTIMISER_READS(EPSILON),
     .state_vectors = 2,
     .step = adamw_step,
 };

@@ -48,6 +48,8 @@ const struct kith_optimiser kith_optimiser_lars = {
     .name = "lars",
     .paper = "You et al., arXiv:1708.03888, 2017",
     .summary = "SGD with a rate per tensor, trust |w| / (|g| + decay |w|)",
+    .keys = KITH_OPTIMISER_READS(MOMENTUM) | KITH_OPTIMISER_READS(NESTEROV) |
+            KITH_OPTIMISER_READS(TRUST),
     .state_vectors = 1,
     .step = lars_step,
 };

@@ -151,6 +151,9 @@ const struct kith_optimiser kith_optimiser_muon = {
     .name = "muon",
     .paper = "Jordan et al., 2024; Liu et al., arXiv:2502.16982, 2025",
     .summary = "orthogonal momentum for matrices, adamw for all else",
+    .keys = KITH_OPTIMISER_READS(MOMENTUM) | KITH_OPTIMISER_READS(NESTEROV) |
+            KITH_OPTIMISER_READS(BETA1) | KITH_OPTIMISER_READS(BETA2) |
+            KITH_OPTIMISER_READS(EPSILON),
     .state_vectors = 2,
     .scratch = muon_scratch,
     .step = muon_step,

@@ -32,6 +32,7 @@ const struct kith_optimiser kith_optimiser_sgd = {
     .name = "sgd",
     .paper = "Polyak, USSR Computational Mathematics 1964",
     .summary = "v <- momentum v + g + decay x; x <- x - rate v",
+    .keys = KITH_OPTIMISER_READS(MOMENTUM) | KITH_OPTIMISER_READS(NESTEROV),
     .state_vectors = 1,
     .step = sgd_step,
 };

@@ -58,6 +58,26 @@ static bool descend(struct kith_worker *worker, uint64_t step, double factor)
     return experiment->train.optimiser->step(&descent);
 }
 
+/* The gradient of a part of the step's batch, its share of the mean; returns
+ * its share of the loss. Dropout draws anew for each part. */
+static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
+                          bool add)
+{
+    struct kith_batch batch = {.rows = 1};
+    if (worker->loader != NULL)
+        kith_loader_next(worker->loader, &batch);
+    batch.entity = worker->self;
+    batch.seed = worker->experiment->seed;
+    batch.step = part;
+    const struct kith_pass pass = {
+        .x = x,
+        .gradient = worker->gradient,
+        .batch = &batch,
+        .scale = 1.0 / worker->experiment->train.accumulate,
+        .add = add};
+    return pass.scale * kith_network_loss(worker->network, &pass, NULL);
+}
+
 /* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
  * factor at x. */
 static void run_train(struct kith_worker *worker, uint64_t step,
@@ -66,17 +86,11 @@ static void run_train(struct kith_worker *worker, uint64_t step,
     if (!kith_model_learns(worker->model))
         return;
     const double factor = kith_worker_factor(worker);
-    struct kith_batch batch = {.rows = 1};
-    if (worker->loader != NULL)
-        kith_loader_next(worker->loader, &batch);
-    batch.entity = worker->self;
-    batch.seed = worker->experiment->seed;
-    batch.step = step;
-    const struct kith_pass pass = {.x = scaled(worker, factor),
-                                   .gradient = worker->gradient,
-                                   .batch = &batch,
-                                   .scale = 1};
-    result->loss = kith_network_loss(worker->network, &pass, NULL);
+    void *x = scaled(worker, factor);
+    const uint32_t parts = worker->experiment->train.accumulate;
+    result->loss = 0;
+    for (uint32_t part = 0; part < parts; part++)
+        result->loss += micro_batch(worker, x, step * parts + part, part > 0);
     keep_buffers(worker, factor);
     const bool finite = descend(worker, step, factor);
     result->finite = finite && isfinite(result->loss);

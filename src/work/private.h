@@ -45,6 +45,8 @@ KITH_MUST_CHECK enum kith_err kith_worker_go_to(struct kith_worker *worker,
 /* What decides the last bits of a result: backend, products, threads, CPU. */
 void kith_worker_machine(const struct kith_worker *worker, char *text,
                          size_t size);
+/* Rows of a micro-batch. */
+size_t kith_worker_rows(const struct kith_worker *worker);
 /* z = factor * x. */
 double kith_worker_factor(const struct kith_worker *worker);
 /* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL

@@ -148,13 +148,19 @@ static enum kith_err take_rows(struct kith_worker *worker,
         .backend = worker->backend,
         .rows = worker->rows,
         .row_count = worker->row_count,
-        .batch = worker->experiment->train.batch,
+        .batch = kith_worker_rows(worker),
         .seed = worker->experiment->seed,
         .entity = worker->self,
         .augment = worker->experiment->train.augment,
         .shuffle = true,
         .ahead = config->ahead};
     return kith_loader_open(&loader, &worker->loader, error);
+}
+
+size_t kith_worker_rows(const struct kith_worker *worker)
+{
+    return worker->experiment->train.batch /
+           worker->experiment->train.accumulate;
 }
 
 struct kith_place kith_worker_place(const struct kith_worker *worker)
@@ -201,8 +207,10 @@ static enum kith_err open_network(struct kith_worker *worker, char *error)
     const struct kith_experiment *experiment = worker->experiment;
     const struct kith_network_options options = {
         .backend = worker->backend,
-        .rows = worker->train == NULL ? 1 : experiment->train.batch,
-        .training = true};
+        .rows = worker->train == NULL ? 1 : kith_worker_rows(worker),
+        .training = true,
+        .recompute = experiment->train.recompute,
+        .smoothing = experiment->train.smoothing};
     char words[KITH_MODEL_ERROR_BYTES] = "";
     const enum kith_err err =
         kith_network_open(worker->model, &experiment->model_config, &options,
