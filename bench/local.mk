@@ -17,6 +17,7 @@ EXTRA_PROGRAMS += $(BENCHES)
 bench_bench_train_CPPFLAGS = $(AM_CPPFLAGS) \
   -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
 bench_bench_conv_SOURCES = bench/bench_conv.c bench/peak.h
+EXTRA_DIST += bench/conv_torch.py
 EXTRA_DIST += bench/calendar.h bench/train_torch.py
 
 # Two sessions joined by memory, as in the tests.
