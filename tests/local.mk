@@ -21,6 +21,7 @@ UNIT = \
   tests/unit/test_lab_rows \
   tests/unit/test_loader \
   tests/unit/test_model \
+  tests/unit/test_network \
   tests/unit/test_node \
   tests/unit/test_node_round \
   tests/unit/test_noise \
