@@ -267,8 +267,8 @@ static void test_augment(void **state)
     for (int step = 0; step < STEPS; step++) {
         const struct kith_batch batch = next(loader);
         for (size_t i = 0; i < batch.rows; i++) {
-            int down, right;
-            bool turned;
+            int down = 0, right = 0;
+            bool turned = false;
             uint32_t row = 0;
             while (labels[row] != batch.labels[i])
                 row++;
@@ -289,8 +289,8 @@ static void test_augment(void **state)
     loader = open_loader(&config);
     for (int step = 0; step < 10; step++) {
         const struct kith_batch batch = next(loader);
-        int down, right;
-        bool turned;
+        int down = 0, right = 0;
+        bool turned = false;
         uint32_t row = 0;
         while (labels[row] != batch.labels[0])
             row++;
