@@ -29,6 +29,11 @@ static enum kith_err size_fail(const struct tree *tree,
                                const struct sizes *sizes)
 {
     char found[TREE_SHOWN_BYTES];
+    if (sizes->least == sizes->most)
+        return tree_fail(tree, item, sizes->path, KITH_EINVAL,
+                         "found %s; allowed: a list of %u whole numbers above "
+                         "0, %s",
+                         tree_show(item, found), sizes->most, sizes->example);
     return tree_fail(tree, item, sizes->path, KITH_EINVAL,
                      "found %s; allowed: a list of %u to %u whole numbers "
                      "above 0, %s",

@@ -154,7 +154,7 @@ static uint32_t add_parameter(struct kith_net *net, const struct naming *naming)
     const size_t prefix = strlen(net->frozen);
     parameter->view.frozen =
         prefix > 0 && !is_buffer(naming->kind) &&
-        strncmp(parameter->view.name, net->frozen, prefix) == 0;
+        memcmp(parameter->view.name, net->frozen, prefix) == 0;
     return net->parameter_count++;
 }
 

@@ -154,6 +154,39 @@ static void test_refused(void **state)
         {"model.layers=[784, 1]", {"found 1 classes", "2 to 65536"}},
         {"model.layers=[4000000000, 4000000000, 10]", {"parameters"}},
         {"model.dim=5", {"does not have it"}},
+        {"model.image=[28, 28, 1]", {"model mlp does not have it"}},
+        {"model.norm=group", {"model.norm", "does not have it"}},
+        {"model.depth=20", {"does not have it"}},
+        {"model.dropout=1", {"model.dropout", "to below 1"}},
+        {"model.frozen=conv1", {"model.frozen", "no view"}},
+        {"model.frozen=fc", {"nothing would train"}},
+        {"model.frozen=a b", {"letters"}},
+        {"model.kind=cnm", {"did you mean \"cnn\""}},
+        {"model={kind: cnn, classes: 10, channels: [8]}",
+         {"model.image", "height, width and channels"}},
+        {"model={kind: cnn, classes: 10, image: [28, 28], channels: [8]}",
+         {"model.image", "a list of 3"}},
+        {"model={kind: cnn, classes: 10, image: [28, 28, 1]}",
+         {"model.channels", "1 to 16"}},
+        {"model={kind: cnn, classes: 10, image: [4, 4, 1], "
+         "channels: [8, 8, 8]}",
+         {"model.channels", "halves"}},
+        {"model={kind: cnn, image: [28, 28, 1], channels: [8]}",
+         {"model.classes", "2 to 65536"}},
+        {"model={kind: vgg, depth: 12, image: [32, 32, 3], classes: 10}",
+         {"model.depth", "8, 11, 13, 16, 19"}},
+        {"model={kind: resnet, depth: 18, image: [32, 32, 3], classes: 10}",
+         {"model.depth", "20, 32, 44, 56, 110"}},
+        {"model={kind: resnet, depth: 20, image: [224, 224, 3], classes: 10}",
+         {"model.depth", "18, 34, 50"}},
+        {"model={kind: resnet, depth: 20, image: [32, 32, 3], classes: 10, "
+         "norm: layer}",
+         {"model.norm", "batch, group"}},
+        {"model={kind: gpt, depth: 2, heads: 3, width: 8, context: 4, "
+         "vocabulary: 9}",
+         {"model.heads", "divides model.width"}},
+        {"model={kind: gpt, depth: 2, heads: 2, width: 8, vocabulary: 9}",
+         {"model.context"}},
         {"model={kind: quadratic}", {"model"}},
         {"data.split=dirichlet(0)", {"dirichlet(A)"}},
         {"data.kind=csv", {"idx, cifar, npy"}},
@@ -193,6 +226,68 @@ static void test_refused(void **state)
                 fail_msg("--set %s: no \"%s\" in: %s", bad[i].set,
                          bad[i].words[k], error);
     }
+}
+
+/* Every model's keys arrive where the model looks for them. */
+static void test_models(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+
+    must_parse("model={kind: cnn, image: [28, 26, 1], classes: 10, "
+               "channels: [16, 32], dropout: 0.25, frozen: conv1}",
+               &experiment);
+    const struct kith_model_config *config = &experiment.model_config;
+    assert_int_equal(config->image[0], 28);
+    assert_int_equal(config->image[1], 26);
+    assert_int_equal(config->image[2], 1);
+    assert_int_equal(config->classes, 10);
+    assert_int_equal(config->channel_count, 2);
+    assert_int_equal(config->channels[1], 32);
+    assert_true(config->dropout == 0.25);
+    assert_string_equal(config->frozen, "conv1");
+    assert_int_equal(kith_model_size_of(experiment.model, config).features,
+                     28 * 26);
+    kith_experiment_close(&experiment);
+
+    must_parse("model={kind: resnet, depth: 20, image: [32, 32, 3], "
+               "classes: 10, norm: group}",
+               &experiment);
+    assert_true(config->group_norm);
+    assert_int_equal(config->depth, 20);
+    assert_int_equal(kith_model_size_of(experiment.model, config).trained,
+                     272474);
+    kith_experiment_close(&experiment);
+
+    must_parse("model={kind: vgg, depth: 8, image: [32, 32, 3], classes: 10}",
+               &experiment);
+    assert_false(config->group_norm);
+    assert_true(kith_model_size_of(experiment.model, config).dim >
+                kith_model_size_of(experiment.model, config).trained);
+    kith_experiment_close(&experiment);
+}
+
+static void test_gpt_keys(void **state)
+{
+    (void)state;
+    static const char *const overrides[] = {
+        "model={kind: gpt, depth: 4, heads: 4, width: 128, context: 64, "
+        "vocabulary: 65, dropout: 0.1}",
+        "data={kind: text, path: /data/text}"};
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    if (kith_experiment_parse("test", base, strlen(base), overrides, 2,
+                              &experiment, error) != KITH_OK)
+        fail_msg("%s", error);
+    const struct kith_model_config *config = &experiment.model_config;
+    assert_int_equal(config->depth, 4);
+    assert_int_equal(config->heads, 4);
+    assert_int_equal(config->width, 128);
+    assert_int_equal(config->context, 64);
+    assert_int_equal(config->vocabulary, 65);
+    assert_int_equal(kith_model_size_of(experiment.model, config).classes, 65);
+    assert_int_equal(experiment.data.config.context, 64);
+    kith_experiment_close(&experiment);
 }
 
 /* Whole texts that are refused, with the line at fault. */
@@ -344,6 +439,8 @@ static void test_hash(void **state)
         "peers=9",
         "stop.epochs=6",
         "model.layers=[784, 128, 10]",
+        "model.dropout=0.1",
+        "model.frozen=fc1",
         "data.split=iid",
         "data.kind=npy",
         "data.normalise=true",
@@ -497,6 +594,7 @@ static void test_missing_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models),     cmocka_unit_test(test_gpt_keys),
         cmocka_unit_test(test_values),     cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_texts),
         cmocka_unit_test(test_limits),     cmocka_unit_test(test_combinations),
