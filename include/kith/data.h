@@ -45,8 +45,9 @@ struct kith_examples {
     const int32_t *labels; /* images: 0 <= label < classes */
     size_t count, features, tokens;
     uint32_t shape[3]; /* images: height, width, channels; flat: 1, 1, n */
-    uint32_t classes;  /* 1 + the largest label; tokens: the vocabulary, that
-                          is, 1 + the largest token where no file says it */
+    uint32_t classes;  /* 1 + the largest label of either part; tokens: the
+                          vocabulary, that is, 1 + the largest token where no
+                          file says it */
     /* Images: the model sees (v - mean[c]) / deviation[c] of v in [0, 1];
      * 0 and 1 where the experiment does not say. */
     float mean[4], deviation[4];

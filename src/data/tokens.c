@@ -208,9 +208,6 @@ static enum kith_err open_tokens(const struct kith_data_config *config,
     enum kith_err err = open_part(&opening, "train", &set->train);
     if (err == KITH_OK)
         err = open_part(&opening, "val", &set->test);
-    if (set->test.classes > set->train.classes)
-        set->train.classes = set->test.classes;
-    set->test.classes = set->train.classes;
     return err;
 }
 

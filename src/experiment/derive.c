@@ -244,6 +244,13 @@ static enum kith_err check_shape(const struct kith_experiment *experiment,
                  set->input == KITH_INPUT_TOKENS ? "tokens" : "images");
         return KITH_EINVAL;
     }
+    if (set->input == KITH_INPUT_TOKENS && set->classes > size.classes) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+                 "model.vocabulary: found %zu, but the data in %.200s has "
+                 "%" PRIu32 " different tokens; allowed: at least as many",
+                 size.classes, experiment->data.config.path, set->classes);
+        return KITH_EINVAL;
+    }
     if (set->features != size.features || set->classes > size.classes ||
         !same_image(experiment, set)) {
         snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,

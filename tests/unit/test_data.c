@@ -294,6 +294,13 @@ static void test_npy(void **state)
     assert_memory_equal(set.train.mean, set.test.mean, sizeof set.test.mean);
     kith_dataset_close(&set);
 
+    /* A class that only the test set has counts all the same. */
+    put_npy("y_test.npy", DICT("|u1", "(2,)"), "\7\1", 2);
+    open_set(&config, &set);
+    assert_int_equal(set.train.classes, 8);
+    assert_int_equal(set.test.classes, 8);
+    kith_dataset_close(&set);
+
     /* Bytes of four dimensions, by channel. */
     const uint8_t colour[8] = {0, 51, 255, 51, 0, 51, 255, 51};
     put_npy("x_train.npy", DICT("|u1", "(2, 1, 2, 2)"), colour, 8);
