@@ -21,6 +21,8 @@ const struct kith_cpu_loops *const kith_cpu_loops[] = {
 #endif
     &kith_cpu_portable, NULL};
 
+enum { STEP_PART = 1 << 14 };
+
 static _Atomic(const struct kith_cpu_loops *) chosen;
 
 /* Every thread would choose the same, so a race here only does the choosing
@@ -114,12 +116,42 @@ static void cpu_write(size_t n, const double *in, void *x)
         v[i] = (float)in[i];
 }
 
+/* A vector's step in parts that are worth a thread. */
+struct sgd {
+    size_t n;
+    float rate, momentum, decay;
+    bool nesterov;
+    const float *gradient;
+    float *velocity, *x;
+    atomic_bool spoilt; /* some new value is not finite */
+};
+
+static void sgd_part(void *context, size_t i)
+{
+    struct sgd *s = context;
+    const size_t from = i * STEP_PART;
+    const size_t n = s->n - from < STEP_PART ? s->n - from : STEP_PART;
+    const bool finite = kith_cpu_best()->sgd(
+        n, s->rate, s->momentum, s->decay, s->nesterov, s->gradient + from,
+        s->velocity == NULL ? NULL : s->velocity + from, s->x + from);
+    if (!finite)
+        atomic_store_explicit(&s->spoilt, true, memory_order_relaxed);
+}
+
 static bool cpu_sgd(size_t n, double rate, double momentum, double decay,
                     bool nesterov, const void *gradient, void *velocity,
                     void *x)
 {
-    return kith_cpu_best()->sgd(n, (float)rate, (float)momentum, (float)decay,
-                                nesterov, gradient, velocity, x);
+    struct sgd s = {.n = n,
+                    .rate = (float)rate,
+                    .momentum = (float)momentum,
+                    .decay = (float)decay,
+                    .nesterov = nesterov,
+                    .gradient = gradient,
+                    .velocity = velocity,
+                    .x = x};
+    kith_pool_run((n + STEP_PART - 1) / STEP_PART, sgd_part, &s);
+    return !atomic_load(&s.spoilt);
 }
 
 static void cpu_from_bytes(size_t n, const uint8_t *bytes, void *y)

@@ -76,9 +76,10 @@ struct kith_cpu_image {
      * (channels) and tap[i] of the first that has it. */
     void (*largest)(size_t channels, size_t count, const float *const *x,
                     const uint8_t *tap, float *y, uint8_t *which);
-    /* dx += dy where which is `tap`, (channels). */
-    void (*scatter)(size_t channels, const float *dy, const uint8_t *which,
-                    uint8_t tap, float *dx);
+    /* Its way back: dx[i] (+)= dy where which is tap[i], else (+)= 0. */
+    void (*scatter)(size_t channels, size_t count, float *const *dx,
+                    const uint8_t *tap, const float *dy, const uint8_t *which,
+                    bool add);
     /* y <- a + b, then RELU where asked. */
     void (*sum)(size_t n, const float *a, const float *b, bool relu, float *y);
     /* dy <- dy where y > 0 (y NULL: as it is); *a and *b, where not NULL, are

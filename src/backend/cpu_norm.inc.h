@@ -207,11 +207,32 @@ static void image_largest(size_t channels, size_t count, const float *const *x,
 #undef BODY
 }
 
-static void image_scatter(size_t channels, const float *dy,
-                          const uint8_t *which, uint8_t tap, float *dx)
+/* which is tap where 1/2 - (which - tap)^2 is positive. */
+FORCE void scatter_of(size_t count, float *const *dx, const uint8_t *tap,
+                      const float *dy, const uint8_t *which, bool add, size_t j,
+                      size_t lanes)
 {
-    for (size_t c = 0; c < channels; c++)
-        dx[c] += which[c] == tap ? dy[c] : 0;
+    uint8_t taken[16] = {0};
+    memcpy(taken, which + j, lanes);
+    const f16 place = f16_from_bytes(taken), half = f16_all(0.5f);
+    const f16 d = lanes_load(dy + j, lanes);
+    for (size_t i = 0; i < count; i++) {
+        const f16 apart = f16_sub(place, f16_all((float)tap[i]));
+        const f16 near = f16_sub(half, f16_mul(apart, apart));
+        const f16 own = f16_where_positive(near, d);
+        lanes_store(dx[i] + j,
+                    add ? f16_add(lanes_load(dx[i] + j, lanes), own) : own,
+                    lanes);
+    }
+}
+
+static void image_scatter(size_t channels, size_t count, float *const *dx,
+                          const uint8_t *tap, const float *dy,
+                          const uint8_t *which, bool add)
+{
+#define BODY(j, lanes) scatter_of(count, dx, tap, dy, which, add, j, lanes)
+    EACH_SIXTEEN(channels, BODY);
+#undef BODY
 }
 
 FORCE void sum_of(const float *a, const float *b, bool relu, float *y, size_t j,

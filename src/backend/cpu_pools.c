@@ -8,7 +8,8 @@
 
 enum {
     PARTS = KITH_IMAGE_PARTS,
-    KERNEL_MAX = 15,   /* ops.h */
+    KERNEL_MAX = 15, /* ops.h */
+    WINDOW_MAX = KERNEL_MAX * KERNEL_MAX,
     SUM_PART = 1 << 14 /* elements of a sum's part: one is not worth a thread */
 };
 
@@ -19,25 +20,28 @@ struct window {
     float *y, *dx;
     uint8_t *which;
     const uint8_t *taken;
-    bool add;
+    bool add;   /* to what stands in dx */
+    bool tiled; /* every input pixel lies in exactly one window */
 };
 
-/* The pixels under the window of output pixel (row, y, x). */
-static size_t window_of(const struct window *w, size_t row, size_t y, size_t x,
-                        const float **from, uint8_t *tap)
+/* The input pixels under the window of output pixel (row, y, x), and their
+ * places in it. Returns how many. */
+static size_t window_of(const struct kith_pool *op, size_t row, size_t y,
+                        size_t x, size_t *pixel, uint8_t *tap)
 {
-    const struct kith_pool *op = w->op;
     size_t count = 0;
-    for (size_t k = 0; k < op->kernel * op->kernel; k++) {
-        const size_t down = y * op->stride + k / op->kernel;
-        const size_t across = x * op->stride + k % op->kernel;
-        if (down < op->pad || down - op->pad >= op->height ||
-            across < op->pad || across - op->pad >= op->width)
+    for (size_t i = 0; i < op->kernel; i++) {
+        const size_t down = y * op->stride + i;
+        if (down < op->pad || down - op->pad >= op->height)
             continue;
-        const size_t pixel =
-            (row * op->height + down - op->pad) * op->width + across - op->pad;
-        from[count] = w->x + pixel * op->channels;
-        tap[count++] = (uint8_t)k;
+        const size_t line = (row * op->height + down - op->pad) * op->width;
+        for (size_t j = 0; j < op->kernel; j++) {
+            const size_t across = x * op->stride + j;
+            if (across < op->pad || across - op->pad >= op->width)
+                continue;
+            pixel[count] = line + across - op->pad;
+            tap[count++] = (uint8_t)(i * op->kernel + j);
+        }
     }
     return count;
 }
@@ -49,12 +53,15 @@ static void max_part(void *context, size_t part)
     const size_t lines = w->rows * op->out_height;
     for (size_t i = lines * part / PARTS; i < lines * (part + 1) / PARTS; i++) {
         for (size_t x = 0; x < op->out_width; x++) {
-            const float *from[KERNEL_MAX * KERNEL_MAX];
-            uint8_t tap[KERNEL_MAX * KERNEL_MAX];
+            size_t pixel[WINDOW_MAX];
+            uint8_t tap[WINDOW_MAX];
+            const float *from[WINDOW_MAX];
             const size_t to = (i * op->out_width + x) * op->channels;
-            const size_t count = window_of(w, i / op->out_height,
-                                           i % op->out_height, x, from, tap);
+            const size_t count = window_of(op, i / op->out_height,
+                                           i % op->out_height, x, pixel, tap);
             KITH_ASSERT(count > 0);
+            for (size_t k = 0; k < count; k++)
+                from[k] = w->x + pixel[k] * op->channels;
             kith_cpu_best()->image->largest(op->channels, count, from, tap,
                                             w->y + to, w->which + to);
         }
@@ -69,24 +76,22 @@ void kith_cpu_max_pool(const struct kith_pool *op, size_t rows, const void *x,
     kith_pool_run(PARTS, max_part, &w);
 }
 
-/* What one output pixel sends back. */
-static void max_back_pixel(const struct window *w, size_t row, size_t y,
-                           size_t x)
+/* Output line y of image `row` sends back what came. */
+static void max_back_line(const struct window *w, size_t row, size_t y)
 {
     const struct kith_pool *op = w->op;
-    const size_t from =
-        ((row * op->out_height + y) * op->out_width + x) * op->channels;
-    for (size_t k = 0; k < op->kernel * op->kernel; k++) {
-        const size_t down = y * op->stride + k / op->kernel;
-        const size_t across = x * op->stride + k % op->kernel;
-        if (down < op->pad || down - op->pad >= op->height ||
-            across < op->pad || across - op->pad >= op->width)
-            continue;
-        const size_t pixel =
-            (row * op->height + down - op->pad) * op->width + across - op->pad;
-        kith_cpu_best()->image->scatter(op->channels, w->dy + from,
-                                        w->taken + from, (uint8_t)k,
-                                        w->dx + pixel * op->channels);
+    for (size_t x = 0; x < op->out_width; x++) {
+        size_t pixel[WINDOW_MAX];
+        uint8_t tap[WINDOW_MAX];
+        float *to[WINDOW_MAX];
+        const size_t from =
+            ((row * op->out_height + y) * op->out_width + x) * op->channels;
+        const size_t count = window_of(op, row, y, x, pixel, tap);
+        for (size_t k = 0; k < count; k++)
+            to[k] = w->dx + pixel[k] * op->channels;
+        kith_cpu_best()->image->scatter(op->channels, count, to, tap,
+                                        w->dy + from, w->taken + from,
+                                        w->add || !w->tiled);
     }
 }
 
@@ -97,12 +102,10 @@ static void max_back_part(void *context, size_t part)
     const size_t image = op->height * op->width * op->channels;
     const size_t end = w->rows * (part + 1) / PARTS;
     for (size_t row = w->rows * part / PARTS; row < end; row++) {
-        if (!w->add)
+        if (!w->add && !w->tiled)
             memset(w->dx + row * image, 0, image * sizeof *w->dx);
-        for (size_t y = 0; y < op->out_height; y++) {
-            for (size_t x = 0; x < op->out_width; x++)
-                max_back_pixel(w, row, y, x);
-        }
+        for (size_t y = 0; y < op->out_height; y++)
+            max_back_line(w, row, y);
     }
 }
 
@@ -115,7 +118,10 @@ void kith_cpu_max_pool_backward(const struct kith_pool *op, size_t rows,
                        .dy = dy,
                        .dx = dx,
                        .taken = which,
-                       .add = add & KITH_ADD_DATA};
+                       .add = add & KITH_ADD_DATA,
+                       .tiled = op->kernel == op->stride && op->pad == 0 &&
+                                op->out_height * op->stride == op->height &&
+                                op->out_width * op->stride == op->width};
     kith_pool_run(PARTS, max_back_part, &w);
 }
 
