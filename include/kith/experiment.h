@@ -90,7 +90,7 @@ struct kith_experiment {
         struct kith_optimiser_config config;
         struct kith_schedule_config schedule;
         uint32_t batch;      /* rows of a step */
-        uint32_t accumulate; /* micro-batches that a step's batch is cut into */
+        uint32_t accumulate; /* micro-batches of a step; 0: 1 */
         double smoothing;    /* of labels */
         bool recompute; /* keep activations between blocks alone */
         struct kith_augment augment;

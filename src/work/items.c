@@ -73,7 +73,7 @@ static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
         .x = x,
         .gradient = worker->gradient,
         .batch = &batch,
-        .scale = 1.0 / worker->experiment->train.accumulate,
+        .scale = 1.0 / kith_worker_parts(worker),
         .add = add};
     return pass.scale * kith_network_loss(worker->network, &pass, NULL);
 }
@@ -87,7 +87,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
         return;
     const double factor = kith_worker_factor(worker);
     void *x = scaled(worker, factor);
-    const uint32_t parts = worker->experiment->train.accumulate;
+    const uint32_t parts = kith_worker_parts(worker);
     result->loss = 0;
     for (uint32_t part = 0; part < parts; part++)
         result->loss += micro_batch(worker, x, step * parts + part, part > 0);

@@ -12,6 +12,7 @@
 
 struct kith_worker {
     const struct kith_experiment *experiment;
+    const struct kith_experiment *named; /* of its checkpoints */
     const struct kith_backend *backend;
     const struct kith_algorithm *algorithm;
     const struct kith_model *model;
@@ -45,7 +46,8 @@ KITH_MUST_CHECK enum kith_err kith_worker_go_to(struct kith_worker *worker,
 /* What decides the last bits of a result: backend, products, threads, CPU. */
 void kith_worker_machine(const struct kith_worker *worker, char *text,
                          size_t size);
-/* Rows of a micro-batch. */
+/* Micro-batches of a step, and the rows of one. */
+uint32_t kith_worker_parts(const struct kith_worker *worker);
 size_t kith_worker_rows(const struct kith_worker *worker);
 /* z = factor * x. */
 double kith_worker_factor(const struct kith_worker *worker);

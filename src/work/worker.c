@@ -157,10 +157,15 @@ static enum kith_err take_rows(struct kith_worker *worker,
     return kith_loader_open(&loader, &worker->loader, error);
 }
 
+uint32_t kith_worker_parts(const struct kith_worker *worker)
+{
+    const uint32_t parts = worker->experiment->train.accumulate;
+    return parts > 0 ? parts : 1;
+}
+
 size_t kith_worker_rows(const struct kith_worker *worker)
 {
-    return worker->experiment->train.batch /
-           worker->experiment->train.accumulate;
+    return worker->experiment->train.batch / kith_worker_parts(worker);
 }
 
 struct kith_place kith_worker_place(const struct kith_worker *worker)
@@ -242,6 +247,7 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (worker == NULL)
         return refuse(error, KITH_ENOMEM, "no memory");
     worker->experiment = experiment;
+    worker->named = config->named != NULL ? config->named : experiment;
     worker->backend = config->backend;
     worker->algorithm = experiment->gossip.algorithm;
     worker->model = experiment->model;
