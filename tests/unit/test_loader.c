@@ -127,6 +127,17 @@ static void test_order(void **state)
         assert_int_equal(counts.origin, 5);
         kith_loader_close(loader);
     }
+    /* Out of a mapped file it is the system that keeps what was read. */
+    struct kith_examples pages = pictures;
+    struct kith_loader_config config = configure("naive32");
+    pages.mapped = true;
+    config.examples = &pages;
+    struct kith_loader *loader = open_loader(&config);
+    struct kith_data_counts counts = {.origin = 0};
+    (void)next(loader);
+    kith_loader_count(loader, &counts);
+    assert_true(counts.mapped == 4 && counts.memory == 0);
+    kith_loader_close(loader);
 }
 
 /* A batch is valid until the call after next, with a thread at work too. */
