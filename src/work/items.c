@@ -69,12 +69,11 @@ static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
     batch.entity = worker->self;
     batch.seed = worker->experiment->seed;
     batch.step = part;
-    const struct kith_pass pass = {
-        .x = x,
-        .gradient = worker->gradient,
-        .batch = &batch,
-        .scale = 1.0 / kith_worker_parts(worker),
-        .add = add};
+    const struct kith_pass pass = {.x = x,
+                                   .gradient = worker->gradient,
+                                   .batch = &batch,
+                                   .scale = 1.0 / kith_worker_parts(worker),
+                                   .add = add};
     return pass.scale * kith_network_loss(worker->network, &pass, NULL);
 }
 
@@ -133,7 +132,37 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
     }
 }
 
-static void run_merge(struct kith_worker *worker, struct kith_work *work)
+/* A delta against an old snapshot may carry a variance below 0 while the batch
+ * statistics move; no average of variances does. Returns what that added. */
+static double clamp_variances(struct kith_worker *worker)
+{
+    const struct kith_backend *backend = worker->backend;
+    double chunk[256], added = 0;
+    for (uint32_t v = 0; v < worker->layout->view_count; v++) {
+        const struct kith_model_view *view = &worker->layout->views[v];
+        if (view->kind != KITH_VIEW_VARIANCE)
+            continue;
+        for (size_t at = 0, count; at < view->elements; at += count) {
+            void *x = element(worker, worker->slots[KITH_SLOT_LIVE],
+                              view->offset + at);
+            double missing = 0;
+            count = view->elements - at < 256 ? view->elements - at : 256;
+            backend->read(count, x, chunk);
+            for (size_t i = 0; i < count; i++) {
+                if (chunk[i] < 0) {
+                    missing -= chunk[i];
+                    chunk[i] = 0;
+                }
+            }
+            if (missing > 0)
+                backend->write(count, chunk, x);
+            added += missing;
+        }
+    }
+    return added;
+}
+
+static void merge_edges(struct kith_worker *worker, struct kith_work *work)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     if (work->snapshot_first && work->edge_count == 1 &&
@@ -151,6 +180,14 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work)
         if (algebra.received != NULL)
             algorithm->merge(&algebra, edge);
     }
+}
+
+static void run_merge(struct kith_worker *worker, struct kith_work *work)
+{
+    merge_edges(worker, work);
+    const double added = clamp_variances(worker);
+    if (work->edge_count > 0)
+        work->edges[work->edge_count - 1].delta_sum += added;
 }
 
 /* Where the algorithm says nothing else, merge was x += w (received - sent). */

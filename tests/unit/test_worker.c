@@ -368,6 +368,58 @@ static void test_refusals(void **state)
     kith_worker_close(NULL);
 }
 
+/* A merge may carry running variances below 0: they end at 0, and what that
+ * added is booked; means and weights move as ever. Frozen views do not travel.
+ */
+static void test_variances(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment =
+        fixture_experiment("resnet", "adpsgd", 2);
+    experiment.model_config = (struct kith_model_config){
+        .image = {4, 4, 1}, .classes = 2, .depth = 20, .frozen = "conv1"};
+    const struct kith_model_size size =
+        kith_model_size_of(experiment.model, &experiment.model_config);
+    static const uint8_t images[16 * 4];
+    static const int32_t labels[4] = {0, 1, 0, 1};
+    struct kith_examples examples = fixture_examples(images, labels, 4, 16, 2);
+    experiment.train.batch = 2;
+    experiment.data.split.kind = KITH_SPLIT_IID;
+    struct kith_worker *worker = open_worker(&experiment, &examples, 0, 6);
+    assert_int_equal(kith_worker_bytes(worker), size.gossiped * sizeof(double));
+    assert_int_equal(size.dim - size.gossiped, 3 * 3 * 16); /* conv1 */
+
+    struct kith_work_edge edge = {.peer = 1,
+                                  .weight = 0.5,
+                                  .sent = KITH_SLOT_ACTIVE_SENT,
+                                  .inbox = KITH_SLOT_ACTIVE_INBOX};
+    double *live = kith_worker_slot(worker, KITH_SLOT_LIVE);
+    double *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
+    (void)run(worker, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                                         .pattern = KITH_PATTERN_SWAP,
+                                         .edges = &edge,
+                                         .edge_count = 1});
+    double before = 0, after = 0, frozen[3 * 3 * 16];
+    for (size_t i = 0; i < size.gossiped; i++) {
+        inbox[i] = live[i] - 8; /* each moves by -4 */
+        before += live[i];
+    }
+    memcpy(frozen, live + size.gossiped, sizeof frozen);
+    (void)run(worker, (struct kith_work){.kind = KITH_WORK_MERGE,
+                                         .pattern = KITH_PATTERN_SWAP,
+                                         .edges = &edge,
+                                         .edge_count = 1});
+    size_t zeros = 0;
+    for (size_t i = 0; i < size.gossiped; i++) {
+        zeros += live[i] == 0;
+        after += live[i];
+    }
+    assert_int_equal(zeros, (size.gossiped - size.trained) / 2);
+    assert_true(fabs(after - before - edge.delta_sum) < 1e-6);
+    assert_memory_equal(frozen, live + size.gossiped, sizeof frozen);
+    kith_worker_close(worker);
+}
+
 /* An mlp learns the bundled digits: >= 90 % of the test set in 20 epochs. */
 static void test_digits(void **state)
 {
@@ -463,6 +515,7 @@ int main(void)
         cmocka_unit_test(test_adopt),
         cmocka_unit_test(test_swap_memory),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_variances),
         cmocka_unit_test(test_digits),
         cmocka_unit_test(test_batches),
     };
