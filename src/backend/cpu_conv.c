@@ -24,9 +24,11 @@
 enum {
     PARTS = KITH_IMAGE_PARTS,
     VECTOR = 16,
-    FRAME = 1 << 14,   /* floats of a band, at least one line of it: L2 */
-    PARTIAL = 1 << 20, /* floats of partial weight gradients in all */
-    GATE_PIXELS = 64   /* rows of dy that stay in the nearest cache */
+    FRAME = 1 << 14,      /* floats of a band, at least one line of it: L2 */
+    BAND_PIXELS = 64,     /* of a band that is cut for the sake of threads */
+    PARTIAL = 1 << 20,    /* floats of partial weight gradients in all */
+    PARTIAL_PIXELS = 128, /* of one: clearing and adding cost about five */
+    GATE_PIXELS = 64      /* rows of dy that stay in the nearest cache */
 };
 
 static size_t whole(size_t n)
@@ -63,9 +65,11 @@ static void sweep_plan(struct sweep *s)
     const size_t fits = FRAME / line;
     size_t band =
         fits < s->taps + s->stride ? 1 : (fits - s->taps) / s->stride + 1;
-    /* Few images: enough bands for every part. */
-    const size_t wanted = (PARTS + s->rows - 1) / s->rows;
-    band = least(band, (s->lines + wanted - 1) / wanted);
+    /* Few images: enough bands for every part, if they are worth one. */
+    const size_t worth = s->lines * s->pixels / BAND_PIXELS;
+    const size_t wanted = least((PARTS + s->rows - 1) / s->rows, worth);
+    if (wanted > 1)
+        band = least(band, (s->lines + wanted - 1) / wanted);
     s->bands = (s->lines + band - 1) / band;
     s->band = (s->lines + s->bands - 1) / s->bands;
 }
@@ -312,10 +316,12 @@ static size_t partial_size(const struct kith_conv *op)
     return whole(op->kernel * op->kernel * op->in * op->out);
 }
 
-static size_t partial_count(const struct kith_conv *op)
+static size_t partial_count(const struct kith_conv *op, size_t rows)
 {
     const size_t fit = PARTIAL / partial_size(op);
-    return fit < 1 ? 1 : least(fit, PARTS);
+    const size_t worth = rows * op->out_height * op->out_width / PARTIAL_PIXELS;
+    const size_t count = least(least(fit, worth), PARTS);
+    return count < 1 ? 1 : count;
 }
 
 /* packed weights | frames of the parts | partial gradients | bias sums */
@@ -334,7 +340,7 @@ static struct layout layout_of(const struct kith_conv *op, size_t rows)
     }
     struct layout at = {.frames = packed_size(op)};
     at.partials = at.frames + PARTS * frame;
-    at.biases = at.partials + partial_count(op) * partial_size(op);
+    at.biases = at.partials + partial_count(op, rows) * partial_size(op);
     at.end = at.biases + PARTS * whole(op->out);
     return at;
 }
@@ -480,7 +486,7 @@ static void conv_weights(const struct kith_conv *op, size_t rows,
                          .dy = dy,
                          .frames = room + at.frames,
                          .partials = room + at.partials,
-                         .groups = partial_count(op)};
+                         .groups = partial_count(op, rows)};
     g.panels = (op->out + g.kernels->panel - 1) / g.kernels->panel;
     kith_pool_run(PARTS, gradient_part, &g);
     add_partials(op->kernel * op->kernel * op->in * op->out, g.groups,
