@@ -64,6 +64,8 @@ struct kith_check {
     char text[128]; /* as written */
 };
 
+enum kith_best { KITH_BEST_LOSS, KITH_BEST_ACCURACY };
+
 struct kith_experiment {
     char name[KITH_NAME_MAX];
     uint64_t seed;
@@ -73,7 +75,11 @@ struct kith_experiment {
         double epochs;   /* 0: not given */
         uint64_t steps;  /* per peer; 0: not given */
         kith_ns time_ns; /* 0: not given */
+        /* Evaluations without a better one before an early stop; 0: none. Not
+         * part of the hash: it changes no step. */
+        uint32_t patience;
     } stop;
+    enum kith_best best; /* what makes an evaluation better */
 
     const struct kith_model *model;
     struct kith_model_config model_config;
@@ -92,7 +98,7 @@ struct kith_experiment {
         uint32_t batch;      /* rows of a step */
         uint32_t accumulate; /* micro-batches of a step; 0: 1 */
         double smoothing;    /* of labels */
-        bool recompute; /* keep activations between blocks alone */
+        bool recompute;      /* keep activations between blocks alone */
         struct kith_augment augment;
     } train;
 
@@ -121,9 +127,10 @@ struct kith_experiment {
         kith_ns merge_ns; /* sim: cost of SNAPSHOT, MERGE, UNDO; default 0 */
     } compute;
 
-    kith_ns save_period_ns; /* default 5 s */
-    kith_ns evaluate_ns;    /* how often the averaged model is evaluated;
-                               0: only at the end */
+    kith_ns save_period_ns;  /* default 5 s */
+    kith_ns evaluate_ns;     /* how often the averaged model is evaluated;
+                                0: only at the end */
+    uint64_t evaluate_steps; /* the same in steps, `kith train` alone; 0: no */
 
     struct kith_atom *atoms; /* (atom_count), sorted */
     uint32_t atom_count;

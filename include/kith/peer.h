@@ -101,8 +101,8 @@ struct kith_peer_options {
 
     const char *save;     /* PATH of the save; NULL: none */
     uint32_t incarnation; /* 0, +1 per restart of this rank within the run */
-    bool resume;          /* start from the save, if there is one, and adopt the
-                             first neighbour's model */
+    bool resume;          /* start from the save, if there is one */
+    bool adopt;           /* and adopt the first neighbour's model */
     kith_ns start_ns;     /* CLOCK_MONOTONIC instant the run starts; the peer
                              listens before it. 0: now */
     kith_ns row_ns;       /* between two rows; 0: 500 ms */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kith/build.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
@@ -62,9 +63,6 @@ enum kith_err kith_store_flush(struct kith_store *store);
 enum kith_err kith_store_summary(struct kith_store *store, const char *key,
                                  const char *value);
 const char *kith_store_error(const struct kith_store *store);
-
-/* Version, compiler and options of this build, one line. */
-const char *kith_build(void);
 
 /* What --json prints (docs/operations.md); NaN and UINT64_MAX print as
  * null: what does not apply. */

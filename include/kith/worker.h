@@ -12,6 +12,7 @@
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
+#include "kith/types.h"
 #include "kith/work.h"
 
 #ifdef __cplusplus
@@ -30,6 +31,9 @@ struct kith_worker_config {
                            0 for others */
     uint32_t peers;     /* for the split */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
+    /* Whose hash and text its checkpoints carry, where `experiment` is cut down
+     * to one process (`kith train`); NULL: experiment, and it is a peer. */
+    const struct kith_experiment *named;
 };
 
 /* All peers of a seed start from the same weights. Allocates everything it
@@ -83,16 +87,43 @@ kith_evaluate(const struct kith_experiment *experiment,
               const struct kith_examples *examples, const double *z,
               struct kith_score *score);
 
-/* Saves: "kith-save-v1", model and configuration hash, step, scalars, x,
- * optimiser state, batch cursor, BLAKE2b-256 of it all. Written to a temporary
- * file, fsync, rename; the previous one is kept as PATH.previous. */
-KITH_MUST_CHECK enum kith_err kith_save_write(struct kith_worker *worker,
-                                              const char *path, uint64_t step,
-                                              char *error);
+/* Where a run stands beside its worker: what a driver needs to go on from a
+ * checkpoint, and nothing that the worker knows itself. */
+struct kith_standing {
+    uint64_t step;
+    kith_ns elapsed_ns; /* of the run */
+    double loss_sum;    /* of the batches since the last evaluation */
+    uint64_t loss_count;
+    double best; /* what the best evaluation measured; NaN: none yet */
+    uint64_t best_step;
+    uint32_t stale; /* evaluations since then */
+};
+
+/* Checkpoints (checkpoint.h): PATH is replaced whole or not at all, and stays
+ * as PATH.previous where asked. KITH_ENOSPC, KITH_EPERM, KITH_ENOENT, KITH_EIO
+ * with a line in `error` (KITH_DATA_ERROR_BYTES), as everywhere below. */
+KITH_MUST_CHECK enum kith_err
+kith_save_write(struct kith_worker *worker, const char *path,
+                const struct kith_standing *standing, bool keep_previous,
+                char *error);
+/* The worker and the standing as they were, bit for bit; both untouched on an
+ * error. KITH_OK: `error` is "", or a note that another machine or build wrote
+ * it. KITH_EPARSE: damaged. KITH_EVERSION: not ours. KITH_EMISMATCH: of another
+ * experiment, model, optimiser, backend or peer. */
 KITH_MUST_CHECK enum kith_err kith_save_read(struct kith_worker *worker,
-                                             const char *path, uint64_t *step,
+                                             const char *path,
+                                             struct kith_standing *standing,
                                              char *error);
-/* z alone, for the launcher: (dim) float64, malloc'd. */
+/* The same, and where PATH is refused, PATH.previous; PATH is renamed to
+ * PATH.refused then, so that the next save loses nothing. `error` (here of
+ * KITH_RESUME_ERROR_BYTES) says all of that, on KITH_OK, too. KITH_ENOENT:
+ * there is neither. */
+#define KITH_RESUME_ERROR_BYTES (3 * KITH_DATA_ERROR_BYTES)
+KITH_MUST_CHECK enum kith_err kith_save_resume(struct kith_worker *worker,
+                                               const char *path,
+                                               struct kith_standing *standing,
+                                               char *error);
+/* z alone, of a peer or of `kith train`: (dim) float64, malloc'd. */
 KITH_MUST_CHECK enum kith_err
 kith_save_parameters(const struct kith_experiment *experiment, const char *path,
                      double **z, size_t *dim, uint64_t *step, char *error);

@@ -2,6 +2,7 @@ noinst_LIBRARIES += libkith_base.a
 libkith_base_a_CFLAGS = $(C11)
 libkith_base_a_SOURCES = \
   src/base/buf.c \
+  src/base/build.c \
   src/base/err.c \
   src/base/hash.c \
   src/base/heap.c \

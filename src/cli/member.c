@@ -48,6 +48,12 @@ int cli_member_open(struct cli_member *member,
                                     error) != KITH_OK)
         code = cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
                         member->file.experiment, error);
+    if (code == KITH_EXIT_OK && member->experiment.stop.patience > 0)
+        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                        "%.300s: stop.patience: a peer does not see the "
+                        "averaged model and cannot stop early; take it out, or "
+                        "set it to 0",
+                        member->file.experiment);
     if (code == KITH_EXIT_OK)
         code = open_members(member, arguments);
     if (code != KITH_EXIT_OK)

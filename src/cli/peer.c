@@ -203,7 +203,7 @@ static enum kith_err run_peer(struct peering *peering,
     options.listen_fd = peering->listen_fd;
     options.save = peering->save;
     options.incarnation = peering->incarnation;
-    options.resume = peering->incarnation > 0;
+    options.resume = options.adopt = peering->incarnation > 0;
     options.signals = true; /* keep_row() relies on it */
     options.user = peering;
     options.on_row = keep_row;

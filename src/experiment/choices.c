@@ -132,6 +132,21 @@ static void choose_norm(void *object, unsigned index)
 
 const struct key_choice choice_norm = {norm_name, choose_norm};
 
+static const char *best_name(unsigned index)
+{
+    static const char *const names[] = {
+        [KITH_BEST_LOSS] = "loss", [KITH_BEST_ACCURACY] = "accuracy", NULL};
+    return names[index];
+}
+
+static void choose_best(void *object, unsigned index)
+{
+    struct kith_experiment *experiment = object;
+    experiment->best = (enum kith_best)index;
+}
+
+const struct key_choice choice_best = {best_name, choose_best};
+
 static const char *wire_name(unsigned index)
 {
     static const char *const names[] = {

@@ -41,9 +41,24 @@ static enum kith_err parse_save(const char *text, void *field)
     return time_or(text, "never", 0, field);
 }
 
+/* A time, "end", or "500 steps", which the next field counts. */
 static enum kith_err parse_evaluate(const char *text, void *field)
 {
-    return time_or(text, "end", 0, field);
+    struct kith_experiment *experiment =
+        (void *)((char *)field - offsetof(struct kith_experiment, evaluate_ns));
+    char number[24];
+    const size_t digits = strspn(text, "0123456789");
+    const char *unit = text + digits + strspn(text + digits, " ");
+    experiment->evaluate_steps = 0;
+    if (digits == 0 || digits >= sizeof number || strcmp(unit, "steps") != 0)
+        return time_or(text, "end", 0, field);
+    memcpy(number, text, digits);
+    number[digits] = '\0';
+    experiment->evaluate_ns = 0;
+    const enum kith_err err =
+        kith_text_u64(number, &experiment->evaluate_steps);
+    return err == KITH_OK && experiment->evaluate_steps == 0 ? KITH_ELIMIT
+                                                             : err;
 }
 
 static enum kith_err parse_rate(const char *text, void *field)
@@ -87,6 +102,9 @@ const struct key experiment_keys[] = {
      .help = "training steps of each peer"},
     {"stop.time", KEY_TIME, KEY_ABOVE, AT(stop.time_ns), .low = 0, .high = 1e6,
      .help = "virtual or real time; alone or beside one of the others"},
+    {"stop.patience", KEY_U32, AT(stop.patience), .low = 0, .high = 1e6,
+     .initial = "0",
+     .help = "train, lab: evaluations without a better one; 0: no early stop"},
 
     {"model.kind", KEY_CHOICE, KEY_REQUIRED, .choice = &choice_model,
      .help = "see kith list models"},
@@ -242,8 +260,12 @@ const struct key experiment_keys[] = {
      .allowed = "a time of at least 1ms with its unit, or never",
      .initial = "5s", .help = "how often a peer writes its model to disk"},
     {"evaluate", KEY_PARSED, AT(evaluate_ns), .parse = parse_evaluate,
-     .allowed = "a time of at least 1ms with its unit, or end",
+     .allowed = "a time of at least 1ms with its unit, end, or, for kith train "
+                "alone, a number of steps such as 500 steps",
      .initial = "end", .help = "how often the averaged model is tested"},
+    {"best", KEY_CHOICE, .choice = &choice_best, .initial = "loss",
+     .help = "train: the checkpoint with the best test loss or accuracy is "
+             "kept"},
     {"faults", KEY_CUSTOM,
      .allowed = "a list such as [{at: 2s, crash: \"n(1)\", restart: 3s}]",
      .help = "see kith list faults"},

@@ -25,6 +25,17 @@ static enum kith_err rule_stop(const struct tree *tree,
                          KITH_EINVAL,
                          "model %s has no data to count epochs of; use steps",
                          experiment->model->name);
+    if (experiment->best == KITH_BEST_ACCURACY &&
+        experiment->model->input == KITH_INPUT_NONE)
+        return tree_fail(tree, tree_find(tree, "best"), "best", KITH_EINVAL,
+                         "found accuracy, which model %s does not have; "
+                         "allowed: loss",
+                         experiment->model->name);
+    if (experiment->stop.patience > 0 && !kith_model_learns(experiment->model))
+        return tree_fail(tree, tree_find(tree, "stop.patience"),
+                         "stop.patience", KITH_EINVAL,
+                         "model %s has nothing to evaluate; take it out",
+                         experiment->model->name);
     return KITH_OK;
 }
 

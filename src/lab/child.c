@@ -149,7 +149,7 @@ static void set_options(struct kith_peer_options *options,
     options->listen_fd = child->listen_fd;
     options->save = save;
     options->incarnation = child->incarnation;
-    options->resume = child->incarnation > 0;
+    options->resume = options->adopt = child->incarnation > 0;
     options->control_fd = speaker->control_fd;
     options->user = speaker;
     options->on_row = on_row;

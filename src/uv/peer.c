@@ -14,6 +14,7 @@
 
 #include "driver.h"
 #include "kith/assert.h"
+#include "kith/text.h"
 
 static enum kith_err fail(struct kith_driver *driver, enum kith_err err,
                           const char *what)
@@ -59,8 +60,9 @@ static void final_save(struct kith_driver *driver)
     if (driver->options->save == NULL)
         return;
     kith_node_counters(driver->node, &counters);
+    const struct kith_standing standing = {.step = counters.steps, .best = NAN};
     const enum kith_err err = kith_save_write(
-        driver->worker, driver->options->save, counters.steps, error);
+        driver->worker, driver->options->save, &standing, true, error);
     driver->report->saved = err == KITH_OK;
     if (err == KITH_OK) {
         kith_transport_log(&driver->transport, "saved path=%s step=%llu",
@@ -203,6 +205,28 @@ static uint32_t edges_max(const struct kith_driver *driver)
     return most;
 }
 
+/* From the save, where it is wanted and there; what there is to say about it
+ * is logged. */
+static enum kith_err resume(struct kith_driver *driver,
+                            struct kith_standing *standing)
+{
+    const struct kith_peer_options *options = driver->options;
+    char words[KITH_RESUME_ERROR_BYTES], line[KITH_RESUME_ERROR_BYTES + 32];
+    if (!options->resume || options->save == NULL)
+        return KITH_OK;
+    const enum kith_err err =
+        kith_save_resume(driver->worker, options->save, standing, words);
+    if (err == KITH_ENOENT)
+        return KITH_OK;
+    if (err != KITH_OK)
+        kith_text_copy(driver->error, KITH_PEER_ERROR_BYTES, words);
+    else if (words[0] != '\0' && options->on_log != NULL) {
+        snprintf(line, sizeof line, "resumed note=\"%s\"", words);
+        options->on_log(options->user, line);
+    }
+    return err;
+}
+
 static enum kith_err open_node(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
@@ -228,13 +252,10 @@ static enum kith_err open_node(struct kith_driver *driver)
     err = kith_worker_open(&config, &driver->worker, driver->error);
     if (err != KITH_OK)
         return err;
-    uint64_t step = 0;
-    if (options->resume && options->save != NULL) {
-        err =
-            kith_save_read(driver->worker, options->save, &step, driver->error);
-        if (err != KITH_OK && err != KITH_ENOENT)
-            goto no_node;
-    }
+    struct kith_standing standing = {.step = 0};
+    err = resume(driver, &standing);
+    if (err != KITH_OK)
+        goto no_node;
     const size_t size = kith_node_size(&driver->config);
     driver->node_memory = malloc(size);
     if (driver->node_memory == NULL) {
@@ -243,7 +264,7 @@ static enum kith_err open_node(struct kith_driver *driver)
     }
     driver->node =
         kith_node_init(driver->node_memory, &driver->config, options->self,
-                       options->incarnation, step, options->resume);
+                       options->incarnation, standing.step, options->adopt);
     return KITH_OK;
 
 no_node:

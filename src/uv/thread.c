@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "thread.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -31,9 +32,10 @@ static void run_item(struct kith_thread *thread)
     }
     thread->result.kind = KITH_WORK_SAVE;
     thread->result.finite = true;
+    const struct kith_standing standing = {.step = work->step, .best = NAN};
     if (options->save != NULL)
         thread->save_err = kith_save_write(options->worker, options->save,
-                                           work->step, thread->save_error);
+                                           &standing, true, thread->save_error);
 }
 
 /* Holds the mutex; waits out the period of a step that began at `began_ns`. */

@@ -39,16 +39,21 @@ enum kith_err work_from_errno(int code)
     }
 }
 
+static void add_ending(char *out, const char *path, const char *ending)
+{
+    const size_t length = strlen(path);
+    memcpy(out, path, length);
+    memcpy(out + length, ending, strlen(ending) + 1);
+}
+
 enum kith_err work_writer_open(struct work_writer *writer, const char *path,
                                char *error)
 {
-    const size_t length = strlen(path);
     *writer = (struct work_writer){.path = path};
-    if (length >= KITH_PATH_BYTES_MAX)
+    if (strlen(path) >= KITH_PATH_BYTES_MAX)
         return work_complain(error, KITH_ELIMIT, "writing", path,
                              "the path is too long");
-    memcpy(writer->partial, path, length);
-    memcpy(writer->partial + length, ".partial", sizeof ".partial");
+    add_ending(writer->partial, path, ".partial");
     writer->file = fopen(writer->partial, "wb");
     if (writer->file == NULL)
         return work_complain(error, work_from_errno(errno), "writing",
@@ -70,22 +75,22 @@ void work_write_at(struct work_writer *writer, long offset, const void *bytes,
     work_write(writer, bytes, size);
 }
 
-/* PATH becomes PATH.previous, then the new file becomes PATH. The link keeps
- * PATH in place meanwhile; where links are refused a rename has to do. */
-static int put_in_place(const struct work_writer *writer, bool keep_previous)
+/* PATH is PATH.previous, too, from one moment to the next: a second name for
+ * the file takes the place of the one before. Where links are refused a rename
+ * has to do, and PATH is gone for a moment. */
+static int keep_previous_of(const char *path)
 {
-    char previous[KITH_PATH_BYTES_MAX + 16];
-    const size_t length = strlen(writer->path);
-    memcpy(previous, writer->path, length);
-    memcpy(previous + length, ".previous", sizeof ".previous");
-    if (keep_previous) {
-        if (unlink(previous) != 0 && errno != ENOENT)
-            return -1;
-        if (link(writer->path, previous) != 0 && errno != ENOENT &&
-            rename(writer->path, previous) != 0)
-            return -1;
-    }
-    return rename(writer->partial, writer->path);
+    char previous[KITH_PATH_BYTES_MAX + 32], link_name[sizeof previous];
+    add_ending(previous, path, ".previous");
+    add_ending(link_name, path, ".previous.partial");
+    if (unlink(link_name) != 0 && errno != ENOENT)
+        return -1;
+    if (link(path, link_name) != 0)
+        return errno == ENOENT ? 0 : rename(path, previous);
+    const int result = rename(link_name, previous);
+    /* Still there where both were the same file already. */
+    (void)unlink(link_name);
+    return result;
 }
 
 /* A rename is on the disk once its folder is. */
@@ -114,7 +119,10 @@ enum kith_err work_writer_commit(struct work_writer *writer, bool keep_previous,
         writer->code = errno;
     if (fclose(writer->file) != 0 && writer->code == 0)
         writer->code = errno;
-    if (writer->code == 0 && put_in_place(writer, keep_previous) != 0)
+    if (writer->code == 0 && keep_previous &&
+        keep_previous_of(writer->path) != 0)
+        writer->code = errno;
+    if (writer->code == 0 && rename(writer->partial, writer->path) != 0)
         writer->code = errno;
     if (writer->code == 0) {
         sync_folder(writer->path);

@@ -9,8 +9,10 @@ libkith_work_a_SOURCES = \
   src/work/items.c \
   src/work/machine.c \
   src/work/private.h \
+  src/work/restore.c \
   src/work/safetensors.c \
   src/work/save.c \
+  src/work/save.h \
   src/work/tokenizer.c \
   src/work/tokenizer.h \
   src/work/tokenizer_file.c \

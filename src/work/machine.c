@@ -2,7 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kith/backend.h"
+#include "kith/build.h"
 #include "private.h"
+#include "src/backend/pool.h"
 
 /* The CPU's own name; "" where the system does not say. */
 static void cpu_name(char *name, size_t size)
@@ -27,5 +30,7 @@ void kith_worker_machine(const struct kith_worker *worker, char *text,
 {
     char cpu[64];
     cpu_name(cpu, sizeof cpu);
-    (void)snprintf(text, size, "%s, %s", worker->backend->name, cpu);
+    (void)snprintf(text, size, "%s on backend %s (%s, %u threads), %s",
+                   kith_build(), worker->backend->name,
+                   kith_backend_product_name(), kith_pool_threads(), cpu);
 }

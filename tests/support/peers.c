@@ -160,7 +160,7 @@ static int child_main(struct peers *peers, kith_id rank, int control_fd,
     options.listen_fd = peers->listen_fds[rank];
     options.save = save;
     options.incarnation = incarnation;
-    options.resume = resume;
+    options.resume = options.adopt = resume;
     options.control_fd = control_fd;
     options.row_ns = 50 * KITH_MS;
     options.user = shared;

@@ -1,5 +1,5 @@
 /* What this build is, in one line. */
-#include "kith/store.h"
+#include "kith/build.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unreleased"

@@ -1,0 +1,15 @@
+/* What this build is: its results belong to it, to the last bit. */
+#ifndef KITH_BUILD_H
+#define KITH_BUILD_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version, compiler and options, one line. */
+const char *kith_build(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,491 @@
+/* Checkpoints are read with suspicion: the hash before anything in the file is
+ * believed, then whose it is, then every tensor and text, and only then is the
+ * worker touched. What was refused is named, with what to do. */
+#define _POSIX_C_SOURCE 200809L /* strdup */
+#include <inttypes.h>
+#include <math.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/backend.h"
+#include "kith/text.h"
+#include "save.h"
+
+struct source {
+    const char *path;
+    char *error;
+    struct work_map map;
+    struct kith_safetensors file;
+};
+
+static enum kith_err refuse(const struct source *source, enum kith_err err,
+                            const char *what)
+{
+    return work_complain(source->error, err, "reading", source->path, what);
+}
+
+/* By its first bytes, as far as there are any. */
+static enum kith_err check_opening(const struct source *source)
+{
+    const struct work_map *map = &source->map;
+    const size_t opening = sizeof SAVE_OPENING - 1;
+    const size_t there = map->size < 8 ? 0 : map->size - 8;
+    if (there > 0 && memcmp(map->bytes + 8, SAVE_OPENING,
+                            there < opening ? there : opening) != 0)
+        return refuse(source, KITH_EVERSION,
+                      "not a checkpoint of kith, or its first bytes are "
+                      "damaged");
+    return map->size > SAVE_HASH_AT + SAVE_HASH_DIGITS
+               ? KITH_OK
+               : refuse(source, KITH_EPARSE, "it is truncated");
+}
+
+static enum kith_err check_hash(const struct source *source)
+{
+    uint8_t hash[SAVE_HASH_BYTES];
+    char digits[SAVE_HASH_DIGITS + 1], zeros[SAVE_HASH_DIGITS];
+    const uint8_t *bytes = source->map.bytes;
+    crypto_generichash_state state;
+    memset(zeros, '0', sizeof zeros);
+    (void)crypto_generichash_init(&state, NULL, 0, SAVE_HASH_BYTES);
+    (void)crypto_generichash_update(&state, bytes, SAVE_HASH_AT);
+    (void)crypto_generichash_update(&state, (const uint8_t *)zeros,
+                                    sizeof zeros);
+    (void)crypto_generichash_update(
+        &state, bytes + SAVE_HASH_AT + SAVE_HASH_DIGITS,
+        source->map.size - SAVE_HASH_AT - SAVE_HASH_DIGITS);
+    (void)crypto_generichash_final(&state, hash, sizeof hash);
+    (void)sodium_bin2hex(digits, sizeof digits, hash, sizeof hash);
+    if (memcmp(digits, bytes + SAVE_HASH_AT, SAVE_HASH_DIGITS) == 0)
+        return KITH_OK;
+    return refuse(source, KITH_EPARSE,
+                  "its checksum does not match: truncated or damaged");
+}
+
+static void source_close(struct source *source)
+{
+    kith_safetensors_free(&source->file);
+    work_map_close(&source->map);
+}
+
+/* Hash, header and version; nothing needs closing on an error. */
+static enum kith_err source_open(struct source *source, const char *path,
+                                 char *error)
+{
+    char why[KITH_CHECKPOINT_ERROR_BYTES];
+    *source = (struct source){.path = path, .error = error};
+    if (sodium_init() < 0)
+        return refuse(source, KITH_EDEVICE, "libsodium refuses to start");
+    enum kith_err err = work_map_open(path, &source->map, error);
+    if (err != KITH_OK)
+        return err;
+    err = check_opening(source);
+    if (err == KITH_OK)
+        err = check_hash(source);
+    if (err == KITH_OK) {
+        err = kith_safetensors_parse(source->map.bytes, source->map.size,
+                                     &source->file, why);
+        if (err != KITH_OK)
+            refuse(source, err, why);
+    }
+    const char *found = kith_safetensors_text(&source->file, "kith");
+    if (err == KITH_OK && (found == NULL || strcmp(found, SAVE_VERSION) != 0))
+        err = refuse(source, KITH_EVERSION,
+                     "written by another version of kith: not " SAVE_VERSION);
+    if (err != KITH_OK)
+        source_close(source);
+    return err;
+}
+
+static bool number(const struct source *source, const char *key,
+                   uint64_t *value)
+{
+    const char *text = kith_safetensors_text(&source->file, key);
+    return text != NULL && kith_text_u64(text, value) == KITH_OK;
+}
+
+/* The weights of push-sum: shares of one, never 0. */
+static enum kith_err read_scalars(const struct source *source, unsigned count,
+                                  double *scalars)
+{
+    for (unsigned i = 0; i < count; i++) {
+        char key[32], *end;
+        (void)snprintf(key, sizeof key, "scalar.%u", i);
+        const char *text = kith_safetensors_text(&source->file, key);
+        scalars[i] = text == NULL ? NAN : strtod(text, &end);
+        if (text == NULL || *end != '\0' || !isfinite(scalars[i]) ||
+            scalars[i] <= 0)
+            return refuse(source, KITH_EPARSE,
+                          "a weight in it is not a positive number");
+    }
+    return KITH_OK;
+}
+
+/* "its KEY is THERE, this run's is HERE" for the first setting that differs. */
+static bool differ(char *what, size_t size, const char *key, const char *there,
+                   const char *here)
+{
+    if (strcmp(there, here) == 0)
+        return false;
+    (void)snprintf(what, size, "its %s is %.60s, this run's is %.60s", key,
+                   there, here);
+    return true;
+}
+
+static bool differ_in(char *what, size_t size, const char *key, double there,
+                      double here)
+{
+    char texts[2][32];
+    (void)snprintf(texts[0], sizeof texts[0], "%.12g", there);
+    (void)snprintf(texts[1], sizeof texts[1], "%.12g", here);
+    return differ(what, size, key, texts[0], texts[1]);
+}
+
+static double parameters_of(const struct kith_experiment *experiment)
+{
+    return (double)kith_model_size_of(experiment->model,
+                                      &experiment->model_config)
+        .dim;
+}
+
+/* The settings that people change most; the others are in the hash alone. */
+static void name_difference(const struct kith_experiment *there,
+                            const struct kith_experiment *here, char *what,
+                            size_t size)
+{
+    if (differ(what, size, "model.kind", there->model->name,
+               here->model->name) ||
+        differ_in(what, size, "number of parameters", parameters_of(there),
+                  parameters_of(here)) ||
+        differ(what, size, "train.optimiser", there->train.optimiser->name,
+               here->train.optimiser->name) ||
+        differ(what, size, "train.backend", there->backend->name,
+               here->backend->name) ||
+        differ_in(what, size, "seed", (double)there->seed,
+                  (double)here->seed) ||
+        differ_in(what, size, "peers", there->peers, here->peers) ||
+        differ_in(what, size, "train.batch", there->train.batch,
+                  here->train.batch) ||
+        differ_in(what, size, "train.learning_rate",
+                  there->train.config.learning_rate,
+                  here->train.config.learning_rate) ||
+        differ_in(what, size, "stop.steps", (double)there->stop.steps,
+                  (double)here->stop.steps) ||
+        differ_in(what, size, "stop.epochs", there->stop.epochs,
+                  here->stop.epochs) ||
+        differ(what, size, "gossip.algorithm", there->gossip.algorithm->name,
+               here->gossip.algorithm->name))
+        return;
+    (void)snprintf(what, size, "model, data, training, gossip or stop differ");
+}
+
+static enum kith_err check_experiment(const struct source *source,
+                                      const struct kith_experiment *experiment)
+{
+    uint64_t hash;
+    struct kith_experiment written;
+    char what[200] = "its settings differ", text[256];
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    if (number(source, "experiment", &hash) &&
+        hash == kith_experiment_hash(experiment))
+        return KITH_OK;
+    const char *yaml = kith_safetensors_text(&source->file, "source");
+    if (yaml != NULL &&
+        kith_experiment_parse("checkpoint", yaml, strlen(yaml), NULL, 0,
+                              &written, error) == KITH_OK) {
+        name_difference(&written, experiment, what, sizeof what);
+        kith_experiment_close(&written);
+    }
+    (void)snprintf(text, sizeof text, "it belongs to another experiment: %s",
+                   what);
+    return refuse(source, KITH_EMISMATCH, text);
+}
+
+static bool real(const struct source *source, const char *key, double *value)
+{
+    char *end;
+    const char *text = kith_safetensors_text(&source->file, key);
+    if (text == NULL || text[0] == '\0')
+        return false;
+    *value = strtod(text, &end);
+    return *end == '\0';
+}
+
+static enum kith_err read_standing(const struct source *source,
+                                   struct kith_standing *standing)
+{
+    uint64_t elapsed, stale;
+    if (!number(source, "step", &standing->step) ||
+        !number(source, "elapsed", &elapsed) || elapsed > INT64_MAX ||
+        !real(source, "loss.sum", &standing->loss_sum) ||
+        !number(source, "loss.count", &standing->loss_count) ||
+        !real(source, "best", &standing->best) ||
+        !number(source, "best.step", &standing->best_step) ||
+        !number(source, "best.stale", &stale) || stale > UINT32_MAX)
+        return refuse(source, KITH_EPARSE, "its place in the run is missing");
+    standing->elapsed_ns = (kith_ns)elapsed;
+    standing->stale = (uint32_t)stale;
+    return KITH_OK;
+}
+
+/* Every tensor that the worker needs, in its type and shape. */
+static enum kith_err check_tensors(const struct source *source,
+                                   const struct kith_worker *worker)
+{
+    const size_t most = (1 + KITH_STATES_MAX) * worker->layout->view_count;
+    struct kith_tensor_entry *wanted = calloc(most + 1, sizeof *wanted);
+    if (wanted == NULL)
+        return refuse(source, KITH_ENOMEM, "no memory");
+    const size_t count = save_entries(worker, wanted);
+    bool fits = source->file.tensor_count == count;
+    for (size_t i = 0; i < count && fits; i++) {
+        const struct kith_tensor_entry *found =
+            kith_safetensors_find(&source->file, wanted[i].name);
+        fits = found != NULL && found->dtype == wanted[i].dtype &&
+               found->rank == wanted[i].rank &&
+               memcmp(found->shape, wanted[i].shape, sizeof found->shape) == 0;
+    }
+    free(wanted);
+    return fits ? KITH_OK
+                : refuse(source, KITH_EMISMATCH,
+                         "it was written by another backend or optimiser, or "
+                         "its model has other tensors");
+}
+
+/* One view of one vector, from the file to the backend. */
+static void get_view(const struct source *source, const char *prefix,
+                     const struct kith_model_view *view,
+                     const struct kith_backend *backend, void *vector)
+{
+    char name[KITH_TENSOR_NAME_BYTES];
+    double wide[SAVE_CHUNK];
+    (void)snprintf(name, sizeof name, "%s%s", prefix, view->name);
+    const struct kith_tensor_entry *tensor =
+        kith_safetensors_find(&source->file, name);
+    const size_t width = kith_dtype_bytes(tensor->dtype);
+    for (size_t at = 0; at < view->elements; at += SAVE_CHUNK) {
+        const size_t left = view->elements - at;
+        const size_t count = left < SAVE_CHUNK ? left : SAVE_CHUNK;
+        kith_dtype_read(tensor->dtype, count,
+                        source->map.bytes + tensor->offset + at * width, wide);
+        backend->write(count, wide,
+                       (char *)vector +
+                           (view->offset + at) * backend->element_bytes);
+    }
+}
+
+static void get_vectors(const struct source *source, struct kith_worker *worker)
+{
+    const struct kith_layout *layout = worker->layout;
+    for (uint32_t i = 0; i < layout->view_count; i++) {
+        const struct kith_model_view *view = &layout->views[i];
+        get_view(source, "", view, worker->backend,
+                 worker->slots[KITH_SLOT_LIVE]);
+        for (unsigned k = 0; k < save_state_count(worker); k++) {
+            char prefix[32];
+            (void)snprintf(prefix, sizeof prefix, "optimiser.%u.", k);
+            if (view->offset < layout->trained)
+                get_view(source, prefix, view, worker->backend,
+                         worker->state[k]);
+        }
+    }
+}
+
+/* A note in source->error where another machine or build wrote it. */
+static void compare_machines(const struct source *source,
+                             const struct kith_worker *worker)
+{
+    char here[SAVE_TEXT_BYTES];
+    const char *there = kith_safetensors_text(&source->file, "machine");
+    kith_worker_machine(worker, here, sizeof here);
+    source->error[0] = '\0';
+    if (there == NULL || strcmp(here, there) != 0)
+        (void)snprintf(source->error, KITH_DATA_ERROR_BYTES,
+                       "the last bits may differ from an uninterrupted run: "
+                       "%.180s wrote the checkpoint, this is %.180s",
+                       there == NULL ? "?" : there, here);
+}
+
+/* What multiplied matrices goes on doing so, where it is here. */
+static void take_products(const struct source *source)
+{
+    const char *products = kith_safetensors_text(&source->file, "products");
+    if (products != NULL && strcmp(products, kith_backend_product_name()) != 0)
+        (void)!kith_backend_product(products);
+}
+
+static enum kith_err check_owner(const struct source *source,
+                                 const struct kith_worker *worker)
+{
+    uint64_t peer;
+    const char *role = kith_safetensors_text(&source->file, "role");
+    if (role == NULL || !number(source, "peer", &peer))
+        return refuse(source, KITH_EPARSE, "its place in the run is missing");
+    if (strcmp(role, save_role(worker)) != 0)
+        return refuse(source, KITH_EMISMATCH,
+                      role[0] == 't' ? "it belongs to kith train, not to a peer"
+                                     : "it belongs to a peer of kith lab or "
+                                       "kith peer, not to kith train");
+    if (peer != worker->self)
+        return refuse(source, KITH_EMISMATCH, "it belongs to another peer");
+    return KITH_OK;
+}
+
+static enum kith_err restore(const struct source *source,
+                             struct kith_worker *worker,
+                             struct kith_standing *standing)
+{
+    struct kith_standing read = {.step = 0};
+    uint64_t epoch = 0, cursor = 0;
+    double scalars[KITH_SCALARS_MAX];
+    memcpy(scalars, worker->scalars, sizeof scalars);
+    enum kith_err err = check_experiment(source, worker->named);
+    if (err == KITH_OK)
+        err = check_owner(source, worker);
+    if (err == KITH_OK)
+        err = read_standing(source, &read);
+    if (err == KITH_OK && (!number(source, "epoch", &epoch) ||
+                           !number(source, "cursor", &cursor)))
+        err = refuse(source, KITH_EPARSE, "its place in the data is missing");
+    if (err == KITH_OK)
+        err = check_tensors(source, worker);
+    if (err == KITH_OK)
+        err = read_scalars(source, worker->algorithm->scalar_count, scalars);
+    if (err == KITH_OK &&
+        (epoch > UINT32_MAX ||
+         kith_worker_go_to(
+             worker, (struct kith_place){(uint32_t)epoch, cursor}) != KITH_OK))
+        err = refuse(source, KITH_EPARSE, "its place in the data is nowhere");
+    if (err != KITH_OK)
+        return err;
+    memcpy(worker->scalars, scalars, sizeof scalars);
+    get_vectors(source, worker);
+    take_products(source);
+    compare_machines(source, worker);
+    *standing = read;
+    return KITH_OK;
+}
+
+enum kith_err kith_save_read(struct kith_worker *worker, const char *path,
+                             struct kith_standing *standing, char *error)
+{
+    struct source source;
+    enum kith_err err = source_open(&source, path, error);
+    if (err != KITH_OK)
+        return err;
+    err = restore(&source, worker, standing);
+    source_close(&source);
+    return err;
+}
+
+enum kith_err kith_save_resume(struct kith_worker *worker, const char *path,
+                               struct kith_standing *standing, char *error)
+{
+    char previous[KITH_PATH_BYTES_MAX + 16], aside[sizeof previous];
+    char why[2][KITH_DATA_ERROR_BYTES];
+    error[0] = '\0';
+    if (strlen(path) >= KITH_PATH_BYTES_MAX)
+        return work_complain(error, KITH_ELIMIT, "reading", path,
+                             "the path is too long");
+    const enum kith_err first = kith_save_read(worker, path, standing, error);
+    if (first == KITH_OK || first == KITH_ENOMEM || first == KITH_EDEVICE)
+        return first;
+    (void)snprintf(previous, sizeof previous, "%s.previous", path);
+    (void)snprintf(aside, sizeof aside, "%s.refused", path);
+    memcpy(why[0], error, sizeof why[0]);
+    const enum kith_err err =
+        kith_save_read(worker, previous, standing, why[1]);
+    if (err == KITH_ENOENT)
+        return first;
+    if (err != KITH_OK) {
+        (void)snprintf(error, KITH_RESUME_ERROR_BYTES, "%s; and %s", why[0],
+                       why[1]);
+        return first == KITH_ENOENT ? err : first;
+    }
+    const bool kept = first == KITH_ENOENT || rename(path, aside) == 0;
+    (void)snprintf(error, KITH_RESUME_ERROR_BYTES,
+                   "%s%s; going on from the one before it, .previous, at step "
+                   "%" PRIu64 "%s%s",
+                   why[0],
+                   first != KITH_ENOENT && kept ? " (now .refused)" : "",
+                   standing->step, why[1][0] == '\0' ? "" : "; ", why[1]);
+    return KITH_OK;
+}
+
+static enum kith_err read_parameters(const struct source *source,
+                                     const struct kith_experiment *experiment,
+                                     const struct kith_layout *layout,
+                                     double *z, uint64_t *step)
+{
+    double scalars[KITH_SCALARS_MAX];
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const char *role = kith_safetensors_text(&source->file, "role");
+    const bool gossips = role != NULL && strcmp(role, "peer") == 0;
+    enum kith_err err = check_experiment(source, experiment);
+    if (err == KITH_OK && !number(source, "step", step))
+        err = refuse(source, KITH_EPARSE, "its place in the run is missing");
+    if (err == KITH_OK && gossips)
+        err = read_scalars(source, algorithm->scalar_count, scalars);
+    if (err == KITH_OK)
+        err =
+            checkpoint_read_views(source->path, &source->file,
+                                  source->map.bytes, layout, z, source->error);
+    const bool scaled = err == KITH_OK && gossips && algorithm->factor != NULL;
+    const double factor = scaled ? algorithm->factor(scalars) : 1;
+    for (size_t i = 0; i < layout->gossiped && factor != 1; i++)
+        z[i] *= factor;
+    return err;
+}
+
+enum kith_err kith_save_parameters(const struct kith_experiment *experiment,
+                                   const char *path, double **z, size_t *dim,
+                                   uint64_t *step, char *error)
+{
+    struct source source;
+    struct kith_network *network = NULL;
+    char why[KITH_MODEL_ERROR_BYTES];
+    *z = NULL;
+    enum kith_err err = source_open(&source, path, error);
+    if (err != KITH_OK)
+        return err;
+    const struct kith_network_options options = {.backend = experiment->backend,
+                                                 .rows = 1};
+    err = kith_network_open(experiment->model, &experiment->model_config,
+                            &options, &network, why);
+    if (err == KITH_OK) {
+        const struct kith_layout *layout = kith_network_layout(network);
+        *dim = layout->dim;
+        *z = malloc((*dim > 0 ? *dim : 1) * sizeof **z);
+        err = *z == NULL
+                  ? refuse(&source, KITH_ENOMEM, "no memory for it")
+                  : read_parameters(&source, experiment, layout, *z, step);
+        kith_network_close(network);
+    } else {
+        refuse(&source, err, why);
+    }
+    if (err != KITH_OK) {
+        free(*z);
+        *z = NULL;
+    }
+    source_close(&source);
+    return err;
+}
+
+enum kith_err kith_checkpoint_experiment(const char *path, char **text,
+                                         char *error)
+{
+    struct source source;
+    *text = NULL;
+    enum kith_err err = source_open(&source, path, error);
+    if (err != KITH_OK)
+        return err;
+    const char *found = kith_safetensors_text(&source.file, "source");
+    if (found == NULL || found[0] == '\0')
+        err = refuse(&source, KITH_EPARSE, "it names no experiment");
+    else if ((*text = strdup(found)) == NULL)
+        err = refuse(&source, KITH_ENOMEM, "no memory");
+    source_close(&source);
+    return err;
+}

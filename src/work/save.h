@@ -1,0 +1,30 @@
+/* What save.c writes and restore.c reads. */
+#ifndef KITH_WORK_SAVE_H
+#define KITH_WORK_SAVE_H
+
+#include "checkpoint.h"
+#include "private.h"
+
+/* Bump where the meaning of a text or of a tensor changes. */
+#define SAVE_VERSION "checkpoint-v1"
+/* The header begins so, and the digits of the hash follow. */
+#define SAVE_OPENING "{\"__metadata__\":{\"blake2b\":\""
+
+enum {
+    SAVE_HASH_AT = 8 + sizeof SAVE_OPENING - 1, /* of the digits in the file */
+    SAVE_HASH_DIGITS = 64,
+    SAVE_HASH_BYTES = 32,
+    SAVE_CHUNK = 8192,    /* elements converted at a time */
+    SAVE_TEXT_BYTES = 320 /* of a machine's description */
+};
+
+/* Vectors that the optimiser keeps. */
+unsigned save_state_count(const struct kith_worker *worker);
+/* The tensors of a worker's checkpoint, in their order in the file; at most
+ * (1 + KITH_STATES_MAX) view_count. */
+size_t save_entries(const struct kith_worker *worker,
+                    struct kith_tensor_entry *entries);
+/* "train" or "peer": batches mean something else to each. */
+const char *save_role(const struct kith_worker *worker);
+
+#endif
