@@ -9,6 +9,7 @@ BENCHES = \
   bench/bench_handshake_session \
   bench/bench_loader \
   bench/bench_merge \
+  bench/bench_ops \
   bench/bench_record \
   bench/bench_train \
   bench/bench_transport \
