@@ -6,7 +6,7 @@
  *
  * Shapes: an MLP 784-512-512-10 at batch 64 and 256, a GPT block of 16 x 128
  * tokens, width 128, 4 heads. Exit status 1 where the own products of a whole
- * step stay below 0.55 of the multiply-add rate. */
+ * step stay below 0.55 of the multiply-add rate on one thread. */
 #include "bench.h"
 
 #include "kith/backend.h"
@@ -15,6 +15,12 @@
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
+
+/* One thread: CPU time, which others on the machine disturb least. */
+static double seconds_now(void)
+{
+    return kith_pool_threads() == 1 ? bench_cpu() : bench_now();
+}
 
 enum { ROUNDS = BENCH_ROUNDS, TOKENS = 2048, WIDTH = 128, HEADS = 4 };
 static volatile float sink;
@@ -84,14 +90,18 @@ static void chain_part(void *context, size_t i)
 
 static double peak(void)
 {
-    double flop[KITH_POOL_THREADS_MAX] = {0}, sum = 0;
+    double flop[KITH_POOL_THREADS_MAX] = {0}, best = 0;
     const unsigned threads = kith_pool_threads();
-    const double start = bench_now();
-    kith_pool_run(threads, chain_part, flop);
-    const double seconds = bench_now() - start;
-    for (unsigned i = 0; i < threads; i++)
-        sum += flop[i];
-    return 1e-9 * sum / seconds;
+    for (int i = 0; i < 4; i++) {
+        double sum = 0;
+        const double start = seconds_now();
+        kith_pool_run(threads, chain_part, flop);
+        const double seconds = seconds_now() - start;
+        for (unsigned thread = 0; thread < threads; thread++)
+            sum += flop[thread];
+        best = 1e-9 * sum / seconds > best ? 1e-9 * sum / seconds : best;
+    }
+    return best;
 }
 
 /* Buffers that every case shares. */
@@ -112,14 +122,19 @@ static void copy_part(void *context, size_t i)
     memcpy(s->to + i * each, s->from + i * each, each);
 }
 
-/* Bytes read and written per second, 10^9, by copies of as many. */
-static double copy_rate(double bytes)
+/* Bytes read and written per second, 10^9, by copies between `set` bytes. */
+static double copy_rate(double set)
 {
-    const size_t half = (size_t)(bytes / 2);
+    const size_t half = (size_t)(set / 2);
     struct span s = {(char *)dx, (const char *)x, half, 16};
-    const double start = bench_now();
-    kith_pool_run(s.parts, copy_part, &s);
-    return 1e-9 * bytes / (bench_now() - start);
+    double best = 0;
+    for (int i = 0; i < 4; i++) {
+        const double start = seconds_now();
+        kith_pool_run(s.parts, copy_part, &s);
+        const double rate = 1e-9 * set / (seconds_now() - start);
+        best = rate > best ? rate : best;
+    }
+    return best;
 }
 
 static void linear_step(size_t rows, size_t in, size_t out,
@@ -232,28 +247,31 @@ static double mlp_flop(double rows)
 
 /* The causal half of two products forth, five back (the scores once more). */
 #define ATTENTION_FLOP (2.0 * TOKENS * 128 / 2 * WIDTH)
+/* Weights of 12 width^2, a pass forth and two back. */
+#define BLOCK_FLOP (72.0 * TOKENS * WIDTH * WIDTH)
 #define TENSOR (4.0 * TOKENS * WIDTH)
 
 static struct {
     const char *name;
     void (*run)(void);
     double flop, bytes; /* one of them; bytes are those that must move */
+    double set;         /* bytes that they lie in; 0: each moves once */
     bool providers;     /* beside each other */
 } cases[] = {
-    {"mlp batch 64, linear layers of a step", mlp_64, 0, 0, true},
-    {"mlp batch 256, linear layers of a step", mlp_256, 0, 0, true},
-    {"gpt block, linear layers of a step", block,
-     24.0 * 3 * TOKENS *WIDTH *WIDTH, 0, true},
-    {"attention", attention_forward, 2 * ATTENTION_FLOP, 0, false},
-    {"attention, forth and back", attention_step, 7 * ATTENTION_FLOP, 0, false},
-    {"layer norm", norm_forward, 0, 2 * TENSOR, false},
-    {"layer norm, forth and back", norm_step, 0, 5 * TENSOR, false},
-    {"bias and gelu", gelu, 0, 2 * 4 * TENSOR, false},
-    {"cross-entropy, 2048 x 65", loss, 0, 8.0 * TOKENS * 65, false},
-    {"cross-entropy, 32 x 50304", loss_large, 0, 8.0 * 32 * 50304, false},
-    {"dropout", dropout, 0, 2 * TENSOR, false},
-    {"adamw", adamw, 0, 28.0 * PARAMETERS, false},
-    {"sgd with momentum", sgd, 0, 20.0 * PARAMETERS, false},
+    {"mlp batch 64, linear layers of a step", mlp_64, 0, 0, 0, true},
+    {"mlp batch 256, linear layers of a step", mlp_256, 0, 0, 0, true},
+    {"gpt block, linear layers of a step", block, BLOCK_FLOP, 0, 0, true},
+    {"attention", attention_forward, 2 * ATTENTION_FLOP, 0, 0, false},
+    {"attention, forth and back", attention_step, 7 * ATTENTION_FLOP, 0, 0,
+     false},
+    {"layer norm", norm_forward, 0, 2 * TENSOR, 0, false},
+    {"layer norm, forth and back", norm_step, 0, 5 * TENSOR, 0, false},
+    {"bias and gelu", gelu, 0, 2 * 4 * TENSOR, 0, false},
+    {"cross-entropy, 2048 x 65", loss, 0, 8.0 * TOKENS * 65, 0, false},
+    {"cross-entropy, 32 x 50304", loss_large, 0, 8.0 * 32 * 50304, 0, false},
+    {"dropout", dropout, 0, 2 * TENSOR, 0, false},
+    {"adamw", adamw, 0, 28.0 * PARAMETERS, 16.0 * PARAMETERS, false},
+    {"sgd with momentum", sgd, 0, 20.0 * PARAMETERS, 12.0 * PARAMETERS, false},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -265,12 +283,13 @@ static double measure(size_t c, const char *provider)
     double times[ROUNDS], shares[ROUNDS];
     cases[c].run();
     for (int round = 0; round < ROUNDS; round++) {
-        const double ceiling = product ? peak() : copy_rate(work);
+        const double set = cases[c].set > 0 ? cases[c].set : work;
+        const double ceiling = product ? peak() : copy_rate(set);
         double best = 1e9;
         for (int i = 0; i < 3; i++) {
-            const double start = bench_now();
+            const double start = seconds_now();
             cases[c].run();
-            const double seconds = bench_now() - start;
+            const double seconds = seconds_now() - start;
             best = seconds < best ? seconds : best;
         }
         times[round] = 1e6 * best;
@@ -307,7 +326,7 @@ static bool all(unsigned threads)
             if (kith_backend_product(name) != KITH_OK)
                 continue;
             const double share = measure(c, cases[c].providers ? name : "");
-            if (cases[c].providers && p == 0 && share < 0.55) {
+            if (cases[c].providers && p == 0 && threads == 1 && share < 0.55) {
                 printf("MISSED: own products below 0.55\n");
                 met = false;
             }
