@@ -134,8 +134,9 @@ const struct kith_backend *kith_backend_auto(void);
 /* Threads a backend's products may use; the simulator and the lab say 1. */
 void kith_backend_threads(unsigned count);
 
-/* Who multiplies matrices for backend cpu: "own" (at first), "openblas",
- * "onednn" (where libdnnl.so.2 is installed); NULL-terminated. Their results
+/* Who multiplies matrices for backend cpu: "own" (at first, where the CPU has
+ * AVX2 or AVX-512), "openblas" (at first elsewhere), "onednn" (where
+ * libdnnl.so.2 is installed); NULL-terminated. Their results
  * differ in the last bits, so the name belongs to a run and its checkpoints. */
 #define KITH_PRODUCTS 3
 extern const char *const kith_backend_products[KITH_PRODUCTS + 1];

@@ -3,7 +3,6 @@
  * Results may differ between CPUs. */
 #include "cpu.h"
 
-#include <cblas.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -48,8 +47,6 @@ void kith_cpu_choose(const struct kith_cpu_loops *variant)
 void kith_backend_threads(unsigned count)
 {
     KITH_ASSERT(count > 0 && count <= INT_MAX);
-    /* Threads of its own would contend with ours. */
-    openblas_set_num_threads(1);
     kith_pool_set(count);
 }
 

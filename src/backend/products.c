@@ -27,7 +27,18 @@ enum provider { OWN, OPENBLAS, ONEDNN, PROVIDERS };
 const char *const kith_backend_products[] = {
     [OWN] = "own", [OPENBLAS] = "openblas", [ONEDNN] = "onednn", NULL};
 
-static atomic_int provider; /* OWN at first */
+/* Nobody has chosen: own products, but where there are only plain loops, which
+ * are a fifth as fast, OpenBLAS's. */
+enum { UNSET = -1 };
+static atomic_int setting = UNSET;
+
+static enum provider in_force(void)
+{
+    const int chosen = atomic_load(&setting);
+    if (chosen != UNSET)
+        return (enum provider)chosen;
+    return kith_cpu_best() == &kith_cpu_portable ? OPENBLAS : OWN;
+}
 
 /* oneDNN's dnnl_sgemm, row-major, and OpenMP's number of threads, which every
  * calling thread has to set for itself. */
@@ -74,7 +85,7 @@ enum kith_err kith_backend_product(const char *name)
             continue;
         if (!present((enum provider)i))
             return KITH_EUNSUPPORTED;
-        atomic_store(&provider, i);
+        atomic_store(&setting, i);
         return KITH_OK;
     }
     return KITH_EINVAL;
@@ -82,7 +93,7 @@ enum kith_err kith_backend_product(const char *name)
 
 const char *kith_backend_product_name(void)
 {
-    return kith_backend_products[atomic_load(&provider)];
+    return kith_backend_products[in_force()];
 }
 
 /* C <- alpha A B + beta C by a library, on this thread. */
@@ -90,6 +101,11 @@ struct library_product {
     struct kith_product p;
     float alpha, beta;
 };
+
+static void openblas_alone(void)
+{
+    openblas_set_num_threads(1);
+}
 
 static void library_run(enum provider which, const struct library_product *l)
 {
@@ -109,6 +125,8 @@ static void library_run(enum provider which, const struct library_product *l)
         KITH_ASSERT(status == 0);
         return;
     }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, openblas_alone);
     KITH_ASSERT(p->m <= INT_MAX && p->n <= INT_MAX && p->k <= INT_MAX);
     KITH_ASSERT(lda <= INT_MAX && ldb <= INT_MAX && p->stride <= INT_MAX);
     cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans,
@@ -220,7 +238,7 @@ void kith_product_run(const struct kith_product *p)
     if (p->m == 0 || p->n == 0)
         return;
     const struct library_product whole = {*p, 1, p->add ? 1 : 0};
-    grid_run((enum provider)atomic_load(&provider), &whole);
+    grid_run(in_force(), &whole);
 }
 
 static bool is(double x, double value)
@@ -245,10 +263,10 @@ void kith_product_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
          .add = is(beta, 1)},
         (float)alpha,
         (float)beta};
-    const int now = atomic_load(&provider);
+    const enum provider now = in_force();
     /* Own products know no factors. */
     const bool plain = is(alpha, 1) && (is(beta, 0) || is(beta, 1)) && k > 0;
-    grid_run(now == OWN && !plain ? OPENBLAS : (enum provider)now, &l);
+    grid_run(now == OWN && !plain ? OPENBLAS : now, &l);
 }
 
 /* Products of an MLP's and a small GPT's step: W^T, W, x^T dy. */
@@ -289,22 +307,22 @@ const char *kith_backend_measure_products(double gflops[KITH_PRODUCTS])
         elements = most > elements ? most : elements;
     }
     float *const memory = kith_host_alloc(3 * elements * sizeof *memory, false);
-    const int before = atomic_load(&provider);
+    const int before = atomic_load(&setting);
     /* The quickest of some rounds: what disturbs only slows down. */
     for (int round = 0; memory != NULL && round < ROUNDS; round++) {
         for (int i = 0; i < PROVIDERS; i++) {
             if (!present((enum provider)i))
                 continue;
-            atomic_store(&provider, i);
+            atomic_store(&setting, i);
             const double rate =
                 1e-9 * flop /
                 measure_once(memory, memory + elements, memory + 2 * elements);
             best[i] = rate > best[i] ? rate : best[i];
         }
     }
-    atomic_store(&provider, before);
+    atomic_store(&setting, before);
     kith_host_release(memory);
-    int winner = before;
+    int winner = (int)in_force();
     for (int i = 0; i < PROVIDERS; i++) {
         winner = best[i] > best[winner] ? i : winner;
         gflops[i] = best[i];
