@@ -10,11 +10,8 @@
  * first error (too many operations, a shape that does not fit) is kept and
  * ends the building; builders need no checks.
  *
- *   net.c       builders: operations, tensors, views
- *   layout.c    order of views in the flat vector, starting weights
- *   plan.c      schedule (forward, backward, what is run again) and where each
- *               activation and gradient lives
- *   network.c   runs the schedule on a backend
+ * net.c holds the builders; src/network/ makes of them an order of steps, a
+ * place in memory for each tensor and a flat vector of parameters, and runs it.
  */
 #ifndef KITH_MODEL_NET_H
 #define KITH_MODEL_NET_H
