@@ -1,5 +1,7 @@
 noinst_LIBRARIES += libkith_backend.a
 libkith_backend_a_CFLAGS = $(C11) $(OPENBLAS_CFLAGS)
+libkith_backend_a_CPPFLAGS = $(AM_CPPFLAGS) \
+  -DKITH_LIBRARY_FOLDER='"$(pkglibdir)"'
 libkith_backend_a_SOURCES = \
   src/backend/backends.def \
   src/backend/cpu.c \
@@ -33,6 +35,10 @@ libkith_backend_a_SOURCES = \
   src/backend/cpu_text_avx512.c \
   src/backend/cpu_text_kernels.inc.h \
   src/backend/cpu_text_portable.c \
+  src/backend/cuda.c \
+  src/backend/cuda.inc.h \
+  src/backend/cuda_module.c \
+  src/backend/cuda_module.h \
   src/backend/dropout.h \
   src/backend/f16_avx2.h \
   src/backend/f16_avx512.h \

@@ -1,4 +1,4 @@
-/* The table of backends, generated from backends.def. */
+/* The table of backends, generated from backends.def, and what `auto` means. */
 #include "kith/backend.h"
 
 #include <string.h>
@@ -20,4 +20,10 @@ const struct kith_backend *kith_backend_find(const char *name)
             return kith_backends[i];
     }
     return NULL;
+}
+
+const struct kith_backend *kith_backend_auto(void)
+{
+    return kith_backend_cuda.missing() == NULL ? &kith_backend_cuda
+                                               : &kith_backend_cpu;
 }

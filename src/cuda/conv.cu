@@ -1,0 +1,234 @@
+/* Convolutions: by cuDNN where it is here, a plain product where the kernel is
+ * one pixel, else an implicit product by our own kernel.
+ *
+ *   forward   pixels out x (taps in)  times (taps in) x out
+ *   data      pixels in x (taps out)  times (taps out) x in
+ *   weights   (taps in) x pixels out  times pixels out x out */
+#include "columns.cuh"
+#include "cudnn.cuh"
+#include "products.cuh"
+#include "state.cuh"
+#include "tile.cuh"
+
+namespace gpu
+{
+/* One side as numbers that fit registers; sizes were checked. */
+struct frame {
+    uint32_t height, width, in, out, kernel, stride, pad, down, across;
+};
+
+static frame frame_of(const struct kith_conv *op)
+{
+    return {(uint32_t)op->height,     (uint32_t)op->width,
+            (uint32_t)op->in,         (uint32_t)op->out,
+            (uint32_t)op->kernel,     (uint32_t)op->stride,
+            (uint32_t)op->pad,        (uint32_t)op->out_height,
+            (uint32_t)op->out_width};
+}
+
+static __device__ inline uint32_t row_of(uint32_t pixel, uint32_t height,
+                                         uint32_t width, uint32_t *y,
+                                         uint32_t *x)
+{
+    const uint32_t line = pixel / width;
+    *x = pixel - line * width;
+    const uint32_t row = line / height;
+    *y = line - row * height;
+    return row;
+}
+
+/* x at output pixel `out` and place l = (tap, channel). */
+template <typename T> struct patch {
+    frame f;
+    const T *x;
+    __device__ float operator()(size_t out, size_t l) const
+    {
+        uint32_t y, column;
+        const uint32_t row = row_of((uint32_t)out, f.down, f.across, &y,
+                                    &column);
+        const uint32_t tap = (uint32_t)l / f.in, c = (uint32_t)l - tap * f.in;
+        const uint32_t ky = tap / f.kernel, kx = tap - ky * f.kernel;
+        /* Below 0 wraps to far above. */
+        const uint32_t h = y * f.stride + ky - f.pad;
+        const uint32_t w = column * f.stride + kx - f.pad;
+        if (h >= f.height || w >= f.width)
+            return 0;
+        return to_float(
+            x[(((size_t)row * f.height + h) * f.width + w) * f.in + c]);
+    }
+};
+
+/* The same with its indices the other way round. */
+template <typename T> struct patch_turned {
+    patch<T> of;
+    __device__ float operator()(size_t l, size_t out) const
+    {
+        return of(out, l);
+    }
+};
+
+/* dy at input pixel `in` and place l = (tap, channel out). */
+template <typename T> struct spread {
+    frame f;
+    const T *dy;
+    __device__ float operator()(size_t in, size_t l) const
+    {
+        uint32_t h, w;
+        const uint32_t row = row_of((uint32_t)in, f.height, f.width, &h, &w);
+        const uint32_t tap = (uint32_t)l / f.out, o = (uint32_t)l - tap * f.out;
+        const uint32_t ky = tap / f.kernel, kx = tap - ky * f.kernel;
+        const uint32_t down = h + f.pad, right = w + f.pad;
+        if (down < ky || right < kx || (down - ky) % f.stride != 0 ||
+            (right - kx) % f.stride != 0)
+            return 0;
+        const uint32_t y = (down - ky) / f.stride;
+        const uint32_t x = (right - kx) / f.stride;
+        if (y >= f.down || x >= f.across)
+            return 0;
+        return to_float(
+            dy[(((size_t)row * f.down + y) * f.across + x) * f.out + o]);
+    }
+};
+
+/* w (tap, in, out) at l = (tap, out) and channel in. */
+struct filter_turned {
+    frame f;
+    const float *w;
+    __device__ float operator()(size_t l, size_t in) const
+    {
+        const uint32_t tap = (uint32_t)l / f.out, o = (uint32_t)l - tap * f.out;
+        return w[((size_t)tap * f.in + in) * f.out + o];
+    }
+};
+
+static bool pointwise(const struct kith_conv *op)
+{
+    return op->kernel == 1 && op->stride == 1 && op->pad == 0;
+}
+
+static struct kith_linear linear_of(const struct kith_conv *op)
+{
+    return {op->in, op->out, true, op->activation};
+}
+
+static bool fits(const struct kith_conv *op, size_t rows)
+{
+    const size_t most = (size_t)1 << 31;
+    const size_t taps = op->kernel * op->kernel;
+    const bool good = rows * op->height * op->width < most &&
+                      rows * op->out_height * op->out_width < most &&
+                      taps * op->in < most && taps * op->out < most;
+    if (!good)
+        fail("a convolution is too large: lower train.batch");
+    return good;
+}
+
+template <typename T>
+size_t convolution<T>::scratch(const struct kith_conv *, size_t)
+{
+    return 0;
+}
+
+template <typename T>
+void convolution<T>::forward(const struct kith_conv *op, size_t rows,
+                             const void *x, const void *w, const void *bias,
+                             void *y, void *)
+{
+    const call c;
+    if (!c.well() || rows == 0 || !fits(op, rows))
+        return;
+    const size_t pixels = rows * op->out_height * op->out_width;
+    if (pointwise(op)) {
+        const struct kith_linear linear = linear_of(op);
+        dense<T>::linear(&linear, pixels, x, w, bias, nullptr, y);
+        return;
+    }
+    if (cudnn_forward(op, rows, element_of<T>::value, x, w, bias, y))
+        return;
+    const size_t taps = op->kernel * op->kernel;
+    tile_product("a convolution", pixels, op->out, taps * op->in,
+                 patch<T>{frame_of(op), (const T *)x},
+                 matrix<float>{(const float *)w, op->out, 1},
+                 put<T>{(T *)y, nullptr, (const float *)bias, op->out, 1, 0,
+                        op->activation});
+}
+
+template <typename T> struct mask_each {
+    const T *y;
+    T *dy;
+    template <int N> __device__ void at(size_t i) const
+    {
+        float d[N], v[N];
+        load(dy, i, d);
+        load(y, i, v);
+        for (int k = 0; k < N; k++)
+            d[k] = v[k] > 0 ? d[k] : 0.0f;
+        store(d, dy, i);
+    }
+};
+
+template <typename T>
+static void data_gradient(const struct kith_conv *op, size_t rows,
+                          const void *w, const void *dy, void *dx, unsigned add)
+{
+    const frame f = frame_of(op);
+    const bool adds = (add & KITH_ADD_DATA) != 0;
+    if (cudnn_data(op, rows, element_of<T>::value, w, dy, dx, adds))
+        return;
+    tile_product("a convolution's way back", rows * op->height * op->width,
+                 op->in, op->kernel * op->kernel * op->out,
+                 spread<T>{f, (const T *)dy},
+                 filter_turned{f, (const float *)w},
+                 put<T>{(T *)dx, nullptr, nullptr, op->in, 1,
+                        adds ? 1.0f : 0.0f, KITH_ACTIVATION_NONE});
+}
+
+template <typename T>
+static void weight_gradient(const struct kith_conv *op, size_t rows,
+                            const void *x, const void *dy, void *dw,
+                            unsigned add)
+{
+    const bool adds = (add & KITH_ADD_WEIGHTS) != 0;
+    if (cudnn_weights(op, rows, element_of<T>::value, x, dy, dw, adds))
+        return;
+    tile_product("a convolution's gradient", op->kernel * op->kernel * op->in,
+                 op->out, rows * op->out_height * op->out_width,
+                 patch_turned<T>{{frame_of(op), (const T *)x}},
+                 matrix<T>{(const T *)dy, op->out, 1},
+                 put<float>{(float *)dw, nullptr, nullptr, op->out, 1,
+                            adds ? 1.0f : 0.0f, KITH_ACTIVATION_NONE});
+}
+
+template <typename T>
+void convolution<T>::backward(const struct kith_conv *op, size_t rows,
+                              const void *x, const void *w, const void *y,
+                              void *dy, void *dx, void *dw, void *dbias, void *,
+                              unsigned add)
+{
+    const call c;
+    if (!c.well() || rows == 0 || !fits(op, rows))
+        return;
+    const size_t pixels = rows * op->out_height * op->out_width;
+    if (pointwise(op)) {
+        const struct kith_linear linear = linear_of(op);
+        dense<T>::linear_backward(&linear, pixels, x, w, nullptr, y, dy, dx, dw,
+                                  dbias, add);
+        return;
+    }
+    if (op->activation == KITH_ACTIVATION_RELU)
+        each("an activation's way back", pixels * op->out,
+             aligned(y, 4 * sizeof(T)) && aligned(dy, 4 * sizeof(T)),
+             mask_each<T>{(const T *)y, (T *)dy});
+    if (dx != nullptr)
+        data_gradient<T>(op, rows, w, dy, dx, add);
+    if (dw != nullptr)
+        weight_gradient<T>(op, rows, x, dy, dw, add);
+    if (dbias != nullptr)
+        columns<1>("a bias's gradient", pixels, op->out,
+                   column_of<T>{(const T *)dy, op->out},
+                   column_put{(float *)dbias, (add & KITH_ADD_WEIGHTS) != 0});
+}
+
+template struct convolution<float>;
+template struct convolution<bf16>;
+} // namespace gpu

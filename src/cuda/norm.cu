@@ -1,0 +1,310 @@
+/* Norms. A set is what shares a mean: for LAYER and GROUP the neighbours of one
+ * row, which one block holds (two passes, as the CPU does); for BATCH a
+ * channel, whose sums run down the columns. Statistics in float64. */
+#include "columns.cuh"
+#include "state.cuh"
+
+namespace gpu
+{
+struct sets {
+    size_t pixels, channels, width; /* width: channels of one set */
+    size_t groups;                  /* sets of one row */
+};
+
+static sets sets_of(const struct kith_norm *op)
+{
+    const size_t groups = op->kind == KITH_NORM_GROUP ? op->groups : 1;
+    return {op->pixels, op->channels, op->channels / groups, groups};
+}
+
+/* Where element e of a set stands in the tensor, and its channel. */
+static __device__ inline size_t place_of(const sets &s, size_t set, size_t e,
+                                         size_t *channel)
+{
+    const size_t pixel = e / s.width;
+    *channel = set % s.groups * s.width + e % s.width;
+    return (set / s.groups * s.pixels + pixel) * s.channels + *channel;
+}
+
+template <typename T>
+__global__ void set_kernel(sets s, double epsilon, int activation, size_t count,
+                           const T *x, const float *scale, const float *shift,
+                           float *saved, T *y)
+{
+    __shared__ double room[32];
+    const size_t set = blockIdx.x, size = s.pixels * s.width;
+    double sum = 0, squares = 0;
+    size_t c;
+    for (size_t e = threadIdx.x; e < size; e += blockDim.x)
+        sum += (double)to_float(x[place_of(s, set, e, &c)]);
+    const double mean = block_sum(sum, room) / (double)size;
+    for (size_t e = threadIdx.x; e < size; e += blockDim.x) {
+        const double d = (double)to_float(x[place_of(s, set, e, &c)]) - mean;
+        squares += d * d;
+    }
+    const double variance = block_sum(squares, room) / (double)size;
+    const float inverse = (float)(1 / sqrt(variance + epsilon));
+    const float middle = (float)mean;
+    if (saved != nullptr && threadIdx.x == 0) {
+        saved[set] = middle;
+        saved[count + set] = inverse;
+    }
+    for (size_t e = threadIdx.x; e < size; e += blockDim.x) {
+        const size_t i = place_of(s, set, e, &c);
+        const float hat = (to_float(x[i]) - middle) * inverse;
+        from_float(activate(activation, hat * scale[c] + shift[c]), &y[i]);
+    }
+}
+
+/* dx = (g - mean g - hat mean(g hat)) / deviation, g = dy scale. */
+template <typename T>
+__global__ void set_back_kernel(sets s, bool masks, bool adds, size_t count,
+                                const T *x, const float *scale, const T *y,
+                                const float *saved, const T *dy, T *dx)
+{
+    __shared__ float room[32];
+    const size_t set = blockIdx.x, size = s.pixels * s.width;
+    const float mean = saved[set], inverse = saved[count + set];
+    float first = 0, second = 0;
+    size_t c;
+    for (size_t e = threadIdx.x; e < size; e += blockDim.x) {
+        const size_t i = place_of(s, set, e, &c);
+        const float d = masks && !(to_float(y[i]) > 0) ? 0 : to_float(dy[i]);
+        const float g = d * scale[c];
+        first += g;
+        second += g * (to_float(x[i]) - mean) * inverse;
+    }
+    first = block_sum(first, room) / (float)size;
+    second = block_sum(second, room) / (float)size;
+    for (size_t e = threadIdx.x; e < size; e += blockDim.x) {
+        const size_t i = place_of(s, set, e, &c);
+        const float d = masks && !(to_float(y[i]) > 0) ? 0 : to_float(dy[i]);
+        const float hat = (to_float(x[i]) - mean) * inverse;
+        const float v = (d * scale[c] - first - hat * second) * inverse;
+        from_float(adds ? to_float(dx[i]) + v : v, &dx[i]);
+    }
+}
+
+/* ---- BATCH: sums down the columns */
+
+template <typename T> struct batch_sums {
+    const T *x;
+    size_t width;
+    __device__ void operator()(size_t row, size_t column, double *sums) const
+    {
+        const double v = (double)to_float(x[row * width + column]);
+        sums[0] += v;
+        sums[1] += v * v;
+    }
+};
+
+struct batch_put {
+    size_t channels;
+    double size, epsilon, momentum;
+    float *buffers, *saved;
+    __device__ void operator()(size_t c, const double *sums) const
+    {
+        const double mean = sums[0] / size;
+        const double square = sums[1] / size - mean * mean;
+        const double variance = square < 0 ? 0 : square;
+        const double unbiased =
+            size > 1 ? variance * size / (size - 1) : variance;
+        saved[c] = (float)mean;
+        saved[channels + c] = (float)(1 / sqrt(variance + epsilon));
+        if (momentum != 0) {
+            const double m = (double)buffers[c];
+            const double v = (double)buffers[channels + c];
+            buffers[c] = (float)(m + momentum * (mean - m));
+            buffers[channels + c] = (float)(v + momentum * (unbiased - v));
+        }
+    }
+};
+
+/* From saved means and 1 / deviations, or from the buffers. */
+template <typename T> struct batch_apply {
+    size_t channels;
+    int activation;
+    float epsilon;
+    const float *saved, *buffers, *scale, *shift;
+    const T *x;
+    T *y;
+    template <int N> __device__ void at(size_t i) const
+    {
+        float v[N];
+        load(x, i, v);
+        for (int k = 0; k < N; k++) {
+            const size_t c = (i + k) % channels;
+            const float mean = saved != nullptr ? saved[c] : buffers[c];
+            const float inverse =
+                saved != nullptr ? saved[channels + c]
+                                 : rsqrtf(buffers[channels + c] + epsilon);
+            v[k] = activate(activation,
+                            (v[k] - mean) * inverse * scale[c] + shift[c]);
+        }
+        store(v, y, i);
+    }
+};
+
+template <typename T>
+static void batch_forward(const struct kith_norm *op, size_t rows,
+                          bool training, const void *x, const void *scale,
+                          const void *shift, void *buffers, void *saved,
+                          void *y)
+{
+    const size_t positions = rows * op->pixels;
+    if (training)
+        columns<2>("batch statistics", positions, op->channels,
+                   batch_sums<T>{(const T *)x, op->channels},
+                   batch_put{op->channels, (double)positions, op->epsilon,
+                             op->momentum, (float *)buffers, (float *)saved});
+    each("a batch norm", positions * op->channels,
+         aligned(x, 4 * sizeof(T)) && aligned(y, 4 * sizeof(T)),
+         batch_apply<T>{op->channels, op->activation, (float)op->epsilon,
+                        training ? (const float *)saved : nullptr,
+                        (const float *)buffers, (const float *)scale,
+                        (const float *)shift, (const T *)x, (T *)y});
+}
+
+template <typename T>
+void normal<T>::forward(const struct kith_norm *op, size_t rows, bool training,
+                        const void *x, const void *scale, const void *shift,
+                        void *buffers, void *saved, void *y)
+{
+    const call c;
+    if (!c.well() || rows == 0)
+        return;
+    if (op->kind == KITH_NORM_BATCH) {
+        batch_forward<T>(op, rows, training, x, scale, shift, buffers, saved,
+                         y);
+        return;
+    }
+    const sets s = sets_of(op);
+    const size_t count = rows * s.groups, size = s.pixels * s.width;
+    const unsigned threads = size <= 256 ? 64 : size <= 4096 ? 256 : 512;
+    launch(set_kernel<T>, dim3((unsigned)count), dim3(threads), 0, stream(), s,
+           op->epsilon, op->activation, count, (const T *)x,
+           (const float *)scale, (const float *)shift, (float *)saved, (T *)y);
+    launched("a norm");
+}
+
+/* ---- gradients of scale and shift, for every kind; and for BATCH the means
+ * that dx needs */
+
+template <typename T> struct gain_sums {
+    sets s;
+    bool batch, masks;
+    size_t count;
+    const T *x, *y, *dy;
+    const float *saved;
+    __device__ void operator()(size_t row, size_t c, double *sums) const
+    {
+        const size_t i = row * s.channels + c;
+        const size_t set =
+            batch ? c : row / s.pixels * s.groups + c / s.width;
+        const float d = masks && !(to_float(y[i]) > 0) ? 0 : to_float(dy[i]);
+        const float hat =
+            (to_float(x[i]) - saved[set]) * saved[count + set];
+        sums[0] += (double)d;
+        sums[1] += (double)(d * hat);
+    }
+};
+
+struct gain_put {
+    float *shift, *scale, *sums; /* sums (2, channels), or NULL */
+    size_t channels;
+    bool adds;
+    __device__ void operator()(size_t c, const double *s) const
+    {
+        if (shift != nullptr)
+            shift[c] = (adds ? shift[c] : 0.0f) + (float)s[0];
+        if (scale != nullptr)
+            scale[c] = (adds ? scale[c] : 0.0f) + (float)s[1];
+        if (sums != nullptr) {
+            sums[c] = (float)s[0];
+            sums[channels + c] = (float)s[1];
+        }
+    }
+};
+
+template <typename T> struct batch_back {
+    size_t channels;
+    bool masks, adds;
+    float size;
+    const float *saved, *scale, *sums;
+    const T *x, *y, *dy;
+    T *dx;
+    template <int N> __device__ void at(size_t i) const
+    {
+        float v[N], d[N], u[N] = {}, old[N] = {};
+        load(x, i, v);
+        load(dy, i, d);
+        if (masks)
+            load(y, i, u);
+        if (adds)
+            load(dx, i, old);
+        for (int k = 0; k < N; k++) {
+            const size_t c = (i + k) % channels;
+            const float inverse = saved[channels + c];
+            const float hat = (v[k] - saved[c]) * inverse;
+            const float g = masks && !(u[k] > 0) ? 0 : d[k];
+            v[k] = old[k] + (g - sums[c] / size -
+                             hat * sums[channels + c] / size) *
+                                scale[c] * inverse;
+        }
+        store(v, dx, i);
+    }
+};
+
+template <typename T>
+void normal<T>::backward(const struct kith_norm *op, size_t rows, const void *x,
+                         const void *scale, const void *y, const void *saved,
+                         void *dy, void *dx, void *dscale, void *dshift,
+                         unsigned add)
+{
+    const call c;
+    if (!c.well() || rows == 0)
+        return;
+    const bool batch = op->kind == KITH_NORM_BATCH;
+    const bool masks = op->activation == KITH_ACTIVATION_RELU;
+    const bool adds = (add & KITH_ADD_DATA) != 0;
+    const sets s = sets_of(op);
+    const size_t positions = rows * op->pixels;
+    const size_t count = batch ? op->channels : rows * s.groups;
+    float *sums = nullptr;
+    if (batch && dx != nullptr) {
+        sums = (float *)scratch_of(SCRATCH_INDEX,
+                                   2 * op->channels * sizeof *sums);
+        if (sums == nullptr)
+            return;
+    }
+    if (sums != nullptr || dscale != nullptr || dshift != nullptr)
+        columns<2>("a norm's gradient", positions, op->channels,
+                   gain_sums<T>{s, batch, masks, count, (const T *)x,
+                                (const T *)y, (const T *)dy,
+                                (const float *)saved},
+                   gain_put{(float *)dshift, (float *)dscale, sums,
+                            op->channels, (add & KITH_ADD_WEIGHTS) != 0});
+    if (dx == nullptr)
+        return;
+    if (batch) {
+        const size_t four = 4 * sizeof(T);
+        each("a batch norm's way back", positions * op->channels,
+             aligned(x, four) && aligned(dy, four) && aligned(dx, four) &&
+                 (!masks || aligned(y, four)),
+             batch_back<T>{op->channels, masks, adds, (float)positions,
+                           (const float *)saved, (const float *)scale, sums,
+                           (const T *)x, (const T *)y, (const T *)dy,
+                           (T *)dx});
+        return;
+    }
+    const size_t size = s.pixels * s.width;
+    const unsigned threads = size <= 256 ? 64 : size <= 4096 ? 256 : 512;
+    launch(set_back_kernel<T>, dim3((unsigned)count), dim3(threads), 0,
+           stream(), s, masks, adds, count, (const T *)x, (const float *)scale,
+           (const T *)y, (const float *)saved, (const T *)dy, (T *)dx);
+    launched("a norm's way back");
+}
+
+template struct normal<float>;
+template struct normal<bf16>;
+} // namespace gpu

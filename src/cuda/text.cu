@@ -1,0 +1,301 @@
+/* Embeddings and the loss.
+ *
+ * A token's gradient is the sum of the rows where it stands, in their order:
+ * one block per word of the vocabulary, which leaves at once where the word
+ * does not occur, and stops where it has found the last of them. No float is
+ * added atomically: the same bits each time. */
+#include "state.cuh"
+
+namespace gpu
+{
+template <typename T>
+__global__ void embed_kernel(size_t n, size_t width, size_t context,
+                             size_t vocabulary, const int32_t *tokens,
+                             const float *token, const float *position, T *y,
+                             numbers *found)
+{
+    const size_t step = thread_count();
+    for (size_t i = thread_index(); i < n; i += step) {
+        const size_t at = i / width, j = i % width;
+        const int32_t t = tokens[at];
+        if (t < 0 || (size_t)t >= vocabulary) {
+            (void)atomicOr(&found->bad, 1u);
+            from_float(0.0f, &y[i]);
+            continue;
+        }
+        from_float(token[(size_t)t * width + j] +
+                       position[at % context * width + j],
+                   &y[i]);
+    }
+}
+
+template <typename T>
+void text<T>::embed(const struct kith_embed *op, size_t rows,
+                    const int32_t *tokens, const void *token,
+                    const void *position, void *y)
+{
+    const call c;
+    const size_t n = rows * op->context * op->width;
+    if (!c.well() || n == 0)
+        return;
+    const int32_t *const list = (const int32_t *)readable(
+        tokens, rows * op->context * sizeof *tokens);
+    launch(embed_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0, stream(), n,
+           op->width, op->context, op->vocabulary, list, (const float *)token,
+           (const float *)position, (T *)y, found());
+    launched("an embedding");
+}
+
+__global__ void count_kernel(size_t n, size_t vocabulary, const int32_t *tokens,
+                             unsigned *counts)
+{
+    const size_t step = thread_count();
+    for (size_t i = thread_index(); i < n; i += step) {
+        const int32_t t = tokens[i];
+        if (t >= 0 && (size_t)t < vocabulary)
+            (void)atomicAdd(&counts[t], 1u);
+    }
+}
+
+enum { WORD_THREADS = 256, WORD_COLUMNS = 1024 };
+
+template <typename T>
+__global__ void word_kernel(size_t n, size_t width, bool adds,
+                            const int32_t *tokens, const unsigned *counts,
+                            const T *dy, float *dtoken)
+{
+    __shared__ unsigned places[WORD_THREADS], votes[WORD_THREADS / 32];
+    const unsigned word = blockIdx.x, want = counts[word];
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const size_t first = (size_t)blockIdx.y * WORD_COLUMNS;
+    float *const out = dtoken + (size_t)word * width;
+    float sum[WORD_COLUMNS / WORD_THREADS] = {};
+    unsigned have = 0;
+    for (size_t at = 0; at < n && have < want; at += WORD_THREADS) {
+        const size_t i = at + threadIdx.x;
+        const bool mine = i < n && tokens[i] == (int32_t)word;
+        const unsigned vote = __ballot_sync(0xffffffffu, mine);
+        if (lane == 0)
+            votes[warp] = (unsigned)__popc(vote);
+        __syncthreads();
+        unsigned before = (unsigned)__popc(vote & ((1u << lane) - 1u));
+        unsigned here = 0;
+        for (unsigned w = 0; w < WORD_THREADS / 32; w++) {
+            before += w < warp ? votes[w] : 0u;
+            here += votes[w];
+        }
+        if (mine)
+            places[before] = threadIdx.x;
+        __syncthreads();
+        for (unsigned p = 0; p < here; p++) {
+            const T *const row = dy + (at + places[p]) * width;
+            for (unsigned k = 0; k < WORD_COLUMNS / WORD_THREADS; k++) {
+                const size_t j = first + k * WORD_THREADS + threadIdx.x;
+                if (j < width)
+                    sum[k] += to_float(row[j]);
+            }
+        }
+        have += here;
+        __syncthreads();
+    }
+    if (adds && want == 0)
+        return;
+    for (unsigned k = 0; k < WORD_COLUMNS / WORD_THREADS; k++) {
+        const size_t j = first + k * WORD_THREADS + threadIdx.x;
+        if (j < width)
+            out[j] = (adds ? out[j] : 0.0f) + sum[k];
+    }
+}
+
+template <typename T>
+__global__ void position_kernel(size_t rows, size_t n, bool adds, const T *dy,
+                                float *dposition)
+{
+    const size_t step = thread_count();
+    for (size_t i = thread_index(); i < n; i += step) {
+        float sum = adds ? dposition[i] : 0.0f;
+        for (size_t row = 0; row < rows; row++)
+            sum += to_float(dy[row * n + i]);
+        dposition[i] = sum;
+    }
+}
+
+template <typename T>
+void text<T>::embed_backward(const struct kith_embed *op, size_t rows,
+                             const int32_t *tokens, const void *dy,
+                             void *dtoken, void *dposition, unsigned add)
+{
+    const call c;
+    const size_t n = rows * op->context, words = op->vocabulary;
+    const size_t places = op->context * op->width;
+    const bool adds = (add & KITH_ADD_WEIGHTS) != 0;
+    if (!c.well() || n == 0)
+        return;
+    if (dposition != nullptr) {
+        launch(position_kernel<T>, dim3(blocks_for(places, 128)), dim3(128), 0,
+               stream(), rows, places, adds, (const T *)dy,
+               (float *)dposition);
+        launched("an embedding's way back");
+    }
+    if (dtoken == nullptr)
+        return;
+    unsigned *const counts = (unsigned *)scratch_of(SCRATCH_INDEX,
+                                                    words * sizeof *counts);
+    if (counts == nullptr)
+        return;
+    const int32_t *const list =
+        (const int32_t *)readable(tokens, n * sizeof *tokens);
+    check(cudaMemsetAsync(counts, 0, words * sizeof *counts, stream()),
+          "clearing memory");
+    launch(count_kernel, dim3(blocks_for(n, 256)), dim3(256), 0, stream(), n,
+           words, list, counts);
+    const unsigned across =
+        (unsigned)((op->width + WORD_COLUMNS - 1) / WORD_COLUMNS);
+    launch(word_kernel<T>, dim3((unsigned)words, across), dim3(WORD_THREADS), 0,
+           stream(), n, op->width, adds, list, counts, (const T *)dy,
+           (float *)dtoken);
+    launched("an embedding's way back");
+}
+
+/* ---- the loss: a block per row, one pass for maximum and sum (each rescaled
+ * where a larger one comes), one for the gradient */
+
+struct running {
+    float top, sum, total; /* total: of the logits, for smoothing */
+    uint32_t best;
+};
+
+/* The one that holds the first of the largest. NaN is never the largest. */
+static __device__ inline running join(const running &a, const running &b)
+{
+    const bool second =
+        b.top > a.top || (b.top == a.top && b.best < a.best);
+    running r;
+    r.top = second ? b.top : a.top;
+    r.best = second ? b.best : a.best;
+    r.sum = (a.top == r.top ? a.sum : a.sum * expf(a.top - r.top)) +
+            (b.top == r.top ? b.sum : b.sum * expf(b.top - r.top));
+    r.total = a.total + b.total;
+    return r;
+}
+
+static __device__ inline running other_lane(const running &a, int bits)
+{
+    running r;
+    r.top = __shfl_xor_sync(0xffffffffu, a.top, bits);
+    r.sum = __shfl_xor_sync(0xffffffffu, a.sum, bits);
+    r.total = __shfl_xor_sync(0xffffffffu, a.total, bits);
+    r.best = __shfl_xor_sync(0xffffffffu, a.best, bits);
+    return r;
+}
+
+enum { LOSS_THREADS = 256 };
+
+template <typename T>
+__global__ void loss_kernel(size_t classes, const int32_t *labels,
+                            float smoothing, float factor, T *logits,
+                            double *losses, unsigned *rights, numbers *found)
+{
+    __shared__ running room[LOSS_THREADS / 32];
+    T *const row = logits + (size_t)blockIdx.x * classes;
+    const int32_t label = labels[blockIdx.x];
+    const bool known = label >= 0 && (size_t)label < classes;
+    const float goal = known ? to_float(row[label]) : 0.0f;
+    running mine = {-INFINITY, 0, 0, UINT32_MAX};
+    for (size_t j = threadIdx.x; j < classes; j += LOSS_THREADS) {
+        const float v = to_float(row[j]);
+        if (v > mine.top) {
+            mine.sum = mine.sum * expf(mine.top - v) + 1;
+            mine.top = v;
+            mine.best = (uint32_t)j;
+        } else {
+            mine.sum += mine.top == v ? 1.0f : expf(v - mine.top);
+        }
+        mine.total += v;
+    }
+    for (int bits = 16; bits > 0; bits /= 2)
+        mine = join(mine, other_lane(mine, bits));
+    if (threadIdx.x % 32 == 0)
+        room[threadIdx.x / 32] = mine;
+    __syncthreads();
+    mine = room[0];
+    for (unsigned w = 1; w < LOSS_THREADS / 32; w++)
+        mine = join(mine, room[w]);
+    const float spread = smoothing / (float)classes, inverse = 1 / mine.sum;
+    for (size_t j = threadIdx.x; j < classes; j += LOSS_THREADS) {
+        const float p = expf(to_float(row[j]) - mine.top) * inverse;
+        const float q = ((int32_t)j == label ? 1 - smoothing : 0.0f) + spread;
+        from_float((p - q) * factor, &row[j]);
+    }
+    if (threadIdx.x != 0)
+        return;
+    const double expected =
+        (1 - (double)smoothing) * ((double)goal - (double)mine.top) +
+        (double)spread *
+            ((double)mine.total - (double)classes * (double)mine.top);
+    losses[blockIdx.x] = log((double)mine.sum) - expected;
+    rights[blockIdx.x] = mine.best == (uint32_t)label;
+    if (!known)
+        (void)atomicOr(&found->bad, 1u);
+}
+
+/* value <- the mean loss, which a step adds up. */
+__global__ void loss_end_kernel(size_t rows, const double *losses,
+                                const unsigned *rights, numbers *found)
+{
+    __shared__ double room[32];
+    double sum = 0, right = 0;
+    for (size_t i = threadIdx.x; i < rows; i += blockDim.x) {
+        sum += losses[i];
+        right += rights[i];
+    }
+    sum = block_sum(sum, room);
+    right = block_sum(right, room);
+    if (threadIdx.x != 0)
+        return;
+    const double mean = sum / (double)rows;
+    found->value = mean;
+    found->loss += mean;
+    found->correct += (unsigned)right;
+    if (!(mean - mean <= 0))
+        found->bad |= 1u;
+}
+
+template <typename T>
+double text<T>::cross_entropy(size_t rows, size_t classes,
+                              const int32_t *labels, double smoothing,
+                              double scale, void *logits, uint32_t *correct)
+{
+    const call c;
+    if (!c.well() || rows == 0)
+        return (double)NAN;
+    if (!in_step())
+        forget_numbers();
+    double *const losses = (double *)scratch_of(
+        SCRATCH_PARTIALS, rows * (sizeof(double) + sizeof(unsigned)));
+    if (losses == nullptr)
+        return (double)NAN;
+    unsigned *const rights = (unsigned *)(losses + rows);
+    const int32_t *const list =
+        (const int32_t *)readable(labels, rows * sizeof *labels);
+    launch(loss_kernel<T>, dim3((unsigned)rows), dim3(LOSS_THREADS), 0,
+           stream(), classes, list, (float)smoothing,
+           (float)(scale / (double)rows), (T *)logits, losses, rights,
+           found());
+    launch(loss_end_kernel, dim3(1), dim3(1024), 0, stream(), rows, losses,
+           rights, found());
+    launched("a loss");
+    if (in_step())
+        return 0;
+    numbers got;
+    if (!collect(&got))
+        return (double)NAN;
+    if (correct != nullptr)
+        *correct = got.correct;
+    /* A label that no class has must not pass for a loss. */
+    return got.bad != 0 ? (double)NAN : got.value;
+}
+
+template struct text<float>;
+template struct text<bf16>;
+} // namespace gpu

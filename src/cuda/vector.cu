@@ -1,0 +1,487 @@
+/* Flat float32 vectors: backend.h's arithmetic, conversions and optimisers.
+ *
+ * What two peers must agree on (mix and its like) is rounded as the CPU rounds
+ * it: a product, then a sum, never one fused; deltas are the same bits on both
+ * sides of a pair, whatever computes them. Sums of them are float64 in a fixed
+ * order, but not the CPU's order. */
+#include "state.cuh"
+
+namespace gpu
+{
+/* ---- sums: blocks, then their partials, each in a fixed order */
+
+template <int N, typename F>
+__global__ void reduce_kernel(size_t n, F f, double *partials)
+{
+    __shared__ double room[32];
+    double sum = 0;
+    const size_t step = thread_count();
+    for (size_t i = thread_index(); i < n / N; i += step)
+        sum += f.template at<N>(i * N);
+    if (N > 1 && thread_index() < n % N)
+        sum += f.template at<1>(n - n % N + thread_index());
+    sum = block_sum(sum, room);
+    if (threadIdx.x == 0)
+        partials[blockIdx.x] = sum;
+}
+
+__global__ void fold_kernel(unsigned count, const double *partials, double *out)
+{
+    __shared__ double room[32];
+    double sum = 0;
+    for (unsigned i = threadIdx.x; i < count; i += blockDim.x)
+        sum += partials[i];
+    sum = block_sum(sum, room);
+    if (threadIdx.x == 0)
+        *out = sum;
+}
+
+/* The sum of f over all elements, to found()->value. */
+template <typename F>
+static void reduce(const char *name, size_t n, bool wide, const F &f)
+{
+    const unsigned threads = 256;
+    const unsigned blocks = blocks_for(wide ? (n + 3) / 4 : n, threads);
+    double *const partials = (double *)scratch_of(SCRATCH_PARTIALS,
+                                                  blocks * sizeof *partials);
+    if (partials == nullptr)
+        return;
+    if (wide)
+        launch(reduce_kernel<4, F>, dim3(blocks), dim3(threads), 0, stream(),
+               n, f, partials);
+    else
+        launch(reduce_kernel<1, F>, dim3(blocks), dim3(threads), 0, stream(),
+               n, f, partials);
+    launch(fold_kernel, dim3(1), dim3(256), 0, stream(), blocks, partials,
+           &found()->value);
+    launched(name);
+}
+
+static double value()
+{
+    numbers got;
+    return collect(&got) ? got.value : (double)NAN;
+}
+
+/* ---- elementwise */
+
+struct scale_each {
+    float factor, *x;
+    template <int N> __device__ void at(size_t i) const
+    {
+        float v[N];
+        load(x, i, v);
+        for (int k = 0; k < N; k++)
+            v[k] = factor * v[k];
+        store(v, x, i);
+    }
+};
+
+void scale(size_t n, double factor, void *x)
+{
+    const call c;
+    if (!c.well())
+        return;
+    const size_t bytes = n * sizeof(float);
+    float *const to = (float *)writable(x, bytes);
+    if (to != x && readable(x, bytes) != to)
+        check(cudaMemcpyAsync(to, x, bytes, cudaMemcpyDefault, stream()),
+              "scaling");
+    each("scaling", n, aligned(to, 16), scale_each{(float)factor, to});
+    wrote(x, bytes);
+}
+
+struct add_each {
+    float factor;
+    const float *x;
+    float *y;
+    template <int N> __device__ void at(size_t i) const
+    {
+        float a[N], b[N];
+        load(x, i, a);
+        load(y, i, b);
+        for (int k = 0; k < N; k++)
+            b[k] = __fadd_rn(b[k], __fmul_rn(factor, a[k]));
+        store(b, y, i);
+    }
+};
+
+void add(size_t n, double factor, const void *x, void *y)
+{
+    const call c;
+    if (!c.well())
+        return;
+    const float *const from = (const float *)readable(x, n * sizeof(float));
+    each("adding", n, aligned(from, 16) && aligned(y, 16),
+         add_each{(float)factor, from, (float *)y});
+}
+
+struct bytes_each {
+    const uint8_t *bytes;
+    float *y;
+    template <int N> __device__ void at(size_t i) const
+    {
+        float v[N];
+        for (int k = 0; k < N; k++)
+            v[k] = (float)bytes[i + k] / 255.0f;
+        store(v, y, i);
+    }
+};
+
+void from_bytes(size_t n, const uint8_t *bytes, void *y)
+{
+    const call c;
+    if (!c.well())
+        return;
+    float *const to = (float *)writable(y, n * sizeof(float));
+    each("converting", n, aligned(to, 16), bytes_each{bytes, to});
+    wrote(y, n * sizeof(float));
+}
+
+template <typename A, typename B> struct convert_each {
+    const A *x;
+    B *y;
+    template <int N> __device__ void at(size_t i) const
+    {
+        float v[N];
+        load(x, i, v);
+        store(v, y, i);
+    }
+};
+
+void narrow(size_t n, const void *elements, void *activations)
+{
+    const call c;
+    if (c.well())
+        each("converting", n,
+             aligned(elements, 16) && aligned(activations, 8),
+             convert_each<float, bf16>{(const float *)elements,
+                                       (bf16 *)activations});
+}
+
+void widen(size_t n, const void *activations, void *elements)
+{
+    const call c;
+    if (c.well())
+        each("converting", n,
+             aligned(elements, 16) && aligned(activations, 8),
+             convert_each<bf16, float>{(const bf16 *)activations,
+                                       (float *)elements});
+}
+
+/* ---- mixing */
+
+template <typename R> struct mix_each {
+    float weight;
+    const R *received;
+    const float *sent;
+    float *x;
+    template <int N> __device__ double at(size_t i) const
+    {
+        float r[N], s[N], v[N];
+        double sum = 0;
+        load(received, i, r);
+        load(sent, i, s);
+        load(x, i, v);
+        for (int k = 0; k < N; k++) {
+            const float delta = __fmul_rn(weight, __fsub_rn(r[k], s[k]));
+            v[k] = __fadd_rn(v[k], delta);
+            sum += (double)delta;
+        }
+        store(v, x, i);
+        return sum;
+    }
+};
+
+template <typename R>
+static double mix_with(size_t n, double weight, const R *received,
+                       const void *sent, void *x)
+{
+    const call c;
+    if (!c.well())
+        return (double)NAN;
+    const R *const r = (const R *)readable(received, n * sizeof(R));
+    const float *const s = (const float *)readable(sent, n * sizeof(float));
+    reduce("mixing", n,
+           aligned(r, 4 * sizeof(R)) && aligned(s, 16) && aligned(x, 16),
+           mix_each<R>{(float)weight, r, s, (float *)x});
+    return value();
+}
+
+double mix(size_t n, double weight, const void *received, const void *sent,
+           void *x)
+{
+    return mix_with(n, weight, (const float *)received, sent, x);
+}
+
+double mix_bf16(size_t n, double weight, const uint16_t *received,
+                const void *sent, void *x)
+{
+    return mix_with(n, weight, (const bf16 *)(const void *)received, sent, x);
+}
+
+struct swap_mix_each {
+    float weight;
+    const float *received;
+    float *sent, *x;
+    template <int N> __device__ double at(size_t i) const
+    {
+        float r[N], v[N], s[N];
+        double sum = 0;
+        load(received, i, r);
+        load(x, i, v);
+        for (int k = 0; k < N; k++) {
+            const float delta = __fmul_rn(weight, __fsub_rn(r[k], v[k]));
+            s[k] = v[k];
+            v[k] = __fadd_rn(v[k], delta);
+            sum += (double)delta;
+        }
+        store(s, sent, i);
+        store(v, x, i);
+        return sum;
+    }
+};
+
+double swap_mix(size_t n, double weight, const void *received, void *sent,
+                void *x)
+{
+    const call c;
+    if (!c.well())
+        return (double)NAN;
+    const size_t bytes = n * sizeof(float);
+    const float *const r = (const float *)readable(received, bytes);
+    float *const s = (float *)writable(sent, bytes);
+    reduce("mixing", n, aligned(r, 16) && aligned(s, 16) && aligned(x, 16),
+           swap_mix_each{(float)weight, r, s, (float *)x});
+    wrote(sent, bytes);
+    return value();
+}
+
+/* ---- sums and the gate */
+
+struct sum_each {
+    const float *x;
+    template <int N> __device__ double at(size_t i) const
+    {
+        float v[N];
+        double sum = 0;
+        load(x, i, v);
+        for (int k = 0; k < N; k++)
+            sum += (double)v[k];
+        return sum;
+    }
+};
+
+double sum(size_t n, const void *x)
+{
+    const call c;
+    if (!c.well())
+        return (double)NAN;
+    const float *const v = (const float *)readable(x, n * sizeof(float));
+    reduce("summing", n, aligned(v, 16), sum_each{v});
+    return value();
+}
+
+struct distance_each {
+    const float *x, *y;
+    template <int N> __device__ double at(size_t i) const
+    {
+        float v[N], u[N] = {};
+        double sum = 0;
+        load(x, i, v);
+        if (y != nullptr)
+            load(y, i, u);
+        for (int k = 0; k < N; k++) {
+            const double d = (double)(v[k] - u[k]);
+            sum += d * d;
+        }
+        return sum;
+    }
+};
+
+double distance_squared(size_t n, const void *x, const void *y)
+{
+    const call c;
+    if (!c.well())
+        return (double)NAN;
+    const float *const v = (const float *)readable(x, n * sizeof(float));
+    const float *const u =
+        y == nullptr ? nullptr : (const float *)readable(y, n * sizeof(float));
+    reduce("measuring a distance", n, aligned(v, 16) && aligned(u, 16),
+           distance_each{v, u});
+    return value();
+}
+
+struct finite_each {
+    const float *x;
+    template <int N> __device__ double at(size_t i) const
+    {
+        float v[N];
+        int bad = 0;
+        load(x, i, v);
+        for (int k = 0; k < N; k++)
+            bad += !(v[k] - v[k] <= 0);
+        return bad;
+    }
+};
+
+bool finite(size_t n, const void *x)
+{
+    const call c;
+    if (!c.well())
+        return false;
+    const float *const v = (const float *)readable(x, n * sizeof(float));
+    reduce("checking", n, aligned(v, 16), finite_each{v});
+    return value() <= 0;
+}
+
+/* ---- clipping: the norm stays on the device */
+
+__global__ void norm_kernel(numbers *found)
+{
+    found->norm = sqrt(found->value);
+}
+
+struct clip_each {
+    double limit;
+    const numbers *found;
+    float *g;
+    template <int N> __device__ void at(size_t i) const
+    {
+        if (!(found->norm > limit))
+            return;
+        const float factor = (float)(limit / found->norm);
+        float v[N];
+        load(g, i, v);
+        for (int k = 0; k < N; k++)
+            v[k] = factor * v[k];
+        store(v, g, i);
+    }
+};
+
+double clip(size_t n, double limit, void *g)
+{
+    const call c;
+    if (!c.well())
+        return (double)NAN;
+    float *const v = (float *)g;
+    reduce("clipping", n, aligned(v, 16), distance_each{v, nullptr});
+    launch(norm_kernel, dim3(1), dim3(1), 0, stream(), found());
+    each("clipping", n, aligned(v, 16), clip_each{limit, found(), v});
+    if (in_step())
+        return 0;
+    numbers got;
+    return collect(&got) ? got.norm : (double)NAN;
+}
+
+/* ---- optimisers */
+
+template <int N>
+static __device__ void note_finite(const float (&v)[N], numbers *found)
+{
+    int bad = 0;
+    for (int k = 0; k < N; k++)
+        bad |= !(v[k] - v[k] <= 0);
+    if (bad)
+        (void)atomicOr(&found->bad, 1u);
+}
+
+/* Between two calls that are waited for, `bad` gathers. */
+static bool all_finite()
+{
+    if (in_step())
+        return true;
+    numbers got;
+    return collect(&got) && got.bad == 0;
+}
+
+struct sgd_each {
+    float rate, momentum, decay;
+    bool nesterov;
+    const float *gradient;
+    float *velocity, *x;
+    numbers *found;
+    template <int N> __device__ void at(size_t i) const
+    {
+        float g[N], v[N] = {}, w[N];
+        load(gradient, i, g);
+        load(x, i, w);
+        if (momentum > 0)
+            load(velocity, i, v);
+        for (int k = 0; k < N; k++) {
+            const float slope = g[k] + decay * w[k];
+            v[k] = momentum > 0 ? momentum * v[k] + slope : slope;
+            const float direction =
+                momentum > 0 && nesterov ? slope + momentum * v[k] : v[k];
+            w[k] = w[k] - rate * direction;
+        }
+        if (momentum > 0)
+            store(v, velocity, i);
+        store(w, x, i);
+        note_finite(w, found);
+    }
+};
+
+bool sgd(size_t n, double rate, double momentum, double decay, bool nesterov,
+         const void *gradient, void *velocity, void *x)
+{
+    const call c;
+    if (!c.well())
+        return false;
+    if (!in_step())
+        forget_numbers();
+    const bool wide = aligned(gradient, 16) && aligned(x, 16) &&
+                      (momentum <= 0 || aligned(velocity, 16));
+    each("an optimiser's step", n, wide,
+         sgd_each{(float)rate, (float)momentum, (float)decay, nesterov,
+                  (const float *)gradient, (float *)velocity, (float *)x,
+                  found()});
+    return all_finite();
+}
+
+struct adamw_each {
+    float b1, b2, left1, left2, fix1, fix2, rate, small, kept;
+    const float *gradient;
+    float *first, *second, *x;
+    numbers *found;
+    template <int N> __device__ void at(size_t i) const
+    {
+        float g[N], m[N], v[N], w[N];
+        load(gradient, i, g);
+        load(first, i, m);
+        load(second, i, v);
+        load(x, i, w);
+        for (int k = 0; k < N; k++) {
+            m[k] = b1 * m[k] + left1 * g[k];
+            v[k] = b2 * v[k] + left2 * g[k] * g[k];
+            w[k] = kept * w[k] -
+                   rate * (m[k] * fix1 / (sqrtf(v[k] * fix2) + small));
+        }
+        store(m, first, i);
+        store(v, second, i);
+        store(w, x, i);
+        note_finite(w, found);
+    }
+};
+
+bool adamw(size_t n, double rate, double beta1, double beta2, double epsilon,
+           double decay, uint64_t t, const void *g, void *m, void *v, void *x)
+{
+    const call c;
+    if (!c.well())
+        return false;
+    if (!in_step())
+        forget_numbers();
+    const bool wide = aligned(g, 16) && aligned(m, 16) && aligned(v, 16) &&
+                      aligned(x, 16);
+    const double steps = (double)t;
+    each("an optimiser's step", n, wide,
+         adamw_each{(float)beta1, (float)beta2, (float)(1 - beta1),
+                    (float)(1 - beta2), (float)(1 / (1 - pow(beta1, steps))),
+                    (float)(1 / (1 - pow(beta2, steps))), (float)rate,
+                    (float)epsilon, (float)(1 - rate * decay),
+                    (const float *)g, (float *)m, (float *)v, (float *)x,
+                    found()});
+    return all_finite();
+}
+} // namespace gpu
