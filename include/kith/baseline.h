@@ -29,11 +29,23 @@ struct kith_baseline_config {
     const struct kith_experiment *experiment;
     const struct kith_dataset *dataset; /* NULL where the model needs none */
     uint32_t batch;                     /* 0: the experiment's */
-    uint64_t evaluate_steps; /* a row every so many steps; 0: at the end only */
+    uint64_t evaluate_steps; /* a row every so many steps; 0: by time */
+    kith_ns evaluate_ns;     /* a row every so often; 0: at the end only */
+    /* PATH of the checkpoint, written before the first step, every save period
+     * and at the end; PATH.best is the one with the best evaluation. A save
+     * takes at most a tenth of the time: after a slow one the next waits. A
+     * failed one is told and tried again; the first and the last must succeed.
+     * NULL: none. */
+    const char *save;
+    bool resume; /* go on from it; KITH_ENOENT where there is none */
     /* Set from a signal handler: training ends after the current step, with a
      * last row. May be NULL. */
     const volatile sig_atomic_t *stop;
     void *arg;
+    /* Once, where the run goes on from; may be NULL. */
+    void (*resumed)(void *arg, const struct kith_standing *standing);
+    /* A line for people; may be NULL. */
+    void (*line)(void *arg, const char *line);
     /* After every step; may be NULL. */
     void (*progress)(void *arg, uint64_t step, uint64_t steps, double loss);
     /* After every evaluation, the last one included; may be NULL. */
@@ -42,10 +54,12 @@ struct kith_baseline_config {
 
 struct kith_baseline_result {
     struct kith_baseline_row last;
-    double wall_s;  /* training and evaluating */
-    double train_s; /* training alone */
+    double wall_s;  /* training and evaluating, before a resume, too */
+    double train_s; /* training alone, since the start or resume */
     bool completed; /* not stopped, and finite to the end */
     bool finite;
+    bool early; /* ended by stop.patience */
+    struct kith_standing standing;
 };
 
 /* Steps of the baseline: as many samples as all peers of the experiment see
@@ -54,8 +68,12 @@ struct kith_baseline_result {
 uint64_t kith_baseline_steps(const struct kith_experiment *experiment,
                              size_t train_rows, uint32_t batch);
 
-/* Trains to the end. KITH_EINVAL, KITH_EMISMATCH or KITH_ENOMEM with a line in
- * `error` (KITH_DATA_ERROR_BYTES). Losing finiteness is a result, no error. */
+/* Trains to the end: of its steps, of stop.time, or stop.patience evaluations
+ * without a better one. KITH_EINVAL, KITH_EMISMATCH, KITH_ENOMEM, or what
+ * kith_save_write and kith_save_resume say, with a line in `error`
+ * (KITH_RESUME_ERROR_BYTES). Losing finiteness is a result, no error; such a
+ * model is not saved.
+ * Test: unit/test_baseline.c, integration/test_resume.sh. */
 KITH_MUST_CHECK enum kith_err
 kith_baseline_run(const struct kith_baseline_config *config,
                   struct kith_baseline_result *result, char *error);

@@ -25,6 +25,15 @@ KITH_MUST_CHECK enum kith_err
 kith_store_create(const char *directory, const char *world,
                   const struct kith_experiment *experiment,
                   struct kith_store **store, char *path, char *error);
+/* The database of an interrupted run of the same experiment and world; nothing
+ * is changed yet. KITH_ENOENT, KITH_EPARSE, KITH_EVERSION, KITH_EMISMATCH. */
+KITH_MUST_CHECK enum kith_err
+kith_store_reopen(const char *path, const char *world,
+                  const struct kith_experiment *experiment,
+                  struct kith_store **store, char *error);
+/* The experiment that a run database keeps, malloc'd. */
+KITH_MUST_CHECK enum kith_err kith_store_experiment(const char *path,
+                                                    char **text, char *error);
 /* Commits and closes; safe after any failure. */
 KITH_MUST_CHECK enum kith_err kith_store_close(struct kith_store *store,
                                                char *error);
@@ -42,6 +51,11 @@ struct kith_row {
     uint64_t attempts, done, failed, refused, skipped, torn;
     double cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s; /* NaN in sim */
 };
+/* Takes out what the run will do again: rows past `step`, verdicts, summary.
+ * `each` (may be NULL) sees the rows that stay, oldest first. */
+KITH_MUST_CHECK enum kith_err
+kith_store_go_back(struct kith_store *store, uint64_t step, void *user,
+                   void (*each)(void *user, const struct kith_row *row));
 /* Errors stick: the first one is returned by every later call and by close. */
 enum kith_err kith_store_row(struct kith_store *store,
                              const struct kith_row *row);

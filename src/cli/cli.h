@@ -19,6 +19,11 @@
     X(OUT, "--out", "DIR", "folder of the run database [.]")                   \
     X(SEED, "--seed", "N", "in place of the file's seed")                      \
     X(SET, "--set", "KEY=VALUE", "in place of a key of the file; repeatable")  \
+    X(SAVE, "--save", "PATH",                                                  \
+      "checkpoint; lab: folder of saves [beside the database]")                \
+    X(RESUME, "--resume", "[PATH]",                                            \
+      "go on with an interrupted run: its checkpoint (train) or database "     \
+      "(lab) [the newest of FILE in DIR]")                                     \
     X(THREADS, "--threads", "N", "threads of the work pool [1]")               \
     X(QUEUE, "--queue", "KIND", "calendar or heap: the same trace [calendar]") \
     X(WIRE, "--wire", "MODE", "sized or full, in place of network.wire")       \
@@ -87,17 +92,31 @@ void cli_json_text(const char *text);
 
 /* An experiment on its way: file, data, database. */
 struct cli_run {
-    const struct cli_arguments *arguments;
+    struct cli_arguments own; /* with the name that stands in messages */
+    const struct cli_arguments *arguments; /* &own */
     enum kith_world world;
     struct kith_experiment experiment;
     struct kith_dataset dataset;
     bool has_dataset;
     struct kith_store *store;
     char path[KITH_PATH_BYTES_MAX];
+    bool resume;                    /* go on with an interrupted run */
+    char save[KITH_PATH_BYTES_MAX]; /* train, lab: where it is saved */
+    char *source; /* its experiment, where no file was named; else NULL */
 };
 /* 0, or an exit code with the error printed and nothing to close. */
 int cli_run_open(struct cli_run *run, const struct cli_arguments *arguments,
                  enum kith_world world);
+/* resume.c: --save and --resume, before the experiment is read (the run names
+ * it), and after (its name and --out name the run). run->path is the database
+ * to go on with, or "" for a new one; run->save "" belongs beside that one. */
+int cli_resume_source(struct cli_run *run);
+int cli_resume_find(struct cli_run *run);
+/* Where a new run is saved, once its database has a name. */
+int cli_resume_name(struct cli_run *run);
+/* The command that goes on with this run, on standard error. */
+void cli_resume_advise(const struct cli_run *run);
+
 /* Opens the experiment alone, with --set and --seed applied. */
 int cli_experiment_open(const struct cli_arguments *arguments, const char *path,
                         struct kith_experiment *experiment);

@@ -12,13 +12,20 @@ static const struct cli_command commands[] = {
     {
         .name = "train",
         .summary = "train on one process without neighbours: the baseline",
-        .usage = "EXPERIMENT.yaml [--set KEY=VALUE] [--json]",
-        .details = "It sees as many samples as all peers of the experiment "
-                   "together.\n\n"
-                   "Example: kith train examples/digits.yaml --set "
-                   "train.batch=64",
-        .options = RUN_OPTIONS,
-        .words_min = 1,
+        .usage = "EXPERIMENT.yaml [--save PATH] [--resume] [--set KEY=VALUE] "
+                 "[--json] |\n                  --resume PATH",
+        .details =
+            "It sees as many samples as all peers of the experiment "
+            "together.\n\nThe model is saved beside the run database, as "
+            "often as the file's save: says,\nand when Ctrl-C or SIGTERM end "
+            "the run; --resume goes on from there to the same\nmodel, bit for "
+            "bit, as if never interrupted. PATH.best is the checkpoint with "
+            "the\nbest evaluation. --save PATH --resume goes on where PATH "
+            "is, else starts.\n\n"
+            "Example: kith train examples/digits.yaml --set "
+            "train.batch=64\n         kith train --resume "
+            "digits-train-1.save",
+        .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME),
         .words_max = 1,
         .run = cli_train,
     },
@@ -39,12 +46,15 @@ static const struct cli_command commands[] = {
     {
         .name = "lab",
         .summary = "run an experiment with real processes on this machine",
-        .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json]",
+        .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json] |\n"
+                 "                --resume RUN.db",
         .details = "One process for each peer, real sockets, sealed channels, "
-                   "the file's faults injected.\n\n"
-                   "Example: kith lab examples/demo.yaml --out runs",
-        .options = RUN_OPTIONS | CLI_BIT(PORT),
-        .words_min = 1,
+                   "the file's faults injected.\nInterrupted, it keeps what "
+                   "its peers saved, and --resume goes on from there.\n\n"
+                   "Example: kith lab examples/demo.yaml --out runs\n"
+                   "         kith lab --resume runs/demo-lab-1.db",
+        .options =
+            RUN_OPTIONS | CLI_BIT(PORT) | CLI_BIT(SAVE) | CLI_BIT(RESUME),
         .words_max = 1,
         .run = cli_lab,
     },

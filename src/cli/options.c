@@ -134,6 +134,11 @@ static int parse_option(const struct cli_command *command, int argc,
             return cli_fail(arguments, KITH_EXIT_USAGE, "%s takes no value",
                             options[option].name);
         value = "";
+    } else if (value == NULL && options[option].argument[0] == '[') {
+        /* Optional: the next word, unless it is an option. */
+        value = "";
+        if (*at + 1 < argc && argv[*at + 1][0] != '-')
+            value = argv[++*at];
     } else if (value == NULL) {
         if (*at + 1 >= argc)
             return cli_fail(arguments, KITH_EXIT_USAGE,

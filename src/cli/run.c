@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -45,8 +46,10 @@ int cli_exit_of(enum kith_err err)
     return KITH_EXIT_FAILED;
 }
 
-int cli_experiment_open(const struct cli_arguments *arguments, const char *path,
-                        struct kith_experiment *experiment)
+/* source: the text in place of the file; NULL: the file. */
+static int open_experiment(const struct cli_arguments *arguments,
+                           const char *path, const char *source,
+                           struct kith_experiment *experiment)
 {
     const char *sets[CLI_WORDS_MAX];
     char seed[64], error[KITH_EXPERIMENT_ERROR_BYTES];
@@ -62,12 +65,21 @@ int cli_experiment_open(const struct cli_arguments *arguments, const char *path,
         sets[count++] = seed;
     }
     const enum kith_err err =
-        kith_experiment_load(path, sets, count, experiment, error);
+        source == NULL
+            ? kith_experiment_load(path, sets, count, experiment, error)
+            : kith_experiment_parse(path, source, strlen(source), sets, count,
+                                    experiment, error);
     if (err == KITH_ENOMEM)
         return cli_fail(arguments, KITH_EXIT_RESOURCES, "%s", error);
     if (err != KITH_OK)
         return cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
     return KITH_EXIT_OK;
+}
+
+int cli_experiment_open(const struct cli_arguments *arguments, const char *path,
+                        struct kith_experiment *experiment)
+{
+    return open_experiment(arguments, path, NULL, experiment);
 }
 
 int cli_dataset_open(const struct cli_arguments *arguments,
@@ -117,6 +129,14 @@ static int store_open(struct cli_run *run)
 {
     const char *folder = run->arguments->values[CLI_OUT];
     char error[KITH_STORE_ERROR_BYTES];
+    if (run->path[0] != '\0') {
+        const enum kith_err err =
+            kith_store_reopen(run->path, kith_world_name(run->world),
+                              &run->experiment, &run->store, error);
+        return err == KITH_OK
+                   ? KITH_EXIT_OK
+                   : cli_fail(run->arguments, cli_exit_of(err), "%s", error);
+    }
     if (folder == NULL)
         folder = ".";
     else if (mkdir(folder, 0777) != 0 && errno != EEXIST)
@@ -130,32 +150,51 @@ static int store_open(struct cli_run *run)
     return KITH_EXIT_OK;
 }
 
+/* The experiment, the run to go on with, and the data. */
+static int open_inputs(struct cli_run *run)
+{
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    const bool saved = run->world != KITH_WORLD_SIM;
+    int code = saved ? cli_resume_source(run) : KITH_EXIT_OK;
+    if (code == KITH_EXIT_OK)
+        code = open_experiment(run->arguments, run->own.words[0], run->source,
+                               &run->experiment);
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (kith_experiment_check_world(&run->experiment, run->world, error) !=
+        KITH_OK)
+        code = cli_fail(run->arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
+                        run->own.words[0], error);
+    if (code == KITH_EXIT_OK && saved)
+        code = cli_resume_find(run);
+    if (code == KITH_EXIT_OK)
+        code = cli_dataset_open(run->arguments, &run->experiment, &run->dataset,
+                                &run->has_dataset);
+    if (code != KITH_EXIT_OK)
+        kith_experiment_close(&run->experiment);
+    return code;
+}
+
 int cli_run_open(struct cli_run *run, const struct cli_arguments *arguments,
                  enum kith_world world)
 {
-    char error[KITH_EXPERIMENT_ERROR_BYTES];
     memset(run, 0, sizeof *run);
-    run->arguments = arguments;
+    run->own = *arguments;
+    run->arguments = &run->own;
     run->world = world;
-    int code =
-        cli_experiment_open(arguments, arguments->words[0], &run->experiment);
-    if (code != KITH_EXIT_OK)
-        return code;
-    if (kith_experiment_check_world(&run->experiment, world, error) != KITH_OK)
-        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
-                        arguments->words[0], error);
-    if (code == KITH_EXIT_OK)
-        code = cli_dataset_open(arguments, &run->experiment, &run->dataset,
-                                &run->has_dataset);
+    int code = open_inputs(run);
     if (code != KITH_EXIT_OK) {
-        kith_experiment_close(&run->experiment);
+        free(run->source);
         return code;
     }
     code = store_open(run);
+    if (code == KITH_EXIT_OK && world != KITH_WORLD_SIM)
+        code = cli_resume_name(run);
     if (code != KITH_EXIT_OK) {
         if (run->has_dataset)
             kith_dataset_close(&run->dataset);
         kith_experiment_close(&run->experiment);
+        free(run->source);
     }
     return code;
 }
@@ -196,5 +235,6 @@ int cli_run_close(struct cli_run *run, enum kith_err err, const char *error,
     if (run->has_dataset)
         kith_dataset_close(&run->dataset);
     kith_experiment_close(&run->experiment);
+    free(run->source);
     return code;
 }

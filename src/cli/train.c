@@ -68,6 +68,42 @@ static void keep_row(void *arg, const struct kith_baseline_row *baseline)
                              &values, baseline->time_ns);
 }
 
+static void show_line(void *arg, const char *line)
+{
+    const struct training *training = arg;
+    (void)cli_fail(training->run->arguments, KITH_EXIT_OK, "%s", line);
+}
+
+/* What was measured before the interruption counts for the checks, too. */
+static void feed_row(void *arg, const struct kith_row *row)
+{
+    struct training *training = arg;
+    const struct kith_baseline_row baseline = {
+        .time_ns = row->time_ns,
+        .step = row->step,
+        .score = {row->loss, row->accuracy}};
+    struct kith_values values;
+    if (row->peer != KITH_NOBODY)
+        return;
+    set_values(&baseline, &values);
+    (void)kith_checks_always(&training->checks, &training->run->experiment,
+                             &values, row->time_ns);
+}
+
+/* An evaluation at this very step belongs to the run unless batches were
+ * counted after it: then an interruption caused it. */
+static void go_back(void *arg, const struct kith_standing *standing)
+{
+    struct training *training = arg;
+    struct cli_run *run = training->run;
+    const uint64_t last = standing->step - (standing->loss_count > 0);
+    (void)cli_fail(run->arguments, KITH_EXIT_OK,
+                   "going on from %.300s at step %llu", run->save,
+                   (unsigned long long)standing->step);
+    /* Errors stick: closing the database reports them. */
+    (void)!kith_store_go_back(run->store, last, training, feed_row);
+}
+
 /* Checks of what only neighbours can do are left out: held. */
 static uint32_t finish_checks(struct training *training,
                               const struct kith_baseline_row *last)
@@ -111,36 +147,78 @@ static void summarise(struct training *training,
     };
 }
 
+/* Where the model is, and which one was best; for people. */
+static void show_saved(const struct cli_run *run, enum kith_best best,
+                       const struct kith_baseline_result *result)
+{
+    const struct kith_standing *standing = &result->standing;
+    if (cli_given(run->arguments, CLI_JSON) || run->save[0] == '\0')
+        return;
+    if (result->early)
+        printf("  %-22s no better evaluation in %u, stop.patience\n",
+               "stopped early", standing->stale);
+    printf("  %-22s %s\n", "trained model", run->save);
+    if (isfinite(standing->best))
+        printf("  %-22s %s.best, step %llu, %s %.4g\n", "best model", run->save,
+               (unsigned long long)standing->best_step,
+               best == KITH_BEST_ACCURACY ? "accuracy" : "loss",
+               standing->best);
+}
+
+/* Every so many steps, every so often, or twenty times. */
+static void set_evaluations(const struct kith_experiment *experiment,
+                            uint64_t steps, struct kith_baseline_config *config)
+{
+    config->evaluate_steps = experiment->evaluate_steps;
+    config->evaluate_ns = experiment->evaluate_ns;
+    if (config->evaluate_steps == 0 && config->evaluate_ns == 0)
+        config->evaluate_steps = steps == UINT64_MAX   ? EVALUATE_STEPS
+                                 : steps < EVALUATIONS ? 1
+                                                       : steps / EVALUATIONS;
+}
+
 int cli_train(const struct cli_arguments *arguments)
 {
     struct cli_run run;
     struct training training = {.run = &run};
     struct kith_baseline_result result = {0};
     struct kith_summary summary = {0};
-    char error[KITH_DATA_ERROR_BYTES] = "";
-    const int code = cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
+    char error[KITH_RESUME_ERROR_BYTES] = "";
+    int code = cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
     if (code != KITH_EXIT_OK)
         return code;
     cli_catch_signals();
     kith_checks_start(&training.checks);
-    const uint64_t steps = kith_baseline_steps(
-        &run.experiment, run.has_dataset ? run.dataset.train.count : 0, 0);
-    const struct kith_baseline_config config = {
+    if (!kith_model_learns(run.experiment.model))
+        run.save[0] = '\0'; /* nothing to keep */
+    struct kith_baseline_config config = {
         .experiment = &run.experiment,
         .dataset = run.has_dataset ? &run.dataset : NULL,
-        .evaluate_steps = steps == UINT64_MAX   ? EVALUATE_STEPS
-                          : steps < EVALUATIONS ? 1
-                                                : steps / EVALUATIONS,
+        .save = run.save[0] == '\0' ? NULL : run.save,
+        .resume = run.resume,
         .stop = &cli_stop,
         .arg = &training,
+        .resumed = go_back,
+        .line = show_line,
         .progress = show_progress,
         .row = keep_row,
     };
+    set_evaluations(
+        &run.experiment,
+        kith_baseline_steps(&run.experiment,
+                            run.has_dataset ? run.dataset.train.count : 0, 0),
+        &config);
     const enum kith_err err = kith_baseline_run(&config, &result, error);
     if (err == KITH_OK) {
         summarise(&training, &result, &summary);
         (void)kith_store_verdicts(run.store, &run.experiment, &training.checks);
         (void)kith_store_finish(run.store, &run.experiment, &summary);
     }
-    return cli_run_close(&run, err, error, &summary);
+    const enum kith_best best = run.experiment.best;
+    code = cli_run_close(&run, err, error, &summary);
+    if (err == KITH_OK && code != KITH_EXIT_WRITE)
+        show_saved(&run, best, &result);
+    if (err != KITH_OK || (!result.completed && result.finite))
+        cli_resume_advise(&run);
+    return code;
 }

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +22,7 @@
 #include "kith/assert.h"
 #include "kith/check.h"
 #include "kith/text.h"
+#include "private.h"
 #include "schema.h"
 
 /* Runs of one name in one folder before we ask for another folder. */
@@ -32,8 +32,6 @@
 /* How long the end of a run waits for readers. */
 #define CLOSE_WAIT_MS 10000
 
-enum statement { ROW, MARK, FAULT, VERDICT, SUMMARY, RUN, STATEMENT_COUNT };
-
 static const char *const statements[STATEMENT_COUNT] = {
     [ROW] = ("INSERT INTO series VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
              "?,?)"),
@@ -42,16 +40,6 @@ static const char *const statements[STATEMENT_COUNT] = {
     [VERDICT] = "INSERT INTO verdicts VALUES(?,?,?,?)",
     [SUMMARY] = "INSERT OR REPLACE INTO summary VALUES(?,?)",
     [RUN] = "INSERT OR REPLACE INTO run VALUES(?,?)",
-};
-
-struct kith_store {
-    sqlite3 *database;
-    sqlite3_stmt *prepared[STATEMENT_COUNT];
-    kith_ns begun_ns; /* of the transaction */
-    uint32_t rows;    /* in it; 0: none is open */
-    enum kith_err err;
-    char path[KITH_PATH_BYTES_MAX];
-    char error[KITH_STORE_ERROR_BYTES];
 };
 
 static kith_ns now_ns(void)
@@ -105,8 +93,7 @@ static const char *advice(enum kith_err err)
     return "what was committed before stays readable";
 }
 
-/* The first failure is kept and rolled back. */
-static enum kith_err store_stick(struct kith_store *store, const char *what)
+enum kith_err store_stick(struct kith_store *store, const char *what)
 {
     if (store->err != KITH_OK)
         return store->err;
@@ -121,8 +108,8 @@ static enum kith_err store_stick(struct kith_store *store, const char *what)
     return store->err;
 }
 
-static enum kith_err store_exec(struct kith_store *store, const char *sql,
-                                const char *what)
+enum kith_err store_exec(struct kith_store *store, const char *sql,
+                         const char *what)
 {
     if (sqlite3_exec(store->database, sql, NULL, NULL, NULL) != SQLITE_OK)
         return store_stick(store, what);
@@ -382,11 +369,8 @@ static enum kith_err create_file(const char *directory, const char *world,
     return err;
 }
 
-static enum kith_err store_run(struct kith_store *store, const char *key,
-                               const char *format, ...) KITH_PRINTF(3, 4);
-
-static enum kith_err store_run(struct kith_store *store, const char *key,
-                               const char *format, ...)
+enum kith_err store_run(struct kith_store *store, const char *key,
+                        const char *format, ...)
 {
     char value[256];
     va_list list;
@@ -436,6 +420,17 @@ static enum kith_err write_mark_kinds(struct kith_store *store)
     return KITH_OK;
 }
 
+enum kith_err store_prepare(struct kith_store *store)
+{
+    enum kith_err err = KITH_OK;
+    for (unsigned i = 0; i < STATEMENT_COUNT && err == KITH_OK; i++)
+        if (sqlite3_prepare_v3(store->database, statements[i], -1,
+                               SQLITE_PREPARE_PERSISTENT, &store->prepared[i],
+                               NULL) != SQLITE_OK)
+            err = store_stick(store, "preparing");
+    return err;
+}
+
 static enum kith_err open_tables(struct kith_store *store)
 {
     char pragmas[160];
@@ -450,15 +445,10 @@ static enum kith_err open_tables(struct kith_store *store)
         err = write_mark_kinds(store);
     if (err == KITH_OK)
         err = store_exec(store, "COMMIT", "creating tables");
-    for (unsigned i = 0; i < STATEMENT_COUNT && err == KITH_OK; i++)
-        if (sqlite3_prepare_v3(store->database, statements[i], -1,
-                               SQLITE_PREPARE_PERSISTENT, &store->prepared[i],
-                               NULL) != SQLITE_OK)
-            err = store_stick(store, "preparing");
-    return err;
+    return err == KITH_OK ? store_prepare(store) : err;
 }
 
-static void store_free(struct kith_store *store)
+void store_free(struct kith_store *store)
 {
     for (unsigned i = 0; i < STATEMENT_COUNT; i++)
         sqlite3_finalize(store->prepared[i]);

@@ -1,11 +1,16 @@
 /* The loop of `kith train`: TRAIN items on one worker that owns all rows, until
- * its share is done, its time is up or somebody says stop. */
+ * its share is done, its time is up, evaluations get no better or somebody says
+ * stop. What is written down at any step suffices to go on from there as if
+ * nothing had happened. */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "kith/baseline.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "kith/assert.h"
 
 static kith_ns now_ns(void)
 {
@@ -31,90 +36,289 @@ uint64_t kith_baseline_steps(const struct kith_experiment *experiment,
     return steps < 0x1p63 ? (uint64_t)steps : UINT64_MAX - 1;
 }
 
+/* A save may take this share of the time. */
+#define SAVE_SHARE 10
+
 struct baseline {
     const struct kith_baseline_config *config;
     struct kith_experiment alone; /* one peer, no gossip */
     struct kith_worker *worker;
+    struct kith_standing standing;
     double *z; /* (dim) */
-    uint64_t steps, step;
-    kith_ns start_ns, evaluating_ns;
-    double loss_sum; /* of the batches since the last row */
-    uint64_t loss_count;
-    bool finite;
+    uint64_t steps;
+    kith_ns start_ns; /* of the run, as if never interrupted */
+    kith_ns began_ns, evaluating_ns;
+    kith_ns evaluate_due_ns, save_due_ns; /* KITH_NEVER: not by time */
+    bool finite, saved_all;               /* the last save succeeded */
 };
 
-static enum kith_err evaluate(struct baseline *run,
-                              struct kith_baseline_row *row, char *error)
+static void say(const struct baseline *run, const char *line)
+{
+    if (run->config->line != NULL)
+        run->config->line(run->config->arg, line);
+}
+
+/* ---- checkpoints */
+
+static enum kith_err save(struct baseline *run, const char *path,
+                          bool keep_previous, char *error)
+{
+    run->standing.elapsed_ns = now_ns() - run->start_ns;
+    return kith_save_write(run->worker, path, &run->standing, keep_previous,
+                           error);
+}
+
+/* Where it fails the disk may get room again. Told once in a row. */
+static void save_if_due(struct baseline *run)
+{
+    char error[KITH_DATA_ERROR_BYTES], line[KITH_DATA_ERROR_BYTES + 64];
+    const kith_ns before_ns = now_ns();
+    const kith_ns period_ns = run->alone.save_period_ns;
+    if (!run->finite || before_ns < run->save_due_ns)
+        return;
+    const enum kith_err err = save(run, run->config->save, true, error);
+    const kith_ns after_ns = now_ns();
+    const kith_ns least_ns = (SAVE_SHARE - 1) * (after_ns - before_ns);
+    run->save_due_ns = after_ns + (period_ns > least_ns ? period_ns : least_ns);
+    if (err != KITH_OK && run->saved_all) {
+        (void)snprintf(line, sizeof line, "%s; training goes on", error);
+        say(run, line);
+    }
+    run->saved_all = err == KITH_OK;
+}
+
+static enum kith_err final_save(struct baseline *run, char *error)
+{
+    char why[KITH_DATA_ERROR_BYTES];
+    if (run->config->save == NULL || !run->finite)
+        return KITH_OK;
+    const enum kith_err err = save(run, run->config->save, true, why);
+    if (err != KITH_OK)
+        (void)snprintf(error, KITH_RESUME_ERROR_BYTES,
+                       "%s; the checkpoint before it is untouched: make room "
+                       "and go on from there with --resume",
+                       why);
+    return err;
+}
+
+static void save_best(struct baseline *run)
+{
+    char path[KITH_PATH_BYTES_MAX + 8], error[KITH_DATA_ERROR_BYTES];
+    if (run->config->save == NULL || !run->finite)
+        return;
+    (void)snprintf(path, sizeof path, "%s.best", run->config->save);
+    if (save(run, path, false, error) != KITH_OK)
+        say(run, error);
+}
+
+/* ---- evaluations */
+
+static bool is_better(const struct baseline *run, double measured)
+{
+    const double best = run->standing.best;
+    if (!isfinite(measured))
+        return false;
+    if (!isfinite(best))
+        return true;
+    return run->alone.best == KITH_BEST_ACCURACY ? measured > best
+                                                 : measured < best;
+}
+
+static void judge(struct baseline *run, const struct kith_score *score)
+{
+    struct kith_standing *standing = &run->standing;
+    const double measured =
+        run->alone.best == KITH_BEST_ACCURACY ? score->accuracy : score->loss;
+    if (!is_better(run, measured)) {
+        standing->stale++;
+        return;
+    }
+    standing->best = measured;
+    standing->best_step = standing->step;
+    standing->stale = 0;
+    save_best(run);
+}
+
+static enum kith_err measure(struct baseline *run, struct kith_score *score,
+                             char *error)
 {
     const struct kith_baseline_config *config = run->config;
-    const kith_ns before_ns = now_ns();
-    *row = (struct kith_baseline_row){
-        .time_ns = before_ns - run->start_ns,
-        .step = run->step,
-        .samples = run->step * run->alone.train.batch,
-        .train_loss =
-            run->loss_count == 0 ? 0 : run->loss_sum / (double)run->loss_count};
-    run->loss_sum = 0;
-    run->loss_count = 0;
     kith_worker_read(run->worker, run->z);
-    const enum kith_err err =
-        kith_evaluate(&run->alone, run->alone.backend,
-                      config->dataset == NULL ? NULL : &config->dataset->test,
-                      run->z, &row->score);
-    run->evaluating_ns += now_ns() - before_ns;
-    if (err != KITH_OK) {
+    const enum kith_err err = kith_evaluate(
+        &run->alone, run->alone.backend,
+        config->dataset == NULL ? NULL : &config->dataset->test, run->z, score);
+    if (err != KITH_OK)
         (void)snprintf(error, KITH_DATA_ERROR_BYTES, "evaluating the model: %s",
                        err == KITH_EINVAL
                            ? "the test set does not fit the model"
                            : kith_err_text(err));
-        return err;
-    }
-    if (config->row != NULL)
-        config->row(config->arg, row);
-    return KITH_OK;
+    return err;
 }
 
-static bool goes_on(const struct baseline *run)
+/* One of the run's own evaluations is a row and counts towards the best; that
+ * of an interrupted run is a row alone. */
+static enum kith_err evaluate(struct baseline *run, bool own,
+                              struct kith_baseline_row *row, char *error)
 {
     const struct kith_baseline_config *config = run->config;
+    struct kith_standing *standing = &run->standing;
+    const kith_ns before_ns = now_ns();
+    const double count = (double)standing->loss_count;
+    *row = (struct kith_baseline_row){
+        .time_ns = before_ns - run->start_ns,
+        .step = standing->step,
+        .samples = standing->step * run->alone.train.batch,
+        .train_loss = count > 0 ? standing->loss_sum / count : 0};
+    const enum kith_err err = measure(run, &row->score, error);
+    if (err == KITH_OK && own) {
+        standing->loss_sum = 0;
+        standing->loss_count = 0;
+        judge(run, &row->score);
+    }
+    run->evaluating_ns += now_ns() - before_ns;
+    if (err == KITH_OK && config->row != NULL)
+        config->row(config->arg, row);
+    return err;
+}
+
+static bool evaluation_due(struct baseline *run)
+{
+    const struct kith_baseline_config *config = run->config;
+    const uint64_t step = run->standing.step;
+    if (config->evaluate_steps > 0)
+        return step % config->evaluate_steps == 0 && step < run->steps;
+    const kith_ns now = now_ns();
+    if (now < run->evaluate_due_ns)
+        return false;
+    run->evaluate_due_ns +=
+        ((now - run->evaluate_due_ns) / config->evaluate_ns + 1) *
+        config->evaluate_ns;
+    return true;
+}
+
+/* ---- the loop */
+
+static bool is_early(const struct baseline *run)
+{
+    const uint32_t patience = run->alone.stop.patience;
+    return patience > 0 && run->standing.stale >= patience;
+}
+
+static bool is_over(const struct baseline *run)
+{
     const kith_ns limit_ns = run->alone.stop.time_ns;
-    if (!run->finite || run->step >= run->steps)
-        return false;
-    if (config->stop != NULL && *config->stop != 0)
-        return false;
-    return limit_ns == 0 || now_ns() - run->start_ns < limit_ns;
+    return !run->finite || run->standing.step >= run->steps || is_early(run) ||
+           (limit_ns > 0 && now_ns() - run->start_ns >= limit_ns);
+}
+
+static bool is_told(const struct baseline *run)
+{
+    return run->config->stop != NULL && *run->config->stop != 0;
+}
+
+static void train_step(struct baseline *run)
+{
+    const struct kith_baseline_config *config = run->config;
+    struct kith_standing *standing = &run->standing;
+    struct kith_work work = {.kind = KITH_WORK_TRAIN, .step = standing->step};
+    struct kith_work_result done;
+    kith_worker_run(run->worker, &work, &done);
+    run->finite = done.finite;
+    standing->loss_sum += done.loss;
+    standing->loss_count++;
+    standing->step++;
+    if (config->progress != NULL)
+        config->progress(config->arg, standing->step, run->steps, done.loss);
+}
+
+/* The last row and checkpoint. A run that was told to stop saves first and as
+ * it stands, so that what goes on from there is none the wiser. One that had
+ * ended before only measures again. */
+static enum kith_err finish(struct baseline *run, bool over,
+                            struct kith_baseline_row *last, char *error)
+{
+    enum kith_err err = KITH_OK;
+    if (!over) {
+        err = final_save(run, error);
+        return err == KITH_OK ? evaluate(run, false, last, error) : err;
+    }
+    const uint64_t step = run->standing.step;
+    if (run->standing.loss_count > 0 || step == 0) {
+        err = evaluate(run, true, last, error);
+    } else if (last->step != step) {
+        last->step = step;
+        last->samples = step * run->alone.train.batch;
+        last->time_ns = run->standing.elapsed_ns;
+        err = measure(run, &last->score, error);
+    }
+    return err == KITH_OK ? final_save(run, error) : err;
 }
 
 static enum kith_err train(struct baseline *run,
                            struct kith_baseline_result *result, char *error)
 {
-    const struct kith_baseline_config *config = run->config;
     enum kith_err err = KITH_OK;
-    run->start_ns = now_ns();
-    while (err == KITH_OK && goes_on(run)) {
-        struct kith_work work = {.kind = KITH_WORK_TRAIN, .step = run->step};
-        struct kith_work_result done;
-        kith_worker_run(run->worker, &work, &done);
-        run->finite = done.finite;
-        run->loss_sum += done.loss;
-        run->loss_count++;
-        run->step++;
-        if (config->progress != NULL)
-            config->progress(config->arg, run->step, run->steps, done.loss);
-        if (config->evaluate_steps > 0 &&
-            run->step % config->evaluate_steps == 0 && run->step < run->steps)
-            err = evaluate(run, &result->last, error);
+    while (err == KITH_OK && !is_over(run) && !is_told(run)) {
+        train_step(run);
+        if (evaluation_due(run))
+            err = evaluate(run, true, &result->last, error);
+        if (err == KITH_OK)
+            save_if_due(run);
     }
-    /* The last row, whatever ended the run. */
-    const kith_ns trained_ns = now_ns() - run->start_ns - run->evaluating_ns;
+    const bool over = is_over(run);
+    const kith_ns trained_ns = now_ns() - run->began_ns - run->evaluating_ns;
     if (err == KITH_OK)
-        err = evaluate(run, &result->last, error);
+        err = finish(run, over, &result->last, error);
     result->train_s = (double)trained_ns / KITH_S;
     result->wall_s = (double)(now_ns() - run->start_ns) / KITH_S;
     result->finite = run->finite;
-    result->completed =
-        run->finite && (config->stop == NULL || *config->stop == 0);
+    result->early = is_early(run);
+    result->completed = run->finite && over;
+    result->standing = run->standing;
     return err;
+}
+
+/* From the checkpoint, or from the beginning, which is a checkpoint, too. */
+static enum kith_err begin(struct baseline *run, char *error)
+{
+    const struct kith_baseline_config *config = run->config;
+    enum kith_err err = KITH_OK;
+    if (config->save != NULL && config->resume) {
+        err =
+            kith_save_resume(run->worker, config->save, &run->standing, error);
+        if (err != KITH_OK)
+            return err;
+        if (error[0] != '\0')
+            say(run, error);
+        error[0] = '\0';
+        if (config->resumed != NULL)
+            config->resumed(config->arg, &run->standing);
+    }
+    run->began_ns = now_ns();
+    run->start_ns = run->began_ns - run->standing.elapsed_ns;
+    if (config->save != NULL && !config->resume)
+        err = save(run, config->save, true, error);
+    run->save_due_ns = config->save == NULL || run->alone.save_period_ns == 0
+                           ? KITH_NEVER
+                           : run->began_ns + run->alone.save_period_ns;
+    run->evaluate_due_ns = KITH_NEVER;
+    if (config->evaluate_steps == 0 && config->evaluate_ns > 0)
+        run->evaluate_due_ns =
+            run->start_ns +
+            (run->standing.elapsed_ns / config->evaluate_ns + 1) *
+                config->evaluate_ns;
+    return err;
+}
+
+static void cut_down(struct baseline *run)
+{
+    const struct kith_baseline_config *config = run->config;
+    run->alone = *config->experiment;
+    run->alone.peers = 1;
+    run->alone.gossip.algorithm = kith_algorithm_find("local");
+    run->alone.data.split = (struct kith_split){.kind = KITH_SPLIT_IID};
+    if (config->batch > 0)
+        run->alone.train.batch = config->batch;
 }
 
 enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
@@ -124,17 +328,18 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
     *result = (struct kith_baseline_result){.completed = false};
     const struct kith_examples *examples =
         config->dataset == NULL ? NULL : &config->dataset->train;
-    struct baseline run = {
-        .config = config, .alone = *config->experiment, .finite = true};
-    run.alone.peers = 1;
-    run.alone.gossip.algorithm = kith_algorithm_find("local");
-    run.alone.data.split = (struct kith_split){.kind = KITH_SPLIT_IID};
-    if (config->batch > 0)
-        run.alone.train.batch = config->batch;
+    struct baseline run = {.config = config,
+                           .finite = true,
+                           .saved_all = true,
+                           .standing = {.best = NAN}};
+    /* Its checkpoints are named by the experiment as it is. */
+    KITH_ASSERT(config->batch == 0 || config->save == NULL);
+    cut_down(&run);
     run.steps = kith_baseline_steps(config->experiment,
                                     examples == NULL ? 0 : examples->count,
                                     config->batch);
     const struct kith_worker_config worker = {.experiment = &run.alone,
+                                              .named = config->experiment,
                                               .backend = run.alone.backend,
                                               .train = examples,
                                               .steps = run.steps,
@@ -149,9 +354,11 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
         err = KITH_ENOMEM;
         (void)snprintf(error, KITH_DATA_ERROR_BYTES,
                        "no memory to evaluate %zu parameters", dim);
-    } else {
-        err = train(&run, result, error);
     }
+    if (err == KITH_OK)
+        err = begin(&run, error);
+    if (err == KITH_OK)
+        err = train(&run, result, error);
     free(run.z);
     kith_worker_close(run.worker);
     return err;

@@ -1,0 +1,196 @@
+/* A run database that is gone on with: the run was interrupted and goes on from
+ * a checkpoint, which may be older than the last rows. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kith/text.h"
+#include "private.h"
+#include "schema.h"
+
+static enum kith_err refuse(char *error, const char *path, enum kith_err err,
+                            const char *what)
+{
+    snprintf(error, KITH_STORE_ERROR_BYTES, "cannot go on with %.300s: %s",
+             path, what);
+    return err;
+}
+
+/* The first column of the first row, or false. */
+static bool read_text(sqlite3 *database, const char *sql, char *text,
+                      size_t size)
+{
+    sqlite3_stmt *statement;
+    bool found = false;
+    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK)
+        return false;
+    if (sqlite3_step(statement) == SQLITE_ROW) {
+        const char *value = (const char *)sqlite3_column_text(statement, 0);
+        kith_text_copy(text, size, value == NULL ? "" : value);
+        found = true;
+    }
+    sqlite3_finalize(statement);
+    return found;
+}
+
+static enum kith_err check_run(sqlite3 *database, const char *path,
+                               const char *world,
+                               const struct kith_experiment *experiment,
+                               char *error)
+{
+    char text[64], wanted[64];
+    snprintf(wanted, sizeof wanted, "%d", STORE_APPLICATION_ID);
+    if (!read_text(database, "PRAGMA application_id", text, sizeof text) ||
+        strcmp(text, wanted) != 0)
+        return refuse(error, path, KITH_EPARSE, "not a run database of kith");
+    snprintf(wanted, sizeof wanted, "%d", STORE_SCHEMA_VERSION);
+    if (!read_text(database, "PRAGMA user_version", text, sizeof text) ||
+        strcmp(text, wanted) != 0)
+        return refuse(error, path, KITH_EVERSION,
+                      "written by another version of kith");
+    if (!read_text(database, "SELECT value FROM run WHERE key='world'", text,
+                   sizeof text) ||
+        strcmp(text, world) != 0)
+        return refuse(error, path, KITH_EMISMATCH,
+                      "it is a run of another command");
+    snprintf(wanted, sizeof wanted, "%016" PRIx64,
+             kith_experiment_hash(experiment));
+    if (!read_text(database,
+                   "SELECT value FROM run WHERE key='experiment_hash'", text,
+                   sizeof text) ||
+        strcmp(text, wanted) != 0)
+        return refuse(error, path, KITH_EMISMATCH,
+                      "it is a run of another experiment");
+    return KITH_OK;
+}
+
+enum kith_err kith_store_reopen(const char *path, const char *world,
+                                const struct kith_experiment *experiment,
+                                struct kith_store **out, char *error)
+{
+    struct kith_store *store = calloc(1, sizeof *store);
+    if (store == NULL)
+        return refuse(error, path, KITH_ENOMEM, "out of memory");
+    kith_text_copy(store->path, sizeof store->path, path);
+    enum kith_err err = KITH_OK;
+    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE, NULL) !=
+        SQLITE_OK)
+        err = refuse(error, path, KITH_ENOENT, sqlite3_errmsg(store->database));
+    if (err == KITH_OK)
+        err = check_run(store->database, path, world, experiment, error);
+    if (err == KITH_OK && (err = store_prepare(store)) != KITH_OK)
+        kith_text_copy(error, KITH_STORE_ERROR_BYTES, store->error);
+    if (err != KITH_OK) {
+        store_free(store);
+        return err;
+    }
+    *out = store;
+    return KITH_OK;
+}
+
+enum kith_err kith_store_experiment(const char *path, char **text, char *error)
+{
+    sqlite3 *database = NULL;
+    enum kith_err err = KITH_OK;
+    *text = NULL;
+    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) !=
+        SQLITE_OK)
+        err = refuse(error, path, KITH_ENOENT, sqlite3_errmsg(database));
+    else if ((*text = malloc(KITH_YAML_BYTES_MAX + 1)) == NULL)
+        err = refuse(error, path, KITH_ENOMEM, "out of memory");
+    else if (!read_text(database,
+                        "SELECT value FROM run WHERE key='experiment'", *text,
+                        KITH_YAML_BYTES_MAX + 1) ||
+             (*text)[0] == '\0')
+        err = refuse(error, path, KITH_EPARSE, "not a run database of kith");
+    sqlite3_close(database);
+    if (err != KITH_OK) {
+        free(*text);
+        *text = NULL;
+    }
+    return err;
+}
+
+static double column_real(sqlite3_stmt *statement, int at)
+{
+    return sqlite3_column_type(statement, at) == SQLITE_NULL
+               ? NAN
+               : sqlite3_column_double(statement, at);
+}
+
+static uint64_t column_whole(sqlite3_stmt *statement, int at)
+{
+    return (uint64_t)sqlite3_column_int64(statement, at);
+}
+
+/* The columns of the table series, in their order. */
+static void column_row(sqlite3_stmt *statement, struct kith_row *row)
+{
+    *row = (struct kith_row){
+        .peer = sqlite3_column_type(statement, 0) == SQLITE_NULL
+                    ? KITH_NOBODY
+                    : (kith_id)sqlite3_column_int64(statement, 0),
+        .time_ns = (kith_ns)(column_real(statement, 1) * 1e9),
+        .step = column_whole(statement, 2),
+        .samples = column_whole(statement, 3),
+        .loss = column_real(statement, 4),
+        .accuracy = column_real(statement, 5),
+        .consensus_distance = column_real(statement, 6),
+        .bytes_sent = column_whole(statement, 7),
+        .bytes_received = column_whole(statement, 8),
+        .waiting_s = column_real(statement, 9),
+        .staleness = column_real(statement, 10),
+        .attempts = column_whole(statement, 11),
+        .done = column_whole(statement, 12),
+        .failed = column_whole(statement, 13),
+        .refused = column_whole(statement, 14),
+        .skipped = column_whole(statement, 15),
+        .torn = column_whole(statement, 16),
+        .cpu_train_s = column_real(statement, 17),
+        .cpu_aead_s = column_real(statement, 18),
+        .cpu_socket_s = column_real(statement, 19),
+        .cpu_other_s = column_real(statement, 20)};
+}
+
+static enum kith_err each_row(struct kith_store *store, void *user,
+                              void (*each)(void *user,
+                                           const struct kith_row *row))
+{
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(store->database,
+                           "SELECT * FROM series ORDER BY rowid", -1,
+                           &statement, NULL) != SQLITE_OK)
+        return store_stick(store, "reading rows");
+    int code;
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        struct kith_row row;
+        column_row(statement, &row);
+        each(user, &row);
+    }
+    sqlite3_finalize(statement);
+    return code == SQLITE_DONE ? KITH_OK : store_stick(store, "reading rows");
+}
+
+enum kith_err
+kith_store_go_back(struct kith_store *store, uint64_t step, void *user,
+                   void (*each)(void *user, const struct kith_row *row))
+{
+    char sql[192], when[32];
+    const time_t now = time(NULL);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    snprintf(sql, sizeof sql,
+             "BEGIN; DELETE FROM series WHERE step > %" PRId64 ";"
+             "DELETE FROM verdicts; DELETE FROM summary; COMMIT",
+             (int64_t)(step < INT64_MAX ? step : INT64_MAX));
+    enum kith_err err = store_exec(store, sql, "going back");
+    if (err == KITH_OK)
+        err = store_run(store, "resumed_utc", "%s", when);
+    if (err == KITH_OK && each != NULL)
+        err = each_row(store, user, each);
+    return err;
+}
