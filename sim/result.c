@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* Every peer's own model is evaluated at every point in time for so many
@@ -100,6 +101,21 @@ static struct kith_score score(struct sim_world *world, const double *z)
         sim_fail(world, err, "cannot evaluate a model: %s", kith_err_text(err));
     }
     return result;
+}
+
+/* The mean with running statistics of its own; world->z is overwritten. */
+static struct kith_score score_mean(struct sim_world *world)
+{
+    const struct kith_dataset *dataset = world->options.dataset;
+    memcpy(world->z, world->mean, world->dim * sizeof *world->z);
+    const enum kith_err err = kith_estimate(
+        world->experiment, world->experiment->backend,
+        dataset ? &dataset->train : NULL, KITH_ESTIMATE_BATCHES, world->z);
+    if (err != KITH_OK) {
+        sim_fail(world, err, "cannot estimate the running statistics: %s",
+                 kith_err_text(err));
+    }
+    return score(world, world->z);
 }
 
 static void put_row(struct sim_world *world, const struct kith_row *row)
@@ -245,7 +261,7 @@ static void score_all(struct sim_world *world, bool last, struct scores *scores)
         }
         return;
     }
-    scores->averaged = score(world, world->mean);
+    scores->averaged = score_mean(world);
     const bool own = last || world->peer_count <= SCORED_PEERS;
     for (kith_id id = 0; id < world->peer_count; id++) {
         if (sim_alive(world, id)) {

@@ -9,8 +9,12 @@ UNIT = \
   tests/unit/test_buf \
   tests/unit/test_certificate \
   tests/unit/test_checks \
+  tests/unit/test_cuda_module \
+  tests/unit/test_cuda_ops \
+  tests/unit/test_cuda_vectors \
   tests/unit/test_data \
   tests/unit/test_data_cache \
+  tests/unit/test_estimate \
   tests/unit/test_experiment \
   tests/unit/test_faults \
   tests/unit/test_hash \
@@ -34,6 +38,7 @@ UNIT = \
   tests/unit/test_rng \
   tests/unit/test_safetensors \
   tests/unit/test_save \
+  tests/unit/test_sample \
   tests/unit/test_session \
   tests/unit/test_session_refusals \
   tests/unit/test_shaper \
@@ -108,6 +113,13 @@ tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/unit/worker_fixture.h
+tests_unit_test_cuda_module_SOURCES = tests/unit/test_cuda_module.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_cuda_ops_SOURCES = tests/unit/test_cuda_ops.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h \
+  tests/unit/ops_cases.c tests/unit/ops_cases.h
+tests_unit_test_cuda_vectors_SOURCES = tests/unit/test_cuda_vectors.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \
   tests/unit/ops_cases.h
 

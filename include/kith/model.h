@@ -55,6 +55,9 @@ struct kith_model_config {
     char frozen[KITH_NAME_MAX]; /* views whose name starts so are frozen; "" */
 };
 
+/* Of running statistics: buffer <- buffer + momentum (batch's - buffer). */
+#define KITH_BUFFER_MOMENTUM 0.1
+
 enum kith_view_kind {
     KITH_VIEW_WEIGHT,   /* decays */
     KITH_VIEW_VECTOR,   /* bias, scale, shift: does not decay */

@@ -38,7 +38,8 @@ extern "C" {
     X(DROPOUT)                                                                 \
     X(AUGMENT)                                                                 \
     X(WINDOW)                                                                  \
-    X(SYNTHETIC)
+    X(SYNTHETIC)                                                               \
+    X(SAMPLE)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

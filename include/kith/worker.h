@@ -87,6 +87,18 @@ kith_evaluate(const struct kith_experiment *experiment,
               const struct kith_examples *examples, const double *z,
               struct kith_score *score);
 
+/* Running statistics of z (dim), in place: their means over `batches` batches
+ * of the training set, each with weight 1 / batches. What an average of models
+ * needs before it is evaluated, for it has activations that none of them had.
+ * Nothing changes where the model has none. Batches are those of nobody's
+ * stream, with `train.augment`: the same at every call.
+ * Test: unit/test_estimate.c */
+#define KITH_ESTIMATE_BATCHES 20u
+KITH_MUST_CHECK enum kith_err
+kith_estimate(const struct kith_experiment *experiment,
+              const struct kith_backend *backend,
+              const struct kith_examples *train, uint32_t batches, double *z);
+
 /* Where a run stands beside its worker: what a driver needs to go on from a
  * checkpoint, and nothing that the worker knows itself. */
 struct kith_standing {

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kith/data.h"
-#include "kith/worker.h"
-
 static bool open_arrays(struct lab_average *average, uint32_t capacity)
 {
     average->peers = calloc(capacity, sizeof *average->peers);
@@ -92,6 +89,22 @@ enum kith_err lab_average_open(
 fail:
     lab_average_close(average);
     return err;
+}
+
+enum kith_err lab_average_score(struct lab_average *average,
+                                const struct kith_experiment *experiment,
+                                const struct kith_dataset *dataset,
+                                struct kith_score *score)
+{
+    const struct kith_examples *train =
+        dataset == NULL ? NULL : &dataset->train;
+    const struct kith_examples *test = dataset == NULL ? NULL : &dataset->test;
+    const enum kith_err err =
+        kith_estimate(experiment, experiment->backend, train,
+                      KITH_ESTIMATE_BATCHES, average->mean);
+    return err != KITH_OK ? err
+                          : kith_evaluate(experiment, experiment->backend, test,
+                                          average->mean, score);
 }
 
 void lab_average_close(struct lab_average *average)

@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kith/data.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/types.h"
+#include "kith/worker.h"
 #include "src/lab/cluster.h"
 
 struct lab_average {
@@ -29,6 +31,12 @@ KITH_MUST_CHECK enum kith_err lab_average_open(
     struct lab_average *average, const struct kith_experiment *experiment,
     const struct lab_cluster *cluster, const uint8_t *wanted, void *user,
     void (*left_out)(void *user, kith_id peer, const char *why));
+/* The mean's score, with running statistics of its own in the place of their
+ * average: after this `mean` is what was evaluated. */
+KITH_MUST_CHECK enum kith_err
+lab_average_score(struct lab_average *average,
+                  const struct kith_experiment *experiment,
+                  const struct kith_dataset *dataset, struct kith_score *score);
 void lab_average_close(struct lab_average *average);
 
 #endif

@@ -226,13 +226,11 @@ int lab_child_score(void *user, int rows_fd, int control_fd)
         return 1;
 
     struct lab_record record = {.kind = LAB_RECORD_SCORE};
-    const struct kith_examples *test =
-        child->dataset == NULL ? NULL : &child->dataset->test;
     struct kith_score score;
     int status = 1;
     if (average.count > 0 &&
-        kith_evaluate(child->experiment, child->experiment->backend, test,
-                      average.mean, &score) == KITH_OK) {
+        lab_average_score(&average, child->experiment, child->dataset,
+                          &score) == KITH_OK) {
         for (uint32_t i = 0; i < average.count; i++)
             record.as.score.step += average.steps[i] / average.count;
         record.as.score.peers = average.count;

@@ -151,7 +151,8 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
         step += average.steps[i] / average.count;
     if (average.count == 0)
         lab_say(lab, "no peer left a complete save: nothing to evaluate");
-    else if (score(lab, average.mean, &all) != KITH_OK)
+    else if (lab_average_score(&average, &lab->experiment,
+                               lab->options->dataset, &all) != KITH_OK)
         lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
     else {
         summary->accuracy.averaged = all.accuracy;

@@ -318,7 +318,7 @@ kith_tensor kith_net_norm(struct kith_net *net, kith_tensor x, const char *name,
                            .channels = from.channels,
                            .groups = groups,
                            .epsilon = epsilon,
-                           .momentum = 0.1,
+                           .momentum = KITH_BUFFER_MOMENTUM,
                            .activation = activation};
     const uint32_t channels = (uint32_t)from.channels;
     struct naming naming = {name, "weight", KITH_VIEW_VECTOR, KITH_START_ONE,

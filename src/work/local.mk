@@ -3,6 +3,7 @@ libkith_work_a_CFLAGS = $(C11) $(SODIUM_CFLAGS) $(JANSSON_CFLAGS) $(PCRE2_CFLAGS
 libkith_work_a_SOURCES = \
   src/work/baseline.c \
   src/work/checkpoint.h \
+  src/work/estimate.c \
   src/work/evaluate.c \
   src/work/file.c \
   src/work/file.h \
@@ -11,6 +12,7 @@ libkith_work_a_SOURCES = \
   src/work/private.h \
   src/work/restore.c \
   src/work/safetensors.c \
+  src/work/sample.c \
   src/work/save.c \
   src/work/save.h \
   src/work/tokenizer.c \
