@@ -159,6 +159,16 @@ const char *kith_backend_product_name(void);
  * Test    unit/test_ops_text.c */
 const char *kith_backend_measure_products(double gflops[KITH_PRODUCTS]);
 
+/* FLOP/s that a backend reaches at best here, with the threads now set: for cpu
+ * multiply-adds on registers with the widest instructions this CPU has, for
+ * the others their own products, growing until they take a while. The quickest
+ * of some rounds: what disturbs only slows down. What utilisation (MFU) is a
+ * share of. 0: no memory, or the backend cannot run here.
+ *
+ * Cost    a tenth of a second.
+ * Test    unit/test_peak.c */
+double kith_backend_measure_peak(const struct kith_backend *backend);
+
 #ifdef __cplusplus
 }
 #endif

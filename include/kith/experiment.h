@@ -125,6 +125,11 @@ struct kith_experiment {
     struct {
         kith_ns step_ns;  /* sim: cost of a step; lab: its minimum period */
         kith_ns merge_ns; /* sim: cost of SNAPSHOT, MERGE, UNDO; default 0 */
+        /* How arithmetic is done here: no part of the hash, each machine has
+         * its own. A run keeps them in its database and checkpoints. */
+        const char *products; /* kith_backend_product() */
+        uint32_t threads;     /* of kith train and kith peer; 0: all cores */
+        double peak; /* FLOP/s, kith_backend_measure_peak(); 0: not measured */
     } compute;
 
     kith_ns save_period_ns;  /* default 5 s */

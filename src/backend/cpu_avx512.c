@@ -26,6 +26,7 @@ static bool avx512_supported(void)
 #define IMAGE kith_cpu_image_avx512
 #define TEXT "avx512"
 #define SUPPORTED avx512_supported
+#define FUSE_WIDE
 #include "cpu_loops.inc.h"
 
 #ifdef __clang__

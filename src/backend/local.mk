@@ -52,6 +52,7 @@ libkith_backend_a_SOURCES = \
   src/backend/naive_image.inc.h \
   src/backend/naive_ops.inc.h \
   src/backend/naive_text.inc.h \
+  src/backend/peak.c \
   src/backend/pool.c \
   src/backend/pool.h \
   src/backend/products.c \

@@ -176,6 +176,19 @@ static void choose_suite(void *object, unsigned index)
 
 const struct key_choice choice_suite = {suite_name, choose_suite};
 
+static const char *products_name(unsigned index)
+{
+    return kith_backend_products[index];
+}
+
+static void choose_products(void *object, unsigned index)
+{
+    struct kith_experiment *experiment = object;
+    experiment->compute.products = products_name(index);
+}
+
+const struct key_choice choice_products = {products_name, choose_products};
+
 static const char *data_name(unsigned index)
 {
     return kith_dataset_kinds[index] == NULL ? NULL

@@ -252,6 +252,17 @@ const struct key experiment_keys[] = {
      .initial = "0s", .help = "sim: cost of a step; lab: its minimum period"},
     {"compute.merge", KEY_TIME, AT(compute.merge_ns), .low = 0, .high = 3600,
      .initial = "0s", .help = "sim: cost of a snapshot or merge"},
+    {"compute.products", KEY_CHOICE, .choice = &choice_products,
+     .initial = "own",
+     .help = "backend cpu: who multiplies matrices; see --calibrate"},
+    {"compute.threads", KEY_U32, AT(compute.threads), .low = 0, .high = 64,
+     .initial = "0",
+     .help = "train, peer: of the arithmetic; 0: one for each core. A lab's "
+             "peers have one each"},
+    {"compute.peak", KEY_NUMBER, AT(compute.peak), .low = 0, .high = 1e18,
+     .initial = "0",
+     .help = "FLOP/s this machine reaches at best, as --calibrate measured; "
+             "0: not measured"},
     {"compute.slow", KEY_CUSTOM,
      .allowed = "a list such as [{peers: \"n(1)\", by: 10}]",
      .help = "peers whose steps take longer from the start"},

@@ -11,7 +11,7 @@ extern const struct key experiment_keys[];
 extern const struct key_choice choice_algorithm, choice_topology, choice_model,
     choice_optimiser, choice_backend, choice_schedule, choice_compressor,
     choice_guard, choice_wire, choice_suite, choice_data, choice_norm,
-    choice_best;
+    choice_best, choice_products;
 
 /* faults.c: `faults:` and `compute.slow` into atoms. */
 KITH_MUST_CHECK enum kith_err read_faults(const struct tree *tree,

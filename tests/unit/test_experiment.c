@@ -430,9 +430,12 @@ static void test_hash(void **state)
 {
     (void)state;
     static const char *const same[] = {
-        "name=other",       "data.path=/elsewhere", "data.cache=/tmp/x",
-        "compute.step=6ms", "network.latency=1ms",  "save=1s",
-        "gossip.retries=1", "train.recompute=true",
+        "name=other",          "data.path=/elsewhere",
+        "data.cache=/tmp/x",   "compute.step=6ms",
+        "network.latency=1ms", "save=1s",
+        "gossip.retries=1",    "train.recompute=true",
+        "compute.threads=3",   "compute.products=openblas",
+        "compute.peak=1.5e11",
     };
     static const char *const other[] = {
         "seed=10",

@@ -1,0 +1,116 @@
+/* The most a backend can do, measured: never a figure from a data sheet, which
+ * knows neither this machine's clock nor who else runs on it. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#include <stdint.h>
+#include <time.h>
+
+#include "cpu.h"
+#include "kith/backend.h"
+#include "pool.h"
+
+enum { TRIES = 12, WIDE = 16 };
+#define TRY_S 0.005   /* one try takes at least so long */
+#define GEMM_MAX 4096 /* rows and columns of a product that is timed */
+
+extern const struct kith_backend kith_backend_cpu;
+
+static double seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* A line of its own for each part, so that threads share none. */
+struct fuse {
+    size_t rounds;
+    _Alignas(64) float sinks[KITH_POOL_THREADS_MAX][WIDE];
+};
+
+static void fuse_part(void *context, size_t i)
+{
+    struct fuse *fuse = context;
+    for (int k = 0; k < WIDE; k++)
+        fuse->sinks[i][k] = 1;
+    (void)kith_cpu_best()->fuse(fuse->rounds, fuse->sinks[i]);
+}
+
+/* FLOP/s of one try of all threads; *took: its seconds. */
+static double fuse_try(struct fuse *fuse, unsigned threads, double *took)
+{
+    float sink[WIDE] = {1};
+    const double flop =
+        kith_cpu_best()->fuse(1, sink) * (double)fuse->rounds * (double)threads;
+    const double start = seconds();
+    kith_pool_run(threads, fuse_part, fuse);
+    *took = seconds() - start;
+    return *took > 0 ? flop / *took : 0;
+}
+
+static double peak_of_cpu(void)
+{
+    struct fuse fuse = {.rounds = 1000};
+    const unsigned threads = kith_pool_threads();
+    double best = 0, took = 0;
+    do {
+        fuse.rounds *= 2;
+        (void)fuse_try(&fuse, threads, &took);
+    } while (took < TRY_S && fuse.rounds < SIZE_MAX / 4);
+    for (int i = 0; i < TRIES; i++) {
+        const double rate = fuse_try(&fuse, threads, &took);
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+/* Seconds of one product of n by n matrices; summing waits until it is done. */
+static double product_once(const struct kith_backend *backend, size_t n,
+                           void *a, void *b, void *c)
+{
+    const double start = seconds();
+    backend->gemm(false, false, n, n, n, 1, a, b, 0, c);
+    (void)backend->sum(1, c);
+    return seconds() - start;
+}
+
+/* The quickest of some products of n by n, in FLOP/s; *took: its seconds. */
+static double peak_of_size(const struct kith_backend *backend, size_t n,
+                           double *took)
+{
+    const size_t bytes = n * n * backend->element_bytes;
+    void *a = backend->alloc(bytes, false);
+    void *b = backend->alloc(bytes, false);
+    void *c = backend->alloc(bytes, false);
+    *took = 0;
+    for (int i = 0; i < TRIES && a != NULL && b != NULL && c != NULL; i++) {
+        const double once = product_once(backend, n, a, b, c);
+        *took = i == 0 || once < *took ? once : *took;
+        if (*took > TRY_S)
+            break;
+    }
+    backend->release(a);
+    backend->release(b);
+    backend->release(c);
+    const double side = (double)n;
+    return *took > 0 ? 2 * side * side * side / *took : 0;
+}
+
+static double peak_of_products(const struct kith_backend *backend)
+{
+    double best = 0, took = 0;
+    for (size_t n = 64; n <= GEMM_MAX && took < TRY_S; n *= 2) {
+        const double rate = peak_of_size(backend, n, &took);
+        if (took <= 0)
+            break;
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+double kith_backend_measure_peak(const struct kith_backend *backend)
+{
+    if (backend->missing() != NULL)
+        return 0;
+    return backend == &kith_backend_cpu ? peak_of_cpu()
+                                        : peak_of_products(backend);
+}
