@@ -206,6 +206,16 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
     }
 }
 
+/* x <- 0, whatever stands there. */
+static void clear(const struct kith_worker *worker, void *x, size_t n)
+{
+    static const double zeros[256];
+    for (size_t at = 0; at < n; at += 256) {
+        const size_t count = n - at < 256 ? n - at : 256;
+        worker->backend->write(count, zeros, element(worker, x, at));
+    }
+}
+
 /* A restarted peer takes its neighbour's z with weight 1 and forgets its own
  * momentum. delta_sum books what that changed. */
 static void run_adopt(struct kith_worker *worker, struct kith_work *work)
@@ -225,8 +235,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
            sizeof worker->scalars);
     for (unsigned i = 0; i < KITH_STATES_MAX; i++) {
         if (worker->state[i] != NULL)
-            memset(worker->state[i], 0,
-                   worker->layout->trained * backend->element_bytes);
+            clear(worker, worker->state[i], worker->layout->trained);
     }
     edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
 }

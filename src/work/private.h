@@ -24,7 +24,9 @@ struct kith_worker {
     size_t dim, bytes; /* of the model; bytes of a slot (gossiped) */
     double scalars[KITH_SCALARS_MAX];
 
-    void *block;                  /* every vector below, one allocation */
+    void *block;                  /* live and every vector below */
+    void *lent;                   /* the other slots: sent from, received
+                                     into, so the host reads and writes them */
     void *gradient;               /* (trained); NULL: nothing is learnt */
     void *at;                     /* (dim) z = factor x; NULL: z is x */
     void *state[KITH_STATES_MAX]; /* (trained) each, the optimiser's */

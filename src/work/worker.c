@@ -84,7 +84,9 @@ static void *carve(struct carver *carver, size_t bytes)
     return piece;
 }
 
-static void carve_all(struct kith_worker *worker, struct carver *carver)
+/* What the host shares, and what the backend may keep to itself. */
+static void carve_all(struct kith_worker *worker, struct carver *lent,
+                      struct carver *carver)
 {
     const struct kith_optimiser *optimiser =
         worker->experiment->train.optimiser;
@@ -93,8 +95,9 @@ static void carve_all(struct kith_worker *worker, struct carver *carver)
     const size_t trained = worker->layout->trained * element;
     for (uint32_t slot = 0; slot < worker->slot_count; slot++) {
         if (pattern_uses(worker->algorithm->pattern, slot))
-            worker->slots[slot] =
-                carve(carver, slot == KITH_SLOT_LIVE ? whole : worker->bytes);
+            worker->slots[slot] = slot == KITH_SLOT_LIVE
+                                      ? carve(carver, whole)
+                                      : carve(lent, worker->bytes);
     }
     if (!kith_model_learns(worker->model))
         return;
@@ -109,17 +112,36 @@ static void carve_all(struct kith_worker *worker, struct carver *carver)
             carve(carver, optimiser->scratch(worker->layout, worker->backend));
 }
 
+/* On the host pages that nobody touches cost nothing. */
+static bool take_block(const struct kith_worker *worker, bool shared,
+                       struct carver *carver, void **owner)
+{
+    const struct kith_backend *backend = worker->backend;
+    if (carver->used > 0 && backend->host == backend)
+        carver->base = kith_aligned_zero(carver->used, owner);
+    else if (carver->used > 0)
+        carver->base = *owner = backend->alloc(carver->used, shared);
+    const bool taken = carver->used == 0 || carver->base != NULL;
+    carver->used = 0;
+    return taken;
+}
+
+static void give_block(const struct kith_worker *worker, void *owner)
+{
+    if (worker->backend->host == worker->backend)
+        free(owner);
+    else if (owner != NULL)
+        worker->backend->release(owner);
+}
+
 static enum kith_err take_memory(struct kith_worker *worker, char *error)
 {
-    struct carver carver = {NULL, 0};
-    carve_all(worker, &carver);
-    if (carver.used == 0)
-        return KITH_OK;
-    carver.base = kith_aligned_zero(carver.used, &worker->block);
-    if (carver.base == NULL)
+    struct carver lent = {NULL, 0}, own = {NULL, 0};
+    carve_all(worker, &lent, &own);
+    if (!take_block(worker, true, &lent, &worker->lent) ||
+        !take_block(worker, false, &own, &worker->block))
         return refuse(error, KITH_ENOMEM, "no memory for the model's vectors");
-    carver.used = 0;
-    carve_all(worker, &carver);
+    carve_all(worker, &lent, &own);
     return KITH_OK;
 }
 
@@ -278,7 +300,8 @@ void kith_worker_close(struct kith_worker *worker)
         return;
     kith_loader_close(worker->loader);
     kith_network_close(worker->network);
-    free(worker->block);
+    give_block(worker, worker->block);
+    give_block(worker, worker->lent);
     free(worker->rows);
     free(worker);
 }
