@@ -43,7 +43,7 @@ static const struct cli_command commands[] = {
         .details = "One process for each peer, real sockets, sealed channels, "
                    "the file's faults injected.\n\n"
                    "Example: kith lab examples/demo.yaml --out runs",
-        .options = RUN_OPTIONS | CLI_BIT(PORT),
+        .options = RUN_OPTIONS | CLI_BIT(PORT) | CLI_BIT(LOG),
         .words_min = 1,
         .words_max = 1,
         .run = cli_lab,
