@@ -9,6 +9,7 @@ UNIT = \
   tests/unit/test_buf \
   tests/unit/test_certificate \
   tests/unit/test_checks \
+  tests/unit/test_contact \
   tests/unit/test_experiment \
   tests/unit/test_faults \
   tests/unit/test_hash \
@@ -103,6 +104,7 @@ EXTRA_DIST += tests/unit/worker_fixture.h
 # Two sessions joined by memory.
 SESSIONS = tests/support/sessions.c tests/support/sessions.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
+tests_unit_test_contact_SOURCES = tests/unit/test_contact.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
 tests_unit_test_session_refusals_SOURCES = \

@@ -26,6 +26,11 @@ static void tell_down(struct kith_contact *contact)
     kith_transport_soon(contact->transport);
 }
 
+static bool is_dialling(const struct kith_contact *contact)
+{
+    return contact->dialled != NULL || contact->lookup != NULL;
+}
+
 static void wait_in_line(struct kith_contact *contact,
                          const struct kith_message *message)
 {
@@ -46,7 +51,7 @@ void kith_contact_send(struct kith_contact *contact,
         kith_traffic_send(contact->link, message);
         return;
     }
-    const bool dialling = contact->dialled != NULL || contact->lookup != NULL;
+    const bool dialling = is_dialling(contact);
     if (!dialling && (kith_ns)uv_hrtime() < contact->retry_ns) {
         tell_down(contact);
         return;
@@ -208,6 +213,8 @@ static void dial(struct kith_contact *contact)
 void kith_contact_flush(struct kith_contact *contact)
 {
     const uint32_t count = contact->waiting_count;
+    if (contact->link == NULL && is_dialling(contact))
+        return; /* the hold ends before the dial: they wait on */
     contact->waiting_count = 0;
     for (uint32_t i = 0; i < count && contact->link != NULL; i++)
         kith_traffic_send(contact->link, &contact->waiting[i]);
