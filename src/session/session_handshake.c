@@ -1,6 +1,6 @@
 /* From the first byte to the verified HELLO.
  *
- *   preface   = "kith" || version (1) || suite (1) || 0 0, sent by both at once
+ *   preface   = "kith" || version (1) || suite (1) || 0 0, first of each side
  *   prologue  = preface || cluster id: another cluster, version or suite fails
  *               the transcript even where the clear bytes were altered
  *   message 1 = 32 bytes; messages 2 and 3 = length (2) || Noise, the payload
