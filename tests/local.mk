@@ -20,6 +20,7 @@ UNIT = \
   tests/unit/test_lab_rows \
   tests/unit/test_model \
   tests/unit/test_node \
+  tests/unit/test_node_pull \
   tests/unit/test_node_round \
   tests/unit/test_noise \
   tests/unit/test_optimiser \

@@ -235,13 +235,14 @@ static void fire(struct kith_node *node, kith_ns now_ns,
 static void adopt(struct kith_node *node, kith_ns now_ns,
                   struct kith_effects *effects)
 {
-    if (!node->adopting || node->active.state != ACTIVE_IDLE ||
-        node->active.deadline_ns != KITH_NEVER)
+    if (!node->adopting || node->active.state != ACTIVE_IDLE)
         return;
     if (node->pulls >= KITH_PULLS_MAX) {
         node->adopting = false;
         return;
     }
+    if (node->active.deadline_ns != KITH_NEVER)
+        return; /* between two pulls */
     node->pulls++;
     kith_active_open(node, KITH_PATTERN_PULL, now_ns, effects);
 }
