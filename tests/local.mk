@@ -3,6 +3,7 @@
 LDADD = $(KITH_LIBS) $(CMOCKA_LIBS)
 
 UNIT = \
+  tests/unit/test_admission \
   tests/unit/test_aead \
   tests/unit/test_backend \
   tests/unit/test_baseline \
@@ -30,6 +31,7 @@ UNIT = \
   tests/unit/test_save \
   tests/unit/test_session \
   tests/unit/test_session_refusals \
+  tests/unit/test_session_spoiled \
   tests/unit/test_shaper \
   tests/unit/test_sim_conservation \
   tests/unit/test_sim_faults \
@@ -109,7 +111,9 @@ tests_unit_test_contact_SOURCES = tests/unit/test_contact.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
 tests_unit_test_session_refusals_SOURCES = \
-  tests/unit/test_session_refusals.c $(SESSIONS)
+  tests/unit/test_session_refusals.c tests/support/refusals.h $(SESSIONS)
+tests_unit_test_session_spoiled_SOURCES = \
+  tests/unit/test_session_spoiled.c tests/support/refusals.h $(SESSIONS)
 EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py
 
 # Real peers, one forked process each.
