@@ -5,11 +5,12 @@
  * hash is BLAKE2b-256 over all before it. Vectors are raw, in the backend's
  * element type. A save is written to PATH.partial, flushed, then renamed, so
  * PATH is always whole; the one before stays as PATH.previous. Reading checks
- * name, sizes, experiment and hash before the worker is touched. */
+ * name, sizes, experiment, hash and scalars before the worker is touched. */
 #define _POSIX_C_SOURCE 200809L /* fsync, fileno, link */
 #include "private.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +266,20 @@ static enum kith_err check_content(const struct reader *reader)
                : refuse(reader, KITH_EIO, strerror(errno));
 }
 
+/* They are shares of a weight. The hash tells of damage, not of a writer whose
+ * own were broken. */
+static enum kith_err check_scalars(const struct reader *reader)
+{
+    double scalars[KITH_SCALARS_MAX];
+    memcpy(scalars, &reader->header.word[WORD_SCALAR_0], sizeof scalars);
+    for (uint64_t i = 0; i < reader->header.word[WORD_SCALARS]; i++)
+        if (!isfinite(scalars[i]) || scalars[i] <= 0)
+            return refuse(reader, KITH_EPARSE,
+                          "a weight in it is not a positive number; the one "
+                          "before is PATH.previous");
+    return KITH_OK;
+}
+
 /* Opens and checks everything; on success reader->file stands at x. */
 static enum kith_err reader_open(struct reader *reader,
                                  const struct kith_experiment *experiment,
@@ -288,6 +303,8 @@ static enum kith_err reader_open(struct reader *reader,
     }
     if (err == KITH_OK)
         err = check_content(reader);
+    if (err == KITH_OK)
+        err = check_scalars(reader);
     if (err != KITH_OK)
         (void)fclose(reader->file);
     return err;
