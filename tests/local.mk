@@ -15,6 +15,7 @@ UNIT = \
   tests/unit/test_faults \
   tests/unit/test_hash \
   tests/unit/test_heap \
+  tests/unit/test_hello \
   tests/unit/test_idx \
   tests/unit/test_keys \
   tests/unit/test_lab_process \
@@ -108,6 +109,7 @@ EXTRA_DIST += tests/unit/worker_fixture.h
 SESSIONS = tests/support/sessions.c tests/support/sessions.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
 tests_unit_test_contact_SOURCES = tests/unit/test_contact.c $(SESSIONS)
+tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
 tests_unit_test_session_refusals_SOURCES = \
@@ -122,7 +124,8 @@ PEER_TESTS = \
   tests/integration/test_peer_doctor \
   tests/integration/test_peer_faults \
   tests/integration/test_peer_pair \
-  tests/integration/test_peer_refused
+  tests/integration/test_peer_refused \
+  tests/integration/test_peer_sessions
 check_PROGRAMS += $(PEER_TESTS)
 tests_integration_test_peer_doctor_SOURCES = \
   tests/integration/test_peer_doctor.c $(PEERS)
@@ -130,8 +133,11 @@ tests_integration_test_peer_faults_SOURCES = \
   tests/integration/test_peer_faults.c $(PEERS)
 tests_integration_test_peer_pair_SOURCES = \
   tests/integration/test_peer_pair.c $(PEERS)
+VISIT = $(PEERS) tests/support/visit.c tests/support/visit.h
 tests_integration_test_peer_refused_SOURCES = \
-  tests/integration/test_peer_refused.c $(PEERS)
+  tests/integration/test_peer_refused.c $(VISIT)
+tests_integration_test_peer_sessions_SOURCES = \
+  tests/integration/test_peer_sessions.c $(VISIT)
 
 # Every object of base to sim, and no libuv: check_link.sh looks at it.
 check_PROGRAMS += tests/link/sim_only
