@@ -3,7 +3,8 @@
  *   name -> tcp -> preface -> handshake -> certificate -> model -> clock
  *
  * One blocking dial per member, one line per layer, and for the first one that
- * fails what was found and what to do. */
+ * fails what was found and what to do. It comes as a visitor: the sessions of a
+ * peer that runs under the same identity stay as they are. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -292,7 +293,7 @@ static bool check_session(struct patient *patient)
         .identity = options->identity,
         .hello = {.experiment_hash = kith_experiment_hash(experiment),
                   .dim = options->dim,
-                  .rank = options->self},
+                  .rank = KITH_NOBODY},
         .utc_s = (int64_t)time(NULL),
     };
     snprintf(config.hello.model, sizeof config.hello.model, "%s",

@@ -12,6 +12,7 @@ enum kith_err kith_halfopen_init(struct kith_halfopen *halfopen,
 {
     memset(halfopen, 0, sizeof *halfopen);
     halfopen->limits = limits;
+    halfopen->budget = limits->handshakes_per_s;
     halfopen->entries =
         calloc(limits->half_open_max, sizeof *halfopen->entries);
     return halfopen->entries ? KITH_OK : KITH_ENOMEM;
@@ -72,6 +73,16 @@ static bool source_take(struct kith_halfopen *halfopen,
     return true;
 }
 
+static void budget_grow(struct kith_halfopen *halfopen, kith_ns now_ns)
+{
+    const double most = halfopen->limits->handshakes_per_s;
+    halfopen->budget +=
+        (double)(now_ns - halfopen->budget_ns) / (double)KITH_S * most;
+    if (halfopen->budget > most)
+        halfopen->budget = most;
+    halfopen->budget_ns = now_ns;
+}
+
 static uint32_t network_count(const struct kith_halfopen *halfopen,
                               const uint8_t network[16])
 {
@@ -97,14 +108,22 @@ enum kith_refusal kith_halfopen_admit(struct kith_halfopen *halfopen,
     /* Tokens are counted at all times, held against the source only when
      * connections are scarce. */
     const bool in_rate = exempt || source_take(halfopen, from, now_ns);
+    budget_grow(halfopen, now_ns);
     if (halfopen->count >= limits->half_open_max)
         return KITH_REFUSAL_HALF_OPEN;
+    if (!exempt && !in_rate &&
+        halfopen->budget < 0.5 * limits->handshakes_per_s)
+        return KITH_REFUSAL_RATE;
+    if (!exempt && halfopen->budget < 1)
+        return KITH_REFUSAL_BUDGET;
     if (!exempt && halfopen->count > limits->half_open_free) {
         if (network_count(halfopen, network) >= limits->half_open_per_network)
             return KITH_REFUSAL_NETWORK;
         if (!in_rate)
             return KITH_REFUSAL_RATE;
     }
+    if (!exempt)
+        halfopen->budget -= 1;
     uint32_t at = 0;
     while (halfopen->entries[at].used)
         at++;
