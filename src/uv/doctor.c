@@ -221,10 +221,12 @@ static bool explain_failure(const struct patient *patient, enum kith_err err)
                    "another program listens on that port");
     well(patient, "preface", "kith");
     if (err == KITH_EMISMATCH) {
-        well(patient, "handshake", "");
-        well(patient, "certificate", "");
+        /* HELLO is sealed: who said it had proved himself before. */
+        well(patient, "handshake", "keys agreed");
+        well(patient, "certificate", kith_session_peer(patient->session)->name);
         return ill(patient, "model", reason,
-                   "give every peer the same experiment file");
+                   "give every peer the same experiment file, and start it "
+                   "again");
     }
     if (err == KITH_EEXPIRED)
         return ill(patient, "certificate", reason,
