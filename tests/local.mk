@@ -28,6 +28,7 @@ UNIT = \
   tests/unit/test_optimiser \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
+  tests/unit/test_repeat \
   tests/unit/test_rng \
   tests/unit/test_save \
   tests/unit/test_session \

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/hash.h"
 #include "transport.h"
 
 static void dial(struct kith_contact *contact);
@@ -76,6 +77,28 @@ void kith_contact_cancel(struct kith_contact *contact, uint32_t slots)
 
 /* ---- dialling */
 
+/* A member that is down, or that has another experiment, is dialled for as long
+ * as this peer runs. */
+static void dial_failed_log(struct kith_contact *contact, const char *layer,
+                            const char *why)
+{
+    struct kith_transport *transport = contact->transport;
+    const uint64_t failure =
+        kith_hash_bytes(kith_hash_bytes(KITH_HASH_START, layer, strlen(layer)),
+                        why, strlen(why));
+    contact->failures = failure == contact->failure ? contact->failures + 1 : 1;
+    contact->failure = failure;
+    if (!kith_repeat_is_said(contact->failures))
+        return;
+    kith_transport_log(
+        transport,
+        "dial-failed rank=%u address=%s layer=%s reason=\"%s\" retry_ms=%lld "
+        "count=%llu",
+        contact->rank, transport->options.members[contact->rank].address, layer,
+        why, (long long)(contact->backoff_ns / KITH_MS),
+        (unsigned long long)contact->failures);
+}
+
 static void dial_failed(struct kith_contact *contact, const char *layer,
                         const char *why)
 {
@@ -92,11 +115,7 @@ static void dial_failed(struct kith_contact *contact, const char *layer,
                           : next > limits->dial_max_ns ? limits->dial_max_ns
                                                        : next;
     contact->retry_ns = (kith_ns)uv_hrtime() + contact->backoff_ns;
-    kith_transport_log(
-        transport,
-        "dial-failed rank=%u address=%s layer=%s reason=\"%s\" retry_ms=%lld",
-        contact->rank, transport->options.members[contact->rank].address, layer,
-        why, (long long)(contact->backoff_ns / KITH_MS));
+    dial_failed_log(contact, layer, why);
     contact->waiting_count = 0;
     tell_down(contact);
 }
@@ -261,6 +280,7 @@ bool kith_contact_opened(struct kith_contact *contact, struct kith_link *link)
         contact->found = contact->candidate = NULL;
     }
     contact->backoff_ns = contact->retry_ns = 0;
+    contact->failures = 0;
     kith_socket_stall(&link->socket, contact->stalled);
     link->held = transport->held;
     if (link->held)

@@ -24,6 +24,7 @@
 #include "kith/peer.h"
 #include "kith/session.h"
 #include "kith/work.h"
+#include "repeat.h"
 #include "socket.h"
 
 /* Messages that wait for a dial: one step's answers and their repeats. */
@@ -125,6 +126,7 @@ struct kith_contact {
     bool is_up;    /* what the driver was told last */
     bool down_due; /* to be told to the driver at the next turn */
     kith_ns backoff_ns, retry_ns;
+    uint64_t failure, failures; /* why dials failed last (a hash), how often */
     struct kith_message *waiting; /* (KITH_WAITING_MAX), while dialling */
     uint32_t waiting_count;
     kith_ns token_ns; /* tokens were counted then; 0: never */
@@ -184,6 +186,7 @@ struct kith_transport {
     bool trust_is_ours;
     uint64_t refusals[KITH_REFUSAL_COUNT];
     uint64_t connected, closed, dial_failures;
+    struct kith_repeats repeats; /* refusals */
     kith_ns log_second_ns;
     uint32_t log_count, log_left_out;
 };

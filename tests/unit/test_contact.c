@@ -1,6 +1,7 @@
 /* Goal: what is said to a member arrives once, whichever link stands when it is
  * said: while the transport is still held, while both sides dial each other,
- * when a restarted member comes back.
+ * when a restarted member comes back. A member that will not do is dialled on
+ * without filling the log.
  * Method: two or three transports on one loop, joined by loopback; the driver
  * is a counter of what it was told. */
 #include <setjmp.h>
@@ -22,7 +23,8 @@ struct side {
     struct kith_transport transport;
     struct kith_identity identity;
     int up, down;
-    unsigned heard[64]; /* messages by step */
+    unsigned heard[64];            /* messages by step */
+    unsigned dial_failed, refused; /* lines of the log */
 };
 
 static uv_loop_t loop;
@@ -65,6 +67,13 @@ static void *on_slot(void *arg, uint32_t slot)
     return arg; /* never written: there is no payload */
 }
 
+static void on_log(void *user, const char *line)
+{
+    struct side *side = user;
+    side->dial_failed += strncmp(line, "dial-failed ", 12) == 0;
+    side->refused += strncmp(line, "refused ", 8) == 0;
+}
+
 static void on_heartbeat(uv_timer_t *timer)
 {
     (void)timer;
@@ -91,9 +100,9 @@ static int setup(void **state)
     return 0;
 }
 
-/* `delay_ns`: everything this side sends is so late. */
-static void open_side(struct side *side, kith_id rank, uint32_t incarnation,
-                      kith_ns delay_ns)
+/* `delay_ns`: everything this side sends is so late. `dim`: of its model. */
+static void open_side_of(struct side *side, kith_id rank, uint32_t incarnation,
+                         kith_ns delay_ns, uint64_t dim)
 {
     char name[16];
     memset(side, 0, sizeof *side);
@@ -112,7 +121,12 @@ static void open_side(struct side *side, kith_id rank, uint32_t incarnation,
         .identity = &side->identity,
         .trust = &cluster.trust,
         .suite = KITH_SUITE_CHACHAPOLY,
-        .hello = {.rank = rank, .incarnation = incarnation, .model = "none"},
+        .hello = {.rank = rank,
+                  .incarnation = incarnation,
+                  .dim = dim,
+                  .model = "none"},
+        .log_user = side,
+        .on_log = on_log,
         .shape = {.latency_ns = delay_ns},
         .user = {.arg = side,
                  .up = on_up,
@@ -122,9 +136,16 @@ static void open_side(struct side *side, kith_id rank, uint32_t incarnation,
                  .slot = on_slot},
     };
     kith_peer_limits_default(&options.limits);
+    options.limits.dial_first_ns = options.limits.dial_max_ns = KITH_MS;
     assert_int_equal(
         kith_transport_init(&side->transport, &loop, &options, listeners[rank]),
         KITH_OK);
+}
+
+static void open_side(struct side *side, kith_id rank, uint32_t incarnation,
+                      kith_ns delay_ns)
+{
+    open_side_of(side, rank, incarnation, delay_ns, 3);
 }
 
 static void say(struct side *side, kith_id to, uint64_t step)
@@ -302,6 +323,29 @@ static void restarted_member_replaces_its_past(void **state)
     stop_sides((struct side *[]){&a, &past, &present}, 3);
 }
 
+/* A dial that fails is told as LINK_DOWN, so a node asks again and again. */
+static void another_model_is_said_less_and_less(void **state)
+{
+    static struct side a, b;
+    (void)state;
+    open_side_of(&a, 0, 0, 0, 3);
+    open_side_of(&b, 1, 0, 0, 4);
+    kith_transport_unhold(&a.transport);
+    kith_transport_unhold(&b.transport);
+
+    const kith_ns began_ns = (kith_ns)uv_hrtime();
+    while (a.transport.dial_failures < 20 &&
+           (kith_ns)uv_hrtime() - began_ns < PATIENCE_NS) {
+        say(&a, 1, 1);
+        turn();
+    }
+    assert_int_equal(a.transport.dial_failures, 20);
+    assert_int_equal(a.dial_failed, 5); /* 1, 2, 4, 8, 16 */
+    assert_int_equal(a.refused, 5);
+    assert_int_equal(b.refused, 5);
+    stop_sides((struct side *[]){&a, &b}, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +355,7 @@ int main(void)
         cmocka_unit_test_setup(lower_rank_wins_though_late, setup),
         cmocka_unit_test_setup(higher_rank_loses_though_late, setup),
         cmocka_unit_test_setup(restarted_member_replaces_its_past, setup),
+        cmocka_unit_test_setup(another_model_is_said_less_and_less, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
