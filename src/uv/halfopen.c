@@ -33,6 +33,15 @@ static void network_of(const struct sockaddr *from, uint8_t network[16])
     memset(network + keep, 0, 16 - keep);
 }
 
+/* Whose rate it is: one address of IPv4, but a network of IPv6, where anybody
+ * has as many addresses as he likes. */
+static void source_of(const struct sockaddr *from, uint8_t source[16])
+{
+    kith_address_bytes(from, source);
+    if (!kith_address_is_mapped(source))
+        network_of(from, source);
+}
+
 static struct kith_source *source_find(struct kith_halfopen *halfopen,
                                        const uint8_t address[16],
                                        kith_ns now_ns)
@@ -58,7 +67,7 @@ static bool source_take(struct kith_halfopen *halfopen,
                         const struct sockaddr *from, kith_ns now_ns)
 {
     uint8_t address[16];
-    kith_address_bytes(from, address);
+    source_of(from, address);
     struct kith_source *source = source_find(halfopen, address, now_ns);
     const double burst = halfopen->limits->handshake_burst;
     const double elapsed_s =

@@ -28,7 +28,7 @@ struct kith_halfopen_entry {
 };
 
 struct kith_source {
-    uint8_t address[16];
+    uint8_t address[16]; /* IPv6: cut to /56 */
     kith_ns seen_ns;
     double tokens;
 };

@@ -37,11 +37,17 @@ static int teardown(void **state)
 /* One handshake from this address, over at once. */
 static enum kith_refusal visit(const char *from_text, kith_ns now_ns)
 {
-    struct sockaddr_in from;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } from;
     uint32_t ticket;
-    assert_int_equal(0, uv_ip4_addr(from_text, 9, &from));
-    const enum kith_refusal refusal = kith_halfopen_admit(
-        &halfopen, (const struct sockaddr *)&from, now_ns, &ticket);
+    memset(&from, 0, sizeof from);
+    if (uv_ip4_addr(from_text, 9, &from.v4) != 0)
+        assert_int_equal(0, uv_ip6_addr(from_text, 9, &from.v6));
+    const enum kith_refusal refusal =
+        kith_halfopen_admit(&halfopen, &from.any, now_ns, &ticket);
     if (refusal == KITH_REFUSAL_COUNT)
         kith_halfopen_release(&halfopen, ticket);
     return refusal;
@@ -95,6 +101,20 @@ static void many_addresses_share_the_budget(void **state)
                      visit("203.0.200.3", KITH_S + 100 * KITH_MS));
 }
 
+/* One machine has 2^64 addresses or more. */
+static void an_ipv6_network_is_one_source(void **state)
+{
+    (void)state;
+    uint32_t admitted = 0;
+    for (uint32_t i = 0; i < 4 * PER_S; i++) {
+        char from[48];
+        snprintf(from, sizeof from, "2001:db8:0:1%02x::%x", i % 256, i);
+        admitted += visit(from, KITH_S) == KITH_REFUSAL_COUNT;
+    }
+    assert_in_range(admitted, PER_S / 2, PER_S / 2 + limits.handshake_burst);
+    assert_int_equal(KITH_REFUSAL_COUNT, visit("2001:db8:0:200::1", KITH_S));
+}
+
 /* A lab's peers all come from here, at once. */
 static void loopback_is_exempt(void **state)
 {
@@ -119,6 +139,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_address_leaves_half_to_the_rest,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(many_addresses_share_the_budget, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(an_ipv6_network_is_one_source, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(loopback_is_exempt, setup, teardown),
         cmocka_unit_test_setup_teardown(an_idle_day_saves_one_second, setup,
