@@ -39,6 +39,45 @@ static void draw_batch(struct kith_worker *worker)
     }
 }
 
+static bool is_shared(const struct kith_worker *worker, uint32_t slot)
+{
+    for (unsigned role = 0; role < KITH_ROLES; role++) {
+        const uint32_t other = kith_worker_role(role);
+        if (other != slot && worker->slots[other] == worker->slots[slot])
+            return worker->bytes > 0; /* Empty vectors are all the same. */
+    }
+    return false;
+}
+
+/* A vector that stands in no role; there is one where two roles share one. */
+static void *spare(const struct kith_worker *worker)
+{
+    for (unsigned i = 0; i < KITH_ROLES; i++) {
+        void *vector = worker->vectors[i];
+        bool used = vector == NULL;
+        for (unsigned role = 0; role < KITH_ROLES && !used; role++)
+            used = worker->slots[kith_worker_role(role)] == vector;
+        if (!used)
+            return vector;
+    }
+    KITH_ASSERT(false);
+    return NULL;
+}
+
+/* x, safe to be written: a snapshot that is x stays behind. `keep`: with its
+ * values. */
+static void *own_live(struct kith_worker *worker, bool keep)
+{
+    void *const old = worker->slots[KITH_SLOT_LIVE];
+    if (!is_shared(worker, KITH_SLOT_LIVE))
+        return old;
+    void *const fresh = spare(worker);
+    if (keep)
+        worker->backend->copy(worker->dim, fresh, old);
+    worker->slots[KITH_SLOT_LIVE] = fresh;
+    return fresh;
+}
+
 /* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
  * factor at x. */
 static void run_train(struct kith_worker *worker, uint64_t step,
@@ -67,6 +106,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
     result->loss =
         worker->model->loss(&experiment->model_config, backend, z, &batch,
                             worker->gradient, NULL, worker->scratch);
+    live = own_live(worker, true);
     struct kith_optimiser_config config = experiment->train.config;
     config.weight_decay *= factor;
     const double rate =
@@ -95,43 +135,46 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
                         : kith_worker_slot(worker, edge->inbox)};
 }
 
-/* Fills what travels. A pulled model is a plain copy in any algorithm: nothing
- * may leave the sender for a peer that starts over. */
+/* Fills what travels: x itself, which own_live() copies should it change while
+ * the snapshot stands. A pulled model is plain x in any algorithm: nothing may
+ * leave the sender for a peer that starts over. */
 static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
 {
-    uint32_t copied = KITH_SLOT_NONE;
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
-        struct kith_algebra algebra = algebra_of(worker, edge);
         if (worker->algorithm->make != NULL &&
             work->pattern != KITH_PATTERN_PULL) {
+            (void)own_live(worker, true);
+            if (is_shared(worker, edge->sent))
+                worker->slots[edge->sent] = spare(worker);
+            struct kith_algebra algebra = algebra_of(worker, edge);
             worker->algorithm->make(&algebra, edge);
             continue;
         }
         memcpy(edge->scalars_sent, worker->scalars, sizeof worker->scalars);
-        /* All edges of a round share one snapshot. */
-        if (edge->sent != copied)
-            worker->backend->copy(worker->dim, algebra.sent, algebra.live);
-        copied = edge->sent;
+        worker->slots[edge->sent] = worker->slots[KITH_SLOT_LIVE];
     }
 }
 
 static void run_merge(struct kith_worker *worker, struct kith_work *work)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
-    if (work->snapshot_first && work->edge_count == 1 &&
-        algorithm->swap_merge != NULL) {
-        struct kith_algebra algebra = algebra_of(worker, &work->edges[0]);
-        algorithm->swap_merge(&algebra, &work->edges[0]);
-        return;
-    }
     if (work->snapshot_first)
         run_snapshot(worker, work);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
-        struct kith_algebra algebra = algebra_of(worker, edge);
         edge->delta_sum = 0;
-        if (algebra.received != NULL)
+        if (edge->inbox == KITH_SLOT_NONE)
+            continue;
+        const bool same =
+            edge->sent != KITH_SLOT_NONE &&
+            worker->slots[edge->sent] == worker->slots[KITH_SLOT_LIVE];
+        const bool swaps = same && algorithm->swap_merge != NULL;
+        (void)own_live(worker, !swaps);
+        struct kith_algebra algebra = algebra_of(worker, edge);
+        if (swaps)
+            algorithm->swap_merge(&algebra, edge);
+        else
             algorithm->merge(&algebra, edge);
     }
 }
@@ -140,6 +183,7 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work)
 static void run_undo(struct kith_worker *worker, struct kith_work *work)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
+    (void)own_live(worker, true);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
         struct kith_algebra algebra = algebra_of(worker, edge);
@@ -159,9 +203,11 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     KITH_ASSERT(work->edge_count == 1);
     const struct kith_backend *backend = worker->backend;
     struct kith_work_edge *edge = &work->edges[0];
+    const double before =
+        backend->sum(worker->dim, worker->slots[KITH_SLOT_LIVE]);
+    (void)own_live(worker, false);
     struct kith_algebra algebra = algebra_of(worker, edge);
     KITH_ASSERT(algebra.received != NULL);
-    const double before = backend->sum(worker->dim, algebra.live);
     backend->copy(worker->dim, algebra.live, algebra.received);
     if (worker->algorithm->factor != NULL)
         backend->scale(worker->dim,

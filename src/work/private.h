@@ -9,6 +9,9 @@
 /* Rows of one batch: a bound for the size arithmetic, far above use. */
 #define KITH_BATCH_MAX (1u << 20)
 
+/* The live model and three kinds of snapshot. */
+#define KITH_ROLES 4u
+
 struct kith_worker {
     const struct kith_experiment *experiment;
     const struct kith_backend *backend;
@@ -33,6 +36,10 @@ struct kith_worker {
     size_t row_count, cursor;
     uint32_t epoch;
 
+    /* A snapshot is x itself until x is about to change: then x moves on to a
+     * vector that no snapshot stands in. There are as many vectors as there are
+     * slots in these roles, so where two share one, another is free. */
+    void *vectors[KITH_ROLES];
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
 };
@@ -40,6 +47,8 @@ struct kith_worker {
 /* Start epoch `epoch` of the batch stream at row `cursor`. */
 void kith_worker_seek(struct kith_worker *worker, uint32_t epoch,
                       size_t cursor);
+/* The slot of a role, the live model first. */
+uint32_t kith_worker_role(unsigned role);
 /* z = factor * x. */
 double kith_worker_factor(const struct kith_worker *worker);
 /* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL

@@ -71,6 +71,15 @@ static bool pattern_uses(enum kith_pattern pattern, uint32_t slot)
     return pattern != KITH_PATTERN_NONE;
 }
 
+uint32_t kith_worker_role(unsigned role)
+{
+    static const uint32_t roles[KITH_ROLES] = {
+        KITH_SLOT_LIVE, KITH_SLOT_ACTIVE_SENT, KITH_SLOT_SERVED_SENT,
+        KITH_SLOT_ROUND_SENT};
+    KITH_ASSERT(role < KITH_ROLES);
+    return roles[role];
+}
+
 /* Hands out pieces of the block; with a NULL base it only counts. */
 struct carver {
     char *base;
@@ -121,6 +130,8 @@ static enum kith_err take_memory(struct kith_worker *worker, char *error)
         return refuse(error, KITH_ENOMEM, "no memory for the model's vectors");
     carver.used = 0;
     carve_all(worker, &carver);
+    for (unsigned role = 0; role < KITH_ROLES; role++)
+        worker->vectors[role] = worker->slots[kith_worker_role(role)];
     return KITH_OK;
 }
 
@@ -237,6 +248,8 @@ void *kith_worker_slot(struct kith_worker *worker, uint32_t slot)
 
 void *kith_worker_swap(struct kith_worker *worker, uint32_t slot, void *memory)
 {
+    for (unsigned role = 0; role < KITH_ROLES; role++)
+        KITH_ASSERT(slot != kith_worker_role(role));
     void *old = kith_worker_slot(worker, slot);
     worker->slots[slot] = memory;
     return old;
