@@ -4,7 +4,8 @@
  * the lower rank initiated is used; its initiator, who opens last, says FIN on
  * the other one, and what was under way there still arrives. A second
  * connection from the same side replaces the first, which its initiator must
- * have given up. */
+ * have given up.
+ * Test: unit/test_contact.c. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
