@@ -72,6 +72,11 @@ static bool table_grow(struct sim_table *table)
     return true;
 }
 
+uint64_t sim_table_slot(const struct sim_table *table, kith_id a, kith_id b)
+{
+    return a < b ? slot_of(table, a, b) : slot_of(table, b, a);
+}
+
 struct sim_link *sim_table_get(struct sim_table *table, kith_id a, kith_id b,
                                uint32_t *index, bool *made)
 {

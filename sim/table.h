@@ -49,4 +49,7 @@ void sim_table_close(struct sim_table *table);
 struct sim_link *sim_table_get(struct sim_table *table, kith_id a, kith_id b,
                                uint32_t *index, bool *made);
 
+/* Where a search for this pair starts: to be fetched in advance. */
+uint64_t sim_table_slot(const struct sim_table *table, kith_id a, kith_id b);
+
 #endif
