@@ -230,7 +230,7 @@ static double operations(uint32_t count)
 int main(void)
 {
     double mine[BENCH_ROUNDS], floor[BENCH_ROUNDS];
-    const uint32_t count = (uint32_t)bench_setting("BENCH_HANDSHAKES", 1000);
+    const uint32_t count = (uint32_t)bench_setting("BENCH_HANDSHAKES", 3000);
     struct peers peers;
     bench_network();
     peers_open(&peers, "name: handshake\npeers: 9\nstop: {steps: 1}\n"
