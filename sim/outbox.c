@@ -127,10 +127,7 @@ SIM_INLINE void fetch_middle(const struct sim_world *world)
     if (outbox->put - outbox->done > SIM_OUTBOX / 2) {
         const struct sim_posting *middle =
             &outbox->postings[(outbox->put - SIM_OUTBOX / 2) % SIM_OUTBOX];
-        const uint32_t link = world->links.slots[middle->slot];
-        if (link != 0) {
-            sim_fetch(&world->links.links[link - 1]);
-        }
+        sim_table_fetch_link(&world->links, middle->hash);
     }
 }
 
@@ -148,8 +145,8 @@ void sim_send(struct sim_world *world, kith_id from,
     struct sim_posting *posting = &outbox->postings[outbox->put % SIM_OUTBOX];
     posting->parcel = index;
     posting->sent_ns = world->now_ns;
-    posting->slot = sim_table_slot(&world->links, from, send->to);
-    sim_fetch(&world->links.slots[posting->slot]);
+    posting->hash = sim_table_hash(from, send->to);
+    sim_table_fetch_slot(&world->links, posting->hash);
     outbox->put++;
     fetch_middle(world);
 }

@@ -109,7 +109,7 @@ enum sim_parcel_kind {
 
 /* One thing on its way from a peer to another. */
 struct sim_parcel {
-    struct kith_message message;
+    _Alignas(128) struct kith_message message;
     kith_id from, to;
     uint32_t link;       /* index */
     uint32_t generation; /* of the link when it left */
@@ -117,7 +117,7 @@ struct sim_parcel {
     uint8_t kind, flags;
     uint64_t bytes; /* on the wire */
 };
-_Static_assert(sizeof(struct sim_parcel) <= 128, "two cache lines");
+_Static_assert(sizeof(struct sim_parcel) == 128, "two cache lines");
 
 /* What a parcel carries beyond its message; same index. Only runs with
  * parameters or with real bytes have it. */
@@ -134,7 +134,7 @@ struct sim_cargo {
 
 struct sim_posting {
     kith_ns sent_ns;
-    uint64_t slot; /* where the table of links is asked first */
+    uint64_t hash; /* in the table of links */
     uint32_t parcel;
 };
 
