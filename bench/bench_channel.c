@@ -4,7 +4,7 @@
  *   rate = 1 / (1 / plain + 1 / seal + 1 / open)
  *
  * plain: two processes, one thread each, sending and receiving at once; seal
- * and open: whole bursts through the session in memory, on both cores at once;
+ * and open: whole bursts through the session in memory, by one process alone;
  * all in the same rounds.
  * Ours is kith_transport with everything that links do: both sides send models
  * as fast as they go and receive into an inbox, the finite gate included.
@@ -21,14 +21,18 @@
 
 /* ---- ours */
 
+/* When an end had its first model, and its last. In shared memory. */
+struct span {
+    double first_s, last_s;
+};
+
 struct end {
     uv_loop_t loop;
     struct kith_transport transport;
     uint8_t *source, *target;
     kith_id self;
     size_t count, received, sent;
-    double *seconds; /* of the last `count - 1` models, shared memory */
-    double began;
+    struct span *span;
 };
 
 static void send_model(struct end *end)
@@ -56,20 +60,21 @@ static void end_down(void *arg, kith_id peer)
     (void)peer;
 }
 
-/* Some models wait at all times, so both directions are always busy. The first
- * one warms pages and windows up. */
+/* One model waits behind the one on its way, so both directions are always
+ * busy, and neither can run away from the other. The first model warms pages
+ * and windows up. */
 static void end_message(void *arg, kith_id from, const struct kith_message *m)
 {
     struct end *end = arg;
     (void)from;
     if (m->kind != KITH_MESSAGE_MODEL)
         return;
-    if (end->received++ == 1)
-        end->began = bench_now();
-    while (end->sent < end->received + 3 && end->sent < end->count)
+    if (end->received++ == 0)
+        end->span->first_s = bench_now();
+    while (end->sent < end->received + 2 && end->sent < end->count)
         send_model(end);
     if (end->received == end->count) {
-        *end->seconds = bench_now() - end->began;
+        end->span->last_s = bench_now();
         kith_transport_leave(&end->transport);
     }
 }
@@ -89,13 +94,14 @@ static void *end_slot(void *arg, uint32_t slot)
 }
 
 static void run_end(const struct peers *peers, kith_id self, int fd,
-                    const struct kith_aead *aead, size_t count, double *seconds)
+                    const struct kith_aead *aead, size_t count,
+                    struct span *span)
 {
     static struct end end;
     memset(&end, 0, sizeof end);
     end.self = self;
     end.count = count;
-    end.seconds = seconds;
+    end.span = span;
     end.source = bench_alloc(MODEL_BYTES);
     end.target = bench_alloc(MODEL_BYTES);
     memset(end.source, 0, MODEL_BYTES);
@@ -131,20 +137,21 @@ static void run_end(const struct peers *peers, kith_id self, int fd,
     munmap(end.target, MODEL_BYTES);
 }
 
-/* GB/s per direction. */
+/* GB/s per direction, from the first model that arrived anywhere until the last
+ * one has: at least `count - 1` models each way lie between. */
 static double channel(struct peers *peers, const struct kith_aead *aead,
-                      size_t count, double seconds[2])
+                      size_t count, struct span span[2])
 {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
         close(peers->listen_fds[0]);
         bench_pin(1);
-        run_end(peers, 1, peers->listen_fds[1], aead, count, &seconds[1]);
+        run_end(peers, 1, peers->listen_fds[1], aead, count, &span[1]);
         _exit(0);
     }
     close(peers->listen_fds[1]);
-    run_end(peers, 0, peers->listen_fds[0], aead, count, &seconds[0]);
+    run_end(peers, 0, peers->listen_fds[0], aead, count, &span[0]);
     waitpid(child, NULL, 0);
     for (kith_id i = 0; i < 2; i++) {
         char error[KITH_PEER_ERROR_BYTES];
@@ -152,7 +159,10 @@ static double channel(struct peers *peers, const struct kith_aead *aead,
                              NULL, error) != KITH_OK)
             exit(1);
     }
-    return 1e-9 * (double)((count - 2) * MODEL_BYTES) / seconds[0];
+    const bool later = span[1].first_s > span[0].first_s;
+    const bool longer = span[1].last_s > span[0].last_s;
+    return 1e-9 * (double)((count - 1) * MODEL_BYTES) /
+           (span[longer].last_s - span[!later].first_s);
 }
 
 /* ---- what it is made of */
@@ -226,31 +236,15 @@ static void records(const struct kith_aead *aead, size_t total, double *seal,
     munmap(target, BENCH_TENSOR);
 }
 
-/* The same on both cores at once, as in the exchange: two cores of one machine
- * share caches, memory and clock. */
-static void records_of_two(const struct kith_aead *aead, double *seal,
-                           double *open)
-{
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        bench_pin(1);
-        records(aead, 2 * MODEL_BYTES, seal, open);
-        _exit(0);
-    }
-    records(aead, 2 * MODEL_BYTES, seal, open);
-    waitpid(child, NULL, 0);
-}
-
 int main(void)
 {
-    const size_t count = (size_t)bench_setting("BENCH_MODELS", 5);
+    const size_t count = (size_t)bench_setting("BENCH_MODELS", 9);
     const int rounds = (int)bench_setting("BENCH_CHANNEL_ROUNDS", 5);
     double ours[8][BENCH_ROUNDS], law[8][BENCH_ROUNDS], raw[BENCH_ROUNDS];
     struct peers peers;
     bench_network();
-    double *seconds = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct span *span = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     peers_open(&peers, "name: channel\npeers: 2\nstop: {steps: 1}\n"
                        "model: {kind: consensus, dim: 4}\n");
     bench_pin(0);
@@ -260,9 +254,9 @@ int main(void)
             double seal, open;
             if (!kith_aead_has(kith_aeads[a], KITH_SUITE_AESGCM))
                 continue;
-            records_of_two(kith_aeads[a], &seal, &open);
+            records(kith_aeads[a], 2 * MODEL_BYTES, &seal, &open);
             law[a][r] = 1 / (1 / raw[r] + 1 / seal + 1 / open);
-            ours[a][r] = channel(&peers, kith_aeads[a], count, seconds);
+            ours[a][r] = channel(&peers, kith_aeads[a], count, span);
         }
     }
     bench_print("plain sockets both ways, per direction", raw, rounds, "GB/s");

@@ -6,7 +6,8 @@
  * of finished exchanges. `one asks`: rank 0 alone, from its trigger to its
  * DONE; between them lie one after another the snapshot, the request, a model
  * there, rank 1's snapshot and merge, a model back and rank 0's merge. In both,
- * node, worker thread, session, gate and transport are as they are.
+ * node, worker thread, session, gate and transport are as they are. Nothing
+ * trains, as with gloo: a peer that trained meanwhile would copy x once.
  * gloo: isend + irecv + lerp_, without authentication (exchange_gloo.py).
  * Target: 0.70 of its rate with libcrypto, 0.40 with libsodium. */
 #include "bench/bench.h"

@@ -14,9 +14,8 @@
  * training. */
 #define PROGRESS_EVENTS 1024u
 /* So many events ahead memory is asked for, and so much of a node. */
-#define NODE_LINES 7u
-#define FAR 5u
-#define NEAR 2u
+#define NODE_LINES 6u
+#define FAR 12u
 
 void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
               ...)
@@ -138,7 +137,9 @@ static void step_marks(struct sim_world *world, kith_id id)
     for (uint32_t i = 0; i < effects->mark_count; i++) {
         const struct kith_mark *mark = &effects->marks[i];
         sim_trace_mark(world, id, mark);
-        sim_ledger_mark(world, id, mark);
+        if (world->ledger) {
+            sim_ledger_mark(world, id, mark);
+        }
         if (mark->kind == KITH_MARK_FINISHED && !(peer->flags & SIM_FINISHED)) {
             peer->flags |= SIM_FINISHED;
             world->unfinished -= !(peer->flags & SIM_AFFECTED);
@@ -245,7 +246,7 @@ static void step_work_done(struct sim_world *world, kith_id id,
     if (incarnation != peer->incarnation || (peer->flags & SIM_CRASHED)) {
         return; /* the item died with its process */
     }
-    if (sim_fault_delays_work(world, id)) {
+    if (peer->extra != 0 && sim_fault_delays_work(world, id)) {
         return;
     }
     step_worked(world, id);
@@ -270,6 +271,7 @@ static void step_stop(struct sim_world *world)
 
 static void step_run(struct sim_world *world, enum sim_event_kind kind)
 {
+    sim_outbox_flush(world);
     switch (kind) {
     case SIM_EVENT_ATOM:
         sim_fault_due(world);
@@ -318,7 +320,6 @@ static void step_event(struct sim_world *world, const struct sim_event *event)
     }
 }
 
-/* In two stages, because what a parcel names is known only once it is here. */
 SIM_INLINE void fetch_far(const struct sim_world *world,
                           const struct sim_event *event)
 {
@@ -338,15 +339,6 @@ SIM_INLINE void fetch_far(const struct sim_world *world,
     }
 }
 
-SIM_INLINE void fetch_near(const struct sim_world *world,
-                           const struct sim_event *event)
-{
-    if (event && event->kind == SIM_EVENT_DELIVER) {
-        const struct sim_parcel *parcel = &world->parcels[event->value - 1];
-        sim_fetch(&world->links.links[parcel->link]);
-    }
-}
-
 /* Peers of a large run are never in the cache: ask for those that come next.
  * A wrong guess costs nothing but the request. */
 static void look_ahead(struct sim_world *world)
@@ -359,16 +351,32 @@ static void look_ahead(struct sim_world *world)
         }
     }
     fetch_far(world, sim_queue_ahead(queue, FAR));
-    fetch_near(world, sim_queue_ahead(queue, NEAR));
 }
 
 static void observed(struct sim_world *world, kith_id id)
 {
+    sim_outbox_flush(world);
     sim_ledger_check(world);
     if (world->options.observe) {
         sim_work_join_all(world);
         world->options.observe(world, id, world->options.arg);
     }
+}
+
+/* What stands in the outbox arrives a latency after it was sent, or later:
+ * before an event as late as that is taken, it must be under way. */
+static bool next_event(struct sim_world *world, struct sim_event *event)
+{
+    const struct sim_outbox *outbox = &world->outbox;
+    if (outbox->done != outbox->put) {
+        const kith_ns sent_ns =
+            outbox->postings[outbox->done % SIM_OUTBOX].sent_ns;
+        if (sim_queue_next_ns(&world->queue) >=
+            sent_ns + world->experiment->network.latency_ns) {
+            sim_outbox_flush(world);
+        }
+    }
+    return sim_queue_pop(&world->queue, event);
 }
 
 /* Until everybody is done, time is up, or somebody pressed Ctrl-C. Returns
@@ -393,7 +401,7 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             since_shown = 0;
             sim_progress(world);
         }
-        if (!sim_queue_pop(&world->queue, &event)) {
+        if (!next_event(world, &event)) {
             *stalled = world->unfinished > 0;
             break;
         }
@@ -406,5 +414,6 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             observed(world, event.peer);
         }
     }
+    sim_outbox_flush(world);
     return !*stalled && world->err == KITH_OK;
 }

@@ -9,6 +9,7 @@ libkith_sim_a_SOURCES = \
   sim/memory.c \
   sim/memory.h \
   sim/network.c \
+  sim/outbox.c \
   sim/queue.c \
   sim/queue.h \
   sim/result.c \

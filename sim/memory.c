@@ -42,7 +42,7 @@ static void *map(size_t whole)
         (void)munmap(start + before + whole, HUGE_PAGE - before);
     }
 #ifdef MADV_HUGEPAGE
-    if (whole >= 16 * HUGE_PAGE) {
+    if (whole >= 5 * HUGE_PAGE) {
         (void)madvise(start + before, whole, MADV_HUGEPAGE);
     }
 #endif

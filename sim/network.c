@@ -141,7 +141,7 @@ static uint32_t *transfers_of(struct sim_world *world,
     return &world->desks[parcel->from].transfers[slot / 2];
 }
 
-static void transfer_list(struct sim_world *world, uint32_t parcel)
+void sim_transfer_list(struct sim_world *world, uint32_t parcel)
 {
     struct sim_parcel *entry = &world->parcels[parcel - 1];
     uint32_t *head = transfers_of(world, entry);
@@ -185,6 +185,7 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
     if (!world->desks) {
         return;
     }
+    sim_outbox_flush(world);
     for (uint32_t slot = KITH_SLOT_ACTIVE_SENT; slot <= KITH_SLOT_ROUND_SENT;
          slot += 2) {
         uint32_t *head = &world->desks[from].transfers[slot / 2];
@@ -419,23 +420,7 @@ void sim_deliver(struct sim_world *world, uint32_t index)
     }
 }
 
-/* Whole pushes lost at random: the stream DROP of i -> j, by exchange. */
-static bool push_drops(const struct sim_world *world, kith_id from,
-                       const struct kith_send *send)
-{
-    if (world->drop_threshold == 0 ||
-        send->message.kind != KITH_MESSAGE_MODEL ||
-        send->message.pattern != KITH_PATTERN_PUSH) {
-        return false;
-    }
-    struct kith_rng rng;
-    kith_rng_init(&rng, world->experiment->seed, KITH_STREAM_DROP,
-                  (uint64_t)from << 32 | send->to);
-    rng.block = (uint32_t)send->message.id.counter;
-    return kith_rng_u32(&rng) < world->drop_threshold;
-}
-
-static void message_launch(struct sim_world *world, uint32_t index)
+void sim_launch(struct sim_world *world, uint32_t index)
 {
     struct sim_parcel *parcel = &world->parcels[index - 1];
     if (parcel->flags & SIM_PARCEL_CANCELLED) {
@@ -456,74 +441,6 @@ void sim_launch_waiting(struct sim_world *world, uint32_t link, kith_id from)
     while (next != 0) {
         const uint32_t index = next;
         next = world->parcels[index - 1].next;
-        message_launch(world, index);
-    }
-}
-
-static uint32_t wrap(struct sim_world *world, kith_id from,
-                     const struct kith_send *send)
-{
-    const uint32_t index = sim_parcel_take(world);
-    if (index == 0) {
-        return 0;
-    }
-    struct sim_parcel *parcel = &world->parcels[index - 1];
-    parcel->message = send->message;
-    parcel->from = from;
-    parcel->to = send->to;
-    parcel->kind = SIM_PARCEL_MESSAGE;
-    if (world->lost && send->message.kind == KITH_MESSAGE_ABORTED &&
-        send->message.id.counter == world->lost->id.counter) {
-        parcel->message.kind = KITH_MESSAGE_ACK;
-    }
-    if (push_drops(world, from, send)) {
-        parcel->flags |= SIM_PARCEL_DROPPED;
-    }
-    if (send->message.kind == KITH_MESSAGE_MODEL && world->desks) {
-        struct sim_cargo *cargo = &world->cargo[index - 1];
-        cargo->block = sim_block_take(world);
-        if (!cargo->block) {
-            sim_parcel_free(world, index);
-            return 0;
-        }
-        memcpy(cargo->block,
-               kith_worker_slot(world->desks[from].worker, send->message.slot),
-               world->vector_bytes);
-        cargo->left_ns = KITH_NEVER; /* until it is on the wire */
-        transfer_list(world, index);
-    }
-    return index;
-}
-
-void sim_send(struct sim_world *world, kith_id from,
-              const struct kith_send *send)
-{
-    struct sim_peer *peer = &world->peers[from];
-    if (peer->near != send->to) {
-        uint32_t found;
-        if (!sim_link_between(world, from, send->to, &found)) {
-            return;
-        }
-        peer->near = send->to;
-        peer->near_link = found;
-    }
-    const uint32_t link = peer->near_link;
-    const struct sim_link *entry = &world->links.links[link];
-    const unsigned side = entry->end[1] == from;
-    if (entry->side[side] == SIM_SIDE_DEAD) {
-        return; /* into the void: nobody has told this end yet */
-    }
-    const uint32_t index = wrap(world, from, send);
-    if (index == 0) {
-        return;
-    }
-    world->parcels[index - 1].link = link;
-    if (entry->side[side] == SIM_SIDE_UP) {
-        message_launch(world, index);
-        return;
-    }
-    sim_link_wait(world, link, side, index);
-    if (entry->side[side] == SIM_SIDE_IDLE) {
-        sim_link_dial(world, link, from);
+        sim_launch(world, index);
     }
 }

@@ -15,9 +15,11 @@
 #define WINDOW_MIN 4096u
 /* Sorted by insertion up to this many, then merged. */
 #define RUN 8u
+#define PART_BITS_MAX 10u
 /* Days are widened when they hold fewer events, narrowed when they hold four
- * times as many different instants: enough to look ahead, quick to sort. */
-#define DAY_EVENTS 16u
+ * times as many different instants: enough to look ahead, and so few days that
+ * the chunks being filled stay in the cache. */
+#define DAY_EVENTS 128u
 /* So many days in advance first chunks are fetched. */
 #define AHEAD 2u
 
@@ -47,7 +49,8 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
                              size_t capacity)
 {
     KITH_ASSERT(capacity < UINT32_MAX / 4);
-    *queue = (struct sim_queue){.kind = kind, .shift = SHIFT_START};
+    *queue = (struct sim_queue){.day = kind == SIM_QUEUE_HEAP ? UINT64_MAX : 0,
+                                .shift = SHIFT_START};
     capacity = capacity < CAPACITY_MIN ? CAPACITY_MIN : capacity;
     uint64_t buckets = BUCKETS_MIN;
     while (buckets < capacity / 4 && buckets < BUCKETS_MAX) {
@@ -175,56 +178,8 @@ static inline uint64_t day_of(const struct sim_queue *queue, kith_ns time_ns)
     return (uint64_t)time_ns >> queue->shift;
 }
 
-static enum kith_err unstage(struct sim_queue *queue)
-{
-    const struct sim_event *event =
-        &queue->staged[queue->staged_done % SIM_STAGED];
-    const enum kith_err err =
-        bucket_put(queue, event, day_of(queue, event->time_ns));
-    queue->staged_done += err == KITH_OK;
-    return err;
-}
-
-/* A bucket and its chunk are two cache misses, one after the other. So a push
- * asks for the bucket, asks for the chunk a few pushes later, and writes a few
- * pushes after that. */
-static enum kith_err stage(struct sim_queue *queue,
-                           const struct sim_event *event, uint64_t day)
-{
-    if (queue->staged_at - queue->staged_done == SIM_STAGED) {
-        const enum kith_err err = unstage(queue);
-        if (err != KITH_OK) {
-            return err;
-        }
-    }
-    queue->staged[queue->staged_at++ % SIM_STAGED] = *event;
-    sim_fetch(&queue->buckets[day & queue->mask]);
-    if (queue->staged_at - queue->staged_done > SIM_STAGED / 2) {
-        const uint64_t middle = queue->staged_at - 1 - SIM_STAGED / 2;
-        const kith_ns time_ns = queue->staged[middle % SIM_STAGED].time_ns;
-        const uint32_t head =
-            queue->buckets[day_of(queue, time_ns) & queue->mask];
-        if (head != 0) {
-            sim_fetch(&queue->chunks[head - 1]);
-            sim_fetch((const char *)&queue->chunks[head - 1] + 64);
-        }
-    }
-    return KITH_OK;
-}
-
-/* Before the calendar is read. Where a chunk cannot be had the heap takes the
- * event: right all the same, only slower. */
-static void unstage_all(struct sim_queue *queue)
-{
-    while (queue->staged_done != queue->staged_at) {
-        if (unstage(queue) != KITH_OK) {
-            heap_put(queue, &queue->staged[queue->staged_done++ % SIM_STAGED]);
-        }
-    }
-}
-
-enum kith_err sim_queue_push(struct sim_queue *queue,
-                             const struct sim_event *event)
+enum kith_err sim_queue_push_slow(struct sim_queue *queue,
+                                  const struct sim_event *event)
 {
     KITH_ASSERT(event->time_ns >= 0);
     if (queue->count == queue->capacity) {
@@ -234,10 +189,10 @@ enum kith_err sim_queue_push(struct sim_queue *queue,
         }
     }
     const uint64_t day = day_of(queue, event->time_ns);
-    if (queue->kind == SIM_QUEUE_HEAP || day <= queue->day) {
+    if (day <= queue->day) { /* always, where everything is the heap's */
         heap_put(queue, event);
     } else {
-        const enum kith_err err = stage(queue, event, day);
+        const enum kith_err err = bucket_put(queue, event, day);
         if (err != KITH_OK) {
             return err;
         }
@@ -293,24 +248,74 @@ static bool runs_follow(const struct sim_event *events, size_t run,
 }
 
 /* Bottom-up merge sort: every pass reads and writes in order. It ends as soon
- * as the runs follow each other: at once for peers in lockstep. */
+ * as the runs follow each other. The result stands in `events`. */
+static void merge_sort(struct sim_event *events, struct sim_event *scratch,
+                       size_t count)
+{
+    struct sim_event *from = events, *to = scratch;
+    for (size_t at = 0; at < count; at += RUN) {
+        const size_t left = count - at;
+        insertion_sort(events + at, left < RUN ? left : RUN);
+    }
+    for (size_t run = RUN; !runs_follow(from, run, count); run *= 2) {
+        for (size_t at = 0; at < count; at += 2 * run) {
+            const size_t left = count - at;
+            merge(from + at, to + at, left < run ? left : run,
+                  left < 2 * run ? left : 2 * run);
+        }
+        struct sim_event *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    if (from != events) {
+        memcpy(events, from, count * sizeof *events);
+    }
+}
+
+/* A day is sorted in 2^bits parts, about two events each if they are spread
+ * evenly; no part is shorter than 1 ns. */
+static unsigned part_bits(const struct sim_queue *queue)
+{
+    unsigned bits = 0;
+    while (bits < PART_BITS_MAX && bits < queue->shift &&
+           queue->today_count >> (bits + 1) > 1) {
+        bits++;
+    }
+    return bits;
+}
+
+/* O(k) where times are spread, O(k log k) at worst, and one look for a day
+ * that is in order already, as peers in lockstep make it. */
 static void sort_today(struct sim_queue *queue)
 {
     const size_t count = queue->today_count;
-    for (size_t at = 0; at < count; at += RUN) {
-        const size_t left = count - at;
-        insertion_sort(queue->today + at, left < RUN ? left : RUN);
+    struct sim_event *today = queue->today, *parted = queue->scratch;
+    if (runs_follow(today, 1, count)) {
+        return;
     }
-    for (size_t run = RUN; !runs_follow(queue->today, run, count); run *= 2) {
-        for (size_t at = 0; at < count; at += 2 * run) {
-            const size_t left = count - at;
-            merge(queue->today + at, queue->scratch + at,
-                  left < run ? left : run, left < 2 * run ? left : 2 * run);
-        }
-        struct sim_event *sorted = queue->scratch;
-        queue->scratch = queue->today;
-        queue->today = sorted;
+    const unsigned bits = part_bits(queue), shift = queue->shift - bits;
+    const uint64_t mask = (UINT64_C(1) << bits) - 1;
+    uint32_t ends[1u << PART_BITS_MAX];
+    memset(ends, 0, (mask + 1) * sizeof *ends);
+    for (size_t i = 0; i < count; i++) {
+        ends[(uint64_t)today[i].time_ns >> shift & mask]++;
     }
+    uint32_t start = 0;
+    for (size_t part = 0; part <= mask; part++) {
+        const uint32_t size = ends[part];
+        ends[part] = start;
+        start += size;
+    }
+    for (size_t i = 0; i < count; i++) { /* starts become ends */
+        const uint64_t part = (uint64_t)today[i].time_ns >> shift & mask;
+        parted[ends[part]++] = today[i];
+    }
+    start = 0;
+    for (size_t part = 0; part <= mask; start = ends[part++]) {
+        merge_sort(parted + start, today, ends[part] - start);
+    }
+    queue->scratch = today;
+    queue->today = parted;
 }
 
 /* The earliest day that has an event in some bucket. */
@@ -375,24 +380,6 @@ static void collect(struct sim_queue *queue)
     }
 }
 
-SIM_INLINE void chunk_fetch(const struct sim_queue *queue, uint32_t chunk)
-{
-    if (chunk != 0) {
-        sim_fetch(&queue->chunks[chunk - 1]);
-        sim_fetch((const char *)&queue->chunks[chunk - 1] + 64);
-    }
-}
-
-/* One more chunk of tomorrow with each pop of today: walked all at once, a
- * chain of cold chunks is one cache miss after the other. */
-SIM_INLINE void chase(struct sim_queue *queue)
-{
-    if (queue->chased != 0) {
-        queue->chased = queue->chunks[queue->chased - 1].next;
-        chunk_fetch(queue, queue->chased);
-    }
-}
-
 /* Go on to the next day that has events, and sort them. */
 static void advance(struct sim_queue *queue)
 {
@@ -409,8 +396,14 @@ static void advance(struct sim_queue *queue)
     queue->wasted--;
     queue->days++;
     queue->chased = queue->buckets[(queue->day + 1) & queue->mask];
-    chunk_fetch(queue, queue->buckets[(queue->day + AHEAD) & queue->mask]);
+    sim_chunk_fetch(queue, queue->buckets[(queue->day + AHEAD) & queue->mask]);
     sort_today(queue);
+    queue->pops += queue->today_count;
+    queue->instants++;
+    for (size_t at = 1; at < queue->today_count; at++) {
+        queue->instants +=
+            queue->today[at].time_ns != queue->today[at - 1].time_ns;
+    }
 }
 
 /* All events of all buckets to scratch; the chunks are free again. */
@@ -485,14 +478,13 @@ static void tune(struct sim_queue *queue)
     queue->pops = queue->instants = queue->days = queue->wasted = 0;
 }
 
-bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
+bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
 {
     if (queue->count == 0) {
         return false;
     }
     bool left = queue->today_at < queue->today_count;
     if (!left && queue->heap.count == 0) {
-        unstage_all(queue);
         const uint64_t window =
             queue->mask + 1 > WINDOW_MIN ? queue->mask + 1 : WINDOW_MIN;
         if (queue->pops >= window) {
@@ -512,10 +504,8 @@ bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
         *event = queue->today[queue->today_at++];
     } else {
         heap_take(queue, event);
+        queue->pops++;
+        queue->instants++;
     }
-    chase(queue);
-    queue->pops++;
-    queue->instants += event->time_ns != queue->last_ns;
-    queue->last_ns = event->time_ns;
     return true;
 }

@@ -23,6 +23,7 @@
 #include "kith/heap.h"
 #include "kith/sim.h"
 #include "kith/types.h"
+#include "sim/memory.h"
 
 struct sim_event {
     kith_ns time_ns;
@@ -42,11 +43,7 @@ struct sim_chunk {
     struct sim_event events[SIM_CHUNK_EVENTS];
 };
 
-/* Pushes that wait for the cache lines they will write: a power of two. */
-#define SIM_STAGED 8u
-
 struct sim_queue {
-    enum sim_queue_kind kind;
     size_t count, capacity; /* events pending, and room for them */
     /* All events, or late-comers of today. */
     struct kith_heap heap;
@@ -57,43 +54,88 @@ struct sim_queue {
     uint32_t chunk_capacity, chunk_used, chunk_free;
     uint32_t *buckets; /* (mask + 1): 1 + index of the newest chunk */
     uint64_t mask;
-    uint64_t day;   /* days up to this one stand in `today` and the heap */
+    uint64_t day;   /* days up to this one stand in `today` and the heap; all
+                       of them in a heap's queue */
     unsigned shift; /* a day is 2^shift ns */
-    struct sim_event staged[SIM_STAGED];
-    uint64_t staged_at, staged_done;   /* put in, carried on to a bucket */
     struct sim_event *today, *scratch; /* (capacity), sorted */
     size_t today_at, today_count;
     uint32_t chased; /* the chunk of tomorrow that was last asked for */
     /* What the last window of pops looked like: tunes shift. */
     uint64_t pops, instants, days, wasted;
-    kith_ns last_ns;
 };
 
 KITH_MUST_CHECK enum kith_err sim_queue_open(struct sim_queue *queue,
                                              enum sim_queue_kind kind,
                                              size_t capacity);
 void sim_queue_close(struct sim_queue *queue);
-/* KITH_ENOMEM only when something has to grow. */
-KITH_MUST_CHECK enum kith_err sim_queue_push(struct sim_queue *queue,
-                                             const struct sim_event *event);
-/* False when empty. */
-bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event);
+/* What sim_queue_push() and sim_queue_pop() do not find at hand. */
+KITH_MUST_CHECK enum kith_err
+sim_queue_push_slow(struct sim_queue *queue, const struct sim_event *event);
+bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event);
 
-/* Hints for prefetching, nothing else: an event that will be popped soon, the
- * `ahead`-th of today from now, or one of tomorrow's; NULL where none is known.
- */
+SIM_INLINE void sim_chunk_fetch(const struct sim_queue *queue, uint32_t chunk)
+{
+    if (chunk != 0) {
+        sim_fetch(&queue->chunks[chunk - 1]);
+        sim_fetch((const char *)&queue->chunks[chunk - 1] + 64);
+    }
+}
+
+/* KITH_ENOMEM only when something has to grow. Inlined, so that the fields of
+ * an event go from registers to its chunk. */
+KITH_MUST_CHECK SIM_INLINE enum kith_err
+sim_queue_push(struct sim_queue *queue, const struct sim_event *event)
+{
+    const uint64_t day = (uint64_t)event->time_ns >> queue->shift;
+    const uint32_t head = queue->buckets[day & queue->mask];
+    if (day > queue->day && head != 0 && queue->count < queue->capacity) {
+        struct sim_chunk *chunk = &queue->chunks[head - 1];
+        if (chunk->count < SIM_CHUNK_EVENTS) {
+            chunk->events[chunk->count++] = *event;
+            queue->count++;
+            return KITH_OK;
+        }
+    }
+    return sim_queue_push_slow(queue, event);
+}
+
+/* False when empty. Each pop of today fetches one more chunk of tomorrow:
+ * walked all at once, a chain of cold chunks is one cache miss after the
+ * other. */
+SIM_INLINE bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
+{
+    if (queue->chased != 0) {
+        queue->chased = queue->chunks[queue->chased - 1].next;
+        sim_chunk_fetch(queue, queue->chased);
+    }
+    if (queue->today_at == queue->today_count || queue->heap.count > 0) {
+        return sim_queue_pop_slow(queue, event);
+    }
+    queue->count--;
+    *event = queue->today[queue->today_at++];
+    return true;
+}
+
+/* No event is earlier than this; KITH_NEVER: not known without a pop. */
+static inline kith_ns sim_queue_next_ns(const struct sim_queue *queue)
+{
+    kith_ns next_ns = KITH_NEVER;
+    if (queue->today_at < queue->today_count) {
+        next_ns = queue->today[queue->today_at].time_ns;
+    }
+    if (queue->heap.count > 0 && queue->heap.entries[0].time_ns < next_ns) {
+        next_ns = queue->heap.entries[0].time_ns;
+    }
+    return next_ns;
+}
+
+/* A hint for prefetching, nothing else: an event that will be popped soon, the
+ * `ahead`-th of today from now; NULL where none is known. */
 static inline const struct sim_event *
 sim_queue_ahead(const struct sim_queue *queue, size_t ahead)
 {
     const size_t at = queue->today_at + ahead;
     return at < queue->today_count ? &queue->today[at] : NULL;
-}
-
-static inline const struct sim_chunk *
-sim_queue_tomorrow(const struct sim_queue *queue)
-{
-    const uint32_t head = queue->buckets[(queue->day + 1) & queue->mask];
-    return head == 0 ? NULL : &queue->chunks[head - 1];
 }
 
 #endif

@@ -28,15 +28,24 @@ void sim_table_close(struct sim_table *table)
     *table = (struct sim_table){0};
 }
 
-static uint64_t slot_of(const struct sim_table *table, kith_id low,
-                        kith_id high)
+uint64_t sim_table_hash(kith_id a, kith_id b)
 {
     /* The finaliser of MurmurHash3: neighbours' ranks differ by little. */
-    uint64_t key = (uint64_t)low << 32 | high;
+    const uint64_t low = a < b ? a : b, high = a < b ? b : a;
+    uint64_t key = low << 32 | high;
     key = (key ^ key >> 33) * UINT64_C(0xff51afd7ed558ccd);
     key = (key ^ key >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
-    key ^= key >> 33;
-    return key & table->mask;
+    return key ^ key >> 33;
+}
+
+/* Where a link that is not there yet goes. */
+static struct sim_slot *free_slot(struct sim_table *table, uint64_t hash)
+{
+    uint64_t slot = hash & table->mask;
+    while (table->slots[slot].link != 0) {
+        slot = (slot + 1) & table->mask;
+    }
+    return &table->slots[slot];
 }
 
 static bool table_grow(struct sim_table *table)
@@ -46,7 +55,7 @@ static bool table_grow(struct sim_table *table)
     }
     const uint32_t capacity = 2 * table->capacity;
     const uint64_t slots = 2 * (uint64_t)capacity;
-    uint32_t *fresh = sim_pages(slots * sizeof *fresh);
+    struct sim_slot *fresh = sim_pages(slots * sizeof *fresh);
     if (!fresh) {
         return false;
     }
@@ -63,11 +72,9 @@ static bool table_grow(struct sim_table *table)
     table->slots = fresh;
     table->mask = slots - 1;
     for (uint32_t i = 0; i < table->count; i++) {
-        uint64_t slot = slot_of(table, links[i].end[0], links[i].end[1]);
-        while (fresh[slot] != 0) {
-            slot = (slot + 1) & table->mask;
-        }
-        fresh[slot] = i + 1;
+        const uint64_t hash = sim_table_hash(links[i].end[0], links[i].end[1]);
+        *free_slot(table, hash) =
+            (struct sim_slot){.link = i + 1, .tag = (uint32_t)(hash >> 32)};
     }
     return true;
 }
@@ -77,27 +84,25 @@ struct sim_link *sim_table_get(struct sim_table *table, kith_id a, kith_id b,
 {
     KITH_ASSERT(a != b);
     const kith_id low = a < b ? a : b, high = a < b ? b : a;
+    const uint64_t hash = sim_table_hash(low, high);
+    const uint32_t tag = (uint32_t)(hash >> 32);
     *made = false;
-    uint64_t slot = slot_of(table, low, high);
-    while (table->slots[slot] != 0) {
-        struct sim_link *link = &table->links[table->slots[slot] - 1];
+    for (uint64_t slot = hash & table->mask; table->slots[slot].link != 0;
+         slot = (slot + 1) & table->mask) {
+        if (table->slots[slot].tag != tag) {
+            continue;
+        }
+        *index = table->slots[slot].link - 1;
+        struct sim_link *link = &table->links[*index];
         if (link->end[0] == low && link->end[1] == high) {
-            *index = table->slots[slot] - 1;
             return link;
         }
-        slot = (slot + 1) & table->mask;
     }
-    if (table->count == table->capacity) {
-        if (!table_grow(table)) {
-            return NULL;
-        }
-        slot = slot_of(table, low, high);
-        while (table->slots[slot] != 0) {
-            slot = (slot + 1) & table->mask;
-        }
+    if (table->count == table->capacity && !table_grow(table)) {
+        return NULL;
     }
     *index = table->count++;
-    table->slots[slot] = *index + 1;
+    *free_slot(table, hash) = (struct sim_slot){.link = *index + 1, .tag = tag};
     table->links[*index] = (struct sim_link){.end = {low, high}};
     *made = true;
     return &table->links[*index];

@@ -11,6 +11,7 @@
 
 #include "kith/err.h"
 #include "kith/types.h"
+#include "sim/memory.h"
 
 /* What one end believes. Nothing tells an end that the other died until a
  * RESET arrives: until then what it sends is lost. */
@@ -36,10 +37,17 @@ struct sim_link {
 };
 _Static_assert(sizeof(struct sim_link) <= 72, "about a cache line");
 
+/* Links are told apart by 32 more bits of the hash, so that a search does not
+ * touch the links of others: each would be a cache miss. */
+struct sim_slot {
+    uint32_t link; /* 1 + index, 0: free */
+    uint32_t tag;
+};
+
 struct sim_table {
     struct sim_link *links; /* (capacity) */
     uint32_t count, capacity;
-    uint32_t *slots; /* (mask + 1): 1 + index of a link */
+    struct sim_slot *slots; /* (mask + 1) */
     uint64_t mask;
 };
 
@@ -48,5 +56,26 @@ void sim_table_close(struct sim_table *table);
 /* The link of this pair, made if need be: *made says so. NULL: no memory. */
 struct sim_link *sim_table_get(struct sim_table *table, kith_id a, kith_id b,
                                uint32_t *index, bool *made);
+
+/* To fetch in advance: the hash of a pair, where its search starts, and where
+ * that will most likely end. */
+uint64_t sim_table_hash(kith_id a, kith_id b);
+SIM_INLINE void sim_table_fetch_slot(const struct sim_table *table,
+                                     uint64_t hash)
+{
+    sim_fetch(&table->slots[hash & table->mask]);
+}
+SIM_INLINE void sim_table_fetch_link(const struct sim_table *table,
+                                     uint64_t hash)
+{
+    uint64_t slot = hash & table->mask;
+    while (table->slots[slot].link != 0 &&
+           table->slots[slot].tag != (uint32_t)(hash >> 32)) {
+        slot = (slot + 1) & table->mask;
+    }
+    if (table->slots[slot].link != 0) {
+        sim_fetch(&table->links[table->slots[slot].link - 1]);
+    }
+}
 
 #endif

@@ -2,6 +2,7 @@
  *
  *   run.c      a run from its options to its summary
  *   engine.c   the loop: pop an event, step the node, carry out its effects
+ *   outbox.c   messages that wait for their link's cache line
  *   network.c  parcels over links: latency, rate, loss, cuts, in order
  *   link.c     connections: dial, handshake, up, dead
  *   channel.c  wire `full`: real sessions at both ends
@@ -108,7 +109,7 @@ enum sim_parcel_kind {
 
 /* One thing on its way from a peer to another. */
 struct sim_parcel {
-    struct kith_message message;
+    _Alignas(128) struct kith_message message;
     kith_id from, to;
     uint32_t link;       /* index */
     uint32_t generation; /* of the link when it left */
@@ -116,7 +117,7 @@ struct sim_parcel {
     uint8_t kind, flags;
     uint64_t bytes; /* on the wire */
 };
-_Static_assert(sizeof(struct sim_parcel) <= 128, "two cache lines");
+_Static_assert(sizeof(struct sim_parcel) == 128, "two cache lines");
 
 /* What a parcel carries beyond its message; same index. Only runs with
  * parameters or with real bytes have it. */
@@ -126,6 +127,20 @@ struct sim_cargo {
     size_t sealed_bytes;
     kith_ns left_ns; /* its last bit leaves the sender */
     uint32_t next_transfer;
+};
+
+/* Messages that wait for the cache lines of their links: a power of two. */
+#define SIM_OUTBOX 16u
+
+struct sim_posting {
+    kith_ns sent_ns;
+    uint64_t hash; /* in the table of links */
+    uint32_t parcel;
+};
+
+struct sim_outbox {
+    struct sim_posting postings[SIM_OUTBOX];
+    uint64_t put, done;
 };
 
 struct sim_crew; /* threads */
@@ -150,6 +165,7 @@ struct sim_world {
     uint64_t day; /* of the queue, when it was last looked ahead */
 
     /* Network. */
+    struct sim_outbox outbox;
     struct sim_table links;
     struct sim_parcel *parcels; /* (parcel_capacity) */
     struct sim_cargo *cargo;    /* (parcel_capacity), or NULL */
@@ -232,15 +248,23 @@ bool sim_loop(struct sim_world *world, bool *stalled);
 /* This peer crashed: from now on it does not hold up the end. */
 void sim_affect(struct sim_world *world, kith_id peer);
 
+/* outbox.c */
+void sim_send(struct sim_world *world, kith_id from,
+              const struct kith_send *send);
+/* Before links are touched or looked at in any other way. */
+void sim_outbox_flush(struct sim_world *world);
+
 /* network.c */
 enum kith_err sim_network_open(struct sim_world *world);
 void sim_network_close(struct sim_world *world);
 /* 1 + index; 0 when memory ran out (the run is failed then). */
 uint32_t sim_parcel_take(struct sim_world *world);
 void sim_parcel_free(struct sim_world *world, uint32_t parcel);
-void sim_send(struct sim_world *world, kith_id from,
-              const struct kith_send *send);
 void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots);
+/* A MODEL that can still be cancelled stands in its sender's chain. */
+void sim_transfer_list(struct sim_world *world, uint32_t parcel);
+/* A message whose link is up: size it, and put it on the wire. */
+void sim_launch(struct sim_world *world, uint32_t parcel);
 /* Put a parcel on its link's wire now. */
 void sim_transmit(struct sim_world *world, uint32_t parcel);
 void sim_launch_waiting(struct sim_world *world, uint32_t link, kith_id from);

@@ -3,12 +3,14 @@
 LDADD = $(KITH_LIBS) $(CMOCKA_LIBS)
 
 UNIT = \
+  tests/unit/test_admission \
   tests/unit/test_aead \
   tests/unit/test_backend \
   tests/unit/test_baseline \
   tests/unit/test_buf \
   tests/unit/test_certificate \
   tests/unit/test_checks \
+  tests/unit/test_contact \
   tests/unit/test_cuda_module \
   tests/unit/test_cuda_ops \
   tests/unit/test_cuda_vectors \
@@ -19,6 +21,7 @@ UNIT = \
   tests/unit/test_faults \
   tests/unit/test_hash \
   tests/unit/test_heap \
+  tests/unit/test_hello \
   tests/unit/test_idx \
   tests/unit/test_keys \
   tests/unit/test_lab_process \
@@ -27,6 +30,7 @@ UNIT = \
   tests/unit/test_model \
   tests/unit/test_network \
   tests/unit/test_node \
+  tests/unit/test_node_pull \
   tests/unit/test_node_round \
   tests/unit/test_noise \
   tests/unit/test_ops \
@@ -36,12 +40,14 @@ UNIT = \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
   tests/unit/test_pool \
+  tests/unit/test_repeat \
   tests/unit/test_rng \
   tests/unit/test_safetensors \
-  tests/unit/test_save \
   tests/unit/test_sample \
+  tests/unit/test_save \
   tests/unit/test_session \
   tests/unit/test_session_refusals \
+  tests/unit/test_session_spoiled \
   tests/unit/test_shaper \
   tests/unit/test_sim_conservation \
   tests/unit/test_sim_faults \
@@ -127,10 +133,14 @@ tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \
 # Two sessions joined by memory.
 SESSIONS = tests/support/sessions.c tests/support/sessions.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
+tests_unit_test_contact_SOURCES = tests/unit/test_contact.c $(SESSIONS)
+tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
 tests_unit_test_session_refusals_SOURCES = \
-  tests/unit/test_session_refusals.c $(SESSIONS)
+  tests/unit/test_session_refusals.c tests/support/refusals.h $(SESSIONS)
+tests_unit_test_session_spoiled_SOURCES = \
+  tests/unit/test_session_spoiled.c tests/support/refusals.h $(SESSIONS)
 EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py \
   tests/vectors/tokenizer/cases.json tests/vectors/tokenizer/make.py \
   tests/vectors/tokenizer/tokenizer.json
@@ -141,7 +151,8 @@ PEER_TESTS = \
   tests/integration/test_peer_doctor \
   tests/integration/test_peer_faults \
   tests/integration/test_peer_pair \
-  tests/integration/test_peer_refused
+  tests/integration/test_peer_refused \
+  tests/integration/test_peer_sessions
 check_PROGRAMS += $(PEER_TESTS)
 tests_integration_test_peer_doctor_SOURCES = \
   tests/integration/test_peer_doctor.c $(PEERS)
@@ -149,8 +160,11 @@ tests_integration_test_peer_faults_SOURCES = \
   tests/integration/test_peer_faults.c $(PEERS)
 tests_integration_test_peer_pair_SOURCES = \
   tests/integration/test_peer_pair.c $(PEERS)
+VISIT = $(PEERS) tests/support/visit.c tests/support/visit.h
 tests_integration_test_peer_refused_SOURCES = \
-  tests/integration/test_peer_refused.c $(PEERS)
+  tests/integration/test_peer_refused.c $(VISIT)
+tests_integration_test_peer_sessions_SOURCES = \
+  tests/integration/test_peer_sessions.c $(VISIT)
 
 # Every object of base to sim, and no libuv: check_link.sh looks at it.
 check_PROGRAMS += tests/link/sim_only

@@ -50,8 +50,9 @@ struct kith_algorithm {
     /* x <- x + this edge's delta; sets edge->delta_sum. Required unless
      * pattern is NONE. */
     void (*merge)(struct kith_algebra *algebra, struct kith_work_edge *edge);
-    /* make and merge in one pass over x, for snapshot_first; optional, with
-     * the same result as the two. */
+    /* make and merge where x has not changed since the snapshot: `sent` is the
+     * old x, `live` becomes the new one and holds nothing before. Optional,
+     * with the same result as the two. */
     void (*swap_merge)(struct kith_algebra *algebra,
                        struct kith_work_edge *edge);
     /* The exact opposite of what make + merge did to x on this side. */

@@ -51,10 +51,12 @@ struct kith_lab_options {
     void *user;
     /* Any may be NULL. Lines are for people and have no newline. on_line: a
      * fault as it happened, a peer that died; on_peer_line: what a peer logs
-     * (connected, refused, ...), which is much. */
+     * (connected, refused, ...) and when, since the common start, which is
+     * much. */
     void (*on_progress)(void *user, const struct kith_lab_progress *progress);
     void (*on_line)(void *user, const char *line);
-    void (*on_peer_line)(void *user, kith_id peer, const char *line);
+    void (*on_peer_line)(void *user, kith_id peer, kith_ns time_ns,
+                         const char *line);
 };
 
 /* Runs the experiment to its end, evaluates it, and writes rows, marks, faults,

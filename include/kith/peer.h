@@ -5,7 +5,8 @@
  * `kith lab` forks one process per rank and calls it there; `kith peer` calls
  * it in its own process. Nothing here is global: several runs may follow one
  * another in a process. Protocol and log format: docs/protocol.md.
- * Test: unit/test_{transport,shaper,peer}.c, integration/test_peer_*.c. */
+ * Test: unit/test_{contact,transport,shaper,peer}.c, integration/test_peer_*.c.
+ */
 #ifndef KITH_PEER_H
 #define KITH_PEER_H
 
@@ -35,6 +36,7 @@ extern "C" {
     X(HALF_OPEN, "half_open", "too many half-open connections")                \
     X(NETWORK, "network", "too many half-open connections from this network")  \
     X(RATE, "rate", "too many handshakes from this address")                   \
+    X(BUDGET, "budget", "handshakes have had their share of the processor")    \
     X(SESSIONS, "sessions", "too many sessions")                               \
     X(TIMEOUT, "timeout", "the handshake took too long")                       \
     X(PREFACE, "preface", "not a kith preface")                                \
@@ -68,6 +70,7 @@ struct kith_peer_limits {
     uint32_t half_open_per_network; /* 4 per /24 (IPv4) or /56 (IPv6) */
     uint32_t handshake_rate;        /* 20 per second and address */
     uint32_t handshake_burst;       /* 5 */
+    uint32_t handshakes_per_s;      /* 500 from all: a tenth of one core */
     bool loopback_exempt;           /* true; false in tests */
     uint32_t sessions_max;          /* 4,096: all members of a lab */
     kith_ns message_ns;             /* 2 s per handshake message */
@@ -76,6 +79,8 @@ struct kith_peer_limits {
     kith_ns dial_first_ns;          /* 50 ms: back-off after a failed dial */
     kith_ns dial_max_ns;            /* 5 s: its end, doubling */
     kith_ns revoked_ns;             /* 10 s: how often crl is read again */
+    kith_ns renew_ns;               /* 60 min +- 10 %: then new session keys */
+    uint64_t renew_bytes;           /* 2^40, both ways together: the same */
 };
 void kith_peer_limits_default(struct kith_peer_limits *limits);
 

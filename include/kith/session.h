@@ -131,7 +131,8 @@ struct kith_hello {
     uint64_t experiment_hash;
     uint64_t dim;
     uint32_t incarnation;
-    uint32_t rank; /* the sender's place in the member list */
+    uint32_t rank; /* the sender's place in the member list; KITH_NOBODY: a
+                      visitor, who proves himself and leaves */
     int64_t utc_s; /* the sender's clock: config.utc_s, filled in by the
                       session; how `kith doctor` finds a wrong clock */
     char model[KITH_NAME_MAX]; /* for the refusal's text */

@@ -58,11 +58,14 @@ size_t kith_worker_dim(const struct kith_worker *worker);
 /* Of what is gossiped, the first part of the model: a slot's vector. Slot 0,
  * the live model, holds all of it. */
 size_t kith_worker_bytes(const struct kith_worker *worker);
-/* The vector of a slot: to send from, to receive into. */
+/* The vector of a slot: to send from, to receive into. A snapshot may share its
+ * vector with the live model until an item changes x, and each item may move
+ * the live model to another vector: ask again after each. What a snapshot slot
+ * holds stays until it is filled again. */
 void *kith_worker_slot(struct kith_worker *worker, uint32_t slot);
-/* Put `memory` (kith_worker_bytes, 64-aligned) in the place of a slot's vector
- * and give the old one back: a receive without a copy. Both stay whose they
- * were: the caller frees what it allocated, after the worker is closed. */
+/* Put `memory` (kith_worker_bytes, 64-aligned) in the place of an inbox's
+ * vector and give the old one back: a receive without a copy. Both stay whose
+ * they were: the caller frees what it allocated, after the worker is closed. */
 void *kith_worker_swap(struct kith_worker *worker, uint32_t slot, void *memory);
 /* Own scalars of the algorithm (push-sum weight), (scalar_count). */
 double *kith_worker_scalars(struct kith_worker *worker);

@@ -73,7 +73,7 @@ static double cpu_mix(size_t n, double weight, const void *received,
 }
 
 static double cpu_swap_mix(size_t n, double weight, const void *received,
-                           void *sent, void *x)
+                           const void *sent, void *x)
 {
     return kith_cpu_best()->swap_mix(n, (float)weight, received, sent, x);
 }

@@ -18,7 +18,7 @@ struct kith_cpu_loops {
     double (*mix)(size_t n, float weight, const float *received,
                   const float *sent, float *x);
     double (*swap_mix)(size_t n, float weight, const float *received,
-                       float *sent, float *x);
+                       const float *sent, float *x);
     double (*mix_bf16)(size_t n, float weight, const uint16_t *received,
                        const float *sent, float *x);
     double (*sum)(size_t n, const float *x);

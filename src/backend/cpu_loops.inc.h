@@ -19,6 +19,16 @@ static double lanes_fold(const double lanes[BLOCK])
     return sum;
 }
 
+/* A target that is only written and larger than what a core may call its own
+ * of the caches goes past them: no line of it is read first. */
+#define STREAM_BYTES ((size_t)8 << 20)
+
+static bool is_streamed(size_t n, const float *target)
+{
+    return n * sizeof *target >= STREAM_BYTES &&
+           (uintptr_t)target % (BLOCK * sizeof *target) == 0;
+}
+
 static bool is_finite(float x)
 {
     const float difference = x - x;
@@ -69,24 +79,27 @@ static double loop_mix(size_t n, float weight, const float *received,
 }
 
 static double loop_swap_mix(size_t n, float weight, const float *received,
-                            float *sent, float *x)
+                            const float *sent, float *x)
 {
     const f16 w = f16_all(weight);
+    const bool streams = is_streamed(n, x);
     d16 sums = d16_zero();
     size_t i = 0;
     for (; i + BLOCK <= n; i += BLOCK) {
-        const f16 old = f16_load(x + i);
+        const f16 old = f16_load(sent + i);
         const f16 delta = f16_mul(w, f16_sub(f16_load(received + i), old));
-        f16_store(sent + i, old);
-        f16_store(x + i, f16_add(old, delta));
+        if (streams)
+            f16_stream(x + i, f16_add(old, delta));
+        else
+            f16_store(x + i, f16_add(old, delta));
         sums = d16_add(sums, delta);
     }
+    f16_fence();
     double lanes[BLOCK];
     d16_store(lanes, sums);
     for (size_t lane = 0; i < n; i++, lane++) {
-        const float old = x[i], delta = weight * (received[i] - old);
-        sent[i] = old;
-        x[i] = old + delta;
+        const float delta = weight * (received[i] - sent[i]);
+        x[i] = sent[i] + delta;
         lanes[lane] += (double)delta;
     }
     return lanes_fold(lanes);

@@ -59,7 +59,7 @@ static double cuda_mix(size_t n, double weight, const void *received,
 }
 
 static double cuda_swap_mix(size_t n, double weight, const void *received,
-                            void *sent, void *x)
+                            const void *sent, void *x)
 {
     return module()->swap_mix(n, weight, received, sent, x);
 }

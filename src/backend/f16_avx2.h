@@ -32,6 +32,18 @@ static inline void f16_store(float *to, f16 a)
     _mm256_storeu_ps(to + 8, a.high);
 }
 
+/* Past the caches; `to` is aligned to 64. */
+static inline void f16_stream(float *to, f16 a)
+{
+    _mm256_stream_ps(to, a.low);
+    _mm256_stream_ps(to + 8, a.high);
+}
+
+static inline void f16_fence(void)
+{
+    _mm_sfence();
+}
+
 static inline f16 f16_add(f16 a, f16 b)
 {
     return (f16){_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};

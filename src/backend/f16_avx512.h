@@ -29,6 +29,17 @@ static inline void f16_store(float *to, f16 a)
     _mm512_storeu_ps(to, a);
 }
 
+/* Past the caches; `to` is aligned to 64. */
+static inline void f16_stream(float *to, f16 a)
+{
+    _mm512_stream_ps(to, a);
+}
+
+static inline void f16_fence(void)
+{
+    _mm_sfence();
+}
+
 static inline f16 f16_add(f16 a, f16 b)
 {
     return _mm512_add_ps(a, b);

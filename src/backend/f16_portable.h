@@ -38,6 +38,16 @@ static inline void f16_store(float *to, f16 a)
     memcpy(to, a.v, sizeof a.v);
 }
 
+/* Plain C knows no way past the caches. */
+static inline void f16_stream(float *to, f16 a)
+{
+    f16_store(to, a);
+}
+
+static inline void f16_fence(void)
+{
+}
+
 static inline f16 f16_add(f16 a, f16 b)
 {
     EACH a.v[k] += b.v[k];

@@ -58,15 +58,14 @@ static double naive_mix(size_t n, double weight, const void *received,
 }
 
 static double naive_swap_mix(size_t n, double weight, const void *received,
-                             void *sent, void *x)
+                             const void *sent, void *x)
 {
-    const REAL w = (REAL)weight, *r = received;
-    REAL *v = x, *s = sent;
+    const REAL w = (REAL)weight, *r = received, *s = sent;
+    REAL *v = x;
     double lanes[LANES] = {0};
     for (size_t i = 0; i < n; i++) {
-        const REAL old = v[i], delta = w * (r[i] - old);
-        s[i] = old;
-        v[i] = old + delta;
+        const REAL delta = w * (r[i] - s[i]);
+        v[i] = s[i] + delta;
         lanes[i % LANES] += (double)delta;
     }
     return lanes_fold(lanes);

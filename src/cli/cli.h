@@ -31,6 +31,7 @@
     X(CALIBRATE, "--calibrate", NULL,                                          \
       "measure compute.step and write it into the file")                       \
     X(PORT, "--port", "N", "peer i listens on port N + i [any free ones]")     \
+    X(LOG, "--log", NULL, "show what the peers log, on standard error")        \
     X(CSV, "--csv", NULL, "one table of all rows in place of a page")          \
     X(NAME, "--name", "NAME", "of the peer, written into its certificate")     \
     X(AUTHORITY, "--authority", NULL, "make a cluster's authority")            \

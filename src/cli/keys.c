@@ -67,13 +67,19 @@ static int parse_roles(const struct cli_arguments *arguments, uint32_t *roles)
     *roles = 0;
     while (*text != '\0') { /* shorter at every turn */
         const size_t length = strcspn(text, ",");
-        const uint32_t before = *roles;
+        uint32_t bit = 0;
         for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
             if (strlen(names[i].name) == length &&
                 memcmp(names[i].name, text, length) == 0)
-                *roles |= names[i].bit;
-        if (*roles == before)
+                bit = names[i].bit;
+        if (bit == 0)
             break;
+        if ((*roles & bit) != 0)
+            return cli_fail(arguments, KITH_EXIT_USAGE,
+                            "--roles: found \"%.60s\", which names %.*s "
+                            "twice; name each role once",
+                            arguments->values[CLI_ROLES], (int)length, text);
+        *roles |= bit;
         text += length;
         text += *text == ',';
     }

@@ -34,6 +34,15 @@ static void show_line(void *user, const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
+static void show_peer_line(void *user, kith_id peer, kith_ns time_ns,
+                           const char *line)
+{
+    (void)user;
+    cli_progress_end();
+    fprintf(stderr, "%.3f s  peer %u: %s\n", (double)time_ns / 1e9,
+            (unsigned)peer, line);
+}
+
 int cli_lab(const struct cli_arguments *arguments)
 {
     struct cli_run run;
@@ -53,6 +62,7 @@ int cli_lab(const struct cli_arguments *arguments)
         .port = (uint16_t)port,
         .on_progress = show_progress,
         .on_line = show_line,
+        .on_peer_line = cli_given(arguments, CLI_LOG) ? show_peer_line : NULL,
     };
     const enum kith_err err = kith_lab_run(&options, &summary, error);
     if (err == KITH_OK && !summary.completed)

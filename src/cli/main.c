@@ -53,8 +53,8 @@ static const struct cli_command commands[] = {
                    "its peers saved, and --resume goes on from there.\n\n"
                    "Example: kith lab examples/demo.yaml --out runs\n"
                    "         kith lab --resume runs/demo-lab-1.db",
-        .options =
-            RUN_OPTIONS | CLI_BIT(PORT) | CLI_BIT(SAVE) | CLI_BIT(RESUME),
+        .options = RUN_OPTIONS | CLI_BIT(PORT) | CLI_BIT(SAVE) |
+                   CLI_BIT(RESUME) | CLI_BIT(LOG),
         .words_max = 1,
         .run = cli_lab,
     },

@@ -149,6 +149,11 @@ static int parse_option(const struct cli_command *command, int argc,
     }
     arguments->values[option] = value;
     if (option == CLI_SET) {
+        if (strchr(value, '=') == NULL || value[0] == '=')
+            return cli_fail(arguments, KITH_EXIT_USAGE,
+                            "--set: found \"%.60s\"; allowed: KEY=VALUE, "
+                            "such as gossip.every=4",
+                            value);
         if (arguments->set_count + 1 >= CLI_WORDS_MAX)
             return cli_fail(arguments, KITH_EXIT_USAGE,
                             "--set: given more than %u times",

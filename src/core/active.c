@@ -107,9 +107,10 @@ static void finish(struct kith_node *node, kith_ns now_ns,
     kith_node_mark(node, effects, merged ? KITH_MARK_DONE : KITH_MARK_FAILED,
                    active, active->edge.peer, 0, 0);
     active->state = ACTIVE_IDLE;
-    /* Donors that are all busy now are not a step later: see adopt(). */
+    /* Where everybody averages all the time donors are free for moments only:
+     * adopt() asks again after a while, a longer one each time. */
     active->deadline_ns = !merged && active->pattern == KITH_PATTERN_PULL
-                              ? now_ns + KITH_TIMEOUT_MIN_NS / 2
+                              ? now_ns + (KITH_PULL_WAIT_NS << node->pulls)
                               : KITH_NEVER;
 }
 

@@ -80,13 +80,17 @@ void kith_node_send(struct kith_effects *effects, kith_id to,
     send->message = *message;
 }
 
+/* Written where it stays: the simulator says millions of these a second. */
 void kith_node_tell(const struct kith_node *node, struct kith_effects *effects,
                     const struct kith_exchange *exchange, bool mine,
                     enum kith_message_kind kind)
 {
+    KITH_ASSERT(effects->send_count < KITH_EFFECT_SENDS);
+    struct kith_send *send = &effects->sends[effects->send_count++];
     const bool carries = kind == KITH_MESSAGE_MODEL;
     const bool sized = carries || kind == KITH_MESSAGE_REQUEST;
-    struct kith_message message = {
+    send->to = exchange->edge.peer;
+    send->message = (struct kith_message){
         .kind = kind,
         .pattern = (enum kith_pattern)exchange->pattern,
         .id = {.counter = exchange->counter,
@@ -97,11 +101,10 @@ void kith_node_tell(const struct kith_node *node, struct kith_effects *effects,
         .slot = carries ? exchange->edge.sent : KITH_SLOT_NONE,
     };
     if (carries) {
-        message.scalar_count = node->config->algorithm->scalar_count;
-        memcpy(message.scalars, exchange->edge.scalars_sent,
-               sizeof message.scalars);
+        send->message.scalar_count = node->config->algorithm->scalar_count;
+        memcpy(send->message.scalars, exchange->edge.scalars_sent,
+               sizeof send->message.scalars);
     }
-    kith_node_send(effects, exchange->edge.peer, &message);
 }
 
 void kith_node_cancel(struct kith_effects *effects, enum kith_slot slot)
@@ -235,13 +238,14 @@ static void fire(struct kith_node *node, kith_ns now_ns,
 static void adopt(struct kith_node *node, kith_ns now_ns,
                   struct kith_effects *effects)
 {
-    if (!node->adopting || node->active.state != ACTIVE_IDLE ||
-        node->active.deadline_ns != KITH_NEVER)
+    if (!node->adopting || node->active.state != ACTIVE_IDLE)
         return;
     if (node->pulls >= KITH_PULLS_MAX) {
         node->adopting = false;
         return;
     }
+    if (node->active.deadline_ns != KITH_NEVER)
+        return; /* between two pulls */
     node->pulls++;
     kith_active_open(node, KITH_PATTERN_PULL, now_ns, effects);
 }
@@ -256,20 +260,28 @@ static void block(struct kith_node *node, bool blocked, kith_ns now_ns)
     }
 }
 
+/* What is idle has no work: most steps find it so, and call nothing. */
+static bool own_turn(struct kith_node *node, struct kith_effects *effects)
+{
+    return (node->active.state != ACTIVE_IDLE &&
+            kith_active_schedule(node, effects)) ||
+           (node->round != NULL && kith_round_schedule(node, effects));
+}
+
 static void schedule(struct kith_node *node, kith_ns now_ns,
                      struct kith_effects *effects)
 {
     if (node->owner != OWNER_NONE || !node->started)
         return;
-    if (kith_served_schedule(node, effects) ||
-        kith_active_schedule(node, effects) ||
-        kith_round_schedule(node, effects))
+    if (node->served.state != SERVED_IDLE &&
+        kith_served_schedule(node, effects))
+        return;
+    if (own_turn(node, effects))
         return;
     if (!node->leaving) {
         adopt(node, now_ns, effects);
         fire(node, now_ns, effects);
-        if (kith_active_schedule(node, effects) ||
-            kith_round_schedule(node, effects))
+        if (own_turn(node, effects))
             return;
     }
     if (node->saving_due) {

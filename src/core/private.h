@@ -35,8 +35,10 @@ kith_ns kith_estimate_timeout(const struct kith_estimate *estimate,
 #define KITH_PROBES_MAX 16u
 /* Outcomes an initiator remembers for a late PROBE: one bit each. */
 #define KITH_OUTCOMES 64u
-/* A restarted peer gives up adopting after this many failed pulls. */
+/* A restarted peer gives up adopting after this many failed pulls; after the
+ * n-th it waits 2^n times this, three seconds in all. */
 #define KITH_PULLS_MAX 8u
+#define KITH_PULL_WAIT_NS (KITH_TIMEOUT_MIN_NS / 8)
 
 enum active_state {
     ACTIVE_IDLE,

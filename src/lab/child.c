@@ -33,7 +33,15 @@ struct speaker {
     struct lab_record *queue; /* (QUEUE_RECORDS) ring */
     uint32_t first, count;
     uint64_t dropped;
+    kith_ns start_ns; /* the common instant; 0: not yet told */
 };
+
+static kith_ns monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
+}
 
 static void flush_queue(struct speaker *speaker, int wait_ms)
 {
@@ -85,6 +93,9 @@ static void on_mark(void *user, kith_ns time_ns, const struct kith_mark *mark)
 static void on_log(void *user, const char *line)
 {
     struct lab_record record = {.kind = LAB_RECORD_LINE};
+    const struct speaker *speaker = user;
+    if (speaker->start_ns > 0)
+        record.time_ns = monotonic_ns() - speaker->start_ns;
     kith_text_copy(record.as.line, sizeof record.as.line, line);
     speak(user, &record, false);
 }
@@ -112,13 +123,6 @@ static bool read_line(int fd, char *line, size_t size)
     return false;
 }
 
-static kith_ns monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
-}
-
 /* "start NS": the common instant. Anything else, and the end of the launcher,
  * mean now; the loop then sees the end of the control pipe and stops. */
 static kith_ns on_ready(void *user)
@@ -131,8 +135,10 @@ static kith_ns on_ready(void *user)
     if (!read_line(speaker->control_fd, line, sizeof line) ||
         strncmp(line, "start ", 6) != 0 ||
         kith_text_u64(line + 6, &instant) != KITH_OK || instant > INT64_MAX)
-        return monotonic_ns();
-    return (kith_ns)instant;
+        speaker->start_ns = monotonic_ns();
+    else
+        speaker->start_ns = (kith_ns)instant;
+    return speaker->start_ns;
 }
 
 static void set_options(struct kith_peer_options *options,
@@ -182,7 +188,8 @@ static void send_final(struct speaker *speaker, enum kith_err err,
 int lab_child_peer(void *user, int rows_fd, int control_fd)
 {
     struct lab_child *child = user;
-    struct speaker speaker = {child, rows_fd, control_fd, NULL, 0, 0, 0};
+    struct speaker speaker = {
+        .child = child, .rows_fd = rows_fd, .control_fd = control_fd};
     speaker.queue = calloc(QUEUE_RECORDS, sizeof *speaker.queue);
     if (speaker.queue == NULL)
         return 1;

@@ -110,7 +110,7 @@ static void take_final(struct lab_peer *peer, const struct lab_final *final)
 
 /* A peer goes on when a save fails: its disk may get room again. A lab would
  * find out at its end that nothing can be evaluated, so it ends now. */
-static void take_line(struct lab_peer *peer, const char *line)
+static void take_line(struct lab_peer *peer, kith_ns time_ns, const char *line)
 {
     struct lab *lab = peer->lab;
     if (strncmp(line, "save-failed ", 12) == 0)
@@ -120,7 +120,8 @@ static void take_line(struct lab_peer *peer, const char *line)
                  "peer %u: %s; set TMPDIR to a folder with room",
                  (unsigned)peer->rank, line);
     if (lab->options->on_peer_line != NULL)
-        lab->options->on_peer_line(lab->options->user, peer->rank, line);
+        lab->options->on_peer_line(lab->options->user, peer->rank, time_ns,
+                                   line);
 }
 
 static void take_record(void *user, const struct lab_record *record)
@@ -140,7 +141,7 @@ static void take_record(void *user, const struct lab_record *record)
         take_mark(peer, record->time_ns, &record->as.mark);
         break;
     case LAB_RECORD_LINE:
-        take_line(peer, record->as.line);
+        take_line(peer, record->time_ns, record->as.line);
         break;
     case LAB_RECORD_FINAL:
         take_final(peer, &record->as.final);

@@ -33,8 +33,8 @@ static void mix_hash(struct kith_noise *noise, const uint8_t *bytes,
                     bytes, size);
 }
 
-enum kith_err kith_noise_init(struct kith_noise *noise,
-                              const struct kith_noise_options *options)
+void kith_noise_init(struct kith_noise *noise,
+                     const struct kith_noise_options *options)
 {
     const size_t name_bytes = strlen(options->protocol);
     KITH_ASSERT(name_bytes <= KITH_HASH_BYTES);
@@ -46,12 +46,9 @@ enum kith_err kith_noise_init(struct kith_noise *noise,
     noise->send = options->send;
     noise->receive = options->receive;
     memcpy(noise->ephemeral, options->ephemeral, KITH_KEY_BYTES);
-    if (crypto_scalarmult_base(noise->ephemeral_key, noise->ephemeral) != 0)
-        return KITH_EINVAL;
     memcpy(noise->hash, options->protocol, name_bytes);
     memcpy(noise->chain, noise->hash, KITH_HASH_BYTES);
     mix_hash(noise, options->prologue, options->prologue_bytes);
-    return KITH_OK;
 }
 
 /* MixKey(DH(secret, key)). */
@@ -133,8 +130,10 @@ enum kith_err kith_noise_write(struct kith_noise *noise, const uint8_t *payload,
          err == KITH_OK && *token != TOKEN_END; token++) {
         used = 0;
         if (*token == TOKEN_E) {
-            memcpy(message + at, noise->ephemeral_key, KITH_KEY_BYTES);
-            mix_hash(noise, noise->ephemeral_key, KITH_KEY_BYTES);
+            /* Not before: who only connects costs us no curve operation. */
+            if (crypto_scalarmult_base(message + at, noise->ephemeral) != 0)
+                err = KITH_EINVAL;
+            mix_hash(noise, message + at, KITH_KEY_BYTES);
             used = KITH_KEY_BYTES;
         } else if (*token == TOKEN_S) {
             err = encrypt_and_hash(noise, noise->key, KITH_KEY_BYTES,

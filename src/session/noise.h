@@ -27,7 +27,7 @@ struct kith_noise {
     uint64_t n;       /* its next nonce */
     uint8_t k[KITH_KEY_BYTES];
     uint8_t chain[KITH_HASH_BYTES], hash[KITH_HASH_BYTES];
-    uint8_t ephemeral[KITH_KEY_BYTES], ephemeral_key[KITH_KEY_BYTES];
+    uint8_t ephemeral[KITH_KEY_BYTES]; /* secret */
     uint8_t peer_ephemeral[KITH_KEY_BYTES], peer_key[KITH_KEY_BYTES];
     const uint8_t *secret, *key; /* our static pair; not kept past split */
     struct kith_cipher *send, *receive; /* created by the caller */
@@ -44,9 +44,8 @@ struct kith_noise_options {
     struct kith_cipher *send, *receive; /* kept */
 };
 
-KITH_MUST_CHECK enum kith_err
-kith_noise_init(struct kith_noise *noise,
-                const struct kith_noise_options *options);
+void kith_noise_init(struct kith_noise *noise,
+                     const struct kith_noise_options *options);
 /* `message` holds the payload and the overhead above. KITH_EINVAL: the key
  * exchange gave the all-zero secret of a low-order point. */
 KITH_MUST_CHECK enum kith_err

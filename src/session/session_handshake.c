@@ -1,6 +1,6 @@
 /* From the first byte to the verified HELLO.
  *
- *   preface   = "kith" || version (1) || suite (1) || 0 0, sent by both at once
+ *   preface   = "kith" || version (1) || suite (1) || 0 0, first of each side
  *   prologue  = preface || cluster id: another cluster, version or suite fails
  *               the transcript even where the clear bytes were altered
  *   message 1 = 32 bytes; messages 2 and 3 = length (2) || Noise, the payload
@@ -71,9 +71,8 @@ enum kith_err kith_handshake_start(struct kith_session *s,
         .send = &s->send.cipher,
         .receive = &s->receive.cipher,
     };
-    enum kith_err err = kith_noise_init(&s->noise, &options);
-    if (err != KITH_OK)
-        return err;
+    kith_noise_init(&s->noise, &options);
+    enum kith_err err = KITH_OK;
     memcpy(pending_end(s, KITH_PREFACE_BYTES), prologue, KITH_PREFACE_BYTES);
     s->pending_bytes = KITH_PREFACE_BYTES;
     if (s->initiator) {
@@ -263,21 +262,15 @@ static enum kith_err compare_hello(struct kith_session *s)
     return KITH_EMISMATCH;
 }
 
-/* Model names are shown in refusals: printable, no blanks at odd places. */
-static bool model_is_printable(const uint8_t *name, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        if (name[i] < 0x20 || name[i] > 0x7e)
-            return false;
-    return bytes < KITH_NAME_MAX;
-}
-
+/* The model's name is shown in logs, where a quote or a blank would let a peer
+ * write fields of its own: it is as safe as a certificate's, or empty. */
 enum kith_err kith_handshake_hello(struct kith_session *s, const uint8_t *frame,
                                    size_t frame_bytes)
 {
     if (frame_bytes < KITH_HELLO_HEAD_BYTES || frame[0] != KITH_FRAME_HELLO ||
         frame_bytes != KITH_HELLO_HEAD_BYTES + (size_t)frame[33] ||
-        !model_is_printable(frame + KITH_HELLO_HEAD_BYTES, frame[33]))
+        !(frame[33] == 0 ||
+          kith_name_is_safe(frame + KITH_HELLO_HEAD_BYTES, frame[33])))
         return kith_session_refuse(s, KITH_EPARSE,
                                    "first record is not a HELLO");
     struct kith_hello *hello = &s->peer_hello;

@@ -126,8 +126,10 @@ enum kith_err keys_read(const char *path, bool secret, char **text, char *error)
                     : keys_fail(error, KITH_ENOMEM, "no memory for %s", path);
     }
     close(fd);
-    if (err != KITH_OK) {
-        keys_free_text(*text);
+    if (err != KITH_OK && *text != NULL) {
+        /* All of it: what was read may hold a zero byte before the secret. */
+        sodium_memzero(*text, size + 1);
+        free(*text);
         *text = NULL;
     }
     return err;

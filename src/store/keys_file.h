@@ -31,10 +31,11 @@ KITH_MUST_CHECK enum kith_err keys_path(char *path, const char *folder,
 bool keys_exists(const char *path);
 KITH_MUST_CHECK enum kith_err keys_make_folder(const char *folder, char *error);
 
-/* The whole file, terminated, to be freed with keys_free_text(). `secret`
- * refuses a file that group or others may touch. */
+/* The whole file, terminated and without a zero byte inside, to be freed with
+ * keys_free_text(). `secret` refuses a file that group or others may touch. */
 KITH_MUST_CHECK enum kith_err keys_read(const char *path, bool secret,
                                         char **text, char *error);
+/* Wipes up to the end of the string, which is all of it. */
 void keys_free_text(char *text);
 /* A new file (KITH_EEXIST), synced; nothing is left of a failed one. */
 KITH_MUST_CHECK enum kith_err keys_write_new(const char *path, const char *text,

@@ -4,12 +4,14 @@
  * the lower rank initiated is used; its initiator, who opens last, says FIN on
  * the other one, and what was under way there still arrives. A second
  * connection from the same side replaces the first, which its initiator must
- * have given up. */
+ * have given up.
+ * Test: unit/test_contact.c. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/hash.h"
 #include "transport.h"
 
 static void dial(struct kith_contact *contact);
@@ -24,6 +26,11 @@ static void tell_down(struct kith_contact *contact)
 {
     contact->down_due = true;
     kith_transport_soon(contact->transport);
+}
+
+static bool is_dialling(const struct kith_contact *contact)
+{
+    return contact->dialled != NULL || contact->lookup != NULL;
 }
 
 static void wait_in_line(struct kith_contact *contact,
@@ -46,7 +53,7 @@ void kith_contact_send(struct kith_contact *contact,
         kith_traffic_send(contact->link, message);
         return;
     }
-    const bool dialling = contact->dialled != NULL || contact->lookup != NULL;
+    const bool dialling = is_dialling(contact);
     if (!dialling && (kith_ns)uv_hrtime() < contact->retry_ns) {
         tell_down(contact);
         return;
@@ -71,6 +78,28 @@ void kith_contact_cancel(struct kith_contact *contact, uint32_t slots)
 
 /* ---- dialling */
 
+/* A member that is down, or that has another experiment, is dialled for as long
+ * as this peer runs. */
+static void dial_failed_log(struct kith_contact *contact, const char *layer,
+                            const char *why)
+{
+    struct kith_transport *transport = contact->transport;
+    const uint64_t failure =
+        kith_hash_bytes(kith_hash_bytes(KITH_HASH_START, layer, strlen(layer)),
+                        why, strlen(why));
+    contact->failures = failure == contact->failure ? contact->failures + 1 : 1;
+    contact->failure = failure;
+    if (!kith_repeat_is_said(contact->failures))
+        return;
+    kith_transport_log(
+        transport,
+        "dial-failed rank=%u address=%s layer=%s reason=\"%s\" retry_ms=%lld "
+        "count=%llu",
+        contact->rank, transport->options.members[contact->rank].address, layer,
+        why, (long long)(contact->backoff_ns / KITH_MS),
+        (unsigned long long)contact->failures);
+}
+
 static void dial_failed(struct kith_contact *contact, const char *layer,
                         const char *why)
 {
@@ -87,11 +116,7 @@ static void dial_failed(struct kith_contact *contact, const char *layer,
                           : next > limits->dial_max_ns ? limits->dial_max_ns
                                                        : next;
     contact->retry_ns = (kith_ns)uv_hrtime() + contact->backoff_ns;
-    kith_transport_log(
-        transport,
-        "dial-failed rank=%u address=%s layer=%s reason=\"%s\" retry_ms=%lld",
-        contact->rank, transport->options.members[contact->rank].address, layer,
-        why, (long long)(contact->backoff_ns / KITH_MS));
+    dial_failed_log(contact, layer, why);
     contact->waiting_count = 0;
     tell_down(contact);
 }
@@ -208,6 +233,8 @@ static void dial(struct kith_contact *contact)
 void kith_contact_flush(struct kith_contact *contact)
 {
     const uint32_t count = contact->waiting_count;
+    if (contact->link == NULL && is_dialling(contact))
+        return; /* the hold ends before the dial: they wait on */
     contact->waiting_count = 0;
     for (uint32_t i = 0; i < count && contact->link != NULL; i++)
         kith_traffic_send(contact->link, &contact->waiting[i]);
@@ -254,6 +281,7 @@ bool kith_contact_opened(struct kith_contact *contact, struct kith_link *link)
         contact->found = contact->candidate = NULL;
     }
     contact->backoff_ns = contact->retry_ns = 0;
+    contact->failures = 0;
     kith_socket_stall(&link->socket, contact->stalled);
     link->held = transport->held;
     if (link->held)

@@ -3,7 +3,8 @@
  *   name -> tcp -> preface -> handshake -> certificate -> model -> clock
  *
  * One blocking dial per member, one line per layer, and for the first one that
- * fails what was found and what to do. */
+ * fails what was found and what to do. It comes as a visitor: the sessions of a
+ * peer that runs under the same identity stay as they are. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -220,10 +221,12 @@ static bool explain_failure(const struct patient *patient, enum kith_err err)
                    "another program listens on that port");
     well(patient, "preface", "kith");
     if (err == KITH_EMISMATCH) {
-        well(patient, "handshake", "");
-        well(patient, "certificate", "");
+        /* HELLO is sealed: who said it had proved himself before. */
+        well(patient, "handshake", "keys agreed");
+        well(patient, "certificate", kith_session_peer(patient->session)->name);
         return ill(patient, "model", reason,
-                   "give every peer the same experiment file");
+                   "give every peer the same experiment file, and start it "
+                   "again");
     }
     if (err == KITH_EEXPIRED)
         return ill(patient, "certificate", reason,
@@ -292,7 +295,7 @@ static bool check_session(struct patient *patient)
         .identity = options->identity,
         .hello = {.experiment_hash = kith_experiment_hash(experiment),
                   .dim = options->dim,
-                  .rank = options->self},
+                  .rank = KITH_NOBODY},
         .utc_s = (int64_t)time(NULL),
     };
     snprintf(config.hello.model, sizeof config.hello.model, "%s",

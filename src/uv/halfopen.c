@@ -12,6 +12,7 @@ enum kith_err kith_halfopen_init(struct kith_halfopen *halfopen,
 {
     memset(halfopen, 0, sizeof *halfopen);
     halfopen->limits = limits;
+    halfopen->budget = limits->handshakes_per_s;
     halfopen->entries =
         calloc(limits->half_open_max, sizeof *halfopen->entries);
     return halfopen->entries ? KITH_OK : KITH_ENOMEM;
@@ -30,6 +31,15 @@ static void network_of(const struct sockaddr *from, uint8_t network[16])
      * reports) leaves 15 bytes, a /56 of IPv6 leaves 7. */
     const size_t keep = kith_address_is_mapped(network) ? 15 : 7;
     memset(network + keep, 0, 16 - keep);
+}
+
+/* Whose rate it is: one address of IPv4, but a network of IPv6, where anybody
+ * has as many addresses as he likes. */
+static void source_of(const struct sockaddr *from, uint8_t source[16])
+{
+    kith_address_bytes(from, source);
+    if (!kith_address_is_mapped(source))
+        network_of(from, source);
 }
 
 static struct kith_source *source_find(struct kith_halfopen *halfopen,
@@ -57,7 +67,7 @@ static bool source_take(struct kith_halfopen *halfopen,
                         const struct sockaddr *from, kith_ns now_ns)
 {
     uint8_t address[16];
-    kith_address_bytes(from, address);
+    source_of(from, address);
     struct kith_source *source = source_find(halfopen, address, now_ns);
     const double burst = halfopen->limits->handshake_burst;
     const double elapsed_s =
@@ -70,6 +80,16 @@ static bool source_take(struct kith_halfopen *halfopen,
         return false;
     source->tokens -= 1;
     return true;
+}
+
+static void budget_grow(struct kith_halfopen *halfopen, kith_ns now_ns)
+{
+    const double most = halfopen->limits->handshakes_per_s;
+    halfopen->budget +=
+        (double)(now_ns - halfopen->budget_ns) / (double)KITH_S * most;
+    if (halfopen->budget > most)
+        halfopen->budget = most;
+    halfopen->budget_ns = now_ns;
 }
 
 static uint32_t network_count(const struct kith_halfopen *halfopen,
@@ -97,14 +117,22 @@ enum kith_refusal kith_halfopen_admit(struct kith_halfopen *halfopen,
     /* Tokens are counted at all times, held against the source only when
      * connections are scarce. */
     const bool in_rate = exempt || source_take(halfopen, from, now_ns);
+    budget_grow(halfopen, now_ns);
     if (halfopen->count >= limits->half_open_max)
         return KITH_REFUSAL_HALF_OPEN;
+    if (!exempt && !in_rate &&
+        halfopen->budget < 0.5 * limits->handshakes_per_s)
+        return KITH_REFUSAL_RATE;
+    if (!exempt && halfopen->budget < 1)
+        return KITH_REFUSAL_BUDGET;
     if (!exempt && halfopen->count > limits->half_open_free) {
         if (network_count(halfopen, network) >= limits->half_open_per_network)
             return KITH_REFUSAL_NETWORK;
         if (!in_rate)
             return KITH_REFUSAL_RATE;
     }
+    if (!exempt)
+        halfopen->budget -= 1;
     uint32_t at = 0;
     while (halfopen->entries[at].used)
         at++;

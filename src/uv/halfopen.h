@@ -3,7 +3,13 @@
  * The total binds everybody. The limits per network and per address apply only
  * while more than `half_open_free` are half-open, and never to loopback, so
  * that a whole cluster in one /24 can start at once.
- * Pure: time is an argument. Test: unit/test_transport.c. */
+ *
+ * A stranger who comes, takes message 2 and goes is never half-open for long,
+ * but costs two curve operations: all but loopback share `handshakes_per_s`, a
+ * second's worth saved up. While less than half of that is left an address is
+ * held to its own rate, so that one flood leaves the other half to the rest;
+ * when it is used up, the newest are refused.
+ * Pure: time is an argument. Test: unit/test_{transport,admission}.c. */
 #ifndef KITH_UV_HALFOPEN_H
 #define KITH_UV_HALFOPEN_H
 
@@ -22,7 +28,7 @@ struct kith_halfopen_entry {
 };
 
 struct kith_source {
-    uint8_t address[16];
+    uint8_t address[16]; /* IPv6: cut to /56 */
     kith_ns seen_ns;
     double tokens;
 };
@@ -31,6 +37,8 @@ struct kith_halfopen {
     const struct kith_peer_limits *limits;
     struct kith_halfopen_entry *entries; /* (limits->half_open_max) */
     uint32_t count;
+    double budget; /* handshakes that may still begin, at budget_ns */
+    kith_ns budget_ns;
     struct kith_source sources[KITH_SOURCES_MAX];
     uint32_t source_count;
 };

@@ -4,13 +4,13 @@
  * that key. Otherwise the first certified name (with an allow-list: the first
  * key) that claims the rank keeps it until this process ends; a renewed key
  * under the same name is the same member. Nobody holds two ranks, so that one
- * member cannot take the places of those who have not come yet. */
-#include <sodium.h>
+ * member cannot take the places of those who have not come yet.
+ *
+ * KITH_NOBODY is a visitor (`kith doctor`): told who we are and seen off, never
+ * anybody's link. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#include "kith/keys.h"
 #include "kith/text.h"
 #include "transport.h"
 
@@ -143,6 +143,41 @@ void kith_transport_charge(struct kith_transport *transport, kith_id peer)
     }
 }
 
+/* Our HELLO is on its way. All visitors share one member's tokens: ours, whom
+ * nobody else uses. */
+static void see_off(struct kith_link *link)
+{
+    struct kith_transport *transport = link->transport;
+    const char *name = kith_session_peer(link->session)->name;
+    if (!take_token(&transport->contacts[transport->options.self])) {
+        kith_link_refuse(link, KITH_REFUSAL_RATE, name);
+        return;
+    }
+    kith_transport_log(transport, "visited name=%s address=%s", name,
+                       link->address);
+    kith_link_close(link, "a visitor");
+}
+
+/* All models here are equally long: whose certificate does not allow one need
+ * not come. What one exchange brings is counted where it comes (traffic.c). */
+static bool may_send_models(const struct kith_link *link,
+                            char detail[DETAIL_BYTES])
+{
+    const struct kith_certificate *peer = kith_session_peer(link->session);
+    const uint64_t model = link->transport->options.payload_bytes;
+    const uint64_t of_model = peer->quota_model_bytes;
+    const uint64_t of_round = peer->quota_round_bytes;
+    if ((of_model == 0 || model <= of_model) &&
+        (of_round == 0 || model <= of_round))
+        return true;
+    snprintf(detail, DETAIL_BYTES,
+             "a model has %llu bytes, the certificate of %s allows %llu a "
+             "model and %llu a round (0: any)",
+             (unsigned long long)model, peer->name,
+             (unsigned long long)of_model, (unsigned long long)of_round);
+    return false;
+}
+
 bool kith_transport_identify(struct kith_link *link)
 {
     struct kith_transport *transport = link->transport;
@@ -150,6 +185,10 @@ bool kith_transport_identify(struct kith_link *link)
     const struct kith_certificate *peer = kith_session_peer(link->session);
     const kith_id rank = kith_session_peer_hello(link->session)->rank;
     char detail[DETAIL_BYTES];
+    if (rank == KITH_NOBODY && !link->initiator) {
+        see_off(link);
+        return false;
+    }
     if (rank >= options->peers || rank == options->self) {
         snprintf(detail, sizeof detail, "%s claims rank %u, of %u peers",
                  peer->name, rank, options->peers);
@@ -165,6 +204,10 @@ bool kith_transport_identify(struct kith_link *link)
     if ((peer->roles & (uint32_t)KITH_ROLE_TRAIN) == 0) {
         snprintf(detail, sizeof detail,
                  "the certificate of %s lacks the role train", peer->name);
+        kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
+        return false;
+    }
+    if (!may_send_models(link, detail)) {
         kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
         return false;
     }
@@ -198,60 +241,4 @@ bool kith_transport_identify(struct kith_link *link)
                        kith_suite_name(options->suite), kith_aead_name(aead),
                        kith_session_peer_hello(link->session)->incarnation);
     return true;
-}
-
-/* Takes the new lists over where they are not older than ours. */
-static void reread_trust(struct kith_transport *transport)
-{
-    struct kith_identity identity;
-    struct kith_trust trust;
-    char error[KITH_KEYS_ERROR_BYTES];
-    if (transport->options.keys_folder == NULL)
-        return;
-    if (kith_keys_load(transport->options.keys_folder, &identity, &trust,
-                       error) != KITH_OK) {
-        kith_transport_log(transport, "keys-unread reason=\"%s\"", error);
-        return;
-    }
-    sodium_memzero(&identity, sizeof identity); /* only the lists are kept */
-    if (trust.revoked_sequence < transport->trust.revoked_sequence) {
-        kith_transport_log(
-            transport,
-            "keys-unread reason=\"the revocation list is older: "
-            "%llu, we hold %llu\"",
-            (unsigned long long)trust.revoked_sequence,
-            (unsigned long long)transport->trust.revoked_sequence);
-        kith_keys_free(&identity, &trust);
-        return;
-    }
-    if (transport->trust_is_ours)
-        kith_keys_free(&transport->reread, &transport->trust);
-    transport->trust = trust;
-    transport->reread = identity;
-    transport->trust_is_ours = true;
-}
-
-void kith_transport_recheck(struct kith_transport *transport)
-{
-    reread_trust(transport);
-    struct kith_link *next;
-    for (struct kith_link *l = transport->links; l != NULL; l = next) {
-        next = l->next;
-        if (!l->known || l->state != KITH_LINK_OPEN)
-            continue;
-        size_t size;
-        const uint8_t *certificate =
-            kith_session_peer_certificate(l->session, &size);
-        struct kith_certificate decoded;
-        const enum kith_err err = kith_trust_check(
-            &transport->trust, certificate, size,
-            kith_session_peer_key(l->session), (int64_t)time(NULL), &decoded);
-        if (err == KITH_OK)
-            continue;
-        const enum kith_refusal refusal =
-            err == KITH_EREVOKED   ? KITH_REFUSAL_REVOKED
-            : err == KITH_EEXPIRED ? KITH_REFUSAL_EXPIRED
-                                   : KITH_REFUSAL_AUTH;
-        kith_link_refuse(l, refusal, kith_session_peer(l->session)->name);
-    }
 }

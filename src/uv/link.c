@@ -405,7 +405,9 @@ void kith_link_start(struct kith_link *link)
         kith_link_close(link, "a session could not be made");
         return;
     }
-    if (!flush_output(link))
+    /* A responder's preface goes with message 2: one write, and a stranger who
+     * says nothing learns nothing. */
+    if (link->initiator && !flush_output(link))
         return;
     if (kith_socket_start(&link->socket) != KITH_OK)
         kith_link_close(link, "the socket could not be read");

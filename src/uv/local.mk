@@ -20,6 +20,9 @@ libkith_uv_a_SOURCES = \
   src/uv/listen.c \
   src/uv/net.c \
   src/uv/peer.c \
+  src/uv/recheck.c \
+  src/uv/repeat.c \
+  src/uv/repeat.h \
   src/uv/rows.c \
   src/uv/settings.c \
   src/uv/shaper.c \

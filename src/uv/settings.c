@@ -11,6 +11,7 @@ void kith_peer_limits_default(struct kith_peer_limits *limits)
         .half_open_per_network = 4,
         .handshake_rate = 20,
         .handshake_burst = 5,
+        .handshakes_per_s = 500,
         .loopback_exempt = true,
         .sessions_max = 4096,
         .message_ns = 2 * KITH_S,
@@ -19,6 +20,8 @@ void kith_peer_limits_default(struct kith_peer_limits *limits)
         .dial_first_ns = 50 * KITH_MS,
         .dial_max_ns = 5 * KITH_S,
         .revoked_ns = 10 * KITH_S,
+        .renew_ns = 3600 * KITH_S,
+        .renew_bytes = UINT64_C(1) << 40,
     };
 }
 

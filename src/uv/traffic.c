@@ -79,7 +79,8 @@ bool kith_traffic_is_idle(const struct kith_link *link)
 size_t kith_traffic_expected(const struct kith_link *link)
 {
     const struct kith_traffic *traffic = &link->traffic;
-    if (!traffic->receiving || traffic->in_talk > KITH_TALK_FRAMES)
+    if (!traffic->receiving || traffic->in_talk > KITH_TALK_FRAMES ||
+        traffic->unasked > KITH_UNASKED_MAX)
         return 0;
     return link->transport->options.payload_bytes - traffic->in_offset;
 }
@@ -225,6 +226,24 @@ static void claim(struct kith_link *link, uint32_t slot)
     }
 }
 
+/* A round is what one exchange brings, repeats included. */
+static bool is_within_quota(struct kith_link *link,
+                            const struct kith_message *message)
+{
+    struct kith_traffic *traffic = &link->traffic;
+    const struct kith_message *last = &traffic->model;
+    const uint64_t quota = kith_session_peer(link->session)->quota_round_bytes;
+    const bool same = last->kind == KITH_MESSAGE_MODEL &&
+                      last->mine == message->mine &&
+                      last->pattern == message->pattern &&
+                      last->id.incarnation == message->id.incarnation &&
+                      last->id.counter == message->id.counter;
+    if (!same)
+        traffic->quota_bytes = 0;
+    traffic->quota_bytes += message->payload_bytes;
+    return quota == 0 || traffic->quota_bytes <= quota;
+}
+
 static bool model_begins(struct kith_link *link,
                          const struct kith_message *message)
 {
@@ -241,6 +260,12 @@ static bool model_begins(struct kith_link *link,
                          "a model of another size");
         return false;
     }
+    if (!is_within_quota(link, message)) {
+        kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
+                         "more models in one round than its certificate "
+                         "allows");
+        return false;
+    }
     traffic->receiving = true;
     traffic->model = *message;
     traffic->in_id++;
@@ -251,7 +276,10 @@ static bool model_begins(struct kith_link *link,
     traffic->reference = NULL;
     const uint32_t slot = user->inbox(user->arg, link->rank, message);
     traffic->model.slot = slot;
+    if (traffic->unasked <= KITH_UNASKED_MAX)
+        traffic->unasked++;
     if (slot != KITH_SLOT_NONE) {
+        traffic->unasked = 0;
         claim(link, slot);
         traffic->target = user->slot(user->arg, slot);
         /* Only a guard looks at distances, and only our own snapshot of a swap

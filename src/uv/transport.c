@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kith/assert.h"
+#include "kith/hash.h"
 #include "kith/keys.h"
 
 #define BACKLOG 512
@@ -26,12 +27,27 @@ void kith_transport_log(struct kith_transport *transport, const char *format,
     options->on_log(options->log_user, line);
 }
 
+/* The same peer comes from another port each time. */
+static uint64_t refusal_hash(enum kith_refusal refusal, const char *address,
+                             const char *detail)
+{
+    const char *port = strrchr(address, ':');
+    const size_t host = port ? (size_t)(port - address) : strlen(address);
+    uint64_t hash = kith_hash_word(KITH_HASH_START, (uint64_t)refusal);
+    hash = kith_hash_bytes(hash, address, host);
+    return kith_hash_bytes(hash, detail, strlen(detail));
+}
+
 void kith_transport_refuse(struct kith_transport *transport,
                            enum kith_refusal refusal, const char *address,
                            const char *detail)
 {
     transport->refusals[refusal]++;
     const kith_ns now = (kith_ns)uv_hrtime();
+    const uint64_t times = kith_repeat(
+        &transport->repeats, refusal_hash(refusal, address, detail), now);
+    if (!kith_repeat_is_said(times))
+        return;
     if (now - transport->log_second_ns >= KITH_S) {
         if (transport->log_left_out > 0)
             kith_transport_log(transport, "refused-more count=%u",
@@ -44,9 +60,11 @@ void kith_transport_refuse(struct kith_transport *transport,
         return;
     }
     kith_transport_log(transport,
-                       "refused kind=%s address=%s reason=\"%s\" detail=\"%s\"",
+                       "refused kind=%s address=%s reason=\"%s\" detail=\"%s\" "
+                       "count=%llu",
                        kith_refusal_word(refusal), address,
-                       kith_refusal_name(refusal), detail);
+                       kith_refusal_name(refusal), detail,
+                       (unsigned long long)times);
 }
 
 /* ---- listening */

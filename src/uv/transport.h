@@ -3,7 +3,8 @@
  *   socket.c     bytes over TCP                   (socket.h)
  *   link.c       one connection: handshake, records, timeouts, closing
  *   traffic.c    messages and models over a link
- *   identify.c   who a proved peer is; the revocation list read again
+ *   identify.c   who a proved peer is
+ *   recheck.c    what is revoked, expired or old is closed
  *   contact.c    what we know of one member: its link, dialling, back-off
  *   transport.c  listening, admission, members, revocation, counters
  *
@@ -23,6 +24,7 @@
 #include "kith/peer.h"
 #include "kith/session.h"
 #include "kith/work.h"
+#include "repeat.h"
 #include "socket.h"
 
 /* Messages that wait for a dial: one step's answers and their repeats. */
@@ -38,6 +40,8 @@
 #define KITH_TALK_REST 8
 /* Control frames between two bursts of a model; more is talk. */
 #define KITH_TALK_FRAMES 32u
+/* Models in a row that nobody here waited for; more is talk. */
+#define KITH_UNASKED_MAX 4u
 /* Chunks on their way; a peer that reads nothing is cut off beyond that. */
 #define KITH_CHUNKS_MAX 1024u
 /* Sealed bursts in flight per link; more where the link is long. */
@@ -69,7 +73,9 @@ struct kith_traffic {
 
     /* In. */
     bool receiving, in_burst;
-    uint32_t in_talk; /* control frames since the last burst */
+    uint32_t in_talk;     /* control frames since the last burst */
+    uint32_t unasked;     /* models since the last one that had an inbox */
+    uint64_t quota_bytes; /* of models, in the exchange of `model` */
     struct kith_message model;
     uint64_t in_id;
     size_t in_offset;
@@ -120,6 +126,7 @@ struct kith_contact {
     bool is_up;    /* what the driver was told last */
     bool down_due; /* to be told to the driver at the next turn */
     kith_ns backoff_ns, retry_ns;
+    uint64_t failure, failures; /* why dials failed last (a hash), how often */
     struct kith_message *waiting; /* (KITH_WAITING_MAX), while dialling */
     uint32_t waiting_count;
     kith_ns token_ns; /* tokens were counted then; 0: never */
@@ -179,6 +186,7 @@ struct kith_transport {
     bool trust_is_ours;
     uint64_t refusals[KITH_REFUSAL_COUNT];
     uint64_t connected, closed, dial_failures;
+    struct kith_repeats repeats; /* refusals */
     kith_ns log_second_ns;
     uint32_t log_count, log_left_out;
 };
@@ -206,7 +214,7 @@ void kith_transport_log(struct kith_transport *transport, const char *format,
                         ...) KITH_PRINTF(2, 3);
 /* Who has proved itself? Sets link->rank and known; false: it was refused. */
 bool kith_transport_identify(struct kith_link *link);
-/* Reads the revocation list again and closes what it forbids. */
+/* Reads the revocation list again, closes what it forbids and what is old. */
 void kith_transport_recheck(struct kith_transport *transport);
 /* This member broke the protocol: it has tokens for a few such messages, then
  * its connection is closed. */

@@ -13,6 +13,46 @@ static void *element(const struct kith_worker *worker, void *vector,
     return (char *)vector + offset * worker->backend->element_bytes;
 }
 
+static bool is_shared(const struct kith_worker *worker, uint32_t slot)
+{
+    for (unsigned role = 0; role < KITH_ROLES; role++) {
+        const uint32_t other = kith_worker_role(role);
+        if (other != slot && worker->slots[other] == worker->slots[slot])
+            return worker->bytes > 0; /* Empty vectors are all the same. */
+    }
+    return false;
+}
+
+/* A vector that stands in no role; there is one where two roles share one. */
+static void *spare(const struct kith_worker *worker)
+{
+    for (unsigned i = 0; i < KITH_ROLES; i++) {
+        void *vector = worker->vectors[i];
+        bool used = vector == NULL;
+        for (unsigned role = 0; role < KITH_ROLES && !used; role++)
+            used = worker->slots[kith_worker_role(role)] == vector;
+        if (!used)
+            return vector;
+    }
+    KITH_ASSERT(false);
+    return NULL;
+}
+
+/* x, safe to be written: a snapshot that is x stays behind. `keep`: with its
+ * values; what is frozen goes along in any case. */
+static void *own_live(struct kith_worker *worker, bool keep)
+{
+    void *const old = worker->slots[KITH_SLOT_LIVE];
+    if (!is_shared(worker, KITH_SLOT_LIVE))
+        return old;
+    void *const fresh = spare(worker);
+    const size_t from = keep ? 0 : worker->layout->gossiped;
+    worker->backend->copy(worker->dim - from, element(worker, fresh, from),
+                          element(worker, old, from));
+    worker->slots[KITH_SLOT_LIVE] = fresh;
+    return fresh;
+}
+
 /* z = factor x of what is gossiped; what is frozen stands in x as it is. */
 static void *scaled(struct kith_worker *worker, double factor)
 {
@@ -85,6 +125,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
     if (!kith_model_learns(worker->model))
         return;
     const double factor = kith_worker_factor(worker);
+    (void)own_live(worker, true); /* Buffers move within the loss already. */
     void *x = scaled(worker, factor);
     const uint32_t parts = kith_worker_parts(worker);
     result->loss = 0;
@@ -111,23 +152,37 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
                         : kith_worker_slot(worker, edge->inbox)};
 }
 
-/* Fills what travels. A pulled model is a plain copy in any algorithm: nothing
- * may leave the sender for a peer that starts over. */
+/* The pattern's own make: x changes, and so does the snapshot. */
+static void make_edge(struct kith_worker *worker, struct kith_work_edge *edge)
+{
+    (void)own_live(worker, true);
+    if (is_shared(worker, edge->sent))
+        worker->slots[edge->sent] = spare(worker);
+    struct kith_algebra algebra = algebra_of(worker, edge);
+    worker->algorithm->make(&algebra, edge);
+}
+
+/* Fills what travels: x itself, which own_live() copies should it change while
+ * the snapshot stands, or a copy in memory that the host can read. A pulled
+ * model is plain x in any algorithm: nothing may leave the sender for a peer
+ * that starts over. All edges of a round share one snapshot. */
 static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
 {
     uint32_t copied = KITH_SLOT_NONE;
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
-        struct kith_algebra algebra = algebra_of(worker, edge);
         if (worker->algorithm->make != NULL &&
             work->pattern != KITH_PATTERN_PULL) {
-            worker->algorithm->make(&algebra, edge);
+            make_edge(worker, edge);
             continue;
         }
         memcpy(edge->scalars_sent, worker->scalars, sizeof worker->scalars);
-        /* All edges of a round share one snapshot. */
-        if (edge->sent != copied)
-            worker->backend->copy(algebra.dim, algebra.sent, algebra.live);
+        if (kith_worker_shares(worker))
+            worker->slots[edge->sent] = worker->slots[KITH_SLOT_LIVE];
+        else if (edge->sent != copied)
+            worker->backend->copy(worker->layout->gossiped,
+                                  worker->slots[edge->sent],
+                                  worker->slots[KITH_SLOT_LIVE]);
         copied = edge->sent;
     }
 }
@@ -162,38 +217,43 @@ static double clamp_variances(struct kith_worker *worker)
     return added;
 }
 
-static void merge_edges(struct kith_worker *worker, struct kith_work *work)
+static void merge_edge(struct kith_worker *worker, struct kith_work_edge *edge)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
-    if (work->snapshot_first && work->edge_count == 1 &&
-        algorithm->swap_merge != NULL) {
-        struct kith_algebra algebra = algebra_of(worker, &work->edges[0]);
-        algorithm->swap_merge(&algebra, &work->edges[0]);
-        return;
-    }
-    if (work->snapshot_first)
-        run_snapshot(worker, work);
-    for (uint32_t i = 0; i < work->edge_count; i++) {
-        struct kith_work_edge *edge = &work->edges[i];
-        struct kith_algebra algebra = algebra_of(worker, edge);
-        edge->delta_sum = 0;
-        if (algebra.received != NULL)
-            algorithm->merge(&algebra, edge);
-    }
+    const bool same =
+        edge->sent != KITH_SLOT_NONE &&
+        worker->slots[edge->sent] == worker->slots[KITH_SLOT_LIVE];
+    const bool swaps = same && algorithm->swap_merge != NULL;
+    (void)own_live(worker, !swaps);
+    struct kith_algebra algebra = algebra_of(worker, edge);
+    if (swaps)
+        algorithm->swap_merge(&algebra, edge);
+    else
+        algorithm->merge(&algebra, edge);
 }
 
 static void run_merge(struct kith_worker *worker, struct kith_work *work)
 {
-    merge_edges(worker, work);
-    const double added = clamp_variances(worker);
-    if (work->edge_count > 0)
-        work->edges[work->edge_count - 1].delta_sum += added;
+    struct kith_work_edge *last = NULL;
+    if (work->snapshot_first)
+        run_snapshot(worker, work);
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        struct kith_work_edge *edge = &work->edges[i];
+        edge->delta_sum = 0;
+        if (edge->inbox == KITH_SLOT_NONE)
+            continue;
+        merge_edge(worker, edge);
+        last = edge;
+    }
+    if (last != NULL)
+        last->delta_sum += clamp_variances(worker);
 }
 
 /* Where the algorithm says nothing else, merge was x += w (received - sent). */
 static void run_undo(struct kith_worker *worker, struct kith_work *work)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
+    (void)own_live(worker, true);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
         struct kith_algebra algebra = algebra_of(worker, edge);
@@ -223,9 +283,11 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     KITH_ASSERT(work->edge_count == 1);
     const struct kith_backend *backend = worker->backend;
     struct kith_work_edge *edge = &work->edges[0];
+    const size_t dim = worker->layout->gossiped;
+    const double before = backend->sum(dim, worker->slots[KITH_SLOT_LIVE]);
+    (void)own_live(worker, false);
     struct kith_algebra algebra = algebra_of(worker, edge);
     KITH_ASSERT(algebra.received != NULL);
-    const double before = backend->sum(algebra.dim, algebra.live);
     backend->copy(algebra.dim, algebra.live, algebra.received);
     if (worker->algorithm->factor != NULL)
         backend->scale(algebra.dim,

@@ -10,6 +10,9 @@
 /* Rows of one batch: a bound for the size arithmetic, far above use. */
 #define KITH_BATCH_MAX (1u << 20)
 
+/* The live model and three kinds of snapshot. */
+#define KITH_ROLES 4u
+
 struct kith_worker {
     const struct kith_experiment *experiment;
     const struct kith_experiment *named; /* of its checkpoints */
@@ -36,6 +39,11 @@ struct kith_worker {
     size_t row_count;
     struct kith_loader *loader; /* NULL without data */
 
+    /* Where the host's memory is the backend's, a snapshot is x itself until x
+     * is about to change: then x moves on to a vector that no snapshot stands
+     * in. There are as many vectors as there are slots in these roles, so where
+     * two share one, another is free. */
+    void *vectors[KITH_ROLES];
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
 };
@@ -51,6 +59,10 @@ void kith_worker_machine(const struct kith_worker *worker, char *text,
 /* Micro-batches of a step, and the rows of one. */
 uint32_t kith_worker_parts(const struct kith_worker *worker);
 size_t kith_worker_rows(const struct kith_worker *worker);
+/* The slot of a role, the live model first. */
+uint32_t kith_worker_role(unsigned role);
+/* Whether a snapshot may be the live model's own vector. */
+bool kith_worker_shares(const struct kith_worker *worker);
 /* z = factor * x. */
 double kith_worker_factor(const struct kith_worker *worker);
 /* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL

@@ -71,6 +71,29 @@ static bool pattern_uses(enum kith_pattern pattern, uint32_t slot)
     return pattern != KITH_PATTERN_NONE;
 }
 
+uint32_t kith_worker_role(unsigned role)
+{
+    static const uint32_t roles[KITH_ROLES] = {
+        KITH_SLOT_LIVE, KITH_SLOT_ACTIVE_SENT, KITH_SLOT_SERVED_SENT,
+        KITH_SLOT_ROUND_SENT};
+    KITH_ASSERT(role < KITH_ROLES);
+    return roles[role];
+}
+
+static bool has_role(uint32_t slot)
+{
+    for (unsigned role = 0; role < KITH_ROLES; role++) {
+        if (kith_worker_role(role) == slot)
+            return true;
+    }
+    return false;
+}
+
+bool kith_worker_shares(const struct kith_worker *worker)
+{
+    return worker->backend->host == worker->backend;
+}
+
 /* Hands out pieces of the block; with a NULL base it only counts. */
 struct carver {
     char *base;
@@ -94,10 +117,14 @@ static void carve_all(struct kith_worker *worker, struct carver *lent,
     const size_t whole = worker->dim * element;
     const size_t trained = worker->layout->trained * element;
     for (uint32_t slot = 0; slot < worker->slot_count; slot++) {
-        if (pattern_uses(worker->algorithm->pattern, slot))
-            worker->slots[slot] = slot == KITH_SLOT_LIVE
-                                      ? carve(carver, whole)
-                                      : carve(lent, worker->bytes);
+        if (!pattern_uses(worker->algorithm->pattern, slot))
+            continue;
+        /* What shares may become the live model. */
+        const bool long_enough = has_role(slot) && kith_worker_shares(worker);
+        worker->slots[slot] =
+            slot == KITH_SLOT_LIVE
+                ? carve(carver, whole)
+                : carve(lent, long_enough ? whole : worker->bytes);
     }
     if (!kith_model_learns(worker->model))
         return;
@@ -142,6 +169,10 @@ static enum kith_err take_memory(struct kith_worker *worker, char *error)
         !take_block(worker, false, &own, &worker->block))
         return refuse(error, KITH_ENOMEM, "no memory for the model's vectors");
     carve_all(worker, &lent, &own);
+    for (unsigned role = 0; role < KITH_ROLES; role++)
+        worker->vectors[role] = kith_worker_role(role) < worker->slot_count
+                                    ? worker->slots[kith_worker_role(role)]
+                                    : NULL;
     return KITH_OK;
 }
 
@@ -325,6 +356,7 @@ void *kith_worker_slot(struct kith_worker *worker, uint32_t slot)
 
 void *kith_worker_swap(struct kith_worker *worker, uint32_t slot, void *memory)
 {
+    KITH_ASSERT(!has_role(slot));
     void *old = kith_worker_slot(worker, slot);
     worker->slots[slot] = memory;
     return old;

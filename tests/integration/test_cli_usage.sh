@@ -38,6 +38,8 @@ says 2 'did you mean "--json"' train --jsn x.yaml
 says 2 'unknown option "--threads"' lab --threads 2 x.yaml
 says 2 "takes no value" train --json=yes x.yaml
 says 2 "needs a value" train x.yaml --set
+says 2 'found "gossip.every"; allowed: KEY=VALUE' sim x.yaml --set gossip.every
+says 2 'found "=4"; allowed: KEY=VALUE' lab x.yaml --set =4
 says 2 "found 0 arguments" sim
 says 2 "found 2 arguments" sim a.yaml b.yaml
 says 2 'whole number from 1 to 64' sim --threads 0 x.yaml
@@ -49,6 +51,7 @@ says 2 'did you mean "certify"' keys certfy
 says 2 "usage: kith keys new" keys new
 says 2 "one of --authority and --name" keys new "$scratch/k"
 says 2 "found \"boss\"" keys certify a b --roles boss
+says 2 "names train twice" keys certify a b --roles train,seed,train
 says 2 'did you mean "algorithms"' list algoritms
 says 2 'did you mean "adpsgd"' list algorithms adpgd
 

@@ -1,24 +1,28 @@
 #!/bin/sh
 # Goal: real processes learn together, for any number of peers, and a second run
-# does not overwrite the first.
+# does not overwrite the first; what peers log is shown where it is asked for.
 # Method: the bundled digits with 4, 3 and 1 peers.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 
+# learns PEERS STEPS [OPTIONS...]
 learns() {
-    experiment "$1" "$2" "compute: {step: 2ms}" >"$scratch/digits.yaml"
-    lab 0 "$scratch/digits.yaml" || return
-    none_left "$1 peers"
-    no_saves "$1 peers"
+    peers=$1 steps=$2
+    shift 2
+    experiment "$peers" "$steps" "compute: {step: 2ms}" >"$scratch/digits.yaml"
+    lab 0 "$@" "$scratch/digits.yaml" || return
+    none_left "$peers peers"
+    no_saves "$peers peers"
     averaged=$(json accuracy averaged)
-    holds "$averaged >= 0.9" || fail "$1 peers: accuracy $averaged < 0.9"
-    steps=$(json steps)
-    [ "$steps" -eq $(($1 * $2)) ] || fail "$1 peers: $steps steps in all"
+    holds "$averaged >= 0.9" || fail "$peers peers: accuracy $averaged < 0.9"
+    all=$(json steps)
+    [ "$all" -eq $((peers * steps)) ] || fail "$peers peers: $all steps in all"
     database=$(json database)
-    [ -s "$database" ] || fail "$1 peers: no database $database"
+    [ -s "$database" ] || fail "$peers peers: no database $database"
 }
 
 learns 4 400
+grep -q "peer [0-9]: " "$scratch/err" && fail "4 peers: unasked-for lines"
 first=$database
 done_count=$(json exchanges 'done')
 # Each peer initiates one exchange every two steps; a few are refused for good.
@@ -31,7 +35,11 @@ completed=$(sql "$database" "SELECT value FROM summary WHERE key='completed'")
 holds "$(json consensus_distance) < 1" || fail "4 peers: no consensus"
 
 before=$(cksum <"$first")
-learns 3 400
+learns 3 400 --log
+for peer in 0 1 2; do
+    grep -q "s  peer $peer: connected rank=" "$scratch/err" ||
+        fail "--log: peer $peer says nothing of its connections"
+done
 learns 1 400
 [ "$(json exchanges 'done')" = 0 ] || fail "1 peer: exchanges with nobody"
 [ "$first" != "$database" ] || fail "the second run has the first one's name"

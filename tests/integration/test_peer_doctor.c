@@ -78,7 +78,11 @@ static void a_doctor_names_the_layer(void **state)
     assert_non_null(strstr(paper.text, "nothing listens"));
 
     assert_int_equal(examine(&peers, &peers.experiment, 31, &paper), 2);
-    assert_non_null(strstr(paper.text, "model       FAIL"));
+    assert_non_null(strstr(paper.text, "certificate ok    peer-0"));
+    assert_non_null(strstr(paper.text,
+                           "model       FAIL  model size differs: peer has 30 "
+                           "parameters, we have 31; give every peer the same "
+                           "experiment file"));
 
     snprintf(peers.members[1].address, sizeof peers.members[1].address,
              "no.such.name.invalid:7117");

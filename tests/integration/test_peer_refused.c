@@ -5,7 +5,6 @@
  * certificate, another experiment, the wrong rank, two ranks, no role, in and
  * out all the time. Then the honest two must have finished as if nothing had
  * been. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +18,7 @@
 #include <cmocka.h>
 
 #include "kith/wire.h"
-#include "tests/support/peers.h"
+#include "tests/support/visit.h"
 
 static const char yaml[] = "name: refused\nseed: 9\npeers: 3\n"
                            "stop: {steps: 400}\n"
@@ -27,20 +26,7 @@ static const char yaml[] = "name: refused\nseed: 9\npeers: 3\n"
                            "gossip: {algorithm: adpsgd, every: 1}\n"
                            "compute: {step: 5ms}\n";
 
-static int dial(const struct peers *peers, kith_id rank)
-{
-    struct sockaddr_in to = {.sin_family = AF_INET};
-    const char *colon = strchr(peers->members[rank].address, ':');
-    to.sin_port = htons((uint16_t)atoi(colon + 1));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    const struct timeval patience = {.tv_sec = 6};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    assert_int_equal(connect(fd, (void *)&to, sizeof to), 0);
-    return fd;
-}
-
-/* The peer's eight preface bytes, then nothing more until it closes. */
+/* The peer's eight preface bytes or nothing, until it closes. */
 static void expect_closed(int fd)
 {
     char bytes[256];
@@ -52,95 +38,31 @@ static void expect_closed(int fd)
     close(fd);
 }
 
-static bool wait_said(const struct peers *peers, kith_id rank, const char *text)
-{
-    for (int i = 0; i < 2000 && !peers_said(peers, rank, text); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    return peers_said(peers, rank, text);
-}
-
 static void plain_bytes(const struct peers *peers)
 {
-    const int fd = dial(peers, 0);
+    const int fd = visit_dial(peers, 0);
     const char *text = "GET / HTTP/1.1\r\nHost: kith\r\n\r\n and then a lot";
     assert_true(write(fd, text, strlen(text)) > 0);
     expect_closed(fd);
-    assert_true(wait_said(peers, 0, "refused kind=preface"));
+    assert_true(visit_said(peers, 0, "refused kind=preface"));
 }
 
 static void wrong_version(const struct peers *peers)
 {
-    const int fd = dial(peers, 0);
+    const int fd = visit_dial(peers, 0);
     uint8_t bytes[40] = {'k', 'i', 't', 'h', 99, 1};
     assert_true(write(fd, bytes, sizeof bytes) > 0);
     expect_closed(fd);
-    assert_true(wait_said(peers, 0, "refused kind=version"));
+    assert_true(visit_said(peers, 0, "refused kind=version"));
 }
 
 static void silence(const struct peers *peers)
 {
-    const int fd = dial(peers, 0);
+    const int fd = visit_dial(peers, 0);
     const time_t began = time(NULL);
     expect_closed(fd);
     assert_in_range(time(NULL) - began, 1, 4);
-    assert_true(wait_said(peers, 0, "refused kind=timeout"));
-}
-
-/* A connection to rank 0 as `identity` would make it. */
-struct visit {
-    struct kith_session *session;
-    void *memory;
-    int fd;
-};
-
-/* Runs until the session is open or, to `stay`, until the peer closes. */
-static void visit_begin(struct visit *visit, const struct peers *peers,
-                        const struct kith_identity *identity,
-                        const struct kith_trust *trust, uint32_t rank,
-                        uint64_t hash, bool stay)
-{
-    struct kith_session_config config = {
-        .initiator = true,
-        .trust = trust,
-        .identity = identity,
-        .hello = {.experiment_hash = hash, .dim = 100, .rank = rank},
-        .utc_s = (int64_t)time(NULL),
-        .random = {1, 2, 3, (uint8_t)rank},
-    };
-    struct kith_session_event event = {.kind = KITH_SESSION_NONE};
-    uint8_t bytes[KITH_PREAUTH_BYTES];
-    size_t held = 0;
-    snprintf(config.hello.model, sizeof config.hello.model, "consensus");
-    assert_int_equal(kith_peer_suite(&peers->experiment, &config.suite),
-                     KITH_OK);
-    visit->memory = malloc(kith_session_size());
-    assert_int_equal(kith_session_init(visit->memory, &config, &visit->session),
-                     KITH_OK);
-    visit->fd = dial(peers, 0);
-    while (stay || event.kind != KITH_SESSION_OPEN) {
-        uint8_t out[KITH_PREAUTH_BYTES];
-        const size_t size =
-            kith_session_output(visit->session, out, sizeof out);
-        if (size > 0 && write(visit->fd, out, size) < 0)
-            break;
-        const ssize_t count =
-            read(visit->fd, bytes + held, sizeof bytes - held);
-        if (count <= 0)
-            break;
-        size_t consumed = 0;
-        held += (size_t)count;
-        (void)!kith_session_read(visit->session, bytes, held, &consumed,
-                                 &event);
-        held -= consumed;
-        memmove(bytes, bytes + consumed, held);
-    }
-}
-
-static void visit_end(struct visit *visit)
-{
-    close(visit->fd);
-    kith_session_close(visit->session);
-    free(visit->memory);
+    assert_true(visit_said(peers, 0, "refused kind=timeout"));
 }
 
 static void stranger(const struct peers *peers,
@@ -149,7 +71,13 @@ static void stranger(const struct peers *peers,
                      uint64_t hash, bool stay)
 {
     struct visit visit;
-    visit_begin(&visit, peers, identity, trust, rank, hash, stay);
+    struct visit_options options = visit_as(peers, 0);
+    options.identity = identity;
+    options.trust = trust;
+    options.rank = rank;
+    options.hash = hash;
+    options.stay = stay;
+    visit_begin(&visit, peers, &options);
     visit_end(&visit);
 }
 
@@ -162,8 +90,8 @@ static void babble(const struct peers *peers,
     struct timespec now, until;
     uint8_t frame[KITH_WIRE_BYTES_MAX], out[16384];
     const size_t size = kith_wire_pack(message, frame);
-    visit_begin(&visit, peers, &peers->identities[2], &peers->trust, 2,
-                kith_experiment_hash(&peers->experiment), false);
+    const struct visit_options options = visit_as(peers, 2);
+    visit_begin(&visit, peers, &options);
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += 1;
     do {
@@ -188,22 +116,22 @@ static void strangers(struct peers *peers)
     const uint64_t hash = kith_experiment_hash(&peers->experiment);
 
     stranger(peers, &identity, &peers->trust, 1, hash, true);
-    assert_true(wait_said(peers, 0, "refused kind=member"));
+    assert_true(visit_said(peers, 0, "refused kind=member"));
     stranger(peers, &identity, &peers->trust, 77, hash, true);
-    assert_true(wait_said(peers, 0, "claims rank 77"));
+    assert_true(visit_said(peers, 0, "claims rank 77"));
     stranger(peers, &identity, &peers->trust, 2, hash + 1, true);
-    assert_true(wait_said(peers, 0, "refused kind=mismatch"));
+    assert_true(visit_said(peers, 0, "refused kind=mismatch"));
 
     peers_certify(peers, &identity, "peer-2", -90000, -3600);
     stranger(peers, &identity, &peers->trust, 2, hash, true);
-    assert_true(wait_said(peers, 0, "refused kind=expired"));
+    assert_true(visit_said(peers, 0, "refused kind=expired"));
 
     struct peers other;
     peers_open(&other, yaml); /* another authority over the same cluster id */
     memcpy(other.trust.cluster, peers->trust.cluster, KITH_CLUSTER_BYTES);
     peers_certify(&other, &identity, "peer-2", -60, 3600);
     stranger(peers, &identity, &peers->trust, 2, hash, true);
-    assert_true(wait_said(peers, 0, "refused kind=auth"));
+    assert_true(visit_said(peers, 0, "refused kind=auth"));
     peers_close(&other);
 }
 
@@ -257,25 +185,25 @@ static void a_member_keeps_its_place(void **state)
     peers.members[1].has_fingerprint = false;
     const uint64_t hash = kith_experiment_hash(&peers.experiment);
     peers_start(&peers, 0, 0, false);
-    assert_true(wait_said(&peers, 0, "listening"));
+    assert_true(visit_said(&peers, 0, "listening"));
 
     identity = peers.identities[2];
     stranger(&peers, &identity, &peers.trust, 2, hash, false);
-    assert_true(wait_said(&peers, 0, "connected rank=2 name=peer-2"));
+    assert_true(visit_said(&peers, 0, "connected rank=2 name=peer-2"));
     stranger(&peers, &identity, &peers.trust, 1, hash, true);
-    assert_true(wait_said(&peers, 0, "peer-2 has rank 2 and claims rank 1"));
+    assert_true(visit_said(&peers, 0, "peer-2 has rank 2 and claims rank 1"));
     peers_certify(&peers, &identity, "peer-2", -60, 3600); /* renewed */
     stranger(&peers, &identity, &peers.trust, 1, hash, true);
     assert_int_equal(peers_said(&peers, 0, "connected rank=1"), false);
     for (int i = 0; i < 20; i++)
         stranger(&peers, &identity, &peers.trust, 2, hash, false);
-    assert_true(wait_said(&peers, 0, "refused kind=rate"));
+    assert_true(visit_said(&peers, 0, "refused kind=rate"));
     peers_certify_roles(&peers, &identity, "watcher", KITH_ROLE_OBSERVE);
     stranger(&peers, &identity, &peers.trust, 1, hash, true);
-    assert_true(wait_said(&peers, 0, "watcher lacks the role train"));
+    assert_true(visit_said(&peers, 0, "watcher lacks the role train"));
 
     peers_start(&peers, 1, 0, false);
-    assert_true(wait_said(&peers, 0, "connected rank=1 name=peer-1"));
+    assert_true(visit_said(&peers, 0, "connected rank=1 name=peer-1"));
     assert_true(peers_wait_finished(&peers, 0, 30));
     assert_true(peers_stop(&peers, 10));
     assert_int_equal(peers.shared[0].report.refusals[KITH_REFUSAL_MEMBER], 3);
@@ -293,17 +221,17 @@ static void a_flood_is_bounded(void **state)
     close(peers.listen_fds[2]);
     peers.listen_fds[2] = -1;
     peers_start(&peers, 0, 0, false);
-    assert_true(wait_said(&peers, 0, "listening"));
+    assert_true(visit_said(&peers, 0, "listening"));
     for (int i = 0; i < 70; i++)
-        fds[i] = dial(&peers, 0);
-    assert_true(wait_said(&peers, 0, "refused kind=half_open"));
+        fds[i] = visit_dial(&peers, 0);
+    assert_true(visit_said(&peers, 0, "refused kind=half_open"));
     const uint64_t step = peers.shared[0].step;
     assert_true(peers_wait_step(&peers, 0, step + 20, 5));
-    assert_true(wait_said(&peers, 0, "refused kind=timeout"));
+    assert_true(visit_said(&peers, 0, "refused kind=timeout"));
     /* The others were accepted within this time of the first. */
     nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
     peers_start(&peers, 1, 0, false);
-    assert_true(wait_said(&peers, 0, "connected rank=1"));
+    assert_true(visit_said(&peers, 0, "connected rank=1"));
     for (int i = 0; i < 70; i++)
         close(fds[i]);
     assert_true(peers_stop(&peers, 10));
@@ -337,7 +265,7 @@ static void a_babbler_stalls_nobody(void **state)
 
     message.kind = KITH_MESSAGE_ACCEPT; /* an initiator accepts nothing */
     babble(&peers, &message);
-    assert_true(wait_said(&peers, 0, "it keeps breaking the protocol"));
+    assert_true(visit_said(&peers, 0, "it keeps breaking the protocol"));
     assert_true(peers_stop(&peers, 10));
     const struct kith_peer_report *report = &peers.shared[0].report;
     assert_int_equal(report->refusals[KITH_REFUSAL_RECORD], 1);

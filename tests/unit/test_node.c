@@ -301,100 +301,6 @@ static void test_served_push(void **state)
     assert_true(marked(KITH_MARK_GATED));
 }
 
-static void test_restarted_peer_adopts(void **state)
-{
-    (void)state;
-    open_node("adpsgd", "random", 4, 0, true);
-    start();
-    assert_false(effects.has_work); /* no training before */
-    const struct kith_send request = *sent(KITH_MESSAGE_REQUEST);
-    assert_int_equal(request.message.pattern, KITH_PATTERN_PULL);
-    now_ns += 3 * KITH_MS;
-    say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
-    give_model(&request);
-    assert_int_equal(effects.work.kind, KITH_WORK_ADOPT);
-    worked(KITH_WORK_ADOPT);
-    assert_true(marked(KITH_MARK_ADOPTED));
-    assert_non_null(sent(KITH_MESSAGE_ACK));
-    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
-    struct kith_node_counters counters;
-    kith_node_counters(node, &counters);
-    assert_int_equal(counters.waited_ns, 3 * KITH_MS);
-}
-
-static void test_nobody_to_adopt_from(void **state)
-{
-    (void)state;
-    open_node("adpsgd", "random", 3, 0, true);
-    start();
-    for (int i = 0; i < 100 && !effects.has_work; i++) {
-        const struct kith_send *request = sent(KITH_MESSAGE_REQUEST);
-        if (request != NULL)
-            down(request->to);
-        else
-            expire(); /* between two pulls: donors may be busy just now */
-    }
-    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
-    open_node("adpsgd", "random", 1, 0, true);
-    start();
-    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
-}
-
-static void test_pull_is_served(void **state)
-{
-    (void)state;
-    open_node("adpsgd", "random", 4, 0, false);
-    config.steps = 0;
-    start();
-    struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
-                                   .pattern = KITH_PATTERN_PULL,
-                                   .id = {.counter = 1},
-                                   .mine = true,
-                                   .payload_bytes = 32};
-    say(3, request);
-    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
-    worked(KITH_WORK_SNAPSHOT);
-    assert_non_null(sent(KITH_MESSAGE_MODEL));
-    request.kind = KITH_MESSAGE_ABORT;
-    say(3, request);
-    assert_non_null(sent(KITH_MESSAGE_ABORTED));
-    assert_true(kith_node_quiet(node));
-}
-
-/* Started again from a save at the end of its share, a peer is done at once:
- * it keeps its model and only answers. */
-static void test_restart_after_the_end(void **state)
-{
-    (void)state;
-    open_node("adpsgd", "random", 4, 0, true);
-    config.steps = 0;
-    start();
-    assert_true(marked(KITH_MARK_FINISHED));
-    assert_int_equal(effects.send_count, 0);
-    assert_true(kith_node_finished(node) && kith_node_quiet(node));
-}
-
-static void test_own_non_finite_step(void **state)
-{
-    (void)state;
-    open_node("adpsgd", "random", 4, 0, false);
-    start();
-    const struct kith_work_result result = {.kind = KITH_WORK_TRAIN,
-                                            .finite = false};
-    step(&(struct kith_event){.kind = KITH_EVENT_WORK_DONE, .result = &result});
-    assert_true(marked(KITH_MARK_NONFINITE));
-    assert_int_equal(sent(KITH_MESSAGE_REQUEST)->message.pattern,
-                     KITH_PATTERN_PULL);
-    /* Nobody gets this model meanwhile. */
-    struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
-                                   .pattern = KITH_PATTERN_SWAP,
-                                   .id = {.counter = 1},
-                                   .mine = true,
-                                   .payload_bytes = 32};
-    say(3, request);
-    assert_non_null(sent(KITH_MESSAGE_BUSY));
-}
-
 static void test_leave_and_save(void **state)
 {
     (void)state;
@@ -417,53 +323,6 @@ static void test_leave_and_save(void **state)
     say(1, request);
     assert_non_null(sent(KITH_MESSAGE_BUSY));
     assert_true(kith_node_quiet(node));
-}
-
-/* A peer of `local` has no room for anybody's model, not even for a pull's:
- * it refuses, and asks for none when it is restarted. */
-static void test_local_answers_nobody(void **state)
-{
-    (void)state;
-    open_node("local", "random", 4, 0, true);
-    start();
-    assert_int_equal(effects.send_count, 0);
-    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
-    const struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
-                                         .pattern = KITH_PATTERN_PULL,
-                                         .id = {.counter = 1},
-                                         .mine = true,
-                                         .payload_bytes = 32};
-    say(3, request);
-    assert_non_null(sent(KITH_MESSAGE_BUSY));
-    assert_true(kith_node_quiet(node));
-    const struct kith_work_result result = {.kind = KITH_WORK_TRAIN,
-                                            .finite = false};
-    step(&(struct kith_event){.kind = KITH_EVENT_WORK_DONE, .result = &result});
-    assert_true(marked(KITH_MARK_NONFINITE));
-    assert_int_equal(effects.send_count, 0);
-}
-
-/* A donor that accepts and then says "soon" for ever holds training for a few
- * deadlines only, whatever it answers. */
-static void test_dawdling_donor_is_left(void **state)
-{
-    (void)state;
-    open_node("adpsgd", "random", 4, 0, true);
-    start();
-    const struct kith_send request = *sent(KITH_MESSAGE_REQUEST);
-    const kith_ns began_ns = now_ns;
-    say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
-    for (int i = 0; i < 64 && sent(KITH_MESSAGE_ABORT) == NULL; i++) {
-        expire();
-        if (sent(KITH_MESSAGE_PROBE) != NULL)
-            say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
-    }
-    assert_non_null(sent(KITH_MESSAGE_ABORT));
-    assert_in_range(now_ns - began_ns, 1, 15 * KITH_S);
-    expire(); /* And soon another one is asked. */
-    assert_in_range(now_ns - began_ns, 1, 15 * KITH_S);
-    assert_int_equal(sent(KITH_MESSAGE_REQUEST)->message.pattern,
-                     KITH_PATTERN_PULL);
 }
 
 /* Whoever takes our one served exchange and lets it lapse is refused for a
@@ -587,14 +446,7 @@ int main(void)
         cmocka_unit_test(test_push_comes_home),
         cmocka_unit_test(test_push_written_off),
         cmocka_unit_test(test_served_push),
-        cmocka_unit_test(test_restarted_peer_adopts),
-        cmocka_unit_test(test_nobody_to_adopt_from),
-        cmocka_unit_test(test_pull_is_served),
-        cmocka_unit_test(test_restart_after_the_end),
-        cmocka_unit_test(test_own_non_finite_step),
         cmocka_unit_test(test_leave_and_save),
-        cmocka_unit_test(test_local_answers_nobody),
-        cmocka_unit_test(test_dawdling_donor_is_left),
         cmocka_unit_test(test_idle_initiator_is_charged),
         cmocka_unit_test(test_one_slow_answer_does_not_lift_deadlines),
         cmocka_unit_test(test_hostile_messages),

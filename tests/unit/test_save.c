@@ -2,6 +2,7 @@
  * refused by name with the worker untouched. Method: train, save, go on; load
  * into a fresh worker, go on; compare. Then truncate at and flip a bit in every
  * part of the file. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -211,6 +212,36 @@ static void test_foreign(void **state)
     kith_worker_close(worker);
 }
 
+/* A weight that is no weight would make every parameter one of the kind. */
+static void test_bad_weight(void **state)
+{
+    (void)state;
+    static const double bad[] = {NAN, INFINITY, -INFINITY, 0, -0.5};
+    const struct kith_experiment experiment = make_experiment();
+    struct kith_worker *writer = open_worker(&experiment, 0);
+    struct kith_worker *reader = open_worker(&experiment, 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        double *z;
+        size_t dim;
+        uint64_t step;
+        kith_worker_scalars(writer)[0] = bad[i];
+        assert_int_equal(kith_save_write(writer, path, 5, error), KITH_OK);
+        expect_refusal(reader, path, KITH_EPARSE, "not a positive number");
+        assert_true(kith_worker_scalars(reader)[0] == 1);
+        assert_int_equal(
+            kith_save_parameters(&experiment, path, &z, &dim, &step, error),
+            KITH_EPARSE);
+        assert_null(z);
+    }
+    kith_worker_scalars(writer)[0] = 0.25;
+    uint64_t step = 0;
+    assert_int_equal(kith_save_write(writer, path, 5, error), KITH_OK);
+    assert_int_equal(kith_save_read(reader, path, &step, error), KITH_OK);
+    assert_true(kith_worker_scalars(reader)[0] == 0.25);
+    kith_worker_close(writer);
+    kith_worker_close(reader);
+}
+
 /* /dev/full stands for a full disk; the old save is left alone. */
 static void test_full_disk(void **state)
 {
@@ -263,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_bad_weight),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_previous_is_kept),
     };

@@ -196,8 +196,9 @@ static void many_sources(void **state)
     for (uint32_t i = 0; i < 4 * KITH_SOURCES_MAX; i++) {
         char text[32];
         snprintf(text, sizeof text, "11.%u.%u.1", i / 256, i % 256);
-        assert_int_equal(admit(&halfopen, text, (kith_ns)i, &ticket),
-                         KITH_REFUSAL_COUNT);
+        assert_int_equal(
+            admit(&halfopen, text, (kith_ns)i * 3 * KITH_MS, &ticket),
+            KITH_REFUSAL_COUNT);
         kith_halfopen_release(&halfopen, ticket);
     }
     assert_int_equal(halfopen.source_count, KITH_SOURCES_MAX);

@@ -156,11 +156,97 @@ static void test_undo_is_exact_on_exact_sums(void **state)
                               .snapshot_first = true,
                               .edges = &edge,
                               .edge_count = 1});
+    x = kith_worker_slot(a, KITH_SLOT_LIVE);
     assert_true(memcmp(x, kept, sizeof kept) != 0);
     run(a, (struct kith_work){
                .kind = KITH_WORK_UNDO, .edges = &edge, .edge_count = 1});
+    x = kith_worker_slot(a, KITH_SLOT_LIVE);
     assert_memory_equal(x, kept, sizeof kept);
     kith_worker_close(a);
+}
+
+static void read_slot(struct kith_worker *worker, uint32_t slot, double *out)
+{
+    memcpy(out, kith_worker_slot(worker, slot), DIM * sizeof *out);
+}
+
+/* Snapshots are x itself until x changes: whatever changes it then, they keep
+ * what they were taken of, and x is what it would be with copies. */
+static void test_snapshots_stay(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment =
+        fixture_experiment("quadratic", "adpsgd", 2);
+    struct kith_worker *a = open_worker(&experiment, NULL, 0, 10);
+    struct kith_worker *b = open_worker(&experiment, NULL, 1, 10);
+    struct kith_work_edge active = {.weight = 0.5,
+                                    .sent = KITH_SLOT_ACTIVE_SENT,
+                                    .inbox = KITH_SLOT_ACTIVE_INBOX};
+    struct kith_work_edge served = {.weight = 0.5,
+                                    .sent = KITH_SLOT_SERVED_SENT,
+                                    .inbox = KITH_SLOT_SERVED_INBOX};
+    const struct kith_work snapshot = {.kind = KITH_WORK_SNAPSHOT,
+                                       .pattern = KITH_PATTERN_SWAP,
+                                       .edges = &active,
+                                       .edge_count = 1};
+    const struct kith_work serve = {.kind = KITH_WORK_MERGE,
+                                    .pattern = KITH_PATTERN_SWAP,
+                                    .snapshot_first = true,
+                                    .edges = &served,
+                                    .edge_count = 1};
+    const struct kith_work merge = {.kind = KITH_WORK_MERGE,
+                                    .pattern = KITH_PATTERN_SWAP,
+                                    .edges = &active,
+                                    .edge_count = 1};
+    double x[DIM], first[DIM], second[DIM], got[DIM], other[DIM];
+    train(b, 2);
+    read_slot(b, KITH_SLOT_LIVE, other);
+    for (unsigned round = 0; round < 3; round++) {
+        read_slot(a, KITH_SLOT_LIVE, first);
+        run(a, snapshot);
+        if (round > 0)
+            train(a, 1);
+        read_slot(a, KITH_SLOT_LIVE, second);
+        carry(b, KITH_SLOT_LIVE, a, KITH_SLOT_SERVED_INBOX);
+        run(a, serve);
+        read_slot(a, KITH_SLOT_LIVE, x);
+        for (size_t i = 0; i < DIM; i++)
+            assert_true(x[i] == second[i] + 0.5 * (other[i] - second[i]));
+        if (round > 1)
+            train(a, 1);
+        read_slot(a, KITH_SLOT_ACTIVE_SENT, got);
+        assert_memory_equal(got, first, sizeof first);
+        read_slot(a, KITH_SLOT_SERVED_SENT, got);
+        assert_memory_equal(got, second, sizeof second);
+
+        read_slot(a, KITH_SLOT_LIVE, x);
+        carry(b, KITH_SLOT_LIVE, a, KITH_SLOT_ACTIVE_INBOX);
+        run(a, merge);
+        read_slot(a, KITH_SLOT_LIVE, got);
+        for (size_t i = 0; i < DIM; i++)
+            assert_true(got[i] == x[i] + 0.5 * (other[i] - first[i]));
+        read_slot(a, KITH_SLOT_SERVED_SENT, got);
+        assert_memory_equal(got, second, sizeof second);
+
+        run(a, (struct kith_work){.kind = KITH_WORK_UNDO,
+                                  .pattern = KITH_PATTERN_SWAP,
+                                  .edges = &served,
+                                  .edge_count = 1});
+        read_slot(a, KITH_SLOT_SERVED_SENT, got);
+        assert_memory_equal(got, second, sizeof second);
+    }
+
+    /* Nothing happened in between: the merge moves x, the snapshot stays. */
+    read_slot(a, KITH_SLOT_LIVE, first);
+    run(a, snapshot);
+    run(a, merge);
+    read_slot(a, KITH_SLOT_LIVE, x);
+    read_slot(a, KITH_SLOT_ACTIVE_SENT, got);
+    assert_memory_equal(got, first, sizeof first);
+    for (size_t i = 0; i < DIM; i++)
+        assert_true(x[i] == first[i] + 0.5 * (other[i] - first[i]));
+    kith_worker_close(a);
+    kith_worker_close(b);
 }
 
 /* Three peers of a round: x_0 moves to the weighted mean; an edge that brought
@@ -510,6 +596,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_swap),
         cmocka_unit_test(test_undo_is_exact_on_exact_sums),
+        cmocka_unit_test(test_snapshots_stay),
         cmocka_unit_test(test_round),
         cmocka_unit_test(test_push),
         cmocka_unit_test(test_adopt),
