@@ -71,6 +71,8 @@ struct kith_checks;
 enum kith_err kith_store_verdicts(struct kith_store *store,
                                   const struct kith_experiment *experiment,
                                   const struct kith_checks *checks);
+/* Commits what there is: a checkpoint that follows is past no lost row. */
+enum kith_err kith_store_commit(struct kith_store *store);
 /* Commits what is older than a second; for drivers whose rows pause. */
 enum kith_err kith_store_flush(struct kith_store *store);
 /* The summary: key and value as text; shown by --json and the report. */

@@ -74,6 +74,13 @@ static void show_line(void *arg, const char *line)
     (void)cli_fail(training->run->arguments, KITH_EXIT_OK, "%s", line);
 }
 
+/* Errors stick: closing the database reports them. */
+static void commit_rows(void *arg)
+{
+    const struct training *training = arg;
+    (void)kith_store_commit(training->run->store);
+}
+
 /* What was measured before the interruption counts for the checks, too. */
 static void feed_row(void *arg, const struct kith_row *row)
 {
@@ -199,6 +206,7 @@ int cli_train(const struct cli_arguments *arguments)
         .stop = &cli_stop,
         .arg = &training,
         .resumed = go_back,
+        .saving = commit_rows,
         .line = show_line,
         .progress = show_progress,
         .row = keep_row,
