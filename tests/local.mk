@@ -54,6 +54,7 @@ UNIT = \
   tests/unit/test_theory \
   tests/unit/test_tokenizer \
   tests/unit/test_transport \
+  tests/unit/test_weights \
   tests/unit/test_wire \
   tests/unit/test_worker
 
@@ -98,8 +99,8 @@ LONG = \
   tests/long/accept_2.sh \
   tests/long/accept_6.sh \
   tests/long/accept_hash.sh \
-  tests/long/accept_resume.sh \
   tests/long/accept_parity.sh \
+  tests/long/accept_resume.sh \
   tests/long/check_deploy.sh \
   tests/long/coverage.sh \
   tests/long/fuzz.sh
