@@ -51,10 +51,11 @@ struct kith_row {
     uint64_t attempts, done, failed, refused, skipped, torn;
     double cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s; /* NaN in sim */
 };
-/* Takes out what the run will do again: rows past `step`, verdicts, summary.
+/* Takes out what the run will do again: rows from step `first` on, verdicts,
+ * summary. UINT64_MAX: no rows.
  * `each` (may be NULL) sees the rows that stay, oldest first. */
 KITH_MUST_CHECK enum kith_err
-kith_store_go_back(struct kith_store *store, uint64_t step, void *user,
+kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row));
 /* Errors stick: the first one is returned by every later call and by close. */
 enum kith_err kith_store_row(struct kith_store *store,

@@ -181,7 +181,7 @@ static enum kith_err each_row(struct kith_store *store, void *user,
 }
 
 enum kith_err
-kith_store_go_back(struct kith_store *store, uint64_t step, void *user,
+kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row))
 {
     char sql[192], when[32];
@@ -190,9 +190,9 @@ kith_store_go_back(struct kith_store *store, uint64_t step, void *user,
     gmtime_r(&now, &utc);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
     snprintf(sql, sizeof sql,
-             "BEGIN; DELETE FROM series WHERE step > %" PRId64 ";"
+             "BEGIN; DELETE FROM series WHERE step >= %" PRId64 ";"
              "DELETE FROM verdicts; DELETE FROM summary; COMMIT",
-             (int64_t)(step < INT64_MAX ? step : INT64_MAX));
+             (int64_t)(first < INT64_MAX ? first : INT64_MAX));
     enum kith_err err = store_exec(store, sql, "going back");
     if (err == KITH_OK)
         err = store_run(store, "resumed_utc", "%s", when);
