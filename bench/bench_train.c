@@ -1,15 +1,19 @@
-/* Training steps per second: MLP 784-512-512-10, SGD with momentum, whole TRAIN
- * items of a worker (drawing the batch from bytes, forward, backward, SGD),
- * beside their eight products alone on OpenBLAS: what is left is ours.
+/* Training steps per second of five models: whole TRAIN items of a worker
+ * (drawing the batch, forward, backward, optimiser), beside the rate of the
+ * cores' multiply-adds and, where PyTorch is installed, beside its steps.
  *
- *   bench_train          prints samples per second at batch 64 and 256, with 1
- *                        and 2 threads, then runs train_torch.py
- *   bench_train serve    for train_torch.py: answers each line "batch threads
- *                        seconds" with samples per second
+ *   bench_train              every case on 1 and 2 threads, as shares of the
+ *                            multiply-add rate, then train_torch.py
+ *   bench_train serve CASE   for train_torch.py: answers a line "THREADS
+ *                            SECONDS" with samples (gpt: tokens) per second and
+ *                            bytes taken since just before the model was
+ *                            opened; "product NAME" with whether it is here;
+ *                            "peak THREADS" with FLOP/s
  *
- * Floors against PyTorch's best of 1 and 2 threads: 1.0 at batch 64 and 0.9 at
- * 256 (goals 1.4 and 1.2). Source of the ceiling: limits, gemm and mlpstep. */
+ * A training step counts as three forward passes. BENCH_SECONDS per measurement
+ * (0.5). Source of the ceiling: bench/peak.h. */
 #include "bench/bench.h"
+#include "bench/peak.h"
 
 #include <unistd.h>
 
@@ -19,62 +23,177 @@
 #define BENCH_FOLDER "bench"
 #endif
 
-enum { ROWS = 8192, FEATURES = 784, CLASSES = 10, LAYERS = 4, PRODUCTS = 8 };
-static const uint32_t layers[LAYERS] = {FEATURES, 512, 512, CLASSES};
+enum { ROWS = 4096, CLASSES = 10, CONTEXT = 128, VOCABULARY = 65 };
+
+/* The same in train_torch.py. */
+struct spec {
+    const char *name, *optimiser;
+    uint32_t batch;
+    uint32_t shape[3]; /* of an image; tokens: 0 */
+    const char *model;
+    struct kith_model_config config;
+};
+
+static const struct spec specs[] = {
+    {"mlp64",
+     "sgd",
+     64,
+     {1, 1, 784},
+     "mlp",
+     {.layers = {784, 512, 512, CLASSES}, .layer_count = 4}},
+    {"mlp256",
+     "sgd",
+     256,
+     {1, 1, 784},
+     "mlp",
+     {.layers = {784, 512, 512, CLASSES}, .layer_count = 4}},
+    {"cnn",
+     "sgd",
+     64,
+     {28, 28, 1},
+     "cnn",
+     {.image = {28, 28, 1},
+      .classes = CLASSES,
+      .channels = {16, 32},
+      .channel_count = 2}},
+    {"resnet20",
+     "sgd",
+     128,
+     {32, 32, 3},
+     "resnet",
+     {.image = {32, 32, 3}, .classes = CLASSES, .depth = 20}},
+    {"gpt",
+     "adamw",
+     16,
+     {0, 0, 0},
+     "gpt",
+     {.depth = 4,
+      .heads = 4,
+      .width = 128,
+      .context = CONTEXT,
+      .vocabulary = VOCABULARY}},
+};
+enum { SPECS = sizeof specs / sizeof specs[0] };
 
 struct trainer {
+    const struct spec *spec;
     struct kith_experiment experiment;
     struct kith_examples examples;
     struct kith_worker *worker;
     uint64_t step;
+    size_t before; /* bytes of the process before the model was opened */
 };
 
-static void trainer_open(struct trainer *trainer, uint32_t batch)
+/* A line of /proc/self/status in bytes; 0 where there is none. */
+static size_t status_bytes(const char *key)
+{
+    char line[256];
+    size_t kilobytes = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, key, strlen(key)) == 0)
+            kilobytes = strtoull(line + strlen(key), NULL, 10);
+    }
+    if (file != NULL)
+        (void)fclose(file);
+    return kilobytes << 10;
+}
+
+/* The peak starts over from what is there now. */
+static void forget_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (file == NULL)
+        return;
+    (void)fputs("5", file);
+    (void)fclose(file);
+}
+
+static void draw_images(struct trainer *trainer, struct kith_rng *rng)
+{
+    const uint32_t *shape = trainer->spec->shape;
+    const size_t features = (size_t)shape[0] * shape[1] * shape[2];
+    uint8_t *images = bench_alloc(ROWS * features);
+    int32_t *labels = bench_alloc(ROWS * sizeof *labels);
+    trainer->examples =
+        (struct kith_examples){.input = KITH_INPUT_IMAGES,
+                               .element = KITH_ELEMENT_U8,
+                               .values = images,
+                               .labels = labels,
+                               .shape = {shape[0], shape[1], shape[2]},
+                               .deviation = {1, 1, 1, 1},
+                               .count = ROWS,
+                               .features = features,
+                               .classes = CLASSES};
+    kith_rng_fill(rng, images, ROWS * features);
+    for (size_t i = 0; i < ROWS; i++)
+        labels[i] = (int32_t)kith_rng_below(rng, CLASSES);
+}
+
+static void draw_tokens(struct trainer *trainer, struct kith_rng *rng)
+{
+    const size_t tokens = (size_t)ROWS * CONTEXT + 1;
+    uint8_t *text = bench_alloc(tokens);
+    for (size_t i = 0; i < tokens; i++)
+        text[i] = (uint8_t)kith_rng_below(rng, VOCABULARY);
+    trainer->examples = (struct kith_examples){.input = KITH_INPUT_TOKENS,
+                                               .element = KITH_ELEMENT_U8,
+                                               .values = text,
+                                               .count = ROWS,
+                                               .features = CONTEXT,
+                                               .tokens = tokens,
+                                               .classes = VOCABULARY};
+}
+
+static void set_experiment(struct trainer *trainer)
+{
+    const struct spec *spec = trainer->spec;
+    struct kith_experiment *experiment = &trainer->experiment;
+    experiment->seed = 1;
+    experiment->peers = 1;
+    experiment->model = kith_model_find(spec->model);
+    experiment->model_config = spec->config;
+    experiment->gossip.algorithm = kith_algorithm_find("local");
+    experiment->train.optimiser = kith_optimiser_find(spec->optimiser);
+    experiment->train.config =
+        (struct kith_optimiser_config){.learning_rate = 0.001,
+                                       .momentum = 0.9,
+                                       .beta1 = 0.9,
+                                       .beta2 = 0.999,
+                                       .epsilon = 1e-8};
+    experiment->train.batch = spec->batch;
+}
+
+static void trainer_open(struct trainer *trainer, const struct spec *spec)
 {
     char error[KITH_DATA_ERROR_BYTES];
     struct kith_rng rng;
     memset(trainer, 0, sizeof *trainer);
-    uint8_t *images = bench_alloc((size_t)ROWS * FEATURES);
-    int32_t *labels = bench_alloc(ROWS * sizeof *labels);
-    trainer->examples = (struct kith_examples){.input = KITH_INPUT_IMAGES,
-                                               .element = KITH_ELEMENT_U8,
-                                               .values = images,
-                                               .labels = labels,
-                                               .shape = {1, 1, FEATURES},
-                                               .deviation = {1, 1, 1, 1},
-                                               .count = ROWS,
-                                               .features = FEATURES,
-                                               .classes = CLASSES};
+    trainer->spec = spec;
     kith_rng_init(&rng, 1, KITH_STREAM_TEST, 0);
-    kith_rng_fill(&rng, images, (size_t)ROWS * FEATURES);
-    for (size_t i = 0; i < ROWS; i++)
-        labels[i] = (int32_t)kith_rng_below(&rng, CLASSES);
-    struct kith_experiment *experiment = &trainer->experiment;
-    experiment->seed = 1;
-    experiment->peers = 1;
-    experiment->model = kith_model_find("mlp");
-    memcpy(experiment->model_config.layers, layers, sizeof layers);
-    experiment->model_config.layer_count = LAYERS;
-    experiment->gossip.algorithm = kith_algorithm_find("local");
-    experiment->train.optimiser = kith_optimiser_find("sgd");
-    experiment->train.config.learning_rate = 0.01;
-    experiment->train.config.momentum = 0.9;
-    experiment->train.batch = batch;
-    const struct kith_worker_config config = {.experiment = experiment,
-                                              .backend =
-                                                  kith_backend_find("cpu"),
-                                              .train = &trainer->examples,
-                                              .steps = UINT64_MAX,
-                                              .peers = 1};
+    if (spec->shape[0] == 0)
+        draw_tokens(trainer, &rng);
+    else
+        draw_images(trainer, &rng);
+    set_experiment(trainer);
+    forget_peak();
+    trainer->before = status_bytes("VmRSS:");
+    const struct kith_worker_config config = {
+        .experiment = &trainer->experiment,
+        .backend = kith_backend_find("cpu"),
+        .train = &trainer->examples,
+        .steps = UINT64_MAX,
+        .peers = 1};
     if (kith_worker_open(&config, &trainer->worker, error) != KITH_OK) {
         fprintf(stderr, "bench_train: %s\n", error);
         exit(1);
     }
 }
 
-/* Samples per second over at least so many seconds. */
+/* Samples or tokens per second over at least so many seconds. */
 static double train_for(struct trainer *trainer, double seconds)
 {
+    const size_t unit = trainer->spec->shape[0] == 0 ? CONTEXT : 1;
     const double start = bench_now();
     uint64_t steps = 0;
     double now = start;
@@ -88,92 +207,93 @@ static double train_for(struct trainer *trainer, double seconds)
         steps++;
         now = bench_now();
     }
-    return (double)(steps * trainer->experiment.train.batch) / (now - start);
+    return (double)(steps * trainer->spec->batch * unit) / (now - start);
 }
 
-/* The eight products of one step, nothing else. */
-struct products {
-    float *a, *b, *c; /* large enough for each operand */
-    size_t batch;
-};
-
-static void products_once(const struct products *p)
+/* Multiply-adds of training on a sample or token, as FLOP. */
+static double flops_of(const struct spec *spec)
 {
-    const struct kith_backend *backend = kith_backend_find("cpu");
-    for (size_t l = 0; l + 1 < LAYERS; l++) {
-        const size_t in = layers[l], out = layers[l + 1];
-        backend->gemm(false, true, p->batch, out, in, 1, p->a, p->b, 0, p->c);
-        backend->gemm(true, false, out, in, p->batch, 1, p->a, p->b, 0, p->c);
-        if (l > 0)
-            backend->gemm(false, false, p->batch, in, out, 1, p->a, p->b, 0,
-                          p->c);
-    }
+    const struct kith_model_size size =
+        kith_model_size_of(kith_model_find(spec->model), &spec->config);
+    return 3 * size.flops / (spec->shape[0] == 0 ? CONTEXT : 1);
 }
 
-static double products_for(const struct products *p, double seconds)
+static bool answer(struct trainer *trainer, const char *line)
 {
-    const double start = bench_now();
-    uint64_t steps = 0;
-    double now = start;
-    while (now - start < seconds) {
-        products_once(p);
-        steps++;
-        now = bench_now();
-    }
-    return (double)(steps * p->batch) / (now - start);
-}
-
-static int serve(void)
-{
-    struct trainer trainers[2];
-    unsigned batch, threads;
+    unsigned threads;
     double seconds;
-    trainer_open(&trainers[0], 64);
-    trainer_open(&trainers[1], 256);
-    while (scanf("%u %u %lf", &batch, &threads, &seconds) == 3) {
-        if (threads < 1 || threads > 64 || !(seconds <= 60))
-            return 1;
+    char name[32];
+    if (sscanf(line, "product %31s", name) == 1) {
+        printf("%d\n", kith_backend_product(name) == KITH_OK);
+    } else if (sscanf(line, "peak %u", &threads) == 1 && threads > 0 &&
+               threads <= KITH_POOL_THREADS_MAX) {
         kith_backend_threads(threads);
-        printf("%.1f\n", train_for(&trainers[batch == 256], seconds));
-        fflush(stdout);
+        printf("%.4g\n", peak_measure(threads));
+    } else if (sscanf(line, "%u %lf", &threads, &seconds) == 2 && threads > 0 &&
+               threads <= KITH_POOL_THREADS_MAX && seconds <= 60) {
+        kith_backend_threads(threads);
+        const double rate = train_for(trainer, seconds);
+        const size_t peak = status_bytes("VmHWM:");
+        printf("%.1f %zu\n", rate,
+               peak > trainer->before ? peak - trainer->before : 0);
+    } else {
+        return false;
     }
-    return 0;
+    fflush(stdout);
+    return true;
 }
 
-static void measure(uint32_t batch, unsigned threads)
+static int serve(const char *name)
 {
-    const double seconds = bench_setting("BENCH_SECONDS", 0.25);
-    double ours[BENCH_ROUNDS], bare[BENCH_ROUNDS];
     struct trainer trainer;
-    const size_t largest = (size_t)512 * FEATURES;
-    const struct products products = {bench_alloc(largest * sizeof(float)),
-                                      bench_alloc(largest * sizeof(float)),
-                                      bench_alloc(largest * sizeof(float)),
-                                      batch};
+    char line[128];
+    for (size_t i = 0; i < SPECS; i++) {
+        if (strcmp(specs[i].name, name) != 0)
+            continue;
+        trainer_open(&trainer, &specs[i]);
+        printf("%.6g\n", flops_of(&specs[i]));
+        fflush(stdout);
+        while (fgets(line, sizeof line, stdin) != NULL) {
+            if (!answer(&trainer, line))
+                return 1;
+        }
+        return 0;
+    }
+    fprintf(stderr, "bench_train: no case \"%s\"\n", name);
+    return 1;
+}
+
+static void measure(const struct spec *spec, unsigned threads)
+{
+    const double seconds = bench_setting("BENCH_SECONDS", 0.5);
+    double rates[BENCH_ROUNDS], shares[BENCH_ROUNDS];
+    struct trainer trainer;
     char name[64];
-    trainer_open(&trainer, batch);
+    trainer_open(&trainer, spec);
     kith_backend_threads(threads);
     (void)train_for(&trainer, seconds / 4);
     for (int round = 0; round < BENCH_ROUNDS; round++) {
-        bare[round] = products_for(&products, seconds);
-        ours[round] = train_for(&trainer, seconds);
+        const double peak = peak_measure(threads);
+        rates[round] = train_for(&trainer, seconds);
+        shares[round] =
+            peak > 0 ? 100 * rates[round] * flops_of(spec) / peak : 0;
     }
-    snprintf(name, sizeof name, "TRAIN, batch %u, threads %u", batch, threads);
-    bench_print(name, ours, BENCH_ROUNDS, "samples/s");
-    snprintf(name, sizeof name, "its products alone");
-    bench_print(name, bare, BENCH_ROUNDS, "samples/s");
-    bench_ratio("TRAIN : products", ours, bare, BENCH_ROUNDS, 0.70);
+    snprintf(name, sizeof name, "%s, threads %u", spec->name, threads);
+    bench_print(name, rates, BENCH_ROUNDS,
+                spec->shape[0] == 0 ? "tokens/s" : "samples/s");
+    bench_print("of the multiply-add rate", shares, BENCH_ROUNDS, "%");
     kith_worker_close(trainer.worker);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "serve") == 0)
-        return serve();
-    printf("# MLP 784-512-512-10, SGD with momentum, float32\n");
+    if (argc == 3 && strcmp(argv[1], "serve") == 0)
+        return serve(argv[2]);
+    printf("# whole training steps, float32, products by %s\n",
+           kith_backend_product_name());
     for (unsigned threads = 1; threads <= 2; threads++) {
-        measure(64, threads);
-        measure(256, threads);
+        for (size_t i = 0; i < SPECS; i++)
+            measure(&specs[i], threads);
     }
     const char *script = BENCH_FOLDER "/train_torch.py";
     execlp("python3", "python3", script, argv[0], (char *)NULL);

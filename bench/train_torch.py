@@ -1,12 +1,20 @@
 #!/usr/bin/env python3
-"""kith's TRAIN beside PyTorch's step, alternating, in samples per second.
+"""kith's training steps beside PyTorch's, alternating, in samples per second.
 
-    usage: train_torch.py BENCH_TRAIN_PROGRAM
+    usage: train_torch.py BENCH_TRAIN_PROGRAM [CASE ...]
 
-MLP 784-512-512-10, ReLU, cross-entropy, SGD with momentum 0.9, float32, on the
-CPU. PyTorch gets its batches ready made, kith draws its own from bytes. Both
-run with 1 and 2 threads (as many as there are cores); per round each side's
-better setting counts. Floors: 1.0 at batch 64, 0.9 at batch 256.
+The cases of bench_train.c: an MLP 784-512-512-10 at batch 64 and 256, a CNN
+(convolutions 16 and 32, 28x28, batch 64), ResNet-20 (32x32, batch 128), GPT (4
+blocks, width 128, context 128, batch 16); float32, on the CPU. PyTorch gets its
+batches ready made, kith draws its own. Each side runs at its best: kith with
+its fastest provider of products, PyTorch eager with its faster layout of
+images and fused optimisers where they win, both with 1 and 2 threads, per round
+whichever is faster; torch.compile stands beside it. Memory is each process's
+peak less what it held just before the model was built. Shares are of the
+multiply-add rate of as many cores, measured in the same run.
+
+BENCH_SECONDS: of one measurement (0.5); BENCH_COMPILE=0: no torch.compile.
+Measured with PyTorch 2.15.0; the version at hand is printed.
 """
 import os
 import statistics
@@ -16,12 +24,18 @@ import time
 
 # OpenMP threads that spin starve everybody else on few cores.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-ROUNDS = 7
+ROUNDS = 9
 SECONDS = float(os.environ.get("BENCH_SECONDS", "0.5"))
-FLOORS = {64: 1.0, 256: 0.9}
+COMPILE = os.environ.get("BENCH_COMPILE", "1") != "0"
+# Floor and goal, kith : PyTorch.
+CASES = {"mlp64": (1.15, 1.4), "mlp256": (1.0, 1.2), "cnn": (1.0, 1.3),
+         "resnet20": (0.8, 1.0), "gpt": (1.0, 1.2)}
+CONTEXT, VOCABULARY, WIDTH, HEADS = 128, 65, 128, 4
 
 try:
     import torch
+    import torch.nn.functional as F
+    from torch import nn
 except ImportError:
     print("# PyTorch is not installed, so nothing to compare with: add "
           "python3-torch (Debian, Ubuntu) or, for the current release, pip "
@@ -29,37 +43,219 @@ except ImportError:
     sys.exit(0)
 
 
-class Trainer:
-    """PyTorch's side: one model and a ring of ready batches."""
+# ---- PyTorch's side
 
-    def __init__(self, batch):
+class Block(nn.Module):
+    """Of ResNet-20."""
+
+    def __init__(self, ins, outs):
+        super().__init__()
+        stride = 1 if ins == outs else 2
+        self.conv1 = nn.Conv2d(ins, outs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outs)
+        self.conv2 = nn.Conv2d(outs, outs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outs)
+        self.down = None if ins == outs else nn.Sequential(
+            nn.Conv2d(ins, outs, 1, stride, bias=False), nn.BatchNorm2d(outs))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        y = self.bn2(self.conv2(y))
+        y += x if self.down is None else self.down(x)
+        return F.relu(y, inplace=True)
+
+
+def resnet20():
+    widths = [16] * 4 + [32] * 3 + [64] * 3
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16),
+        nn.ReLU(inplace=True), *map(Block, widths, widths[1:]),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+class Layer(nn.Module):
+    """Of GPT-2."""
+
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.attn = nn.Linear(WIDTH, 3 * WIDTH)
+        self.proj = nn.Linear(WIDTH, WIDTH)
+        self.fc = nn.Linear(WIDTH, 4 * WIDTH)
+        self.out = nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        rows, context, _ = x.shape
+        q, k, v = (t.view(rows, context, HEADS, -1).transpose(1, 2)
+                   for t in self.attn(self.ln_1(x)).split(WIDTH, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.proj(y.transpose(1, 2).reshape(rows, context, WIDTH))
+        y = F.gelu(self.fc(self.ln_2(x)), approximate="tanh")
+        return x + self.out(y)
+
+
+class Gpt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wte = nn.Embedding(VOCABULARY, WIDTH)
+        self.wpe = nn.Embedding(CONTEXT, WIDTH)
+        self.layers = nn.Sequential(*(Layer() for _ in range(4)))
+        self.ln_f = nn.LayerNorm(WIDTH)
+
+    def forward(self, x):
+        x = self.wte(x) + self.wpe.weight
+        x = self.ln_f(self.layers(x))
+        return (x @ self.wte.weight.T).view(-1, VOCABULARY)
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512),
+                         nn.ReLU(), nn.Linear(512, 10))
+
+
+def cnn():
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(inplace=True),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32 * 49, 10))
+
+
+MODELS = {"mlp64": (mlp, 64, (784,)), "mlp256": (mlp, 256, (784,)),
+          "cnn": (cnn, 64, (1, 28, 28)), "resnet20": (resnet20, 128, (3, 32, 32)),
+          "gpt": (Gpt, 16, None)}
+
+
+class Trainer:
+    """One model and a ring of ready batches."""
+
+    def __init__(self, case, how):
+        build, self.batch, shape = MODELS[case]
         torch.manual_seed(1)
-        nn = torch.nn
-        self.batch = batch
-        self.model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(),
-                                   nn.Linear(512, 512), nn.ReLU(),
-                                   nn.Linear(512, 10))
-        self.loss = nn.CrossEntropyLoss()
-        self.optimiser = torch.optim.SGD(self.model.parameters(), lr=0.01,
-                                         momentum=0.9)
-        self.batches = [(torch.rand(batch, 784),
-                         torch.randint(0, 10, (batch,))) for _ in range(16)]
+        last = "last" in how
+        self.batches = []
+        for _ in range(8):
+            if shape is None:
+                x = torch.randint(VOCABULARY, (self.batch, CONTEXT))
+                y = torch.randint(VOCABULARY, (self.batch * CONTEXT,))
+            else:
+                x = torch.rand(self.batch, *shape)
+                y = torch.randint(10, (self.batch,))
+                x = x.to(memory_format=torch.channels_last) if last else x
+            self.batches.append((x, y))
+        self.unit = self.batch * (CONTEXT if shape is None else 1)
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+        self.before = status_bytes("VmRSS:")
+        model = build()
+        if last:
+            model = model.to(memory_format=torch.channels_last)
+        fused = "fused" in how
+        self.optimiser = (
+            torch.optim.AdamW(model.parameters(), 0.001, weight_decay=0,
+                              fused=fused) if case == "gpt" else
+            torch.optim.SGD(model.parameters(), 0.001, momentum=0.9,
+                            fused=fused))
+        self.model = torch.compile(model) if "compile" in how else model
 
     def step(self, i):
         x, y = self.batches[i % len(self.batches)]
         self.optimiser.zero_grad(set_to_none=True)
-        self.loss(self.model(x), y).backward()
+        F.cross_entropy(self.model(x), y).backward()
         self.optimiser.step()
 
     def run(self, threads, seconds):
-        torch.set_num_threads(threads)
+        if threads != torch.get_num_threads():
+            torch.set_num_threads(threads)
         steps, start = 0, time.monotonic()
         now = start
         while now - start < seconds:
             self.step(steps)
             steps += 1
             now = time.monotonic()
-        return steps * self.batch / (now - start)
+        return steps * self.unit / (now - start)
+
+
+def status_bytes(key):
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(1024 * int(line.split()[1]) for line in file
+                    if line.startswith(key))
+
+
+def serve(case, how):
+    """Answers like bench_train: "THREADS SECONDS" -> rate, bytes."""
+    trainer = Trainer(case, how)
+    for line in sys.stdin:
+        threads, seconds = line.split()
+        rate = trainer.run(int(threads), float(seconds))
+        print(rate, status_bytes("VmHWM:") - trainer.before, flush=True)
+
+
+# ---- the comparison
+
+class Side:
+    """A process that trains when it is asked to."""
+
+    def __init__(self, *command):
+        # pylint: disable=consider-using-with
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.bytes = 0
+
+    def ask(self, question):
+        self.process.stdin.write(question + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+    def rate(self, threads, seconds=SECONDS):
+        rate, size = self.ask(f"{threads} {seconds}").split()
+        self.bytes = max(self.bytes, int(size))
+        return float(rate)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def torch_side(case, how):
+    return Side(sys.executable, os.path.abspath(__file__), "serve", case, how)
+
+
+def best_of(rates):
+    """The name whose rates are the largest, by their median."""
+    return max(rates, key=lambda name: statistics.median(rates[name]))
+
+
+def choose_torch(case, threads):
+    """PyTorch's fastest eager setting of this case."""
+    ways = ["eager", "eager+fused"]
+    if case in ("cnn", "resnet20"):
+        ways += ["eager+last", "eager+last+fused"]
+    sides = {way: torch_side(case, way) for way in ways}
+    rates = {way: [] for way in ways}
+    for way, side in sides.items():
+        side.rate(threads, SECONDS / 4)
+    for _ in range(3):
+        for way, side in sides.items():
+            rates[way].append(side.rate(threads, SECONDS / 2))
+    best = best_of(rates)
+    for way, side in sides.items():
+        if way != best:
+            side.close()
+    return best, sides[best]
+
+
+def choose_products(kith, threads):
+    """kith's fastest provider of this case."""
+    names = [name for name in ("own", "openblas", "onednn")
+             if kith.ask(f"product {name}") == "1\n"]
+    rates = {name: [] for name in names}
+    for _ in range(3):
+        for name in names:
+            kith.ask(f"product {name}")
+            rates[name].append(kith.rate(threads, SECONDS / 3))
+    best = best_of(rates)
+    kith.ask(f"product {best}")
+    return best
 
 
 def spread(values):
@@ -67,40 +263,61 @@ def spread(values):
             f"[{min(values):.4g}..{max(values):.4g}]")
 
 
+def compare(program, case, threads):
+    kith = Side(program, "serve", case)
+    flops = float(kith.process.stdout.readline())
+    products = choose_products(kith, threads[-1])
+    way, eager = choose_torch(case, threads[-1])
+    sides = {"kith": kith, "torch": eager}
+    if COMPILE:
+        sides["compile"] = torch_side(case, way.replace("eager", "compile"))
+    rates = {(who, t): [] for who in sides for t in threads}
+    peaks = {t: float(kith.ask(f"peak {t}")) for t in threads}
+    for who, side in sides.items():
+        for t in threads:
+            side.rate(t, SECONDS / 4)
+    for _ in range(ROUNDS):
+        for t in threads:
+            for who, side in sides.items():
+                rates[who, t].append(side.rate(t))
+            peaks[t] = max(peaks[t], float(kith.ask(f"peak {t}")))
+    print(f"\n== {case}: kith's products by {products}; PyTorch {way}")
+    for (who, t), values in rates.items():
+        share = statistics.median(values) * flops / peaks[t] if peaks[t] else 0
+        print(f"{who}, threads {t}: {spread(values)} /s, {share:.1%} of "
+              f"{peaks[t] / 1e9:.0f} GFLOP/s")
+
+    def best(who):
+        return [max(rates[who, t][i] for t in threads) for i in range(ROUNDS)]
+
+    floor, goal = CASES[case]
+    ratios = [a / b for a, b in zip(best("kith"), best("torch"))]
+    median = statistics.median(ratios)
+    verdict = "goal met" if median >= goal else (
+        "floor met" if median >= floor else "MISSED")
+    print(f"kith : PyTorch eager: {spread(ratios)}, floor {floor}, goal "
+          f"{goal}: {verdict}")
+    if COMPILE:
+        ratios = [a / b for a, b in zip(best("kith"), best("compile"))]
+        print(f"kith : torch.compile: {spread(ratios)}")
+    print(f"memory: kith {kith.bytes / 2**20:.1f} MiB, PyTorch "
+          f"{eager.bytes / 2**20:.1f} MiB: "
+          f"{'met' if kith.bytes <= eager.bytes else 'MISSED'}", flush=True)
+    for side in sides.values():
+        side.close()
+
+
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
+    if sys.argv[1] == "serve":
+        serve(sys.argv[2], sys.argv[3])
+        return
     threads = [1, 2] if len(os.sched_getaffinity(0)) > 1 else [1]
     print(f"# beside PyTorch {torch.__version__}, OMP_WAIT_POLICY="
           f"{os.environ['OMP_WAIT_POLICY']}")
-    with subprocess.Popen([sys.argv[1], "serve"], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, text=True) as kith:
-
-        def ours(batch, count, seconds):
-            kith.stdin.write(f"{batch} {count} {seconds}\n")
-            kith.stdin.flush()
-            return float(kith.stdout.readline())
-
-        for batch, floor in FLOORS.items():
-            trainer = Trainer(batch)
-            rates = {(who, t): [] for who in ("kith", "torch") for t in threads}
-            for t in threads:
-                ours(batch, t, SECONDS / 4)
-                trainer.run(t, SECONDS / 4)
-            for _ in range(ROUNDS):
-                for t in threads:
-                    rates["kith", t].append(ours(batch, t, SECONDS))
-                    rates["torch", t].append(trainer.run(t, SECONDS))
-            for (who, t), values in rates.items():
-                print(f"{who}, batch {batch}, threads {t}: {spread(values)} "
-                      "samples/s")
-            ratios = [max(rates["kith", t][i] for t in threads) /
-                      max(rates["torch", t][i] for t in threads)
-                      for i in range(ROUNDS)]
-            median = statistics.median(ratios)
-            print(f"kith : torch, batch {batch}: {spread(ratios)} ratio, "
-                  f"target >= {floor}: {'met' if median >= floor else 'MISSED'}")
-        kith.stdin.close()
+    for case in sys.argv[2:] or CASES:
+        compare(sys.argv[1], case, threads)
 
 
 if __name__ == "__main__":

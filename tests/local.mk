@@ -60,6 +60,7 @@ UNIT = \
   tests/unit/test_theory \
   tests/unit/test_tokenizer \
   tests/unit/test_transport \
+  tests/unit/test_weights \
   tests/unit/test_wire \
   tests/unit/test_worker
 
@@ -94,7 +95,9 @@ INTEGRATION = \
   tests/integration/test_lab_learns.sh \
   tests/integration/test_lab_refuses.sh \
   tests/integration/test_netns_peers.sh \
-  tests/integration/test_report.sh
+  tests/integration/test_parity.sh \
+  tests/integration/test_report.sh \
+  tests/integration/test_resume.sh
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
 LONG = \
@@ -102,15 +105,21 @@ LONG = \
   tests/long/accept_2.sh \
   tests/long/accept_6.sh \
   tests/long/accept_hash.sh \
+  tests/long/accept_parity.sh \
+  tests/long/accept_resume.sh \
   tests/long/check_deploy.sh \
   tests/long/coverage.sh \
   tests/long/fuzz.sh
-LONG_BUILDS =
-EXTRA_DIST += tests/integration/lab.sh tests/long/accept.py \
+LONG_BUILDS = $(PARITY)
+EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
+  tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)
+# Not a test itself: test_parity.sh runs it and holds PyTorch beside it.
+PARITY = tests/parity/dump
+check_DATA = $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
 EXTRA_DIST += tests/support/story.h

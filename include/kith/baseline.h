@@ -44,6 +44,8 @@ struct kith_baseline_config {
     void *arg;
     /* Once, where the run goes on from; may be NULL. */
     void (*resumed)(void *arg, const struct kith_standing *standing);
+    /* Before every checkpoint: rows given so far belong to it; may be NULL. */
+    void (*saving)(void *arg);
     /* A line for people; may be NULL. */
     void (*line)(void *arg, const char *line);
     /* After every step; may be NULL. */

@@ -113,6 +113,12 @@ kith_weights_write(const char *path, const struct kith_layout *layout,
 KITH_MUST_CHECK enum kith_err
 kith_checkpoint_experiment(const char *path, char **text, char *error);
 
+/* A text of `__metadata__`, malloc'd; NULL: there is none of that key. For
+ * files that were opened before: no hash is checked. */
+KITH_MUST_CHECK enum kith_err kith_checkpoint_text(const char *path,
+                                                   const char *key, char **text,
+                                                   char *error);
+
 #ifdef __cplusplus
 }
 #endif

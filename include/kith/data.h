@@ -53,6 +53,9 @@ struct kith_examples {
     float mean[4], deviation[4];
     const struct kith_segment *segments; /* (segment_count), by `first` */
     size_t segment_count;
+    /* Characters: their code points by token, in hexadecimal, a blank after
+     * each, so that a checkpoint can say what its tokens mean; else NULL. */
+    const char *alphabet;
     bool mapped; /* values are pages of a file, not memory of our own */
 };
 

@@ -169,6 +169,11 @@ uint64_t kith_experiment_steps(const struct kith_experiment *experiment,
 /* 64-bit hash over what all peers must agree on (model, data split, train,
  * gossip, seed, peers): travels in the first sealed frame. */
 uint64_t kith_experiment_hash(const struct kith_experiment *experiment);
+/* The first setting of the experiment in `yaml` (may be NULL) that is another
+ * one here: "its seed is 7, this run's is 8". */
+void kith_experiment_differ(const char *yaml,
+                            const struct kith_experiment *here, char *what,
+                            size_t size);
 /* What only one world can do (`deadline: never` and `drop_push` need virtual
  * time). KITH_EINVAL with text in `error`. */
 enum kith_world { KITH_WORLD_TRAIN, KITH_WORLD_SIM, KITH_WORLD_LAB };

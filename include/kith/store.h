@@ -51,10 +51,11 @@ struct kith_row {
     uint64_t attempts, done, failed, refused, skipped, torn;
     double cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s; /* NaN in sim */
 };
-/* Takes out what the run will do again: rows past `step`, verdicts, summary.
+/* Takes out what the run will do again: rows from step `first` on, verdicts,
+ * summary. UINT64_MAX: no rows.
  * `each` (may be NULL) sees the rows that stay, oldest first. */
 KITH_MUST_CHECK enum kith_err
-kith_store_go_back(struct kith_store *store, uint64_t step, void *user,
+kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row));
 /* Errors stick: the first one is returned by every later call and by close. */
 enum kith_err kith_store_row(struct kith_store *store,
@@ -71,6 +72,8 @@ struct kith_checks;
 enum kith_err kith_store_verdicts(struct kith_store *store,
                                   const struct kith_experiment *experiment,
                                   const struct kith_checks *checks);
+/* Commits what there is: a checkpoint that follows is past no lost row. */
+enum kith_err kith_store_commit(struct kith_store *store);
 /* Commits what is older than a second; for drivers whose rows pause. */
 enum kith_err kith_store_flush(struct kith_store *store);
 /* The summary: key and value as text; shown by --json and the report. */

@@ -24,6 +24,18 @@
     X(RESUME, "--resume", "[PATH]",                                            \
       "go on with an interrupted run: its checkpoint (train) or database "     \
       "(lab) [the newest of FILE in DIR]")                                     \
+    X(INIT, "--init", "FILE",                                                  \
+      "weights to start from: safetensors, with the model's names")            \
+    X(DATA, "--data", "PATH", "in place of the checkpoint's data.path")        \
+    X(ESTIMATE, "--estimate", "N",                                             \
+      "running statistics anew, over N training batches [as stored]")          \
+    X(PROMPT, "--prompt", "TEXT", "what the text begins with")                 \
+    X(TOKENS, "--tokens", "N", "how many to add [256]")                        \
+    X(TEMPERATURE, "--temperature", "T",                                       \
+      "0: always the likeliest; 1: as the model says [0.8]")                   \
+    X(TOP_K, "--top-k", "K", "of the likeliest K alone; 0: of all [0]")        \
+    X(TOKENIZER, "--tokenizer", "FILE",                                        \
+      "a tokenizer.json for a model of byte pairs")                            \
     X(THREADS, "--threads", "N", "threads of the work pool [1]")               \
     X(QUEUE, "--queue", "KIND", "calendar or heap: the same trace [calendar]") \
     X(WIRE, "--wire", "MODE", "sized or full, in place of network.wire")       \
@@ -139,6 +151,9 @@ void cli_progress_end(void);
 
 int cli_list(const struct cli_arguments *arguments);
 int cli_train(const struct cli_arguments *arguments);
+int cli_eval(const struct cli_arguments *arguments);
+int cli_sample(const struct cli_arguments *arguments);
+int cli_export(const struct cli_arguments *arguments);
 int cli_sim(const struct cli_arguments *arguments);
 int cli_lab(const struct cli_arguments *arguments);
 int cli_peer(const struct cli_arguments *arguments);

@@ -155,7 +155,12 @@ static bool read_backend(unsigned index, struct entry *entry)
     const struct kith_backend *backend = kith_backends[index];
     if (backend == NULL)
         return false;
-    begin(entry, backend->name, "-", backend->summary);
+    const char *const why = backend->missing();
+    char summary[SCHEMA_ALLOWED_BYTES];
+    (void)snprintf(summary, sizeof summary, "%s%s%s", backend->summary,
+                   why == NULL ? "" : "; not here: ", why == NULL ? "" : why);
+    begin(entry, backend->name, "-", summary);
+    add_text(entry, "missing", why);
     add_count(entry, "element_bytes", (unsigned)backend->element_bytes);
     return true;
 }

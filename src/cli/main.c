@@ -30,6 +30,56 @@ static const struct cli_command commands[] = {
         .run = cli_train,
     },
     {
+        .name = "eval",
+        .summary = "loss and accuracy of a checkpoint on its test set",
+        .usage = "CHECKPOINT [--data PATH] [--estimate N] [--json]",
+        .details =
+            "The checkpoint names its own experiment; --data and --set change "
+            "what it is\ntested on. Models of tokens have a perplexity, too. "
+            "An average of models with\nBatchNorm needs statistics of its "
+            "own: --estimate 20.\n\n"
+            "Example: kith eval shakespeare-train-1.save",
+        .options = CLI_BIT(JSON) | CLI_BIT(SEED) | CLI_BIT(SET) |
+                   CLI_BIT(DATA) | CLI_BIT(ESTIMATE),
+        .words_min = 1,
+        .words_max = 1,
+        .run = cli_eval,
+    },
+    {
+        .name = "sample",
+        .summary = "write text with a checkpoint of a language model",
+        .usage = "CHECKPOINT [--prompt TEXT] [--tokens N] [--temperature T]\n"
+                 "                   [--top-k K] [--seed N] [--tokenizer "
+                 "tokenizer.json]",
+        .details =
+            "A model of characters or bytes needs nothing else; one of byte "
+            "pairs needs its\ntokenizer.json. The same seed gives the same "
+            "text.\n\n"
+            "Example: kith sample shakespeare-train-1.save --prompt ROMEO:",
+        .options = CLI_BIT(PROMPT) | CLI_BIT(TOKENS) | CLI_BIT(TEMPERATURE) |
+                   CLI_BIT(TOP_K) | CLI_BIT(SEED) | CLI_BIT(TOKENIZER),
+        .words_min = 1,
+        .words_max = 1,
+        .run = cli_sample,
+    },
+    {
+        .name = "export",
+        .summary = "write the model of a checkpoint for other programs",
+        .usage = "CHECKPOINT --out FILE.safetensors",
+        .details =
+            "The weights alone, as F32, under the names of Hugging Face for "
+            "gpt (a config.json\nbeside it, so that from_pretrained opens the "
+            "folder), else under the model's own.\nThe way in: kith train "
+            "--init FILE.safetensors.\n\n"
+            "Example: kith export shakespeare-train-1.save --out "
+            "romeo/model.safetensors",
+        .out = "the file",
+        .options = CLI_BIT(OUT),
+        .words_min = 1,
+        .words_max = 1,
+        .run = cli_export,
+    },
+    {
         .name = "sim",
         .summary = "simulate an experiment in virtual time",
         .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json]",

@@ -74,6 +74,13 @@ static void show_line(void *arg, const char *line)
     (void)cli_fail(training->run->arguments, KITH_EXIT_OK, "%s", line);
 }
 
+/* Errors stick: closing the database reports them. */
+static void commit_rows(void *arg)
+{
+    const struct training *training = arg;
+    (void)kith_store_commit(training->run->store);
+}
+
 /* What was measured before the interruption counts for the checks, too. */
 static void feed_row(void *arg, const struct kith_row *row)
 {
@@ -90,18 +97,19 @@ static void feed_row(void *arg, const struct kith_row *row)
                              &values, row->time_ns);
 }
 
-/* An evaluation at this very step belongs to the run unless batches were
- * counted after it: then an interruption caused it. */
+/* An evaluation at this very step belongs to the run where no batch was counted
+ * after it; else an interruption caused it. */
 static void go_back(void *arg, const struct kith_standing *standing)
 {
     struct training *training = arg;
     struct cli_run *run = training->run;
-    const uint64_t last = standing->step - (standing->loss_count > 0);
+    const bool evaluated = standing->step > 0 && standing->loss_count == 0;
     (void)cli_fail(run->arguments, KITH_EXIT_OK,
                    "going on from %.300s at step %llu", run->save,
                    (unsigned long long)standing->step);
     /* Errors stick: closing the database reports them. */
-    (void)!kith_store_go_back(run->store, last, training, feed_row);
+    (void)!kith_store_go_back(run->store, standing->step + evaluated, training,
+                              feed_row);
 }
 
 /* Checks of what only neighbours can do are left out: held. */
@@ -199,6 +207,7 @@ int cli_train(const struct cli_arguments *arguments)
         .stop = &cli_stop,
         .arg = &training,
         .resumed = go_back,
+        .saving = commit_rows,
         .line = show_line,
         .progress = show_progress,
         .row = keep_row,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/text.h"
+
 enum { ALPHABET_MAX = 256, CODES = 0x110000 };
 
 /* One character of UTF-8, or 0 bytes where there is none: overlong forms,
@@ -68,11 +70,21 @@ static enum kith_err scan(struct data_opening *opening, const char *path,
     return KITH_OK;
 }
 
+/* Room for six digits and a blank each. */
+enum { LETTER_BYTES = 7 };
+
 /* place[code] <- its token; alphabet[token] <- the character. */
 static enum kith_err sort_alphabet(struct data_opening *opening,
                                    const char *path, uint8_t *place,
-                                   uint32_t *letters)
+                                   struct kith_examples *whole)
 {
+    uint32_t *letters = &whole->classes;
+    const size_t size = (size_t)ALPHABET_MAX * LETTER_BYTES + 1;
+    char *codes = data_alloc(opening, size);
+    size_t at = 0;
+    if (codes == NULL)
+        return data_complain(opening->error, KITH_ENOMEM, path, "no memory");
+    whole->alphabet = codes;
     *letters = 0;
     for (uint32_t code = 0; code < CODES; code++) {
         if (place[code] == 0)
@@ -82,6 +94,7 @@ static enum kith_err sort_alphabet(struct data_opening *opening,
                                  "it has more than %d different characters; "
                                  "read it with data.kind: bytes",
                                  ALPHABET_MAX);
+        at = kith_text_add(codes, size, at, "%x ", (unsigned)code);
         put(code, opening->set->alphabet[*letters]);
         place[code] = (uint8_t)(*letters)++;
     }
@@ -94,7 +107,7 @@ static enum kith_err decode(struct data_opening *opening, const char *path,
 {
     enum kith_err err = scan(opening, path, text, place, &whole->tokens);
     if (err == KITH_OK)
-        err = sort_alphabet(opening, path, place, &whole->classes);
+        err = sort_alphabet(opening, path, place, whole);
     if (err != KITH_OK)
         return err;
     uint8_t *tokens = data_alloc(opening, whole->tokens);

@@ -7,6 +7,7 @@ libkith_experiment_a_SOURCES = src/check/accuracy.c \
   src/check/finite.c src/check/loss.c src/check/registry.c \
   src/check/torn.c src/check/waiting_share.c \
   src/experiment/choices.c src/experiment/data.c src/experiment/derive.c \
+  src/experiment/differ.c \
   src/experiment/faults.c src/experiment/keys.c src/experiment/keys.h \
   src/experiment/load.c src/experiment/peer_file.c \
   src/experiment/read.h src/experiment/rules.c src/experiment/schema.c \

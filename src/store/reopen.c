@@ -14,7 +14,7 @@
 static enum kith_err refuse(char *error, const char *path, enum kith_err err,
                             const char *what)
 {
-    snprintf(error, KITH_STORE_ERROR_BYTES, "cannot go on with %.300s: %s",
+    snprintf(error, KITH_STORE_ERROR_BYTES, "cannot go on with %.200s: %s",
              path, what);
     return err;
 }
@@ -41,7 +41,7 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
                                const struct kith_experiment *experiment,
                                char *error)
 {
-    char text[64], wanted[64];
+    char text[64], wanted[256];
     snprintf(wanted, sizeof wanted, "%d", STORE_APPLICATION_ID);
     if (!read_text(database, "PRAGMA application_id", text, sizeof text) ||
         strcmp(text, wanted) != 0)
@@ -61,9 +61,15 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
     if (!read_text(database,
                    "SELECT value FROM run WHERE key='experiment_hash'", text,
                    sizeof text) ||
-        strcmp(text, wanted) != 0)
-        return refuse(error, path, KITH_EMISMATCH,
-                      "it is a run of another experiment");
+        strcmp(text, wanted) != 0) {
+        char what[200], *yaml = NULL, unread[KITH_STORE_ERROR_BYTES];
+        (void)!kith_store_experiment(path, &yaml, unread);
+        kith_experiment_differ(yaml, experiment, what, sizeof what);
+        free(yaml);
+        snprintf(wanted, sizeof wanted, "it is of another experiment: %s",
+                 what);
+        return refuse(error, path, KITH_EMISMATCH, wanted);
+    }
     return KITH_OK;
 }
 
@@ -175,7 +181,7 @@ static enum kith_err each_row(struct kith_store *store, void *user,
 }
 
 enum kith_err
-kith_store_go_back(struct kith_store *store, uint64_t step, void *user,
+kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row))
 {
     char sql[192], when[32];
@@ -184,9 +190,9 @@ kith_store_go_back(struct kith_store *store, uint64_t step, void *user,
     gmtime_r(&now, &utc);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
     snprintf(sql, sizeof sql,
-             "BEGIN; DELETE FROM series WHERE step > %" PRId64 ";"
+             "BEGIN; DELETE FROM series WHERE step >= %" PRId64 ";"
              "DELETE FROM verdicts; DELETE FROM summary; COMMIT",
-             (int64_t)(step < INT64_MAX ? step : INT64_MAX));
+             (int64_t)(first < INT64_MAX ? first : INT64_MAX));
     enum kith_err err = store_exec(store, sql, "going back");
     if (err == KITH_OK)
         err = store_run(store, "resumed_utc", "%s", when);

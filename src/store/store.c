@@ -142,6 +142,11 @@ enum kith_err kith_store_flush(struct kith_store *store)
     return KITH_OK;
 }
 
+enum kith_err kith_store_commit(struct kith_store *store)
+{
+    return store->err == KITH_OK ? store_commit(store) : store->err;
+}
+
 /* Values are bound left to right. */
 struct binder {
     sqlite3_stmt *statement;

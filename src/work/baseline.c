@@ -63,6 +63,8 @@ static void say(const struct baseline *run, const char *line)
 static enum kith_err save(struct baseline *run, const char *path,
                           bool keep_previous, char *error)
 {
+    if (run->config->saving != NULL)
+        run->config->saving(run->config->arg);
     run->standing.elapsed_ns = now_ns() - run->start_ns;
     return kith_save_write(run->worker, path, &run->standing, keep_previous,
                            error);

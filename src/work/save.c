@@ -89,6 +89,8 @@ static void worker_texts(const struct kith_worker *worker,
     char *machine = texts->values[texts->count];
     kith_worker_machine(worker, machine, sizeof texts->values[0]);
     add_text(texts, "machine", machine);
+    if (worker->train != NULL && worker->train->alphabet != NULL)
+        add_text(texts, "alphabet", worker->train->alphabet);
     add_text(texts, "source", source == NULL ? "" : source);
 }
 

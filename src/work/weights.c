@@ -103,6 +103,34 @@ enum kith_err kith_weights_read(const char *path,
     return err;
 }
 
+enum kith_err kith_checkpoint_text(const char *path, const char *key,
+                                   char **text, char *error)
+{
+    struct work_map map;
+    struct kith_safetensors file;
+    char why[KITH_CHECKPOINT_ERROR_BYTES];
+    *text = NULL;
+    enum kith_err err = work_map_open(path, &map, error);
+    if (err != KITH_OK)
+        return err;
+    err = kith_safetensors_parse(map.bytes, map.size, &file, why);
+    if (err == KITH_OK) {
+        const char *found = kith_safetensors_text(&file, key);
+        const size_t size = found == NULL ? 0 : strlen(found) + 1;
+        *text = found == NULL ? NULL : malloc(size);
+        if (*text != NULL)
+            memcpy(*text, found, size);
+        else if (found != NULL)
+            err =
+                work_complain(error, KITH_ENOMEM, "reading", path, "no memory");
+        kith_safetensors_free(&file);
+    } else {
+        work_complain(error, err, "reading", path, why);
+    }
+    work_map_close(&map);
+    return err;
+}
+
 void checkpoint_entry(struct kith_tensor_entry *entry, const char *prefix,
                       enum kith_dtype dtype, const struct kith_model_view *view)
 {

@@ -224,6 +224,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t run, cudaStream_t stream);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t run);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
+#pragma GCC visibility push(default)
 extern "C" {
 /* From now on the launch after `launches` more fails for good with `code`;
  * negative: never. */
@@ -233,5 +234,6 @@ void kith_emulate_memory(size_t bytes);
 /* Kernels run so far. */
 unsigned long kith_emulate_launches(void);
 }
+#pragma GCC visibility pop
 
 #endif

@@ -14,7 +14,7 @@
 #include "kith/baseline.h"
 #include "worker_fixture.h"
 
-static char error[KITH_DATA_ERROR_BYTES];
+static char error[KITH_RESUME_ERROR_BYTES];
 static struct kith_dataset set;
 
 static struct kith_experiment digits_experiment(void)

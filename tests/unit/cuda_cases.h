@@ -1,0 +1,36 @@
+/* What the tests of the CUDA module share: its two backends, and vectors there
+ * that are filled and read as float64. */
+#ifndef KITH_TESTS_CUDA_CASES_H
+#define KITH_TESTS_CUDA_CASES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/backend.h"
+
+/* The module under test: what KITH_CUDA_MODULE names, else the emulation that
+ * lies beside the tests, else none. False: it is not here, or finds no GPU; a
+ * line says why. */
+bool cuda_module_found(const struct kith_backend **single,
+                       const struct kith_backend **half);
+/* Is it the emulation? Then kith_emulate_fail and its like. */
+void *cuda_emulation(const char *symbol);
+
+/* Values in [-1, 1) that bfloat16 holds exactly. */
+void cuda_fill(double *values, size_t n, uint64_t seed);
+
+/* (n) values on the backend: elements, or activations (activation_bytes). */
+void *cuda_room(const struct kith_backend *backend, size_t n);
+void cuda_put(const struct kith_backend *backend, bool activation, size_t n,
+              const double *values, void *x);
+void cuda_get(const struct kith_backend *backend, bool activation, size_t n,
+              const void *x, double *values);
+
+/* Fails the test where a value is further off than tolerance (1 + the largest
+ * of `want`), or where all of them are by more than half of tolerance of their
+ * norm. */
+void cuda_close(const char *where, const char *what, size_t n,
+                const double *got, const double *want, double tolerance);
+
+#endif
