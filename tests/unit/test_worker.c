@@ -495,6 +495,7 @@ static void test_variances(void **state)
                                          .pattern = KITH_PATTERN_SWAP,
                                          .edges = &edge,
                                          .edge_count = 1});
+    live = kith_worker_slot(worker, KITH_SLOT_LIVE);
     size_t zeros = 0;
     for (size_t i = 0; i < size.gossiped; i++) {
         zeros += live[i] == 0;
