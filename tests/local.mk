@@ -48,6 +48,7 @@ UNIT = \
   tests/unit/test_sim_golden \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
+  tests/unit/test_speed \
   tests/unit/test_split \
   tests/unit/test_store \
   tests/unit/test_text \

@@ -15,6 +15,7 @@ libkith_work_a_SOURCES = \
   src/work/sample.c \
   src/work/save.c \
   src/work/save.h \
+  src/work/speed.c \
   src/work/tokenizer.c \
   src/work/tokenizer.h \
   src/work/tokenizer_file.c \

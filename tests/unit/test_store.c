@@ -295,6 +295,11 @@ static void test_json(void **state)
              "\"worst\": null}, \"consensus_distance\": 0, "
              "\"exchanges\": {\"done\": 2, \"failed\": 3, \"refused\": 4}, "
              "\"bytes\": {\"sent\": 100, \"per_peer_max\": 60}, "
+             "\"speed\": {\"samples_per_s\": null, \"tokens_per_s\": null, "
+             "\"flop_per_s\": null, \"mfu\": null, "
+             "\"peak_flop_per_s\": null, \"data_wait_s\": null, "
+             "\"exchange_overlap\": null, \"memory_bytes\": null}, "
+             "\"compute\": {\"products\": \"own\", \"threads\": null}, "
              "\"faults\": 0, \"violations\": 0, "
              "\"database\": \"a\\\"b.db\"}\n",
              kith_build());
