@@ -37,7 +37,8 @@ struct kith_baseline_config {
      * failed one is told and tried again; the first and the last must succeed.
      * NULL: none. */
     const char *save;
-    bool resume; /* go on from it; KITH_ENOENT where there is none */
+    const char *init; /* weights to start from, unless it resumes; or NULL */
+    bool resume;      /* go on from it; KITH_ENOENT where there is none */
     /* Set from a signal handler: training ends after the current step, with a
      * last row. May be NULL. */
     const volatile sig_atomic_t *stop;

@@ -12,8 +12,8 @@ static const struct cli_command commands[] = {
     {
         .name = "train",
         .summary = "train on one process without neighbours: the baseline",
-        .usage = "EXPERIMENT.yaml [--save PATH] [--resume] [--set KEY=VALUE] "
-                 "[--json] |\n                  --resume PATH",
+        .usage = "EXPERIMENT.yaml [--save PATH] [--resume] [--init FILE]\n"
+                 "                  [--set KEY=VALUE] [--json] | --resume PATH",
         .details =
             "It sees as many samples as all peers of the experiment "
             "together.\n\nThe model is saved beside the run database, as "
@@ -25,7 +25,8 @@ static const struct cli_command commands[] = {
             "Example: kith train examples/digits.yaml --set "
             "train.batch=64\n         kith train --resume "
             "digits-train-1.save",
-        .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME),
+        .options =
+            RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME) | CLI_BIT(INIT),
         .words_max = 1,
         .run = cli_train,
     },

@@ -203,6 +203,7 @@ int cli_train(const struct cli_arguments *arguments)
         .experiment = &run.experiment,
         .dataset = run.has_dataset ? &run.dataset : NULL,
         .save = run.save[0] == '\0' ? NULL : run.save,
+        .init = arguments->values[CLI_INIT],
         .resume = run.resume,
         .stop = &cli_stop,
         .arg = &training,

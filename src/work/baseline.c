@@ -357,6 +357,8 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
         (void)snprintf(error, KITH_DATA_ERROR_BYTES,
                        "no memory to evaluate %zu parameters", dim);
     }
+    if (err == KITH_OK && config->init != NULL && !config->resume)
+        err = kith_worker_init(run.worker, config->init, error);
     if (err == KITH_OK)
         err = begin(&run, error);
     if (err == KITH_OK)

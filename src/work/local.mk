@@ -7,6 +7,7 @@ libkith_work_a_SOURCES = \
   src/work/evaluate.c \
   src/work/file.c \
   src/work/file.h \
+  src/work/init.c \
   src/work/items.c \
   src/work/machine.c \
   src/work/private.h \
