@@ -89,6 +89,7 @@ INTEGRATION = \
   tests/integration/test_lab_full_disk.sh \
   tests/integration/test_lab_learns.sh \
   tests/integration/test_lab_refuses.sh \
+  tests/integration/test_lab_resumes.sh \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_report.sh \

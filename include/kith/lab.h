@@ -8,7 +8,8 @@
  * (SIGKILL, fork, SIGSTOP, SIGCONT, control lines) and evaluates the saves at
  * the end. It never starts a thread, so that it may fork at any time, and no
  * process outlives it, whatever ends it.
- * Test: unit/test_lab_rows.c, unit/test_lab_process.c, integration/test_lab_*.
+ * Test: integration/test_lab_resumes.sh, unit/test_lab_rows.c,
+ * unit/test_lab_process.c, integration/test_lab_*.
  */
 #ifndef KITH_LAB_H
 #define KITH_LAB_H
@@ -47,6 +48,10 @@ struct kith_lab_options {
     const struct kith_experiment *experiment; /* read only */
     const struct kith_dataset *dataset; /* NULL where the model needs none */
     struct kith_store *store;           /* created; stays the caller's */
+    /* Folder of the peers' saves, made where it is missing, and kept where the
+     * run does not complete; NULL: a private one below $TMPDIR, never kept. */
+    const char *saves;
+    bool resume;   /* go on from those saves, and from the rows in the store */
     uint16_t port; /* peer i listens on 127.0.0.1:port + i; 0: any free ones */
     void *user;
     /* Any may be NULL. Lines are for people and have no newline. on_line: a
@@ -60,6 +65,9 @@ struct kith_lab_options {
 /* Runs the experiment to its end, evaluates it, and writes rows, marks, faults,
  * verdicts and kith_store_finish() into the store, which stays open. SIGINT and
  * SIGTERM stop the run early, in order: KITH_OK with summary->completed false.
+ * A run that goes on keeps its clock: what the file's faults, stop.time and
+ * rows say is counted from its first start. Each peer goes on from its own save
+ * and adopts nobody's; what was crashed, slow, paused or cut is so again.
  *
  * Returns KITH_OK, or, with one line in `error` (KITH_LAB_ERROR_BYTES):
  *   KITH_ELIMIT      more than KITH_LAB_PEERS_MAX peers

@@ -59,6 +59,9 @@ struct kith_row {
 KITH_MUST_CHECK enum kith_err
 kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row));
+/* One above every incarnation in the marks; 0: there is none. */
+KITH_MUST_CHECK enum kith_err kith_store_incarnation(struct kith_store *store,
+                                                     uint32_t *next);
 /* Errors stick: the first one is returned by every later call and by close. */
 enum kith_err kith_store_row(struct kith_store *store,
                              const struct kith_row *row);

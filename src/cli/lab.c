@@ -50,6 +50,8 @@ int cli_lab(const struct cli_arguments *arguments)
         .experiment = &run.experiment,
         .dataset = run.has_dataset ? &run.dataset : NULL,
         .store = run.store,
+        .saves = run.save,
+        .resume = run.resume,
         .port = (uint16_t)port,
         .on_progress = show_progress,
         .on_line = show_line,
@@ -57,5 +59,8 @@ int cli_lab(const struct cli_arguments *arguments)
     const enum kith_err err = kith_lab_run(&options, &summary, error);
     if (err == KITH_OK && !summary.completed)
         cli_stop = 1; /* the launcher reads signals itself */
-    return cli_run_close(&run, err, error, &summary);
+    code = cli_run_close(&run, err, error, &summary);
+    if (!summary.completed)
+        cli_resume_advise(&run);
+    return code;
 }

@@ -129,10 +129,14 @@ static kith_ns on_ready(void *user)
     char line[64];
     uint64_t instant = 0;
     if (!read_line(speaker->control_fd, line, sizeof line) ||
-        strncmp(line, "start ", 6) != 0 ||
-        kith_text_u64(line + 6, &instant) != KITH_OK || instant > INT64_MAX)
+        strncmp(line, "start ", 6) != 0)
         return monotonic_ns();
-    return (kith_ns)instant;
+    /* Before the machine's own start, for a run that goes on after a reboot. */
+    const bool before = line[6] == '-';
+    if (kith_text_u64(line + 6 + before, &instant) != KITH_OK ||
+        instant > INT64_MAX)
+        return monotonic_ns();
+    return before ? -(kith_ns)instant : (kith_ns)instant;
 }
 
 static void set_options(struct kith_peer_options *options,
@@ -149,7 +153,8 @@ static void set_options(struct kith_peer_options *options,
     options->listen_fd = child->listen_fd;
     options->save = save;
     options->incarnation = child->incarnation;
-    options->resume = options->adopt = child->incarnation > 0;
+    options->adopt = child->incarnation > child->first;
+    options->resume = options->adopt || child->resume;
     options->control_fd = speaker->control_fd;
     options->user = speaker;
     options->on_row = on_row;

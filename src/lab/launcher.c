@@ -117,8 +117,12 @@ static void take_line(struct lab_peer *peer, const char *line)
         lab_fail(lab,
                  strstr(line, kith_err_text(KITH_ENOSPC)) != NULL ? KITH_ENOSPC
                                                                   : KITH_EIO,
-                 "peer %u: %s; set TMPDIR to a folder with room",
-                 (unsigned)peer->rank, line);
+                 "peer %u: %s; %s", (unsigned)peer->rank, line,
+                 lab->options->saves == NULL
+                     ? "set TMPDIR to a folder with room"
+                     : "make room, or choose another folder with --save");
+    if (strncmp(line, "resumed ", 8) == 0)
+        lab_say(lab, "peer %u: %s", (unsigned)peer->rank, line);
     if (lab->options->on_peer_line != NULL)
         lab->options->on_peer_line(lab->options->user, peer->rank, line);
 }
@@ -175,6 +179,7 @@ static void take_score(void *user, const struct lab_record *record)
     lab->values.accuracy = score->accuracy;
     lab->values.loss = score->loss;
     lab->values.consensus_distance = score->consensus_distance;
+    lab_judge(lab, score->loss, score->accuracy);
 }
 
 enum kith_err lab_peer_start(struct lab_peer *peer)
