@@ -40,8 +40,9 @@ struct kith_lab_progress {
     uint32_t alive, finished;         /* peers */
     uint64_t exchanges, failed, torn; /* sums so far */
     uint64_t bytes_sent;
-    double loss;     /* mean over peers of the training loss */
-    double accuracy; /* of the averaged model; NaN: not evaluated yet */
+    double loss;             /* mean over peers of the training loss */
+    struct kith_speed speed; /* of all live peers, as in a summary */
+    double accuracy;         /* of the averaged model; NaN: not evaluated yet */
 };
 
 struct kith_lab_options {

@@ -114,6 +114,7 @@ struct kith_standing {
     double best; /* what the best evaluation measured; NaN: none yet */
     uint64_t best_step;
     uint32_t stale; /* evaluations since then */
+    double peak;    /* FLOP/s, measured when the run began; 0: not */
 };
 
 /* Checkpoints (checkpoint.h): PATH is replaced whole or not at all, and stays

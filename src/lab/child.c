@@ -180,6 +180,7 @@ static void send_final(struct speaker *speaker, enum kith_err err,
     final->dial_failures = report->dial_failures;
     final->dropped = speaker->dropped;
     final->merge_s = report->cpu.merge_s;
+    final->speed = report->speed;
     kith_text_copy(final->text, sizeof final->text, text);
     speak(speaker, &record, true);
 }

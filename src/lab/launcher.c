@@ -68,6 +68,11 @@ static void add_gone(struct kith_row *row, const struct kith_row *gone)
     row->cpu_aead_s += gone->cpu_aead_s;
     row->cpu_socket_s += gone->cpu_socket_s;
     row->cpu_other_s += gone->cpu_other_s;
+    if (!gone->speed.measured)
+        return;
+    row->speed.data_wait_s += gone->speed.data_wait_s;
+    if (row->speed.memory_bytes < gone->speed.memory_bytes)
+        row->speed.memory_bytes = gone->speed.memory_bytes;
 }
 
 static void take_row(struct lab_peer *peer, const struct kith_row *row)
@@ -360,6 +365,7 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
         if (!peer->alive)
             continue;
         progress.alive++;
+        lab_add_speed(&progress.speed, &peer->last.speed);
         loss += peer->last.loss;
         if (peer->last.step < progress.step_min)
             progress.step_min = peer->last.step;
@@ -368,6 +374,7 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
     }
     if (progress.alive == 0)
         progress.step_min = 0;
+    lab_mean_speed(&progress.speed, progress.alive);
     progress.loss = progress.alive > 0 ? loss / progress.alive : NAN;
     lab->options->on_progress(lab->options->user, &progress);
 }

@@ -127,5 +127,10 @@ void lab_judge(struct lab *lab, double loss, double accuracy);
 /* result.c */
 void lab_result(struct lab *lab, struct kith_summary *summary);
 double lab_cpu_s(void);
+/* Adds a peer's speed to that of all: rates add up, what is a share is summed
+ * for a mean over `peers`, memory is the largest. */
+void lab_add_speed(struct kith_speed *all, const struct kith_speed *peer);
+/* The shares of such a sum. */
+void lab_mean_speed(struct kith_speed *all, uint32_t peers);
 
 #endif
