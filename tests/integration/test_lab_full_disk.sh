@@ -20,7 +20,7 @@ none_left "full disk, database"
 database=$(find "$small" -name '*.db')
 [ "$(sql "$database" "PRAGMA integrity_check")" = ok ] ||
     fail "the database is damaged"
-rm -f "$small"/*
+rm -rf "${small:?}"/*
 out=$scratch
 
 # 167,178 parameters: one save is 1.3 MB with its optimiser state.
