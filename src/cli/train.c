@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "calibrate.h"
 #include "cli.h"
 #include "kith/baseline.h"
 #include "kith/check.h"
@@ -200,7 +201,9 @@ int cli_train(const struct cli_arguments *arguments)
     struct kith_baseline_result result = {0};
     struct kith_summary summary = {0};
     char error[KITH_RESUME_ERROR_BYTES] = "";
-    int code = cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
+    int code = cli_calibrate_if(arguments, false);
+    if (code == KITH_EXIT_OK)
+        code = cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
     if (code != KITH_EXIT_OK)
         return code;
     cli_catch_signals();
