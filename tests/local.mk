@@ -81,6 +81,7 @@ FENCES = \
 # Whole commands, from outside.
 INTEGRATION = \
   tests/integration/test_cli_manual.sh \
+  tests/integration/test_cli_model.sh \
   tests/integration/test_cli_refuses.sh \
   tests/integration/test_cli_runs.sh \
   tests/integration/test_cli_usage.sh \

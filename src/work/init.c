@@ -27,8 +27,9 @@ enum kith_err kith_worker_init(struct kith_worker *worker, const char *path,
                                char *error)
 {
     enum kith_err err = check_scalar(path, error);
+    /* A header past the limits is no header: the file's fault, not ours. */
     if (err != KITH_OK || worker->dim == 0)
-        return err;
+        return err == KITH_ELIMIT ? KITH_EPARSE : err;
     double *z = malloc(worker->dim * sizeof *z);
     if (z == NULL)
         return work_complain(error, KITH_ENOMEM, "reading", path, "no memory");
