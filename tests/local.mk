@@ -9,6 +9,7 @@ UNIT = \
   tests/unit/test_buf \
   tests/unit/test_certificate \
   tests/unit/test_checks \
+  tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
   tests/unit/test_cuda_ops \
   tests/unit/test_cuda_vectors \
@@ -126,6 +127,8 @@ tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/unit/worker_fixture.h
+tests_unit_test_cuda_models_SOURCES = tests/unit/test_cuda_models.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_module_SOURCES = tests/unit/test_cuda_module.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_ops_SOURCES = tests/unit/test_cuda_ops.c \

@@ -58,7 +58,8 @@ floors="base/err base/hash base/rng base/text base/units
     backend/naive32 backend/naive64 backend/registry backend/memory
     backend/cuda backend/cuda_module"
 for source in "$top"/src/model/*.c "$top"/src/network/*.c \
-    "$top"/src/optimiser/*.c; do
+    "$top"/src/optimiser/*.c "$top"/src/backend/cuda_bf16.c; do
+    [ -f "$source" ] || continue
     floors="$floors ${source#"$top/src/"}"
 done
 for unit in $floors; do
@@ -74,7 +75,8 @@ for unit in gpu/host gpu/bench_gpu gpu/kernels gpu/models; do
 done
 settle
 # shellcheck disable=SC2086
-for unit in cuda_cases ops_cases test_cuda_ops test_cuda_vectors; do
+for unit in cuda_cases ops_cases test_cuda_ops test_cuda_vectors \
+    test_cuda_models; do
     compile $cc -std=gnu11 -O2 -g -D_GNU_SOURCE $defines -I"$out/include" \
         -I"$top/tests/unit" -c "$top/tests/unit/$unit.c" -o "$out/test/$unit.o"
 done
@@ -82,7 +84,7 @@ settle
 
 library=
 [ -f "$out/include/cmocka.h" ] || library=-lcmocka
-for test in ops vectors; do
+for test in ops vectors models; do
     # shellcheck disable=SC2086
     $cc -o "$out/test_cuda_$test" "$out/test/test_cuda_$test.o" \
         "$out/test/cuda_cases.o" "$out/test/ops_cases.o" \
@@ -103,11 +105,11 @@ KITH_CUDA_MODULE=$GPU_MODULE
 export KITH_CUDA_MODULE
 
 status=0
-# check NAME SETTING...: both tests under this environment.
+# check NAME SETTING...: the tests under this environment.
 check() {
     name=$1
     shift
-    for test in ops vectors; do
+    for test in ops vectors models; do
         code=0
         env "$@" "$out/test_cuda_$test" >"$out/check-$name-$test.log" 2>&1 ||
             code=$?
