@@ -85,6 +85,7 @@ INTEGRATION = \
   tests/integration/test_cli_model.sh \
   tests/integration/test_cli_refuses.sh \
   tests/integration/test_cli_runs.sh \
+  tests/integration/test_cli_speed.sh \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \

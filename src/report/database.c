@@ -231,12 +231,13 @@ static enum kith_err put_speed(const struct kith_database *database, FILE *out,
             ? "SELECT peer, avg(nullif(samples_per_s, 0)) AS samples_per_s, "
               "avg(nullif(tokens_per_s, 0)) AS tokens_per_s, "
               "avg(nullif(flop_per_s, 0)) AS flop_per_s, "
-              "avg(nullif(mfu, 0)) AS mfu, "
-              "max(ifnull(data_wait_s, 0)) AS data_wait_s, "
-              "max(exchange_overlap) AS exchange_overlap, "
-              "max(memory_bytes) AS memory_bytes FROM series WHERE peer IS "
-              "NOT NULL AND memory_bytes IS NOT NULL GROUP BY peer ORDER BY "
-              "peer LIMIT 500"
+              "avg(nullif(mfu, 0)) AS mfu, max(data_wait_s) AS data_wait_s, "
+              "last.exchange_overlap AS exchange_overlap, "
+              "max(memory_bytes) AS memory_bytes FROM series JOIN (SELECT "
+              "peer, exchange_overlap, max(time_s) FROM series WHERE "
+              "memory_bytes IS NOT NULL GROUP BY peer) AS last USING(peer) "
+              "WHERE memory_bytes IS NOT NULL GROUP BY peer ORDER BY peer "
+              "LIMIT 500"
             : "SELECT peer" STORE_SPEED_NULLS " FROM series WHERE 0",
         out, error);
 }

@@ -21,7 +21,7 @@ const CHARTS = [
     {key: 'waiting_s', counter: true, title: 'Waiting', unit: 'training held back, seconds'},
     {key: 'samples_per_s', counter: true, title: 'Speed', unit: 'samples trained per second, per peer'},
     {key: 'mfu', counter: true, title: 'Utilisation (MFU)', unit: 'FLOP/s of the model, share of the measured peak',
-     format: v => (100 * v).toFixed(1) + ' %', axis: v => Number((100 * v).toPrecision(3)) + ' %'},
+     format: v => Number((100 * v).toPrecision(3)) + ' %', axis: v => Number((100 * v).toPrecision(3)) + ' %'},
     {key: 'data_wait_s', counter: true, title: 'Data wait', unit: 'steps waited for their batch, seconds'},
     {key: 'exchange_overlap', counter: true, title: 'Exchange overlap',
      unit: 'share of the time of exchanges in which a step ran',
@@ -453,8 +453,9 @@ function factText(key, value) {
     if (key === 'completed') return plain ? 'yes' : 'no, interrupted';
     if (!Number.isFinite(plain) || /hash|seed|build/.test(key)) return value;
     if (/flop_per_s$/.test(key)) return flops(plain);
-    if (/per_s$/.test(key)) return short(plain) + ' /s';
-    if (/^accuracy|mfu$|overlap$/.test(key)) return (100 * plain).toFixed(2) + ' %';
+    if (/per_s$/.test(key)) return short(plain) + '/s';
+    if (/mfu$|overlap$/.test(key)) return Number((100 * plain).toPrecision(3)) + ' %';
+    if (/^accuracy/.test(key)) return (100 * plain).toFixed(2) + ' %';
     if (/bytes/.test(key)) return bytes(plain);
     if (/_s$/.test(key)) return seconds(plain);
     return number(plain);
@@ -521,7 +522,7 @@ function exchanges() {
 
 /* How fast each peer trained, where that was measured. */
 function speeds() {
-    const share = v => v === null ? '–' : (100 * v).toFixed(1) + ' %';
+    const share = v => v === null ? '–' : Number((100 * v).toPrecision(3)) + ' %';
     const tokens = runs.some(run => run.speed.some(row => row.tokens_per_s !== null));
     const rate = v => v === null ? '–' : short(v);
     const rows = runs.flatMap(run => run.speed.map(row => cells(run, [
