@@ -11,6 +11,7 @@ UNIT = \
   tests/unit/test_certificate \
   tests/unit/test_checks \
   tests/unit/test_contact \
+  tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
   tests/unit/test_cuda_ops \
   tests/unit/test_cuda_vectors \
@@ -54,6 +55,7 @@ UNIT = \
   tests/unit/test_sim_golden \
   tests/unit/test_sim_network \
   tests/unit/test_sim_queue \
+  tests/unit/test_speed \
   tests/unit/test_split \
   tests/unit/test_store \
   tests/unit/test_text \
@@ -86,14 +88,17 @@ FENCES = \
 # Whole commands, from outside.
 INTEGRATION = \
   tests/integration/test_cli_manual.sh \
+  tests/integration/test_cli_model.sh \
   tests/integration/test_cli_refuses.sh \
   tests/integration/test_cli_runs.sh \
+  tests/integration/test_cli_speed.sh \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
   tests/integration/test_lab_full_disk.sh \
   tests/integration/test_lab_learns.sh \
   tests/integration/test_lab_refuses.sh \
+  tests/integration/test_lab_resumes.sh \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_report.sh \
@@ -119,7 +124,7 @@ EXTRA_PROGRAMS += $(LONG_BUILDS)
 check_PROGRAMS += $(UNIT) $(PROPERTY)
 # Not a test itself: test_parity.sh runs it and holds PyTorch beside it.
 PARITY = tests/parity/dump
-check_DATA = $(PARITY)
+check_DATA += $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
 EXTRA_DIST += tests/support/story.h
@@ -129,6 +134,8 @@ tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/unit/worker_fixture.h
+tests_unit_test_cuda_models_SOURCES = tests/unit/test_cuda_models.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_module_SOURCES = tests/unit/test_cuda_module.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_ops_SOURCES = tests/unit/test_cuda_ops.c \

@@ -10,6 +10,7 @@
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
+#include "kith/speed.h"
 #include "kith/types.h"
 #include "kith/worker.h"
 
@@ -23,6 +24,7 @@ struct kith_baseline_row {
     uint64_t step, samples;
     double train_loss; /* mean over the batches since the last row */
     struct kith_score score;
+    struct kith_speed speed; /* since the row before; evaluations left out */
 };
 
 struct kith_baseline_config {
@@ -37,7 +39,8 @@ struct kith_baseline_config {
      * failed one is told and tried again; the first and the last must succeed.
      * NULL: none. */
     const char *save;
-    bool resume; /* go on from it; KITH_ENOENT where there is none */
+    const char *init; /* weights to start from, unless it resumes; or NULL */
+    bool resume;      /* go on from it; KITH_ENOENT where there is none */
     /* Set from a signal handler: training ends after the current step, with a
      * last row. May be NULL. */
     const volatile sig_atomic_t *stop;
@@ -48,17 +51,19 @@ struct kith_baseline_config {
     void (*saving)(void *arg);
     /* A line for people; may be NULL. */
     void (*line)(void *arg, const char *line);
-    /* After every step; may be NULL. */
-    void (*progress)(void *arg, uint64_t step, uint64_t steps, double loss);
+    /* After every step; may be NULL. speed: of the last half second. */
+    void (*progress)(void *arg, uint64_t step, uint64_t steps, double loss,
+                     const struct kith_speed *speed);
     /* After every evaluation, the last one included; may be NULL. */
     void (*row)(void *arg, const struct kith_baseline_row *row);
 };
 
 struct kith_baseline_result {
     struct kith_baseline_row last;
-    double wall_s;  /* training and evaluating, before a resume, too */
-    double train_s; /* training alone, since the start or resume */
-    bool completed; /* not stopped, and finite to the end */
+    double wall_s;           /* training and evaluating, before a resume, too */
+    double train_s;          /* training alone, since the start or resume */
+    struct kith_speed speed; /* over train_s */
+    bool completed;          /* not stopped, and finite to the end */
     bool finite;
     bool early; /* ended by stop.patience */
     struct kith_standing standing;

@@ -7,7 +7,7 @@ enum kith_exit {
     KITH_EXIT_OK = 0,         /* it ran to its end, every assertion held */
     KITH_EXIT_FAILED = 1,     /* an assertion failed, or it did not complete */
     KITH_EXIT_USAGE = 2,      /* the command line */
-    KITH_EXIT_EXPERIMENT = 3, /* the experiment or peer file */
+    KITH_EXIT_EXPERIMENT = 3, /* the experiment or peer file, a checkpoint */
     KITH_EXIT_DATA = 4,       /* the data set is missing or malformed */
     KITH_EXIT_WRITE = 5,      /* cannot write: folder, permission, disk full */
     KITH_EXIT_NETWORK = 6,    /* an address is busy or cannot be reached */

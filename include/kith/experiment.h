@@ -130,6 +130,7 @@ struct kith_experiment {
         const char *products; /* kith_backend_product() */
         uint32_t threads;     /* of kith train and kith peer; 0: all cores */
         double peak; /* FLOP/s, kith_backend_measure_peak(); 0: not measured */
+        double core_peak; /* with one thread: of a lab's peers */
     } compute;
 
     kith_ns save_period_ns;  /* default 5 s */

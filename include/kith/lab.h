@@ -8,7 +8,8 @@
  * (SIGKILL, fork, SIGSTOP, SIGCONT, control lines) and evaluates the saves at
  * the end. It never starts a thread, so that it may fork at any time, and no
  * process outlives it, whatever ends it.
- * Test: unit/test_lab_rows.c, unit/test_lab_process.c, integration/test_lab_*.
+ * Test: integration/test_lab_resumes.sh, unit/test_lab_rows.c,
+ * unit/test_lab_process.c, integration/test_lab_*.
  */
 #ifndef KITH_LAB_H
 #define KITH_LAB_H
@@ -39,14 +40,19 @@ struct kith_lab_progress {
     uint32_t alive, finished;         /* peers */
     uint64_t exchanges, failed, torn; /* sums so far */
     uint64_t bytes_sent;
-    double loss;     /* mean over peers of the training loss */
-    double accuracy; /* of the averaged model; NaN: not evaluated yet */
+    double loss;             /* mean over peers of the training loss */
+    struct kith_speed speed; /* of all live peers, as in a summary */
+    double accuracy;         /* of the averaged model; NaN: not evaluated yet */
 };
 
 struct kith_lab_options {
     const struct kith_experiment *experiment; /* read only */
     const struct kith_dataset *dataset; /* NULL where the model needs none */
     struct kith_store *store;           /* created; stays the caller's */
+    /* Folder of the peers' saves, made where it is missing, and kept where the
+     * run does not complete; NULL: a private one below $TMPDIR, never kept. */
+    const char *saves;
+    bool resume;   /* go on from those saves, and from the rows in the store */
     uint16_t port; /* peer i listens on 127.0.0.1:port + i; 0: any free ones */
     void *user;
     /* Any may be NULL. Lines are for people and have no newline. on_line: a
@@ -62,6 +68,9 @@ struct kith_lab_options {
 /* Runs the experiment to its end, evaluates it, and writes rows, marks, faults,
  * verdicts and kith_store_finish() into the store, which stays open. SIGINT and
  * SIGTERM stop the run early, in order: KITH_OK with summary->completed false.
+ * A run that goes on keeps its clock: what the file's faults, stop.time and
+ * rows say is counted from its first start. Each peer goes on from its own save
+ * and adopts nobody's; what was crashed, slow, paused or cut is so again.
  *
  * Returns KITH_OK, or, with one line in `error` (KITH_LAB_ERROR_BYTES):
  *   KITH_ELIMIT      more than KITH_LAB_PEERS_MAX peers

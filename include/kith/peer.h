@@ -150,8 +150,9 @@ struct kith_peer_cpu {
 struct kith_peer_report {
     struct kith_node_counters counters;
     struct kith_peer_cpu cpu;
-    struct kith_row row; /* the last one */
-    kith_ns wall_ns;     /* from start_ns to the end */
+    struct kith_row row;     /* the last one */
+    struct kith_speed speed; /* over the run */
+    kith_ns wall_ns;         /* from start_ns to the end */
     uint64_t samples;
     uint64_t bytes_sent, bytes_received; /* on the wire, handshakes included */
     uint64_t connected, closed;          /* sessions */

@@ -10,6 +10,7 @@
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
+#include "kith/speed.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,6 +51,7 @@ struct kith_row {
     double waiting_s, staleness;
     uint64_t attempts, done, failed, refused, skipped, torn;
     double cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s; /* NaN in sim */
+    struct kith_speed speed;
 };
 /* Takes out what the run will do again: rows from step `first` on, verdicts,
  * summary. UINT64_MAX: no rows.
@@ -57,6 +59,9 @@ struct kith_row {
 KITH_MUST_CHECK enum kith_err
 kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row));
+/* One above every incarnation in the marks; 0: there is none. */
+KITH_MUST_CHECK enum kith_err kith_store_incarnation(struct kith_store *store,
+                                                     uint32_t *next);
 /* Errors stick: the first one is returned by every later call and by close. */
 enum kith_err kith_store_row(struct kith_store *store,
                              const struct kith_row *row);
@@ -97,6 +102,8 @@ struct kith_summary {
         uint64_t attempts, done, failed, refused, skipped, torn;
     } exchanges;
     uint64_t bytes_sent, bytes_per_peer_max;
+    struct kith_speed speed; /* of all peers over the whole run; mfu: of their
+                                mean, memory: of the largest */
     struct {
         double train_s, aead_s, socket_s, other_s; /* NaN in sim */
     } cpu;

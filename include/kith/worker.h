@@ -43,6 +43,11 @@ KITH_MUST_CHECK enum kith_err
 kith_worker_open(const struct kith_worker_config *config,
                  struct kith_worker **worker, char *error);
 void kith_worker_close(struct kith_worker *worker);
+/* Weights to start from, of a safetensors file (kith_weights_read), before
+ * anything has run. KITH_EMISMATCH: another model's; KITH_ENONFINITE; with a
+ * line in `error` (KITH_DATA_ERROR_BYTES), and the worker as it was. */
+KITH_MUST_CHECK enum kith_err kith_worker_init(struct kith_worker *worker,
+                                               const char *path, char *error);
 
 /* Runs one item to its end; writes edge outputs and the result. SNAPSHOT and
  * MERGE with snapshot_first call the algorithm's make (PULL: a plain copy);
@@ -112,6 +117,7 @@ struct kith_standing {
     double best; /* what the best evaluation measured; NaN: none yet */
     uint64_t best_step;
     uint32_t stale; /* evaluations since then */
+    double peak;    /* FLOP/s, measured when the run began; 0: not */
 };
 
 /* Checkpoints (checkpoint.h): PATH is replaced whole or not at all, and stays

@@ -1,6 +1,6 @@
-/* Measures a step once and writes it down, so that the simulation is a
- * function of the file again. The median of many steps: the first ones warm
- * caches, others are disturbed. */
+/* Measures once and writes down, so that what follows is a function of the file
+ * again. Of a step the median of many: the first ones warm caches, others are
+ * disturbed. */
 #include "calibrate.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kith/backend.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 
@@ -90,9 +91,9 @@ static const char *find_compute(const char *text)
     return NULL;
 }
 
-char *cli_add_step(const char *text, const char *value)
+char *cli_add_compute(const char *text, const char *key, const char *value)
 {
-    const size_t room = strlen(text) + strlen(value) + 64;
+    const size_t room = strlen(text) + strlen(key) + strlen(value) + 64;
     char *out = malloc(room);
     if (out == NULL)
         return NULL;
@@ -100,14 +101,14 @@ char *cli_add_step(const char *text, const char *value)
     if (compute == NULL) {
         const size_t length = strlen(text);
         const bool ends = length == 0 || text[length - 1] == '\n';
-        snprintf(out, room, "%s%scompute: {step: %s}\n", text, ends ? "" : "\n",
-                 value);
+        snprintf(out, room, "%s%scompute: {%s: %s}\n", text, ends ? "" : "\n",
+                 key, value);
         return out;
     }
     const char *after = compute + 8 + strspn(compute + 8, " ");
     if (*after == '{') {
         const char *first = after + 1 + strspn(after + 1, " ");
-        snprintf(out, room, "%.*s{step: %s%s%s", (int)(after - text), text,
+        snprintf(out, room, "%.*s{%s: %s%s%s", (int)(after - text), text, key,
                  value, *first == '}' ? "" : ", ", first);
         return out;
     }
@@ -118,8 +119,8 @@ char *cli_add_step(const char *text, const char *value)
         free(out);
         return NULL;
     }
-    snprintf(out, room, "%.*s\n%.*sstep: %s%s", (int)(after - text), text,
-             (int)indent, after + 1, value, after);
+    snprintf(out, room, "%.*s\n%.*s%s: %s%s", (int)(after - text), text,
+             (int)indent, after + 1, key, value, after);
     return out;
 }
 
@@ -155,31 +156,53 @@ static int replace(const struct cli_arguments *arguments, const char *path,
     return code;
 }
 
+/* Pairs of "key", "value" for `compute`. */
+struct pair {
+    const char *key, *value;
+};
+
+/* All of them, or nothing, and only what reads again. */
+static int write_pairs(const struct cli_arguments *arguments, const char *path,
+                       const struct pair *pairs, size_t count)
+{
+    char *text = read_text(path);
+    for (size_t i = 0; i < count && text != NULL; i++) {
+        char *changed = cli_add_compute(text, pairs[i].key, pairs[i].value);
+        free(text);
+        text = changed;
+    }
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "no safe place for it";
+    int code;
+    if (text == NULL || kith_experiment_parse(path, text, strlen(text), NULL, 0,
+                                              &experiment, error) != KITH_OK) {
+        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                        "%s: cannot add to compute (%s): write it as `compute: "
+                        "{%s: %s}`",
+                        path, error, pairs[0].key, pairs[0].value);
+    } else {
+        kith_experiment_close(&experiment);
+        code = replace(arguments, path, text);
+    }
+    free(text);
+    return code;
+}
+
 static int write_step(const struct cli_arguments *arguments, kith_ns step_ns)
 {
     const char *path = arguments->words[0];
     char value[32];
     snprintf(value, sizeof value, "%lluus",
              (unsigned long long)((step_ns + 999) / 1000));
-    char *text = read_text(path);
-    char *changed = text == NULL ? NULL : cli_add_step(text, value);
-    int code;
-    if (changed == NULL)
-        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT,
-                        "%s: cannot add to compute: write it as `compute: "
-                        "{step: %s}`",
-                        path, value);
-    else
-        code = replace(arguments, path, changed);
+    const struct pair pair = {"step", value};
+    const int code = write_pairs(arguments, path, &pair, 1);
     if (code == KITH_EXIT_OK)
         fprintf(stderr, "measured a step of %s, written into %s\n", value,
                 path);
-    free(changed);
-    free(text);
     return code;
 }
 
-int cli_calibrate(const struct cli_arguments *arguments)
+int cli_calibrate_step(const struct cli_arguments *arguments)
 {
     struct kith_experiment experiment;
     kith_ns step_ns = 0;
@@ -192,7 +215,126 @@ int cli_calibrate(const struct cli_arguments *arguments)
         kith_experiment_close(&experiment);
         return KITH_EXIT_OK;
     }
-    code = measure(arguments, &experiment, &step_ns);
+    code = cli_compute_open(arguments, &experiment, CLI_COMPUTE_ONE);
+    if (code == KITH_EXIT_OK)
+        code = measure(arguments, &experiment, &step_ns);
     kith_experiment_close(&experiment);
     return code == KITH_EXIT_OK ? write_step(arguments, step_ns) : code;
+}
+
+/* ---- products, threads, peaks */
+
+struct chosen {
+    const char *products;
+    uint32_t threads;
+    double gflops;
+};
+
+/* The fastest with so many threads. */
+static struct chosen fastest(uint32_t threads)
+{
+    double gflops[KITH_PRODUCTS];
+    kith_backend_threads(threads);
+    struct chosen chosen = {.products = kith_backend_measure_products(gflops),
+                            .threads = threads};
+    for (int i = 0; i < KITH_PRODUCTS; i++) {
+        if (gflops[i] > 0)
+            fprintf(stderr, "%10s, %2u thread%s  %8.1f GFLOP/s\n",
+                    kith_backend_products[i], (unsigned)threads,
+                    threads == 1 ? " " : "s", gflops[i]);
+        if (strcmp(kith_backend_products[i], chosen.products) == 0)
+            chosen.gflops = gflops[i];
+    }
+    return chosen;
+}
+
+/* More threads have to be worth it. */
+#define WORTH 1.05
+
+/* threads 0: the fastest number of them, too. */
+static struct chosen choose(uint32_t threads)
+{
+    struct chosen best = fastest(threads > 0 ? threads : 1);
+    const uint32_t cores = threads > 0 ? 1 : cli_cores();
+    for (uint32_t n = 2; n < 2 * cores; n *= 2) {
+        const struct chosen next = fastest(n < cores ? n : cores);
+        if (next.gflops > WORTH * best.gflops)
+            best = next;
+    }
+    return best;
+}
+
+/* Whether the text's `compute` has the key: the file was read without error, so
+ * that only `compute` can have one of this name. */
+static bool has_key(const char *text, const char *key)
+{
+    char wanted[32];
+    const char *compute = text == NULL ? NULL : find_compute(text);
+    snprintf(wanted, sizeof wanted, "%s:", key);
+    return compute != NULL && strstr(compute, wanted) != NULL;
+}
+
+static int write_compute(const struct cli_arguments *arguments,
+                         const char *path, const struct chosen *chosen,
+                         bool lab, double peak, double core_peak)
+{
+    char threads[16], texts[2][32];
+    struct pair pairs[4];
+    size_t count = 0;
+    char *text = read_text(path);
+    snprintf(threads, sizeof threads, "%u", (unsigned)chosen->threads);
+    snprintf(texts[0], sizeof texts[0], "%.4g", peak);
+    snprintf(texts[1], sizeof texts[1], "%.4g", core_peak);
+    pairs[count++] = (struct pair){"peak", texts[0]};
+    if (!has_key(text, "core_peak"))
+        pairs[count++] = (struct pair){"core_peak", texts[1]};
+    if (!lab && !has_key(text, "threads"))
+        pairs[count++] = (struct pair){"threads", threads};
+    if (!has_key(text, "products"))
+        pairs[count++] = (struct pair){"products", chosen->products};
+    free(text);
+    const int code = write_pairs(arguments, path, pairs, count);
+    if (code == KITH_EXIT_OK)
+        fprintf(stderr,
+                "chose products: %s%s%s; peak %.4g GFLOP/s, of one core %.4g; "
+                "written into %s\n",
+                chosen->products, lab ? "" : ", threads: ", lab ? "" : threads,
+                1e-9 * peak, 1e-9 * core_peak, path);
+    return code;
+}
+
+int cli_calibrate_compute(const struct cli_arguments *arguments,
+                          const char *path, bool lab)
+{
+    struct kith_experiment experiment;
+    const int code = cli_experiment_open(arguments, path, &experiment);
+    if (code != KITH_EXIT_OK)
+        return code;
+    const struct kith_backend *backend = experiment.backend;
+    const bool known = experiment.compute.peak > 0;
+    const uint32_t given = experiment.compute.threads;
+    kith_experiment_close(&experiment);
+    if (known) {
+        fprintf(stderr, "compute.peak is given in %s: nothing to measure\n",
+                path);
+        return KITH_EXIT_OK;
+    }
+    const struct chosen chosen = choose(lab ? 1 : given);
+    kith_backend_threads(1);
+    const double core_peak = kith_backend_measure_peak(backend);
+    kith_backend_threads(lab ? (given > 0 ? given : cli_cores())
+                             : chosen.threads);
+    const double peak = kith_backend_measure_peak(backend);
+    return write_compute(arguments, path, &chosen, lab, peak, core_peak);
+}
+
+int cli_calibrate_if(const struct cli_arguments *arguments, bool lab)
+{
+    if (!cli_given(arguments, CLI_CALIBRATE))
+        return KITH_EXIT_OK;
+    if (cli_given(arguments, CLI_RESUME))
+        return cli_fail(arguments, KITH_EXIT_USAGE,
+                        "--calibrate: a run that goes on keeps what it began "
+                        "with; leave out --calibrate or --resume");
+    return cli_calibrate_compute(arguments, arguments->words[0], lab);
 }

@@ -41,7 +41,8 @@
     X(WIRE, "--wire", "MODE", "sized or full, in place of network.wire")       \
     X(TRACE, "--trace", "FILE", "write every decision as a line of text")      \
     X(CALIBRATE, "--calibrate", NULL,                                          \
-      "measure compute.step and write it into the file")                       \
+      "measure this machine once and write compute.step (sim) or "             \
+      ".products, .threads, .peak into the file")                              \
     X(PORT, "--port", "N", "peer i listens on port N + i [any free ones]")     \
     X(LOG, "--log", NULL, "show what the peers log, on standard error")        \
     X(CSV, "--csv", NULL, "one table of all rows in place of a page")          \
@@ -137,6 +138,19 @@ int cli_experiment_open(const struct cli_arguments *arguments, const char *path,
 int cli_dataset_open(const struct cli_arguments *arguments,
                      const struct kith_experiment *experiment,
                      struct kith_dataset *dataset, bool *has);
+/* How a run does its arithmetic, by experiment->compute, which is filled in:
+ * products, threads (train, peer: all cores where the file does not say), the
+ * peak. 0, or an exit code with the error printed. */
+enum cli_compute {
+    CLI_COMPUTE_ONE,      /* one thread: a lab's peers, a simulation */
+    CLI_COMPUTE_ALL,      /* a peer; a run that goes on */
+    CLI_COMPUTE_MEASURED, /* and where no peak is known it is measured */
+};
+int cli_compute_open(const struct cli_arguments *arguments,
+                     struct kith_experiment *experiment,
+                     enum cli_compute compute);
+/* Cores that this process may use. */
+uint32_t cli_cores(void);
 /* Closes everything and prints the summary (NULL: there is none); the exit
  * code of the run. err, error: what the back end said. */
 int cli_run_close(struct cli_run *run, enum kith_err err, const char *error,

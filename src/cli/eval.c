@@ -165,6 +165,20 @@ static void print_table(const struct evaluating *job)
         printf("  perplexity   %.3f\n", exp(job->score.loss));
 }
 
+/* Only some models have what --estimate is about. */
+static int check_estimate(const struct evaluating *job)
+{
+    const struct kith_experiment *experiment = &job->model.experiment;
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    return job->estimate == 0 || size.gossiped > size.trained
+               ? KITH_EXIT_OK
+               : cli_fail(job->model.arguments, KITH_EXIT_USAGE,
+                          "--estimate: model %s of %.300s has no running "
+                          "statistics",
+                          experiment->model->name, job->model.path);
+}
+
 int cli_eval(const struct cli_arguments *arguments)
 {
     struct evaluating job = {.estimate = 0};
@@ -173,7 +187,9 @@ int cli_eval(const struct cli_arguments *arguments)
         code = cli_model_open(&job.model, arguments);
     if (code != KITH_EXIT_OK)
         return code;
-    code = open_data(&job);
+    code = check_estimate(&job);
+    if (code == KITH_EXIT_OK)
+        code = open_data(&job);
     if (code == KITH_EXIT_OK)
         code = measure(&job);
     if (code == KITH_EXIT_OK) {

@@ -2,13 +2,14 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "calibrate.h"
 #include "cli.h"
 #include "kith/lab.h"
 #include "kith/text.h"
 
 static void show_progress(void *user, const struct kith_lab_progress *progress)
 {
-    char accuracy[32] = "", share[24] = "";
+    char accuracy[32] = "", share[24] = "", speed[KITH_SPEED_TEXT_BYTES];
     const double done =
         progress->steps == UINT64_MAX || progress->steps == 0
             ? NAN
@@ -19,12 +20,14 @@ static void show_progress(void *user, const struct kith_lab_progress *progress)
                  100 * progress->accuracy);
     if (isfinite(done))
         snprintf(share, sizeof share, " (%.0f %%)", done);
-    cli_progress(
-        "%6.1f s  steps %llu-%llu%s, %u peers, %llu exchanges, loss "
-        "%.4f%s",
-        (double)progress->time_ns / 1e9, (unsigned long long)progress->step_min,
-        (unsigned long long)progress->step_max, share, progress->alive,
-        (unsigned long long)progress->exchanges, progress->loss, accuracy);
+    kith_speed_text(&progress->speed, speed);
+    cli_progress("%6.1f s  steps %llu-%llu%s, %u peers, %llu exchanges, loss "
+                 "%.4f%s%s%s",
+                 (double)progress->time_ns / 1e9,
+                 (unsigned long long)progress->step_min,
+                 (unsigned long long)progress->step_max, share, progress->alive,
+                 (unsigned long long)progress->exchanges, progress->loss,
+                 accuracy, speed[0] == '\0' ? "" : ", ", speed);
 }
 
 static void show_line(void *user, const char *line)
@@ -51,6 +54,8 @@ int cli_lab(const struct cli_arguments *arguments)
     uint64_t port = 0;
     int code = cli_number(arguments, CLI_PORT, 1, 65535, &port);
     if (code == KITH_EXIT_OK)
+        code = cli_calibrate_if(arguments, true);
+    if (code == KITH_EXIT_OK)
         code = cli_run_open(&run, arguments, KITH_WORLD_LAB);
     if (code != KITH_EXIT_OK)
         return code;
@@ -59,6 +64,8 @@ int cli_lab(const struct cli_arguments *arguments)
         .experiment = &run.experiment,
         .dataset = run.has_dataset ? &run.dataset : NULL,
         .store = run.store,
+        .saves = run.save,
+        .resume = run.resume,
         .port = (uint16_t)port,
         .on_progress = show_progress,
         .on_line = show_line,
@@ -67,5 +74,8 @@ int cli_lab(const struct cli_arguments *arguments)
     const enum kith_err err = kith_lab_run(&options, &summary, error);
     if (err == KITH_OK && !summary.completed)
         cli_stop = 1; /* the launcher reads signals itself */
-    return cli_run_close(&run, err, error, &summary);
+    code = cli_run_close(&run, err, error, &summary);
+    if (!summary.completed)
+        cli_resume_advise(&run);
+    return code;
 }

@@ -113,6 +113,50 @@ static bool read_guard(unsigned index, struct entry *entry)
     return true;
 }
 
+/* A shape that people use, for each model that learns from data. */
+static const struct {
+    const char *model, *words;
+    struct kith_model_config config;
+} shapes[] = {
+    {"logistic", "layers 784, 10", {.layers = {784, 10}, .layer_count = 2}},
+    {"mlp",
+     "layers 784, 512, 512, 10",
+     {.layers = {784, 512, 512, 10}, .layer_count = 4}},
+    {"cnn",
+     "28 x 28 x 1, channels 16, 32, 10 classes",
+     {.image = {28, 28, 1},
+      .classes = 10,
+      .channels = {16, 32},
+      .channel_count = 2}},
+    {"vgg",
+     "depth 11, 224 x 224 x 3, 1000 classes",
+     {.image = {224, 224, 3}, .classes = 1000, .depth = 11}},
+    {"resnet",
+     "depth 20, 32 x 32 x 3, 10 classes",
+     {.image = {32, 32, 3}, .classes = 10, .depth = 20}},
+    {"gpt",
+     "depth 12, heads 12, width 768, context 1024, vocabulary 50257",
+     {.depth = 12,
+      .heads = 12,
+      .width = 768,
+      .context = 1024,
+      .vocabulary = 50257}},
+};
+
+static void add_shape(struct entry *entry, const struct kith_model *model)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        if (strcmp(shapes[i].model, model->name) != 0)
+            continue;
+        const size_t dim = kith_model_size_of(model, &shapes[i].config).dim;
+        add_text(entry, "example", shapes[i].words);
+        add_count(entry, "parameters", (unsigned)dim);
+        return;
+    }
+    add_text(entry, "example", NULL);
+    add_text(entry, "parameters", NULL);
+}
+
 static bool read_model(unsigned index, struct entry *entry)
 {
     static const char *const inputs[] = {[KITH_INPUT_NONE] = "none",
@@ -137,6 +181,7 @@ static bool read_model(unsigned index, struct entry *entry)
                                at == 0 ? "" : ", ", names[i]);
     }
     add_text(entry, "keys", keys);
+    add_shape(entry, model);
     return true;
 }
 
@@ -160,6 +205,7 @@ static bool read_backend(unsigned index, struct entry *entry)
     (void)snprintf(summary, sizeof summary, "%s%s%s", backend->summary,
                    why == NULL ? "" : "; not here: ", why == NULL ? "" : why);
     begin(entry, backend->name, "-", summary);
+    add_flag(entry, "here", why == NULL);
     add_text(entry, "missing", why);
     add_count(entry, "element_bytes", (unsigned)backend->element_bytes);
     return true;
@@ -281,6 +327,21 @@ static bool wanted(const char *name, const struct entry *entry)
     return name == NULL || strcmp(name, entry->name) == 0;
 }
 
+/* Field 1 is the summary, in every kind. */
+static void print_line(const struct entry *entry)
+{
+    const char *example = NULL, *parameters = NULL;
+    for (unsigned i = 0; i < entry->field_count; i++) {
+        if (strcmp(entry->fields[i].key, "example") == 0)
+            example = entry->fields[i].value;
+        if (strcmp(entry->fields[i].key, "parameters") == 0)
+            parameters = entry->fields[i].value;
+    }
+    printf("  %-22s %s\n", entry->name, entry->fields[1].value);
+    if (example != NULL && strcmp(example, "null") != 0)
+        printf("  %-22s   %s parameters: %s\n", "", parameters, example);
+}
+
 static void print_kind(const struct kind *kind, const char *name)
 {
     struct entry entry;
@@ -291,8 +352,8 @@ static void print_kind(const struct kind *kind, const char *name)
             continue;
         if (name != NULL)
             print_entry(&entry);
-        else /* field 1 is the summary, in every kind */
-            printf("  %-22s %s\n", entry.name, entry.fields[1].value);
+        else
+            print_line(&entry);
     }
 }
 

@@ -1,7 +1,7 @@
 noinst_LIBRARIES += libkith_cli.a
 libkith_cli_a_CFLAGS = $(GNU11)
 libkith_cli_a_SOURCES = src/cli/calibrate.c src/cli/calibrate.h src/cli/cli.h \
-  src/cli/codec.c src/cli/doctor.c src/cli/eval.c src/cli/export.c \
+  src/cli/codec.c src/cli/compute.c src/cli/doctor.c src/cli/eval.c src/cli/export.c \
   src/cli/keys.c src/cli/lab.c src/cli/list.c src/cli/member.c \
   src/cli/member.h src/cli/model.c src/cli/model.h src/cli/options.c \
   src/cli/peer.c src/cli/report.c src/cli/resume.c src/cli/run.c \

@@ -12,8 +12,8 @@ static const struct cli_command commands[] = {
     {
         .name = "train",
         .summary = "train on one process without neighbours: the baseline",
-        .usage = "EXPERIMENT.yaml [--save PATH] [--resume] [--set KEY=VALUE] "
-                 "[--json] |\n                  --resume PATH",
+        .usage = "EXPERIMENT.yaml [--save PATH] [--resume] [--init FILE]\n"
+                 "                  [--set KEY=VALUE] [--json] | --resume PATH",
         .details =
             "It sees as many samples as all peers of the experiment "
             "together.\n\nThe model is saved beside the run database, as "
@@ -25,7 +25,8 @@ static const struct cli_command commands[] = {
             "Example: kith train examples/digits.yaml --set "
             "train.batch=64\n         kith train --resume "
             "digits-train-1.save",
-        .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME),
+        .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME) |
+                   CLI_BIT(INIT) | CLI_BIT(CALIBRATE),
         .words_max = 1,
         .run = cli_train,
     },
@@ -104,14 +105,18 @@ static const struct cli_command commands[] = {
                    "Example: kith lab examples/demo.yaml --out runs\n"
                    "         kith lab --resume runs/demo-lab-1.db",
         .options = RUN_OPTIONS | CLI_BIT(PORT) | CLI_BIT(SAVE) |
+<<<<<<< HEAD
                    CLI_BIT(RESUME) | CLI_BIT(LOG),
+=======
+                   CLI_BIT(RESUME) | CLI_BIT(CALIBRATE),
+>>>>>>> engine
         .words_max = 1,
         .run = cli_lab,
     },
     {
         .name = "peer",
         .summary = "run one peer of a cluster",
-        .usage = "PEER.yaml",
+        .usage = "PEER.yaml [--calibrate]",
         .details =
             "The file names this peer's keys, address, rank, the other "
             "members and the experiment.\nThe model lands in its save folder. "
@@ -119,6 +124,7 @@ static const struct cli_command commands[] = {
             "asked "
             "for a minute; SIGTERM ends it in order.\n\n"
             "Example: kith peer /etc/kith/peer.yaml",
+        .options = CLI_BIT(CALIBRATE),
         .words_min = 1,
         .words_max = 1,
         .run = cli_peer,

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calibrate.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 #include "member.h"
@@ -22,6 +23,8 @@
 /* A peer whose share is done answers the others until nobody has asked for so
  * long; then the run is over for it. */
 #define LINGER_NS (60 * KITH_S)
+/* Between two lines about progress. */
+#define PROGRESS_NS (10 * KITH_S)
 
 struct peering {
     const struct cli_arguments *arguments;
@@ -34,13 +37,45 @@ struct peering {
     uint64_t steps;          /* own share */
     uint64_t bytes_received; /* at the last row that had news */
     kith_ns news_ns;         /* and its time */
+    kith_ns told_ns;         /* of the last line about progress */
     char database[KITH_PATH_BYTES_MAX];
     char save[KITH_PATH_BYTES_MAX];
 };
 
+/* A time of day in front, for logs that have none. */
+static void show_line(void *user, const char *line)
+{
+    char when[32];
+    const time_t now = time(NULL);
+    struct tm utc;
+    (void)user;
+    gmtime_r(&now, &utc);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    fprintf(stderr, "%s %s\n", when, line);
+}
+
+/* How far it is and how fast; rarely, for a log. */
+static void show_progress(struct peering *peering, const struct kith_row *row)
+{
+    char line[KITH_PEER_LINE_BYTES], speed[KITH_SPEED_TEXT_BYTES];
+    if (row->time_ns - peering->told_ns < PROGRESS_NS ||
+        row->step >= peering->steps)
+        return;
+    peering->told_ns = row->time_ns;
+    kith_speed_text(&row->speed, speed);
+    snprintf(line, sizeof line,
+             "progress step=%" PRIu64 " loss=%.4f exchanges=%" PRIu64
+             " speed=\"%s\" data_wait_s=%.3f overlap=%.3f memory_mb=%.1f",
+             row->step, row->loss, row->done, speed, row->speed.data_wait_s,
+             row->speed.exchange_overlap,
+             1e-6 * (double)row->speed.memory_bytes);
+    show_line(NULL, line);
+}
+
 static void keep_row(void *user, const struct kith_row *row)
 {
     struct peering *peering = user;
+    show_progress(peering, row);
     /* The store keeps its first error until it is closed. */
     (void)kith_store_row(peering->store, row);
     if (row->step < peering->steps ||
@@ -56,18 +91,6 @@ static void keep_mark(void *user, kith_ns time_ns, const struct kith_mark *mark)
     struct peering *peering = user;
     (void)kith_store_mark(peering->store, peering->member.file.rank, time_ns,
                           mark);
-}
-
-/* A time of day in front, for logs that have none. */
-static void show_line(void *user, const char *line)
-{
-    char when[32];
-    const time_t now = time(NULL);
-    struct tm utc;
-    (void)user;
-    gmtime_r(&now, &utc);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    fprintf(stderr, "%s %s\n", when, line);
 }
 
 static int save_path(const struct peering *peering, const char *ending,
@@ -178,6 +201,7 @@ static void summarise(const struct peering *peering,
                       report->counters.skipped, report->counters.torn},
         .bytes_sent = report->bytes_sent,
         .bytes_per_peer_max = report->bytes_sent,
+        .speed = report->speed,
         .cpu = {report->cpu.train_s + report->cpu.merge_s, report->cpu.aead_s,
                 report->cpu.socket_s, report->cpu.other_s},
         .completed = report->finished,
@@ -254,14 +278,33 @@ static int serve(struct peering *peering)
     return finish(peering, err, error, &report);
 }
 
+/* Into the experiment that the peer file names. */
+static int calibrate(const struct cli_arguments *arguments)
+{
+    struct kith_peer_file file;
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    if (!cli_given(arguments, CLI_CALIBRATE))
+        return KITH_EXIT_OK;
+    if (kith_peer_file_load(arguments->words[0], &file, error) != KITH_OK)
+        return cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
+    const int code = cli_calibrate_compute(arguments, file.experiment, false);
+    kith_peer_file_close(&file);
+    return code;
+}
+
 int cli_peer(const struct cli_arguments *arguments)
 {
     struct peering peering = {.arguments = arguments};
-    int code = cli_member_open(&peering.member, arguments);
+    int code = calibrate(arguments);
+    if (code == KITH_EXIT_OK)
+        code = cli_member_open(&peering.member, arguments);
     if (code != KITH_EXIT_OK)
         return code;
-    code = cli_dataset_open(arguments, &peering.member.experiment,
-                            &peering.dataset, &peering.has_dataset);
+    code = cli_compute_open(arguments, &peering.member.experiment,
+                            CLI_COMPUTE_ALL);
+    if (code == KITH_EXIT_OK)
+        code = cli_dataset_open(arguments, &peering.member.experiment,
+                                &peering.dataset, &peering.has_dataset);
     if (code == KITH_EXIT_OK) {
         code = serve(&peering);
         if (peering.has_dataset)

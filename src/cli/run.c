@@ -168,6 +168,11 @@ static int open_inputs(struct cli_run *run)
     if (code == KITH_EXIT_OK && saved)
         code = cli_resume_find(run);
     if (code == KITH_EXIT_OK)
+        code = cli_compute_open(run->arguments, &run->experiment,
+                                run->world != KITH_WORLD_TRAIN ? CLI_COMPUTE_ONE
+                                : run->resume                  ? CLI_COMPUTE_ALL
+                                              : CLI_COMPUTE_MEASURED);
+    if (code == KITH_EXIT_OK)
         code = cli_dataset_open(run->arguments, &run->experiment, &run->dataset,
                                 &run->has_dataset);
     if (code != KITH_EXIT_OK)

@@ -59,7 +59,7 @@ int cli_sim(const struct cli_arguments *arguments)
     char error[SIM_ERROR_BYTES] = "";
     int code = parse_choices(arguments, &options);
     if (code == KITH_EXIT_OK && cli_given(arguments, CLI_CALIBRATE))
-        code = cli_calibrate(arguments);
+        code = cli_calibrate_step(arguments);
     if (code == KITH_EXIT_OK)
         code = cli_run_open(&run, arguments, KITH_WORLD_SIM);
     if (code != KITH_EXIT_OK)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "calibrate.h"
 #include "cli.h"
 #include "kith/baseline.h"
 #include "kith/check.h"
@@ -16,15 +17,20 @@ struct training {
     struct kith_checks checks;
 };
 
-static void show_progress(void *arg, uint64_t step, uint64_t steps, double loss)
+static void show_progress(void *arg, uint64_t step, uint64_t steps, double loss,
+                          const struct kith_speed *speed)
 {
+    char text[KITH_SPEED_TEXT_BYTES];
     (void)arg;
+    kith_speed_text(speed, text);
+    const char *comma = text[0] == '\0' ? "" : ", ";
     if (steps == UINT64_MAX)
-        cli_progress("step %llu, loss %.4f", (unsigned long long)step, loss);
+        cli_progress("step %llu, loss %.4f%s%s", (unsigned long long)step, loss,
+                     comma, text);
     else
-        cli_progress("step %llu of %llu (%.0f %%), loss %.4f",
+        cli_progress("step %llu of %llu (%.0f %%), loss %.4f%s%s",
                      (unsigned long long)step, (unsigned long long)steps,
-                     100 * (double)step / (double)steps, loss);
+                     100 * (double)step / (double)steps, loss, comma, text);
 }
 
 /* The measured values; the rest has no meaning without neighbours. */
@@ -57,10 +63,12 @@ static void keep_row(void *arg, const struct kith_baseline_row *baseline)
         .cpu_aead_s = NAN,
         .cpu_socket_s = NAN,
         .cpu_other_s = NAN,
+        .speed = baseline->speed,
     };
     /* The store keeps its first error until it is closed. */
     (void)kith_store_row(training->run->store, &row);
     row.peer = KITH_NOBODY;
+    row.speed.measured = false; /* of the process, told once */
     row.loss = baseline->score.loss;
     (void)kith_store_row(training->run->store, &row);
     set_values(baseline, &values);
@@ -149,6 +157,7 @@ static void summarise(struct training *training,
                       UINT64_MAX, UINT64_MAX},
         .bytes_sent = UINT64_MAX,
         .bytes_per_peer_max = UINT64_MAX,
+        .speed = result->speed,
         .cpu = {NAN, NAN, NAN, NAN},
         .violations = finish_checks(training, &result->last),
         .completed = result->completed,
@@ -192,7 +201,9 @@ int cli_train(const struct cli_arguments *arguments)
     struct kith_baseline_result result = {0};
     struct kith_summary summary = {0};
     char error[KITH_RESUME_ERROR_BYTES] = "";
-    int code = cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
+    int code = cli_calibrate_if(arguments, false);
+    if (code == KITH_EXIT_OK)
+        code = cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
     if (code != KITH_EXIT_OK)
         return code;
     cli_catch_signals();
@@ -203,6 +214,7 @@ int cli_train(const struct cli_arguments *arguments)
         .experiment = &run.experiment,
         .dataset = run.has_dataset ? &run.dataset : NULL,
         .save = run.save[0] == '\0' ? NULL : run.save,
+        .init = arguments->values[CLI_INIT],
         .resume = run.resume,
         .stop = &cli_stop,
         .arg = &training,
@@ -219,6 +231,7 @@ int cli_train(const struct cli_arguments *arguments)
         &config);
     const enum kith_err err = kith_baseline_run(&config, &result, error);
     if (err == KITH_OK) {
+        run.experiment.compute.peak = result.standing.peak;
         summarise(&training, &result, &summary);
         (void)kith_store_verdicts(run.store, &run.experiment, &training.checks);
         (void)kith_store_finish(run.store, &run.experiment, &summary);

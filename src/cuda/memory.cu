@@ -172,14 +172,14 @@ static bool mirror_of(shared_block *block)
     return true;
 }
 
-/* Is it a vector that was fetched? */
-static bool fetched(const void *memory)
+/* Is it a shared vector that the host writes? It may do so again at once. */
+static bool of_the_host(const void *memory)
 {
     const std::lock_guard<std::mutex> hold(table_lock);
     size_t offset;
     shared_block *const block = block_of(memory, &offset);
     const span *const s = block == nullptr ? nullptr : span_of(block, offset);
-    return s != nullptr && s->way == IN;
+    return block != nullptr && (s == nullptr || s->way != OUT);
 }
 
 const void *readable(const void *memory, size_t bytes)
@@ -270,7 +270,7 @@ void arrived(const void *shared, size_t bytes)
         return;
     s->way = IN;
     /* Nothing reads what was here before: `mix` and its like return when they
-     * are done, and so does `copy` of a received vector. */
+     * are done, and so does `copy` of what the host wrote. */
     check(cudaMemcpyAsync(block->mirror + offset, shared, bytes,
                           cudaMemcpyDefault, copy_in),
           "fetching a received model");
@@ -283,12 +283,15 @@ void copy(size_t n, void *target, const void *source)
     const size_t bytes = n * sizeof(float);
     if (!c.well() || n == 0)
         return;
+    const bool waits = of_the_host(source);
+    if (waits)
+        end_segment();
     const void *const from = readable(source, bytes);
     void *const to = writable(target, bytes);
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream()),
           "copying");
     wrote(target, bytes);
-    if (fetched(source))
+    if (waits)
         check(cudaStreamSynchronize(stream()), "copying");
 }
 

@@ -126,6 +126,8 @@ static bool open_device()
                  "clearing memory");
 }
 
+static void begin_segment();
+
 call::call()
 {
     self.lock.lock();
@@ -138,6 +140,8 @@ call::call()
     if (self.good && !set)
         set = check(cudaSetDevice((int)device_number()), "opening the device");
     well_ = self.good && !has_failed();
+    if (well_ && self.step && self.capture && !self.capturing)
+        begin_segment();
 }
 
 call::~call()
@@ -187,8 +191,6 @@ void *scratch_of(scratch kind, size_t bytes)
 
 static void begin_segment()
 {
-    if (!self.capture || has_failed())
-        return;
     self.capturing = check(cudaStreamBeginCapture(
                                self.compute, cudaStreamCaptureModeThreadLocal),
                            "capturing a step");
@@ -224,14 +226,12 @@ static void finish_segment()
     check(cudaGraphDestroy(graph), "dropping a graph");
 }
 
-/* The next segment begins with the next launch of the step. */
+/* What the caller waits for or allocates comes first; the next segment begins
+ * with the next call of the step. */
 void end_segment()
 {
-    if (!self.capturing)
-        return;
-    finish_segment();
-    /* What the caller waits for or allocates comes first; work after it is
-     * launched one by one until the step ends. */
+    if (self.capturing)
+        finish_segment();
 }
 
 bool in_step()
@@ -268,7 +268,6 @@ void step_begin()
     self.step = true;
     self.segment = 0;
     forget_numbers();
-    begin_segment();
 }
 
 void step_end(struct kith_found *out)

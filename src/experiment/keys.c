@@ -263,6 +263,9 @@ const struct key experiment_keys[] = {
      .initial = "0",
      .help = "FLOP/s this machine reaches at best, as --calibrate measured; "
              "0: not measured"},
+    {"compute.core_peak", KEY_NUMBER, AT(compute.core_peak), .low = 0,
+     .high = 1e18, .initial = "0",
+     .help = "the same of one core, for a lab's peers"},
     {"compute.slow", KEY_CUSTOM,
      .allowed = "a list such as [{peers: \"n(1)\", by: 10}]",
      .help = "peers whose steps take longer from the start"},

@@ -133,12 +133,23 @@ static kith_ns on_ready(void *user)
     char line[64];
     uint64_t instant = 0;
     if (!read_line(speaker->control_fd, line, sizeof line) ||
+<<<<<<< HEAD
         strncmp(line, "start ", 6) != 0 ||
         kith_text_u64(line + 6, &instant) != KITH_OK || instant > INT64_MAX)
         speaker->start_ns = monotonic_ns();
     else
         speaker->start_ns = (kith_ns)instant;
     return speaker->start_ns;
+=======
+        strncmp(line, "start ", 6) != 0)
+        return monotonic_ns();
+    /* Before the machine's own start, for a run that goes on after a reboot. */
+    const bool before = line[6] == '-';
+    if (kith_text_u64(line + 6 + before, &instant) != KITH_OK ||
+        instant > INT64_MAX)
+        return monotonic_ns();
+    return before ? -(kith_ns)instant : (kith_ns)instant;
+>>>>>>> engine
 }
 
 static void set_options(struct kith_peer_options *options,
@@ -155,7 +166,8 @@ static void set_options(struct kith_peer_options *options,
     options->listen_fd = child->listen_fd;
     options->save = save;
     options->incarnation = child->incarnation;
-    options->resume = options->adopt = child->incarnation > 0;
+    options->adopt = child->incarnation > child->first;
+    options->resume = options->adopt || child->resume;
     options->control_fd = speaker->control_fd;
     options->user = speaker;
     options->on_row = on_row;
@@ -181,6 +193,7 @@ static void send_final(struct speaker *speaker, enum kith_err err,
     final->dial_failures = report->dial_failures;
     final->dropped = speaker->dropped;
     final->merge_s = report->cpu.merge_s;
+    final->speed = report->speed;
     kith_text_copy(final->text, sizeof final->text, text);
     speak(speaker, &record, true);
 }

@@ -16,7 +16,8 @@ struct lab_child {
     const struct kith_dataset *dataset; /* NULL without data */
     struct lab_cluster *cluster;
     kith_id self;
-    uint32_t incarnation;
+    uint32_t incarnation, first; /* the run's first one adopts nobody */
+    bool resume;                 /* and may go on from its save all the same */
     int listen_fd;
 };
 

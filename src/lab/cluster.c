@@ -126,7 +126,7 @@ static enum kith_err reserve_port(struct lab_cluster *cluster, kith_id peer,
 }
 
 enum kith_err lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
-                               uint16_t port, char *error)
+                               uint16_t port, const char *saves, char *error)
 {
     memset(cluster, 0, sizeof *cluster);
     if (port != 0 && peers > 65536u - port) {
@@ -164,7 +164,7 @@ enum kith_err lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
         if (err != KITH_OK)
             goto fail;
     }
-    err = lab_folder_open(&cluster->folder, error);
+    err = lab_folder_open(&cluster->folder, saves, error);
     if (err == KITH_OK)
         return KITH_OK;
 fail:

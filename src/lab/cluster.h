@@ -25,12 +25,12 @@ struct lab_cluster {
     struct lab_folder folder;
 };
 
-/* port 0: any free ones, else port + rank. KITH_EADDRINUSE, KITH_EBUSY,
- * KITH_ENOMEM, KITH_EPERM and the like, with one line in error
- * (KITH_LAB_ERROR_BYTES); nothing needs closing then. */
+/* port 0: any free ones, else port + rank. saves: lab_folder_open's.
+ * KITH_EADDRINUSE, KITH_EBUSY, KITH_ENOMEM, KITH_EPERM and the like, with one
+ * line in error (KITH_LAB_ERROR_BYTES); nothing needs closing then. */
 KITH_MUST_CHECK enum kith_err lab_cluster_open(struct lab_cluster *cluster,
                                                uint32_t peers, uint16_t port,
-                                               char *error);
+                                               const char *saves, char *error);
 /* Wipes the keys, frees the ports, removes the folder and what is in it. */
 void lab_cluster_close(struct lab_cluster *cluster);
 /* A fresh listening socket on this peer's port, for its next process. */

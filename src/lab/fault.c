@@ -158,6 +158,29 @@ kith_ns lab_faults(struct lab *lab, kith_ns now_ns)
     return next_ns;
 }
 
+void lab_faults_pass(struct lab *lab)
+{
+    const struct kith_experiment *experiment = lab->options->experiment;
+    for (; lab->atom < experiment->atom_count; lab->atom++) {
+        const struct kith_atom *atom = &experiment->atoms[lab->atom];
+        struct lab_peer *peer = &lab->peers[atom->peer];
+        if (atom->at_ns > lab->past_ns)
+            break;
+        if (atom->kind == KITH_FAULT_CRASH || atom->kind == KITH_FAULT_RESTART)
+            peer->crashed = atom->kind == KITH_FAULT_CRASH;
+        if (atom->kind == KITH_FAULT_PAUSE || atom->kind == KITH_FAULT_RESUME)
+            peer->paused = atom->kind == KITH_FAULT_PAUSE;
+        if (atom->kind == KITH_FAULT_SLOW)
+            peer->slow = atom->factor;
+        lab->faults += atom->statement != UINT32_MAX;
+    }
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        lab_faults_tell(&lab->peers[i]);
+        if (lab->peers[i].crashed)
+            (void)crash(&lab->peers[i]);
+    }
+}
+
 bool lab_fault_ahead(const struct lab *lab, kith_id peer,
                      enum kith_fault_kind kind)
 {

@@ -71,13 +71,47 @@ static void remove_abandoned(const char *base)
     closedir(entries);
 }
 
-enum kith_err lab_folder_open(struct lab_folder *folder, char *error)
+static enum kith_err open_named(struct lab_folder *folder, const char *named,
+                                char *error)
 {
+    const size_t length = strlen(named);
+    int why = length + 64 < sizeof folder->path ? 0 : ENAMETOOLONG;
+    if (why == 0 && mkdir(named, 0700) != 0 && errno != EEXIST)
+        why = errno;
+    if (why == 0) {
+        folder->lock_fd = open(named, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        why = folder->lock_fd < 0 ? errno : 0;
+    }
+    if (why == 0 && flock(folder->lock_fd, LOCK_EX | LOCK_NB) != 0 &&
+        errno == EWOULDBLOCK) {
+        close(folder->lock_fd);
+        snprintf(error, KITH_LAB_ERROR_BYTES,
+                 "the saves in %.300s belong to a kith lab that is running; "
+                 "wait for it, or end it",
+                 named);
+        return KITH_EBUSY;
+    }
+    if (why == 0) {
+        memcpy(folder->path, named, length + 1);
+        return KITH_OK;
+    }
+    snprintf(error, KITH_LAB_ERROR_BYTES,
+             "cannot make the folder %.300s for saves: %s; choose another with "
+             "--save",
+             named, strerror(why));
+    return why == ENOSPC ? KITH_ENOSPC : KITH_EPERM;
+}
+
+enum kith_err lab_folder_open(struct lab_folder *folder, const char *named,
+                              char *error)
+{
+    folder->lock_fd = -1;
+    if (named != NULL)
+        return open_named(folder, named, error);
     const char *base = getenv("TMPDIR");
     if (base == NULL || base[0] == 0)
         base = "/tmp";
     remove_abandoned(base);
-    folder->lock_fd = -1;
     const int length = snprintf(folder->path, sizeof folder->path,
                                 "%s/" PREFIX "XXXXXX", base);
     /* Room for the names of saves below it. */
@@ -102,7 +136,11 @@ void lab_folder_close(struct lab_folder *folder)
 {
     if (folder->path[0] == 0)
         return;
-    remove_folder(AT_FDCWD, folder->path);
+    /* What holds nothing is of no use to anybody. */
+    if (!folder->keep)
+        remove_folder(AT_FDCWD, folder->path);
+    else
+        (void)rmdir(folder->path);
     if (folder->lock_fd >= 0)
         close(folder->lock_fd);
     folder->path[0] = 0;

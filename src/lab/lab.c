@@ -94,6 +94,12 @@ static enum kith_err open_peers(struct lab *lab)
         peer->slow = 1;
         peer->process.rows_fd = peer->process.control_fd = -1;
         peer->last.peer = i;
+        peer->child.resume = lab->options->resume;
+    }
+    if (lab->options->resume) {
+        const enum kith_err err = lab_past(lab);
+        if (err != KITH_OK)
+            return err;
     }
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const enum kith_err err = lab_peer_start(&lab->peers[i]);
@@ -107,7 +113,7 @@ static enum kith_err open_lab(struct lab *lab)
 {
     const struct kith_experiment *experiment = lab->options->experiment;
     lab->score.rows_fd = lab->score.control_fd = -1;
-    lab->accuracy = NAN;
+    lab->accuracy = lab->best = NAN;
     if (experiment->peers > KITH_LAB_PEERS_MAX) {
         lab_fail(lab, KITH_ELIMIT,
                  "%u peers are more than the %u processes of a lab; use "
@@ -125,8 +131,9 @@ static enum kith_err open_lab(struct lab *lab)
     kith_backend_threads(1);
     lab->opened_ns = lab_now();
     char text[KITH_LAB_ERROR_BYTES];
-    const enum kith_err err = lab_cluster_open(&lab->cluster, experiment->peers,
-                                               lab->options->port, text);
+    const enum kith_err err =
+        lab_cluster_open(&lab->cluster, experiment->peers, lab->options->port,
+                         lab->options->saves, text);
     if (err != KITH_OK) {
         lab_fail(lab, err, "%s", text);
         return err;
@@ -151,16 +158,20 @@ static void start_together(struct lab *lab)
     if (lab->err != KITH_OK || lab->signals > 0)
         return;
 
-    lab->start_ns = lab_now() + LAB_LEAD_NS;
-    lab->progress_ns = lab->start_ns + LAB_PROGRESS_NS;
-    if (lab->experiment.evaluate_ns > 0)
-        lab->score_ns = lab->start_ns + lab->experiment.evaluate_ns;
+    const kith_ns period_ns = lab->experiment.evaluate_ns;
+    lab->start_ns = lab_now() + LAB_LEAD_NS - lab->past_ns;
+    lab->progress_ns = lab->start_ns + lab->past_ns + LAB_PROGRESS_NS;
+    if (period_ns > 0)
+        lab->score_ns =
+            lab->start_ns + (lab->past_ns / period_ns + 1) * period_ns;
     lab->cpu_start_s = lab_cpu_s();
     char line[64];
     snprintf(line, sizeof line, "start %lld", (long long)lab->start_ns);
     for (uint32_t i = 0; i < lab->peer_count; i++)
         if (!lab_process_tell(&lab->peers[i].process, line))
             lab_process_signal(&lab->peers[i].process, SIGKILL);
+    if (lab->options->resume)
+        lab_faults_pass(lab);
 }
 
 /* Does the end wait for this peer? A paused one counts if it will go on. */
@@ -218,8 +229,8 @@ static bool is_late(const struct lab *lab)
 
 static void run(struct lab *lab)
 {
-    while (lab->err == KITH_OK && lab->signals == 0 && !is_over(lab) &&
-           !is_late(lab)) {
+    while (lab->err == KITH_OK && lab->signals == 0 && !lab->early &&
+           !is_over(lab) && !is_late(lab)) {
         const enum kith_err err = kith_store_flush(lab->options->store);
         if (err != KITH_OK) {
             lab_fail(lab, err, "%s", kith_store_error(lab->options->store));
@@ -308,6 +319,9 @@ enum kith_err kith_lab_run(const struct kith_lab_options *options,
     }
     lab_result(lab, summary);
     err = lab->err;
+    /* Kept from the first step to the end of the run. */
+    lab->cluster.folder.keep = options->saves != NULL && !summary->completed &&
+                               (lab->start_ns != 0 || options->resume);
     close_lab(lab);
     close_signals(lab, &before);
     free(lab);

@@ -68,6 +68,11 @@ static void add_gone(struct kith_row *row, const struct kith_row *gone)
     row->cpu_aead_s += gone->cpu_aead_s;
     row->cpu_socket_s += gone->cpu_socket_s;
     row->cpu_other_s += gone->cpu_other_s;
+    if (!gone->speed.measured)
+        return;
+    row->speed.data_wait_s += gone->speed.data_wait_s;
+    if (row->speed.memory_bytes < gone->speed.memory_bytes)
+        row->speed.memory_bytes = gone->speed.memory_bytes;
 }
 
 static void take_row(struct lab_peer *peer, const struct kith_row *row)
@@ -117,8 +122,12 @@ static void take_line(struct lab_peer *peer, kith_ns time_ns, const char *line)
         lab_fail(lab,
                  strstr(line, kith_err_text(KITH_ENOSPC)) != NULL ? KITH_ENOSPC
                                                                   : KITH_EIO,
-                 "peer %u: %s; set TMPDIR to a folder with room",
-                 (unsigned)peer->rank, line);
+                 "peer %u: %s; %s", (unsigned)peer->rank, line,
+                 lab->options->saves == NULL
+                     ? "set TMPDIR to a folder with room"
+                     : "make room, or choose another folder with --save");
+    if (strncmp(line, "resumed ", 8) == 0)
+        lab_say(lab, "peer %u: %s", (unsigned)peer->rank, line);
     if (lab->options->on_peer_line != NULL)
         lab->options->on_peer_line(lab->options->user, peer->rank, time_ns,
                                    line);
@@ -176,6 +185,7 @@ static void take_score(void *user, const struct lab_record *record)
     lab->values.accuracy = score->accuracy;
     lab->values.loss = score->loss;
     lab->values.consensus_distance = score->consensus_distance;
+    lab_judge(lab, score->loss, score->accuracy);
 }
 
 enum kith_err lab_peer_start(struct lab_peer *peer)
@@ -356,6 +366,7 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
         if (!peer->alive)
             continue;
         progress.alive++;
+        lab_add_speed(&progress.speed, &peer->last.speed);
         loss += peer->last.loss;
         if (peer->last.step < progress.step_min)
             progress.step_min = peer->last.step;
@@ -364,6 +375,7 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
     }
     if (progress.alive == 0)
         progress.step_min = 0;
+    lab_mean_speed(&progress.speed, progress.alive);
     progress.loss = progress.alive > 0 ? loss / progress.alive : NAN;
     lab->options->on_progress(lab->options->user, &progress);
 }

@@ -3,6 +3,7 @@
  *   lab.c       the phases: open, start together, run, stop, results
  *   launcher.c  one turn of the loop: signals, records, deaths, clocks
  *   fault.c     crash, restart, pause, slow, cut, as the clock says
+ *   past.c      what an interrupted run had, and an early stop
  *   result.c    evaluation, rows of the end, checks, summary
  *   process.c   a child and its pipes;  child.c  what runs in it
  *   cluster.c   keys, ports, folder;    average.c  the averaged model
@@ -49,6 +50,7 @@ struct lab_peer {
     bool finished;        /* own share done */
     bool left;            /* it ended in order */
     bool paused;          /* by a fault; outlives a crash */
+    bool crashed;         /* by a fault before a resume */
     bool affected;        /* crashed or died once: does not hold up the end */
     bool saved;           /* its last save is complete */
     double slow;          /* factor, 1: none */
@@ -79,6 +81,10 @@ struct lab {
     bool scoring;
     kith_ns score_ns; /* the next one; 0: none */
     double accuracy;  /* the latest */
+    double best;      /* the best so far; NaN: none */
+    uint32_t stale;   /* evaluations since then */
+    bool early;       /* stop.patience is at its end */
+    kith_ns past_ns;  /* what ran before a resume */
 
     bool nonfinite; /* a peer met a value that is not finite */
     struct kith_checks checks;
@@ -111,9 +117,20 @@ bool lab_fault_ahead(const struct lab *lab, kith_id peer,
                      enum kith_fault_kind kind);
 /* What a process that starts now has to know: slow, cuts, pause. */
 void lab_faults_tell(struct lab_peer *peer);
+/* Atoms of the time before a resume: their state, not their deeds. */
+void lab_faults_pass(struct lab *lab);
+
+/* past.c: rows of the time before a resume; whether to stop early. */
+KITH_MUST_CHECK enum kith_err lab_past(struct lab *lab);
+void lab_judge(struct lab *lab, double loss, double accuracy);
 
 /* result.c */
 void lab_result(struct lab *lab, struct kith_summary *summary);
 double lab_cpu_s(void);
+/* Adds a peer's speed to that of all: rates add up, what is a share is summed
+ * for a mean over `peers`, memory is the largest. */
+void lab_add_speed(struct kith_speed *all, const struct kith_speed *peer);
+/* The shares of such a sum. */
+void lab_mean_speed(struct kith_speed *all, uint32_t peers);
 
 #endif

@@ -6,7 +6,7 @@ libkith_lab_a_SOURCES = \
   src/lab/cluster.c src/lab/cluster.h \
   src/lab/fault.c \
   src/lab/folder.c src/lab/folder.h \
-  src/lab/lab.c \
+  src/lab/lab.c src/lab/past.c \
   src/lab/launcher.c src/lab/launcher.h \
   src/lab/process.c src/lab/process.h \
   src/lab/result.c \

@@ -36,6 +36,49 @@ static double known(double value)
     return isfinite(value) ? value : 0;
 }
 
+static void add_rate(double *sum, double value)
+{
+    *sum = isnan(*sum) ? value : isnan(value) ? *sum : *sum + value;
+}
+
+void lab_add_speed(struct kith_speed *all, const struct kith_speed *peer)
+{
+    if (!peer->measured)
+        return;
+    if (!all->measured) {
+        *all = *peer;
+        return;
+    }
+    add_rate(&all->samples_per_s, peer->samples_per_s);
+    add_rate(&all->tokens_per_s, peer->tokens_per_s);
+    add_rate(&all->flop_per_s, peer->flop_per_s);
+    add_rate(&all->mfu, peer->mfu);
+    add_rate(&all->data_wait_s, peer->data_wait_s);
+    add_rate(&all->exchange_overlap, peer->exchange_overlap);
+    if (all->memory_bytes < peer->memory_bytes)
+        all->memory_bytes = peer->memory_bytes;
+}
+
+void lab_mean_speed(struct kith_speed *all, uint32_t peers)
+{
+    if (peers == 0)
+        return;
+    all->mfu /= peers;
+    all->exchange_overlap /= peers;
+}
+
+/* Of the peers that said how they ended. */
+static void add_speeds(struct lab *lab, struct kith_summary *summary)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        const struct kith_speed *speed = &lab->peers[i].final.speed;
+        lab_add_speed(&summary->speed, speed);
+        count += speed->measured;
+    }
+    lab_mean_speed(&summary->speed, count);
+}
+
 /* Sums of the last rows. The launcher's own time, spent on rows and the
  * database, belongs to the run: it is booked as other. */
 static void add_up(struct lab *lab, struct kith_summary *summary)
@@ -62,6 +105,7 @@ static void add_up(struct lab *lab, struct kith_summary *summary)
         summary->cpu.other_s += lab_cpu_s() - lab->cpu_start_s;
         summary->wall_s = (double)(lab->ended_ns - lab->start_ns) / 1e9;
     }
+    add_speeds(lab, summary);
     summary->faults = lab->faults;
     summary->completed = lab->signals == 0 && lab->start_ns != 0;
 }
@@ -85,6 +129,7 @@ static void put_row(struct lab *lab, kith_id peer, uint64_t step,
         row = lab->peers[peer].last;
     else
         row.samples = step * lab->experiment.train.batch * lab->peer_count;
+    row.speed.measured = false; /* nothing was trained for this row */
     row.time_ns = lab->ended_ns - lab->start_ns;
     row.step = step;
     row.loss = score->loss;

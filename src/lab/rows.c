@@ -9,7 +9,7 @@
 #include "kith/assert.h"
 
 _Static_assert(sizeof(double) == 8, "doubles travel as 64 bits");
-_Static_assert(LAB_RECORD_HEADER + 64 + LAB_TEXT_BYTES < LAB_RECORD_BYTES,
+_Static_assert(LAB_RECORD_HEADER + 64 + 60 + LAB_TEXT_BYTES < LAB_RECORD_BYTES,
                "the longest body fits");
 
 /* A cursor over the body: `at` never passes LAB_RECORD_BYTES. */
@@ -127,6 +127,32 @@ static void get_text(struct reader *reader, char *text)
         reader->bad = true;
 }
 
+static void put_speed(struct writer *writer, const struct kith_speed *speed)
+{
+    put32(writer, speed->measured);
+    put_double(writer, speed->samples_per_s);
+    put_double(writer, speed->tokens_per_s);
+    put_double(writer, speed->flop_per_s);
+    put_double(writer, speed->mfu);
+    put_double(writer, speed->data_wait_s);
+    put_double(writer, speed->exchange_overlap);
+    put64(writer, speed->memory_bytes);
+}
+
+static void get_speed(struct reader *reader, struct kith_speed *speed)
+{
+    speed->measured = get_flag(reader);
+    speed->samples_per_s = get_measure(reader);
+    speed->tokens_per_s = get_measure(reader);
+    speed->flop_per_s = get_measure(reader);
+    speed->mfu = get_measure(reader);
+    speed->data_wait_s = get_measure(reader);
+    speed->exchange_overlap = get_measure(reader);
+    speed->memory_bytes = get_count(reader);
+    if (speed->exchange_overlap > 1)
+        reader->bad = true;
+}
+
 static void put_row(struct writer *writer, const struct kith_row *row)
 {
     put64(writer, row->step);
@@ -148,6 +174,7 @@ static void put_row(struct writer *writer, const struct kith_row *row)
     put_double(writer, row->cpu_aead_s);
     put_double(writer, row->cpu_socket_s);
     put_double(writer, row->cpu_other_s);
+    put_speed(writer, &row->speed);
 }
 
 /* A diverging run has an infinite loss, and that is worth a row. */
@@ -172,6 +199,7 @@ static void get_row(struct reader *reader, struct kith_row *row)
     row->cpu_aead_s = get_measure(reader);
     row->cpu_socket_s = get_measure(reader);
     row->cpu_other_s = get_measure(reader);
+    get_speed(reader, &row->speed);
 }
 
 static void put_mark(struct writer *writer, const struct kith_mark *mark)
@@ -214,6 +242,7 @@ static void put_final(struct writer *writer, const struct lab_final *final)
     put64(writer, final->dial_failures);
     put64(writer, final->dropped);
     put_double(writer, final->merge_s);
+    put_speed(writer, &final->speed);
     put_text(writer, final->text);
 }
 
@@ -242,6 +271,7 @@ static void get_final(struct reader *reader, struct lab_final *final)
     final->dial_failures = get_count(reader);
     final->dropped = get_count(reader);
     final->merge_s = get_measure(reader);
+    get_speed(reader, &final->speed);
     get_text(reader, final->text);
 }
 

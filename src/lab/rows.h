@@ -23,10 +23,10 @@
 #include "kith/types.h"
 
 #define LAB_RECORD_BYTES 512u
-#define LAB_RECORD_VERSION 1u
+#define LAB_RECORD_VERSION 2u
 #define LAB_RECORD_HEADER 24u
 /* Longer lines are cut; terminator included. */
-#define LAB_TEXT_BYTES 400u
+#define LAB_TEXT_BYTES 360u
 
 /* X(NAME): append only. */
 #define LAB_RECORDS(X)                                                         \
@@ -50,6 +50,7 @@ struct lab_final {
     uint64_t connected, closed, refused, dial_failures;
     uint64_t dropped;          /* records that found the pipe full */
     double merge_s;            /* part of the row's cpu_other_s */
+    struct kith_speed speed;   /* over the run */
     char text[LAB_TEXT_BYTES]; /* the error, "" */
 };
 

@@ -85,8 +85,7 @@ static enum kith_err refuse(const struct kith_database *database,
 
 /* The mark of a run database, its version, and ordinary tables with the names
  * we read: a view could hold any query. */
-static enum kith_err check_schema(const struct kith_database *database,
-                                  char *error)
+static enum kith_err check_schema(struct kith_database *database, char *error)
 {
     int64_t application = 0, version = 0;
     char found[96];
@@ -102,12 +101,13 @@ static enum kith_err check_schema(const struct kith_database *database,
     if (application != STORE_APPLICATION_ID) {
         return refuse(database, "it is no run database of kith", error);
     }
-    if (version != STORE_SCHEMA_VERSION) {
+    if (version < STORE_SCHEMA_OLDEST || version > STORE_SCHEMA_VERSION) {
         snprintf(found, sizeof found,
-                 "its schema is version %" PRId64 ", this kith reads %d",
-                 version, STORE_SCHEMA_VERSION);
+                 "its schema is version %" PRId64 ", this kith reads %d to %d",
+                 version, STORE_SCHEMA_OLDEST, STORE_SCHEMA_VERSION);
         return refuse(database, found, error);
     }
+    database->version = (int)version;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         int64_t count = 0;
         err = count_of(database,
@@ -129,7 +129,7 @@ static enum kith_err check_schema(const struct kith_database *database,
 enum kith_err kith_database_open(const char *path,
                                  struct kith_database *database, char *error)
 {
-    *database = (struct kith_database){NULL, path};
+    *database = (struct kith_database){.path = path};
     if (access(path, R_OK) != 0) {
         kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
                       "reading the run database %s: %s", path, strerror(errno));
@@ -208,6 +208,40 @@ static enum kith_err put_table(const struct kith_database *database,
     return err;
 }
 
+/* The columns of a series in a database's own version: what an older one does
+ * not have is NULL. */
+#define BEFORE_SPEED                                                           \
+    "peer, time_s, step, samples, loss, accuracy, consensus_distance, "        \
+    "bytes_sent, bytes_received, waiting_s, staleness, attempts, done, "       \
+    "failed, refused, skipped, torn, cpu_train_s, cpu_aead_s, cpu_socket_s, "  \
+    "cpu_other_s"
+
+static const char *speed_columns(const struct kith_database *database)
+{
+    return database->version >= 2 ? STORE_SPEED_NAMES : STORE_SPEED_NULLS;
+}
+
+/* Rates of each peer over all its rows, and what only grows. */
+static enum kith_err put_speed(const struct kith_database *database, FILE *out,
+                               char *error)
+{
+    return put_table(
+        database, "speed",
+        database->version >= 2
+            ? "SELECT peer, avg(nullif(samples_per_s, 0)) AS samples_per_s, "
+              "avg(nullif(tokens_per_s, 0)) AS tokens_per_s, "
+              "avg(nullif(flop_per_s, 0)) AS flop_per_s, "
+              "avg(nullif(mfu, 0)) AS mfu, max(data_wait_s) AS data_wait_s, "
+              "last.exchange_overlap AS exchange_overlap, "
+              "max(memory_bytes) AS memory_bytes FROM series JOIN (SELECT "
+              "peer, exchange_overlap, max(time_s) FROM series WHERE "
+              "memory_bytes IS NOT NULL GROUP BY peer) AS last USING(peer) "
+              "WHERE memory_bytes IS NOT NULL GROUP BY peer ORDER BY peer "
+              "LIMIT 500"
+            : "SELECT peer" STORE_SPEED_NULLS " FROM series WHERE 0",
+        out, error);
+}
+
 /* The first peers by rank, and the averaged model. */
 #define SHOWN                                                                  \
     "(peer IS NULL OR peer IN (SELECT DISTINCT peer FROM series WHERE peer "   \
@@ -219,7 +253,7 @@ static enum kith_err put_series(const struct kith_database *database,
                                 unsigned runs, FILE *out, char *error)
 {
     const unsigned peers = PEERS_MAX / runs > 0 ? PEERS_MAX / runs : 1;
-    char sql[1024];
+    char sql[2048];
     int64_t rows = 0;
 
     kith_text_add(sql, sizeof sql, 0,
@@ -236,10 +270,10 @@ static enum kith_err put_series(const struct kith_database *database,
         "ORDER BY time_s, step) AS place, count(*) OVER (PARTITION BY peer) AS "
         "count_ FROM series WHERE " SHOWN ") "
         "SELECT ifnull(peer, -1) AS peer, time_s, step, samples, loss, "
-        "accuracy, consensus_distance, bytes_sent, waiting_s, staleness, done "
-        "FROM numbered WHERE place %% %" PRId64 " = 0 OR place = 1 OR "
+        "accuracy, consensus_distance, bytes_sent, waiting_s, staleness, "
+        "done%s FROM numbered WHERE place %% %" PRId64 " = 0 OR place = 1 OR "
         "place = count_ ORDER BY 1, time_s, step LIMIT %u",
-        peers, stride, 2 * POINTS_MAX);
+        peers, speed_columns(database), stride, 2 * POINTS_MAX);
     return put_table(database, "series", sql, out, error);
 }
 
@@ -292,6 +326,9 @@ enum kith_err kith_database_json(const struct kith_database *database,
         err = put_table(database, parts[i].name, parts[i].sql, out, error);
     }
     if (err == KITH_OK) {
+        err = put_speed(database, out, error);
+    }
+    if (err == KITH_OK) {
         err = put_series(database, runs, out, error);
     }
     fputc('}', out);
@@ -304,8 +341,11 @@ enum kith_err kith_database_csv(const struct kith_database *database,
     const char *name = strrchr(database->path, '/');
     name = name != NULL ? name + 1 : database->path;
     sqlite3_stmt *row = NULL;
-    enum kith_err err = prepare(
-        database, "SELECT * FROM series ORDER BY peer, time_s", &row, error);
+    char sql[1024];
+    kith_text_add(sql, sizeof sql, 0,
+                  "SELECT " BEFORE_SPEED "%s FROM series ORDER BY peer, time_s",
+                  speed_columns(database));
+    enum kith_err err = prepare(database, sql, &row, error);
     if (err != KITH_OK) {
         return err;
     }

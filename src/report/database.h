@@ -11,6 +11,7 @@
 struct kith_database {
     sqlite3 *handle;
     const char *path; /* the caller's */
+    int version;      /* of its schema */
 };
 
 /* Opens read-only, checks that it is a run database, begins one read

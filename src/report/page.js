@@ -19,6 +19,15 @@ const CHARTS = [
      format: bytes, axis: bytes},
     {key: 'done', counter: true, title: 'Exchanges done', unit: 'per peer'},
     {key: 'waiting_s', counter: true, title: 'Waiting', unit: 'training held back, seconds'},
+    {key: 'samples_per_s', counter: true, title: 'Speed', unit: 'samples trained per second, per peer'},
+    {key: 'mfu', counter: true, title: 'Utilisation (MFU)', unit: 'FLOP/s of the model, share of the measured peak',
+     format: v => Number((100 * v).toPrecision(3)) + ' %', axis: v => Number((100 * v).toPrecision(3)) + ' %'},
+    {key: 'data_wait_s', counter: true, title: 'Data wait', unit: 'steps waited for their batch, seconds'},
+    {key: 'exchange_overlap', counter: true, title: 'Exchange overlap',
+     unit: 'share of the time of exchanges in which a step ran',
+     format: v => (100 * v).toFixed(1) + ' %', axis: v => Number((100 * v).toPrecision(3)) + ' %'},
+    {key: 'memory_bytes', counter: true, title: 'Memory', unit: 'resident at most, per process',
+     format: bytes, axis: bytes},
     {key: 'staleness', title: 'Staleness', unit: 'own steps between snapshot and merge'},
 ];
 const view = {x: location.hash === '#samples' ? 'samples' : 'time', averaged: true, peers: true, hidden: new Set()};
@@ -63,6 +72,14 @@ function short(value) {
          : String(Number(value.toPrecision(4)));
 }
 
+function flops(value) {
+    if (value === null || value === undefined) return '–';
+    const units = ['', 'k', 'M', 'G', 'T', 'P'];
+    let at = 0, size = Number(value);
+    while (Math.abs(size) >= 1000 && at + 1 < units.length) { size /= 1000; at++; }
+    return Number(size.toPrecision(4)) + ' ' + units[at] + 'FLOP/s';
+}
+
 function seconds(value) {
     if (value === null || value === undefined) return '–';
     return Number(value).toLocaleString('en', {maximumFractionDigits: 3}) + ' s';
@@ -94,7 +111,7 @@ const runs = report.runs.map((source, index) => {
             faults: objects(source.faults).map(fault => fault.kind === 'slow' &&
                 fault.factor === 1 ? {...fault, kind: 'slow ends'} : fault),
             verdicts: objects(source.verdicts),
-            last: objects(source.last), outcomes: objects(source.outcomes), events: objects(source.events),
+            last: objects(source.last), speed: objects(source.speed), outcomes: objects(source.outcomes), events: objects(source.events),
             eventsAll: source.events_all};
 });
 const several = runs.length > 1;
@@ -435,6 +452,9 @@ function factText(key, value) {
     const plain = Number(value);
     if (key === 'completed') return plain ? 'yes' : 'no, interrupted';
     if (!Number.isFinite(plain) || /hash|seed|build/.test(key)) return value;
+    if (/flop_per_s$/.test(key)) return flops(plain);
+    if (/per_s$/.test(key)) return short(plain) + '/s';
+    if (/mfu$|overlap$/.test(key)) return Number((100 * plain).toPrecision(3)) + ' %';
     if (/^accuracy/.test(key)) return (100 * plain).toFixed(2) + ' %';
     if (/bytes/.test(key)) return bytes(plain);
     if (/_s$/.test(key)) return seconds(plain);
@@ -448,17 +468,22 @@ const ORDER = ['world', 'peers', 'seed', 'algorithm', 'topology', 'model', 'batc
     'samples', 'virtual_s', 'wall_s', 'events', 'exchanges.attempts',
     'exchanges.done', 'exchanges.failed', 'exchanges.refused', 'exchanges.skipped',
     'exchanges.torn', 'bytes.sent', 'bytes.per_peer_max', 'cpu.train_s', 'cpu.aead_s',
-    'cpu.socket_s', 'cpu.other_s', 'faults', 'violations', 'trace_hash'];
+    'cpu.socket_s', 'cpu.other_s', 'speed.samples_per_s', 'speed.tokens_per_s',
+    'speed.flop_per_s', 'speed.mfu', 'speed.peak_flop_per_s', 'speed.data_wait_s',
+    'speed.exchange_overlap', 'speed.memory_bytes', 'compute.products',
+    'compute.threads', 'faults', 'violations', 'trace_hash'];
 
 function summary() {
     const all = runs.map(run => new Map([...run.results, ...run.facts]));
     const rank = key => (ORDER.indexOf(key) + 1) || ORDER.length + 1;
     const keys = [...new Set(all.flatMap(facts => [...facts.keys()]))]
-        .filter(key => !['experiment', 'schema', 'name'].includes(key) &&
+        .filter(key => !['experiment', 'schema', 'name', 'products', 'threads',
+                         'peak_flop_per_s'].includes(key) &&
             all.some(facts => facts.get(key) !== null))
         .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
     const name = key => key.replace('virtual_s', 'virtual time')
-        .replace('wall_s', 'wall time').replace(/_s$/, '').replaceAll('_', ' ')
+        .replace('wall_s', 'wall time').replace(/_per_s$/, '').replace(/_s$/, '')
+        .replace('mfu', 'MFU').replace('flop', 'FLOP').replaceAll('_', ' ')
         .replaceAll('.', ' · ');
     if (!several) return section('Summary', make('dl', {id: 'summary'},
         [...keys.map(key => [name(key), factText(key, all[0].get(key))]),
@@ -493,6 +518,21 @@ function exchanges() {
     return rows.length === 0 ? null : section('Exchanges', runs.map(note),
         table('exchanges', withRun(['peer', 'steps', ...counts, 'sent', 'received',
                                     'waiting']), rows));
+}
+
+/* How fast each peer trained, where that was measured. */
+function speeds() {
+    const share = v => v === null ? '–' : Number((100 * v).toPrecision(3)) + ' %';
+    const tokens = runs.some(run => run.speed.some(row => row.tokens_per_s !== null));
+    const rate = v => v === null ? '–' : short(v);
+    const rows = runs.flatMap(run => run.speed.map(row => cells(run, [
+        'peer ' + row.peer, rate(row.samples_per_s),
+        ...(tokens ? [rate(row.tokens_per_s)] : []), flops(row.flop_per_s),
+        share(row.mfu), seconds(row.data_wait_s), share(row.exchange_overlap),
+        bytes(row.memory_bytes)])));
+    return rows.length === 0 ? null : section('Speed', table('speed',
+        withRun(['peer', 'samples/s', ...(tokens ? ['tokens/s'] : []),
+                 'arithmetic', 'MFU', 'data wait', 'exchange overlap', 'memory']), rows));
 }
 
 /* Every kind of trace mark, counted, runs side by side. */
@@ -560,7 +600,7 @@ document.body.replaceChildren(
             ' · written by ' + report.writer)),
     make('main', {}, summary(), verdicts(),
         section('Plots', controls(), legendPlace, boxes),
-        exchanges(), faults(), outcomes(), events(), sources()));
+        speeds(), exchanges(), faults(), outcomes(), events(), sources()));
 redraw();
 legendPlace.replaceWith(legend());
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);

@@ -200,3 +200,17 @@ kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
         err = each_row(store, user, each);
     return err;
 }
+
+enum kith_err kith_store_incarnation(struct kith_store *store, uint32_t *next)
+{
+    char text[24];
+    uint64_t most;
+    if (!read_text(store->database,
+                   "SELECT coalesce(max(incarnation) + 1, 0) FROM marks", text,
+                   sizeof text))
+        return store_stick(store, "reading marks");
+    if (kith_text_u64(text, &most) != KITH_OK || most >= UINT32_MAX)
+        return KITH_ELIMIT;
+    *next = (uint32_t)most;
+    return KITH_OK;
+}

@@ -34,7 +34,7 @@
 
 static const char *const statements[STATEMENT_COUNT] = {
     [ROW] = ("INSERT INTO series VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-             "?,?)"),
+             "?,?,?,?,?,?,?,?,?)"),
     [MARK] = "INSERT INTO marks VALUES(?,?,?,?,?,?,?,?,?)",
     [FAULT] = "INSERT INTO faults VALUES(?,?,?,?,?,?,?)",
     [VERDICT] = "INSERT INTO verdicts VALUES(?,?,?,?)",
@@ -221,6 +221,20 @@ static enum kith_err store_end(struct kith_store *store, struct binder *binder)
     return kith_store_flush(store);
 }
 
+/* STORE_SPEED, in its order. */
+static void bind_speed(struct binder *binder, const struct kith_speed *speed)
+{
+    const bool measured = speed->measured;
+    bind_real(binder, measured ? speed->samples_per_s : NAN);
+    bind_real(binder, measured ? speed->tokens_per_s : NAN);
+    bind_real(binder, measured ? speed->flop_per_s : NAN);
+    bind_real(binder, measured ? speed->mfu : NAN);
+    bind_real(binder, measured ? speed->data_wait_s : NAN);
+    bind_real(binder, measured ? speed->exchange_overlap : NAN);
+    bind_whole(binder, measured && speed->memory_bytes > 0 ? speed->memory_bytes
+                                                           : UINT64_MAX);
+}
+
 enum kith_err kith_store_row(struct kith_store *store,
                              const struct kith_row *row)
 {
@@ -249,6 +263,7 @@ enum kith_err kith_store_row(struct kith_store *store,
     bind_real(&binder, row->cpu_aead_s);
     bind_real(&binder, row->cpu_socket_s);
     bind_real(&binder, row->cpu_other_s);
+    bind_speed(&binder, &row->speed);
     return store_end(store, &binder);
 }
 
@@ -408,6 +423,14 @@ static enum kith_err write_run(struct kith_store *store, const char *world,
     (void)store_run(store, "algorithm", "%s",
                     experiment->gossip.algorithm->name);
     (void)store_run(store, "topology", "%s", experiment->gossip.topology->name);
+    if (experiment->compute.products != NULL)
+        (void)store_run(store, "products", "%s", experiment->compute.products);
+    if (experiment->compute.threads > 0)
+        (void)store_run(store, "threads", "%" PRIu32,
+                        experiment->compute.threads);
+    if (experiment->compute.peak > 0)
+        (void)store_run(store, "peak_flop_per_s", "%.4g",
+                        experiment->compute.peak);
     return store_pair(store, RUN, "experiment",
                       experiment->source == NULL ? "" : experiment->source);
 }

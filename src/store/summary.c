@@ -10,7 +10,7 @@
 #include "kith/store.h"
 #include "kith/text.h"
 
-#define ENTRIES_MAX 48u
+#define ENTRIES_MAX 64u
 #define ENTRY_BYTES (KITH_PATH_BYTES_MAX + 64)
 
 /* `key` is "name" or "object.name"; `value` is JSON text. */
@@ -84,6 +84,38 @@ static void add_scores(struct entries *entries,
 }
 
 /* Exactly the keys of docs/operations.md. */
+static void add_speed(struct entries *entries,
+                      const struct kith_experiment *experiment,
+                      const struct kith_speed *speed)
+{
+    const bool measured = speed->measured;
+    const double peak = experiment->compute.peak;
+    add_real(entries, "speed.samples_per_s",
+             measured ? speed->samples_per_s : NAN);
+    add_real(entries, "speed.tokens_per_s",
+             measured ? speed->tokens_per_s : NAN);
+    add_real(entries, "speed.flop_per_s", measured ? speed->flop_per_s : NAN);
+    add_real(entries, "speed.mfu", measured ? speed->mfu : NAN);
+    add_real(entries, "speed.peak_flop_per_s",
+             measured && peak > 0 ? peak : NAN);
+    add_real(entries, "speed.data_wait_s", measured ? speed->data_wait_s : NAN);
+    add_real(entries, "speed.exchange_overlap",
+             measured ? speed->exchange_overlap : NAN);
+    add_whole(entries, "speed.memory_bytes",
+              measured && speed->memory_bytes > 0 ? speed->memory_bytes
+                                                  : UINT64_MAX);
+}
+
+/* Where arithmetic was done; a simulation's threads are not the arithmetic's.
+ */
+static void add_compute(struct entries *entries,
+                        const struct kith_experiment *experiment)
+{
+    const uint32_t threads = experiment->compute.threads;
+    add_text(entries, "compute.products", experiment->compute.products);
+    add_whole(entries, "compute.threads", threads > 0 ? threads : UINT64_MAX);
+}
+
 static void collect(const struct kith_experiment *experiment,
                     const struct kith_summary *summary, const char *path,
                     struct entries *entries)
@@ -108,6 +140,8 @@ static void collect(const struct kith_experiment *experiment,
     add_whole(entries, "exchanges.refused", summary->exchanges.refused);
     add_whole(entries, "bytes.sent", summary->bytes_sent);
     add_whole(entries, "bytes.per_peer_max", summary->bytes_per_peer_max);
+    add_speed(entries, experiment, &summary->speed);
+    add_compute(entries, experiment);
     add_whole(entries, "faults", summary->faults);
     add_whole(entries, "violations", summary->violations);
     add_text(entries, "database", path);
@@ -223,6 +257,20 @@ static void print_cpu(const struct kith_summary *summary)
            100 * summary->cpu.other_s / total);
 }
 
+static void print_speed(const struct kith_speed *speed)
+{
+    char text[KITH_SPEED_TEXT_BYTES];
+    kith_speed_text(speed, text);
+    if (text[0] == '\0')
+        return;
+    printf("  %-22s %s\n", "speed", text);
+    if (speed->memory_bytes > 0)
+        printf("  %-22s %.4g MB at most\n", "memory",
+               (double)speed->memory_bytes / 1e6);
+    print_real("waiting for data", speed->data_wait_s, " s");
+    print_percent("exchange overlap", speed->exchange_overlap);
+}
+
 void kith_summary_print(const struct kith_experiment *experiment,
                         const struct kith_summary *summary, const char *path)
 {
@@ -239,6 +287,7 @@ void kith_summary_print(const struct kith_experiment *experiment,
            summary->steps, summary->samples);
     print_exchanges(summary);
     print_cpu(summary);
+    print_speed(&summary->speed);
     print_real("virtual time", summary->virtual_s, " s");
     print_real("wall time", summary->wall_s, " s");
     if (summary->has_trace_hash)

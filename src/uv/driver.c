@@ -60,6 +60,7 @@ void kith_driver_step(struct kith_driver *driver, struct kith_event *event)
     event->utc_s = (int64_t)time(NULL);
     kith_node_step(driver->node, event, &driver->effects);
     apply_effects(driver, event->now_ns);
+    kith_rows_overlap(driver, event->now_ns);
     driver->stepping = false;
     kith_driver_check_end(driver);
 }
@@ -68,6 +69,7 @@ void kith_driver_begin(struct kith_driver *driver)
 {
     struct kith_event event = {.kind = KITH_EVENT_START, .from = KITH_NOBODY};
     driver->phase = KITH_DRIVER_RUNNING;
+    kith_rows_start(driver);
     kith_driver_step(driver, &event);
     kith_transport_unhold(&driver->transport);
 }
@@ -126,6 +128,8 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
     struct kith_event event = {
         .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = result};
     const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    if (result->kind == KITH_WORK_TRAIN)
+        driver->trained_ns = kith_driver_now(driver);
     if (result->kind == KITH_WORK_TRAIN && result->finite) {
         driver->loss_sum += result->loss;
         driver->loss_count++;

@@ -61,6 +61,15 @@ struct kith_driver {
     uint64_t loss_count;
     double last_loss;
     double cpu_zero_s; /* the process's before the run */
+
+    double peak; /* FLOP/s, of the checkpoint or the experiment; 0: unknown */
+    struct kith_meter meter, whole; /* since the last row; of the run */
+    kith_ns trained_ns;             /* when the last step ended */
+    struct {
+        bool exchanging, training; /* since then: */
+        kith_ns since_ns;
+        kith_ns exchange_ns, both_ns; /* sums before it */
+    } overlap;
 };
 
 /* driver.c. Time since the start of the run. */
@@ -81,7 +90,9 @@ void kith_driver_check_end(struct kith_driver *driver);
 KITH_MUST_CHECK enum kith_err kith_control_open(struct kith_driver *driver);
 void kith_control_close(struct kith_driver *driver);
 
-/* rows.c */
+/* rows.c. At the start, where the node stands; after every step of it. */
+void kith_rows_start(struct kith_driver *driver);
+void kith_rows_overlap(struct kith_driver *driver, kith_ns now_ns);
 double kith_process_cpu(void);
 void kith_rows_make(struct kith_driver *driver, struct kith_row *row);
 void kith_rows_send(struct kith_driver *driver);

@@ -60,7 +60,8 @@ static void final_save(struct kith_driver *driver)
     if (driver->options->save == NULL)
         return;
     kith_node_counters(driver->node, &counters);
-    const struct kith_standing standing = {.step = counters.steps, .best = NAN};
+    const struct kith_standing standing = {
+        .step = counters.steps, .best = NAN, .peak = driver->peak};
     const enum kith_err err = kith_save_write(
         driver->worker, driver->options->save, &standing, true, error);
     driver->report->saved = err == KITH_OK;
@@ -256,6 +257,7 @@ static enum kith_err open_node(struct kith_driver *driver)
     err = resume(driver, &standing);
     if (err != KITH_OK)
         goto no_node;
+    driver->peak = standing.peak > 0 ? standing.peak : experiment->compute.peak;
     const size_t size = kith_node_size(&driver->config);
     driver->node_memory = malloc(size);
     if (driver->node_memory == NULL) {

@@ -33,6 +33,52 @@ static void measure_cpu(struct kith_driver *driver, struct kith_peer_cpu *cpu)
     cpu->other_s = rest > 0 ? rest : 0; /* Clocks of different grain. */
 }
 
+/* ---- speed */
+
+static uint64_t samples_of(const struct kith_driver *driver, uint64_t steps)
+{
+    return steps * driver->options->experiment->train.batch;
+}
+
+void kith_rows_start(struct kith_driver *driver)
+{
+    const struct kith_experiment *experiment = driver->options->experiment;
+    struct kith_node_counters counters;
+    kith_node_counters(driver->node, &counters);
+    kith_meter_start(&driver->meter, experiment, driver->peak,
+                     samples_of(driver, counters.steps), 0);
+    driver->whole = driver->meter;
+}
+
+/* What has been going on until now is booked, what goes on from now noted. The
+ * loop's view: a step lasts from its start to the news of its end. */
+void kith_rows_overlap(struct kith_driver *driver, kith_ns now_ns)
+{
+    const kith_ns span = now_ns - driver->overlap.since_ns;
+    if (driver->overlap.exchanging) {
+        driver->overlap.exchange_ns += span;
+        driver->overlap.both_ns += driver->overlap.training ? span : 0;
+    }
+    driver->overlap.since_ns = now_ns;
+    driver->overlap.exchanging = !kith_node_quiet(driver->node);
+    if (driver->effects.has_work)
+        driver->overlap.training = driver->effects.work.kind == KITH_WORK_TRAIN;
+    driver->overlap.training = driver->overlap.training && driver->thread.busy;
+}
+
+/* `until_ns`: what the rates are over, from the last look on. */
+static void measure_speed(struct kith_driver *driver, struct kith_meter *meter,
+                          uint64_t steps, kith_ns until_ns,
+                          struct kith_speed *speed)
+{
+    const double exchange_ns = (double)driver->overlap.exchange_ns;
+    kith_meter_look(meter, samples_of(driver, steps), 1e-9 * (double)until_ns,
+                    speed);
+    speed->data_wait_s = kith_thread_data_wait(&driver->thread);
+    if (exchange_ns > 0)
+        speed->exchange_overlap = (double)driver->overlap.both_ns / exchange_ns;
+}
+
 void kith_rows_make(struct kith_driver *driver, struct kith_row *row)
 {
     const struct kith_transport *transport = &driver->transport;
@@ -67,6 +113,12 @@ void kith_rows_make(struct kith_driver *driver, struct kith_row *row)
         .cpu_socket_s = cpu->socket_s,
         .cpu_other_s = cpu->other_s + cpu->merge_s,
     };
+    measure_speed(driver, &driver->meter, counters.steps, row->time_ns,
+                  &row->speed);
+    /* Of the run: from its start to the last step, not what came after. */
+    struct kith_meter whole = driver->whole;
+    measure_speed(driver, &whole, counters.steps, driver->trained_ns,
+                  &driver->report->speed);
 }
 
 void kith_rows_send(struct kith_driver *driver)

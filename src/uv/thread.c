@@ -32,7 +32,8 @@ static void run_item(struct kith_thread *thread)
     }
     thread->result.kind = KITH_WORK_SAVE;
     thread->result.finite = true;
-    const struct kith_standing standing = {.step = work->step, .best = NAN};
+    const struct kith_standing standing = {
+        .step = work->step, .best = NAN, .peak = options->peak};
     if (options->save != NULL)
         thread->save_err = kith_save_write(options->worker, options->save,
                                            &standing, true, thread->save_error);
@@ -70,8 +71,12 @@ static void thread_main(void *arg)
         const kith_ns cpu_ns = kith_thread_cpu();
         run_item(thread);
         const kith_ns spent_ns = kith_thread_cpu() - cpu_ns;
+        struct kith_data_counts counts = {.origin = 0};
+        uint64_t data_wait_ns;
+        kith_worker_data(thread->options.worker, &counts, &data_wait_ns);
 
         uv_mutex_lock(&thread->mutex);
+        thread->data_wait_ns = data_wait_ns;
         if (thread->work.kind == KITH_WORK_TRAIN) {
             thread->train_cpu_ns += spent_ns;
             pad_step(thread, began_ns);
@@ -158,6 +163,14 @@ void kith_thread_cpu_spent(struct kith_thread *thread, kith_ns *train_ns,
     *train_ns = thread->train_cpu_ns;
     *merge_ns = thread->merge_cpu_ns;
     uv_mutex_unlock(&thread->mutex);
+}
+
+double kith_thread_data_wait(struct kith_thread *thread)
+{
+    uv_mutex_lock(&thread->mutex);
+    const uint64_t waited_ns = thread->data_wait_ns;
+    uv_mutex_unlock(&thread->mutex);
+    return 1e-9 * (double)waited_ns;
 }
 
 void kith_thread_stop(struct kith_thread *thread)

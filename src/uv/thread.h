@@ -20,7 +20,8 @@ struct kith_thread_options {
     struct kith_worker *worker;
     const char *save; /* path of SAVE items; NULL: they do nothing */
     kith_ns step_ns;
-    int core; /* -1: any */
+    double peak; /* FLOP/s, for checkpoints; 0: not measured */
+    int core;    /* -1: any */
     /* On the loop thread. */
     void *arg;
     void (*done)(void *arg, const struct kith_work_result *result);
@@ -41,6 +42,7 @@ struct kith_thread {
     struct kith_work_result result;
     double factor;
     kith_ns train_cpu_ns, merge_cpu_ns;
+    uint64_t data_wait_ns; /* steps waited for their batch */
     enum kith_err save_err;
     char save_error[KITH_DATA_ERROR_BYTES];
 };
@@ -57,6 +59,8 @@ void kith_thread_slow(struct kith_thread *thread, double factor);
 /* CPU spent on TRAIN items and on all others. */
 void kith_thread_cpu_spent(struct kith_thread *thread, kith_ns *train_ns,
                            kith_ns *merge_ns);
+/* How long steps have waited for the thread that prepares batches. */
+double kith_thread_data_wait(struct kith_thread *thread);
 /* Waits for the item that is running (not for its padding) and ends. The loop
  * must still run once for the handle; no result is delivered any more. */
 void kith_thread_stop(struct kith_thread *thread);

@@ -48,6 +48,9 @@ struct baseline {
     uint64_t steps;
     kith_ns start_ns; /* of the run, as if never interrupted */
     kith_ns began_ns, evaluating_ns;
+    struct kith_meter rows, steps_shown, whole;
+    struct kith_speed shown;              /* on the progress line, */
+    kith_ns shown_ns;                     /* since then */
     kith_ns evaluate_due_ns, save_due_ns; /* KITH_NEVER: not by time */
     bool finite, saved_all;               /* the last save succeeded */
 };
@@ -56,6 +59,54 @@ static void say(const struct baseline *run, const char *line)
 {
     if (run->config->line != NULL)
         run->config->line(run->config->arg, line);
+}
+
+/* ---- speed */
+
+/* How old a rate on the progress line gets. */
+#define SHOWN_NS (500 * KITH_MS)
+
+/* Since the start or resume, evaluations left out. */
+static double trained_s(const struct baseline *run)
+{
+    return (double)(now_ns() - run->began_ns - run->evaluating_ns) / KITH_S;
+}
+
+static void look(struct baseline *run, struct kith_meter *meter,
+                 struct kith_speed *speed)
+{
+    struct kith_data_counts counts = {.origin = 0};
+    uint64_t waited_ns;
+    kith_worker_data(run->worker, &counts, &waited_ns);
+    kith_meter_look(meter, run->standing.step * run->alone.train.batch,
+                    trained_s(run), speed);
+    speed->data_wait_s = (double)waited_ns / KITH_S;
+}
+
+/* A run that goes on knows the peak from its checkpoint. */
+static void start_meters(struct baseline *run)
+{
+    struct kith_standing *standing = &run->standing;
+    if (standing->peak <= 0)
+        standing->peak = run->alone.compute.peak;
+    kith_meter_start(&run->rows, &run->alone, standing->peak,
+                     standing->step * run->alone.train.batch, 0);
+    run->steps_shown = run->whole = run->rows;
+    run->shown_ns = run->began_ns;
+}
+
+static void show(struct baseline *run, double loss)
+{
+    const struct kith_baseline_config *config = run->config;
+    const kith_ns now = now_ns();
+    if (config->progress == NULL)
+        return;
+    if (now - run->shown_ns >= SHOWN_NS) {
+        look(run, &run->steps_shown, &run->shown);
+        run->shown_ns = now;
+    }
+    config->progress(config->arg, run->standing.step, run->steps, loss,
+                     &run->shown);
 }
 
 /* ---- checkpoints */
@@ -171,6 +222,7 @@ static enum kith_err evaluate(struct baseline *run, bool own,
         .step = standing->step,
         .samples = standing->step * run->alone.train.batch,
         .train_loss = count > 0 ? standing->loss_sum / count : 0};
+    look(run, &run->rows, &row->speed);
     const enum kith_err err = measure(run, &row->score, error);
     if (err == KITH_OK && own) {
         standing->loss_sum = 0;
@@ -220,7 +272,6 @@ static bool is_told(const struct baseline *run)
 
 static void train_step(struct baseline *run)
 {
-    const struct kith_baseline_config *config = run->config;
     struct kith_standing *standing = &run->standing;
     struct kith_work work = {.kind = KITH_WORK_TRAIN, .step = standing->step};
     struct kith_work_result done;
@@ -229,8 +280,7 @@ static void train_step(struct baseline *run)
     standing->loss_sum += done.loss;
     standing->loss_count++;
     standing->step++;
-    if (config->progress != NULL)
-        config->progress(config->arg, standing->step, run->steps, done.loss);
+    show(run, done.loss);
 }
 
 /* The last row and checkpoint. A run that was told to stop saves first and as
@@ -268,10 +318,10 @@ static enum kith_err train(struct baseline *run,
             save_if_due(run);
     }
     const bool over = is_over(run);
-    const kith_ns trained_ns = now_ns() - run->began_ns - run->evaluating_ns;
+    result->train_s = trained_s(run);
+    look(run, &run->whole, &result->speed);
     if (err == KITH_OK)
         err = finish(run, over, &result->last, error);
-    result->train_s = (double)trained_ns / KITH_S;
     result->wall_s = (double)(now_ns() - run->start_ns) / KITH_S;
     result->finite = run->finite;
     result->early = is_early(run);
@@ -298,6 +348,7 @@ static enum kith_err begin(struct baseline *run, char *error)
     }
     run->began_ns = now_ns();
     run->start_ns = run->began_ns - run->standing.elapsed_ns;
+    start_meters(run);
     if (config->save != NULL && !config->resume)
         err = save(run, config->save, true, error);
     run->save_due_ns = config->save == NULL || run->alone.save_period_ns == 0
@@ -357,6 +408,8 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
         (void)snprintf(error, KITH_DATA_ERROR_BYTES,
                        "no memory to evaluate %zu parameters", dim);
     }
+    if (err == KITH_OK && config->init != NULL && !config->resume)
+        err = kith_worker_init(run.worker, config->init, error);
     if (err == KITH_OK)
         err = begin(&run, error);
     if (err == KITH_OK)

@@ -7,6 +7,7 @@ libkith_work_a_SOURCES = \
   src/work/evaluate.c \
   src/work/file.c \
   src/work/file.h \
+  src/work/init.c \
   src/work/items.c \
   src/work/machine.c \
   src/work/private.h \
@@ -15,6 +16,7 @@ libkith_work_a_SOURCES = \
   src/work/sample.c \
   src/work/save.c \
   src/work/save.h \
+  src/work/speed.c \
   src/work/tokenizer.c \
   src/work/tokenizer.h \
   src/work/tokenizer_file.c \

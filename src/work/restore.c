@@ -162,6 +162,10 @@ static enum kith_err read_standing(const struct source *source,
         return refuse(source, KITH_EPARSE, "its place in the run is missing");
     standing->elapsed_ns = (kith_ns)elapsed;
     standing->stale = (uint32_t)stale;
+    /* Of reports alone: what makes no sense counts as not measured. */
+    if (!real(source, "peak", &standing->peak) || !isfinite(standing->peak) ||
+        standing->peak < 0)
+        standing->peak = 0;
     return KITH_OK;
 }
 

@@ -2,6 +2,7 @@
  * JSON, the data. The header is untrusted: its size is bounded before a byte of
  * it is parsed, every tensor must fit its shape and the file, and together they
  * must cover the data exactly, so that nothing hides between them. */
+#define _POSIX_C_SOURCE 200809L /* strdup */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,6 +319,20 @@ static json_t *tensor_json(const struct kith_tensor_entry *tensor, size_t at)
                      (json_int_t)at, (json_int_t)(at + tensor->bytes));
 }
 
+/* A path in an experiment may be in any encoding, JSON is UTF-8: what is not
+ * gets question marks, for a run must not fail over it. */
+static json_t *text_json(const char *text)
+{
+    json_t *json = json_string(text);
+    char *plain = json == NULL ? strdup(text) : NULL;
+    for (char *c = plain; c != NULL && *c != '\0'; c++)
+        *c = (unsigned char)*c < 0x80 ? *c : '?';
+    if (plain != NULL)
+        json = json_string(plain);
+    free(plain);
+    return json;
+}
+
 static json_t *header_json(struct kith_tensor_entry *tensors, size_t count,
                            const struct kith_text_entry *texts,
                            size_t text_count)
@@ -327,7 +342,7 @@ static json_t *header_json(struct kith_tensor_entry *tensors, size_t count,
     size_t at = 0;
     for (size_t i = 0; i < text_count; i++)
         ok &= json_object_set_new(metadata, texts[i].key,
-                                  json_string(texts[i].value)) == 0;
+                                  text_json(texts[i].value)) == 0;
     ok &= json_object_set_new(header, "__metadata__", metadata) == 0;
     for (size_t i = 0; i < count; i++) {
         struct kith_tensor_entry *tensor = &tensors[i];

@@ -4,7 +4,7 @@
  *   __metadata__   blake2b first, so that it stands at a known place: 64 hex
  *                  digits over the whole file with zeros in their place;
  *                  kith, role, experiment, source, step, epoch, cursor, peer,
- *                  elapsed, loss.*, best.*, scalar.K, products, machine
+ *                  elapsed, loss.*, best.*, scalar.K, peak, products, machine
  *   NAME           each view of the model
  *   optimiser.K.NAME   each trained view of state vector K
  *
@@ -61,6 +61,7 @@ static void standing_texts(const struct kith_standing *standing,
     add_real(texts, "best", standing->best);
     add_number(texts, "best.step", standing->best_step);
     add_number(texts, "best.stale", standing->stale);
+    add_real(texts, "peak", standing->peak);
 }
 
 static void worker_texts(const struct kith_worker *worker,

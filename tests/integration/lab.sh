@@ -114,9 +114,10 @@ none_left() {
     kill -9 $left
 }
 
-# no_saves WHAT: the private folder of the run is gone.
+# no_saves WHAT: the folder of the run's saves is gone.
 no_saves() {
-    [ -z "$(ls -A "$scratch/tmp")" ] || fail "$1: $(ls "$scratch/tmp") is left"
+    left=$(find "$out" "$scratch/tmp" -name 'kith-lab-*' -o -name '*.saves')
+    [ -z "$left" ] || fail "$1: $left is left"
 }
 
 # lab EXPECTED ARGUMENTS...: runs kith lab, checks its exit status; what it

@@ -156,13 +156,14 @@ def killed_runs(optimiser, kills):
           f"{ends} runs to the end, all the same as uninterrupted")
 
 
-def interrupted(folder, file, after=0.15, number=1):
+def interrupted(folder, file, number=1):
     """A run that SIGTERM ended in order: its path."""
     process = start(folder, file)
-    time.sleep(after)
+    path = f"{folder}/x-train-{number}.save"
+    while not os.path.exists(path + ".previous") and process.poll() is None:
+        time.sleep(0.001)
     process.terminate()
     words = process.communicate(timeout=120)[1]
-    path = f"{folder}/x-train-{number}.save"
     if process.returncode != 130:
         fail(f"SIGTERM: exit {process.returncode}: {words}")
     if f"go on with: kith train --resume {path}" not in words:

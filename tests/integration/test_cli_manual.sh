@@ -16,9 +16,9 @@ for command in $("$kith" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
     done
 done
 
-"$kith" list keys | sed -n 's/^  \([a-z._]*\) .*/\1/p' | sort >"$scratch/keys"
+"$kith" list keys | sed -n 's/^  \([a-z0-9._]*\) .*/\1/p' | sort >"$scratch/keys"
 sed -n '/^\.\\" keys/,/^\.\\" end of keys/p' "$manual" |
-    sed -n 's/^\([a-z._]*\)	.*/\1/p' | sort >"$scratch/told"
+    sed -n 's/^\([a-z0-9._]*\)	.*/\1/p' | sort >"$scratch/told"
 diff "$scratch/keys" "$scratch/told" >&2 || fail "other keys than the loader's"
 
 sed -n 's/^ *KITH_EXIT_[A-Z]* = \([0-9]*\),.*/\1/p' \

@@ -29,8 +29,8 @@ found = json.loads(text)
 assert list(found) == [
     "experiment", "world", "peers", "seed", "build", "trace_hash",
     "virtual_s", "wall_s", "events", "steps", "samples", "accuracy", "loss",
-    "consensus_distance", "exchanges", "bytes", "faults", "violations",
-    "database"], list(found)
+    "consensus_distance", "exchanges", "bytes", "speed", "compute", "faults",
+    "violations", "database"], list(found)
 assert list(found["accuracy"]) == ["averaged", "mean", "worst"]
 assert list(found["exchanges"]) == ["done", "failed", "refused"]
 assert list(found["bytes"]) == ["sent", "per_peer_max"]

@@ -22,7 +22,7 @@ says 0 "usage: kith COMMAND" --help
 says 0 "usage: kith COMMAND" help
 says 2 "usage: kith COMMAND"
 says 0 "^kith [0-9]" --version
-for command in train sim lab peer keys report doctor list; do
+for command in train eval sample export sim lab peer keys report doctor list; do
     says 0 "Example: kith $command" "$command" --help
     says 0 "usage: kith $command" "$command" -h
     says 0 "usage: kith $command" help "$command"
@@ -30,6 +30,7 @@ done
 says 0 "--out DIR " sim --help
 says 0 "--out FILE " report --help
 says 0 "--out FILE " keys --help
+says 0 "--out FILE " export --help
 says 2 'did you mean "train"' help trian
 
 # Nothing is guessed, everything is answered.
@@ -67,6 +68,12 @@ for kind in ("algorithms", "compressors", "topologies", "guards", "models",
     assert everything[kind], kind
     for entry in everything[kind]:
         assert entry["name"] and "paper" in entry and entry["summary"], entry
+for model in everything["models"]:
+    # Every model that reads data has a shape to show.
+    assert (model["parameters"] or 0) > 0 or model["input"] == "none", model
+for backend in everything["backends"]:
+    assert backend["here"] == (backend["missing"] is None), backend
+assert any(backend["here"] for backend in everything["backends"])
 PY
 
 # A closed pipe or a full disk behind standard output is told, not ignored.

@@ -20,11 +20,11 @@ none_left "full disk, database"
 database=$(find "$small" -name '*.db')
 [ "$(sql "$database" "PRAGMA integrity_check")" = ok ] ||
     fail "the database is damaged"
-rm -f "$small"/*
+rm -rf "${small:?}"/*
 out=$scratch
 
 # 167,178 parameters: one save is 1.3 MB with its optimiser state.
-TMPDIR=$small lab 5 --set "model.layers=[64, 512, 256, 10]" \
+lab 5 --save "$small/saves" --set "model.layers=[64, 512, 256, 10]" \
     "$scratch/digits.yaml"
 one_line "full disk, saves" "no space left"
 none_left "full disk, saves"

@@ -41,12 +41,18 @@ static void note_row(void *arg, const struct kith_baseline_row *row)
 {
     struct log *log = arg;
     log->rows++;
+    assert_true(row->speed.measured && row->speed.memory_bytes > 0);
+    assert_true(row->speed.samples_per_s > 0 && row->speed.flop_per_s > 0);
+    assert_true(row->speed.data_wait_s >= 0);
+    assert_true(isnan(row->speed.exchange_overlap));
     assert_int_equal(row->samples, row->step * 16);
     assert_true(isfinite(row->score.loss) && isfinite(row->train_loss));
 }
 
-static void note_step(void *arg, uint64_t step, uint64_t steps, double loss)
+static void note_step(void *arg, uint64_t step, uint64_t steps, double loss,
+                      const struct kith_speed *speed)
 {
+    (void)speed;
     struct log *log = arg;
     log->calls++;
     assert_int_equal(step, log->calls);

@@ -205,6 +205,12 @@ static void test_refused(void **state)
         {"stop={epochs: 5, steps: 5}", {"both epochs and steps"}},
         {"stop={}", {"stop", "not given"}},
         {"stop.epochs=0", {"above 0"}},
+        {"stop.patience=-1", {"whole number from 0"}},
+        {"best=acuracy", {"did you mean \"accuracy\""}},
+        {"evaluate=5", {"found \"5\"", "at least 1ms", "500 steps"}},
+        {"evaluate=0 steps", {"found \"0 steps\""}},
+        {"evaluate=99999999999999999999 steps", {"found \"9999"}},
+        {"evaluate=5 stepz", {"500 steps"}},
         {"assert=[maybe accuracy > 1]", {"always or finally"}},
         {"faults=[{at: 2s, crsh: \"n(1)\"}]", {"did you mean \"crash\""}},
         {"foo", {"KEY=VALUE"}},
@@ -430,11 +436,19 @@ static void test_hash(void **state)
 {
     (void)state;
     static const char *const same[] = {
-        "name=other",          "data.path=/elsewhere",
-        "data.cache=/tmp/x",   "compute.step=6ms",
-        "network.latency=1ms", "save=1s",
-        "gossip.retries=1",    "train.recompute=true",
-        "compute.threads=3",   "compute.products=openblas",
+        "name=other",
+        "data.path=/elsewhere",
+        "data.cache=/tmp/x",
+        "compute.step=6ms",
+        "network.latency=1ms",
+        "save=1s",
+        "stop.patience=3",
+        "best=accuracy",
+        "evaluate=500 steps",
+        "gossip.retries=1",
+        "train.recompute=true",
+        "compute.threads=3",
+        "compute.products=openblas",
         "compute.peak=1.5e11",
     };
     static const char *const other[] = {
@@ -532,6 +546,70 @@ static void test_worlds(void **state)
     kith_experiment_close(&experiment);
 }
 
+static char world_error[KITH_EXPERIMENT_ERROR_BYTES];
+
+static enum kith_err check_world(const char *set, enum kith_world world)
+{
+    struct kith_experiment experiment;
+    must_parse(set, &experiment);
+    const enum kith_err err =
+        kith_experiment_check_world(&experiment, world, world_error);
+    kith_experiment_close(&experiment);
+    return err;
+}
+
+/* Who evaluates how often, and who can stop early. */
+static void test_evaluations(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment;
+    must_parse("evaluate=500 steps", &experiment);
+    assert_int_equal(experiment.evaluate_steps, 500);
+    assert_int_equal(experiment.evaluate_ns, 0);
+    assert_int_equal(experiment.best, KITH_BEST_LOSS);
+    kith_experiment_close(&experiment);
+    must_parse("evaluate=2s", &experiment);
+    assert_int_equal(experiment.evaluate_steps, 0);
+    assert_int_equal(experiment.evaluate_ns, 2 * KITH_S);
+    kith_experiment_close(&experiment);
+    assert_int_equal(check_world("evaluate=7steps", KITH_WORLD_TRAIN), KITH_OK);
+    assert_int_equal(check_world("evaluate=7steps", KITH_WORLD_LAB),
+                     KITH_EINVAL);
+    assert_non_null(strstr(world_error, "found 7 steps"));
+    assert_int_equal(
+        check_world("stop={epochs: 5, patience: 2}", KITH_WORLD_TRAIN),
+        KITH_OK);
+    assert_int_equal(
+        check_world("stop={epochs: 5, patience: 2}", KITH_WORLD_SIM),
+        KITH_EINVAL);
+    assert_non_null(strstr(world_error, "kith sim does not stop early"));
+    assert_int_equal(
+        check_world("stop={epochs: 5, patience: 2}", KITH_WORLD_LAB),
+        KITH_EINVAL);
+    assert_non_null(strstr(world_error, "--set evaluate=5s"));
+}
+
+/* What a person is told whose checkpoint is of another experiment. */
+static void test_differ(void **state)
+{
+    (void)state;
+    struct kith_experiment here;
+    char what[200];
+    must_parse("seed=8", &here);
+    kith_experiment_differ(base, &here, what, sizeof what);
+    assert_non_null(strstr(what, "this run's is 8"));
+    assert_non_null(strstr(what, "its seed is "));
+    kith_experiment_differ("{not: yaml", &here, what, sizeof what);
+    assert_string_equal(what, "its settings differ");
+    kith_experiment_differ(NULL, &here, what, sizeof what);
+    assert_string_equal(what, "its settings differ");
+    kith_experiment_close(&here);
+    must_parse("train.smoothing=0.1", &here);
+    kith_experiment_differ(base, &here, what, sizeof what);
+    assert_non_null(strstr(what, "gossip or stop differ"));
+    kith_experiment_close(&here);
+}
+
 static void test_data(void **state)
 {
     (void)state;
@@ -597,14 +675,15 @@ static void test_missing_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_models),     cmocka_unit_test(test_gpt_keys),
-        cmocka_unit_test(test_values),     cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_limits),     cmocka_unit_test(test_combinations),
-        cmocka_unit_test(test_source),     cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_steps),      cmocka_unit_test(test_node_config),
-        cmocka_unit_test(test_worlds),     cmocka_unit_test(test_data),
-        cmocka_unit_test(test_late_fault), cmocka_unit_test(test_missing_file),
+        cmocka_unit_test(test_evaluations), cmocka_unit_test(test_differ),
+        cmocka_unit_test(test_models),      cmocka_unit_test(test_gpt_keys),
+        cmocka_unit_test(test_values),      cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_limits),      cmocka_unit_test(test_combinations),
+        cmocka_unit_test(test_source),      cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_steps),       cmocka_unit_test(test_node_config),
+        cmocka_unit_test(test_worlds),      cmocka_unit_test(test_data),
+        cmocka_unit_test(test_late_fault),  cmocka_unit_test(test_missing_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

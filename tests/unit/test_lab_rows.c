@@ -47,7 +47,15 @@ static struct lab_record sample(enum lab_record_kind kind)
                                           .cpu_train_s = 1,
                                           .cpu_aead_s = 2,
                                           .cpu_socket_s = 3,
-                                          .cpu_other_s = 4};
+                                          .cpu_other_s = 4,
+                                          .speed = {.measured = true,
+                                                    .samples_per_s = 1000,
+                                                    .tokens_per_s = NAN,
+                                                    .flop_per_s = 1e9,
+                                                    .mfu = 0.5,
+                                                    .data_wait_s = 0.25,
+                                                    .exchange_overlap = 0.75,
+                                                    .memory_bytes = 4096}};
         break;
     case LAB_RECORD_MARK:
         record.as.mark = (struct kith_mark){.kind = KITH_MARK_TORN,
@@ -114,6 +122,11 @@ static void fields_keep_their_places(void **state)
     assert_true(got.as.row.loss == -0.25);
     assert_true(got.as.row.torn == 4 && got.as.row.attempts == 9);
     assert_true(got.as.row.cpu_other_s == 4);
+    const struct kith_speed *speed = &got.as.row.speed;
+    assert_true(speed->measured && speed->samples_per_s == 1000);
+    assert_true(isnan(speed->tokens_per_s) && speed->flop_per_s == 1e9);
+    assert_true(speed->mfu == 0.5 && speed->data_wait_s == 0.25);
+    assert_true(speed->exchange_overlap == 0.75 && speed->memory_bytes == 4096);
 
     sent = sample(LAB_RECORD_MARK);
     lab_record_pack(&sent, bytes);

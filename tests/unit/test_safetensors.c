@@ -54,11 +54,12 @@ static void test_round_trip(void **state)
         {.name = "empty", .dtype = KITH_DTYPE_F32, .rank = 2, .shape = {0, 7}},
     };
     const struct kith_text_entry texts[] = {{"step", "41"},
-                                            {"experiment", "name: x\n"}};
+                                            {"experiment", "name: x\n"},
+                                            {"latin", "d\xe9j\xe0 vu"}};
     uint8_t *header;
     size_t bytes;
     assert_int_equal(
-        kith_safetensors_header(tensors, 3, texts, 2, &header, &bytes),
+        kith_safetensors_header(tensors, 3, texts, 3, &header, &bytes),
         KITH_OK);
     assert_int_equal(bytes % 64, 0);
     uint8_t *whole = calloc(1, bytes + 68);
@@ -79,6 +80,7 @@ static void test_round_trip(void **state)
     assert_int_equal(kith_safetensors_find(&file, "empty")->bytes, 0);
     assert_null(kith_safetensors_find(&file, "wte"));
     assert_string_equal(kith_safetensors_text(&file, "step"), "41");
+    assert_string_equal(kith_safetensors_text(&file, "latin"), "d?j? vu");
     assert_null(kith_safetensors_text(&file, "steps"));
     kith_safetensors_free(&file);
     /* One byte more or less is another file. */

@@ -295,6 +295,11 @@ static void test_json(void **state)
              "\"worst\": null}, \"consensus_distance\": 0, "
              "\"exchanges\": {\"done\": 2, \"failed\": 3, \"refused\": 4}, "
              "\"bytes\": {\"sent\": 100, \"per_peer_max\": 60}, "
+             "\"speed\": {\"samples_per_s\": null, \"tokens_per_s\": null, "
+             "\"flop_per_s\": null, \"mfu\": null, "
+             "\"peak_flop_per_s\": null, \"data_wait_s\": null, "
+             "\"exchange_overlap\": null, \"memory_bytes\": null}, "
+             "\"compute\": {\"products\": \"own\", \"threads\": null}, "
              "\"faults\": 0, \"violations\": 0, "
              "\"database\": \"a\\\"b.db\"}\n",
              kith_build());
@@ -321,6 +326,72 @@ static void test_finish(void **state)
     unlink(path);
 }
 
+static void count_row(void *user, const struct kith_row *row)
+{
+    struct kith_row *last = user;
+    assert_true(row->step > last->step || last->step == 0);
+    *last = *row;
+}
+
+/* A run goes on in its own database; what it will do again is taken out. */
+static void test_go_on(void **state)
+{
+    (void)state;
+    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES];
+    struct kith_store *store = create(path);
+    const struct kith_summary summary = some_summary();
+    struct kith_row row = {.peer = 1,
+                           .time_ns = 1500000000,
+                           .samples = 7,
+                           .loss = 0.25,
+                           .accuracy = NAN,
+                           .bytes_sent = 40,
+                           .torn = 3,
+                           .cpu_other_s = 0.5};
+    for (row.step = 1; row.step <= 5; row.step++)
+        assert_int_equal(kith_store_row(store, &row), KITH_OK);
+    assert_int_equal(kith_store_finish(store, &experiment, &summary), KITH_OK);
+    assert_int_equal(kith_store_close(store, error), KITH_OK);
+
+    struct kith_experiment other = experiment;
+    other.seed++;
+    assert_int_equal(kith_store_reopen(path, "sim", &other, &store, error),
+                     KITH_EMISMATCH);
+    assert_non_null(strstr(error, "of another experiment: its seed is 1, this "
+                                  "run's is 2"));
+    assert_int_equal(kith_store_reopen(path, "lab", &experiment, &store, error),
+                     KITH_EMISMATCH);
+    assert_int_equal(
+        kith_store_reopen("/nowhere/x.db", "sim", &experiment, &store, error),
+        KITH_ENOENT);
+    char *text;
+    assert_int_equal(kith_store_experiment(path, &text, error), KITH_OK);
+    assert_string_equal(text, experiment.source);
+    free(text);
+
+    if (kith_store_reopen(path, "sim", &experiment, &store, error) != KITH_OK)
+        fail_msg("%s", error);
+    assert_query(path, "SELECT count(*) FROM series", "5"); /* so far */
+    struct kith_row last = {.step = 0};
+    uint32_t next = 9;
+    assert_int_equal(kith_store_go_back(store, 4, &last, count_row), KITH_OK);
+    assert_int_equal(kith_store_incarnation(store, &next), KITH_OK);
+    assert_int_equal(next, 0); /* no marks */
+    assert_int_equal(last.step, 3);
+    assert_int_equal(last.peer, 1);
+    assert_int_equal(last.time_ns, 1500000000);
+    assert_true(last.loss == 0.25 && isnan(last.accuracy));
+    assert_int_equal(last.torn, 3);
+    assert_true(last.cpu_other_s == 0.5);
+    row.step = 4;
+    assert_int_equal(kith_store_row(store, &row), KITH_OK);
+    assert_int_equal(kith_store_commit(store), KITH_OK);
+    assert_query(path, "SELECT count(*) FROM series", "4");
+    assert_query(path, "SELECT count(*) FROM summary", "0");
+    assert_int_equal(kith_store_close(store, error), KITH_OK);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_finish),
+        cmocka_unit_test(test_go_on),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

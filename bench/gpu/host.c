@@ -1,0 +1,10 @@
+/* A backend cpu for machines that hold a compiler and a CUDA toolkit and little
+ * else: the plain loops under its name. Checks vectors in the host's memory,
+ * and is what nothing here is timed against. */
+#include "kith/backend.h"
+
+#define REAL float
+#define RECORD kith_backend_cpu
+#define NAME "cpu"
+#define SUMMARY "plain loops, in the place of OpenBLAS"
+#include "src/backend/naive.inc.h"

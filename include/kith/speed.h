@@ -1,0 +1,61 @@
+/* How fast a run is: samples, arithmetic, waiting, memory.
+ *
+ * One shape in every world, in rows, summaries and on progress lines. A
+ * simulation measures none of it: its time is not ours. */
+#ifndef KITH_SPEED_H
+#define KITH_SPEED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kith/experiment.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NaN: not measured, or there is no such thing. */
+struct kith_speed {
+    bool measured;        /* false: none of the rest */
+    double samples_per_s; /* trained */
+    double tokens_per_s;  /* of models that read tokens */
+    double flop_per_s;    /* the model's: a forward pass and twice that back;
+                             what is computed once more is not counted */
+    double mfu;           /* flop_per_s as a share of the measured peak */
+    double data_wait_s;   /* steps waited for their batch, so far */
+    /* Share of the time with an exchange under way, on either side, in which a
+     * step ran as well; so far. */
+    double exchange_overlap;
+    uint64_t memory_bytes; /* resident at most, so far; 0: not known */
+};
+
+/* Rates between two looks at a run. */
+struct kith_meter {
+    double flop;    /* of a trained sample; 0: not known */
+    double tokens;  /* of a sample; 0: it has none */
+    double peak;    /* FLOP/s; 0: not measured */
+    double samples; /* of the run, at the last look */
+    double seconds; /* it had trained */
+};
+/* `peak`: FLOP/s or 0; `samples`, `seconds`: where a resumed run stands. */
+void kith_meter_start(struct kith_meter *meter,
+                      const struct kith_experiment *experiment, double peak,
+                      uint64_t samples, double seconds);
+/* Sets the rates over what was trained since the last look, and the memory;
+ * data wait and overlap become NaN, for the caller to set. A look that comes
+ * at once sees no rate: NaN.
+ * Test: unit/test_speed.c */
+void kith_meter_look(struct kith_meter *meter, uint64_t samples, double seconds,
+                     struct kith_speed *speed);
+/* The most this process has had in memory, in bytes; 0: not known. */
+uint64_t kith_speed_memory(void);
+/* For people, such as "5120 samples/s, 12.3 GFLOP/s (41 % of peak)"; "" where
+ * nothing is known. */
+#define KITH_SPEED_TEXT_BYTES 96
+void kith_speed_text(const struct kith_speed *speed,
+                     char text[KITH_SPEED_TEXT_BYTES]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,49 @@
+/* How a run does its arithmetic: who multiplies matrices, on how many threads,
+ * and what this machine could do at best. Chosen before the run begins, by the
+ * file or by a calibration, never in its course. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include <sched.h>
+#include <stdio.h>
+
+#include "cli.h"
+#include "kith/backend.h"
+#include "src/backend/pool.h"
+
+_Static_assert(KITH_POOL_THREADS_MAX == 64, "the bound of compute.threads");
+
+uint32_t cli_cores(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    const int count = CPU_COUNT(&set);
+    if (count < 1)
+        return 1;
+    return (uint32_t)count < KITH_POOL_THREADS_MAX ? (uint32_t)count
+                                                   : KITH_POOL_THREADS_MAX;
+}
+
+int cli_compute_open(const struct cli_arguments *arguments,
+                     struct kith_experiment *experiment,
+                     enum cli_compute compute)
+{
+    const char *products = experiment->compute.products;
+    if (kith_backend_product(products) != KITH_OK)
+        return cli_fail(arguments, KITH_EXIT_RESOURCES,
+                        "compute.products: %s is not installed here; install "
+                        "libdnnl.so.2 (Debian: libdnnl2), or run it with --set "
+                        "compute.products=own",
+                        products);
+    if (compute == CLI_COMPUTE_ONE) {
+        experiment->compute.threads = 1;
+        experiment->compute.peak = experiment->compute.core_peak;
+    } else if (experiment->compute.threads == 0) {
+        experiment->compute.threads = cli_cores();
+    }
+    kith_backend_threads(experiment->compute.threads);
+    if (compute == CLI_COMPUTE_MEASURED && experiment->compute.peak <= 0)
+        experiment->compute.peak =
+            kith_backend_measure_peak(experiment->backend);
+    return KITH_EXIT_OK;
+}
