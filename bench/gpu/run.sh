@@ -12,6 +12,7 @@
 #   GPU_CHECKS_ONLY=1   no timing          GPU_SANITIZE=1  compute-sanitizer, too
 #   GPU_MODULE=FILE     check this module instead of the one built here
 #   CC, NVCC, CUDA_TARGETS
+# shellcheck disable=SC2089,SC2090 # the quotes are meant for the compiler
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 out=${1:-gpu-run}

@@ -58,17 +58,20 @@ static void show_line(void *user, const char *line)
 static void show_progress(struct peering *peering, const struct kith_row *row)
 {
     char line[KITH_PEER_LINE_BYTES], speed[KITH_SPEED_TEXT_BYTES];
+    char overlap[32] = "";
     if (row->time_ns - peering->told_ns < PROGRESS_NS ||
         row->step >= peering->steps)
         return;
     peering->told_ns = row->time_ns;
     kith_speed_text(&row->speed, speed);
+    if (isfinite(row->speed.exchange_overlap))
+        snprintf(overlap, sizeof overlap, " overlap=%.3f",
+                 row->speed.exchange_overlap);
     snprintf(line, sizeof line,
              "progress step=%" PRIu64 " loss=%.4f exchanges=%" PRIu64
-             " speed=\"%s\" data_wait_s=%.3f overlap=%.3f memory_mb=%.1f",
+             " speed=\"%s\" data_wait_s=%.3f%s memory_mb=%.1f",
              row->step, row->loss, row->done, speed, row->speed.data_wait_s,
-             row->speed.exchange_overlap,
-             1e-6 * (double)row->speed.memory_bytes);
+             overlap, 1e-6 * (double)row->speed.memory_bytes);
     show_line(NULL, line);
 }
 

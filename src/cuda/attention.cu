@@ -54,8 +54,8 @@ __global__ void attention_kernel(heads h, size_t pairs, const T *qkv,
     float top = -INFINITY, sum = 0, out[LANE_MAX] = {};
     for (size_t from = 0; from <= i; from += 32) {
         const size_t j = from + lane;
-        const float s = j <= i ? h.scale * dot(h.size, q, k + j * stride)
-                               : -INFINITY;
+        const float s =
+            j <= i ? h.scale * dot(h.size, q, k + j * stride) : -INFINITY;
         const float most = fmaxf(top, warp_most(s));
         const float shrink = expf(top - most), p = expf(s - most);
         sum = sum * shrink + warp_sum(p);
@@ -200,8 +200,8 @@ static bool quick_backward(const heads &, size_t, const float *, const float *,
     return false;
 }
 static bool quick_backward(const heads &h, size_t rows, const bf16 *qkv,
-                           const float *saved, const bf16 *dy,
-                           const float *own, bf16 *dqkv)
+                           const float *saved, const bf16 *dy, const float *own,
+                           bf16 *dqkv)
 {
     return mma_backward(h, rows, qkv, saved, dy, own, dqkv);
 }

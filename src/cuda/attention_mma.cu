@@ -170,8 +170,8 @@ __global__ void __launch_bounds__(THREADS)
         for (int n = 0; n < ROWS / 8; n++) {
             for (int e = 0; e < 4; e++) {
                 const size_t i = first + warp * 16 + row_in(e);
-                s[n][e] = at + column_in(n, e) <= i ? s[n][e] * factor
-                                                    : -INFINITY;
+                s[n][e] =
+                    at + column_in(n, e) <= i ? s[n][e] * factor : -INFINITY;
                 most[e / 2] = fmaxf(most[e / 2], s[n][e]);
             }
         }
@@ -200,8 +200,7 @@ __global__ void __launch_bounds__(THREADS)
     for (int half = 0; half < 2 && saved != nullptr; half++) {
         const size_t i = first + warp * 16 + row_in(2 * half);
         if (i < h.context && threadIdx.x % 4 == 0)
-            saved[pair * h.context + i] =
-                top[half] / log2_e + logf(sum[half]);
+            saved[pair * h.context + i] = top[half] / log2_e + logf(sum[half]);
     }
 }
 
@@ -246,8 +245,8 @@ __global__ void __launch_bounds__(THREADS)
             for (int e = 0; e < 4; e++) {
                 const size_t i = first + warp * 16 + row_in(e);
                 const bool seen = at + column_in(n, e) <= i && i < h.context;
-                const float p = fast_exp2(s[n][e] * h.scale * log2_e -
-                                          log_sum[e / 2]);
+                const float p =
+                    fast_exp2(s[n][e] * h.scale * log2_e - log_sum[e / 2]);
                 s[n][e] = seen ? p * (dp[n][e] - mine[e / 2]) * h.scale : 0.0f;
             }
         }
@@ -269,7 +268,8 @@ __global__ void __launch_bounds__(THREADS)
     DYNAMIC_SHARED(room);
     bf16 *const queries = (bf16 *)(void *)room;
     bf16 *const slopes = queries + ROWS * tile_of<D>::stride;
-    float *const log_sums = (float *)(void *)(slopes + ROWS * tile_of<D>::stride);
+    float *const log_sums =
+        (float *)(void *)(slopes + ROWS * tile_of<D>::stride);
     float *const mine = log_sums + ROWS;
     const size_t pair = blockIdx.y, step = 3 * h.width;
     const size_t first = (size_t)blockIdx.x * ROWS;
@@ -299,9 +299,8 @@ __global__ void __launch_bounds__(THREADS)
         for (int n = 0; n < N / 8; n++) {
             for (int e = 0; e < 4; e++) {
                 const unsigned i = column_in(n, e);
-                const bool seen =
-                    at + i >= first + warp * 16 + row_in(e) &&
-                    at + i < h.context;
+                const bool seen = at + i >= first + warp * 16 + row_in(e) &&
+                                  at + i < h.context;
                 const float p =
                     seen ? fast_exp2(s[n][e] * h.scale * log2_e - log_sums[i])
                          : 0.0f;

@@ -67,12 +67,11 @@ static void attach(const struct kith_backend *host)
 } // namespace gpu
 
 extern "C" __attribute__((visibility("default")))
-const struct kith_cuda_module kith_cuda_module = {
-    KITH_CUDA_MAGIC,
-    PACKAGE_VERSION,
-    KITH_CUDA_ABI,
-    sizeof(struct kith_backend),
-    sizeof(struct kith_ops),
-    &gpu::single,
-    &gpu::half,
-    gpu::attach};
+const struct kith_cuda_module kith_cuda_module = {KITH_CUDA_MAGIC,
+                                                  PACKAGE_VERSION,
+                                                  KITH_CUDA_ABI,
+                                                  sizeof(struct kith_backend),
+                                                  sizeof(struct kith_ops),
+                                                  &gpu::single,
+                                                  &gpu::half,
+                                                  gpu::attach};

@@ -19,10 +19,10 @@ struct frame {
 
 static frame frame_of(const struct kith_conv *op)
 {
-    return {(uint32_t)op->height,     (uint32_t)op->width,
-            (uint32_t)op->in,         (uint32_t)op->out,
-            (uint32_t)op->kernel,     (uint32_t)op->stride,
-            (uint32_t)op->pad,        (uint32_t)op->out_height,
+    return {(uint32_t)op->height,   (uint32_t)op->width,
+            (uint32_t)op->in,       (uint32_t)op->out,
+            (uint32_t)op->kernel,   (uint32_t)op->stride,
+            (uint32_t)op->pad,      (uint32_t)op->out_height,
             (uint32_t)op->out_width};
 }
 
@@ -44,8 +44,8 @@ template <typename T> struct patch {
     __device__ float operator()(size_t out, size_t l) const
     {
         uint32_t y, column;
-        const uint32_t row = row_of((uint32_t)out, f.down, f.across, &y,
-                                    &column);
+        const uint32_t row =
+            row_of((uint32_t)out, f.down, f.across, &y, &column);
         const uint32_t tap = (uint32_t)l / f.in, c = (uint32_t)l - tap * f.in;
         const uint32_t ky = tap / f.kernel, kx = tap - ky * f.kernel;
         /* Below 0 wraps to far above. */

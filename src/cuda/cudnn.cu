@@ -118,16 +118,14 @@ static bool describe(plan *p, const struct kith_conv *op, size_t rows,
                p->w, t, CUDNN_TENSOR_NHWC, (int)op->out, (int)op->in,
                (int)op->kernel, (int)op->kernel)) &&
            told(dnn.cudnnSetConvolution2dDescriptor(
-               p->how, pad, pad, stride, stride, 1, 1,
-               CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT)) &&
+               p->how, pad, pad, stride, stride, 1, 1, CUDNN_CROSS_CORRELATION,
+               CUDNN_DATA_FLOAT)) &&
            told(dnn.cudnnSetConvolutionMathType(
-               p->how, type == SINGLE ? CUDNN_FMA_MATH
-                                      : CUDNN_TENSOR_OP_MATH));
+               p->how, type == SINGLE ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH));
 }
 
 /* The first that works and adds in a fixed order. */
-template <typename P>
-static bool first_of(const P *found, int count, P *chosen)
+template <typename P> static bool first_of(const P *found, int count, P *chosen)
 {
     const size_t most = (size_t)1 << 30;
     for (int i = 0; i < count; i++) {
@@ -234,10 +232,10 @@ template <typename T> struct finish_each {
     {
         float v[N];
         load(y, i, v);
-        for (int k = 0; k < N; k++)
-            v[k] = activate(activation,
-                            v[k] + (bias == nullptr ? 0.0f
-                                                    : bias[(i + k) % width]));
+        size_t c = i % width;
+        for (int k = 0; k < N; k++, c = c + 1 == width ? 0 : c + 1)
+            v[k] =
+                activate(activation, v[k] + (bias == nullptr ? 0.0f : bias[c]));
         store(v, y, i);
     }
 };
@@ -260,9 +258,9 @@ bool cudnn_forward(const struct kith_conv *op, size_t rows, element type,
     void *const filter = filter_of(op, type, w);
     void *const room = scratch_of(SCRATCH_PRODUCT, p->forward.memory);
     if (filter == nullptr || room == nullptr ||
-        !told(dnn.cudnnConvolutionForward(
-            dnn.handle, &one, p->x, x, p->w, filter, p->how, p->forward.algo,
-            room, p->forward.memory, &zero, p->y, y)))
+        !told(dnn.cudnnConvolutionForward(dnn.handle, &one, p->x, x, p->w,
+                                          filter, p->how, p->forward.algo, room,
+                                          p->forward.memory, &zero, p->y, y)))
         return false;
     const size_t n = rows * op->out_height * op->out_width * op->out;
     if (bias == nullptr && op->activation == KITH_ACTIVATION_NONE)

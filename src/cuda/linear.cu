@@ -52,8 +52,8 @@ static bool prepare(const bf16 *, size_t n, const void *w, const void *bias,
                     size_t out, const void **w_out, const void **bias_out)
 {
     const size_t weights = (n + 63) / 64 * 64;
-    bf16 *const room = (bf16 *)scratch_of(SCRATCH_WEIGHTS,
-                                          (weights + out) * sizeof(bf16));
+    bf16 *const room =
+        (bf16 *)scratch_of(SCRATCH_WEIGHTS, (weights + out) * sizeof(bf16));
     if (room == nullptr)
         return false;
     narrow(n, w, room);
@@ -111,17 +111,29 @@ static void linear_data(const struct kith_linear *op, size_t rows,
     const void *weights, *none;
     if (!prepare((const T *)nullptr, in * out, w, nullptr, 0, &weights, &none))
         return;
-    const product p = {false, op->in_out, rows, in, out, 1, kept, dy, weights,
-                       dx, element_of<T>::value, element_of<T>::value, nullptr,
-                       KITH_ACTIVATION_NONE, nullptr};
+    const product p = {false,
+                       op->in_out,
+                       rows,
+                       in,
+                       out,
+                       1,
+                       kept,
+                       dy,
+                       weights,
+                       dx,
+                       element_of<T>::value,
+                       element_of<T>::value,
+                       nullptr,
+                       KITH_ACTIVATION_NONE,
+                       nullptr};
     if (library_product(p))
         return;
-    tile_product("a linear layer's way back", rows, in, out,
-                 matrix<T>{(const T *)dy, out, 1},
-                 matrix<T>{(const T *)weights, op->in_out ? 1 : in,
-                           op->in_out ? out : 1},
-                 put<T>{(T *)dx, nullptr, nullptr, in, 1, kept,
-                        KITH_ACTIVATION_NONE});
+    tile_product(
+        "a linear layer's way back", rows, in, out,
+        matrix<T>{(const T *)dy, out, 1},
+        matrix<T>{(const T *)weights, op->in_out ? 1 : in,
+                  op->in_out ? out : 1},
+        put<T>{(T *)dx, nullptr, nullptr, in, 1, kept, KITH_ACTIVATION_NONE});
 }
 
 /* dW (in, out) = x^T dy, or (out, in) = dy^T x. */
@@ -135,13 +147,20 @@ static void linear_weights(const struct kith_linear *op, size_t rows,
     const void *const left = op->in_out ? x : dy, *const right =
                                                       op->in_out ? dy : x;
     const float kept = add & KITH_ADD_WEIGHTS ? 1.0f : 0.0f;
-    const product p = {true,    false,
-                       m,       n,
-                       rows,    1,
-                       kept,    left,
-                       right,   dw,
-                       element_of<T>::value, SINGLE,
-                       nullptr, KITH_ACTIVATION_NONE,
+    const product p = {true,
+                       false,
+                       m,
+                       n,
+                       rows,
+                       1,
+                       kept,
+                       left,
+                       right,
+                       dw,
+                       element_of<T>::value,
+                       SINGLE,
+                       nullptr,
+                       KITH_ACTIVATION_NONE,
                        nullptr};
     if (library_product(p))
         return;

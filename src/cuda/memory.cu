@@ -222,8 +222,7 @@ void wrote(void *memory, size_t bytes)
     const std::lock_guard<std::mutex> hold(table_lock);
     size_t offset;
     shared_block *const block = block_of(memory, &offset);
-    span *const s =
-        block == nullptr ? nullptr : span_at(block, offset, bytes);
+    span *const s = block == nullptr ? nullptr : span_at(block, offset, bytes);
     if (s == nullptr || has_failed())
         return;
     s->way = OUT;

@@ -1,6 +1,7 @@
-/* Norms. A set is what shares a mean: for LAYER and GROUP the neighbours of one
- * row, which one block holds (two passes, as the CPU does); for BATCH a
- * channel, whose sums run down the columns. Statistics in float64. */
+/* Norms. A set is what shares a mean: for LAYER a row, which one warp takes;
+ * for GROUP neighbours of one row, which one block takes; for BATCH a channel,
+ * whose sums run down the columns. Where a set is one warp's or one block's,
+ * the mean comes first and squares are of what is left, as on the CPU. */
 #include "columns.cuh"
 #include "state.cuh"
 
@@ -85,6 +86,93 @@ __global__ void set_back_kernel(sets s, bool masks, bool adds, size_t count,
     }
 }
 
+/* ---- LAYER: a warp per row, which its L1 cache keeps between the passes */
+
+enum { ROW_WARPS = 4 };
+
+template <int N, typename T>
+__global__ void row_kernel(size_t rows, unsigned width, float epsilon,
+                           int activation, const T *x, const float *scale,
+                           const float *shift, float *saved, T *y)
+{
+    const unsigned lane = threadIdx.x % 32;
+    const size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32;
+    if (row >= rows)
+        return;
+    const T *const in = x + row * width;
+    float v[N], sum = 0, squares = 0;
+    for (unsigned i = lane * N; i < width; i += 32 * N) {
+        load(in, i, v);
+        for (int k = 0; k < N; k++)
+            sum += v[k];
+    }
+    const float mean = warp_sum(sum) / (float)width;
+    for (unsigned i = lane * N; i < width; i += 32 * N) {
+        load(in, i, v);
+        for (int k = 0; k < N; k++)
+            squares += (v[k] - mean) * (v[k] - mean);
+    }
+    const float variance = warp_sum(squares) / (float)width;
+    const float inverse = 1 / sqrtf(variance + epsilon);
+    if (saved != nullptr && lane == 0) {
+        saved[row] = mean;
+        saved[rows + row] = inverse;
+    }
+    for (unsigned i = lane * N; i < width; i += 32 * N) {
+        load(in, i, v);
+        for (int k = 0; k < N; k++)
+            v[k] = activate(activation, (v[k] - mean) * inverse * scale[i + k] +
+                                            shift[i + k]);
+        store(v, y + row * width, i);
+    }
+}
+
+template <int N, typename T>
+__global__ void row_back_kernel(size_t rows, unsigned width, bool masks,
+                                bool adds, const T *x, const float *scale,
+                                const T *y, const float *saved, const T *dy,
+                                T *dx)
+{
+    const unsigned lane = threadIdx.x % 32;
+    const size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32;
+    if (row >= rows)
+        return;
+    const size_t from = row * width;
+    const float mean = saved[row], inverse = saved[rows + row];
+    float v[N], g[N], u[N] = {}, old[N] = {}, first = 0, second = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (unsigned i = lane * N; i < width; i += 32 * N) {
+            load(x, from + i, v);
+            load(dy, from + i, g);
+            if (masks)
+                load(y, from + i, u);
+            if (adds && pass == 1)
+                load(dx, from + i, old);
+            for (int k = 0; k < N; k++) {
+                g[k] = masks && !(u[k] > 0) ? 0 : g[k] * scale[i + k];
+                v[k] = (v[k] - mean) * inverse;
+                if (pass == 0) {
+                    first += g[k];
+                    second += g[k] * v[k];
+                } else {
+                    v[k] = old[k] + (g[k] - first - v[k] * second) * inverse;
+                }
+            }
+            if (pass == 1)
+                store(v, dx, from + i);
+        }
+        if (pass == 0) {
+            first = warp_sum(first) / (float)width;
+            second = warp_sum(second) / (float)width;
+        }
+    }
+}
+
+static dim3 row_grid(size_t rows)
+{
+    return dim3((unsigned)((rows + ROW_WARPS - 1) / ROW_WARPS));
+}
+
 /* ---- BATCH: sums down the columns */
 
 template <typename T> struct batch_sums {
@@ -132,12 +220,12 @@ template <typename T> struct batch_apply {
     {
         float v[N];
         load(x, i, v);
-        for (int k = 0; k < N; k++) {
-            const size_t c = (i + k) % channels;
+        size_t c = i % channels;
+        for (int k = 0; k < N; k++, c = c + 1 == channels ? 0 : c + 1) {
             const float mean = saved != nullptr ? saved[c] : buffers[c];
-            const float inverse =
-                saved != nullptr ? saved[channels + c]
-                                 : rsqrtf(buffers[channels + c] + epsilon);
+            const float inverse = saved != nullptr
+                                      ? saved[channels + c]
+                                      : rsqrtf(buffers[channels + c] + epsilon);
             v[k] = activate(activation,
                             (v[k] - mean) * inverse * scale[c] + shift[c]);
         }
@@ -178,6 +266,18 @@ void normal<T>::forward(const struct kith_norm *op, size_t rows, bool training,
                          y);
         return;
     }
+    if (op->kind == KITH_NORM_LAYER) {
+        const size_t four = 4 * sizeof(T);
+        const bool wide =
+            op->channels % 4 == 0 && aligned(x, four) && aligned(y, four);
+        launch(wide ? row_kernel<4, T> : row_kernel<1, T>, row_grid(rows),
+               dim3(ROW_WARPS * 32), 0, stream(), rows, (unsigned)op->channels,
+               (float)op->epsilon, (int)op->activation, (const T *)x,
+               (const float *)scale, (const float *)shift, (float *)saved,
+               (T *)y);
+        launched("a layer norm");
+        return;
+    }
     const sets s = sets_of(op);
     const size_t count = rows * s.groups, size = s.pixels * s.width;
     const unsigned threads = size <= 256 ? 64 : size <= 4096 ? 256 : 512;
@@ -192,18 +292,20 @@ void normal<T>::forward(const struct kith_norm *op, size_t rows, bool training,
 
 template <typename T> struct gain_sums {
     sets s;
-    bool batch, masks;
+    enum kith_norm_kind kind;
+    bool masks;
     size_t count;
     const T *x, *y, *dy;
     const float *saved;
     __device__ void operator()(size_t row, size_t c, double *sums) const
     {
         const size_t i = row * s.channels + c;
-        const size_t set =
-            batch ? c : row / s.pixels * s.groups + c / s.width;
+        const size_t set = kind == KITH_NORM_BATCH ? c
+                           : kind == KITH_NORM_LAYER
+                               ? row
+                               : row / s.pixels * s.groups + c / s.width;
         const float d = masks && !(to_float(y[i]) > 0) ? 0 : to_float(dy[i]);
-        const float hat =
-            (to_float(x[i]) - saved[set]) * saved[count + set];
+        const float hat = (to_float(x[i]) - saved[set]) * saved[count + set];
         sums[0] += (double)d;
         sums[1] += (double)(d * hat);
     }
@@ -242,14 +344,14 @@ template <typename T> struct batch_back {
             load(y, i, u);
         if (adds)
             load(dx, i, old);
-        for (int k = 0; k < N; k++) {
-            const size_t c = (i + k) % channels;
+        size_t c = i % channels;
+        for (int k = 0; k < N; k++, c = c + 1 == channels ? 0 : c + 1) {
             const float inverse = saved[channels + c];
             const float hat = (v[k] - saved[c]) * inverse;
             const float g = masks && !(u[k] > 0) ? 0 : d[k];
-            v[k] = old[k] + (g - sums[c] / size -
-                             hat * sums[channels + c] / size) *
-                                scale[c] * inverse;
+            v[k] = old[k] +
+                   (g - sums[c] / size - hat * sums[channels + c] / size) *
+                       scale[c] * inverse;
         }
         store(v, dx, i);
     }
@@ -272,14 +374,14 @@ void normal<T>::backward(const struct kith_norm *op, size_t rows, const void *x,
     const size_t count = batch ? op->channels : rows * s.groups;
     float *sums = nullptr;
     if (batch && dx != nullptr) {
-        sums = (float *)scratch_of(SCRATCH_INDEX,
-                                   2 * op->channels * sizeof *sums);
+        sums =
+            (float *)scratch_of(SCRATCH_INDEX, 2 * op->channels * sizeof *sums);
         if (sums == nullptr)
             return;
     }
     if (sums != nullptr || dscale != nullptr || dshift != nullptr)
         columns<2>("a norm's gradient", positions, op->channels,
-                   gain_sums<T>{s, batch, masks, count, (const T *)x,
+                   gain_sums<T>{s, op->kind, masks, count, (const T *)x,
                                 (const T *)y, (const T *)dy,
                                 (const float *)saved},
                    gain_put{(float *)dshift, (float *)dscale, sums,
@@ -293,8 +395,20 @@ void normal<T>::backward(const struct kith_norm *op, size_t rows, const void *x,
                  (!masks || aligned(y, four)),
              batch_back<T>{op->channels, masks, adds, (float)positions,
                            (const float *)saved, (const float *)scale, sums,
-                           (const T *)x, (const T *)y, (const T *)dy,
-                           (T *)dx});
+                           (const T *)x, (const T *)y, (const T *)dy, (T *)dx});
+        return;
+    }
+    if (op->kind == KITH_NORM_LAYER) {
+        const size_t four = 4 * sizeof(T);
+        const bool wide = op->channels % 4 == 0 && aligned(x, four) &&
+                          aligned(dy, four) && aligned(dx, four) &&
+                          (!masks || aligned(y, four));
+        launch(wide ? row_back_kernel<4, T> : row_back_kernel<1, T>,
+               row_grid(rows), dim3(ROW_WARPS * 32), 0, stream(), rows,
+               (unsigned)op->channels, masks, adds, (const T *)x,
+               (const float *)scale, (const T *)y, (const float *)saved,
+               (const T *)dy, (T *)dx);
+        launched("a layer norm's way back");
         return;
     }
     const size_t size = s.pixels * s.width;

@@ -57,9 +57,9 @@ const char *products_missing()
     lt.own = told != nullptr && strcmp(told, "own") == 0;
     if (lt.own)
         return nullptr;
-    static const char *const names[] = {
-        "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
-        "/usr/local/cuda/lib64/libcublasLt.so"};
+    static const char *const names[] = {"libcublasLt.so.13",
+                                        "libcublasLt.so.12", "libcublasLt.so",
+                                        "/usr/local/cuda/lib64/libcublasLt.so"};
     for (const char *name : names) {
         void *const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
         if (library != nullptr)
@@ -130,8 +130,7 @@ static bool set_pointers(const plan *found, const product &p)
         !set(found->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias))
         return false;
     return p.pre == nullptr ||
-           (set(found->how, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
-                p.pre) &&
+           (set(found->how, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.pre) &&
             set(found->how, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, width));
 }
 
@@ -148,10 +147,12 @@ static bool describe(plan *made, const product &p)
            set_pointers(made, p) &&
            told(lt.cublasLtMatrixLayoutCreate(
                &made->b, type_of(p.in), p.transpose_b ? p.k : p.n,
-               p.transpose_b ? p.n : p.k, (int64_t)(p.transpose_b ? p.k : p.n))) &&
+               p.transpose_b ? p.n : p.k,
+               (int64_t)(p.transpose_b ? p.k : p.n))) &&
            told(lt.cublasLtMatrixLayoutCreate(
                &made->a, type_of(p.in), p.transpose_a ? p.m : p.k,
-               p.transpose_a ? p.k : p.m, (int64_t)(p.transpose_a ? p.m : p.k))) &&
+               p.transpose_a ? p.k : p.m,
+               (int64_t)(p.transpose_a ? p.m : p.k))) &&
            told(lt.cublasLtMatrixLayoutCreate(&made->c, type_of(p.out), p.n,
                                               p.m, (int64_t)p.n));
 }
@@ -187,9 +188,10 @@ static bool choose(plan *made, bool wide)
     for (const auto side : sides)
         good = good && told(lt.cublasLtMatmulPreferenceSetAttribute(
                            wish, side, &alignment, sizeof alignment));
-    good = good && told(lt.cublasLtMatmulAlgoGetHeuristic(
-                       lt.handle, made->how, made->b, made->a, made->c,
-                       made->c, wish, 1, &best, &found)) &&
+    good = good &&
+           told(lt.cublasLtMatmulAlgoGetHeuristic(lt.handle, made->how, made->b,
+                                                  made->a, made->c, made->c,
+                                                  wish, 1, &best, &found)) &&
            found > 0;
     if (good) {
         made->algorithm = best.algo;
@@ -263,9 +265,13 @@ void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
     const call own;
     if (!own.well())
         return;
-    const product p = {transpose_a,  transpose_b, m,      n,      k,
-                       (float)alpha, (float)beta, a,      b,      c,
-                       SINGLE,       SINGLE,      nullptr, KITH_ACTIVATION_NONE,
+    const product p = {transpose_a, transpose_b,
+                       m,           n,
+                       k,           (float)alpha,
+                       (float)beta, a,
+                       b,           c,
+                       SINGLE,      SINGLE,
+                       nullptr,     KITH_ACTIVATION_NONE,
                        nullptr};
     if (library_product(p))
         return;

@@ -31,8 +31,8 @@ void simple<T>::sum(size_t n, enum kith_activation activation, const void *a,
     const call c;
     const size_t four = 4 * sizeof(T);
     if (c.well())
-        each("a sum", n, aligned(a, four) && aligned(b, four) &&
-                             aligned(y, four),
+        each("a sum", n,
+             aligned(a, four) && aligned(b, four) && aligned(y, four),
              sum_two<T>{activation, (const T *)a, (const T *)b, (T *)y});
 }
 
@@ -40,8 +40,8 @@ template <typename T> struct sum_back {
     bool masks, adds;
     const T *y;
     T *dy, *da, *db;
-    template <int N> __device__ void give(const float (&d)[N], T *to,
-                                          size_t i) const
+    template <int N>
+    __device__ void give(const float (&d)[N], T *to, size_t i) const
     {
         float v[N] = {};
         if (to == nullptr || to == dy)
@@ -85,13 +85,11 @@ void simple<T>::sum_backward(size_t n, enum kith_activation activation,
 
 /* ---- dropout: the masks of src/backend/dropout.h, bit for bit */
 
-static __host__ __device__ void philox(const uint32_t key[2],
-                                       const uint32_t counter[4],
-                                       uint32_t word[4])
+static __host__ __device__ void
+philox(const uint32_t key[2], const uint32_t counter[4], uint32_t word[4])
 {
     uint32_t k0 = key[0], k1 = key[1];
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2],
-             c3 = counter[3];
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     for (int round = 0; round < 10; round++) {
         const uint64_t p0 = (uint64_t)0xD2511F53u * c0;
         const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
@@ -155,8 +153,8 @@ void simple<T>::dropout(const struct kith_dropout *op, size_t n, const void *x,
     if (!c.well() || n == 0)
         return;
     launch(dropout_kernel<T>, dim3(blocks_for((n + 3) / 4, 256)), dim3(256), 0,
-           stream(), n, mask_of(op), (float)(1 / (1 - op->rate)),
-           (const T *)x, (T *)y);
+           stream(), n, mask_of(op), (float)(1 / (1 - op->rate)), (const T *)x,
+           (T *)y);
     launched("dropout");
 }
 
@@ -204,15 +202,15 @@ __global__ void max_pool_kernel(size_t n, struct kith_pool op, const T *x, T *y,
 }
 
 template <typename T>
-void simple<T>::max_pool(const struct kith_pool *op, size_t rows,
-                         const void *x, void *y, uint8_t *which)
+void simple<T>::max_pool(const struct kith_pool *op, size_t rows, const void *x,
+                         void *y, uint8_t *which)
 {
     const call c;
     const size_t n = rows * op->out_height * op->out_width * op->channels;
     if (!c.well() || n == 0)
         return;
-    launch(max_pool_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0,
-           stream(), n, *op, (const T *)x, (T *)y, which);
+    launch(max_pool_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0, stream(),
+           n, *op, (const T *)x, (T *)y, which);
     launched("max_pool");
 }
 

@@ -63,19 +63,18 @@ template <typename T> struct convolution { /* conv.cu */
     static void forward(const struct kith_conv *op, size_t rows, const void *x,
                         const void *w, const void *bias, void *y,
                         void *scratch);
-    static void backward(const struct kith_conv *op, size_t rows,
-                         const void *x, const void *w, const void *y, void *dy,
-                         void *dx, void *dw, void *dbias, void *scratch,
-                         unsigned add);
+    static void backward(const struct kith_conv *op, size_t rows, const void *x,
+                         const void *w, const void *y, void *dy, void *dx,
+                         void *dw, void *dbias, void *scratch, unsigned add);
 };
 template <typename T> struct normal { /* norm.cu */
     static void forward(const struct kith_norm *op, size_t rows, bool training,
                         const void *x, const void *scale, const void *shift,
                         void *buffers, void *saved, void *y);
-    static void backward(const struct kith_norm *op, size_t rows,
-                         const void *x, const void *scale, const void *y,
-                         const void *saved, void *dy, void *dx, void *dscale,
-                         void *dshift, unsigned add);
+    static void backward(const struct kith_norm *op, size_t rows, const void *x,
+                         const void *scale, const void *y, const void *saved,
+                         void *dy, void *dx, void *dscale, void *dshift,
+                         unsigned add);
 };
 template <typename T> struct simple { /* simple.cu */
     static void max_pool(const struct kith_pool *op, size_t rows, const void *x,

@@ -38,8 +38,8 @@ void text<T>::embed(const struct kith_embed *op, size_t rows,
     const size_t n = rows * op->context * op->width;
     if (!c.well() || n == 0)
         return;
-    const int32_t *const list = (const int32_t *)readable(
-        tokens, rows * op->context * sizeof *tokens);
+    const int32_t *const list =
+        (const int32_t *)readable(tokens, rows * op->context * sizeof *tokens);
     launch(embed_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0, stream(), n,
            op->width, op->context, op->vocabulary, list, (const float *)token,
            (const float *)position, (T *)y, found());
@@ -133,14 +133,13 @@ void text<T>::embed_backward(const struct kith_embed *op, size_t rows,
         return;
     if (dposition != nullptr) {
         launch(position_kernel<T>, dim3(blocks_for(places, 128)), dim3(128), 0,
-               stream(), rows, places, adds, (const T *)dy,
-               (float *)dposition);
+               stream(), rows, places, adds, (const T *)dy, (float *)dposition);
         launched("an embedding's way back");
     }
     if (dtoken == nullptr)
         return;
-    unsigned *const counts = (unsigned *)scratch_of(SCRATCH_INDEX,
-                                                    words * sizeof *counts);
+    unsigned *const counts =
+        (unsigned *)scratch_of(SCRATCH_INDEX, words * sizeof *counts);
     if (counts == nullptr)
         return;
     const int32_t *const list =
@@ -168,8 +167,7 @@ struct running {
 /* The one that holds the first of the largest. NaN is never the largest. */
 static __device__ inline running join(const running &a, const running &b)
 {
-    const bool second =
-        b.top > a.top || (b.top == a.top && b.best < a.best);
+    const bool second = b.top > a.top || (b.top == a.top && b.best < a.best);
     running r;
     r.top = second ? b.top : a.top;
     r.best = second ? b.best : a.best;
@@ -280,8 +278,7 @@ double text<T>::cross_entropy(size_t rows, size_t classes,
         (const int32_t *)readable(labels, rows * sizeof *labels);
     launch(loss_kernel<T>, dim3((unsigned)rows), dim3(LOSS_THREADS), 0,
            stream(), classes, list, (float)smoothing,
-           (float)(scale / (double)rows), (T *)logits, losses, rights,
-           found());
+           (float)(scale / (double)rows), (T *)logits, losses, rights, found());
     launch(loss_end_kernel, dim3(1), dim3(1024), 0, stream(), rows, losses,
            rights, found());
     launched("a loss");

@@ -98,8 +98,8 @@ static void tile_product(const char *name, size_t m, size_t n, size_t k,
     if (m == 0 || n == 0)
         return;
     const unsigned wanted = parts_of(down * across, k);
-    const size_t length = ((k + wanted - 1) / wanted + DEPTH - 1) / DEPTH *
-                          DEPTH;
+    const size_t length =
+        ((k + wanted - 1) / wanted + DEPTH - 1) / DEPTH * DEPTH;
     const unsigned parts = k == 0 ? 1 : (unsigned)((k + length - 1) / length);
     const dim3 grid((unsigned)down, (unsigned)across, parts);
     if (across > 65535 || down > 0x7fffffff) {
@@ -112,8 +112,8 @@ static void tile_product(const char *name, size_t m, size_t n, size_t k,
         launched(name);
         return;
     }
-    float *const sums = (float *)scratch_of(SCRATCH_SPLITS,
-                                            parts * m * n * sizeof(float));
+    float *const sums =
+        (float *)scratch_of(SCRATCH_SPLITS, parts * m * n * sizeof(float));
     if (sums == nullptr)
         return;
     launch(tile_kernel<A, B, keep_part>, grid, dim3(256), 0, stream(), m, n, k,

@@ -42,16 +42,16 @@ static void reduce(const char *name, size_t n, bool wide, const F &f)
 {
     const unsigned threads = 256;
     const unsigned blocks = blocks_for(wide ? (n + 3) / 4 : n, threads);
-    double *const partials = (double *)scratch_of(SCRATCH_PARTIALS,
-                                                  blocks * sizeof *partials);
+    double *const partials =
+        (double *)scratch_of(SCRATCH_PARTIALS, blocks * sizeof *partials);
     if (partials == nullptr)
         return;
     if (wide)
-        launch(reduce_kernel<4, F>, dim3(blocks), dim3(threads), 0, stream(),
-               n, f, partials);
+        launch(reduce_kernel<4, F>, dim3(blocks), dim3(threads), 0, stream(), n,
+               f, partials);
     else
-        launch(reduce_kernel<1, F>, dim3(blocks), dim3(threads), 0, stream(),
-               n, f, partials);
+        launch(reduce_kernel<1, F>, dim3(blocks), dim3(threads), 0, stream(), n,
+               f, partials);
     launch(fold_kernel, dim3(1), dim3(256), 0, stream(), blocks, partials,
            &found()->value);
     launched(name);
@@ -153,8 +153,7 @@ void narrow(size_t n, const void *elements, void *activations)
 {
     const call c;
     if (c.well())
-        each("converting", n,
-             aligned(elements, 16) && aligned(activations, 8),
+        each("converting", n, aligned(elements, 16) && aligned(activations, 8),
              convert_each<float, bf16>{(const float *)elements,
                                        (bf16 *)activations});
 }
@@ -163,8 +162,7 @@ void widen(size_t n, const void *activations, void *elements)
 {
     const call c;
     if (c.well())
-        each("converting", n,
-             aligned(elements, 16) && aligned(activations, 8),
+        each("converting", n, aligned(elements, 16) && aligned(activations, 8),
              convert_each<bf16, float>{(const bf16 *)activations,
                                        (float *)elements});
 }
@@ -469,16 +467,15 @@ bool adamw(size_t n, double rate, double beta1, double beta2, double epsilon,
         return false;
     if (!in_step())
         forget_numbers();
-    const bool wide = aligned(g, 16) && aligned(m, 16) && aligned(v, 16) &&
-                      aligned(x, 16);
+    const bool wide =
+        aligned(g, 16) && aligned(m, 16) && aligned(v, 16) && aligned(x, 16);
     const double steps = (double)t;
     each("an optimiser's step", n, wide,
          adamw_each{(float)beta1, (float)beta2, (float)(1 - beta1),
                     (float)(1 - beta2), (float)(1 / (1 - pow(beta1, steps))),
                     (float)(1 / (1 - pow(beta2, steps))), (float)rate,
-                    (float)epsilon, (float)(1 - rate * decay),
-                    (const float *)g, (float *)m, (float *)v, (float *)x,
-                    found()});
+                    (float)epsilon, (float)(1 - rate * decay), (const float *)g,
+                    (float *)m, (float *)v, (float *)x, found()});
     return all_finite();
 }
 } // namespace gpu

@@ -111,7 +111,7 @@ static enum kith_err read_scalars(const struct source *source, unsigned count,
                                   double *scalars)
 {
     for (unsigned i = 0; i < count; i++) {
-        char key[32], *end;
+        char key[32], *end = NULL;
         (void)snprintf(key, sizeof key, "scalar.%u", i);
         const char *text = kith_safetensors_text(&source->file, key);
         scalars[i] = text == NULL ? NAN : strtod(text, &end);

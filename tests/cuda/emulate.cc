@@ -155,13 +155,14 @@ void run(dim3 grid, dim3 block, size_t shared,
 {
     static std::mutex one;
     const std::lock_guard<std::mutex> lock(one);
-    static unsigned char *memory = (unsigned char *)aligned_alloc(
-        1024, (SHARED_MAX + 1023) / 1024 * 1024);
+    static unsigned char *memory =
+        (unsigned char *)aligned_alloc(1024, (SHARED_MAX + 1023) / 1024 * 1024);
     const unsigned threads = block.x * block.y * block.z;
     if (threads == 0 || threads > THREADS_MAX || shared > SHARED_MAX ||
         grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
         grid.z > 65535) {
-        fprintf(stderr, "emulated launch: %u threads, %zu bytes, grid %u %u %u\n",
+        fprintf(stderr,
+                "emulated launch: %u threads, %zu bytes, grid %u %u %u\n",
                 threads, shared, grid.x, grid.y, grid.z);
         abort();
     }
@@ -176,8 +177,7 @@ void run(dim3 grid, dim3 block, size_t shared,
         for (unsigned i = 0; i < threads; i++) {
             fibers[i].waits = RUN;
             fibers[i].where = {
-                dim3(i % block.x, i / block.x % block.y,
-                     i / block.x / block.y),
+                dim3(i % block.x, i / block.x % block.y, i / block.x / block.y),
                 dim3(b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y),
                 block, grid};
         }
@@ -246,8 +246,7 @@ static void matrices(uint32_t r[4], const void *row, bool transposed)
         for (unsigned e = 0; e < 2; e++) {
             const unsigned i = transposed ? l % 4 * 2 + e : l / 4;
             const unsigned j = transposed ? l / 4 : l % 4 * 2 + e;
-            const uint16_t *from =
-                (const uint16_t *)(uintptr_t)all[m * 8 + i];
+            const uint16_t *from = (const uint16_t *)(uintptr_t)all[m * 8 + i];
             word |= (uint32_t)from[j] << 16 * e;
         }
         r[m] = word;
@@ -363,9 +362,9 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     const std::lock_guard<std::recursive_mutex> lock(guard);
     *memory = nullptr;
     if (region == nullptr)
-        region = (char *)mmap(nullptr, region_bytes, PROT_NONE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                              0);
+        region =
+            (char *)mmap(nullptr, region_bytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bytes > memory_limit)
         return answer(cudaErrorMemoryAllocation);
     const size_t page = 4096, need = (bytes + page) / page * page;
@@ -392,7 +391,8 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 cudaError_t cudaFree(void *memory)
 {
     const std::lock_guard<std::recursive_mutex> lock(guard);
-    if (memory != nullptr && blocks.erase((size_t)((char *)memory - region)) == 0)
+    if (memory != nullptr &&
+        blocks.erase((size_t)((char *)memory - region)) == 0)
         return answer(cudaErrorInvalidValue);
     return answer(cudaSuccess);
 }

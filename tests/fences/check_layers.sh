@@ -8,7 +8,8 @@ fences=$top/tests/fences
 
 # check TREE: prints every breach in TREE, fails when there is one.
 check() {
-    (cd "$1" && find include/kith src sim -name '*.[ch]' -print 2>/dev/null |
+    (cd "$1" && find include/kith src sim \( -name '*.[ch]' -o -name '*.cu' \
+        -o -name '*.cuh' \) -print 2>/dev/null |
         sort | xargs grep -H '^[[:space:]]*#[[:space:]]*include') |
         awk -v floors="$fences/floors.txt" -v libs="$fences/libraries.txt" '
     function level_of(folder) {
@@ -87,6 +88,8 @@ canary check "$scratch/tree"
 plant sim '#include <uv.h>'
 canary check "$scratch/tree"
 plant src/core '#include <sodium.h>'
+canary check "$scratch/tree"
+plant src/backend '#include <cuda_runtime.h>'
 canary check "$scratch/tree"
 plant src/attic '#include <stdio.h>'
 canary check "$scratch/tree"

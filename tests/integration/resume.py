@@ -66,14 +66,14 @@ def run(expected, folder, *arguments):
 
 
 def checkpoint(path):
-    """What a run is at its end; the time that it took is its own."""
+    """What a run is at its end; times, and what was measured, are its own."""
     with open(path, "rb") as file:
         data = file.read()
     length = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + length])
     texts = header["__metadata__"]
-    for key in "blake2b", "elapsed":
-        texts.pop(key)
+    for key in "blake2b", "elapsed", "peak":
+        texts.pop(key, None)
     return texts, header, data[8 + length:]
 
 
@@ -227,6 +227,9 @@ def refusals():
     words = run(5, folder, file, "--save", path)
     if "is there already" not in words:
         fail(f"--save of another run: {words}")
+    words = run(5, folder, file, "--save", f"{folder}/no/x.save")
+    if "cannot write in the folder" not in words:
+        fail(f"--save below nothing: {words}")
     words = run(3, folder, file, "--resume", path, "--seed", "8")
     if "its seed is 7, this run's is 8" not in words:
         fail(f"another seed: {words}")
