@@ -105,11 +105,7 @@ static const struct cli_command commands[] = {
                    "Example: kith lab examples/demo.yaml --out runs\n"
                    "         kith lab --resume runs/demo-lab-1.db",
         .options = RUN_OPTIONS | CLI_BIT(PORT) | CLI_BIT(SAVE) |
-<<<<<<< HEAD
-                   CLI_BIT(RESUME) | CLI_BIT(LOG),
-=======
-                   CLI_BIT(RESUME) | CLI_BIT(CALIBRATE),
->>>>>>> engine
+                   CLI_BIT(RESUME) | CLI_BIT(CALIBRATE) | CLI_BIT(LOG),
         .words_max = 1,
         .run = cli_lab,
     },

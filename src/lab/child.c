@@ -133,23 +133,15 @@ static kith_ns on_ready(void *user)
     char line[64];
     uint64_t instant = 0;
     if (!read_line(speaker->control_fd, line, sizeof line) ||
-<<<<<<< HEAD
-        strncmp(line, "start ", 6) != 0 ||
-        kith_text_u64(line + 6, &instant) != KITH_OK || instant > INT64_MAX)
-        speaker->start_ns = monotonic_ns();
-    else
-        speaker->start_ns = (kith_ns)instant;
-    return speaker->start_ns;
-=======
         strncmp(line, "start ", 6) != 0)
-        return monotonic_ns();
+        return speaker->start_ns = monotonic_ns();
     /* Before the machine's own start, for a run that goes on after a reboot. */
     const bool before = line[6] == '-';
     if (kith_text_u64(line + 6 + before, &instant) != KITH_OK ||
         instant > INT64_MAX)
-        return monotonic_ns();
-    return before ? -(kith_ns)instant : (kith_ns)instant;
->>>>>>> engine
+        return speaker->start_ns = monotonic_ns();
+    speaker->start_ns = before ? -(kith_ns)instant : (kith_ns)instant;
+    return speaker->start_ns;
 }
 
 static void set_options(struct kith_peer_options *options,
