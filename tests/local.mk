@@ -7,6 +7,7 @@ UNIT = \
   tests/unit/test_backend \
   tests/unit/test_baseline \
   tests/unit/test_buf \
+  tests/unit/test_buffers \
   tests/unit/test_certificate \
   tests/unit/test_checks \
   tests/unit/test_cuda_models \
