@@ -101,6 +101,9 @@ INTEGRATION = \
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
 LONG = \
+  tests/long/accept_quality.sh
+LONG_BUILDS.
+LONG = \
   tests/long/accept_1.sh \
   tests/long/accept_2.sh \
   tests/long/accept_6.sh \
@@ -113,7 +116,8 @@ LONG = \
 LONG_BUILDS = $(PARITY)
 EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept.py \
-  tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py
+  tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
+  tests/long/accept_quality.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)
