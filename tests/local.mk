@@ -101,14 +101,12 @@ INTEGRATION = \
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
 LONG = \
-  tests/long/accept_quality.sh
-LONG_BUILDS.
-LONG = \
   tests/long/accept_1.sh \
   tests/long/accept_2.sh \
   tests/long/accept_6.sh \
   tests/long/accept_hash.sh \
   tests/long/accept_parity.sh \
+  tests/long/accept_quality.sh \
   tests/long/accept_resume.sh \
   tests/long/check_deploy.sh \
   tests/long/coverage.sh \
