@@ -121,7 +121,7 @@ EXTRA_PROGRAMS += $(LONG_BUILDS)
 check_PROGRAMS += $(UNIT) $(PROPERTY)
 # Not a test itself: test_parity.sh runs it and holds PyTorch beside it.
 PARITY = tests/parity/dump
-check_DATA = $(PARITY)
+check_DATA += $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
 EXTRA_DIST += tests/support/story.h

@@ -50,7 +50,7 @@ endif
 # The same sources on the host, for tests: tests/cuda/emulate.h.
 if HAVE_CXX
 EMULATED = $(CUDA_UNITS:.cu=.host.o) tests/cuda/emulate.host.o
-check_DATA = tests/cuda/kith-cuda-host.so
+check_DATA += tests/cuda/kith-cuda-host.so
 CLEANFILES += tests/cuda/kith-cuda-host.so $(EMULATED)
 EMULATE = $(CXX) -std=c++17 -O2 -g -Wall -Wextra -fPIC -ffp-contract=off \
   -fvisibility=hidden -I$(srcdir)/tests/cuda $(CUDA_DEFINES)
