@@ -10,8 +10,7 @@
  *                            opened; "product NAME" with whether it is here;
  *                            "peak THREADS" with FLOP/s
  *
- * A training step counts as three forward passes. BENCH_SECONDS per measurement
- * (0.5). Source of the ceiling: bench/peak.h. */
+ * BENCH_SECONDS per measurement (0.5). Source of the ceiling: bench/peak.h. */
 #include "bench/bench.h"
 #include "bench/peak.h"
 
@@ -210,12 +209,23 @@ static double train_for(struct trainer *trainer, double seconds)
     return (double)(steps * trainer->spec->batch * unit) / (now - start);
 }
 
-/* Multiply-adds of training on a sample or token, as FLOP. */
+/* FLOP of training on a sample or token: three forward passes, less the
+ * gradient of the pictures, which nobody asks for. */
 static double flops_of(const struct spec *spec)
 {
+    const struct kith_model_config *config = &spec->config;
     const struct kith_model_size size =
-        kith_model_size_of(kith_model_find(spec->model), &spec->config);
-    return 3 * size.flops / (spec->shape[0] == 0 ? CONTEXT : 1);
+        kith_model_size_of(kith_model_find(spec->model), config);
+    const double pixels = (double)spec->shape[0] * spec->shape[1];
+    const double values = pixels * spec->shape[2];
+    if (spec->shape[0] == 0)
+        return 3 * size.flops / CONTEXT;
+    if (config->layer_count > 0)
+        return 3 * size.flops - 2 * values * config->layers[1];
+    /* 3 x 3 windows; ResNet begins with 16 channels. */
+    return 3 * size.flops -
+           2 * 9 * values *
+               (config->channel_count > 0 ? config->channels[0] : 16);
 }
 
 static bool answer(struct trainer *trainer, const char *line)

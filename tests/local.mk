@@ -8,6 +8,7 @@ UNIT = \
   tests/unit/test_backend \
   tests/unit/test_baseline \
   tests/unit/test_buf \
+  tests/unit/test_buffers \
   tests/unit/test_certificate \
   tests/unit/test_checks \
   tests/unit/test_contact \
@@ -111,6 +112,7 @@ LONG = \
   tests/long/accept_6.sh \
   tests/long/accept_hash.sh \
   tests/long/accept_parity.sh \
+  tests/long/accept_quality.sh \
   tests/long/accept_resume.sh \
   tests/long/check_deploy.sh \
   tests/long/coverage.sh \
@@ -118,7 +120,8 @@ LONG = \
 LONG_BUILDS = $(PARITY)
 EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept.py \
-  tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py
+  tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
+  tests/long/accept_quality.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)

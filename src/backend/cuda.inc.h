@@ -4,7 +4,7 @@
  *   RECORD  its name, NAME and SUMMARY its texts
  *   MEMBER  which of the module's backends
  *
- * Only `missing` may be called before it has answered NULL. */
+ * Only `missing` and `alloc` may be called before `missing` answered NULL. */
 #include "cuda_module.h"
 
 #include "kith/assert.h"
@@ -27,9 +27,10 @@ static const char *cuda_missing(void)
     return found == NULL ? why : found->MEMBER->missing();
 }
 
+/* Whoever did not ask `missing` gets no memory, and so no further. */
 static void *cuda_alloc(size_t bytes, bool shared)
 {
-    return module()->alloc(bytes, shared);
+    return cuda_missing() == NULL ? module()->alloc(bytes, shared) : NULL;
 }
 
 static void cuda_release(void *memory)

@@ -3,15 +3,36 @@
 #include "memory.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LINE = 64 };
+/* From here on it is asked whether the machine has so much: Linux promises more
+ * than it has, and ends the process that takes the promise at its word. */
+#define LARGE ((size_t)1 << 30)
+
+/* What can be had without swapping; SIZE_MAX where the system does not say. */
+static size_t available(void)
+{
+    char line[128];
+    unsigned long long kib;
+    size_t bytes = SIZE_MAX;
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1 &&
+            kib <= SIZE_MAX / 1024)
+            bytes = (size_t)kib * 1024;
+    }
+    if (file != NULL)
+        (void)fclose(file);
+    return bytes;
+}
 
 void *kith_host_alloc(size_t bytes, bool shared)
 {
     (void)shared;
-    if (bytes > SIZE_MAX - LINE)
+    if (bytes > SIZE_MAX - LINE || (bytes >= LARGE && bytes > available()))
         return NULL;
     const size_t whole = bytes == 0 ? LINE : (bytes + LINE - 1) / LINE * LINE;
     void *memory = aligned_alloc(LINE, whole);

@@ -75,7 +75,8 @@ int cli_lab(const struct cli_arguments *arguments)
     if (err == KITH_OK && !summary.completed)
         cli_stop = 1; /* the launcher reads signals itself */
     code = cli_run_close(&run, err, error, &summary);
-    if (!summary.completed)
+    /* Interrupted, or there was no room: what can be gone on with. */
+    if (!summary.completed && (err == KITH_OK || code == KITH_EXIT_WRITE))
         cli_resume_advise(&run);
     return code;
 }

@@ -157,6 +157,20 @@ static void add_shape(struct entry *entry, const struct kith_model *model)
     add_text(entry, "parameters", NULL);
 }
 
+/* Keys of the experiment that are read, by their bits. */
+static void add_keys(struct entry *entry, unsigned bits,
+                     const char *const *names, unsigned count)
+{
+    char keys[SCHEMA_ALLOWED_BYTES] = "";
+    size_t at = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (bits & 1u << i)
+            at = kith_text_add(keys, sizeof keys, at, "%s%s",
+                               at == 0 ? "" : ", ", names[i]);
+    }
+    add_text(entry, "keys", keys);
+}
+
 static bool read_model(unsigned index, struct entry *entry)
 {
     static const char *const inputs[] = {[KITH_INPUT_NONE] = "none",
@@ -168,30 +182,29 @@ static bool read_model(unsigned index, struct entry *entry)
 #undef KITH_X
     };
     const struct kith_model *model = kith_models[index];
-    char keys[SCHEMA_ALLOWED_BYTES] = "";
-    size_t at = 0;
     if (model == NULL)
         return false;
     begin(entry, model->name, model->paper, model->summary);
     add_flag(entry, "needs_data", model->input != KITH_INPUT_NONE);
     add_text(entry, "input", inputs[model->input]);
-    for (unsigned i = 0; i < KITH_MODEL_KEY_COUNT; i++) {
-        if (model->keys & 1u << i)
-            at = kith_text_add(keys, sizeof keys, at, "%s%s",
-                               at == 0 ? "" : ", ", names[i]);
-    }
-    add_text(entry, "keys", keys);
+    add_keys(entry, model->keys, names, KITH_MODEL_KEY_COUNT);
     add_shape(entry, model);
     return true;
 }
 
 static bool read_optimiser(unsigned index, struct entry *entry)
 {
+    static const char *const names[] = {
+#define KITH_X(name, key) key,
+        KITH_OPTIMISER_KEYS(KITH_X)
+#undef KITH_X
+    };
     const struct kith_optimiser *optimiser = kith_optimisers[index];
     if (optimiser == NULL)
         return false;
     begin(entry, optimiser->name, optimiser->paper, optimiser->summary);
     add_count(entry, "state_vectors", optimiser->state_vectors);
+    add_keys(entry, optimiser->keys, names, KITH_OPTIMISER_KEY_COUNT);
     return true;
 }
 

@@ -15,13 +15,15 @@
 struct training {
     struct cli_run *run;
     struct kith_checks checks;
+    bool began; /* a step was made */
 };
 
 static void show_progress(void *arg, uint64_t step, uint64_t steps, double loss,
                           const struct kith_speed *speed)
 {
     char text[KITH_SPEED_TEXT_BYTES];
-    (void)arg;
+    struct training *training = arg;
+    training->began = true;
     kith_speed_text(speed, text);
     const char *comma = text[0] == '\0' ? "" : ", ";
     if (steps == UINT64_MAX)
@@ -240,7 +242,7 @@ int cli_train(const struct cli_arguments *arguments)
     code = cli_run_close(&run, err, error, &summary);
     if (err == KITH_OK && code != KITH_EXIT_WRITE)
         show_saved(&run, best, &result);
-    if (err != KITH_OK || (!result.completed && result.finite))
+    if (err == KITH_OK ? !result.completed && result.finite : training.began)
         cli_resume_advise(&run);
     return code;
 }

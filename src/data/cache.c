@@ -7,6 +7,11 @@
  *   CACHE/NAME-KEY.lock      held while one of them is checked or written
  *   CACHE/NAME-KEY.partial   being written: flushed, then renamed
  *
+ * The folder may be one that others write to: nothing in it is followed as a
+ * link, opened unless it is a plain file, or written to unless it is new, so
+ * that what is planted there costs a copy and no other file. A user who may
+ * only read it reads the copies that are there.
+ *
  * A copy whose hash is wrong, or whose origin has changed, is fetched again; an
  * origin that has gone away is served from its copy. Where no copy can be kept
  * (a full disk) the caller reads the origin.
@@ -77,6 +82,27 @@ static bool join(char *path, const struct entry *entry, const char *suffix)
     return length > 0 && (unsigned)length < KITH_PATH_BYTES_MAX;
 }
 
+/* A plain file of the folder itself; -1: errno. */
+static int open_plain(const char *path)
+{
+    struct stat about;
+    const int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0 || (fstat(file, &about) == 0 && S_ISREG(about.st_mode)))
+        return file;
+    (void)close(file);
+    errno = EINVAL;
+    return -1;
+}
+
+/* A new file, in the place of what an interrupted copy left; -1: errno. */
+static int open_new(const char *path)
+{
+    if (unlink(path) != 0 && errno != ENOENT)
+        return -1;
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                0666);
+}
+
 /* One peer at a time, the others wait: 0, or what went wrong. */
 static int take_lock(struct entry *entry)
 {
@@ -85,7 +111,11 @@ static int take_lock(struct entry *entry)
         return errno;
     if (!join(path, entry, ".lock"))
         return ENAMETOOLONG;
-    entry->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    entry->lock = open(
+        path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    /* Another user's, in a folder that is not ours: it locks as well. */
+    if (entry->lock < 0 && errno != ENOENT)
+        entry->lock = open_plain(path);
     if (entry->lock < 0)
         return errno;
     while (flock(entry->lock, LOCK_EX) != 0) {
@@ -155,12 +185,13 @@ static bool pass_through(struct entry *entry, int from, int to,
 static bool read_record(const struct entry *entry, struct record *record)
 {
     char text[RECORD_BYTES_MAX], hex[2 * HASH_BYTES + 1];
-    FILE *file = fopen(entry->record, "re");
-    if (file == NULL)
+    const int file = open_plain(entry->record);
+    if (file < 0)
         return false;
-    const bool line = fgets(text, sizeof text, file) != NULL;
-    (void)fclose(file);
-    return line &&
+    const ssize_t count = read(file, text, sizeof text - 1);
+    (void)close(file);
+    text[count > 0 ? count : 0] = '\0';
+    return count > 0 &&
            sscanf(text, "%64s %" SCNu64 " %" SCNd64 " %" SCNd64, hex,
                   &record->size, &record->time_s, &record->time_ns) == 4 &&
            kith_text_unhex(hex, record->hash, HASH_BYTES) == KITH_OK;
@@ -179,8 +210,7 @@ static bool write_record(const struct entry *entry, const struct record *record)
     const int length =
         snprintf(text, sizeof text, "%s %" PRIu64 " %" PRId64 " %" PRId64 "\n",
                  hex, record->size, record->time_s, record->time_ns);
-    const int file =
-        open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int file = open_new(partial);
     if (file < 0)
         return false;
     bool ok = write_whole(file, text, (size_t)length) && fsync(file) == 0;
@@ -204,7 +234,7 @@ static bool copy_good(struct entry *entry, const struct stat *origin)
                            origin->st_mtim.tv_sec != wanted.time_s ||
                            origin->st_mtim.tv_nsec != wanted.time_ns))
         return false;
-    const int file = open(entry->copy, O_RDONLY | O_CLOEXEC);
+    const int file = open_plain(entry->copy);
     if (file < 0)
         return false;
     const bool ok = pass_through(entry, file, -1, &found, &reading);
@@ -252,11 +282,10 @@ static int fill(struct entry *entry, int from, int to, bool *reading)
 static enum kith_err copy_origin(struct entry *entry)
 {
     bool reading = true;
-    const int from = open(entry->origin, O_RDONLY | O_CLOEXEC);
+    const int from = open(entry->origin, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (from < 0)
         return give_up(entry, "read", errno);
-    const int to =
-        open(entry->partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int to = open_new(entry->partial);
     int code = 0;
     if (to < 0) {
         code = errno;

@@ -163,10 +163,16 @@ enum kith_err data_map(struct data_opening *opening,
 {
     enum kith_err err = KITH_OK;
     struct stat about;
-    const int descriptor = open(file->local, O_RDONLY | O_CLOEXEC);
+    /* Not blocking: a FIFO in the place of a copy would be waited for. */
+    const int descriptor = open(file->local, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0 || fstat(descriptor, &about) != 0) {
         err = data_complain(opening->error, data_from_errno(errno), file->path,
                             "%s", strerror(errno));
+        goto out;
+    }
+    if (!S_ISREG(about.st_mode)) {
+        err = data_complain(opening->error, KITH_EINVAL, file->path,
+                            "it is not a file");
         goto out;
     }
     if (about.st_size <= 0) {

@@ -10,6 +10,7 @@
 #include "private.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -294,6 +295,24 @@ static enum kith_err read_labels(struct data_opening *opening,
     return data_classes(labels, examples->count, &examples->classes);
 }
 
+/* The whole file is read once: one value that is no number ends a training run
+ * after minutes or days, and nothing would name the file then. */
+static enum kith_err check_finite(struct data_opening *opening,
+                                  const struct array *array)
+{
+    const size_t count = array->npy.bytes / sizeof(float);
+    for (size_t i = 0; i < count; i++) {
+        float value;
+        memcpy(&value, array->data + i * sizeof value, sizeof value);
+        if (!isfinite(value))
+            return data_complain(opening->error, KITH_EPARSE, array->file.path,
+                                 "value %zu is %f; take out or replace what "
+                                 "is not finite (numpy.nan_to_num)",
+                                 i, (double)value);
+    }
+    return KITH_OK;
+}
+
 static enum kith_err read_images(struct data_opening *opening,
                                  const struct array *array,
                                  struct kith_examples *examples)
@@ -319,9 +338,11 @@ static enum kith_err read_images(struct data_opening *opening,
     examples->mapped = true;
     data_shape(examples, npy->rank, npy->sizes);
     data_count(opening, &array->file, examples->count);
-    if (examples->element == KITH_ELEMENT_U8 ||
-        npy->offset % sizeof(float) == 0)
+    if (examples->element == KITH_ELEMENT_U8)
         return KITH_OK;
+    const enum kith_err err = check_finite(opening, array);
+    if (err != KITH_OK || npy->offset % sizeof(float) == 0)
+        return err;
     /* NumPy aligns its data; others may not. */
     void *copy = data_alloc(opening, npy->bytes);
     if (copy == NULL)

@@ -60,15 +60,20 @@ static void choose_optimiser(void *object, unsigned index)
 
 const struct key_choice choice_optimiser = {optimiser_name, choose_optimiser};
 
+/* The first is `auto`: resolved here, once, so that a run has one backend. */
 static const char *backend_name(unsigned index)
 {
-    return kith_backends[index] == NULL ? NULL : kith_backends[index]->name;
+    if (index == 0)
+        return "auto";
+    const struct kith_backend *backend = kith_backends[index - 1];
+    return backend == NULL ? NULL : backend->name;
 }
 
 static void choose_backend(void *object, unsigned index)
 {
     struct kith_experiment *experiment = object;
-    experiment->backend = kith_backends[index];
+    experiment->backend =
+        index == 0 ? kith_backend_auto() : kith_backends[index - 1];
 }
 
 const struct key_choice choice_backend = {backend_name, choose_backend};

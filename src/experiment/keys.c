@@ -209,7 +209,7 @@ const struct key experiment_keys[] = {
      .allowed = "a mapping such as {crop: 4, flip: true}",
      .help = "images: pad and cut back at random, turn left to right"},
     {"train.backend", KEY_CHOICE, .choice = &choice_backend, .initial = "cpu",
-     .help = "arithmetic; see kith list backends"},
+     .help = "arithmetic; auto: cuda where it runs, else cpu"},
 
     {"gossip.algorithm", KEY_CHOICE, .choice = &choice_algorithm,
      .initial = "adpsgd", .help = "see kith list algorithms"},

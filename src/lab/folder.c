@@ -21,8 +21,16 @@
 /* Entries of $TMPDIR looked at. */
 #define ENTRIES_MAX 10000
 
-/* Our own names only, one level deep: nobody else can write there. */
-static void remove_folder(int base_fd, const char *name)
+static bool ends_in(const char *name, const char *ending)
+{
+    const size_t length = strlen(name), tail = strlen(ending);
+    return length >= tail && strcmp(name + length - tail, ending) == 0;
+}
+
+/* Our own names only, one level deep: nobody else can write there. Of a folder
+ * that is kept go what writes that were cut short have left, and it itself
+ * where nothing else is in it. */
+static void remove_folder(int base_fd, const char *name, bool keep)
 {
     const int fd =
         openat(base_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -33,7 +41,8 @@ static void remove_folder(int base_fd, const char *name)
         return;
     }
     for (struct dirent *e = readdir(entries); e != NULL; e = readdir(entries))
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            (!keep || ends_in(e->d_name, ".partial")))
             unlinkat(fd, e->d_name, 0);
     closedir(entries);
     unlinkat(base_fd, name, AT_REMOVEDIR);
@@ -65,7 +74,7 @@ static void remove_abandoned(const char *base)
     struct dirent *e = readdir(entries);
     for (int i = 0; e != NULL && i < ENTRIES_MAX; i++) {
         if (is_abandoned(dirfd(entries), e->d_name))
-            remove_folder(dirfd(entries), e->d_name);
+            remove_folder(dirfd(entries), e->d_name, false);
         e = readdir(entries);
     }
     closedir(entries);
@@ -136,11 +145,7 @@ void lab_folder_close(struct lab_folder *folder)
 {
     if (folder->path[0] == 0)
         return;
-    /* What holds nothing is of no use to anybody. */
-    if (!folder->keep)
-        remove_folder(AT_FDCWD, folder->path);
-    else
-        (void)rmdir(folder->path);
+    remove_folder(AT_FDCWD, folder->path, folder->keep);
     if (folder->lock_fd >= 0)
         close(folder->lock_fd);
     folder->path[0] = 0;

@@ -91,6 +91,10 @@ static enum kith_err open_net(struct kith_network *network, char *error)
     free(net);
     if (err == KITH_EINVAL)
         return refuse(error, err, "the loss does not depend on a parameter");
+    if (err == KITH_ELIMIT)
+        return refuse(error, err,
+                      "an activation of more than 2^48 bytes; lower "
+                      "train.batch");
     if (err != KITH_OK)
         return refuse(error, err, "no memory to plan it");
     const size_t a = network->training.bytes, b = network->evaluation.bytes;

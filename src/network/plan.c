@@ -19,6 +19,8 @@
 uint32_t kith_planner_piece(struct kith_planner *planner, size_t bytes)
 {
     struct kith_plan *plan = planner->plan;
+    if (planner->err == KITH_OK && bytes > KITH_PIECE_BYTES_MAX)
+        planner->err = KITH_ELIMIT;
     if (planner->err != KITH_OK)
         return 0;
     if (plan->piece_count == plan->piece_room) {

@@ -38,6 +38,8 @@ struct kith_piece {
     size_t bytes, offset;
     uint32_t first, last;
 };
+/* A bound for the arithmetic: all pieces together stay below 2^64 bytes. */
+#define KITH_PIECE_BYTES_MAX ((size_t)1 << 48)
 #define KITH_PIECE_NONE UINT32_MAX
 #define KITH_PIECE_INPUT (UINT32_MAX - 1) /* the batch's own */
 

@@ -1,9 +1,8 @@
 /* LARS: each weight tensor has a rate of its own, so that every layer moves by
  * the same share of its norm:
  *
- *   lambda = trust |w| / (|g| + decay |w|)     1 where |w| or |g| is 0
- *   v <- momentum v + lambda (g + decay w)
- *   w <- w - rate v
+ *   lambda = trust |w| / (|g| + decay |w|)     1 where |w| or |g| is below
+ * 1e-30 v <- momentum v + lambda (g + decay w) w <- w - rate v
  *
  * Biases, scales and shifts: lambda 1, no decay. Two passes more than SGD.
  * You, Gitman and Ginsburg, "Large Batch Training of Convolutional Networks",
@@ -25,7 +24,8 @@ static void lars_adapt(const struct kith_optimiser_step *step,
     const double slope = sqrt(backend->distance_squared(n, g, NULL));
     if (config->weight_decay > 0)
         backend->add(n, config->weight_decay, w, g);
-    if (size > 0 && slope > 0)
+    /* A factor above that is no float32. */
+    if (size > 1e-30 && slope > 1e-30)
         backend->scale(
             n, config->trust * size / (slope + config->weight_decay * size), g);
 }

@@ -1,8 +1,8 @@
 /* Muon: momentum made orthogonal, for matrices; AdamW for all else.
  *
  *   v <- momentum v + g;  u = g + momentum v      (nesterov; else u = v)
- *   X_0 = u / |u|;  five times:  A = X X^T,  X <- a X + (b A + c A^2) X
- *   x <- x - rate (0.2 sqrt(max(rows, columns)) X + decay x)
+ *   X_0 = u / (|u| + 1e-7);  five times:  A = X X^T,  X <- a X + (b A + c A^2)
+ * X x <- x - rate (0.2 sqrt(max(rows, columns)) X + decay x)
  *
  * The polynomial (a, b, c) pushes every singular value of X towards 1. The
  * factor gives updates the size of AdamW's, so that one learning rate serves
@@ -112,9 +112,10 @@ static bool muon_matrix(const struct kith_optimiser_step *step,
         backend->scale(n, config->momentum, matrix.x);
         backend->add(n, 1, g, matrix.x);
     }
+    /* The velocity of a layer without gradients fades to where 1 / norm is no
+     * float32 any more. */
     const double norm = sqrt(backend->distance_squared(n, matrix.x, NULL));
-    if (norm > 0)
-        backend->scale(n, 1 / norm, matrix.x);
+    backend->scale(n, 1 / (norm + 1e-7), matrix.x);
     for (int i = 0; i < 5; i++)
         iterate(backend, &matrix);
     const size_t longer =

@@ -423,6 +423,8 @@ static enum kith_err write_run(struct kith_store *store, const char *world,
     (void)store_run(store, "algorithm", "%s",
                     experiment->gossip.algorithm->name);
     (void)store_run(store, "topology", "%s", experiment->gossip.topology->name);
+    if (experiment->backend != NULL)
+        (void)store_run(store, "backend", "%s", experiment->backend->name);
     if (experiment->compute.products != NULL)
         (void)store_run(store, "products", "%s", experiment->compute.products);
     if (experiment->compute.threads > 0)

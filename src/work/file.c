@@ -137,7 +137,8 @@ enum kith_err work_map_open(const char *path, struct work_map *map, char *error)
 {
     struct stat found;
     *map = (struct work_map){NULL, 0};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Not blocking: a FIFO that nobody writes to would be waited for. */
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     int code = fd < 0 || fstat(fd, &found) != 0 ? errno : 0;
     if (code == 0 && !S_ISREG(found.st_mode))
         code = EISDIR;

@@ -336,11 +336,14 @@ enum kith_err kith_save_resume(struct kith_worker *worker, const char *path,
     memcpy(why[0], error, sizeof why[0]);
     const enum kith_err err =
         kith_save_read(worker, previous, standing, why[1]);
-    if (err == KITH_ENOENT)
+    if (err == KITH_ENOENT && first == KITH_ENOENT)
         return first;
     if (err != KITH_OK) {
-        (void)snprintf(error, KITH_RESUME_ERROR_BYTES, "%s; and %s", why[0],
-                       why[1]);
+        const bool one = err == KITH_ENOENT;
+        (void)snprintf(error, KITH_RESUME_ERROR_BYTES,
+                       "%s%s%s; to start afresh take %s away or save elsewhere",
+                       why[0], one ? "" : "; and ", one ? "" : why[1],
+                       one ? "it" : "them");
         return first == KITH_ENOENT ? err : first;
     }
     const bool kept = first == KITH_ENOENT || rename(path, aside) == 0;

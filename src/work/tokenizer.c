@@ -193,7 +193,7 @@ static const struct token *next_special(const struct kith_tokenizer *tokenizer,
     for (size_t i = 0; i < tokenizer->special_count; i++) {
         const struct token *token = tokenizer->specials[i];
         size_t *next = &cuts->next[i];
-        if (*next < at || at == 0) {
+        if (at == 0 || *next < at) {
             const char *here =
                 memmem(text + at, size - at, token->bytes, token->size);
             *next = here == NULL ? size : (size_t)(here - text);

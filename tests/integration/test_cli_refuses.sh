@@ -46,6 +46,10 @@ refuses 3 "cost of a step" sim "$file" --set compute.step=0s \
 
 # 4: the data.
 refuses 4 "$scratch/nothing" train "$file" --set "data.path=$scratch/nothing"
+refuses 4 "none.txt: no such file" train "$top/examples/shakespeare.yaml" \
+    --set "data.path=$scratch/none.txt"
+refuses 4 "apt-get install dataset-fashion-mnist" train \
+    "$top/examples/cnn.yaml" --set "data.path=$scratch/nothing"
 mkdir "$scratch/broken"
 for part in train-images-idx3 train-labels-idx1 t10k-images-idx3 \
     t10k-labels-idx1; do

@@ -252,6 +252,7 @@ static void test_npy(void **state)
     refuse(&config, KITH_ENOENT, "data.path needs x_train.npy");
     put_arrays();
     const int64_t bad[4] = {0, -1, 2}, big[4] = {0, 65536, 1};
+    const float big_pixels[8] = {1e30F};
     put_npy("y_train.npy", DICT("<i8", "(3,)"), bad, 24);
     refuse(&config, KITH_EPARSE, "label 1 is -1; allowed: 0 to 65535");
     put_npy("y_train.npy", DICT("<i8", "(3,)"), big, 24);
@@ -261,7 +262,11 @@ static void test_npy(void **state)
     put_npy("y_train.npy", DICT("<f4", "(3,)"), big, 12);
     refuse(&config, KITH_EPARSE, "found 1 of f4");
     put_arrays();
-    put_npy("x_test.npy", DICT("<f4", "(2, 4)"), bad, 32);
+    put_npy("x_test.npy", DICT("<f4", "(2, 2, 2)"), bad, 32);
+    refuse(&config, KITH_EPARSE, "value 2 is");
+    put_npy("x_test.npy", DICT("<f4", "(2, 4)"), "", 0);
+    refuse(&config, KITH_EPARSE, "not a whole .npy array");
+    put_npy("x_test.npy", DICT("<f4", "(2, 4)"), big_pixels, 32);
     refuse(&config, KITH_EPARSE, "training images are 2 x 2 x 1");
     put_npy("x_test.npy", DICT("|u1", "(2, 2, 2)"), bad, 8);
     refuse(&config, KITH_EPARSE, "or of another type");

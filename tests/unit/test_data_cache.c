@@ -308,6 +308,44 @@ static void test_no_folder(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* Others may write to the folder: what they plant there costs nobody a file,
+ * and nobody waits for it. */
+static void test_planted(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"", ".partial", ".blake2b",
+                                        ".blake2b.partial", ".lock"};
+    char victim[256], path[256], note[KITH_DATA_ERROR_BYTES], text[8] = "";
+    join(victim, "origin", "victim");
+    FILE *file = fopen(victim, "w");
+    assert_non_null(file);
+    assert_true(fputs("mine", file) >= 0 && fclose(file) == 0);
+    for (size_t i = 0; i < 5; i++) {
+        for (int fifo = 0; fifo < 2; fifo++) {
+            clear("cache");
+            (void)open_counts(NULL);
+            copy_of("train-images-idx3-ubyte.gz", "", path);
+            const size_t length = strlen(path);
+            (void)snprintf(path + length, sizeof path - length, "%s", words[i]);
+            (void)unlink(path);
+            assert_int_equal(fifo ? mkfifo(path, 0600) : symlink(victim, path),
+                             0);
+            if (i == 1 || i == 3) { /* a copy has to be made */
+                path[length] = '\0';
+                assert_int_equal(truncate(path, 3), 0);
+            }
+            (void)open_counts(note);
+            file = fopen(victim, "r");
+            assert_non_null(file);
+            assert_non_null(fgets(text, sizeof text, file));
+            assert_int_equal(fclose(file), 0);
+            assert_string_equal(text, "mine");
+        }
+    }
+    assert_int_equal(unlink(victim), 0);
+    clear("cache");
+}
+
 static int make_folders(void **state)
 {
     (void)state;
@@ -336,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_layers),    cmocka_unit_test(test_swarm),
         cmocka_unit_test(test_damage),    cmocka_unit_test(test_origin_changes),
         cmocka_unit_test(test_full_disk), cmocka_unit_test(test_no_folder),
+        cmocka_unit_test(test_planted),
     };
     return cmocka_run_group_tests(tests, make_folders, remove_folders);
 }

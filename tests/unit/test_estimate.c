@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "src/lab/average.h"
 #include "worker_fixture.h"
 
 enum { SIDE = 8, ROWS = 64, FEATURES = SIDE * SIDE * 3 };
@@ -185,6 +186,29 @@ static void test_average(void **state)
     free(other);
 }
 
+/* What a lab says of its averaged model is the score of the estimated one. */
+static void test_lab(void **state)
+{
+    (void)state;
+    struct kith_dataset dataset = {.train = random_images(),
+                                   .test = random_images()};
+    const struct kith_experiment experiment = resnet("cpu", false);
+    const struct kith_model_size size = size_of(&experiment);
+    double *z = parameters(&experiment, &dataset.train, 1);
+    struct lab_average average = {.dim = size.dim, .count = 1, .mean = z};
+    struct kith_score score;
+    for (size_t i = size.trained; i < size.gossiped; i++)
+        z[i] = 0;
+
+    assert_int_equal(lab_average_score(&average, &experiment, &dataset, &score),
+                     KITH_OK);
+
+    for (size_t i = size.trained; i < size.gossiped; i++)
+        assert_true(z[i] > 0 || z[i] < 0);
+    assert_true(score.loss == loss_of(&experiment, &dataset.test, z));
+    free(z);
+}
+
 /* Without running statistics nothing is touched or needed. */
 static void test_none(void **state)
 {
@@ -214,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_matches_training),
         cmocka_unit_test(test_average),
+        cmocka_unit_test(test_lab),
         cmocka_unit_test(test_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -272,13 +272,41 @@ static void test_bad_nets(void **state)
     free(net);
 }
 
+/* Rows of a batch are a user's: no product of sizes wraps around. */
+static void test_huge_batch(void **state)
+{
+    (void)state;
+    const struct kith_model_config config = {.depth = 1,
+                                             .heads = 1,
+                                             .width = 1,
+                                             .context = 32768,
+                                             .vocabulary = 65536};
+    const struct kith_network_options options = {.backend =
+                                                     kith_backend_find("cpu"),
+                                                 .rows = (size_t)1 << 20,
+                                                 .training = true};
+    struct kith_network *network;
+    char error[KITH_MODEL_ERROR_BYTES] = "";
+    assert_int_equal(kith_network_open(kith_model_find("gpt"), &config,
+                                       &options, &network, error),
+                     KITH_ELIMIT);
+    assert_non_null(strstr(error, "lower train.batch"));
+}
+
+/* More than the machine has is refused, not promised. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    const struct kith_backend *backend = kith_backend_find("cpu");
+    assert_null(backend->alloc((size_t)1 << 46, false));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans),
-        cmocka_unit_test(test_same_plan),
-        cmocka_unit_test(test_no_copies),
-        cmocka_unit_test(test_bad_nets),
+        cmocka_unit_test(test_plans),      cmocka_unit_test(test_same_plan),
+        cmocka_unit_test(test_no_copies),  cmocka_unit_test(test_bad_nets),
+        cmocka_unit_test(test_huge_batch), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -371,6 +371,7 @@ static void test_fall_back(void **state)
     assert_int_equal(kith_save_resume(worker, path, &standing, error),
                      KITH_EPARSE);
     assert_non_null(strstr(error, "; and reading"));
+    assert_non_null(strstr(error, "take them away"));
     kith_worker_close(worker);
 }
 
