@@ -60,7 +60,9 @@ void kith_rows_overlap(struct kith_driver *driver, kith_ns now_ns)
         driver->overlap.both_ns += driver->overlap.training ? span : 0;
     }
     driver->overlap.since_ns = now_ns;
-    driver->overlap.exchanging = !kith_node_quiet(driver->node);
+    /* A peer whose share is done only answers: nothing could overlap. */
+    driver->overlap.exchanging =
+        !kith_node_quiet(driver->node) && !kith_node_finished(driver->node);
     if (driver->effects.has_work)
         driver->overlap.training = driver->effects.work.kind == KITH_WORK_TRAIN;
     driver->overlap.training = driver->overlap.training && driver->thread.busy;
