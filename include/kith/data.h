@@ -110,6 +110,21 @@ struct kith_dataset_kind {
 extern const struct kith_dataset_kind *const kith_dataset_kinds[];
 const struct kith_dataset_kind *kith_dataset_kind_find(const char *name);
 
+/* Opens and checks every file of a set, through data.cache where that is set.
+ * Labels, tokens and values are checked here, once: a mapped file (all but
+ * gzip, CIFAR and text) must stay as it is until the set is closed. One that
+ * is overwritten meanwhile ends the process at the first token outside the
+ * vocabulary, one that shrinks with SIGBUS; a copy in data.cache is replaced,
+ * never changed.
+ *
+ * Returns KITH_OK, or, with `error` saying which file and what to do and the
+ * set closed,
+ *   KITH_ENOENT, KITH_EPERM, KITH_EIO  a file is not there or cannot be read
+ *   KITH_EPARSE, KITH_ELIMIT           it is damaged, or above a bound
+ *   KITH_EINVAL                        it does not fit the configuration
+ *   KITH_ENOMEM
+ *
+ * Test    test_data.c, test_data_cache.c; fuzz_idx, _npy, _cifar, _shard. */
 KITH_MUST_CHECK enum kith_err
 kith_dataset_open(const struct kith_data_config *config,
                   struct kith_dataset *set, char *error);

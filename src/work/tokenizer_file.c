@@ -1,13 +1,13 @@
 /* Reads a tokenizer.json: a vocabulary, merges in order of rank, special
  * tokens. The letters in it stand for bytes: those that print stand for
  * themselves, the others for U+0100 and up, in order. */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kith/assert.h"
+#include "file.h"
+#include "kith/data.h"
 #include "tokenizer.h"
 
 /* GPT-2's words. */
@@ -330,46 +330,25 @@ enum kith_err kith_tokenizer_parse(const char *text, size_t size,
     return err;
 }
 
-static enum kith_err read_file(const char *path, char **text, size_t *size,
-                               char *error)
-{
-    FILE *file = fopen(path, "rb");
-    const char *why = file == NULL ? strerror(errno) : NULL;
-    enum kith_err err = file == NULL ? KITH_ENOENT : KITH_OK;
-    *text = file == NULL ? NULL : malloc(KITH_TOKENIZER_BYTES_MAX + 1u);
-    if (file != NULL && *text == NULL) {
-        why = "no memory";
-        err = KITH_ENOMEM;
-    } else if (file != NULL) {
-        *size = fread(*text, 1, KITH_TOKENIZER_BYTES_MAX + 1u, file);
-        if (ferror(file)) {
-            why = "reading failed";
-            err = KITH_EIO;
-        }
-    }
-    if (file != NULL)
-        (void)fclose(file);
-    if (err != KITH_OK)
-        (void)snprintf(error, KITH_TOKENIZER_ERROR_BYTES,
-                       "reading tokenizer %.250s: %s", path, why);
-    return err;
-}
+_Static_assert(KITH_TOKENIZER_ERROR_BYTES >= KITH_DATA_ERROR_BYTES,
+               "messages of file.h fit");
 
 enum kith_err kith_tokenizer_open(const char *path,
                                   struct kith_tokenizer **tokenizer,
                                   char *error)
 {
-    char *text, why[KITH_TOKENIZER_ERROR_BYTES] = "";
-    size_t size = 0;
+    struct work_map map;
+    char why[KITH_TOKENIZER_ERROR_BYTES] = "";
     *tokenizer = NULL;
-    enum kith_err err = read_file(path, &text, &size, error);
-    if (err == KITH_OK) {
-        err = kith_tokenizer_parse(text, size, tokenizer, why);
-        if (err != KITH_OK)
-            (void)snprintf(error, KITH_TOKENIZER_ERROR_BYTES,
-                           "reading tokenizer %.250s: %.200s", path, why);
-    }
-    free(text);
+    enum kith_err err = work_map_open(path, &map, error);
+    if (err != KITH_OK)
+        return err;
+    err = kith_tokenizer_parse(map.bytes == NULL ? "" : (const char *)map.bytes,
+                               map.size, tokenizer, why);
+    if (err != KITH_OK)
+        (void)snprintf(error, KITH_TOKENIZER_ERROR_BYTES,
+                       "reading tokenizer %.250s: %.200s", path, why);
+    work_map_close(&map);
     return err;
 }
 

@@ -147,6 +147,10 @@ static void test_refusals(void **state)
                                          error),
                      KITH_ENOENT);
     assert_non_null(strstr(error, "/nowhere/tokenizer.json"));
+    assert_int_equal(kith_tokenizer_open(
+                         "/dev/null", &(struct kith_tokenizer *){NULL}, error),
+                     KITH_EIO);
+    assert_non_null(strstr(error, "not a plain file"));
 }
 
 int main(void)
