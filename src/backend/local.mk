@@ -37,6 +37,7 @@ libkith_backend_a_SOURCES = \
   src/backend/cpu_text_portable.c \
   src/backend/cuda.c \
   src/backend/cuda.inc.h \
+  src/backend/cuda_bf16.c \
   src/backend/cuda_module.c \
   src/backend/cuda_module.h \
   src/backend/dropout.h \

@@ -26,6 +26,11 @@ struct kith_network {
 
     void *arena;
     size_t bytes;
+
+    /* Where activations are narrower than elements. */
+    struct kith_batch narrowed; /* the last batch, its images narrowed */
+    void *images, *scores;      /* (rows, features); scores as elements */
+    size_t features;            /* of one image */
 };
 
 static enum kith_err refuse(char *error, enum kith_err err, const char *what)
@@ -64,6 +69,7 @@ static enum kith_err keep_net(struct kith_network *network,
     const struct kith_net_tensor *scores = &net->tensors[net->scores];
     network->classes = scores->channels;
     network->score_rows = kith_run_rows(scores, 1);
+    network->features = kith_net_elements(&net->tensors[0]);
     return network->ops == NULL || network->tensors == NULL ||
                    network->parameters == NULL
                ? KITH_ENOMEM
@@ -124,6 +130,34 @@ static enum kith_err open_vector(struct kith_network *network, char *error)
     return KITH_OK;
 }
 
+static bool narrows(const struct kith_network *network)
+{
+    const struct kith_backend *backend = network->options.backend;
+    return kith_value_bytes(backend) != backend->element_bytes;
+}
+
+/* Images come as elements, and scores leave as elements. */
+static enum kith_err take_wide(struct kith_network *network, char *error)
+{
+    const struct kith_network_options *options = &network->options;
+    const size_t scores =
+        options->rows * network->score_rows * network->classes;
+    const size_t images = network->model->input == KITH_INPUT_IMAGES
+                              ? options->rows * network->features *
+                                    kith_value_bytes(options->backend)
+                              : 0;
+    if (!options->training)
+        network->scores = options->backend->alloc(
+            scores * options->backend->element_bytes, false);
+    if (images > 0)
+        network->images = options->backend->alloc(images, false);
+    if ((images > 0 && network->images == NULL) ||
+        (!options->training && network->scores == NULL))
+        return refuse(error, KITH_ENOMEM,
+                      "no memory for a batch; lower train.batch");
+    return KITH_OK;
+}
+
 enum kith_err kith_network_open(const struct kith_model *model,
                                 const struct kith_model_config *config,
                                 const struct kith_network_options *options,
@@ -134,6 +168,13 @@ enum kith_err kith_network_open(const struct kith_model *model,
     enum kith_err err = model->check(config, error);
     if (err != KITH_OK)
         return err;
+    const char *missing = options->backend->missing();
+    if (missing != NULL) {
+        (void)snprintf(error, KITH_MODEL_ERROR_BYTES,
+                       "backend %s is not here: %.200s", options->backend->name,
+                       missing);
+        return KITH_EUNSUPPORTED;
+    }
     struct kith_network *network = calloc(1, sizeof *network);
     if (network == NULL)
         return refuse(error, KITH_ENOMEM, "no memory");
@@ -152,6 +193,8 @@ enum kith_err kith_network_open(const struct kith_model *model,
             err = KITH_ENOMEM;
         }
     }
+    if (err == KITH_OK && network->ops != NULL && narrows(network))
+        err = take_wide(network, error);
     if (err != KITH_OK) {
         kith_network_close(network);
         return err;
@@ -166,6 +209,10 @@ void kith_network_close(struct kith_network *network)
         return;
     if (network->arena != NULL)
         network->options.backend->release(network->arena);
+    if (network->images != NULL)
+        network->options.backend->release(network->images);
+    if (network->scores != NULL)
+        network->options.backend->release(network->scores);
     kith_plan_close(&network->training);
     kith_plan_close(&network->evaluation);
     free(network->views);
@@ -215,10 +262,24 @@ static double cross_entropy(const struct kith_run *run,
         scale, run->arena + run->plan->pieces[step->y].offset, correct);
 }
 
-static struct kith_run run_of(const struct kith_network *network,
+/* A batch's images as the operations want them. */
+static const struct kith_batch *narrow(struct kith_network *network,
+                                       const struct kith_batch *batch)
+{
+    if (network->images == NULL)
+        return batch;
+    network->narrowed = *batch;
+    network->narrowed.inputs = network->images;
+    network->options.backend->narrow(batch->rows * network->features,
+                                     batch->inputs, network->images);
+    return &network->narrowed;
+}
+
+static struct kith_run run_of(struct kith_network *network,
                               const struct kith_plan *plan, const void *x,
                               const struct kith_batch *batch)
 {
+    batch = narrow(network, batch);
     KITH_ASSERT(batch->rows > 0 && batch->rows <= network->options.rows);
     return (struct kith_run){.backend = network->options.backend,
                              .ops = network->ops,
@@ -288,5 +349,11 @@ const void *kith_network_scores(struct kith_network *network, const void *x,
         if (plan->steps[i].kind != KITH_STEP_LOSS)
             kith_run_step(&run, &plan->steps[i]);
     }
-    return run.arena + plan->pieces[plan->scores].offset;
+    const void *scores = run.arena + plan->pieces[plan->scores].offset;
+    if (!narrows(network))
+        return scores;
+    network->options.backend->widen(batch->rows * network->score_rows *
+                                        network->classes,
+                                    scores, network->scores);
+    return network->scores;
 }

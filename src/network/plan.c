@@ -48,7 +48,7 @@ uint32_t kith_planner_tensor(struct kith_planner *planner, kith_tensor tensor)
     return kith_planner_piece(
         planner, planner->how.rows *
                      kith_net_elements(&planner->net->tensors[tensor]) *
-                     planner->how.backend->element_bytes);
+                     kith_value_bytes(planner->how.backend));
 }
 
 uint32_t kith_planner_scratch(struct kith_planner *planner,
@@ -201,7 +201,7 @@ static size_t saved_bytes(const struct kith_planner *planner,
     switch (op->kind) {
     case KITH_OP_LINEAR:
         return op->as.linear.activation == KITH_ACTIVATION_GELU
-                   ? values * element
+                   ? values * kith_value_bytes(planner->how.backend)
                    : 0;
     case KITH_OP_NORM:
         return kith_norm_saved(&op->as.norm, op->as.norm.kind == KITH_NORM_LAYER

@@ -115,6 +115,13 @@ struct kith_planner {
     enum kith_err err;
 };
 
+/* Bytes of one value between operations. */
+static inline size_t kith_value_bytes(const struct kith_backend *backend)
+{
+    return backend->activation_bytes > 0 ? backend->activation_bytes
+                                         : backend->element_bytes;
+}
+
 /* Parts of the planner that backward.c uses. */
 uint32_t kith_planner_piece(struct kith_planner *planner, size_t bytes);
 uint32_t kith_planner_tensor(struct kith_planner *planner, kith_tensor tensor);

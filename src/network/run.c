@@ -54,6 +54,15 @@ static size_t elements(const struct view *view, kith_tensor tensor)
     return view->rows * kith_net_elements(&view->run->tensors[tensor]);
 }
 
+/* The backend's elements that hold a tensor; pieces end at 64 bytes. */
+static size_t copied(const struct view *view, kith_tensor tensor)
+{
+    const size_t element = view->run->backend->element_bytes;
+    const size_t bytes =
+        elements(view, tensor) * kith_value_bytes(view->run->backend);
+    return (bytes + element - 1) / element;
+}
+
 static struct kith_dropout dropout_of(const struct view *view)
 {
     const struct kith_batch *batch = view->run->batch;
@@ -204,10 +213,11 @@ void kith_run_step(const struct kith_run *run, const struct kith_step *step)
         backward(&view);
         break;
     case KITH_STEP_ADD:
-        run->backend->add(elements(&view, step->tensor), 1, view.dy, view.dx);
+        run->backend->ops->sum(elements(&view, step->tensor),
+                               KITH_ACTIVATION_NONE, view.dx, view.dy, view.dx);
         break;
     case KITH_STEP_COPY:
-        run->backend->copy(elements(&view, step->tensor), view.dx, view.dy);
+        run->backend->copy(copied(&view, step->tensor), view.dx, view.dy);
         break;
     case KITH_STEP_LOSS:
         KITH_ASSERT(step->kind != KITH_STEP_LOSS);

@@ -11,6 +11,8 @@ double kith_optimiser_clip(const struct kith_optimiser_step *step)
     const double most = step->config->clip;
     if (!(most > 0))
         return 0;
+    if (step->backend->clip != NULL)
+        return step->backend->clip(n, most, step->gradient);
     const double norm =
         sqrt(step->backend->distance_squared(n, step->gradient, NULL));
     if (norm > most)

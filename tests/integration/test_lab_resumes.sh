@@ -66,7 +66,7 @@ database=$(json database)
 [ "$database" = "$out/digits-lab-1.db" ] || fail "another database: $database"
 no_saves "the end"
 count=$(sql "$database" "SELECT count(DISTINCT incarnation) FROM marks
-    WHERE peer = 0 AND initiator = 0 AND initiator")
+    WHERE peer = 0 AND initiator")
 [ "$count" -eq 3 ] || fail "$count incarnations of peer 0, not 3"
 count=$(sql "$database" "SELECT count(*) FROM faults WHERE fault = 'crash'")
 [ "$count" -eq 1 ] || fail "the crash happened $count times"
