@@ -158,6 +158,23 @@ void data_count(struct data_opening *opening, const struct data_file *file,
         opening->set->counts.origin += examples;
 }
 
+/* What can be mapped. */
+static enum kith_err check_size(struct data_opening *opening,
+                                const struct data_file *file,
+                                const struct stat *about)
+{
+    if (!S_ISREG(about->st_mode))
+        return data_complain(opening->error, KITH_EINVAL, file->path,
+                             "it is not a file");
+    if (about->st_size <= 0)
+        return data_complain(opening->error, KITH_EPARSE, file->path,
+                             "it is empty");
+    if ((uint64_t)about->st_size > KITH_DATA_BYTES_MAX)
+        return data_complain(opening->error, KITH_ELIMIT, file->path,
+                             "it is larger than 1 TiB");
+    return KITH_OK;
+}
+
 enum kith_err data_map(struct data_opening *opening,
                        const struct data_file *file, struct data_bytes *bytes)
 {
@@ -170,21 +187,9 @@ enum kith_err data_map(struct data_opening *opening,
                             "%s", strerror(errno));
         goto out;
     }
-    if (!S_ISREG(about.st_mode)) {
-        err = data_complain(opening->error, KITH_EINVAL, file->path,
-                            "it is not a file");
+    err = check_size(opening, file, &about);
+    if (err != KITH_OK)
         goto out;
-    }
-    if (about.st_size <= 0) {
-        err = data_complain(opening->error, KITH_EPARSE, file->path,
-                            "it is empty");
-        goto out;
-    }
-    if ((uint64_t)about.st_size > KITH_DATA_BYTES_MAX) {
-        err = data_complain(opening->error, KITH_ELIMIT, file->path,
-                            "it is larger than 1 TiB");
-        goto out;
-    }
     struct block *block = calloc(1, sizeof *block);
     if (block == NULL) {
         err =
