@@ -172,6 +172,16 @@ static void make_edge(struct kith_worker *worker, struct kith_work_edge *edge)
     worker->algorithm->make(&algebra, edge);
 }
 
+/* What is sent is read at once: copies out of a device's memory must have
+ * ended. */
+static void settle(const struct kith_worker *worker,
+                   const struct kith_work *work)
+{
+    const struct kith_backend *backend = worker->backend;
+    for (uint32_t i = 0; i < work->edge_count && backend->settled != NULL; i++)
+        (void)backend->settled(worker->slots[work->edges[i].sent], true);
+}
+
 /* Fills what travels: x itself, which own_live() copies should it change while
  * the snapshot stands, or a copy in memory that the host can read. A pulled
  * model is plain x in any algorithm: nothing may leave the sender for a peer
@@ -195,6 +205,7 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
                                   worker->slots[KITH_SLOT_LIVE]);
         copied = edge->sent;
     }
+    settle(worker, work);
 }
 
 /* A delta against an old snapshot may carry a variance below 0 while the batch
