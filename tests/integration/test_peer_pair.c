@@ -124,7 +124,7 @@ static void rounds_on_a_ring(void **state)
 static void swap_over_a_shaped_network(void **state)
 {
     (void)state;
-    averages("name: shaped\nseed: 6\npeers: 3\nstop: {steps: 60}\n"
+    averages("name: shaped\nseed: 6\npeers: 3\nstop: {steps: 200}\n"
              "model: {kind: consensus, dim: 200}\n"
              "gossip: {algorithm: adpsgd, every: 1, topology: random}\n"
              "network: {latency: 300us, jitter: 50us, rate: 100Mbit}\n"
