@@ -6,7 +6,7 @@
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 
-experiment 4 600 "compute: {step: 5ms}" "save: 100ms" \
+experiment 4 1200 "compute: {step: 5ms}" "save: 100ms" \
     'faults: [{at: 500ms, crash: "peer(1)", restart: 200ms}]' \
     >"$scratch/digits.yaml"
 
@@ -45,8 +45,9 @@ sent=$(sql "$out/digits-lab-1.db" \
     "SELECT max(bytes_sent) FROM series WHERE peer = 0")
 
 # Once more, without a name, and the launcher is killed.
+reached=$(sql "$out/digits-lab-1.db" "SELECT max(step) FROM series")
 begin --resume "$scratch/digits.yaml"
-until_step 400
+until_step $((reached + 100))
 kill -9 "$launcher"
 wait "$launcher" 2>/dev/null
 none_left "kill -9"
@@ -60,7 +61,7 @@ mv "$scratch/copy" "$save"
 lab 0 --resume "$out/digits-lab-1.db"
 grep -q "peer 2: resumed note=.*checksum.*previous" "$scratch/err" ||
     fail "the damaged save is not told"
-[ "$(json steps)" = 2400 ] || fail "$(json steps) steps, not 2400"
+[ "$(json steps)" = 4800 ] || fail "$(json steps) steps, not 4800"
 holds "$(json accuracy averaged) > 0.9" || fail "accuracy"
 database=$(json database)
 [ "$database" = "$out/digits-lab-1.db" ] || fail "another database: $database"
