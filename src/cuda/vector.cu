@@ -238,8 +238,8 @@ struct swap_mix_each {
     }
 };
 
-double swap_mix(size_t n, double weight, const void *received,
-                const void *sent, void *x)
+double swap_mix(size_t n, double weight, const void *received, const void *sent,
+                void *x)
 {
     const call c;
     if (!c.well())
