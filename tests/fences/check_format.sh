@@ -1,5 +1,5 @@
 #!/bin/sh
-# Goal: C is formatted as .clang-format says.
+# Goal: C and CUDA are formatted as .clang-format says.
 # Method: clang-format 14, the pinned version: others wrap differently.
 # shellcheck source=tests/fences/common.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/fences/common.sh"
@@ -21,9 +21,10 @@ check() {
 # What git tracks, or everything in an unpacked release.
 cd "$top" || exit 99
 if [ -e .git ] && command -v git >/dev/null 2>&1; then
-    git ls-files -- '*.c' '*.h'
+    git ls-files -- '*.c' '*.h' '*.cu' '*.cuh' '*.cc'
 else
-    find include src sim tests bench -name '*.[ch]' -print
+    find include src sim tests bench \
+        \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cc' \) -print
 fi >"$scratch/files"
 while read -r file; do
     [ -f "$file" ] || continue
