@@ -18,6 +18,7 @@ UNIT = \
   tests/unit/test_cuda_vectors \
   tests/unit/test_data \
   tests/unit/test_data_cache \
+  tests/unit/test_derive \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
   tests/unit/test_faults \
@@ -28,6 +29,7 @@ UNIT = \
   tests/unit/test_keys \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
+  tests/unit/test_layout \
   tests/unit/test_loader \
   tests/unit/test_model \
   tests/unit/test_network \
@@ -65,7 +67,8 @@ UNIT = \
   tests/unit/test_transport \
   tests/unit/test_weights \
   tests/unit/test_wire \
-  tests/unit/test_worker
+  tests/unit/test_worker \
+  tests/unit/test_worker_train
 
 PROPERTY = \
   tests/property/test_node_chaos \
@@ -136,7 +139,8 @@ tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/net.c tests/support/net.h
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
-EXTRA_DIST += tests/unit/worker_fixture.h
+EXTRA_DIST += tests/unit/experiment_base.h tests/unit/model_cases.h \
+  tests/unit/worker_fixture.h tests/unit/worker_run.h
 tests_unit_test_cuda_models_SOURCES = tests/unit/test_cuda_models.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_module_SOURCES = tests/unit/test_cuda_module.c \
