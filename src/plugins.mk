@@ -7,9 +7,17 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/dpsgd.c \
   src/algorithm/local.c \
   src/algorithm/sgp.c \
+  src/compressor/compress.c \
   src/compressor/compressors.def \
+  src/compressor/int8.c \
   src/compressor/none.c \
+  src/compressor/private.h \
+  src/compressor/qsgd.c \
+  src/compressor/random_k.c \
   src/compressor/registry.c \
+  src/compressor/sign.c \
+  src/compressor/top_k.c \
+  src/compressor/wire.c \
   src/guard/guards.def \
   src/guard/none.c \
   src/guard/registry.c \

@@ -39,7 +39,8 @@ extern "C" {
     X(AUGMENT)                                                                 \
     X(WINDOW)                                                                  \
     X(SYNTHETIC)                                                               \
-    X(SAMPLE)
+    X(SAMPLE)                                                                  \
+    X(COMPRESS)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,
