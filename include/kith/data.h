@@ -92,7 +92,8 @@ struct kith_data_config {
     bool normalise;    /* images: by the training set's mean and deviation */
     /* synthetic: of the model, how much, and from which draws. */
     uint32_t shape[3], classes;
-    uint64_t rows; /* training examples; the test set has a tenth */
+    uint64_t rows; /* training examples; the test set has a tenth of them */
+    double spread; /* gaussian: of the classes' means; its test set: 1/4 */
     uint64_t seed;
 };
 
@@ -101,6 +102,7 @@ struct kith_dataset_kind {
     enum kith_input input; /* NONE: what the model takes */
     bool pathless;         /* data.path is not read */
     bool cut;              /* the test set is the last data.test_share */
+    bool spreads;          /* data.spread is read */
     /* Called by kith_dataset_open alone, on an empty set, which it closes on
      * error; `error` then says what to do. Sizes are bounded before
      * allocation. */

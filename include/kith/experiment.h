@@ -80,6 +80,9 @@ struct kith_experiment {
         uint32_t patience;
     } stop;
     enum kith_best best; /* what makes an evaluation better */
+    /* Time is taken to the first evaluation of the averaged model with this
+     * test loss or less; 0: not given. Not part of the hash. */
+    double target_loss;
 
     const struct kith_model *model;
     struct kith_model_config model_config;

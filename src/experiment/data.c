@@ -126,6 +126,9 @@ enum kith_err rule_data(const struct tree *tree,
         err = unread(tree, "data.rows", kind, kind->pathless,
                      "has as many rows as its files");
     if (err == KITH_OK)
+        err = unread(tree, "data.spread", kind, kind->spreads,
+                     "has no classes with means to draw");
+    if (err == KITH_OK)
         err = unread(tree, "data.test_share", kind, kind->cut,
                      "has a test set of its own");
     if (err == KITH_OK && experiment->data.config.normalise)

@@ -108,8 +108,22 @@ static uint64_t hash_data(uint64_t hash,
     hash = hash_number(hash, config->test_share);
     hash = kith_hash_word(hash, config->normalise);
     hash = kith_hash_word(hash, config->rows);
+    if (experiment->data.present && config->kind->spreads)
+        hash = hash_number(hash, config->spread);
     hash = kith_hash_word(hash, experiment->train.augment.crop);
     return kith_hash_word(hash, experiment->train.augment.flip);
+}
+
+/* Keys that nobody reads have their defaults. */
+static uint64_t hash_compression(uint64_t hash,
+                                 const struct kith_experiment *experiment)
+{
+    const struct kith_compressor_config *config =
+        &experiment->gossip.compression;
+    hash = hash_number(hash, config->density);
+    hash = kith_hash_word(hash, config->levels);
+    hash = kith_hash_word(hash, config->block);
+    return kith_hash_word(hash, config->unbiased);
 }
 
 uint64_t kith_experiment_hash(const struct kith_experiment *experiment)
@@ -131,6 +145,10 @@ uint64_t kith_experiment_hash(const struct kith_experiment *experiment)
     hash = hash_text(hash, experiment->gossip.topology->name);
     hash = kith_hash_word(hash, experiment->gossip.every);
     hash = hash_text(hash, experiment->gossip.compressor);
+    hash = hash_compression(hash, experiment);
+    hash = hash_number(hash, experiment->gossip.chance);
+    for (unsigned i = 0; i < KITH_GOSSIP_KEY_COUNT; i++)
+        hash = hash_number(hash, experiment->gossip.coefficients[i]);
     return hash_text(hash, experiment->gossip.guard);
 }
 
@@ -143,16 +161,18 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
                                                  experiment->peers, topology);
     if (err != KITH_OK)
         return err;
+    const size_t gossiped =
+        kith_model_size_of(experiment->model, &experiment->model_config)
+            .gossiped;
     *config = (struct kith_node_config){
         .algorithm = experiment->gossip.algorithm,
         .topology = topology,
         .seed = experiment->seed,
         .steps = steps,
         .every = experiment->gossip.every,
-        .payload_bytes =
-            kith_model_size_of(experiment->model, &experiment->model_config)
-                .gossiped *
-            experiment->backend->element_bytes,
+        .chance = experiment->gossip.chance,
+        .payload_bytes = kith_experiment_payload(experiment, gossiped),
+        .model_bytes = gossiped * experiment->backend->element_bytes,
         .save_period_ns = experiment->save_period_ns,
         .round_deadline_ns = experiment->gossip.deadline_ns,
         .retries = experiment->gossip.retries,

@@ -156,7 +156,11 @@ const struct key experiment_keys[] = {
      .parse = parse_switch, .allowed = "true or false", .initial = "false",
      .help = "images: by the training set's mean and deviation per channel"},
     {"data.rows", KEY_U64, AT(data.config.rows), .low = 1, .high = 1e12,
-     .help = "synthetic: training examples; 10,000 where not given"},
+     .help = "synthetic, gaussian: training examples; 10,000 or 8,000 where "
+             "not given"},
+    {"data.spread", KEY_NUMBER, AT(data.config.spread), .low = 0, .high = 1e6,
+     .initial = "0.28",
+     .help = "gaussian: deviation of the classes' means, per value"},
     {"data.split", KEY_PARSED, AT(data.split), .parse = parse_split,
      .allowed = "iid, dirichlet(A) with A above 0, classes(K)",
      .initial = "iid", .help = "which rows each peer has"},
@@ -280,6 +284,9 @@ const struct key experiment_keys[] = {
     {"best", KEY_CHOICE, .choice = &choice_best, .initial = "loss",
      .help = "train: the checkpoint with the best test loss or accuracy is "
              "kept"},
+    {"target_loss", KEY_NUMBER, KEY_ABOVE, AT(target_loss), .low = 0,
+     .high = 1e9,
+     .help = "comparisons tell when the averaged model's test loss reached it"},
     {"faults", KEY_CUSTOM,
      .allowed = "a list such as [{at: 2s, crash: \"n(1)\", restart: 3s}]",
      .help = "see kith list faults"},

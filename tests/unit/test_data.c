@@ -1,6 +1,7 @@
 /* Goal: every kind of data set reads what it says it reads, bit for bit, and
  * refuses what is broken by file and reason. Method: files written here; bad
  * ones first, then the good one again. IDX has test_idx.c. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -513,6 +514,62 @@ static void test_synthetic(void **state)
     refuse(&config, KITH_ELIMIT, "an image needs");
 }
 
+/* Unit noise around means of the spread asked for, the same at every opening,
+ * classes alike, and a test set of a quarter from the same means. */
+static void test_gaussian(void **state)
+{
+    (void)state;
+    struct kith_data_config config = {.kind =
+                                          kith_dataset_kind_find("gaussian"),
+                                      .shape = {1, 1, 100},
+                                      .classes = 10,
+                                      .rows = 8000,
+                                      .spread = 0.28,
+                                      .seed = 3};
+    struct kith_dataset set, twin;
+    open_set(&config, &set);
+    open_set(&config, &twin);
+    assert_int_equal(set.train.count, 8000);
+    assert_int_equal(set.test.count, 2000);
+    assert_memory_equal(set.train.values, twin.train.values, 8000 * 400);
+    double means[2][1000] = {{0}}, squares = 0, noise = 0, apart = 0;
+    const struct kith_examples *parts[] = {&set.train, &set.test};
+    for (unsigned p = 0; p < 2; p++)
+        for (size_t i = 0; i < parts[p]->count; i++)
+            for (size_t k = 0; k < 100; k++)
+                means[p][(size_t)parts[p]->labels[i] * 100 + k] +=
+                    (double)((const float *)parts[p]->values)[i * 100 + k] /
+                    (double)(parts[p]->count / 10);
+    for (size_t i = 0; i < 1000; i++) {
+        squares += means[0][i] * means[0][i] / 1000;
+        apart += (means[0][i] - means[1][i]) * (means[0][i] - means[1][i]);
+    }
+    for (size_t i = 0; i < 8000; i++)
+        for (size_t k = 0; k < 100; k++) {
+            const double rest =
+                (double)((const float *)set.train.values)[i * 100 + k] -
+                means[0][(size_t)set.train.labels[i] * 100 + k];
+            noise += rest * rest / 800000;
+        }
+    printf("spread^2 expected %.4f measured %.4f, noise expected 1 measured "
+           "%.4f\n",
+           0.28 * 0.28 + 1.0 / 800, squares, noise);
+    assert_true(fabs(squares - 0.28 * 0.28 - 1.0 / 800) < 0.012);
+    assert_true(fabs(noise - 1) < 0.01);
+    assert_true(apart / 1000 < 2 * (1.0 / 200 + 1.0 / 800));
+    kith_dataset_close(&set);
+    kith_dataset_close(&twin);
+
+    config.rows = UINT64_C(1) << 40;
+    refuse(&config, KITH_ELIMIT, "data.rows");
+    config.rows = 100;
+    config.context = 8;
+    refuse(&config, KITH_EINVAL, "reads tokens");
+    config.context = 0;
+    config.shape[0] = 8;
+    refuse(&config, KITH_EINVAL, "flat rows");
+}
+
 static void test_registry(void **state)
 {
     (void)state;
@@ -548,7 +605,7 @@ int main(void)
         cmocka_unit_test(test_cifar),    cmocka_unit_test(test_npy_header),
         cmocka_unit_test(test_npy),      cmocka_unit_test(test_text),
         cmocka_unit_test(test_tokens),   cmocka_unit_test(test_synthetic),
-        cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_gaussian), cmocka_unit_test(test_registry),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

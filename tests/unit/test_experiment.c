@@ -160,6 +160,7 @@ static void test_refused(void **state)
         {"data.kind=text",
          {"holds tokens", "model mlp learns from images", "npy, synthetic"}},
         {"data.rows=5", {"kind idx has as many rows as its files"}},
+        {"data.spread=0.2", {"kind idx has no classes with means"}},
         {"data.test_share=0.2", {"kind idx has a test set of its own"}},
         {"data.normalise=maybe", {"true or false"}},
         {"data={kind: synthetic, path: x}", {"reads no files"}},
