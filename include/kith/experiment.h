@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "kith/algorithm.h"
+#include "kith/compressor.h"
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/limits.h"
@@ -112,7 +113,10 @@ struct kith_experiment {
         uint32_t retries;
         kith_ns deadline_ns; /* 0: measured; KITH_NEVER: `never`, sim only */
         char compressor[KITH_NAME_MAX]; /* none */
-        char guard[KITH_NAME_MAX];      /* none */
+        struct kith_compressor_config compression;
+        double chance; /* of an exchange where one is due */
+        double coefficients[KITH_GOSSIP_KEY_COUNT]; /* the algorithm's */
+        char guard[KITH_NAME_MAX];                  /* none */
     } gossip;
 
     struct {
@@ -178,6 +182,14 @@ uint64_t kith_experiment_hash(const struct kith_experiment *experiment);
 void kith_experiment_differ(const char *yaml,
                             const struct kith_experiment *here, char *what,
                             size_t size);
+/* Compression of vectors of `dim` elements that are gossiped. */
+struct kith_compression
+kith_experiment_compression(const struct kith_experiment *experiment,
+                            size_t dim);
+/* Bytes of an exchange's message: an algorithm may send more than x, or less.
+ */
+size_t kith_experiment_payload(const struct kith_experiment *experiment,
+                               size_t dim);
 /* What only one world can do (`deadline: never` and `drop_push` need virtual
  * time). KITH_EINVAL with text in `error`. */
 enum kith_world { KITH_WORLD_TRAIN, KITH_WORLD_SIM, KITH_WORLD_LAB };

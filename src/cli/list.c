@@ -57,6 +57,14 @@ static void add_count(struct entry *entry, const char *key, unsigned value)
     entry->fields[entry->field_count - 1].quoted = false;
 }
 
+static void add_number(struct entry *entry, const char *key, double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.4g", value);
+    add_text(entry, key, text);
+    entry->fields[entry->field_count - 1].quoted = false;
+}
+
 static void begin(struct entry *entry, const char *name, const char *paper,
                   const char *summary)
 {
@@ -80,15 +88,6 @@ static bool read_algorithm(unsigned index, struct entry *entry)
     add_flag(entry, "value_driven", algorithm->value_driven);
     add_count(entry, "scalars", algorithm->scalar_count);
     add_count(entry, "extra_vectors", algorithm->extra_vectors);
-    return true;
-}
-
-static bool read_compressor(unsigned index, struct entry *entry)
-{
-    const struct kith_compressor *compressor = kith_compressors[index];
-    if (compressor == NULL)
-        return false;
-    begin(entry, compressor->name, compressor->paper, compressor->summary);
     return true;
 }
 
@@ -169,6 +168,44 @@ static void add_keys(struct entry *entry, unsigned bits,
                                at == 0 ? "" : ", ", names[i]);
     }
     add_text(entry, "keys", keys);
+}
+
+/* What it costs and keeps with the defaults: a vector of 2^20 float32. */
+static void add_compression(struct entry *entry,
+                            const struct kith_compressor *compressor)
+{
+    struct kith_compression how = {compressor, kith_compressor_defaults,
+                                   kith_backend_find("naive32"), 1u << 20};
+    const bool always = kith_compression_unbiased(&how);
+    how.config.unbiased = true;
+    const bool asked = kith_compression_unbiased(&how);
+    how.config.unbiased = false;
+    add_text(entry, "unbiased",
+             always  ? "yes"
+             : asked ? "with unbiased: true"
+                     : "no");
+    add_flag(entry, "feedback", kith_compression_needs_feedback(&how));
+    add_flag(entry, "keyed", compressor->keyed);
+    add_count(entry, "block", compressor->block);
+    add_number(entry, "bits_per_value",
+               8 * (double)kith_compression_bytes(&how) / (double)how.dim);
+    add_number(entry, "contraction", kith_compression_contraction(&how));
+}
+
+static bool read_compressor(unsigned index, struct entry *entry)
+{
+    static const char *const names[] = {
+#define KITH_X(name, key) key,
+        KITH_COMPRESSOR_KEYS(KITH_X)
+#undef KITH_X
+    };
+    const struct kith_compressor *compressor = kith_compressors[index];
+    if (compressor == NULL)
+        return false;
+    begin(entry, compressor->name, compressor->paper, compressor->summary);
+    add_keys(entry, compressor->keys, names, KITH_COMPRESSOR_KEY_COUNT);
+    add_compression(entry, compressor);
+    return true;
 }
 
 static bool read_model(unsigned index, struct entry *entry)

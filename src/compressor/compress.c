@@ -13,19 +13,26 @@
 const struct kith_compressor_config kith_compressor_defaults = {
     .density = 0.01, .levels = 15, .block = 0, .unbiased = false};
 
+static bool reads(const struct kith_compression *how, unsigned key)
+{
+    return (how->compressor->keys & key) != 0;
+}
+
 /* Values of a whole block: config.block, the compressor's own, or all. */
 static size_t block_of(const struct kith_compression *how)
 {
     const struct kith_compressor_config *config = &how->config;
     KITH_ASSERT(how->dim > 0);
     KITH_ASSERT(how->dim <= KITH_PARAMETERS_MAX);
-    KITH_ASSERT(config->density > 0 && config->density <= 1);
-    KITH_ASSERT(config->levels > 0);
-    KITH_ASSERT(config->levels <= KITH_COMPRESSOR_LEVELS_MAX);
-    KITH_ASSERT(config->block <= KITH_COMPRESSOR_BLOCK_MAX);
-    const bool given = config->block > 0 && (how->compressor->keys &
-                                             KITH_COMPRESSOR_READS(BLOCK)) != 0;
-    const size_t block = given ? config->block : how->compressor->block;
+    if (reads(how, KITH_COMPRESSOR_READS(DENSITY)))
+        KITH_ASSERT(config->density > 0 && config->density <= 1);
+    if (reads(how, KITH_COMPRESSOR_READS(LEVELS)))
+        KITH_ASSERT(config->levels - 1 < KITH_COMPRESSOR_LEVELS_MAX);
+    size_t block = how->compressor->block;
+    if (reads(how, KITH_COMPRESSOR_READS(BLOCK)) && config->block > 0) {
+        KITH_ASSERT(config->block <= KITH_COMPRESSOR_BLOCK_MAX);
+        block = config->block;
+    }
     return block == 0 || block > how->dim ? how->dim : block;
 }
 
@@ -47,9 +54,9 @@ double kith_compression_contraction(const struct kith_compression *how)
 
 bool kith_compression_unbiased(const struct kith_compression *how)
 {
-    const bool reads =
-        (how->compressor->keys & KITH_COMPRESSOR_READS(UNBIASED)) != 0;
-    return how->compressor->unbiased || (reads && how->config.unbiased);
+    return how->compressor->unbiased ||
+           (reads(how, KITH_COMPRESSOR_READS(UNBIASED)) &&
+            how->config.unbiased);
 }
 
 bool kith_compression_needs_feedback(const struct kith_compression *how)

@@ -219,10 +219,31 @@ const struct key experiment_keys[] = {
      .initial = "adpsgd", .help = "see kith list algorithms"},
     {"gossip.every", KEY_U32, AT(gossip.every), .low = 1, .high = 1e9,
      .initial = "1", .help = "own steps between two exchanges"},
+    {"gossip.chance", KEY_NUMBER, KEY_ABOVE, AT(gossip.chance),
+     .low = 0, .high = 1, .initial = "1",
+     .help = "of an exchange where one is due"},
+#define KITH_X(name, key, least, most, text)                                   \
+    {"gossip." key, KEY_NUMBER, AT(gossip.coefficients[KITH_GOSSIP_##name]),   \
+     .low = (least), .high = (most), .help = (text)},
+    KITH_GOSSIP_KEYS(KITH_X)
+#undef KITH_X
     {"gossip.topology", KEY_CHOICE, .choice = &choice_topology,
      .initial = "random", .help = "see kith list topologies"},
     {"gossip.compressor", KEY_CHOICE, .choice = &choice_compressor,
      .initial = "none", .help = "see kith list compressors"},
+    {"gossip.density", KEY_NUMBER, KEY_ABOVE, AT(gossip.compression.density),
+     .low = 0, .high = 1, .initial = "0.01",
+     .help = "top-k, random-k: share of the values that travel"},
+    {"gossip.levels", KEY_U32, AT(gossip.compression.levels), .low = 1,
+     .high = KITH_COMPRESSOR_LEVELS_MAX, .initial = "15",
+     .help = "qsgd: above 0; 2^b - 1 of them take 1 + b bits a value"},
+    {"gossip.block", KEY_U32, AT(gossip.compression.block), .low = 0,
+     .high = KITH_COMPRESSOR_BLOCK_MAX, .initial = "0",
+     .help = "top-k, sign, qsgd, int8: values compressed together; 0: the "
+             "compressor's own"},
+    {"gossip.unbiased", KEY_PARSED, AT(gossip.compression.unbiased),
+     .parse = parse_switch, .allowed = "true or false", .initial = "false",
+     .help = "random-k, qsgd: right on average, but no contraction"},
     {"gossip.guard", KEY_CHOICE, .choice = &choice_guard, .initial = "none",
      .help = "after the finite gate, which is always on"},
     {"gossip.retries", KEY_U32, AT(gossip.retries), .low = 0, .high = 16,

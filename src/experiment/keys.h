@@ -28,6 +28,17 @@ KITH_MUST_CHECK enum kith_err read_train(const struct tree *tree,
                                          struct kith_experiment *experiment);
 KITH_MUST_CHECK enum kith_err
 rule_train(const struct tree *tree, const struct kith_experiment *experiment);
+/* Refuses a key that was given, but that `kind` `name` does not read. */
+KITH_MUST_CHECK enum kith_err unread_key(const struct tree *tree,
+                                         const char *path, const char *kind,
+                                         const char *name, bool is_read);
+/* coefficients.c: what the algorithm reads. */
+KITH_MUST_CHECK enum kith_err
+read_coefficients(const struct tree *tree, struct kith_experiment *experiment);
+/* compression.c: what the compressor reads. */
+KITH_MUST_CHECK enum kith_err
+rule_compression(const struct tree *tree,
+                 const struct kith_experiment *experiment);
 /* rules.c: combinations that cannot work, with the line at fault. */
 KITH_MUST_CHECK enum kith_err
 check_rules(const struct tree *tree, const struct kith_experiment *experiment);

@@ -40,9 +40,8 @@ enum kith_err read_train(const struct tree *tree,
     return KITH_OK;
 }
 
-/* A key that was given, but that nothing will read. */
-static enum kith_err unread(const struct tree *tree, const char *path,
-                            const char *kind, const char *name, bool is_read)
+enum kith_err unread_key(const struct tree *tree, const char *path,
+                         const char *kind, const char *name, bool is_read)
 {
     const struct tree_item *item = tree_find(tree, path);
     if (item == NULL || is_read)
@@ -62,8 +61,8 @@ static enum kith_err rule_optimiser(const struct tree *tree,
     const struct kith_optimiser *optimiser = experiment->train.optimiser;
     enum kith_err err = KITH_OK;
     for (unsigned i = 0; i < KITH_OPTIMISER_KEY_COUNT && err == KITH_OK; i++)
-        err = unread(tree, paths[i], "optimiser", optimiser->name,
-                     optimiser->keys >> i & 1u);
+        err = unread_key(tree, paths[i], "optimiser", optimiser->name,
+                         optimiser->keys >> i & 1u);
     if (err == KITH_OK && experiment->train.config.nesterov &&
         !(experiment->train.config.momentum > 0))
         err = tree_fail(tree, tree_find(tree, "train.nesterov"),
@@ -81,11 +80,12 @@ static enum kith_err rule_schedule(const struct tree *tree,
     const bool falls =
         kind == KITH_SCHEDULE_LINEAR || kind == KITH_SCHEDULE_COSINE;
     const bool steps = kind == KITH_SCHEDULE_STEP;
-    enum kith_err err = unread(tree, "train.floor", "schedule", name, falls);
+    enum kith_err err =
+        unread_key(tree, "train.floor", "schedule", name, falls);
     if (err == KITH_OK)
-        err = unread(tree, "train.milestones", "schedule", name, steps);
+        err = unread_key(tree, "train.milestones", "schedule", name, steps);
     if (err == KITH_OK)
-        err = unread(tree, "train.decay", "schedule", name, steps);
+        err = unread_key(tree, "train.decay", "schedule", name, steps);
     if (err == KITH_OK && steps &&
         experiment->train.schedule.milestone_count == 0)
         err = tree_fail(tree, tree_find(tree, "train.schedule"),
