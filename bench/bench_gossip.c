@@ -94,22 +94,26 @@ static double bare_rate(size_t peers, size_t periods)
 }
 
 /* 20 neighbours near and far, the same offsets for every peer: undirected. */
-static uint32_t graph_degree(uint32_t peers, kith_id self)
+static uint32_t graph_degree(const struct kith_topology *topology, kith_id self)
 {
-    (void)peers;
+    (void)topology;
     (void)self;
     return NEIGHBOURS;
 }
 
 /* The sorting is of offsets that are sorted already but for the wrap-around:
  * the bare kernel's graph is a table, so ours must not cost much either. */
-static uint32_t graph_neighbours(uint32_t peers, kith_id self, uint64_t round,
-                                 kith_id out[KITH_DEGREE_MAX])
+static uint32_t graph_neighbours(const struct kith_topology *topology,
+                                 kith_id self, uint64_t round,
+                                 kith_id out[KITH_DEGREE_MAX],
+                                 double weights[KITH_DEGREE_MAX])
 {
     static const int32_t offsets[NEIGHBOURS] = {
         -4801, -4001, -2999, -2003, -1499, -997, -499, -101, -13,  -1,
         1,     13,    101,   499,   997,   1499, 2003, 2999, 4001, 4801};
+    const uint32_t peers = topology->peers;
     (void)round;
+    (void)weights;
     for (uint32_t i = 0; i < NEIGHBOURS; i++) {
         int64_t id = (int64_t)self + offsets[i];
         if (id < 0 || id >= peers)

@@ -4,9 +4,16 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/adpsgd.c \
   src/algorithm/algorithms.c \
   src/algorithm/algorithms.def \
+  src/algorithm/common.c \
+  src/algorithm/common.h \
+  src/algorithm/d2.c \
   src/algorithm/dpsgd.c \
+  src/algorithm/dpsgd_atc.c \
+  src/algorithm/elastic.c \
+  src/algorithm/gosgd.c \
   src/algorithm/local.c \
   src/algorithm/sgp.c \
+  src/algorithm/swarm.c \
   src/compressor/compress.c \
   src/compressor/compressors.def \
   src/compressor/int8.c \
@@ -50,12 +57,23 @@ libkith_plugins_a_SOURCES = \
   src/optimiser/registry.c \
   src/optimiser/schedule.c \
   src/optimiser/sgd.c \
+  src/topology/adjacency.c \
+  src/topology/binary_tree.c \
+  src/topology/circulant.c \
   src/topology/complete.c \
   src/topology/exponential.c \
+  src/topology/hypercube.c \
   src/topology/one_peer_exponential.c \
+  src/topology/partner.c \
+  src/topology/path.c \
+  src/topology/private.h \
   src/topology/random.c \
   src/topology/registry.c \
   src/topology/rho.c \
   src/topology/ring.c \
+  src/topology/shifts.c \
+  src/topology/spectrum.c \
+  src/topology/star.c \
   src/topology/topologies.def \
-  src/topology/topology.c
+  src/topology/topology.c \
+  src/topology/torus.c

@@ -1,16 +1,29 @@
-/* Topologies: who may talk to whom, and with which weight.
+/* Topologies: who may talk to whom in which round, and with which weight.
  *
- * Static undirected graphs carry Metropolis-Hastings weights
- *     W_ij = 1 / (1 + max(deg_i, deg_j)),  W_ii = 1 - sum_j W_ij,
- * directed ones give the share 1 / (1 + out-degree) to each out-neighbour and
- * keep one; schedules (one-peer exponential) give one out-neighbour per round,
- * `random` draws a partner from the live set.
+ * Peer i averages  x_i <- x_i + sum_j W_ij (x_j - x_i)  over its sources j of
+ * the round; a peer that pushes gives the share C_ji of what it has to each
+ * out-neighbour j. Every W here has rows and columns that sum to 1 (so W and C
+ * are one matrix), but for what `doubly` of an opened topology says.
+ *
+ * Static undirected graphs carry the weights that `weights` names:
+ *   metropolis  W_ij = 1 / (1 + max(deg_i, deg_j))
+ *   lazy        half of that: W <- (I + W) / 2
+ *   optimal     W = I - a L, a = 2 / (lambda_2 + lambda_n) of the Laplacian L:
+ *               the best constant; a peer of high degree may keep less than 0
+ *   uniform     W_ij = 1 / (1 + deg_i): rows alone sum to 1
+ * Directed graphs and schedules bring the weights of their papers.
+ *
+ * A graph is a function of (kind, peers, seed, options): all peers compute the
+ * same one without talking. Draws come from the stream TOPOLOGY of (seed; kind,
+ * round). An opened topology is never written to: threads may share it.
+ *
  * One file, one line in src/topology/topologies.def.
  * Test: property/test_topologies.c. */
 #ifndef KITH_TOPOLOGY_H
 #define KITH_TOPOLOGY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/err.h"
@@ -22,43 +35,187 @@
 extern "C" {
 #endif
 
-struct kith_topology; /* an opened one */
+/* X(NAME, text) */
+#define KITH_WEIGHT_RULES(X)                                                   \
+    X(METROPOLIS, "metropolis")                                                \
+    X(OPTIMAL, "optimal")                                                      \
+    X(LAZY, "lazy")                                                            \
+    X(UNIFORM, "uniform")
+enum kith_weights {
+#define KITH_X(name, text) KITH_WEIGHTS_##name,
+    KITH_WEIGHT_RULES(KITH_X)
+#undef KITH_X
+        KITH_WEIGHTS_COUNT
+};
+const char *kith_weights_name(enum kith_weights weights);
+
+/* X(NAME, "key"): options that only some kinds read; gossip.KEY in a file. */
+#define KITH_TOPOLOGY_KEYS(X)                                                  \
+    X(WEIGHTS, "weights")                                                      \
+    X(DEGREE, "degree")                                                        \
+    X(PROBABILITY, "probability")                                              \
+    X(REWIRE, "rewire")                                                        \
+    X(REGIONS, "regions")                                                      \
+    X(LEADERS, "leaders")                                                      \
+    X(BUDGET, "budget")                                                        \
+    X(GRAPH, "graph")                                                          \
+    X(ETA, "eta")                                                              \
+    X(PATH, "path")
+enum kith_topology_key {
+#define KITH_X(name, key) KITH_TOPOLOGY_KEY_##name,
+    KITH_TOPOLOGY_KEYS(KITH_X)
+#undef KITH_X
+        KITH_TOPOLOGY_KEY_COUNT
+};
+#define KITH_TOPOLOGY_READS(name) (1u << KITH_TOPOLOGY_KEY_##name)
+
+/* One line of an edge list. weight 0: by the rule. */
+struct kith_topology_edge {
+    kith_id from, to;
+    double weight;
+};
+
+struct kith_topology_kind;
+/* All zero: every kind's own defaults. */
+struct kith_topology_options {
+    enum kith_weights weights;
+    uint32_t degree;    /* neighbours; barabasi-albert: edges of a newcomer;
+                           base: most in a round. 0: the kind's default */
+    double probability; /* erdos-renyi: of an edge. 0: a little more than
+                           connects it */
+    double rewire;      /* watts-strogatz: of a lattice edge */
+    uint32_t regions;   /* 0: about the root of the peers */
+    bool leaders;       /* regions: only the first of each talks outside */
+    double budget;      /* matcha: mean share of its matchings. 0: 1/2 */
+    const struct kith_topology_kind *graph; /* matcha: NULL: circulant */
+    double eta; /* od-equidyn: b = eta (n - 1) / n. 0: the best */
+    /* file: read while the topology is built, not kept. */
+    const struct kith_topology_edge *edges; /* (edge_count), ascending, once */
+    uint32_t edge_count;
+    bool edges_directed;
+};
+
+/* An opened one: plain data, may be copied; `built` is the caller's memory. */
+struct kith_topology {
+    const struct kith_topology_kind *kind;
+    uint32_t peers;
+    uint64_t seed;
+    struct kith_topology_options options; /* defaults filled in */
+    const void *built;                    /* NULL where size() is 0 */
+    uint32_t own;    /* the kind's: what prepare() found out */
+    double constant; /* optimal: a */
+    bool doubly; /* columns of W sum to 1 as rows do: averages keep the mean */
+};
+
+#define KITH_TOPOLOGY_ERROR_BYTES 256
+
+/* What a random kind does to Gamma = sum |x_i - mean|^2 in a round, expected
+ * over its draws; `random`: one exchange. */
+struct kith_topology_contraction {
+    double mean;  /* from a random start of mean 0 */
+    double worst; /* from the slowest start */
+};
 
 struct kith_topology_kind {
     const char *name, *paper, *summary;
     bool is_static; /* the same graph at every round */
     bool directed;  /* out- and in-neighbours differ */
-    bool any_pair;  /* partner() may return anybody */
-    /* Out-neighbours of `self`, the same at every round; NULL for any_pair. */
-    uint32_t (*degree)(uint32_t peers, kith_id self);
+    bool any_pair;  /* partner() may return anybody; nothing below is set */
+    bool weighted;  /* neighbours() and sources() fill in the weights */
+    unsigned keys;  /* KITH_TOPOLOGY_READS of the options that it reads */
+    /* Fills in defaults, refuses what cannot be: KITH_EINVAL or KITH_ELIMIT
+     * with words in error, "KEY: what was found; what is allowed" or, without a
+     * key, what was found alone. NULL: everything can be. */
+    enum kith_err (*prepare)(struct kith_topology *topology, char *error);
+    /* Bytes of memory; NULL: none. */
+    size_t (*size)(const struct kith_topology *topology);
+    /* Builds the graph there; NULL where size is. May change topology->doubly.
+     */
+    enum kith_err (*build)(struct kith_topology *topology, void *memory,
+                           char *error);
+    /* The most out-neighbours of `self` in a round. */
+    uint32_t (*degree)(const struct kith_topology *topology, kith_id self);
     /* Out-neighbours of `self` at `round`, ascending, at most KITH_DEGREE_MAX;
-     * returns how many. NULL for any_pair kinds. */
-    uint32_t (*neighbours)(uint32_t peers, kith_id self, uint64_t round,
-                           kith_id out[KITH_DEGREE_MAX]);
-};
-
-struct kith_topology {
-    const struct kith_topology_kind *kind;
-    uint32_t peers;
+     * returns how many. */
+    uint32_t (*neighbours)(const struct kith_topology *topology, kith_id self,
+                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
+                           double weights[KITH_DEGREE_MAX]);
+    /* Directed kinds: in-neighbours, likewise. */
+    uint32_t (*sources)(const struct kith_topology *topology, kith_id self,
+                        uint64_t round, kith_id in[KITH_DEGREE_MAX],
+                        double weights[KITH_DEGREE_MAX]);
+    /* NULL: 1 for static kinds, else 0. */
+    uint64_t (*period)(const struct kith_topology *topology);
+    /* Period 0: whom `self` may ever meet, ascending; NULL: anybody. */
+    uint32_t (*links)(const struct kith_topology *topology, kith_id self,
+                      kith_id out[KITH_DEGREE_MAX]);
+    /* Period 0: closed form, where there is one. */
+    struct kith_topology_contraction (*contraction)(
+        const struct kith_topology *topology);
 };
 
 /* NULL-terminated, in the order of topologies.def. A name is written with '-';
  * find takes '_' for it. */
 extern const struct kith_topology_kind *const kith_topology_kinds[];
 const struct kith_topology_kind *kith_topology_find(const char *name);
+/* Options that a topology reads, KITH_TOPOLOGY_READS: the kind's, and those of
+ * the graph underneath. */
+unsigned kith_topology_keys(const struct kith_topology_kind *kind,
+                            const struct kith_topology_options *options);
 
-/* KITH_ELIMIT: this graph would give a peer more than KITH_DEGREE_MAX
- * neighbours. 1 peer is allowed everywhere: it has no neighbours. */
+/* Sizes and builds in two steps. *topology is prepared: defaults filled in, all
+ * that can be known without building is checked; *size is what build needs.
+ * error: KITH_TOPOLOGY_ERROR_BYTES.
+ * KITH_ELIMIT: a peer would have more than KITH_DEGREE_MAX neighbours, or the
+ * like; KITH_EINVAL: an option that cannot be. 1 peer is allowed everywhere: it
+ * has no neighbours. */
+KITH_MUST_CHECK enum kith_err kith_topology_prepare(
+    const struct kith_topology_kind *kind, uint32_t peers, uint64_t seed,
+    const struct kith_topology_options *options, struct kith_topology *topology,
+    size_t *size, char *error);
+/* memory: `size` bytes, aligned to 8, kept; NULL where size is 0. Errors as
+ * above: a random graph may turn out with too high a degree, or not connected
+ * after many draws. Cost: about the edges; weights optimal and matcha: an
+ * eigenvalue problem of (peers, edges). */
+KITH_MUST_CHECK enum kith_err
+kith_topology_build(struct kith_topology *topology, void *memory, char *error);
+/* Both at once for what needs no memory: computed kinds with their defaults,
+ * seed 0. KITH_EINVAL for the others. */
 KITH_MUST_CHECK enum kith_err
 kith_topology_open(const struct kith_topology_kind *kind, uint32_t peers,
                    struct kith_topology *topology);
-/* Neighbours of `self` at `round` with the weight it gives to each; returns
- * how many. weights may be NULL. Directed kinds: the column share
- * 1 / (1 + out-degree). */
+
+/* Out-neighbours of `self` at `round`, ascending, with the weight of each;
+ * returns how many. weights may be NULL. Undirected: W_self,j; directed: the
+ * column share C_j,self. Cost O(degree), but for random-matching of up to 256
+ * peers: O(peers). */
 uint32_t kith_topology_neighbours(const struct kith_topology *topology,
                                   kith_id self, uint64_t round,
                                   kith_id out[KITH_DEGREE_MAX],
                                   double weights[KITH_DEGREE_MAX]);
+/* Who sends to `self` at `round`, ascending, with the row weight W_self,j;
+ * returns how many. The same as neighbours for undirected kinds. */
+uint32_t kith_topology_sources(const struct kith_topology *topology,
+                               kith_id self, uint64_t round,
+                               kith_id in[KITH_DEGREE_MAX],
+                               double weights[KITH_DEGREE_MAX]);
+/* Rounds after which the schedule repeats: 1 static, 0 random for ever (or any
+ * pair). */
+uint64_t kith_topology_period(const struct kith_topology *topology);
+/* The most peers that one may exchange with where that is not everybody. */
+#define KITH_LINKS_MAX 512u
+#define KITH_LINKS_ANY UINT32_MAX
+/* Every peer that `self` may ever exchange with, as out-neighbour or source,
+ * ascending. Writes the first `max` of them and returns how many there are, at
+ * most KITH_LINKS_MAX, or KITH_LINKS_ANY: everybody, nothing is written.
+ * Cost O(period * degree). */
+uint32_t kith_topology_links(const struct kith_topology *topology, kith_id self,
+                             kith_id *ids, uint32_t max);
+/* The most out-neighbours or sources that `self` has in one round; 0 for
+ * any_pair. */
+uint32_t kith_topology_degree(const struct kith_topology *topology,
+                              kith_id self);
+
 /* The longest avoid list. */
 #define KITH_AVOID_MAX 64u
 /* A partner for one two-party exchange, never self; KITH_NOBODY when alone.
@@ -69,10 +226,15 @@ kith_id kith_topology_partner(const struct kith_topology *topology,
                               kith_id self, uint64_t round,
                               struct kith_rng *rng, const kith_id *avoid,
                               uint32_t avoid_count, double *weight);
-/* rho = ||W - J||_2 of a static graph by power iteration on (W-J)^T (W-J), in
- * float64; scratch: 3 * peers doubles. Exact to 1e-12 while the iteration fits
- * its budget (rings up to about 1,000 peers), above that a lower bound.
- * Cost O(iterations * edges), at most about 10^9 edge visits. */
+
+/* Doubles of scratch that rho wants. */
+#define KITH_RHO_STEPS 2048u
+#define KITH_RHO_SCRATCH(peers) (5 * (size_t)(peers) + 2 * KITH_RHO_STEPS)
+/* rho = ||W_T ... W_1 - J||_2 over one period T: what a cycle leaves of the
+ * disagreement; 1 - rho is the spectral gap of a static graph. By Lanczos'
+ * iteration in float64; scratch: KITH_RHO_SCRATCH(peers) doubles. Needs a
+ * period and `doubly`. Exact to 1e-12 while the iteration fits its budget
+ * (rings up to about 2,000 peers), above that a lower bound. */
 double kith_topology_rho(const struct kith_topology *topology, double *scratch);
 
 #ifdef __cplusplus

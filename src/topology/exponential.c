@@ -4,34 +4,44 @@
  *
  * a directed circulant, so W is doubly stochastic without weights of its own.
  * rho = (tau - 1) / (tau + 1) for even n, strictly smaller for odd n. */
-#include <stddef.h>
-
-#include "kith/topology.h"
+#include "private.h"
 
 extern const struct kith_topology_kind kith_topology_exponential;
 
-static uint32_t degree(uint32_t peers, kith_id self)
+static uint32_t degree(const struct kith_topology *topology, kith_id self)
 {
     (void)self;
-    uint32_t tau = 0;
-    while (UINT64_C(1) << tau < peers)
-        tau++;
-    return tau;
+    return kith_topology_log2(topology->peers);
 }
 
-/* Offsets ascend, so those that wrap round come first, in order. */
-static uint32_t neighbours(uint32_t peers, kith_id self, uint64_t round,
-                           kith_id out[KITH_DEGREE_MAX])
+static uint32_t fill_shifts(uint32_t peers, uint32_t shifts[32])
 {
-    (void)round;
-    const uint32_t room = peers - self; /* offsets below it do not wrap */
     uint32_t count = 0;
-    for (uint32_t offset = 1; offset < peers; offset *= 2)
-        if (offset >= room)
-            out[count++] = offset - room;
-    for (uint32_t offset = 1; offset < peers && offset < room; offset *= 2)
-        out[count++] = self + offset;
+    for (uint32_t shift = 1; shift < peers; shift *= 2)
+        shifts[count++] = shift;
     return count;
+}
+
+static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
+                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
+                           double weights[KITH_DEGREE_MAX])
+{
+    uint32_t shifts[32];
+    (void)round;
+    (void)weights;
+    return kith_shift_forward(topology->peers, self, shifts,
+                              fill_shifts(topology->peers, shifts), out);
+}
+
+static uint32_t sources(const struct kith_topology *topology, kith_id self,
+                        uint64_t round, kith_id in[KITH_DEGREE_MAX],
+                        double weights[KITH_DEGREE_MAX])
+{
+    uint32_t shifts[32];
+    (void)round;
+    (void)weights;
+    return kith_shift_backward(topology->peers, self, shifts,
+                               fill_shifts(topology->peers, shifts), in);
 }
 
 const struct kith_topology_kind kith_topology_exponential = {
@@ -42,4 +52,5 @@ const struct kith_topology_kind kith_topology_exponential = {
     .directed = true,
     .degree = degree,
     .neighbours = neighbours,
+    .sources = sources,
 };

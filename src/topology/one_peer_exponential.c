@@ -2,29 +2,42 @@
  *
  *   W_k = (I + P^(2^(k mod tau))) / 2,  tau = ceil(log2 n).
  *
- * For n = 2^tau the product over any tau consecutive rounds is exactly J. */
-#include <stddef.h>
-
-#include "kith/topology.h"
+ * For n = 2^tau the product over any tau consecutive rounds is exactly J; else
+ * it leaves max_k |sin(pi k 2^tau / n) / sin(pi k / n)| / 2^tau. */
+#include "private.h"
 
 extern const struct kith_topology_kind kith_topology_one_peer_exponential;
 
-static uint32_t degree(uint32_t peers, kith_id self)
+static uint32_t degree(const struct kith_topology *topology, kith_id self)
 {
     (void)self;
-    return peers > 1 ? 1 : 0;
+    return topology->peers > 1 ? 1 : 0;
 }
 
-static uint32_t neighbours(uint32_t peers, kith_id self, uint64_t round,
-                           kith_id out[KITH_DEGREE_MAX])
+static uint64_t period(const struct kith_topology *topology)
 {
-    if (peers == 1)
-        return 0;
-    uint32_t tau = 0;
-    while (UINT64_C(1) << tau < peers)
-        tau++;
-    const uint64_t offset = UINT64_C(1) << (round % tau);
-    out[0] = (kith_id)((self + offset) % peers);
+    const uint32_t tau = kith_topology_log2(topology->peers);
+    return tau == 0 ? 1 : tau;
+}
+
+static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
+                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
+                           double weights[KITH_DEGREE_MAX])
+{
+    const uint64_t offset = UINT64_C(1) << (round % period(topology));
+    (void)weights;
+    out[0] = (kith_id)((self + offset) % topology->peers);
+    return 1;
+}
+
+static uint32_t sources(const struct kith_topology *topology, kith_id self,
+                        uint64_t round, kith_id in[KITH_DEGREE_MAX],
+                        double weights[KITH_DEGREE_MAX])
+{
+    const uint64_t peers = topology->peers;
+    const uint64_t offset = UINT64_C(1) << (round % period(topology));
+    (void)weights;
+    in[0] = (kith_id)((self + peers - offset) % peers);
     return 1;
 }
 
@@ -35,4 +48,6 @@ const struct kith_topology_kind kith_topology_one_peer_exponential = {
     .directed = true,
     .degree = degree,
     .neighbours = neighbours,
+    .sources = sources,
+    .period = period,
 };

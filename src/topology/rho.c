@@ -1,49 +1,30 @@
-/* rho = ||W - J||_2, J = 1 1^T / n: how much of the disagreement one round
- * leaves. Power iteration on B^T B, B = W - J, from a seeded random start:
- *
- *   y = B x,  z = B^T y,  rho^2 = |y|^2 / |x|^2,  x <- z / |z|.
- */
-#include "kith/topology.h"
+/* rho = ||W_T ... W_1 - J||_2, J = 1 1^T / n: how much of the disagreement one
+ * period leaves. Where W is symmetric rho is its largest eigenvalue on vectors
+ * of mean 0, by magnitude; else rho^2 is that of B^T B, B = W_T ... W_1. */
+#include "private.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kith/assert.h"
 
-/* Edge visits of one call, about: seconds, not minutes. */
-#define VISITS_MAX UINT64_C(1000000000)
-/* Left to gain, relative to rho^2, when the iteration may stop. */
-#define TOLERANCE 1e-14
+struct cycle {
+    const struct kith_topology *topology;
+    uint64_t rounds;
+    double *x, *y; /* (n) each */
+};
 
-static double dot(uint32_t n, const double *x, const double *y)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += x[i] * y[i];
-    return sum;
-}
-
-static void subtract_mean(uint32_t n, double *x)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += x[i];
-    for (uint32_t i = 0; i < n; i++)
-        x[i] -= sum / n;
-}
-
-/* out <- W x, or W^T x: row i of W is i's own weights. Returns the edges. */
-static uint64_t multiply(const struct kith_topology *topology, bool transpose,
-                         const double *x, double *out)
+/* out <- W_round x, or its transpose: row i of W is what i gives its sources,
+ * and the rest to itself. */
+static void multiply(const struct kith_topology *topology, uint64_t round,
+                     bool transpose, const double *x, double *out)
 {
     kith_id peers[KITH_DEGREE_MAX];
     double weights[KITH_DEGREE_MAX];
-    uint64_t edges = 0;
-
-    for (kith_id i = 0; i < topology->peers; i++)
-        out[i] = 0;
+    memset(out, 0, topology->peers * sizeof *out);
     for (kith_id i = 0; i < topology->peers; i++) {
         const uint32_t count =
-            kith_topology_neighbours(topology, i, 0, peers, weights);
+            kith_topology_sources(topology, i, round, peers, weights);
         double own = 1;
         for (uint32_t k = 0; k < count; k++) {
             own -= weights[k];
@@ -53,54 +34,49 @@ static uint64_t multiply(const struct kith_topology *topology, bool transpose,
                 out[i] += weights[k] * x[peers[k]];
         }
         out[i] += own * x[i];
-        edges += count + 1;
     }
-    return edges;
 }
 
-/* The estimates rise geometrically, by steps d with ratio r: d r / (1 - r) is
- * still to come. */
-static bool is_settled(double value, double step, double last_step)
+static void apply_symmetric(const void *context, const double *x, double *out)
 {
-    if (step <= 1e-16 * value)
-        return true;
-    const double ratio = step / last_step;
-    return ratio < 1 && step * ratio / (1 - ratio) < TOLERANCE * value;
+    const struct cycle *cycle = context;
+    multiply(cycle->topology, 0, false, x, out);
+}
+
+/* out <- B^T B x. */
+static void apply_squared(const void *context, const double *x, double *out)
+{
+    const struct cycle *cycle = context;
+    double *from = cycle->x, *to = cycle->y;
+    memcpy(from, x, cycle->topology->peers * sizeof *x);
+    for (uint64_t step = 0; step < 2 * cycle->rounds; step++) {
+        const bool back = step >= cycle->rounds;
+        const uint64_t round = back ? 2 * cycle->rounds - 1 - step : step;
+        multiply(cycle->topology, round, back, from, to);
+        double *const spare = from;
+        from = to;
+        to = spare;
+    }
+    memcpy(out, from, cycle->topology->peers * sizeof *out);
 }
 
 double kith_topology_rho(const struct kith_topology *topology, double *scratch)
 {
-    KITH_ASSERT(topology->kind->is_static);
     const uint32_t n = topology->peers;
-    double *const x = scratch, *const y = scratch + n, *const z = y + n;
-    struct kith_rng rng;
-    kith_rng_init(&rng, n, KITH_STREAM_TOPOLOGY, 0);
-    for (uint32_t i = 0; i < n; i++)
-        x[i] = kith_rng_double(&rng) - 0.5;
-    subtract_mean(n, x);
-
-    double value = 0, last_step = 0;
-    uint32_t settled = 0;
-    for (uint64_t visits = 0; visits < VISITS_MAX && settled < 3;) {
-        const double norm = sqrt(dot(n, x, x));
-        if (norm < 1e-14)
-            return 0;
-        for (uint32_t i = 0; i < n; i++)
-            x[i] /= norm;
-        /* x has mean 0 and W is doubly stochastic: B x = W x. The mean that
-         * rounding brings in is taken out again. */
-        visits += multiply(topology, false, x, y);
-        subtract_mean(n, y);
-        const double next = dot(n, y, y);
-        visits += multiply(topology, true, y, z);
-        subtract_mean(n, z);
-        for (uint32_t i = 0; i < n; i++)
-            x[i] = z[i];
-
-        const double step = fabs(next - value);
-        settled = is_settled(next, step, last_step) ? settled + 1 : 0;
-        value = next;
-        last_step = step;
+    struct cycle cycle = {.topology = topology,
+                          .rounds = kith_topology_period(topology),
+                          .x = scratch,
+                          .y = scratch + n};
+    KITH_ASSERT(cycle.rounds > 0 && topology->doubly);
+    if (n == 1)
+        return 0;
+    const uint64_t visits = 8 * cycle.rounds * n;
+    if (cycle.rounds == 1 && !topology->kind->directed) {
+        const struct kith_spectrum ends = kith_spectrum_find(
+            n, apply_symmetric, &cycle, visits, scratch + 2 * (size_t)n);
+        return fmax(fabs(ends.low), fabs(ends.high));
     }
-    return sqrt(value);
+    const struct kith_spectrum ends = kith_spectrum_find(
+        n, apply_squared, &cycle, 2 * visits, scratch + 2 * (size_t)n);
+    return sqrt(fmax(ends.high, 0));
 }

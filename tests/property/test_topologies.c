@@ -154,7 +154,7 @@ static void test_limits(void **state)
 
 static double rho_of(const char *name, uint32_t peers)
 {
-    double scratch[3 * LARGEST];
+    double scratch[KITH_RHO_SCRATCH(LARGEST)];
     const struct kith_topology topology = open_name(name, peers);
     return kith_topology_rho(&topology, scratch);
 }

@@ -94,7 +94,7 @@ static void check(const char *what, double expected, double measured,
 static void consensus(const char *name, uint32_t n, double rho, double wave)
 {
     char what[64];
-    double x[PEERS_MAX], scratch[3 * PEERS_MAX];
+    double x[PEERS_MAX], scratch[KITH_RHO_SCRATCH(PEERS_MAX)];
     open_graph(name, n);
     snprintf(what, sizeof what, "T1 %s-%u rho", name, n);
     check(what, rho, kith_topology_rho(&graph, scratch), 1e-10);
@@ -149,7 +149,7 @@ static void test_t1_consensus_rate(void **state)
                   sizes[i] / 2.0);
     }
     open_graph("exponential", 17);
-    double scratch[3 * PEERS_MAX];
+    double scratch[KITH_RHO_SCRATCH(PEERS_MAX)];
     check("T1 exponential-17 rho", 0.547621, kith_topology_rho(&graph, scratch),
           1e-6);
     open_graph("exponential", 33);
