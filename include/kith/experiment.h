@@ -109,6 +109,11 @@ struct kith_experiment {
     struct {
         const struct kith_algorithm *algorithm;
         const struct kith_topology_kind *topology;
+        struct kith_topology_options options; /* as given */
+        char path[KITH_PATH_BYTES_MAX];       /* topology file: its edges */
+        struct kith_topology graph;           /* built when the file was read */
+        void *graph_memory;
+        uint64_t edges_hash; /* topology file: of what it held */
         uint32_t every;
         uint32_t retries;
         kith_ns deadline_ns; /* 0: measured; KITH_NEVER: `never`, sim only */
@@ -203,7 +208,8 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_check_data(const struct kith_experiment *experiment,
                            const struct kith_examples *set, char *error);
-/* The core's view of it. The topology is opened here. */
+/* The core's view of it. *topology is a copy of gossip.graph, whose memory is
+ * the experiment's; where another kind was put in since, it is opened here. */
 struct kith_node_config;
 KITH_MUST_CHECK enum kith_err
 kith_experiment_node_config(const struct kith_experiment *experiment,

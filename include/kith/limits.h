@@ -8,6 +8,8 @@
 #define KITH_PEERS_MAX (1u << 20)
 /* Neighbours of one `round`: complete graph of 64; larger graphs are sparse. */
 #define KITH_DEGREE_MAX 64u
+/* An edge list: 64 neighbours for each of 10,000 peers, 20 bytes a line. */
+#define KITH_GRAPH_BYTES_MAX (16u << 20)
 /* Scalars that travel with one model: push-sum's weight. Every idle peer holds
  * four times as many, 8 bytes each. */
 #define KITH_SCALARS_MAX 1u

@@ -34,6 +34,27 @@ static void choose_topology(void *object, unsigned index)
 
 const struct key_choice choice_topology = {topology_name, choose_topology};
 
+static void choose_graph(void *object, unsigned index)
+{
+    struct kith_experiment *experiment = object;
+    experiment->gossip.options.graph = kith_topology_kinds[index];
+}
+
+const struct key_choice choice_graph = {topology_name, choose_graph};
+
+static const char *weights_name(unsigned index)
+{
+    return kith_weights_name((enum kith_weights)index);
+}
+
+static void choose_weights(void *object, unsigned index)
+{
+    struct kith_experiment *experiment = object;
+    experiment->gossip.options.weights = (enum kith_weights)index;
+}
+
+const struct key_choice choice_weights = {weights_name, choose_weights};
+
 static const char *model_name(unsigned index)
 {
     return kith_models[index] == NULL ? NULL : kith_models[index]->name;

@@ -143,6 +143,7 @@ uint64_t kith_experiment_hash(const struct kith_experiment *experiment)
     hash = hash_train(hash, experiment);
     hash = hash_text(hash, experiment->gossip.algorithm->name);
     hash = hash_text(hash, experiment->gossip.topology->name);
+    hash = hash_graph(hash, experiment);
     hash = kith_hash_word(hash, experiment->gossip.every);
     hash = hash_text(hash, experiment->gossip.compressor);
     hash = hash_compression(hash, experiment);
@@ -157,10 +158,14 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
                             uint64_t steps, struct kith_topology *topology,
                             struct kith_node_config *config)
 {
-    const enum kith_err err = kith_topology_open(experiment->gossip.topology,
-                                                 experiment->peers, topology);
-    if (err != KITH_OK)
-        return err;
+    *topology = experiment->gossip.graph;
+    if (topology->kind != experiment->gossip.topology ||
+        topology->peers != experiment->peers) {
+        const enum kith_err err = kith_topology_open(
+            experiment->gossip.topology, experiment->peers, topology);
+        if (err != KITH_OK)
+            return err;
+    }
     const size_t gossiped =
         kith_model_size_of(experiment->model, &experiment->model_config)
             .gossiped;

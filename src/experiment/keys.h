@@ -11,7 +11,7 @@ extern const struct key experiment_keys[];
 extern const struct key_choice choice_algorithm, choice_topology, choice_model,
     choice_optimiser, choice_backend, choice_schedule, choice_compressor,
     choice_guard, choice_wire, choice_suite, choice_data, choice_norm,
-    choice_best, choice_products;
+    choice_best, choice_weights, choice_graph, choice_products;
 
 /* faults.c: `faults:` and `compute.slow` into atoms. */
 KITH_MUST_CHECK enum kith_err read_faults(const struct tree *tree,
@@ -39,6 +39,11 @@ read_coefficients(const struct tree *tree, struct kith_experiment *experiment);
 KITH_MUST_CHECK enum kith_err
 rule_compression(const struct tree *tree,
                  const struct kith_experiment *experiment);
+/* graph.c: the graph is built; refuses options that its kind does not read. */
+KITH_MUST_CHECK enum kith_err read_graph(const struct tree *tree,
+                                         struct kith_experiment *experiment);
+/* What is hashed of it: nothing where a file could not say it before. */
+uint64_t hash_graph(uint64_t hash, const struct kith_experiment *experiment);
 /* rules.c: combinations that cannot work, with the line at fault. */
 KITH_MUST_CHECK enum kith_err
 check_rules(const struct tree *tree, const struct kith_experiment *experiment);

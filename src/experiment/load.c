@@ -165,9 +165,10 @@ static enum kith_err keep_source(const struct tree *tree, const char *text,
 {
     const struct tree_swap swaps[] = {
         {"data.path", experiment->data.config.path},
-        {"data.cache", experiment->data.config.cache}};
+        {"data.cache", experiment->data.config.cache},
+        {"gossip.path", experiment->gossip.path}};
     if (rewrite)
-        experiment->source = tree_write(tree, swaps, 2);
+        experiment->source = tree_write(tree, swaps, 3);
     else {
         experiment->source = malloc(size + 1);
         if (experiment->source != NULL) {
@@ -192,15 +193,20 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
         err = read_checks(tree, experiment);
     const bool rewrite = override_count > 0 ||
                          relative(experiment->data.config.path) ||
-                         relative(experiment->data.config.cache);
+                         relative(experiment->data.config.cache) ||
+                         relative(experiment->gossip.path);
     if (err == KITH_OK)
         err = read_data(tree, experiment);
     if (err == KITH_OK)
         err = read_train(tree, experiment);
     if (err == KITH_OK)
+        err = read_coefficients(tree, experiment);
+    if (err == KITH_OK)
         err = read_faults(tree, experiment);
     if (err == KITH_OK)
         err = check_rules(tree, experiment);
+    if (err == KITH_OK)
+        err = read_graph(tree, experiment);
     if (err == KITH_OK)
         derive_data(experiment);
     if (err == KITH_OK)
@@ -276,5 +282,6 @@ void kith_experiment_close(struct kith_experiment *experiment)
 {
     free(experiment->atoms);
     free(experiment->source);
+    free(experiment->gossip.graph_memory);
     memset(experiment, 0, sizeof *experiment);
 }

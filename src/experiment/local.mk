@@ -10,7 +10,8 @@ libkith_experiment_a_SOURCES = src/check/accuracy.c \
   src/experiment/compression.c \
   src/experiment/data.c src/experiment/derive.c \
   src/experiment/differ.c \
-  src/experiment/faults.c src/experiment/keys.c src/experiment/keys.h \
+  src/experiment/faults.c src/experiment/graph.c \
+  src/experiment/keys.c src/experiment/keys.h \
   src/experiment/load.c src/experiment/peer_file.c \
   src/experiment/read.h src/experiment/rules.c src/experiment/schema.c \
   src/experiment/schema.h src/experiment/train.c \
