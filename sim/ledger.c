@@ -109,7 +109,7 @@ void sim_ledger_close(struct sim_world *world)
 static double sum_of(const struct sim_world *world, kith_id peer)
 {
     return world->experiment->backend->sum(
-        world->vector_bytes / world->experiment->backend->element_bytes,
+        world->config.model_bytes / world->experiment->backend->element_bytes,
         kith_worker_slot(world->desks[peer].worker, KITH_SLOT_LIVE));
 }
 

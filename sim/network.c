@@ -136,7 +136,9 @@ uint32_t sim_parcel_take(struct sim_world *world)
 static uint32_t *transfers_of(struct sim_world *world,
                               const struct sim_parcel *parcel)
 {
-    const uint32_t slot = parcel->message.slot;
+    const uint32_t slot = kith_slot_is_edge_outbox(parcel->message.slot)
+                              ? KITH_SLOT_ROUND_SENT
+                              : parcel->message.slot;
     KITH_ASSERT(slot <= KITH_SLOT_ROUND_SENT && slot % 2 == 1);
     return &world->desks[parcel->from].transfers[slot / 2];
 }
@@ -343,7 +345,9 @@ static void receive_vector(struct sim_world *world, kith_id peer, void *block,
 {
     const struct kith_backend *backend = world->experiment->backend;
     message->finite =
-        backend->finite(world->vector_bytes / backend->element_bytes, block);
+        (world->config.algorithm->opaque &&
+         message->pattern != KITH_PATTERN_PULL) ||
+        backend->finite(message->payload_bytes / backend->element_bytes, block);
     world->bulk_bytes += message->payload_bytes;
     if (message->slot != KITH_SLOT_NONE) {
         block =
@@ -380,6 +384,7 @@ static void deliver_message(struct sim_world *world, uint32_t index)
     } else if (message.kind == KITH_MESSAGE_MODEL) {
         message.slot =
             kith_node_inbox(sim_node_at(world, peer), parcel->from, &message);
+        sim_tally_model(world, peer, &message);
         message.finite = true;
         /* Only a guard reads the distance; none of today's does. */
         message.distance_squared = 0;

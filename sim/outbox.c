@@ -59,7 +59,7 @@ static uint32_t wrap(struct sim_world *world, kith_id from,
         }
         memcpy(cargo->block,
                kith_worker_slot(world->desks[from].worker, send->message.slot),
-               world->vector_bytes);
+               send->message.payload_bytes);
         cargo->left_ns = KITH_NEVER; /* until it is on the wire */
         sim_transfer_list(world, index);
     }

@@ -125,24 +125,6 @@ static void crew_close(struct sim_crew *crew)
     free(crew);
 }
 
-/* The most neighbours this peer has in a round. Schedules repeat after at most
- * 2 log2(peers) rounds. */
-static uint32_t edges_of(const struct sim_world *world, kith_id peer)
-{
-    if (world->config.algorithm->pattern != KITH_PATTERN_ROUND) {
-        return 0;
-    }
-    uint32_t most = 0;
-    kith_id neighbours[KITH_DEGREE_MAX];
-    const uint64_t rounds = world->topology.kind->is_static ? 1 : 64;
-    for (uint64_t round = 0; round < rounds; round++) {
-        const uint32_t count = kith_topology_neighbours(
-            &world->topology, peer, round, neighbours, NULL);
-        most = count > most ? count : most;
-    }
-    return most;
-}
-
 /* A received vector changes places with the inbox's. All vectors that take
  * part in this are the simulator's own from the start, so that a crash, which
  * frees the worker's, takes none with it that is under way elsewhere. */
@@ -151,12 +133,10 @@ static enum kith_err lend_inboxes(struct sim_world *world, kith_id peer,
 {
     struct kith_worker *worker = world->desks[peer].worker;
     const enum kith_pattern pattern = world->config.algorithm->pattern;
-    const uint32_t rounds = 2 * edges_of(world, peer);
-    for (uint32_t slot = 1; slot < KITH_SLOT_ROUND_INBOX + rounds; slot++) {
-        const bool inbox = slot == KITH_SLOT_ACTIVE_INBOX ||
-                           slot == KITH_SLOT_SERVED_INBOX ||
-                           slot >= KITH_SLOT_ROUND_INBOX;
-        if (!inbox || pattern == KITH_PATTERN_NONE) {
+    const uint32_t edges = kith_node_edges(&world->config, peer);
+    const uint32_t slots = KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * edges;
+    for (uint32_t slot = 1; slot < slots; slot++) {
+        if (!kith_slot_is_inbox(slot) || pattern == KITH_PATTERN_NONE) {
             continue;
         }
         void *block = lend ? sim_block_take(world) : NULL;
@@ -179,7 +159,7 @@ enum kith_err sim_desk_open(struct sim_world *world, kith_id peer)
         .train = world->options.dataset ? &world->options.dataset->train : NULL,
         .self = peer,
         .steps = world->config.steps,
-        .edges_max = edges_of(world, peer),
+        .edges_max = kith_node_edges(&world->config, peer),
         .peers = world->peer_count,
     };
     char text[KITH_DATA_ERROR_BYTES] = "";
@@ -209,7 +189,10 @@ enum kith_err sim_work_open(struct sim_world *world)
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
     world->dim = size.dim;
-    world->vector_bytes = size.gossiped * experiment->backend->element_bytes;
+    world->vector_bytes =
+        world->config.model_bytes > world->config.payload_bytes
+            ? world->config.model_bytes
+            : world->config.payload_bytes;
     if (world->dim == 0) {
         return KITH_OK;
     }
@@ -295,6 +278,9 @@ void sim_work_start(struct sim_world *world, kith_id id,
         start_item(world, id, work);
     }
     const kith_ns cost_ns = cost_of(world, id, work->kind);
+    if (work->kind == KITH_WORK_TRAIN) {
+        sim_tally_train(world, id, cost_ns);
+    }
     if (cost_ns == 0) {
         peer->flags |= SIM_INSTANT;
         return;

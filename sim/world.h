@@ -11,6 +11,7 @@
  *   fault.c    crash, restart, pause, slow, cut
  *   trace.c    the hash of all decisions, and the story as text
  *   ledger.c   conservation
+ *   tally.c    staleness and utilisation of each peer
  *   result.c   evaluation, rows, summary
  *
  * Nothing is allocated per event: parcels, payload blocks and links come from
@@ -75,6 +76,14 @@ struct sim_extra {
     uint64_t step;   /* of the image */
     void *image;     /* last save: the vector */
     double scalars[KITH_SCALARS_MAX];
+};
+
+/* What the comparison of runs asks of each peer; only runs with a store. */
+struct sim_tally {
+    kith_ns trained_ns;  /* cost of the steps begun so far */
+    kith_ns finished_ns; /* its share was done; 0: not yet */
+    uint64_t received;   /* models that found a slot */
+    int64_t stale_sum, stale_max;
 };
 
 struct sim_lane {           /* one direction of a peer's access link */
@@ -155,9 +164,10 @@ struct sim_world {
     uint32_t peer_count;
     kith_ns now_ns;
     struct sim_queue queue;
-    struct sim_peer *peers;   /* (peer_count) */
-    uint64_t *bytes_received; /* (peer_count); NULL without a store */
-    uint8_t *nodes;           /* (peer_count) of node_stride bytes */
+    struct sim_peer *peers;    /* (peer_count) */
+    uint64_t *bytes_received;  /* (peer_count); NULL without a store */
+    struct sim_tally *tallies; /* (peer_count); NULL without a store */
+    uint8_t *nodes;            /* (peer_count) of node_stride bytes */
     size_t node_stride;
     struct kith_effects *effects;
     uint64_t sequence; /* of the run's own events */
@@ -184,7 +194,7 @@ struct sim_world {
     struct sim_desk *desks; /* (peer_count), NULL without parameters */
     struct sim_crew *crew;
     size_t dim;          /* of a whole model */
-    size_t vector_bytes; /* of what is gossiped of it */
+    size_t vector_bytes; /* of the longest message's vector */
     void *blocks;        /* free vectors, chained through their first bytes */
 
     /* Faults. */
@@ -346,6 +356,17 @@ void sim_ledger_mark(struct sim_world *world, kith_id peer,
 void sim_ledger_drop(struct sim_world *world, const struct sim_parcel *parcel);
 void sim_ledger_check(struct sim_world *world);
 void sim_ledger_finish(struct sim_world *world);
+
+/* tally.c: every call accepts a world without tallies. */
+void sim_tally_train(struct sim_world *world, kith_id peer, kith_ns cost_ns);
+void sim_tally_finished(struct sim_world *world, kith_id peer);
+void sim_tally_model(struct sim_world *world, kith_id peer,
+                     const struct kith_message *model);
+/* staleness, received and training_s of a row; peer KITH_NOBODY: of all. */
+void sim_tally_row(const struct sim_world *world, kith_id peer,
+                   struct kith_row *row);
+void sim_tally_summarise(const struct sim_world *world,
+                         struct kith_summary *summary);
 
 /* result.c */
 void sim_evaluate(struct sim_world *world);

@@ -1,7 +1,12 @@
 /* An algorithm: a choice on each axis, and a few lines of arithmetic.
  *
  * The core reads the declared choices; the worker runs the hooks over backend
- * vectors. One file, one line in src/algorithm/algorithms.def. */
+ * vectors. One file, one line in src/algorithm/algorithms.def.
+ *
+ *   own step       before_step   direction   (optimiser)   after_step
+ *   an exchange    make          merge, once for each edge
+ *   a round        make          merge, once for each edge          finish
+ */
 #ifndef KITH_ALGORITHM_H
 #define KITH_ALGORITHM_H
 
@@ -9,6 +14,7 @@
 #include <stddef.h>
 
 #include "kith/backend.h"
+#include "kith/compressor.h"
 #include "kith/message.h"
 #include "kith/work.h"
 
@@ -16,19 +22,67 @@
 extern "C" {
 #endif
 
+/* Keys of `gossip:` that only some algorithms read: coefficients of their
+ * rules, under the names of the papers.
+ * X(NAME, key, lowest, highest, help) */
+#define KITH_GOSSIP_KEYS(X)                                                    \
+    X(ELASTICITY, "elasticity", 0, 0.5,                                        \
+      "elastic: how far the two move towards each other")                      \
+    X(CONSENSUS, "consensus", 0, 4,                                            \
+      "choco, beer: gamma; noloco: c; gasloc: how far the mean draws")         \
+    X(MOMENTUM, "momentum", 0, 0.9999, "qg, slowmo and diloco: the outer one") \
+    X(DECAY, "decay", 0, 0.9999, "qg: how slowly its buffer follows")          \
+    X(RATE, "rate", 0, 16, "slowmo, diloco, noloco, gasloc: the outer rate")   \
+    X(SHARE, "share", 1e-9, 1, "sparta: share of the coordinates in a step")   \
+    X(RADIUS, "radius", 0, 1e30, "clipped: a difference's most; 0: adaptive")  \
+    X(FRAGMENTS, "fragments", 1, 256, "streaming: parts, one in each round")   \
+    X(BLEND, "blend", 0, 1, "streaming: share of the own model that stays")    \
+    X(MIXING, "mixing", 0, 16, "acid: eta, per step; 0: from the graph")       \
+    X(STRENGTH, "strength", 0, 64,                                             \
+      "acid: alpha of the copy; 0: from the "                                  \
+      "graph")
+enum kith_gossip_key {
+#define KITH_X(name, key, low, high, help) KITH_GOSSIP_##name,
+    KITH_GOSSIP_KEYS(KITH_X)
+#undef KITH_X
+        KITH_GOSSIP_KEY_COUNT
+};
+
+/* Vectors of an algorithm's own, beside x and the exchange's slots. */
+#define KITH_ALGORITHM_VECTORS_MAX 6u
+
 /* What a hook may touch. Vectors are (dim) on the peer's backend. */
 struct kith_algebra {
     const struct kith_backend *backend;
     size_t dim;
-    void *live;      /* x */
+    uint32_t peers;
+    kith_id self;
+    uint64_t seed;
+    const double *coefficients;                 /* (KITH_GOSSIP_KEY_COUNT) */
+    const struct kith_compression *compression; /* of (dim); `compresses` */
+    void *live;                                 /* x */
     double *scalars; /* (scalar_count) the algorithm's own, kept per peer */
-    void *sent;      /* the edge's snapshot slot */
+    void *const *vectors; /* (vectors) its own */
+    void *scratch;        /* (scratch_bytes) holds nothing between two hooks */
+    /* Of the step: what the optimiser gets, (trained), may be changed; the
+     * learning rate of this step; parameters that train come first in x. */
+    void *gradient;
+    size_t trained;
+    double rate;
+    uint64_t step;
+    /* Of the exchange or the round: kith_work's. */
+    uint64_t round;
+    /* Of the edge. */
+    void *sent;           /* the edge's snapshot slot */
     const void *received; /* the edge's inbox, NULL if nothing came */
+    void *const *edge;    /* (edge_vectors) kept for this neighbour */
 };
 
 enum kith_wait {
-    KITH_WAIT_NO,    /* training goes on during an exchange */
-    KITH_WAIT_ROUND, /* step t + 1 waits for round t, or its deadline */
+    KITH_WAIT_NO,     /* training goes on during an exchange */
+    KITH_WAIT_ROUND,  /* step t + 1 is taken while round t is under way, step
+                         t + 2 waits for it: x <- W x - eta g */
+    KITH_WAIT_STRICT, /* step t + 1 waits for round t: x <- W (x - eta g) */
 };
 
 struct kith_algorithm {
@@ -40,15 +94,41 @@ struct kith_algorithm {
     bool directed;      /* a column-stochastic share is enough */
     bool conserves_sum; /* sum of x (or of scalar-weighted x) never changes */
     bool value_driven;  /* decisions depend on model values */
+    bool fixed_graph;   /* keeps something for each neighbour */
+    bool lossless;      /* a message lost leaves a bias behind */
+    bool no_churn;      /* a peer that leaves or restarts does, too */
+    bool exact;         /* no bias where the peers' data differ */
+    bool compresses;    /* takes gossip.compressor */
+    bool per_edge;      /* a round makes a message for each neighbour */
+    bool opaque;        /* messages are bytes: `merge` checks them */
+
+    unsigned keys;                         /* KITH_GOSSIP_READS(...) | ... */
+    double initial[KITH_GOSSIP_KEY_COUNT]; /* of those keys */
     unsigned scalar_count;
     double scalars_start[KITH_SCALARS_MAX];
-    unsigned extra_vectors; /* memory beyond x and the exchange's slots */
+    double scalars_low, scalars_high; /* what a sane one is; 0, 0: a share of
+                                         a weight, in (0, peers] */
+    unsigned vectors;                 /* of its own, (dim), 0 at the start */
+    unsigned edge_vectors; /* for each neighbour, (dim), 0 at the start */
+
+    /* Bytes of a message; NULL: one vector. */
+    size_t (*payload)(const struct kith_algebra *algebra);
+    /* Bytes of scratch; NULL: none. Both see dim, backend, coefficients and
+     * compression alone. */
+    size_t (*scratch_bytes)(const struct kith_algebra *algebra);
+    /* Own vectors from x: at the beginning, and where x was adopted. */
+    void (*start)(struct kith_algebra *algebra);
+
+    /* A step of one's own. */
+    void (*before_step)(struct kith_algebra *algebra);
+    void (*direction)(struct kith_algebra *algebra);
+    void (*after_step)(struct kith_algebra *algebra);
 
     /* sent <- what travels; default (NULL): sent <- x.
      * May change x and scalars (push: both split). */
     void (*make)(struct kith_algebra *algebra, struct kith_work_edge *edge);
-    /* x <- x + this edge's delta; sets edge->delta_sum. Required unless
-     * pattern is NONE. */
+    /* x <- x + this edge's delta; sets edge->delta_sum, and edge->refused
+     * where what came is malformed. Required unless pattern is NONE. */
     void (*merge)(struct kith_algebra *algebra, struct kith_work_edge *edge);
     /* make and merge where x has not changed since the snapshot: `sent` is the
      * old x, `live` becomes the new one and holds nothing before. Optional,
@@ -57,10 +137,15 @@ struct kith_algorithm {
                        struct kith_work_edge *edge);
     /* The exact opposite of what make + merge did to x on this side. */
     void (*undo)(struct kith_algebra *algebra, struct kith_work_edge *edge);
+    /* After the last edge of a round, though none was merged; `sent` is the
+     * round's snapshot. Returns the sum over coordinates of what it added. */
+    double (*finish)(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count);
     /* z such that gradients are taken at z, in place of x (push-sum divides by
      * its weight): the factor z = factor * x. Default 1. */
     double (*factor)(const double *scalars);
 };
+#define KITH_GOSSIP_READS(name) (1u << KITH_GOSSIP_##name)
 
 /* NULL-terminated, in the order of algorithms.def. */
 extern const struct kith_algorithm *const kith_algorithms[];

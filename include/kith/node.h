@@ -120,8 +120,10 @@ struct kith_node_config {
     const struct kith_topology *topology; /* opened: see topology.h */
     uint64_t seed;
     uint64_t steps;            /* own share; UINT64_MAX: until told to leave */
-    uint32_t every;            /* trigger: every H own steps, >= 1 */
-    uint64_t payload_bytes;    /* of one vector */
+    uint32_t every;            /* trigger: every H own steps, >= 1, and then */
+    double chance;             /* with this chance; 0: always */
+    uint64_t payload_bytes;    /* of an exchange's message */
+    uint64_t model_bytes;      /* of a pull's, x itself; 0: the same */
     kith_ns save_period_ns;    /* SAVE items; 0: never */
     kith_ns round_deadline_ns; /* 0: from measured round trips;
                                   KITH_NEVER: wait for ever (simulator only) */
@@ -133,6 +135,12 @@ struct kith_node; /* opaque; POD, may be copied while no work is out */
 /* Bytes of one node: fixed part plus one edge record per neighbour of a round.
  * A `swap` or `push` node is at most 384 bytes. */
 size_t kith_node_size(const struct kith_node_config *config);
+/* The most neighbours that `self` has in one round, senders and receivers
+ * together; 0 unless the pattern is ROUND. */
+uint32_t kith_node_edges(const struct kith_node_config *config, kith_id self);
+/* Bytes of a MODEL of this pattern. */
+uint64_t kith_node_payload(const struct kith_node_config *config,
+                           enum kith_pattern pattern);
 /* memory: kith_node_size bytes, aligned to 8. incarnation: 0, +1 per restart.
  * resume_step: steps already done (from a save). adopt: this is a restarted
  * peer; it first pulls a neighbour's model. */

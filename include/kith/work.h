@@ -8,8 +8,10 @@
  *   slot 1, 2          initiated exchange: snapshot sent, inbox
  *   slot 3, 4          served exchange: snapshot sent, inbox
  *   slot 5             round: snapshot sent to every neighbour
- *   slot 6 + 2e + b    round: inbox of edge e for rounds of parity b, because
+ *   slot 6 + 3e + b    round: inbox of edge e for rounds of parity b, because
  *                      a neighbour may be one round ahead
+ *   slot 6 + 3e + 2    round: what is sent over edge e, where each gets a
+ *                      message of its own
  */
 #ifndef KITH_WORK_H
 #define KITH_WORK_H
@@ -32,10 +34,52 @@ enum kith_slot {
     KITH_SLOT_SERVED_SENT,
     KITH_SLOT_SERVED_INBOX,
     KITH_SLOT_ROUND_SENT,
-    KITH_SLOT_ROUND_INBOX, /* + 2 * edge index + (round & 1) */
+    KITH_SLOT_ROUND_EDGES, /* + 3 * edge index + (round & 1), or + 2 */
 };
-#define KITH_SLOTS_MAX (KITH_SLOT_ROUND_INBOX + 2u * KITH_DEGREE_MAX)
+#define KITH_SLOTS_PER_EDGE 3u
+#define KITH_SLOTS_MAX                                                         \
+    (KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * KITH_DEGREE_MAX)
 #define KITH_SLOT_NONE UINT32_MAX
+
+static inline uint32_t kith_slot_inbox(uint32_t edge, uint64_t round)
+{
+    return KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * edge +
+           (uint32_t)(round & 1u);
+}
+
+static inline uint32_t kith_slot_outbox(uint32_t edge)
+{
+    return KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * edge + 2u;
+}
+
+static inline bool kith_slot_is_edge_outbox(uint32_t slot)
+{
+    return slot >= KITH_SLOT_ROUND_EDGES && slot < KITH_SLOTS_MAX &&
+           (slot - KITH_SLOT_ROUND_EDGES) % KITH_SLOTS_PER_EDGE == 2;
+}
+
+/* Of a slot of a round's edges. */
+static inline uint32_t kith_slot_edge(uint32_t slot)
+{
+    return (slot - KITH_SLOT_ROUND_EDGES) / KITH_SLOTS_PER_EDGE;
+}
+
+/* What is received into. */
+static inline bool kith_slot_is_inbox(uint32_t slot)
+{
+    return slot == KITH_SLOT_ACTIVE_INBOX || slot == KITH_SLOT_SERVED_INBOX ||
+           (slot >= KITH_SLOT_ROUND_EDGES && slot < KITH_SLOTS_MAX &&
+            !kith_slot_is_edge_outbox(slot));
+}
+
+/* Whether `cancel` of kith_effects means this slot: the snapshot of a round
+ * stands for what is sent over each of its edges. */
+static inline bool kith_slot_cancelled(uint32_t cancel, uint32_t slot)
+{
+    if (kith_slot_is_edge_outbox(slot))
+        slot = KITH_SLOT_ROUND_SENT;
+    return slot < KITH_SLOT_ROUND_EDGES && (cancel >> slot & 1u) != 0;
+}
 
 /* X(NAME, text) */
 #define KITH_WORKS(X)                                                          \
@@ -57,9 +101,10 @@ const char *kith_work_name(enum kith_work_kind kind);
 /* One neighbour's part in an item. */
 struct kith_work_edge {
     kith_id peer;
-    double weight;  /* W_ij, or the share p_ji that a push gives away */
     uint32_t sent;  /* slot of our snapshot for this exchange */
     uint32_t inbox; /* slot of what was received, KITH_SLOT_NONE if nothing */
+    bool refused;   /* set by MERGE: what came is malformed, nothing merged */
+    double weight;  /* W_ij, or the share p_ji that a push gives away */
     double scalars_sent[KITH_SCALARS_MAX];     /* filled by SNAPSHOT */
     double scalars_received[KITH_SCALARS_MAX]; /* from the MODEL message */
     double delta_sum; /* sum over coordinates of what MERGE added for this
@@ -71,6 +116,8 @@ struct kith_work {
     enum kith_pattern pattern;
     bool snapshot_first; /* MERGE: fill edge.sent from x in the same item */
     uint64_t step;       /* TRAIN: index of this step, from 0 */
+    uint64_t round;      /* a round's; of an exchange of two, a number that
+                            both know and that no other exchange has */
     struct kith_work_edge *edges; /* (edge_count); the node's, stable until
                                      WORK_DONE; the worker writes its outputs */
     uint32_t edge_count;

@@ -27,8 +27,7 @@ struct kith_worker_config {
     const struct kith_examples *train; /* NULL where the model needs no data */
     kith_id self;
     uint64_t steps;     /* own share, for the schedule */
-    uint32_t edges_max; /* largest degree for `round` (2 inboxes per edge);
-                           0 for others */
+    uint32_t edges_max; /* most neighbours of a `round`; 0 for others */
     uint32_t peers;     /* for the split */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
     /* Whose hash and text its checkpoints carry, where `experiment` is cut down
@@ -63,12 +62,14 @@ size_t kith_worker_dim(const struct kith_worker *worker);
 /* Of what is gossiped, the first part of the model: a slot's vector. Slot 0,
  * the live model, holds all of it. */
 size_t kith_worker_bytes(const struct kith_worker *worker);
+/* Of an exchange's message: an algorithm may send more than x, or less. */
+size_t kith_worker_payload(const struct kith_worker *worker);
 /* The vector of a slot: to send from, to receive into. A snapshot may share its
  * vector with the live model until an item changes x, and each item may move
  * the live model to another vector: ask again after each. What a snapshot slot
  * holds stays until it is filled again. */
 void *kith_worker_slot(struct kith_worker *worker, uint32_t slot);
-/* Put `memory` (kith_worker_bytes, 64-aligned) in the place of an inbox's
+/* Put `memory` (64-aligned, as long as the slot's) in the place of an inbox's
  * vector and give the old one back: a receive without a copy. Both stay whose
  * they were: the caller frees what it allocated, after the worker is closed. */
 void *kith_worker_swap(struct kith_worker *worker, uint32_t slot, void *memory);

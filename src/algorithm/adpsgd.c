@@ -9,30 +9,8 @@
  *
  * Source: Lian et al., "Asynchronous Decentralized Parallel Stochastic Gradient
  * Descent", ICML 2018, Alg. 1.
- * Test: property/test_algorithms.c (mean kept, spread shrinks). */
-#include "kith/algorithm.h"
-
-static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
-{
-    edge->delta_sum =
-        algebra->backend->mix(algebra->dim, edge->weight, algebra->received,
-                              algebra->sent, algebra->live);
-}
-
-/* The passive side: snapshot and merge in one pass over x. */
-static void swap_merge(struct kith_algebra *algebra,
-                       struct kith_work_edge *edge)
-{
-    edge->delta_sum = algebra->backend->swap_mix(algebra->dim, edge->weight,
-                                                 algebra->received,
-                                                 algebra->sent, algebra->live);
-}
-
-static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
-{
-    (void)algebra->backend->mix(algebra->dim, -edge->weight, algebra->received,
-                                algebra->sent, algebra->live);
-}
+ * Test: unit/test_theory.c (mean kept, spread shrinks). */
+#include "common.h"
 
 const struct kith_algorithm kith_algorithm_adpsgd = {
     .name = "adpsgd",
@@ -42,7 +20,7 @@ const struct kith_algorithm kith_algorithm_adpsgd = {
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
     .conserves_sum = true,
-    .merge = merge,
-    .swap_merge = swap_merge,
-    .undo = undo,
+    .merge = algorithm_mix,
+    .swap_merge = algorithm_swap_mix,
+    .undo = algorithm_unmix,
 };

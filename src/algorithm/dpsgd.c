@@ -11,15 +11,8 @@
  *
  * Source: Lian et al., "Can Decentralized Algorithms Outperform Centralized
  * Algorithms?", NIPS 2017, Alg. 1.
- * Test: property/test_algorithms.c; unit/test_theory.c (T1, T13). */
-#include "kith/algorithm.h"
-
-static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
-{
-    edge->delta_sum =
-        algebra->backend->mix(algebra->dim, edge->weight, algebra->received,
-                              algebra->sent, algebra->live);
-}
+ * Test: unit/test_theory.c; unit/test_theory.c (T1, T13). */
+#include "common.h"
 
 const struct kith_algorithm kith_algorithm_dpsgd = {
     .name = "dpsgd",
@@ -29,5 +22,5 @@ const struct kith_algorithm kith_algorithm_dpsgd = {
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
     .conserves_sum = true,
-    .merge = merge,
+    .merge = algorithm_mix,
 };

@@ -16,7 +16,7 @@
 #include "kith/topology.h"
 #include "src/experiment/keys.h"
 
-#define FIELDS_MAX 12u
+#define FIELDS_MAX 24u
 
 /* One thing of a registry: a name and named properties. */
 struct entry {
@@ -81,13 +81,21 @@ static bool read_algorithm(unsigned index, struct entry *entry)
         return false;
     begin(entry, algorithm->name, algorithm->paper, algorithm->summary);
     add_text(entry, "pattern", kith_pattern_name(algorithm->pattern));
-    add_text(entry, "wait",
-             algorithm->wait == KITH_WAIT_ROUND ? "round" : "no");
+    static const char *const waits[] = {[KITH_WAIT_NO] = "no",
+                                        [KITH_WAIT_ROUND] = "round",
+                                        [KITH_WAIT_STRICT] = "strict"};
+    add_text(entry, "wait", waits[algorithm->wait]);
     add_flag(entry, "directed", algorithm->directed);
     add_flag(entry, "conserves_sum", algorithm->conserves_sum);
     add_flag(entry, "value_driven", algorithm->value_driven);
+    add_flag(entry, "fixed_graph", algorithm->fixed_graph);
+    add_flag(entry, "lossless", algorithm->lossless);
+    add_flag(entry, "no_churn", algorithm->no_churn);
+    add_flag(entry, "exact", algorithm->exact);
+    add_flag(entry, "compresses", algorithm->compresses);
     add_count(entry, "scalars", algorithm->scalar_count);
-    add_count(entry, "extra_vectors", algorithm->extra_vectors);
+    add_count(entry, "vectors", algorithm->vectors);
+    add_count(entry, "edge_vectors", algorithm->edge_vectors);
     return true;
 }
 

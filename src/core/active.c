@@ -200,8 +200,9 @@ bool kith_active_schedule(struct kith_node *node, struct kith_effects *effects)
         return false;
     }
     active->running = true;
-    kith_node_work(node, effects, OWNER_ACTIVE, kind,
-                   (enum kith_pattern)active->pattern, &active->edge, 1, false);
+    kith_node_work(
+        node, effects, OWNER_ACTIVE, kind, (enum kith_pattern)active->pattern,
+        kith_exchange_number(active, node->self), &active->edge, 1, false);
     return true;
 }
 
@@ -280,7 +281,7 @@ static void step_model(struct kith_node *node,
         /* Rounds are numbered by steps: take the donor's place in them. */
         node->steps = message->step < node->config->steps ? message->step
                                                           : node->config->steps;
-        node->round->round = message->step / node->config->every;
+        kith_round_jump(node, message->step / node->config->every);
     }
     active->state = ACTIVE_MERGE;
     active->deadline_ns = KITH_NEVER;

@@ -11,7 +11,7 @@
 _Static_assert(sizeof(struct kith_node) <= 384,
                "an idle peer must stay small: a million of them fit a machine");
 _Static_assert(KITH_SUSPECTS_MAX <= 8, "suspects have a bit each in charged");
-_Static_assert(KITH_SLOT_ROUND_INBOX <= 32, "slots below it have cancel bits");
+_Static_assert(KITH_SLOT_ROUND_EDGES <= 32, "slots below it have cancel bits");
 
 static size_t aligned(size_t bytes)
 {
@@ -97,7 +97,10 @@ void kith_node_tell(const struct kith_node *node, struct kith_effects *effects,
                .incarnation = exchange->incarnation},
         .mine = mine,
         .step = node->steps,
-        .payload_bytes = sized ? node->config->payload_bytes : 0,
+        .payload_bytes =
+            sized ? kith_node_payload(node->config,
+                                      (enum kith_pattern)exchange->pattern)
+                  : 0,
         .slot = carries ? exchange->edge.sent : KITH_SLOT_NONE,
     };
     if (carries) {
@@ -166,26 +169,53 @@ void kith_node_forgive(struct kith_node *node, kith_id peer)
 bool kith_node_sane(const struct kith_node *node,
                     const struct kith_message *model)
 {
-    const double most = (double)node->config->topology->peers;
-    for (uint32_t i = 0; i < model->scalar_count; i++)
-        if (!(model->scalars[i] > 0 && model->scalars[i] <= most))
+    const struct kith_algorithm *algorithm = node->config->algorithm;
+    const bool share = algorithm->scalars_high == algorithm->scalars_low;
+    const double most =
+        share ? (double)node->config->topology->peers : algorithm->scalars_high;
+    for (uint32_t i = 0; i < model->scalar_count; i++) {
+        const double scalar = model->scalars[i];
+        if (share ? !(scalar > 0 && scalar <= most)
+                  : !(scalar >= algorithm->scalars_low && scalar <= most))
             return false;
+    }
     return model->finite;
+}
+
+uint64_t kith_node_payload(const struct kith_node_config *config,
+                           enum kith_pattern pattern)
+{
+    return pattern == KITH_PATTERN_PULL && config->model_bytes > 0
+               ? config->model_bytes
+               : config->payload_bytes;
+}
+
+/* A pull may carry far more than the exchanges that were measured. */
+static bool pulls(const struct kith_node *node)
+{
+    return node->config->model_bytes > node->config->payload_bytes &&
+           (node->adopting || (node->served.state != SERVED_IDLE &&
+                               node->served.pattern == KITH_PATTERN_PULL));
 }
 
 kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries)
 {
-    const uint64_t bits = node->config->payload_bytes * 8;
+    static const struct kith_estimate unknown;
+    const struct kith_node_config *config = node->config;
+    const bool pull = pulls(node);
+    const uint64_t bits =
+        8 * (pull ? config->model_bytes : config->payload_bytes);
     const kith_ns initial =
         2 * KITH_TIMEOUT_INITIAL_NS +
         (kith_ns)(bits / (KITH_INITIAL_BITS_PER_S / 1000u)) * KITH_MS;
-    return kith_estimate_timeout(&node->turn, initial, tries);
+    return kith_estimate_timeout(pull ? &unknown : &node->turn, initial, tries);
 }
 
 void kith_node_work(struct kith_node *node, struct kith_effects *effects,
                     enum owner owner, enum kith_work_kind kind,
-                    enum kith_pattern pattern, struct kith_work_edge *edges,
-                    uint32_t edge_count, bool snapshot_first)
+                    enum kith_pattern pattern, uint64_t round,
+                    struct kith_work_edge *edges, uint32_t edge_count,
+                    bool snapshot_first)
 {
     KITH_ASSERT(node->owner == OWNER_NONE);
     KITH_ASSERT(!effects->has_work);
@@ -195,6 +225,7 @@ void kith_node_work(struct kith_node *node, struct kith_effects *effects,
                                        .pattern = pattern,
                                        .snapshot_first = snapshot_first,
                                        .step = node->steps,
+                                       .round = round,
                                        .edges = edges,
                                        .edge_count = edge_count};
 }
@@ -204,10 +235,19 @@ static bool share_done(const struct kith_node *node)
     return node->steps >= node->config->steps;
 }
 
+/* Before the next round may open, or before anything else may be done. */
 static bool waits_for_round(const struct kith_node *node)
 {
-    return node->trigger_due && node->round != NULL &&
-           node->round->state != ROUND_CLOSED;
+    return node->round != NULL && node->round->state != ROUND_CLOSED &&
+           !kith_round_is_mailbox(node) &&
+           (node->trigger_due ||
+            node->config->algorithm->wait == KITH_WAIT_STRICT);
+}
+
+static bool is_outstanding(const struct kith_node *node)
+{
+    return node->round != NULL ? node->round->state != ROUND_CLOSED
+                               : node->active.state != ACTIVE_IDLE;
 }
 
 /* The trigger of the step just done. A round waits until the last one is
@@ -219,14 +259,14 @@ static void fire(struct kith_node *node, kith_ns now_ns,
         return;
     node->trigger_due = false;
     node->attempts++;
-    if (node->round != NULL) {
-        kith_round_open(node, now_ns, effects);
-    } else if (node->active.state != ACTIVE_IDLE) {
+    if (is_outstanding(node)) {
         node->skipped++;
         kith_node_mark(node, effects, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
                        node->attempts, 0);
         kith_node_mark(node, effects, KITH_MARK_SKIPPED, &node->active,
                        node->active.edge.peer, 0, 0);
+    } else if (node->round != NULL) {
+        kith_round_open(node, now_ns, effects);
     } else {
         kith_active_open(node, node->config->algorithm->pattern, now_ns,
                          effects);
@@ -287,7 +327,7 @@ static void schedule(struct kith_node *node, kith_ns now_ns,
     if (node->saving_due) {
         node->saving_due = false;
         kith_node_work(node, effects, OWNER_SAVE, KITH_WORK_SAVE,
-                       KITH_PATTERN_NONE, NULL, 0, false);
+                       KITH_PATTERN_NONE, 0, NULL, 0, false);
         return;
     }
     if (node->leaving || share_done(node)) {
@@ -298,7 +338,21 @@ static void schedule(struct kith_node *node, kith_ns now_ns,
     block(node, held, now_ns);
     if (!held)
         kith_node_work(node, effects, OWNER_TRAIN, KITH_WORK_TRAIN,
-                       KITH_PATTERN_NONE, NULL, 0, false);
+                       KITH_PATTERN_NONE, 0, NULL, 0, false);
+}
+
+/* Every H steps, with probability p. */
+static bool triggers(const struct kith_node *node)
+{
+    if (node->leaving || !communicates(node) ||
+        node->steps % node->config->every != 0)
+        return false;
+    if (node->config->chance == 0 || node->config->chance >= 1)
+        return true;
+    struct kith_rng rng;
+    kith_rng_init(&rng, node->config->seed, KITH_STREAM_TRIGGER, node->self);
+    rng.block = (uint32_t)node->steps;
+    return kith_rng_double(&rng) < node->config->chance;
 }
 
 static void step_trained(struct kith_node *node,
@@ -314,8 +368,7 @@ static void step_trained(struct kith_node *node,
         node->adopting =
             communicates(node) && node->config->topology->peers > 1;
         node->pulls = 0;
-    } else if (!node->leaving && communicates(node) &&
-               node->steps % node->config->every == 0) {
+    } else if (triggers(node)) {
         node->trigger_due = true;
     }
     if (node->config->save_period_ns > 0 && now_ns >= node->save_ns) {
@@ -445,7 +498,8 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
 uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
                          const struct kith_message *model)
 {
-    if (model->payload_bytes != node->config->payload_bytes ||
+    if (model->payload_bytes !=
+            kith_node_payload(node->config, model->pattern) ||
         model->scalar_count != node->config->algorithm->scalar_count)
         return KITH_SLOT_NONE;
     if (model->pattern == KITH_PATTERN_ROUND)

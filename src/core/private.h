@@ -4,6 +4,7 @@
  *   active.c    exchanges this peer initiates
  *   served.c    exchanges others initiate with it
  *   round.c     rounds with all neighbours
+ *   round_list.c   who they are
  *   estimate.c  deadlines from measured round trips */
 #ifndef KITH_CORE_PRIVATE_H
 #define KITH_CORE_PRIVATE_H
@@ -78,31 +79,48 @@ struct kith_suspect {
 
 enum edge_decision { EDGE_OPEN, EDGE_COMMITTED, EDGE_DROPPED };
 
-/* One neighbour of the rounds. Parity is the round's lowest bit: a neighbour
- * may be one round ahead, and its model then waits in the other inbox. */
+/* One neighbour of one round. */
 struct kith_round_edge {
-    double weight;
-    double scalars[2][KITH_SCALARS_MAX]; /* received, by parity */
-    uint64_t outcomes;                   /* bit k: round - k was committed */
-    uint64_t said;                       /* the furthest round it spoke of */
+    double weight;                    /* of what comes from it */
+    double scalars[KITH_SCALARS_MAX]; /* received */
+    uint64_t said;                    /* the furthest round it spoke of */
     kith_id peer;
-    uint8_t decision; /* of the current round */
+    uint8_t decision;
     uint8_t tries;    /* PROBEs in doubt */
     uint8_t silent;   /* rounds dropped since it was last heard */
-    bool have[2];     /* their model is in the inbox, by parity */
-    bool told_ready;  /* we said READY, so they may commit */
-    bool heard_ready; /* they hold our model */
+    bool out, in;     /* we send, it sends */
+    bool have;        /* its model is in the inbox */
+    bool told_ready;  /* we said READY, so it may commit */
+    bool heard_ready; /* it holds our model */
     bool down;        /* left out until it is heard again */
+    /* Mailbox: which of its inboxes holds what came last, and which one is
+     * being merged. */
+    uint8_t held, merging;
+};
+
+/* The neighbours of one round, ascending; graphs may change from round to
+ * round. A neighbour may be a round ahead, so there are two lists, by the
+ * round's lowest bit, with an inbox each. */
+struct kith_round_list {
+    uint64_t round;
+    uint32_t count;
+    struct kith_round_edge *edges;
+};
+
+/* How a round that was opened ended, for one who still asks. */
+struct kith_round_past {
+    uint64_t round, committed; /* bit e: edge e of that round was */
 };
 
 struct kith_round {
     uint64_t round; /* open, or next to open */
     kith_ns opened_ns, deadline_ns;
-    uint32_t edge_count;
     uint8_t state;
     bool running;
-    struct kith_work_edge *work;   /* (edge_count), gathered for each item */
-    struct kith_round_edge *edges; /* (edge_count), ascending by peer */
+    bool merged; /* mailbox: this round's merge is done */
+    struct kith_round_list lists[2];
+    struct kith_work_edge *work; /* (degree), gathered for each item */
+    struct kith_round_past past[KITH_OUTCOMES]; /* by round % KITH_OUTCOMES */
 };
 enum round_state {
     ROUND_CLOSED,   /* nothing open */
@@ -172,10 +190,19 @@ void kith_node_cancel(struct kith_effects *effects, enum kith_slot slot);
 kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries);
 void kith_node_work(struct kith_node *node, struct kith_effects *effects,
                     enum owner owner, enum kith_work_kind kind,
-                    enum kith_pattern pattern, struct kith_work_edge *edges,
-                    uint32_t edge_count, bool snapshot_first);
+                    enum kith_pattern pattern, uint64_t round,
+                    struct kith_work_edge *edges, uint32_t edge_count,
+                    bool snapshot_first);
 
-/* Scalars of a MODEL are shares of a weight: in (0, peers], all of them. */
+/* A number that both sides of an exchange know and no other exchange has. */
+static inline uint64_t
+kith_exchange_number(const struct kith_exchange *exchange, kith_id initiator)
+{
+    return ((uint64_t)initiator << 44 ^ (uint64_t)exchange->incarnation << 36) +
+           exchange->counter;
+}
+
+/* Scalars of a MODEL are sane, all of them. */
 bool kith_node_sane(const struct kith_node *node,
                     const struct kith_message *model);
 
@@ -205,9 +232,35 @@ void kith_served_wake(struct kith_node *node, kith_ns now_ns,
 void kith_served_down(struct kith_node *node, kith_id peer, kith_ns now_ns,
                       struct kith_effects *effects);
 
-/* round.c */
+/* round_list.c */
 size_t kith_round_size(const struct kith_node_config *config);
 void kith_round_init(struct kith_node *node, void *memory);
+/* Go on with round `number`: nothing that came for another one is kept. */
+void kith_round_jump(struct kith_node *node, uint64_t number);
+/* The list of `number` in the place of the one two rounds before. */
+void kith_round_list_fill(struct kith_node *node, uint64_t number);
+struct kith_round_edge *kith_round_find(const struct kith_round_list *list,
+                                        kith_id peer);
+void kith_round_set_down(struct kith_node *node, kith_id peer, bool down);
+void kith_round_set_said(struct kith_node *node, kith_id peer, uint64_t said);
+/* It let a round lapse: after two it is left out. */
+void kith_round_count_silent(struct kith_node *node,
+                             struct kith_effects *effects, kith_id peer,
+                             kith_ns now_ns);
+/* How the open round stands goes into the memory of past ones. */
+void kith_round_remember(struct kith_node *node);
+bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
+                              uint64_t number);
+
+/* Training goes on whatever the round does. */
+bool kith_round_is_mailbox(const struct kith_node *node);
+/* The open round's list, or the next one's. */
+const struct kith_round_list *kith_round_list_of(const struct kith_node *node,
+                                                 uint64_t number);
+uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
+                          const struct kith_message *model);
+
+/* round.c */
 /* A trigger fired: open the next round as soon as the last one is closed. */
 void kith_round_open(struct kith_node *node, kith_ns now_ns,
                      struct kith_effects *effects);
@@ -224,7 +277,5 @@ void kith_round_down(struct kith_node *node, kith_id peer,
 /* Tell the neighbours, and settle what is open as at its deadline. */
 void kith_round_leave(struct kith_node *node, kith_ns now_ns,
                       struct kith_effects *effects);
-uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
-                          const struct kith_message *model);
 
 #endif

@@ -1,8 +1,8 @@
-/* Rounds with all neighbours (D-PSGD).
+/* Rounds with all neighbours of a graph that may change from round to round.
  *
  *   CLOSED -> SNAPSHOT -> OPEN -> MERGE -> CLOSED
  *
- * Each edge commits on its own, the lower rank deciding:
+ * An undirected edge commits on its own, the lower rank deciding:
  *
  *   both     MODEL(r) at once
  *   higher   READY   "I hold your model"
@@ -15,87 +15,74 @@
  *
  *   x <- x + sum_j W_ij (received_j - sent)
  *
- * Source: Lian et al., NIPS 2017 (D-PSGD). */
+ * A directed edge has one model and one READY, which ends it on either side: a
+ * peer that waits for nobody's READY could run ahead of its readers' inboxes.
+ *
+ * Mailbox: a round on which training never waits. Merged is what came last from
+ * each neighbour, of whatever round.
+ *
+ *   CLOSED -> SNAPSHOT -> MERGE -> OPEN (until all hold our model) -> CLOSED
+ *
+ * Source: Lian et al., NIPS 2017 (D-PSGD); Bornstein et al., ICLR 2023 (SWIFT).
+ */
 #include "src/core/private.h"
 
 #include <string.h>
 
-size_t kith_round_size(const struct kith_node_config *config)
+static const struct kith_round_list *current(const struct kith_node *node)
 {
-    if (config->algorithm->pattern != KITH_PATTERN_ROUND)
-        return 0;
-    size_t degree = 0;
-    kith_id neighbours[KITH_DEGREE_MAX];
-    for (kith_id i = 0; i < config->topology->peers; i++) {
-        const size_t count =
-            kith_topology_neighbours(config->topology, i, 0, neighbours, NULL);
-        degree = count > degree ? count : degree;
-    }
-    return sizeof(struct kith_round) +
-           degree *
-               (sizeof(struct kith_work_edge) + sizeof(struct kith_round_edge));
+    return kith_round_list_of(node, node->round->round);
 }
 
-void kith_round_init(struct kith_node *node, void *memory)
+/* Both ends commit or neither does. */
+static bool is_mutual(const struct kith_node *node,
+                      const struct kith_round_edge *edge)
 {
-    struct kith_round *round = memory;
-    kith_id neighbours[KITH_DEGREE_MAX];
-    double weights[KITH_DEGREE_MAX];
-    node->round = round;
-    round->edge_count = kith_topology_neighbours(
-        node->config->topology, node->self, 0, neighbours, weights);
-    round->deadline_ns = KITH_NEVER;
-    round->round = node->steps / node->config->every;
-    round->work = (struct kith_work_edge *)(round + 1);
-    round->edges = (struct kith_round_edge *)(round->work + round->edge_count);
-    for (uint32_t e = 0; e < round->edge_count; e++) {
-        round->edges[e].peer = neighbours[e];
-        round->edges[e].weight = weights[e];
-    }
+    return edge->in && edge->out && !kith_round_is_mailbox(node) &&
+           !node->config->topology->kind->directed;
 }
 
-static struct kith_round_edge *find(const struct kith_node *node, kith_id peer)
+static bool decides(const struct kith_node *node, kith_id peer)
 {
-    const struct kith_round *round = node->round;
-    for (uint32_t e = 0; e < round->edge_count; e++)
-        if (round->edges[e].peer == peer)
-            return &round->edges[e];
-    return NULL;
+    return node->self < peer;
 }
 
-static uint32_t inbox(const struct kith_round *round,
-                      const struct kith_round_edge *edge, uint64_t number)
+static struct kith_message message_to(const struct kith_node *node,
+                                      kith_id peer, enum kith_message_kind kind,
+                                      uint64_t number)
 {
-    return KITH_SLOT_ROUND_INBOX + 2u * (uint32_t)(edge - round->edges) +
-           (uint32_t)(number & 1u);
-}
-
-static bool decides(const struct kith_node *node,
-                    const struct kith_round_edge *edge)
-{
-    return node->self < edge->peer;
-}
-
-static void tell(const struct kith_node *node, struct kith_effects *effects,
-                 const struct kith_round_edge *edge,
-                 enum kith_message_kind kind, uint64_t number)
-{
-    const bool carries = kind == KITH_MESSAGE_MODEL;
-    struct kith_message message = {
+    return (struct kith_message){
         .kind = kind,
         .pattern = KITH_PATTERN_ROUND,
         .id = {.counter = number},
-        .mine = decides(node, edge),
+        .mine = decides(node, peer),
         .step = node->round->round, /* where we are, for one who fell behind */
-        .payload_bytes = carries ? node->config->payload_bytes : 0,
-        .slot = carries ? KITH_SLOT_ROUND_SENT : KITH_SLOT_NONE,
+        .slot = KITH_SLOT_NONE,
     };
-    if (carries) {
-        message.scalar_count = node->config->algorithm->scalar_count;
-        memcpy(message.scalars, node->round->work[0].scalars_sent,
-               sizeof message.scalars);
-    }
-    kith_node_send(effects, edge->peer, &message);
+}
+
+static void tell(const struct kith_node *node, struct kith_effects *effects,
+                 kith_id peer, enum kith_message_kind kind, uint64_t number)
+{
+    const struct kith_message message = message_to(node, peer, kind, number);
+    kith_node_send(effects, peer, &message);
+}
+
+static void send_model(const struct kith_node *node,
+                       struct kith_effects *effects, uint32_t e)
+{
+    const struct kith_round *round = node->round;
+    const struct kith_algorithm *algorithm = node->config->algorithm;
+    const kith_id peer = current(node)->edges[e].peer;
+    const struct kith_work_edge *made =
+        &round->work[algorithm->per_edge ? e : 0];
+    struct kith_message message =
+        message_to(node, peer, KITH_MESSAGE_MODEL, round->round);
+    message.payload_bytes = node->config->payload_bytes;
+    message.slot = made->sent;
+    message.scalar_count = algorithm->scalar_count;
+    memcpy(message.scalars, made->scalars_sent, sizeof message.scalars);
+    kith_node_send(effects, peer, &message);
 }
 
 static void mark_edge(struct kith_node *node, struct kith_effects *effects,
@@ -106,14 +93,14 @@ static void mark_edge(struct kith_node *node, struct kith_effects *effects,
                    sum);
     struct kith_mark *mark = &effects->marks[effects->mark_count - 1];
     mark->id.counter = node->round->round;
-    mark->initiator = decides(node, edge);
+    mark->initiator = decides(node, edge->peer);
 }
 
 static void drop(struct kith_node *node, struct kith_effects *effects,
                  struct kith_round_edge *edge)
 {
     edge->decision = EDGE_DROPPED;
-    if (decides(node, edge))
+    if (decides(node, edge->peer))
         node->failed++;
     mark_edge(node, effects, KITH_MARK_FAILED, edge, 0);
 }
@@ -121,79 +108,91 @@ static void drop(struct kith_node *node, struct kith_effects *effects,
 static void commit(struct kith_node *node, struct kith_round_edge *edge)
 {
     edge->decision = EDGE_COMMITTED;
-    edge->outcomes |= 1;
-    if (decides(node, edge))
+    if (decides(node, edge->peer))
         node->done++;
 }
 
 /* The earliest round that a live neighbour claims to be in: one liar cannot
  * send us further than the others are. 0 when all are silent. */
-static uint64_t least_said(const struct kith_round *round)
+static uint64_t least_said(const struct kith_round_list *list)
 {
     uint64_t least = UINT64_MAX;
-    for (uint32_t e = 0; e < round->edge_count; e++)
-        if (!round->edges[e].down && round->edges[e].said < least)
-            least = round->edges[e].said;
+    for (uint32_t e = 0; e < list->count; e++)
+        if (!list->edges[e].down && list->edges[e].said < least)
+            least = list->edges[e].said;
     return least == UINT64_MAX ? 0 : least;
 }
 
 static void close_round(struct kith_node *node, struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
+    const struct kith_round_list *list = current(node);
     bool any = false;
-    for (uint32_t e = 0; e < round->edge_count; e++) {
-        any |= round->edges[e].decision == EDGE_COMMITTED;
-        round->edges[e].have[round->round & 1] = false;
-    }
+    for (uint32_t e = 0; e < list->count; e++)
+        any |= list->edges[e].decision == EDGE_COMMITTED;
+    kith_round_remember(node);
     kith_node_cancel(effects, KITH_SLOT_ROUND_SENT);
     kith_node_mark(node, effects, KITH_MARK_ROUND, NULL, KITH_NOBODY,
                    round->round, 0);
-    round->round++;
-    const uint64_t ahead = any ? round->round : least_said(round);
-    if (ahead > round->round) {
-        /* Everybody is further: join them instead of trailing for ever. */
-        round->round = ahead;
-        for (uint32_t e = 0; e < round->edge_count; e++)
-            round->edges[e].have[0] = round->edges[e].have[1] = false;
-    }
     round->state = ROUND_CLOSED;
     round->deadline_ns = KITH_NEVER;
+    round->round++;
+    if (kith_round_is_mailbox(node))
+        return; /* its one list keeps what came */
+    kith_round_list_fill(node, round->round + 1);
+    const uint64_t ahead = any ? 0 : least_said(current(node));
+    if (ahead > round->round) /* join the others, or trail for ever */
+        kith_round_jump(node, ahead);
 }
 
 static void try_close(struct kith_node *node, kith_ns now_ns,
                       struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
+    const struct kith_round_list *list = current(node);
     bool committed = false;
     if (round->state != ROUND_OPEN)
         return;
-    for (uint32_t e = 0; e < round->edge_count; e++) {
-        if (round->edges[e].decision == EDGE_OPEN)
+    for (uint32_t e = 0; e < list->count; e++) {
+        const struct kith_round_edge *edge = &list->edges[e];
+        if (edge->decision == EDGE_OPEN)
             return;
-        committed |= round->edges[e].decision == EDGE_COMMITTED;
+        committed |= edge->decision == EDGE_COMMITTED;
     }
+    const bool merges = committed || node->config->algorithm->finish != NULL;
     round->deadline_ns = KITH_NEVER;
-    if (committed) {
+    if (committed)
         kith_estimate_add(&node->turn, now_ns - round->opened_ns);
+    if (merges && !round->merged)
         round->state = ROUND_MERGE;
-    } else {
+    else
         close_round(node, effects);
-    }
+}
+
+/* A directed edge is over where ours arrived and theirs did. */
+static void advance_directed(struct kith_node *node,
+                             struct kith_round_edge *edge)
+{
+    const bool ours = !edge->out || edge->heard_ready;
+    const bool theirs = !edge->in || edge->have || kith_round_is_mailbox(node);
+    if (ours && theirs)
+        commit(node, edge);
 }
 
 static void advance(struct kith_node *node, struct kith_effects *effects,
                     struct kith_round_edge *edge)
 {
     const struct kith_round *round = node->round;
-    if (round->state != ROUND_OPEN || edge->decision != EDGE_OPEN ||
-        !edge->have[round->round & 1])
+    if (round->state != ROUND_OPEN || edge->decision != EDGE_OPEN)
         return;
-    if (!decides(node, edge)) {
+    if (!is_mutual(node, edge)) {
+        advance_directed(node, edge);
+    } else if (edge->have && !decides(node, edge->peer)) {
         if (!edge->told_ready)
-            tell(node, effects, edge, KITH_MESSAGE_READY, round->round);
+            tell(node, effects, edge->peer, KITH_MESSAGE_READY, round->round);
         edge->told_ready = true;
-    } else if (edge->heard_ready) {
-        tell(node, effects, edge, KITH_MESSAGE_ACK, round->round);
+    } else if (edge->have && edge->heard_ready) {
+        tell(node, effects, edge->peer, KITH_MESSAGE_ACK, round->round);
         commit(node, edge);
     }
 }
@@ -205,138 +204,255 @@ void kith_round_open(struct kith_node *node, kith_ns now_ns,
     KITH_ASSERT(round->state == ROUND_CLOSED);
     kith_node_mark(node, effects, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
                    node->attempts, 0);
-    if (round->edge_count == 0)
-        return;
-    round->state = ROUND_SNAPSHOT;
+    round->merged = false;
     round->opened_ns = now_ns;
+    round->state = ROUND_SNAPSHOT;
+    if (node->config->topology->kind->is_static && current(node)->count == 0 &&
+        node->config->algorithm->finish == NULL)
+        round->state = ROUND_CLOSED; /* alone, and nothing of its own to do */
+}
+
+static void schedule_snapshot(struct kith_node *node,
+                              struct kith_effects *effects)
+{
+    struct kith_round *round = node->round;
+    const struct kith_round_list *list = current(node);
+    const bool per_edge = node->config->algorithm->per_edge;
+    const uint32_t count = per_edge ? list->count : 1;
+    round->work[0].peer = KITH_NOBODY;
+    for (uint32_t e = 0; e < count; e++)
+        round->work[e] = (struct kith_work_edge){
+            .peer = per_edge ? list->edges[e].peer : KITH_NOBODY,
+            .weight = per_edge ? list->edges[e].weight : 0,
+            .sent = per_edge ? kith_slot_outbox(e) : KITH_SLOT_ROUND_SENT,
+            .inbox = KITH_SLOT_NONE};
+    kith_node_work(node, effects, OWNER_ROUND, KITH_WORK_SNAPSHOT,
+                   KITH_PATTERN_ROUND, round->round, round->work, count, false);
+}
+
+/* Mailbox: what came last stays, and is merged again where nothing newer did.
+ */
+static bool is_merged(const struct kith_node *node,
+                      const struct kith_round_edge *edge)
+{
+    return edge->have &&
+           (kith_round_is_mailbox(node) || edge->decision == EDGE_COMMITTED);
+}
+
+static void schedule_merge(struct kith_node *node, struct kith_effects *effects)
+{
+    struct kith_round *round = node->round;
+    const struct kith_round_list *list = current(node);
+    const bool per_edge = node->config->algorithm->per_edge;
+    const bool mailbox = kith_round_is_mailbox(node);
+    uint32_t count = 0;
+    for (uint32_t e = 0; e < list->count; e++) {
+        struct kith_round_edge *edge = &list->edges[e];
+        if (!is_merged(node, edge))
+            continue;
+        struct kith_work_edge *work = &round->work[count++];
+        edge->merging = edge->held;
+        *work = (struct kith_work_edge){
+            .peer = edge->peer,
+            .weight = edge->weight,
+            .sent = per_edge ? kith_slot_outbox(e) : KITH_SLOT_ROUND_SENT,
+            .inbox = kith_slot_inbox(e, mailbox ? edge->held : round->round)};
+        memcpy(work->scalars_received, edge->scalars,
+               sizeof work->scalars_received);
+    }
+    kith_node_work(node, effects, OWNER_ROUND, KITH_WORK_MERGE,
+                   KITH_PATTERN_ROUND, round->round, round->work, count, false);
 }
 
 bool kith_round_schedule(struct kith_node *node, struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    if (round == NULL || round->running)
+    if (round->running ||
+        (round->state != ROUND_SNAPSHOT && round->state != ROUND_MERGE))
         return false;
-    if (round->state == ROUND_SNAPSHOT) {
-        round->running = true;
-        round->work[0] = (struct kith_work_edge){.peer = KITH_NOBODY,
-                                                 .sent = KITH_SLOT_ROUND_SENT,
-                                                 .inbox = KITH_SLOT_NONE};
-        kith_node_work(node, effects, OWNER_ROUND, KITH_WORK_SNAPSHOT,
-                       KITH_PATTERN_ROUND, round->work, 1, false);
-        return true;
-    }
-    if (round->state != ROUND_MERGE)
-        return false;
-    uint32_t count = 0;
-    for (uint32_t e = 0; e < round->edge_count; e++) {
-        const struct kith_round_edge *edge = &round->edges[e];
-        if (edge->decision != EDGE_COMMITTED)
-            continue;
-        struct kith_work_edge *work = &round->work[count++];
-        *work =
-            (struct kith_work_edge){.peer = edge->peer,
-                                    .weight = edge->weight,
-                                    .sent = KITH_SLOT_ROUND_SENT,
-                                    .inbox = inbox(round, edge, round->round)};
-        memcpy(work->scalars_received, edge->scalars[round->round & 1],
-               sizeof work->scalars_received);
-    }
     round->running = true;
-    kith_node_work(node, effects, OWNER_ROUND, KITH_WORK_MERGE,
-                   KITH_PATTERN_ROUND, round->work, count, false);
+    if (round->state == ROUND_SNAPSHOT)
+        schedule_snapshot(node, effects);
+    else
+        schedule_merge(node, effects);
     return true;
 }
 
+static kith_ns deadline_of(const struct kith_node *node, kith_ns now_ns)
+{
+    const kith_ns fixed = node->config->round_deadline_ns;
+    return fixed == KITH_NEVER ? KITH_NEVER
+           : fixed > 0         ? now_ns + fixed
+                               : now_ns + kith_node_turn_timeout(node, 0);
+}
+
+/* Our snapshot is taken. */
 static void opened(struct kith_node *node, kith_ns now_ns,
                    struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    const kith_ns fixed = node->config->round_deadline_ns;
-    round->state = ROUND_OPEN;
+    const struct kith_round_list *list = current(node);
     round->opened_ns = now_ns;
-    round->deadline_ns = fixed == KITH_NEVER ? KITH_NEVER
-                         : fixed > 0         ? now_ns + fixed
-                                     : now_ns + kith_node_turn_timeout(node, 0);
-    for (uint32_t e = 0; e < round->edge_count; e++) {
-        struct kith_round_edge *edge = &round->edges[e];
-        edge->outcomes <<= 1;
+    round->deadline_ns = deadline_of(node, now_ns);
+    for (uint32_t e = 0; e < list->count; e++) {
+        struct kith_round_edge *edge = &list->edges[e];
         edge->tries = 0;
-        edge->told_ready = edge->heard_ready = false;
+        edge->told_ready = false;
+        edge->heard_ready = false;
         edge->decision = EDGE_OPEN;
         if (edge->down) {
             edge->decision = EDGE_DROPPED;
             mark_edge(node, effects, KITH_MARK_FAILED, edge, 0);
-            continue;
+        } else if (edge->out) {
+            send_model(node, effects, e);
         }
-        tell(node, effects, edge, KITH_MESSAGE_MODEL, round->round);
-        advance(node, effects, edge);
     }
+    if (kith_round_is_mailbox(node)) {
+        round->state = ROUND_MERGE;
+        return;
+    }
+    round->state = ROUND_OPEN;
+    for (uint32_t e = 0; e < list->count; e++)
+        advance(node, effects, &list->edges[e]);
+    try_close(node, now_ns, effects);
+}
+
+static void merged(struct kith_node *node, kith_ns now_ns,
+                   struct kith_effects *effects)
+{
+    struct kith_round *round = node->round;
+    const struct kith_round_list *list = current(node);
+    uint32_t count = 0;
+    for (uint32_t e = 0; e < list->count; e++) {
+        struct kith_round_edge *edge = &list->edges[e];
+        const struct kith_work_edge *work = &round->work[count];
+        if (!is_merged(node, edge) || work->peer != edge->peer)
+            continue;
+        count++;
+        node->gated += work->refused;
+        mark_edge(node, effects,
+                  work->refused ? KITH_MARK_GATED : KITH_MARK_MERGED, edge,
+                  work->delta_sum);
+    }
+    round->merged = true;
+    if (!kith_round_is_mailbox(node)) {
+        close_round(node, effects);
+        return;
+    }
+    round->state = ROUND_OPEN;
+    for (uint32_t e = 0; e < list->count; e++)
+        advance(node, effects, &list->edges[e]);
     try_close(node, now_ns, effects);
 }
 
 void kith_round_worked(struct kith_node *node, enum kith_work_kind kind,
                        kith_ns now_ns, struct kith_effects *effects)
 {
-    struct kith_round *round = node->round;
-    KITH_ASSERT(round->running);
-    round->running = false;
-    if (kind == KITH_WORK_SNAPSHOT) {
+    KITH_ASSERT(node->round->running);
+    node->round->running = false;
+    if (kind == KITH_WORK_SNAPSHOT)
         opened(node, now_ns, effects);
-        return;
-    }
-    uint32_t count = 0;
-    for (uint32_t e = 0; e < round->edge_count; e++)
-        if (round->edges[e].decision == EDGE_COMMITTED)
-            mark_edge(node, effects, KITH_MARK_MERGED, &round->edges[e],
-                      round->work[count++].delta_sum);
-    close_round(node, effects);
+    else
+        merged(node, now_ns, effects);
 }
 
 /* What this side knows about an older round, for one who still asks. */
 static void answer_past(struct kith_node *node, struct kith_effects *effects,
-                        const struct kith_round_edge *edge, uint64_t number)
+                        kith_id peer, uint64_t number)
 {
     const struct kith_round *round = node->round;
-    /* outcomes bit 0 is the round opened last: `round` itself while it is
-     * open, the one before it once it is closed. */
-    const uint64_t last =
-        round->state == ROUND_OPEN || round->state == ROUND_MERGE
-            ? round->round
-            : round->round - 1;
-    const uint64_t age = last - number;
-    const bool committed =
-        age < KITH_OUTCOMES && (edge->outcomes >> age & 1) != 0;
-    tell(node, effects, edge, committed ? KITH_MESSAGE_ACK : KITH_MESSAGE_ABORT,
+    const struct kith_round_edge *edge =
+        number == round->round ? kith_round_find(current(node), peer) : NULL;
+    const bool committed = edge != NULL && round->state != ROUND_CLOSED &&
+                                   round->state != ROUND_SNAPSHOT
+                               ? edge->decision == EDGE_COMMITTED
+                               : kith_round_was_committed(node, peer, number);
+    tell(node, effects, peer, committed ? KITH_MESSAGE_ACK : KITH_MESSAGE_ABORT,
          number);
 }
 
-static void step_model(struct kith_node *node, struct kith_round_edge *edge,
+static void gate(struct kith_node *node, struct kith_round_edge *edge,
+                 uint64_t number, struct kith_effects *effects)
+{
+    const struct kith_round *round = node->round;
+    node->gated++;
+    mark_edge(node, effects, KITH_MARK_GATED, edge, 0);
+    tell(node, effects, edge->peer, KITH_MESSAGE_ABORT, number);
+    if (number == round->round && round->state == ROUND_OPEN &&
+        edge->decision == EDGE_OPEN && !edge->told_ready)
+        drop(node, effects, edge);
+}
+
+static void step_model(struct kith_node *node, kith_id from,
                        const struct kith_message *message,
                        struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
     const uint64_t number = message->id.counter;
-    const bool due = number == round->round || number == round->round + 1;
-    if (!due || message->slot == KITH_SLOT_NONE) {
+    const bool mailbox = kith_round_is_mailbox(node);
+    const bool due =
+        mailbox || number == round->round || number == round->round + 1;
+    struct kith_round_edge *edge =
+        due ? kith_round_find(kith_round_list_of(node, number), from) : NULL;
+    if (edge == NULL || !edge->in || message->slot == KITH_SLOT_NONE) {
         node->late++;
-        if (number <= round->round)
-            tell(node, effects, edge, KITH_MESSAGE_ABORT, number);
+        if (!mailbox && number <= round->round)
+            tell(node, effects, from, KITH_MESSAGE_ABORT, number);
         return;
     }
-    if (message->slot != inbox(round, edge, number) ||
+    const uint32_t e =
+        (uint32_t)(edge - kith_round_list_of(node, number)->edges);
+    if (message->slot != kith_slot_inbox(e, mailbox ? !edge->held : number) ||
         !kith_node_sane(node, message)) {
-        node->gated++;
-        mark_edge(node, effects, KITH_MARK_GATED, edge, 0);
-        tell(node, effects, edge, KITH_MESSAGE_ABORT, number);
-        if (number == round->round && round->state == ROUND_OPEN &&
-            edge->decision == EDGE_OPEN && !edge->told_ready)
-            drop(node, effects, edge);
+        gate(node, edge, number, effects);
         return;
     }
-    memcpy(edge->scalars[number & 1], message->scalars,
-           sizeof message->scalars);
-    edge->have[number & 1] = true;
-    advance(node, effects, edge);
+    memcpy(edge->scalars, message->scalars, sizeof message->scalars);
+    edge->have = true;
+    edge->held ^= 1;
+    if (!is_mutual(node, edge))
+        tell(node, effects, from, KITH_MESSAGE_READY, number);
+    if (number == round->round)
+        advance(node, effects, edge);
+}
+
+static void step_ready(struct kith_node *node, kith_id from, uint64_t number,
+                       struct kith_effects *effects)
+{
+    const struct kith_round *round = node->round;
+    struct kith_round_edge *edge = kith_round_find(current(node), from);
+    const bool undecided = edge != NULL && number == round->round &&
+                           round->state == ROUND_OPEN &&
+                           edge->decision == EDGE_OPEN;
+    const bool early = edge != NULL && number == round->round &&
+                       round->state == ROUND_MERGE &&
+                       kith_round_is_mailbox(node);
+    if (undecided || early) {
+        edge->heard_ready = true;
+        advance(node, effects, edge);
+    } else if (number <= round->round && decides(node, from) &&
+               !kith_round_is_mailbox(node) &&
+               !node->config->topology->kind->directed) {
+        answer_past(node, effects, from, number);
+    }
+}
+
+/* A directed edge that lapses: what came of it is merged all the same. */
+static void lapse(struct kith_node *node, struct kith_effects *effects,
+                  struct kith_round_edge *edge)
+{
+    if (edge->in && edge->have)
+        commit(node, edge);
+    else
+        drop(node, effects, edge);
+}
+
+static void bad(struct kith_node *node, kith_id from,
+                const struct kith_message *message,
+                struct kith_effects *effects)
+{
+    node->bad++;
+    kith_node_mark(node, effects, KITH_MARK_BAD, NULL, from, message->kind, 0);
 }
 
 void kith_round_message(struct kith_node *node, kith_id from,
@@ -344,43 +460,41 @@ void kith_round_message(struct kith_node *node, kith_id from,
                         struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    struct kith_round_edge *edge = round == NULL ? NULL : find(node, from);
-    if (edge == NULL || message->mine == decides(node, edge)) {
-        node->bad++;
-        kith_node_mark(node, effects, KITH_MARK_BAD, NULL, from, message->kind,
-                       0);
+    if (round == NULL || message->mine == decides(node, from) ||
+        (node->config->topology->kind->is_static &&
+         kith_round_find(current(node), from) == NULL)) {
+        bad(node, from, message, effects);
         return;
     }
-    edge->down = false;
-    edge->silent = 0;
-    if (message->step > edge->said && message->step <= node->config->steps)
-        edge->said = message->step; /* a round is at least one step */
+    kith_round_set_down(node, from, false);
+    if (message->step <= node->config->steps) /* a round is a step or more */
+        kith_round_set_said(node, from, message->step);
     const uint64_t number = message->id.counter;
-    const bool now_open = number == round->round && round->state == ROUND_OPEN;
-    const bool undecided = now_open && edge->decision == EDGE_OPEN;
+    struct kith_round_edge *edge =
+        number == round->round && round->state == ROUND_OPEN
+            ? kith_round_find(current(node), from)
+            : NULL;
+    const bool undecided = edge != NULL && edge->decision == EDGE_OPEN;
     switch (message->kind) {
     case KITH_MESSAGE_MODEL:
-        step_model(node, edge, message, effects);
+        step_model(node, from, message, effects);
         break;
     case KITH_MESSAGE_READY:
-        if (undecided && decides(node, edge)) {
-            edge->heard_ready = true;
-            advance(node, effects, edge);
-        } else if (number <= round->round && decides(node, edge)) {
-            answer_past(node, effects, edge, number);
-        }
+        step_ready(node, from, number, effects);
         break;
     case KITH_MESSAGE_ACK:
-        if (undecided && edge->told_ready)
+        if (undecided && edge->told_ready && is_mutual(node, edge))
             commit(node, edge);
         break;
     case KITH_MESSAGE_ABORT:
-        if (undecided)
+        if (undecided && is_mutual(node, edge))
             drop(node, effects, edge);
+        else if (undecided)
+            lapse(node, effects, edge);
         break;
     case KITH_MESSAGE_PROBE:
-        if (decides(node, edge) && !undecided && number <= round->round)
-            answer_past(node, effects, edge, number);
+        if (decides(node, from) && !undecided && number <= round->round)
+            answer_past(node, effects, from, number);
         break;
     case KITH_MESSAGE_REQUEST:
     case KITH_MESSAGE_ACCEPT:
@@ -388,9 +502,7 @@ void kith_round_message(struct kith_node *node, kith_id from,
     case KITH_MESSAGE_ABORTED:
     case KITH_MESSAGE_BYE:
     case KITH_MESSAGE_COUNT:
-        node->bad++;
-        kith_node_mark(node, effects, KITH_MARK_BAD, NULL, from, message->kind,
-                       0);
+        bad(node, from, message, effects);
         break;
     }
     try_close(node, now_ns, effects);
@@ -400,13 +512,17 @@ void kith_round_message(struct kith_node *node, kith_id from,
 static bool settle(struct kith_node *node, struct kith_effects *effects,
                    struct kith_round_edge *edge)
 {
-    if (decides(node, edge) || !edge->told_ready) {
-        tell(node, effects, edge, KITH_MESSAGE_ABORT, node->round->round);
+    if (!is_mutual(node, edge)) {
+        lapse(node, effects, edge);
+        return true;
+    }
+    if (decides(node, edge->peer) || !edge->told_ready) {
+        tell(node, effects, edge->peer, KITH_MESSAGE_ABORT, node->round->round);
         drop(node, effects, edge);
         return true;
     }
     if (++edge->tries <= KITH_TRIES_MAX) {
-        tell(node, effects, edge, KITH_MESSAGE_PROBE, node->round->round);
+        tell(node, effects, edge->peer, KITH_MESSAGE_PROBE, node->round->round);
         return false;
     }
     /* They may have merged our model; we cannot know. Our half is 0. */
@@ -420,19 +536,19 @@ void kith_round_wake(struct kith_node *node, kith_ns now_ns,
                      struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
+    const struct kith_round_list *list = current(node);
     uint32_t doubts = 0;
     round->deadline_ns = KITH_NEVER;
     if (round->state != ROUND_OPEN)
         return;
-    for (uint32_t e = 0; e < round->edge_count; e++) {
-        struct kith_round_edge *edge = &round->edges[e];
+    for (uint32_t e = 0; e < list->count; e++) {
+        struct kith_round_edge *edge = &list->edges[e];
         if (edge->decision != EDGE_OPEN)
             continue;
-        if (!settle(node, effects, edge)) {
+        if (settle(node, effects, edge))
+            kith_round_count_silent(node, effects, edge->peer, now_ns);
+        else
             doubts = edge->tries > doubts ? edge->tries : doubts;
-        } else if (++edge->silent >= 2) {
-            edge->down = true;
-        }
     }
     if (doubts > 0)
         round->deadline_ns =
@@ -445,13 +561,14 @@ void kith_round_down(struct kith_node *node, kith_id peer,
                      struct kith_effects *effects, kith_ns now_ns)
 {
     struct kith_round *round = node->round;
-    struct kith_round_edge *edge = find(node, peer);
-    if (edge == NULL)
+    struct kith_round_edge *edge = kith_round_find(current(node), peer);
+    kith_round_set_down(node, peer, true);
+    if (edge == NULL || round->state != ROUND_OPEN ||
+        edge->decision != EDGE_OPEN)
         return;
-    edge->down = true;
-    if (round->state != ROUND_OPEN || edge->decision != EDGE_OPEN)
-        return;
-    if (decides(node, edge) || !edge->told_ready)
+    if (!is_mutual(node, edge))
+        lapse(node, effects, edge);
+    else if (decides(node, peer) || !edge->told_ready)
         drop(node, effects, edge);
     else if (now_ns + KITH_TIMEOUT_MIN_NS < round->deadline_ns)
         round->deadline_ns = now_ns + KITH_TIMEOUT_MIN_NS;
@@ -461,28 +578,10 @@ void kith_round_down(struct kith_node *node, kith_id peer,
 void kith_round_leave(struct kith_node *node, kith_ns now_ns,
                       struct kith_effects *effects)
 {
-    const struct kith_round *round = node->round;
-    for (uint32_t e = 0; e < round->edge_count; e++)
-        if (!round->edges[e].down)
-            tell(node, effects, &round->edges[e], KITH_MESSAGE_BYE,
-                 round->round);
+    const struct kith_round_list *list = current(node);
+    for (uint32_t e = 0; e < list->count; e++)
+        if (!list->edges[e].down)
+            tell(node, effects, list->edges[e].peer, KITH_MESSAGE_BYE,
+                 node->round->round);
     kith_round_wake(node, now_ns, effects); /* as at the deadline */
-}
-
-uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
-                          const struct kith_message *model)
-{
-    const struct kith_round *round = node->round;
-    const struct kith_round_edge *edge =
-        round == NULL ? NULL : find(node, from);
-    const uint64_t number = model->id.counter;
-    if (edge == NULL || edge->have[number & 1])
-        return KITH_SLOT_NONE;
-    if (number == round->round)
-        return round->state == ROUND_MERGE || (round->state == ROUND_OPEN &&
-                                               edge->decision != EDGE_OPEN)
-                   ? KITH_SLOT_NONE
-                   : inbox(round, edge, number);
-    return number == round->round + 1 ? inbox(round, edge, number)
-                                      : KITH_SLOT_NONE;
 }

@@ -48,7 +48,8 @@ static void step_request(struct kith_node *node, kith_id from,
 {
     struct kith_exchange *served = &node->served;
     if (!welcome(node, message) ||
-        message->payload_bytes != node->config->payload_bytes) {
+        message->payload_bytes !=
+            kith_node_payload(node->config, message->pattern)) {
         node->bad++;
         kith_node_mark(node, effects, KITH_MARK_BAD, NULL, from, message->kind,
                        0);
@@ -137,7 +138,9 @@ bool kith_served_schedule(struct kith_node *node, struct kith_effects *effects)
     else if (served->state != SERVED_MERGE)
         return false;
     served->running = true;
-    kith_node_work(node, effects, OWNER_SERVED, kind, pattern, &served->edge, 1,
+    kith_node_work(node, effects, OWNER_SERVED, kind, pattern,
+                   kith_exchange_number(served, served->edge.peer),
+                   &served->edge, 1,
                    kind == KITH_WORK_MERGE && pattern == KITH_PATTERN_SWAP);
     return true;
 }

@@ -68,8 +68,8 @@ void kith_contact_cancel(struct kith_contact *contact, uint32_t slots)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < contact->waiting_count; i++) {
         const struct kith_message *message = &contact->waiting[i];
-        if (message->kind == KITH_MESSAGE_MODEL && message->slot < 32 &&
-            (slots >> message->slot & 1u) != 0)
+        if (message->kind == KITH_MESSAGE_MODEL &&
+            kith_slot_cancelled(slots, message->slot))
             continue;
         contact->waiting[kept++] = *message;
     }

@@ -158,13 +158,16 @@ static void see_off(struct kith_link *link)
     kith_link_close(link, "a visitor");
 }
 
-/* All models here are equally long: whose certificate does not allow one need
+/* Lengths of models are known: whose certificate does not allow one need
  * not come. What one exchange brings is counted where it comes (traffic.c). */
 static bool may_send_models(const struct kith_link *link,
                             char detail[DETAIL_BYTES])
 {
     const struct kith_certificate *peer = kith_session_peer(link->session);
-    const uint64_t model = link->transport->options.payload_bytes;
+    const struct kith_transport_options *options = &link->transport->options;
+    const uint64_t model = options->payload_bytes > options->model_bytes
+                               ? options->payload_bytes
+                               : options->model_bytes;
     const uint64_t of_model = peer->quota_model_bytes;
     const uint64_t of_round = peer->quota_round_bytes;
     if ((of_model == 0 || model <= of_model) &&

@@ -189,23 +189,6 @@ static void start_timers(struct kith_driver *driver)
 
 /* ---- setting up */
 
-/* Round inboxes: the most neighbours this rank ever has at once. Schedules
- * have a period of at most log2 of the peers. */
-static uint32_t edges_max(const struct kith_driver *driver)
-{
-    const struct kith_topology *topology = &driver->topology;
-    kith_id neighbours[KITH_DEGREE_MAX];
-    uint32_t most = 0;
-    if (driver->config.algorithm->pattern != KITH_PATTERN_ROUND)
-        return 0;
-    for (uint64_t round = 0; round < 32; round++) {
-        const uint32_t count = kith_topology_neighbours(
-            topology, driver->options->self, round, neighbours, NULL);
-        most = count > most ? count : most;
-    }
-    return most;
-}
-
 /* From the save, where it is wanted and there; what there is to say about it
  * is logged. */
 static enum kith_err resume(struct kith_driver *driver,
@@ -246,7 +229,7 @@ static enum kith_err open_node(struct kith_driver *driver)
         .train = options->train,
         .self = options->self,
         .steps = steps,
-        .edges_max = edges_max(driver),
+        .edges_max = kith_node_edges(&driver->config, driver->options->self),
         .peers = experiment->peers,
         .ahead = true,
     };
@@ -297,7 +280,9 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
                   .rate_bits = experiment->network.rate_bits,
                   .loss = experiment->network.loss},
         .backend = experiment->backend,
-        .payload_bytes = kith_worker_bytes(driver->worker),
+        .payload_bytes = kith_worker_payload(driver->worker),
+        .model_bytes = kith_worker_bytes(driver->worker),
+        .opaque = experiment->gossip.algorithm->opaque,
         .measure_distance = strcmp(experiment->gossip.guard, "none") != 0,
         .congestion = options->congestion,
         .log_user = options->user,

@@ -58,8 +58,7 @@ void kith_traffic_cancel(struct kith_link *link, uint32_t slots)
     traffic->transfer_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct kith_transfer transfer = *transfer_at(traffic, i);
-        const uint32_t slot = transfer.message.slot;
-        if (slot < 32 && (slots >> slot & 1u) != 0)
+        if (kith_slot_cancelled(slots, transfer.message.slot))
             dropped = dropped || transfer.announced;
         else
             *transfer_at(traffic, traffic->transfer_count++) = transfer;
@@ -82,7 +81,7 @@ size_t kith_traffic_expected(const struct kith_link *link)
     if (!traffic->receiving || traffic->in_talk > KITH_TALK_FRAMES ||
         traffic->unasked > KITH_UNASKED_MAX)
         return 0;
-    return link->transport->options.payload_bytes - traffic->in_offset;
+    return (size_t)traffic->model.payload_bytes - traffic->in_offset;
 }
 
 static void burst_done(struct kith_chunk *chunk)
@@ -123,7 +122,7 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     struct kith_transport *transport = link->transport;
     struct kith_net *net = &transport->net;
     const struct kith_transport_user *user = &transport->options.user;
-    const size_t total = transport->options.payload_bytes;
+    const size_t total = (size_t)transfer->message.payload_bytes;
     const size_t left = total - transfer->offset;
     const size_t length = left < KITH_BURST_BYTES ? left : KITH_BURST_BYTES;
     const uint8_t *source = user->slot(user->arg, transfer->message.slot);
@@ -155,7 +154,6 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
 void kith_traffic_pump(struct kith_link *link)
 {
     struct kith_traffic *traffic = &link->traffic;
-    const size_t total = link->transport->options.payload_bytes;
     const uint32_t most = window(link);
     if (traffic->pumping)
         return; /* A burst that the kernel took at once ends up here. */
@@ -170,6 +168,7 @@ void kith_traffic_pump(struct kith_link *link)
             if (!send_header(link, &transfer->message))
                 break;
         }
+        const size_t total = (size_t)transfer->message.payload_bytes;
         if (transfer->offset < total && !send_burst(link, transfer))
             break;
         if (transfer->offset == total) {
@@ -255,7 +254,10 @@ static bool model_begins(struct kith_link *link,
                          "a second model while one is being received");
         return false;
     }
-    if (message->payload_bytes != options->payload_bytes) {
+    const size_t due = message->pattern == KITH_PATTERN_PULL
+                           ? options->model_bytes
+                           : options->payload_bytes;
+    if (message->payload_bytes != due) {
         kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
                          "a model of another size");
         return false;
@@ -288,7 +290,7 @@ static bool model_begins(struct kith_link *link,
             message->pattern == KITH_PATTERN_SWAP)
             traffic->reference = user->slot(user->arg, KITH_SLOT_ACTIVE_SENT);
     }
-    if (options->payload_bytes == 0)
+    if (due == 0)
         deliver_model(link);
     return true;
 }
@@ -321,7 +323,7 @@ static bool step_bulk(struct kith_link *link,
     struct kith_traffic *traffic = &link->traffic;
     const struct kith_transport_user *user = &link->transport->options.user;
     const size_t left =
-        link->transport->options.payload_bytes - traffic->in_offset;
+        (size_t)traffic->model.payload_bytes - traffic->in_offset;
     const size_t length = left < KITH_BURST_BYTES ? left : KITH_BURST_BYTES;
     if (!traffic->receiving || event->transfer != traffic->in_id - 1 ||
         event->offset != traffic->in_offset || event->length != length) {
@@ -365,6 +367,9 @@ static void step_record(struct kith_link *link,
         if (isfinite(distance))
             return;
     }
+    if (link->transport->options.opaque &&
+        traffic->model.pattern != KITH_PATTERN_PULL)
+        return; /* its merge checks it */
     traffic->finite =
         traffic->finite && backend->finite(n, traffic->target + at);
 }
@@ -372,7 +377,7 @@ static void step_record(struct kith_link *link,
 static void step_burst(struct kith_link *link)
 {
     struct kith_traffic *traffic = &link->traffic;
-    const size_t total = link->transport->options.payload_bytes;
+    const size_t total = (size_t)traffic->model.payload_bytes;
     const size_t left = total - traffic->in_offset;
     traffic->in_burst = false;
     traffic->in_offset += left < KITH_BURST_BYTES ? left : KITH_BURST_BYTES;

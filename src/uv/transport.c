@@ -177,9 +177,10 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
     transport->loop = loop;
     transport->trust = *options->trust;
     transport->held = true;
-    const size_t burst = options->payload_bytes < KITH_BURST_BYTES
-                             ? options->payload_bytes
-                             : KITH_BURST_BYTES;
+    const size_t most = options->payload_bytes > options->model_bytes
+                            ? options->payload_bytes
+                            : options->model_bytes;
+    const size_t burst = most < KITH_BURST_BYTES ? most : KITH_BURST_BYTES;
     const size_t room = kith_session_burst_size(burst);
     transport->contacts = calloc(options->peers, sizeof *transport->contacts);
     if (transport->contacts == NULL)

@@ -160,7 +160,8 @@ struct kith_transport_options {
     struct kith_peer_limits limits;
     struct kith_shape shape;
     const struct kith_backend *backend;
-    size_t payload_bytes;
+    size_t payload_bytes, model_bytes; /* of an exchange's message; a pull's */
+    bool opaque; /* an exchange's message is not a vector of numbers */
     bool measure_distance; /* beside the finite gate: there is a guard */
     const char *congestion;
     void *log_user;

@@ -78,6 +78,43 @@ static void keep_buffers(struct kith_worker *worker, double factor)
     worker->backend->scale(count, 1 / factor, live);
 }
 
+static double learning_rate(const struct kith_worker *worker, uint64_t step)
+{
+    const struct kith_experiment *experiment = worker->experiment;
+    return experiment->train.config.learning_rate *
+           kith_schedule_factor(&experiment->train.schedule, step,
+                                worker->steps);
+}
+
+struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
+{
+    return (struct kith_algebra){.backend = worker->backend,
+                                 .dim = worker->layout->gossiped,
+                                 .peers = worker->peers,
+                                 .self = worker->self,
+                                 .seed = worker->experiment->seed,
+                                 .coefficients =
+                                     worker->experiment->gossip.coefficients,
+                                 .compression = &worker->compression,
+                                 .live = worker->slots[KITH_SLOT_LIVE],
+                                 .scalars = worker->scalars,
+                                 .vectors = worker->own,
+                                 .scratch = worker->desk,
+                                 .gradient = worker->gradient,
+                                 .trained = worker->layout->trained};
+}
+
+static void run_hook(struct kith_worker *worker, uint64_t step,
+                     void (*hook)(struct kith_algebra *algebra))
+{
+    if (hook == NULL)
+        return;
+    struct kith_algebra algebra = kith_worker_algebra(worker);
+    algebra.step = step;
+    algebra.rate = learning_rate(worker, step);
+    hook(&algebra);
+}
+
 static bool descend(struct kith_worker *worker, uint64_t step, double factor)
 {
     const struct kith_experiment *experiment = worker->experiment;
@@ -87,9 +124,7 @@ static bool descend(struct kith_worker *worker, uint64_t step, double factor)
         .config = &config,
         .backend = worker->backend,
         .layout = worker->layout,
-        .rate = config.learning_rate *
-                kith_schedule_factor(&experiment->train.schedule, step,
-                                     worker->steps),
+        .rate = learning_rate(worker, step),
         .step = step,
         .gradient = worker->gradient,
         .state = worker->state,
@@ -126,6 +161,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
         return;
     const double factor = kith_worker_factor(worker);
     (void)own_live(worker, true); /* Buffers move within the loss already. */
+    run_hook(worker, step, worker->algorithm->before_step);
     void *x = scaled(worker, factor);
     const uint32_t parts = kith_worker_parts(worker);
     const struct kith_backend *backend = worker->backend;
@@ -135,7 +171,9 @@ static void run_train(struct kith_worker *worker, uint64_t step,
     for (uint32_t part = 0; part < parts; part++)
         result->loss += micro_batch(worker, x, step * parts + part, part > 0);
     keep_buffers(worker, factor);
+    run_hook(worker, step, worker->algorithm->direction);
     const bool finite = descend(worker, step, factor);
+    run_hook(worker, step, worker->algorithm->after_step);
     result->finite = finite && isfinite(result->loss);
     if (backend->step_end != NULL) {
         struct kith_found found;
@@ -147,28 +185,33 @@ static void run_train(struct kith_worker *worker, uint64_t step,
 }
 
 static struct kith_algebra algebra_of(struct kith_worker *worker,
+                                      const struct kith_work *work,
                                       const struct kith_work_edge *edge)
 {
-    return (struct kith_algebra){
-        .backend = worker->backend,
-        .dim = worker->layout->gossiped,
-        .live = worker->slots[KITH_SLOT_LIVE],
-        .scalars = worker->scalars,
-        .sent = edge->sent == KITH_SLOT_NONE
-                    ? NULL
-                    : kith_worker_slot(worker, edge->sent),
-        .received = edge->inbox == KITH_SLOT_NONE
-                        ? NULL
-                        : kith_worker_slot(worker, edge->inbox)};
+    struct kith_algebra algebra = kith_worker_algebra(worker);
+    algebra.step = work->step;
+    algebra.round = work->round;
+    algebra.rate = learning_rate(worker, work->step);
+    if (edge->sent != KITH_SLOT_NONE)
+        algebra.sent = kith_worker_slot(worker, edge->sent);
+    if (edge->inbox != KITH_SLOT_NONE)
+        algebra.received = kith_worker_slot(worker, edge->inbox);
+    const uint32_t slot =
+        edge->inbox != KITH_SLOT_NONE ? edge->inbox : edge->sent;
+    if (slot >= KITH_SLOT_ROUND_EDGES && slot < worker->slot_count)
+        algebra.edge = worker->edges +
+                       worker->algorithm->edge_vectors * kith_slot_edge(slot);
+    return algebra;
 }
 
 /* The pattern's own make: x changes, and so does the snapshot. */
-static void make_edge(struct kith_worker *worker, struct kith_work_edge *edge)
+static void make_edge(struct kith_worker *worker, const struct kith_work *work,
+                      struct kith_work_edge *edge)
 {
     (void)own_live(worker, true);
     if (is_shared(worker, edge->sent))
         worker->slots[edge->sent] = spare(worker);
-    struct kith_algebra algebra = algebra_of(worker, edge);
+    struct kith_algebra algebra = algebra_of(worker, work, edge);
     worker->algorithm->make(&algebra, edge);
 }
 
@@ -193,7 +236,7 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
         struct kith_work_edge *edge = &work->edges[i];
         if (worker->algorithm->make != NULL &&
             work->pattern != KITH_PATTERN_PULL) {
-            make_edge(worker, edge);
+            make_edge(worker, work, edge);
             continue;
         }
         memcpy(edge->scalars_sent, worker->scalars, sizeof worker->scalars);
@@ -238,7 +281,8 @@ static double clamp_variances(struct kith_worker *worker)
     return added;
 }
 
-static void merge_edge(struct kith_worker *worker, struct kith_work_edge *edge)
+static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
+                       struct kith_work_edge *edge)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     const bool same =
@@ -246,11 +290,24 @@ static void merge_edge(struct kith_worker *worker, struct kith_work_edge *edge)
         worker->slots[edge->sent] == worker->slots[KITH_SLOT_LIVE];
     const bool swaps = same && algorithm->swap_merge != NULL;
     (void)own_live(worker, !swaps);
-    struct kith_algebra algebra = algebra_of(worker, edge);
+    struct kith_algebra algebra = algebra_of(worker, work, edge);
     if (swaps)
         algorithm->swap_merge(&algebra, edge);
     else
         algorithm->merge(&algebra, edge);
+}
+
+static double finish_round(struct kith_worker *worker,
+                           const struct kith_work *work)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    if (algorithm->finish == NULL || work->pattern != KITH_PATTERN_ROUND)
+        return 0;
+    (void)own_live(worker, true);
+    const struct kith_work_edge none = {.sent = KITH_SLOT_ROUND_SENT,
+                                        .inbox = KITH_SLOT_NONE};
+    struct kith_algebra algebra = algebra_of(worker, work, &none);
+    return algorithm->finish(&algebra, work->edges, work->edge_count);
 }
 
 static void run_merge(struct kith_worker *worker, struct kith_work *work)
@@ -261,13 +318,15 @@ static void run_merge(struct kith_worker *worker, struct kith_work *work)
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
         edge->delta_sum = 0;
+        edge->refused = false;
         if (edge->inbox == KITH_SLOT_NONE)
             continue;
-        merge_edge(worker, edge);
+        merge_edge(worker, work, edge);
         last = edge;
     }
+    const double finished = finish_round(worker, work);
     if (last != NULL)
-        last->delta_sum += clamp_variances(worker);
+        last->delta_sum += finished + clamp_variances(worker);
 }
 
 /* Where the algorithm says nothing else, merge was x += w (received - sent). */
@@ -277,7 +336,7 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
     (void)own_live(worker, true);
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
-        struct kith_algebra algebra = algebra_of(worker, edge);
+        struct kith_algebra algebra = algebra_of(worker, work, edge);
         if (algorithm->undo != NULL)
             algorithm->undo(&algebra, edge);
         else if (algebra.received != NULL)
@@ -297,6 +356,20 @@ static void clear(const struct kith_worker *worker, void *x, size_t n)
     }
 }
 
+void kith_worker_restart(struct kith_worker *worker)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    const size_t gossiped = worker->layout->gossiped;
+    for (unsigned i = 0; i < algorithm->vectors; i++)
+        clear(worker, worker->own[i], gossiped);
+    for (uint32_t i = 0; i < worker->edge_count * algorithm->edge_vectors; i++)
+        clear(worker, worker->edges[i], gossiped);
+    if (algorithm->start != NULL) {
+        struct kith_algebra algebra = kith_worker_algebra(worker);
+        algorithm->start(&algebra);
+    }
+}
+
 /* A restarted peer takes its neighbour's z with weight 1 and forgets its own
  * momentum. delta_sum books what that changed. */
 static void run_adopt(struct kith_worker *worker, struct kith_work *work)
@@ -307,7 +380,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     const size_t dim = worker->layout->gossiped;
     const double before = backend->sum(dim, worker->slots[KITH_SLOT_LIVE]);
     (void)own_live(worker, false);
-    struct kith_algebra algebra = algebra_of(worker, edge);
+    struct kith_algebra algebra = algebra_of(worker, work, edge);
     KITH_ASSERT(algebra.received != NULL);
     backend->copy(algebra.dim, algebra.live, algebra.received);
     if (worker->algorithm->factor != NULL)
@@ -320,6 +393,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
         if (worker->state[i] != NULL)
             clear(worker, worker->state[i], worker->layout->trained);
     }
+    kith_worker_restart(worker);
     edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
 }
 

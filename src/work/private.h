@@ -24,8 +24,11 @@ struct kith_worker {
     const struct kith_examples *train; /* NULL without data */
     kith_id self;
     uint64_t steps;
-    size_t dim, bytes; /* of the model; bytes of a slot (gossiped) */
+    uint32_t peers;
+    size_t dim, bytes; /* of the model; bytes of what is gossiped of it */
+    size_t payload;    /* bytes of an exchange's message */
     double scalars[KITH_SCALARS_MAX];
+    struct kith_compression compression;
 
     void *block;                  /* live and every vector below */
     void *lent;                   /* the other slots: sent from, received
@@ -34,6 +37,10 @@ struct kith_worker {
     void *at;                     /* (dim) z = factor x; NULL: z is x */
     void *state[KITH_STATES_MAX]; /* (trained) each, the optimiser's */
     void *scratch;                /* the optimiser's */
+    void *own[KITH_ALGORITHM_VECTORS_MAX]; /* (gossiped) the algorithm's */
+    void *desk;                            /* its scratch */
+    void **edges; /* (edge_count, edge_vectors) (gossiped) for neighbours */
+    uint32_t edge_count;
 
     uint32_t *rows; /* (row_count) own rows, ascending */
     size_t row_count;
@@ -63,6 +70,10 @@ size_t kith_worker_rows(const struct kith_worker *worker);
 uint32_t kith_worker_role(unsigned role);
 /* Whether a snapshot may be the live model's own vector. */
 bool kith_worker_shares(const struct kith_worker *worker);
+/* What the algorithm's hooks see outside an exchange. */
+struct kith_algebra kith_worker_algebra(struct kith_worker *worker);
+/* Its vectors start over from x. */
+void kith_worker_restart(struct kith_worker *worker);
 /* z = factor * x. */
 double kith_worker_factor(const struct kith_worker *worker);
 /* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL

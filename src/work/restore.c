@@ -173,7 +173,7 @@ static enum kith_err read_standing(const struct source *source,
 static enum kith_err check_tensors(const struct source *source,
                                    const struct kith_worker *worker)
 {
-    const size_t most = (1 + KITH_STATES_MAX) * worker->layout->view_count;
+    const size_t most = SAVE_PARTS_MAX * worker->layout->view_count;
     struct kith_tensor_entry *wanted = calloc(most + 1, sizeof *wanted);
     if (wanted == NULL)
         return refuse(source, KITH_ENOMEM, "no memory");
@@ -218,16 +218,13 @@ static void get_view(const struct source *source, const char *prefix,
 static void get_vectors(const struct source *source, struct kith_worker *worker)
 {
     const struct kith_layout *layout = worker->layout;
-    for (uint32_t i = 0; i < layout->view_count; i++) {
-        const struct kith_model_view *view = &layout->views[i];
-        get_view(source, "", view, worker->backend,
-                 worker->slots[KITH_SLOT_LIVE]);
-        for (unsigned k = 0; k < save_state_count(worker); k++) {
-            char prefix[32];
-            (void)snprintf(prefix, sizeof prefix, "optimiser.%u.", k);
-            if (view->offset < layout->trained)
-                get_view(source, prefix, view, worker->backend,
-                         worker->state[k]);
+    struct save_part parts[SAVE_PARTS_MAX];
+    const size_t count = save_parts(worker, parts);
+    for (size_t k = 0; k < count; k++) {
+        for (uint32_t i = 0; i < layout->view_count; i++) {
+            if (layout->views[i].offset < parts[k].elements)
+                get_view(source, parts[k].prefix, &layout->views[i],
+                         worker->backend, parts[k].vector);
         }
     }
 }

@@ -7,6 +7,7 @@
  *                  elapsed, loss.*, best.*, scalar.K, peak, products, machine
  *   NAME           each view of the model
  *   optimiser.K.NAME   each trained view of state vector K
+ *   algorithm.K.NAME   each gossiped view of the algorithm's own vector K
  *
  * How it is read stands in restore.c. */
 #include <inttypes.h>
@@ -95,30 +96,43 @@ static void worker_texts(const struct kith_worker *worker,
     add_text(texts, "source", source == NULL ? "" : source);
 }
 
-unsigned save_state_count(const struct kith_worker *worker)
+static size_t add_parts(struct save_part *parts, size_t count, const char *of,
+                        void *const *vectors, unsigned most, size_t elements)
 {
-    unsigned count = 0;
-    while (count < KITH_STATES_MAX && worker->state[count] != NULL)
-        count++;
+    for (unsigned k = 0; k < most && vectors[k] != NULL; k++) {
+        struct save_part *part = &parts[count++];
+        (void)snprintf(part->prefix, sizeof part->prefix, "%s.%u.", of, k);
+        part->vector = vectors[k];
+        part->elements = elements;
+    }
     return count;
 }
 
-/* The views, then those of every state vector. */
+size_t save_parts(const struct kith_worker *worker,
+                  struct save_part parts[SAVE_PARTS_MAX])
+{
+    const struct kith_layout *layout = worker->layout;
+    parts[0] = (struct save_part){.vector = worker->slots[KITH_SLOT_LIVE],
+                                  .elements = worker->dim};
+    const size_t count = add_parts(parts, 1, "optimiser", worker->state,
+                                   KITH_STATES_MAX, layout->trained);
+    return add_parts(parts, count, "algorithm", worker->own,
+                     worker->algorithm->vectors, layout->gossiped);
+}
+
 size_t save_entries(const struct kith_worker *worker,
                     struct kith_tensor_entry *entries)
 {
     const enum kith_dtype dtype =
         worker->backend->element_bytes == 8 ? KITH_DTYPE_F64 : KITH_DTYPE_F32;
     const struct kith_layout *layout = worker->layout;
+    struct save_part parts[SAVE_PARTS_MAX];
+    const size_t part_count = save_parts(worker, parts);
     size_t count = 0;
-    for (uint32_t i = 0; i < layout->view_count; i++)
-        checkpoint_entry(&entries[count++], "", dtype, &layout->views[i]);
-    for (unsigned k = 0; k < save_state_count(worker); k++) {
-        char prefix[32];
-        (void)snprintf(prefix, sizeof prefix, "optimiser.%u.", k);
+    for (size_t k = 0; k < part_count; k++) {
         for (uint32_t i = 0; i < layout->view_count; i++) {
-            if (layout->views[i].offset < layout->trained)
-                checkpoint_entry(&entries[count++], prefix, dtype,
+            if (layout->views[i].offset < parts[k].elements)
+                checkpoint_entry(&entries[count++], parts[k].prefix, dtype,
                                  &layout->views[i]);
         }
     }
@@ -130,9 +144,8 @@ static enum kith_err make_header(const struct kith_worker *worker,
                                  uint8_t **header, size_t *header_bytes)
 {
     struct texts texts;
-    struct kith_tensor_entry *entries =
-        calloc((1 + KITH_STATES_MAX) * worker->layout->view_count + 1,
-               sizeof *entries);
+    struct kith_tensor_entry *entries = calloc(
+        SAVE_PARTS_MAX * worker->layout->view_count + 1, sizeof *entries);
     if (entries == NULL)
         return KITH_ENOMEM;
     worker_texts(worker, standing, &texts);
@@ -193,11 +206,11 @@ enum kith_err kith_save_write(struct kith_worker *worker, const char *path,
     if (err == KITH_OK) {
         (void)crypto_generichash_init(&sink.hash, NULL, 0, SAVE_HASH_BYTES);
         put(&sink, header, header_bytes);
-        put_vector(&sink, worker->backend, worker->slots[KITH_SLOT_LIVE],
-                   worker->dim);
-        for (unsigned k = 0; k < save_state_count(worker); k++)
-            put_vector(&sink, worker->backend, worker->state[k],
-                       worker->layout->trained);
+        struct save_part parts[SAVE_PARTS_MAX];
+        const size_t count = save_parts(worker, parts);
+        for (size_t k = 0; k < count; k++)
+            put_vector(&sink, worker->backend, parts[k].vector,
+                       parts[k].elements);
         (void)crypto_generichash_final(&sink.hash, hash, sizeof hash);
         (void)sodium_bin2hex(digits, sizeof digits, hash, sizeof hash);
         work_write_at(&sink.writer, SAVE_HASH_AT, digits, SAVE_HASH_DIGITS);

@@ -18,10 +18,17 @@ enum {
     SAVE_TEXT_BYTES = 320 /* of a machine's description */
 };
 
-/* Vectors that the optimiser keeps. */
-unsigned save_state_count(const struct kith_worker *worker);
-/* The tensors of a worker's checkpoint, in their order in the file; at most
- * (1 + KITH_STATES_MAX) view_count. */
+/* A vector of the worker's and how its tensors are called. */
+struct save_part {
+    char prefix[32];
+    void *vector;
+    size_t elements; /* views below it are the part's */
+};
+enum { SAVE_PARTS_MAX = 1 + KITH_STATES_MAX + KITH_ALGORITHM_VECTORS_MAX };
+/* All that a checkpoint holds, in its order in the file; returns how many. */
+size_t save_parts(const struct kith_worker *worker,
+                  struct save_part parts[SAVE_PARTS_MAX]);
+/* The tensors of these parts; at most SAVE_PARTS_MAX * view_count. */
 size_t save_entries(const struct kith_worker *worker,
                     struct kith_tensor_entry *entries);
 /* "train" or "peer": batches mean something else to each. */

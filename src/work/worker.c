@@ -62,10 +62,13 @@ static enum kith_err check_data(const struct kith_worker_config *config,
     return KITH_EMISMATCH;
 }
 
-static bool pattern_uses(enum kith_pattern pattern, uint32_t slot)
+static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
 {
+    const enum kith_pattern pattern = algorithm->pattern;
     if (slot == KITH_SLOT_LIVE)
         return true;
+    if (kith_slot_is_edge_outbox(slot))
+        return algorithm->per_edge;
     if (slot >= KITH_SLOT_ROUND_SENT)
         return pattern == KITH_PATTERN_ROUND;
     return pattern != KITH_PATTERN_NONE;
@@ -107,6 +110,32 @@ static void *carve(struct carver *carver, size_t bytes)
     return piece;
 }
 
+/* A pull carries the model, an exchange its message. */
+static size_t slot_bytes(const struct kith_worker *worker, uint32_t slot)
+{
+    const bool shares = has_role(slot) && kith_worker_shares(worker);
+    /* What shares may become the live model. */
+    const size_t model = slot >= KITH_SLOT_ROUND_EDGES ? 0
+                         : shares ? worker->dim * worker->backend->element_bytes
+                                  : worker->bytes;
+    return model > worker->payload ? model : worker->payload;
+}
+
+/* What the algorithm keeps beside x. */
+static void carve_own(struct kith_worker *worker, struct carver *carver)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    const struct kith_algebra algebra = kith_worker_algebra(worker);
+    const uint32_t count = worker->edge_count * algorithm->edge_vectors;
+    KITH_ASSERT(algorithm->vectors <= KITH_ALGORITHM_VECTORS_MAX);
+    for (unsigned i = 0; i < algorithm->vectors; i++)
+        worker->own[i] = carve(carver, worker->bytes);
+    for (uint32_t i = 0; i < count; i++)
+        worker->edges[i] = carve(carver, worker->bytes);
+    if (algorithm->scratch_bytes != NULL)
+        worker->desk = carve(carver, algorithm->scratch_bytes(&algebra));
+}
+
 /* What the host shares, and what the backend may keep to itself. */
 static void carve_all(struct kith_worker *worker, struct carver *lent,
                       struct carver *carver)
@@ -116,16 +145,16 @@ static void carve_all(struct kith_worker *worker, struct carver *lent,
     const size_t element = worker->backend->element_bytes;
     const size_t whole = worker->dim * element;
     const size_t trained = worker->layout->trained * element;
+    const bool shares = kith_worker_shares(worker);
     for (uint32_t slot = 0; slot < worker->slot_count; slot++) {
-        if (!pattern_uses(worker->algorithm->pattern, slot))
+        if (!uses(worker->algorithm, slot))
             continue;
-        /* What shares may become the live model. */
-        const bool long_enough = has_role(slot) && kith_worker_shares(worker);
         worker->slots[slot] =
-            slot == KITH_SLOT_LIVE
-                ? carve(carver, whole)
-                : carve(lent, long_enough ? whole : worker->bytes);
+            slot == KITH_SLOT_LIVE && !shares ? carve(carver, whole)
+            : slot == KITH_SLOT_LIVE ? carve(carver, slot_bytes(worker, slot))
+                                     : carve(lent, slot_bytes(worker, slot));
     }
+    carve_own(worker, carver);
     if (!kith_model_learns(worker->model))
         return;
     worker->gradient = carve(carver, trained);
@@ -257,6 +286,10 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
                        x);
     worker->backend->write(worker->dim, x, worker->slots[KITH_SLOT_LIVE]);
     free(x);
+    if (worker->algorithm->start != NULL) {
+        struct kith_algebra algebra = kith_worker_algebra(worker);
+        worker->algorithm->start(&algebra);
+    }
     return KITH_OK;
 }
 
@@ -281,6 +314,18 @@ static enum kith_err open_network(struct kith_worker *worker, char *error)
     return KITH_OK;
 }
 
+static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
+{
+    const size_t dim = worker->layout->gossiped;
+    const size_t count =
+        (size_t)worker->edge_count * worker->algorithm->edge_vectors;
+    worker->compression = kith_experiment_compression(worker->experiment, dim);
+    worker->payload = kith_experiment_payload(worker->experiment, dim);
+    worker->edges = calloc(count + 1, sizeof *worker->edges);
+    return worker->edges != NULL ? KITH_OK
+                                 : refuse(error, KITH_ENOMEM, "no memory");
+}
+
 enum kith_err kith_worker_open(const struct kith_worker_config *config,
                                struct kith_worker **out, char *error)
 {
@@ -294,7 +339,8 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (needs_data && (experiment->train.batch == 0 ||
                        experiment->train.batch > KITH_BATCH_MAX))
         return refuse(error, KITH_ELIMIT, "train.batch must be 1 to 2^20");
-    const uint32_t slot_count = KITH_SLOT_ROUND_INBOX + 2 * config->edges_max;
+    const uint32_t slot_count =
+        KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * config->edges_max;
     struct kith_worker *worker =
         calloc(1, sizeof *worker + slot_count * sizeof worker->slots[0]);
     if (worker == NULL)
@@ -308,9 +354,13 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     worker->self = config->self;
     worker->steps = config->steps;
     worker->slot_count = slot_count;
+    worker->edge_count = config->edges_max;
+    worker->peers = config->peers;
     memcpy(worker->scalars, worker->algorithm->scalars_start,
            sizeof worker->scalars);
     err = open_network(worker, error);
+    if (err == KITH_OK)
+        err = open_algorithm(worker, error);
     if (err == KITH_OK)
         err = take_memory(worker, error);
     if (err == KITH_OK)
@@ -334,6 +384,7 @@ void kith_worker_close(struct kith_worker *worker)
     give_block(worker, worker->block);
     give_block(worker, worker->lent);
     free(worker->rows);
+    free(worker->edges);
     free(worker);
 }
 
@@ -347,10 +398,15 @@ size_t kith_worker_bytes(const struct kith_worker *worker)
     return worker->bytes;
 }
 
+size_t kith_worker_payload(const struct kith_worker *worker)
+{
+    return worker->payload;
+}
+
 void *kith_worker_slot(struct kith_worker *worker, uint32_t slot)
 {
     KITH_ASSERT(slot < worker->slot_count);
-    KITH_ASSERT(pattern_uses(worker->algorithm->pattern, slot));
+    KITH_ASSERT(uses(worker->algorithm, slot));
     return worker->slots[slot];
 }
 

@@ -121,20 +121,36 @@ static void test_swap(void **state)
     (void)state;
     struct trio trio;
     trio_open(&trio, "adpsgd");
-    struct kith_work_edge active = {
-        1, 0.5, KITH_SLOT_ACTIVE_SENT, KITH_SLOT_ACTIVE_INBOX, {0}, {0}, 0};
-    struct kith_work_edge served = {
-        0, 0.5, KITH_SLOT_SERVED_SENT, KITH_SLOT_SERVED_INBOX, {0}, {0}, 0};
+    struct kith_work_edge active = {.peer = 1,
+                                    .weight = 0.5,
+                                    .sent = KITH_SLOT_ACTIVE_SENT,
+                                    .inbox = KITH_SLOT_ACTIVE_INBOX};
+    struct kith_work_edge served = {.peer = 0,
+                                    .weight = 0.5,
+                                    .sent = KITH_SLOT_SERVED_SENT,
+                                    .inbox = KITH_SLOT_SERVED_INBOX};
     const enum kith_pattern swap = KITH_PATTERN_SWAP;
 
     work(&trio, 0,
-         (struct kith_work){KITH_WORK_SNAPSHOT, swap, false, 0, &active, 1});
+         (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                            .pattern = swap,
+                            .snapshot_first = false,
+                            .edges = &active,
+                            .edge_count = 1});
     carry(&trio, 0, KITH_SLOT_ACTIVE_SENT, 1, KITH_SLOT_SERVED_INBOX);
     work(&trio, 1,
-         (struct kith_work){KITH_WORK_MERGE, swap, true, 0, &served, 1});
+         (struct kith_work){.kind = KITH_WORK_MERGE,
+                            .pattern = swap,
+                            .snapshot_first = true,
+                            .edges = &served,
+                            .edge_count = 1});
     carry(&trio, 1, KITH_SLOT_SERVED_SENT, 0, KITH_SLOT_ACTIVE_INBOX);
     work(&trio, 0,
-         (struct kith_work){KITH_WORK_MERGE, swap, false, 0, &active, 1});
+         (struct kith_work){.kind = KITH_WORK_MERGE,
+                            .pattern = swap,
+                            .snapshot_first = false,
+                            .edges = &active,
+                            .edge_count = 1});
 
     check_hull(&trio, 0);
     check_hull(&trio, 1);
@@ -147,23 +163,30 @@ static void round_with(double weight)
 {
     struct trio trio;
     trio_open(&trio, "dpsgd");
-    struct kith_work_edge edges[2] = {
-        {1, weight, KITH_SLOT_ROUND_SENT, KITH_SLOT_ROUND_INBOX, {0}, {0}, 0},
-        {2,
-         weight,
-         KITH_SLOT_ROUND_SENT,
-         KITH_SLOT_ROUND_INBOX + 2,
-         {0},
-         {0},
-         0}};
+    struct kith_work_edge edges[2] = {{.peer = 1,
+                                       .weight = weight,
+                                       .sent = KITH_SLOT_ROUND_SENT,
+                                       .inbox = kith_slot_inbox(0, 0)},
+                                      {.peer = 2,
+                                       .weight = weight,
+                                       .sent = KITH_SLOT_ROUND_SENT,
+                                       .inbox = kith_slot_inbox(1, 0)}};
     const enum kith_pattern pattern = KITH_PATTERN_ROUND;
 
     work(&trio, 0,
-         (struct kith_work){KITH_WORK_SNAPSHOT, pattern, false, 0, edges, 2});
+         (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                            .pattern = pattern,
+                            .snapshot_first = false,
+                            .edges = edges,
+                            .edge_count = 2});
     for (kith_id p = 1; p < PEERS; p++)
         carry(&trio, p, KITH_SLOT_LIVE, 0, edges[p - 1].inbox);
     work(&trio, 0,
-         (struct kith_work){KITH_WORK_MERGE, pattern, false, 0, edges, 2});
+         (struct kith_work){.kind = KITH_WORK_MERGE,
+                            .pattern = pattern,
+                            .snapshot_first = false,
+                            .edges = edges,
+                            .edge_count = 2});
 
     check_hull(&trio, 0);
     trio_close(&trio);
@@ -184,16 +207,28 @@ static void test_push(void **state)
     trio_open(&trio, "sgp");
     const enum kith_pattern push = KITH_PATTERN_PUSH;
     for (unsigned times = 0; times < 5; times++) {
-        struct kith_work_edge out = {
-            1, 0.7, KITH_SLOT_ACTIVE_SENT, KITH_SLOT_NONE, {0}, {0}, 0};
-        struct kith_work_edge in = {
-            0, 0.7, KITH_SLOT_NONE, KITH_SLOT_SERVED_INBOX, {0}, {0}, 0};
+        struct kith_work_edge out = {.peer = 1,
+                                     .weight = 0.7,
+                                     .sent = KITH_SLOT_ACTIVE_SENT,
+                                     .inbox = KITH_SLOT_NONE};
+        struct kith_work_edge in = {.peer = 0,
+                                    .weight = 0.7,
+                                    .sent = KITH_SLOT_NONE,
+                                    .inbox = KITH_SLOT_SERVED_INBOX};
         work(&trio, 0,
-             (struct kith_work){KITH_WORK_SNAPSHOT, push, false, 0, &out, 1});
+             (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                                .pattern = push,
+                                .snapshot_first = false,
+                                .edges = &out,
+                                .edge_count = 1});
         carry(&trio, 0, KITH_SLOT_ACTIVE_SENT, 1, KITH_SLOT_SERVED_INBOX);
         memcpy(in.scalars_received, out.scalars_sent, sizeof out.scalars_sent);
         work(&trio, 1,
-             (struct kith_work){KITH_WORK_MERGE, push, false, 0, &in, 1});
+             (struct kith_work){.kind = KITH_WORK_MERGE,
+                                .pattern = push,
+                                .snapshot_first = false,
+                                .edges = &in,
+                                .edge_count = 1});
         check_hull(&trio, 1);
     }
     trio_close(&trio);

@@ -225,17 +225,17 @@ static void test_round(void **state)
     struct kith_work_edge edges[2] = {{.peer = 1,
                                        .weight = 0.25,
                                        .sent = KITH_SLOT_ROUND_SENT,
-                                       .inbox = KITH_SLOT_ROUND_INBOX},
+                                       .inbox = kith_slot_inbox(0, 0)},
                                       {.peer = 2,
                                        .weight = 0.5,
                                        .sent = KITH_SLOT_ROUND_SENT,
-                                       .inbox = KITH_SLOT_ROUND_INBOX + 1}};
+                                       .inbox = kith_slot_inbox(1, 0)}};
     run(worker[0], (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
                                       .pattern = KITH_PATTERN_ROUND,
                                       .edges = edges,
                                       .edge_count = 2});
-    carry(worker[1], KITH_SLOT_LIVE, worker[0], KITH_SLOT_ROUND_INBOX);
-    carry(worker[2], KITH_SLOT_LIVE, worker[0], KITH_SLOT_ROUND_INBOX + 1);
+    carry(worker[1], KITH_SLOT_LIVE, worker[0], kith_slot_inbox(0, 0));
+    carry(worker[2], KITH_SLOT_LIVE, worker[0], kith_slot_inbox(1, 0));
     run(worker[0], (struct kith_work){.kind = KITH_WORK_MERGE,
                                       .pattern = KITH_PATTERN_ROUND,
                                       .edges = edges,

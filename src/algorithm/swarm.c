@@ -1,0 +1,60 @@
+/* SwarmSGD, non-blocking: peers average copies that they have published.
+ *
+ *   X_i   the model that trains      Y_i   what was published last
+ *   every H steps: Y_i <- X_i, and with a random neighbour j
+ *   d = (Y_j - Y_i) / 2;   Y_i <- Y_i + d;   X_i <- X_i + d
+ *
+ * j answers with its own Y_j, though it may be in the midst of its H steps, and
+ * keeps its progress X_j - Y_j. Both sums are kept.
+ *
+ * Source: Nadiradze et al., "Asynchronous Decentralized SGD with Quantized and
+ * Local Updates", NeurIPS 2021; that j applies the mean to Y_j and keeps its
+ * progress is our reading of the non-blocking variant.
+ * Test: unit/test_rules.c, property/test_algorithms.c. */
+#include "common.h"
+
+enum { PUBLISHED };
+
+static void start(struct kith_algebra *algebra)
+{
+    algebra->backend->copy(algebra->dim, algebra->vectors[PUBLISHED],
+                           algebra->live);
+}
+
+/* Who initiates is at the end of its H steps. */
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    if (edge->sent == KITH_SLOT_ACTIVE_SENT)
+        start(algebra);
+    algebra->backend->copy(algebra->dim, algebra->sent,
+                           algebra->vectors[PUBLISHED]);
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    algorithm_mix(algebra, edge);
+    (void)algebra->backend->mix(algebra->dim, edge->weight, algebra->received,
+                                algebra->sent, algebra->vectors[PUBLISHED]);
+}
+
+static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    algorithm_unmix(algebra, edge);
+    (void)algebra->backend->mix(algebra->dim, -edge->weight, algebra->received,
+                                algebra->sent, algebra->vectors[PUBLISHED]);
+}
+
+const struct kith_algorithm kith_algorithm_swarm = {
+    .name = "swarm",
+    .paper = "Nadiradze et al., NeurIPS 2021",
+    .summary = "pairwise averaging of published copies: "
+               "x += (y_j - y_i) / 2, every H steps",
+    .pattern = KITH_PATTERN_SWAP,
+    .wait = KITH_WAIT_NO,
+    .conserves_sum = true,
+    .vectors = 1,
+    .start = start,
+    .make = make,
+    .merge = merge,
+    .undo = undo,
+};

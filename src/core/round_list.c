@@ -1,0 +1,231 @@
+/* The neighbours of a round: who they are, what is known of them, and how past
+ * rounds ended. */
+#include "src/core/private.h"
+
+#include <string.h>
+
+/* Out- and in-neighbours of one round together; a graph of so many neighbours
+ * is refused when it is opened. */
+static uint32_t list_neighbours(const struct kith_node_config *config,
+                                kith_id self, uint64_t round,
+                                struct kith_round_edge edges[])
+{
+    kith_id out[KITH_DEGREE_MAX], in[KITH_DEGREE_MAX];
+    double weights[KITH_DEGREE_MAX];
+    const uint32_t outs =
+        kith_topology_neighbours(config->topology, self, round, out, NULL);
+    const uint32_t ins =
+        kith_topology_sources(config->topology, self, round, in, weights);
+    uint32_t count = 0;
+    for (uint32_t o = 0, i = 0; o < outs || i < ins; count++) {
+        KITH_ASSERT(count < KITH_DEGREE_MAX);
+        struct kith_round_edge *edge = &edges[count];
+        *edge = (struct kith_round_edge){0};
+        edge->out = o < outs && (i == ins || out[o] <= in[i]);
+        edge->in = i < ins && (o == outs || in[i] <= out[o]);
+        edge->peer = edge->out ? out[o] : in[i];
+        if (edge->in)
+            edge->weight = weights[i];
+        o += edge->out;
+        i += edge->in;
+    }
+    return count;
+}
+
+bool kith_round_is_mailbox(const struct kith_node *node)
+{
+    return node->config->algorithm->wait == KITH_WAIT_NO;
+}
+
+/* A mailbox has one list for all rounds. */
+const struct kith_round_list *kith_round_list_of(const struct kith_node *node,
+                                                 uint64_t number)
+{
+    return &node->round->lists[kith_round_is_mailbox(node) ? 0 : number & 1];
+}
+
+struct kith_round_edge *kith_round_find(const struct kith_round_list *list,
+                                        kith_id peer)
+{
+    for (uint32_t e = 0; e < list->count; e++)
+        if (list->edges[e].peer == peer)
+            return &list->edges[e];
+    return NULL;
+}
+
+/* What outlives a round. */
+static void inherit(const struct kith_node *node, struct kith_round_edge *edge,
+                    const struct kith_round_list *from)
+{
+    const struct kith_round_edge *before = kith_round_find(from, edge->peer);
+    if (before != NULL) {
+        edge->said = before->said;
+        edge->silent = before->silent;
+        edge->down = before->down;
+        return;
+    }
+    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
+        if (node->suspects[i].peer == edge->peer)
+            edge->down = true;
+}
+
+void kith_round_list_fill(struct kith_node *node, uint64_t number)
+{
+    struct kith_round_list *list = &node->round->lists[number & 1];
+    const struct kith_round_list *other = &node->round->lists[~number & 1];
+    list->round = number;
+    if (list->count > 0 && node->config->topology->kind->is_static) {
+        for (uint32_t e = 0; e < list->count; e++)
+            list->edges[e].have = false;
+        return;
+    }
+    list->count =
+        list_neighbours(node->config, node->self, number, list->edges);
+    for (uint32_t e = 0; e < list->count; e++)
+        inherit(node, &list->edges[e], other);
+}
+
+uint32_t kith_node_edges(const struct kith_node_config *config, kith_id self)
+{
+    if (config->algorithm->pattern != KITH_PATTERN_ROUND)
+        return 0;
+    const uint32_t degree = kith_topology_degree(config->topology, self);
+    const uint32_t both = config->topology->kind->directed ? 2 * degree : degree;
+    return both < KITH_DEGREE_MAX ? both : KITH_DEGREE_MAX;
+}
+
+size_t kith_round_size(const struct kith_node_config *config)
+{
+    if (config->algorithm->pattern != KITH_PATTERN_ROUND)
+        return 0;
+    size_t most = 0;
+    for (kith_id self = 0; self < config->topology->peers; self++) {
+        const size_t edges = kith_node_edges(config, self);
+        most = edges > most ? edges : most;
+    }
+    return sizeof(struct kith_round) +
+           most * (sizeof(struct kith_work_edge) +
+                   2 * sizeof(struct kith_round_edge));
+}
+
+void kith_round_init(struct kith_node *node, void *memory)
+{
+    struct kith_round *round = memory;
+    const uint32_t degree = kith_node_edges(node->config, node->self);
+    node->round = round;
+    round->deadline_ns = KITH_NEVER;
+    round->work = (struct kith_work_edge *)(round + 1);
+    round->lists[0].edges = (struct kith_round_edge *)(round->work + degree);
+    round->lists[1].edges = round->lists[0].edges + degree;
+    for (uint32_t k = 0; k < KITH_OUTCOMES; k++)
+        round->past[k].round = UINT64_MAX;
+    kith_round_jump(node, node->steps / node->config->every);
+}
+
+void kith_round_jump(struct kith_node *node, uint64_t number)
+{
+    node->round->round = number;
+    kith_round_list_fill(node, number);
+    kith_round_list_fill(node, number + 1);
+}
+
+void kith_round_set_down(struct kith_node *node, kith_id peer, bool down)
+{
+    for (unsigned k = 0; k < 2; k++) {
+        struct kith_round_edge *edge =
+            kith_round_find(&node->round->lists[k], peer);
+        if (edge == NULL)
+            continue;
+        edge->down = down;
+        if (!down)
+            edge->silent = 0;
+    }
+}
+
+void kith_round_set_said(struct kith_node *node, kith_id peer, uint64_t said)
+{
+    for (unsigned k = 0; k < 2; k++) {
+        struct kith_round_edge *edge =
+            kith_round_find(&node->round->lists[k], peer);
+        if (edge != NULL && said > edge->said)
+            edge->said = said;
+    }
+}
+
+void kith_round_count_silent(struct kith_node *node,
+                             struct kith_effects *effects, kith_id peer,
+                             kith_ns now_ns)
+{
+    bool down = false;
+    for (unsigned k = 0; k < 2; k++) {
+        struct kith_round_edge *edge =
+            kith_round_find(&node->round->lists[k], peer);
+        if (edge != NULL && ++edge->silent >= 2)
+            edge->down = down = true;
+    }
+    /* It may be a neighbour again in a later round only. */
+    if (down && !node->config->topology->kind->is_static)
+        kith_node_suspect(node, effects, peer, now_ns,
+                          kith_node_turn_timeout(node, KITH_TRIES_MAX));
+}
+
+void kith_round_remember(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    const struct kith_round_list *list = &round->lists[round->round & 1];
+    struct kith_round_past *past = &round->past[round->round % KITH_OUTCOMES];
+    *past = (struct kith_round_past){.round = round->round};
+    for (uint32_t e = 0; e < list->count; e++)
+        if (list->edges[e].decision == EDGE_COMMITTED)
+            past->committed |= UINT64_C(1) << e;
+}
+
+bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
+                              uint64_t number)
+{
+    const struct kith_round_past *past =
+        &node->round->past[number % KITH_OUTCOMES];
+    if (past->round != number)
+        return false;
+    struct kith_round_edge edges[KITH_DEGREE_MAX];
+    const struct kith_round_list then = {
+        .count = list_neighbours(node->config, node->self, number, edges),
+        .edges = edges};
+    const struct kith_round_edge *edge = kith_round_find(&then, peer);
+    return edge != NULL && (past->committed >> (edge - edges) & 1u) != 0;
+}
+
+/* Of its two inboxes the one that does not hold what came last; never one that
+ * is being merged. */
+static uint32_t mailbox_inbox(const struct kith_node *node, uint32_t e)
+{
+    const struct kith_round *round = node->round;
+    const struct kith_round_edge *edge = &kith_round_list_of(node, 0)->edges[e];
+    const uint8_t free = edge->held ^ 1;
+    if (round->running && round->state == ROUND_MERGE && edge->merging == free)
+        return KITH_SLOT_NONE;
+    return kith_slot_inbox(e, free);
+}
+
+uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
+                          const struct kith_message *model)
+{
+    const struct kith_round *round = node->round;
+    if (round == NULL)
+        return KITH_SLOT_NONE;
+    const uint64_t number = model->id.counter;
+    const struct kith_round_list *list = kith_round_list_of(node, number);
+    const struct kith_round_edge *edge = kith_round_find(list, from);
+    if (edge == NULL || !edge->in)
+        return KITH_SLOT_NONE;
+    const uint32_t e = (uint32_t)(edge - list->edges);
+    if (kith_round_is_mailbox(node))
+        return mailbox_inbox(node, e);
+    if (edge->have || list->round != number)
+        return KITH_SLOT_NONE;
+    const bool open =
+        number > round->round || round->state == ROUND_CLOSED ||
+        round->state == ROUND_SNAPSHOT ||
+        (round->state == ROUND_OPEN && edge->decision == EDGE_OPEN);
+    return open ? kith_slot_inbox(e, number) : KITH_SLOT_NONE;
+}
