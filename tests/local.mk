@@ -11,6 +11,9 @@ UNIT = \
   tests/unit/test_buffers \
   tests/unit/test_certificate \
   tests/unit/test_checks \
+  tests/unit/test_compression_keys \
+  tests/unit/test_compressor_quality \
+  tests/unit/test_compressors \
   tests/unit/test_contact \
   tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
@@ -46,6 +49,7 @@ UNIT = \
   tests/unit/test_pool \
   tests/unit/test_repeat \
   tests/unit/test_rng \
+  tests/unit/test_rules \
   tests/unit/test_safetensors \
   tests/unit/test_sample \
   tests/unit/test_save \
@@ -134,12 +138,15 @@ check_DATA += $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
 EXTRA_DIST += tests/support/story.h
+tests_unit_test_rules_SOURCES = tests/unit/test_rules.c \
+  tests/support/trial.c tests/support/trial.h
 # The tests' own network of nodes, without sockets or a simulator.
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/net.c tests/support/net.h
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
-EXTRA_DIST += tests/unit/experiment_base.h tests/unit/model_cases.h \
+EXTRA_DIST += tests/unit/compressor_cases.h \
+  tests/unit/experiment_base.h tests/unit/model_cases.h \
   tests/unit/worker_fixture.h tests/unit/worker_run.h
 tests_unit_test_cuda_models_SOURCES = tests/unit/test_cuda_models.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h

@@ -91,8 +91,8 @@ static struct threshold find_threshold(const struct kith_compression *how,
 {
     struct threshold at = {.shift = 63, .ties = kept};
     uint32_t buckets[BUCKETS];
-    /* Six digits are 63 bits. */
-    while (at.shift > 0) {
+    /* Six digits are 63 bits; with none at all, all are equal. */
+    while (at.shift > 0 && kept < n) {
         const unsigned width = at.shift < DIGIT_BITS ? at.shift : DIGIT_BITS;
         unsigned digit = (1u << width) - 1;
         count_digits(how, n, v, &at, width, buckets);

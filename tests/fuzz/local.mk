@@ -9,6 +9,7 @@
 FUZZERS = \
   tests/fuzz/fuzz_certificate \
   tests/fuzz/fuzz_cifar \
+  tests/fuzz/fuzz_compressor \
   tests/fuzz/fuzz_experiment \
   tests/fuzz/fuzz_frame \
   tests/fuzz/fuzz_handshake \
@@ -26,6 +27,7 @@ tests_fuzz_fuzz_canary_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_certificate_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_certificate_SOURCES = tests/fuzz/fuzz_certificate.c $(SESSIONS)
 tests_fuzz_fuzz_cifar_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_compressor_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_experiment_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(SESSIONS)
