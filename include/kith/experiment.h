@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "kith/algorithm.h"
+#include "kith/central.h"
 #include "kith/compressor.h"
 #include "kith/data.h"
 #include "kith/err.h"
@@ -124,6 +125,8 @@ struct kith_experiment {
         char guard[KITH_NAME_MAX];                  /* none */
     } gossip;
 
+    struct kith_central central; /* in place of gossip; simulator only */
+
     struct {
         kith_ns latency_ns, jitter_ns; /* one way; jitter: exponential mean */
         uint64_t rate_bits; /* per peer, each direction; 0: no limit */
@@ -137,6 +140,7 @@ struct kith_experiment {
     struct {
         kith_ns step_ns;  /* sim: cost of a step; lab: its minimum period */
         kith_ns merge_ns; /* sim: cost of SNAPSHOT, MERGE, UNDO; default 0 */
+        bool exponential; /* sim: steps last Exp(step_ns), drawn for each */
         /* How arithmetic is done here: no part of the hash, each machine has
          * its own. A run keeps them in its database and checkpoints. */
         const char *products; /* kith_backend_product() */

@@ -47,6 +47,8 @@
 /* Fault statements in a file, and timed atoms they expand to. */
 #define KITH_FAULTS_MAX 1024u
 #define KITH_ATOMS_MAX (1u << 20)
+/* Workers of a central run: servers see them all, one by one. */
+#define KITH_CENTRAL_PEERS_MAX 4096u
 /* Assertions in a file. */
 #define KITH_CHECKS_MAX 64u
 /* An IDX file: rank <= 4, <= 2 GiB of data. */

@@ -58,6 +58,17 @@ KITH_MUST_CHECK enum kith_err kith_worker_init(struct kith_worker *worker,
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
                      struct kith_work_result *result);
 
+/* The two halves of TRAIN, for a driver that moves gradients (sim/central/);
+ * of algorithms whose z is x alone. gradient: of the next batch at the live
+ * model, (trained) elements of the worker's own that stand until the next one;
+ * its loss is in `result`. descend: one step of the optimiser along
+ * `gradient`, anybody's, which may be overwritten; false: x is not finite.
+ * Test: unit/test_central_identities.c. */
+void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
+                           struct kith_work_result *result);
+bool kith_worker_descend(struct kith_worker *worker, uint64_t step,
+                         void *gradient);
+
 size_t kith_worker_dim(const struct kith_worker *worker);
 /* Of what is gossiped, the first part of the model: a slot's vector. Slot 0,
  * the live model, holds all of it. */

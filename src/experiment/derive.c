@@ -150,7 +150,10 @@ uint64_t kith_experiment_hash(const struct kith_experiment *experiment)
     hash = hash_number(hash, experiment->gossip.chance);
     for (unsigned i = 0; i < KITH_GOSSIP_KEY_COUNT; i++)
         hash = hash_number(hash, experiment->gossip.coefficients[i]);
-    return hash_text(hash, experiment->gossip.guard);
+    hash = hash_text(hash, experiment->gossip.guard);
+    return experiment->central.present
+               ? hash_central(hash, &experiment->central)
+               : hash;
 }
 
 enum kith_err
@@ -244,6 +247,12 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
         if (err != KITH_OK)
             return err;
     }
+    if (experiment->central.present && world != KITH_WORLD_SIM) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+                 "central: central baselines exist in the simulator only; run "
+                 "it with kith sim, or take gossip in their place");
+        return KITH_EINVAL;
+    }
     switch (world) {
     case KITH_WORLD_TRAIN:
         return KITH_OK;
@@ -259,6 +268,8 @@ kith_experiment_check_world(const struct kith_experiment *experiment,
     case KITH_WORLD_LAB:
         break;
     }
+    if (experiment->compute.exponential)
+        return only_sim("compute.spread: exponential", error);
     if (experiment->gossip.deadline_ns == KITH_NEVER)
         return only_sim("gossip.deadline: never", error);
     if (experiment->network.drop_push > 0)

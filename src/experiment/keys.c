@@ -82,6 +82,14 @@ static enum kith_err parse_switch(const char *text, void *field)
     return *on || strcmp(text, "false") == 0 ? KITH_OK : KITH_EPARSE;
 }
 
+/* false: fixed. */
+static enum kith_err parse_spread(const char *text, void *field)
+{
+    bool *exponential = field;
+    *exponential = strcmp(text, "exponential") == 0;
+    return *exponential || strcmp(text, "fixed") == 0 ? KITH_OK : KITH_EPARSE;
+}
+
 #define AT(field) .offset = offsetof(struct kith_experiment, field)
 #define TEXT_AT(field)                                                         \
     AT(field), .size = sizeof(((struct kith_experiment *)0)->field)
@@ -283,6 +291,66 @@ const struct key experiment_keys[] = {
                 "(simulator only)",
      .initial = "measured", .help = "how long a round waits for a neighbour"},
 
+    {"central.method", KEY_CHOICE, .choice = &choice_central_method,
+     .initial = "gradient",
+     .help = "in place of gossip, simulator only; see kith list central"},
+    {"central.exchange", KEY_CHOICE, .choice = &choice_central_exchange,
+     .initial = "naive", .help = "how it is sent"},
+    {"central.trigger", KEY_CHOICE, .choice = &choice_central_trigger,
+     .initial = "sync", .help = "gradient: when the next step may begin"},
+    {"central.servers", KEY_U32, AT(central.servers), .low = 1,
+     .high = KITH_CENTRAL_PEERS_MAX, .initial = "1",
+     .help = "naive: machines that each hold a part of the model"},
+    {"central.placement", KEY_CHOICE, .choice = &choice_central_placement,
+     .initial = "own", .help = "servers on machines of their own, or workers'"},
+    {"central.replicas", KEY_U32, AT(central.replicas), .low = 1, .high = 15,
+     .initial = "1",
+     .help = "of each server; a majority has an update before it counts"},
+    {"central.proxies", KEY_U32, AT(central.proxies), .low = 0,
+     .high = KITH_CENTRAL_PEERS_MAX, .initial = "0",
+     .help = "naive: machines that sum up a group of workers"},
+    {"central.staleness", KEY_U32, AT(central.staleness), .low = 0, .high = 1e9,
+     .initial = "3",
+     .help = "ssp, essp: steps that one may be ahead of the slowest"},
+    {"central.bound", KEY_NUMBER, KEY_ABOVE, AT(central.bound), .low = 0,
+     .high = 1e9, .initial = "0.1",
+     .help = "value-bound: largest change that the slowest has not seen"},
+    {"central.backup", KEY_U32, AT(central.backup), .low = 1,
+     .high = KITH_CENTRAL_PEERS_MAX, .initial = "1",
+     .help = "backup, quorum: gradients that a step does not wait for"},
+    {"central.every", KEY_U32, AT(central.every), .low = 1, .high = 1e9,
+     .initial = "1",
+     .help = "sparknet, easgd, mpca-sgd: own steps between exchanges"},
+    {"central.alpha", KEY_NUMBER, AT(central.alpha), .low = 0, .high = 1,
+     .help =
+         "elastic force on a worker, 0.9 / peers where not given; mpca-sgd: "
+         "its penalty"},
+    {"central.beta", KEY_NUMBER, AT(central.beta), .low = 0, .high = 1,
+     .help = "easgd: force on the master; alpha where not given"},
+    {"central.degree", KEY_U32, AT(central.degree), .low = 2, .high = 64,
+     .initial = "16", .help = "treeeasgd: children of a master"},
+    {"central.up", KEY_U32, AT(central.up), .low = 1, .high = 1e6,
+     .initial = "10",
+     .help = "treeeasgd: steps of a leaf, messages of a master, between two "
+             "models sent up"},
+    {"central.down", KEY_U32, AT(central.down), .low = 1, .high = 1e6,
+     .initial = "10",
+     .help = "treeeasgd: messages of a master between two models sent down"},
+    {"central.micro_batches", KEY_U32, AT(central.micro_batches), .low = 1,
+     .high = 4096, .initial = "1",
+     .help = "vertical: parts of a batch in the pipeline, applied as one"},
+    {"central.in_flight", KEY_U32, AT(central.in_flight), .low = 1, .high = 64,
+     .initial = "1",
+     .help = "vertical: batches in the pipeline, each applied when it is back"},
+    {"central.payload", KEY_U64, AT(central.payload_bytes), .low = 0,
+     .high = 1e13, .initial = "0", .help = "model none: bytes of what is sent"},
+    {"central.reduce", KEY_PARSED, AT(central.reduce_bits), .parse = parse_rate,
+     .allowed = "unlimited, or a rate such as 10GB", .initial = "unlimited",
+     .help = "how fast a machine adds two gradients"},
+    {"central.update", KEY_PARSED, AT(central.update_bits), .parse = parse_rate,
+     .allowed = "unlimited, or a rate such as 2GB", .initial = "unlimited",
+     .help = "how fast it applies one to the model"},
+
     {"network.latency", KEY_TIME, AT(network.latency_ns), .low = 0, .high = 60,
      .initial = "0s", .help = "one way"},
     {"network.jitter", KEY_TIME, AT(network.jitter_ns), .low = 0, .high = 60,
@@ -306,6 +374,11 @@ const struct key experiment_keys[] = {
      .initial = "0s", .help = "sim: cost of a step; lab: its minimum period"},
     {"compute.merge", KEY_TIME, AT(compute.merge_ns), .low = 0, .high = 3600,
      .initial = "0s", .help = "sim: cost of a snapshot or merge"},
+    {"compute.spread", KEY_PARSED, AT(compute.exponential),
+     .parse = parse_spread, .allowed = "fixed or exponential",
+     .initial = "fixed",
+     .help = "sim: every step takes compute.step, or draws an exponential with "
+             "that mean"},
     {"compute.products", KEY_CHOICE, .choice = &choice_products,
      .initial = "own",
      .help = "backend cpu: who multiplies matrices; see --calibrate"},

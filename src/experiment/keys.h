@@ -11,7 +11,9 @@ extern const struct key experiment_keys[];
 extern const struct key_choice choice_algorithm, choice_topology, choice_model,
     choice_optimiser, choice_backend, choice_schedule, choice_compressor,
     choice_guard, choice_wire, choice_suite, choice_data, choice_norm,
-    choice_best, choice_weights, choice_graph, choice_products;
+    choice_best, choice_weights, choice_graph, choice_products,
+    choice_central_method, choice_central_exchange, choice_central_trigger,
+    choice_central_placement;
 
 /* faults.c: `faults:` and `compute.slow` into atoms. */
 KITH_MUST_CHECK enum kith_err read_faults(const struct tree *tree,
@@ -44,6 +46,12 @@ KITH_MUST_CHECK enum kith_err read_graph(const struct tree *tree,
                                          struct kith_experiment *experiment);
 /* What is hashed of it: nothing where a file could not say it before. */
 uint64_t hash_graph(uint64_t hash, const struct kith_experiment *experiment);
+/* central.c: `central:` in place of `gossip:`. */
+KITH_MUST_CHECK enum kith_err read_central(const struct tree *tree,
+                                           struct kith_experiment *experiment);
+KITH_MUST_CHECK enum kith_err
+rule_central(const struct tree *tree, const struct kith_experiment *experiment);
+uint64_t hash_central(uint64_t hash, const struct kith_central *central);
 /* rules.c: combinations that cannot work, with the line at fault. */
 KITH_MUST_CHECK enum kith_err
 check_rules(const struct tree *tree, const struct kith_experiment *experiment);

@@ -202,6 +202,8 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
     if (err == KITH_OK)
         err = read_coefficients(tree, experiment);
     if (err == KITH_OK)
+        err = read_central(tree, experiment);
+    if (err == KITH_OK)
         err = read_faults(tree, experiment);
     if (err == KITH_OK)
         err = check_rules(tree, experiment);

@@ -6,6 +6,7 @@ libkith_experiment_a_SOURCES = src/check/accuracy.c \
   src/check/consensus_distance.c src/check/done.c src/check/failed.c \
   src/check/finite.c src/check/loss.c src/check/registry.c \
   src/check/torn.c src/check/waiting_share.c \
+  src/experiment/central.c \
   src/experiment/choices.c src/experiment/coefficients.c \
   src/experiment/compression.c \
   src/experiment/data.c src/experiment/derive.c \

@@ -238,6 +238,8 @@ enum kith_err check_rules(const struct tree *tree,
     if (err == KITH_OK)
         err = rule_compression(tree, experiment);
     if (err == KITH_OK)
+        err = rule_central(tree, experiment);
+    if (err == KITH_OK)
         err = rule_late(tree, experiment);
     return err;
 }

@@ -115,7 +115,8 @@ static void run_hook(struct kith_worker *worker, uint64_t step,
     hook(&algebra);
 }
 
-static bool descend(struct kith_worker *worker, uint64_t step, double factor)
+static bool descend(struct kith_worker *worker, uint64_t step, double factor,
+                    void *gradient)
 {
     const struct kith_experiment *experiment = worker->experiment;
     struct kith_optimiser_config config = experiment->train.config;
@@ -126,7 +127,7 @@ static bool descend(struct kith_worker *worker, uint64_t step, double factor)
         .layout = worker->layout,
         .rate = learning_rate(worker, step),
         .step = step,
-        .gradient = worker->gradient,
+        .gradient = gradient,
         .state = worker->state,
         .x = worker->slots[KITH_SLOT_LIVE],
         .scratch = worker->scratch};
@@ -172,7 +173,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
         result->loss += micro_batch(worker, x, step * parts + part, part > 0);
     keep_buffers(worker, factor);
     run_hook(worker, step, worker->algorithm->direction);
-    const bool finite = descend(worker, step, factor);
+    const bool finite = descend(worker, step, factor, worker->gradient);
     run_hook(worker, step, worker->algorithm->after_step);
     result->finite = finite && isfinite(result->loss);
     if (backend->step_end != NULL) {
@@ -182,6 +183,44 @@ static void run_train(struct kith_worker *worker, uint64_t step,
         result->loss += found.loss / parts;
         result->finite = found.finite && isfinite(result->loss);
     }
+}
+
+void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
+                           struct kith_work_result *result)
+{
+    KITH_ASSERT(kith_model_learns(worker->model) && worker->at == NULL);
+    const uint32_t parts = kith_worker_parts(worker);
+    const struct kith_backend *backend = worker->backend;
+    void *x = own_live(worker, true);
+    *result = (struct kith_work_result){.kind = KITH_WORK_TRAIN};
+    if (backend->step_begin != NULL)
+        backend->step_begin();
+    for (uint32_t part = 0; part < parts; part++)
+        result->loss += micro_batch(worker, x, step * parts + part, part > 0);
+    if (backend->step_end != NULL) {
+        struct kith_found found;
+        backend->step_end(&found);
+        result->loss += found.loss / parts;
+    }
+    result->finite = isfinite(result->loss);
+    return worker->gradient;
+}
+
+bool kith_worker_descend(struct kith_worker *worker, uint64_t step,
+                         void *gradient)
+{
+    const struct kith_backend *backend = worker->backend;
+    KITH_ASSERT(worker->at == NULL);
+    (void)own_live(worker, true);
+    if (backend->step_begin != NULL)
+        backend->step_begin();
+    bool finite = descend(worker, step, 1, gradient);
+    if (backend->step_end != NULL) {
+        struct kith_found found;
+        backend->step_end(&found);
+        finite = found.finite;
+    }
+    return finite;
 }
 
 static struct kith_algebra algebra_of(struct kith_worker *worker,
