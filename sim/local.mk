@@ -2,6 +2,8 @@ noinst_LIBRARIES += libkith_sim.a
 libkith_sim_a_CFLAGS = $(C11)
 libkith_sim_a_SOURCES = \
   sim/channel.c \
+  sim/delay.c \
+  sim/delay.h \
   sim/engine.c \
   sim/fault.c \
   sim/ledger.c \

@@ -6,9 +6,7 @@
  *   is there when the receiver's downlink has taken it in: cut-through, so an
  *            idle path costs bytes / rate once
  *
- * All arithmetic is on integers. A lost record waits for its retransmission
- * timer, 200 ms + a round trip, doubled at each further loss (RFC 6298 as Linux
- * bounds it); a message waits for its slowest record. */
+ * All arithmetic is on integers, those of delay.h. */
 #include "sim/world.h"
 
 #include <stdlib.h>
@@ -18,10 +16,9 @@
 #include "kith/rng.h"
 #include "kith/session.h"
 #include "kith/wire.h"
+#include "sim/delay.h"
 
 #define PARCELS_MIN 64u
-#define RETRANSMIT_NS (200 * KITH_MS)
-#define RETRANSMITS_MAX 8u /* 200 ms << 8 = 51 s: TCP would soon give up */
 
 uint64_t sim_message_bytes(const struct kith_message *message)
 {
@@ -39,18 +36,11 @@ uint64_t sim_message_bytes(const struct kith_message *message)
     return bytes;
 }
 
-/* share of 2^32, clipped: 1 is not reached exactly, 2^-32 short. */
-static uint32_t threshold(double share)
-{
-    const double scaled = share * 4294967296.0;
-    return scaled >= 4294967295.0 ? UINT32_MAX : (uint32_t)scaled;
-}
-
 enum kith_err sim_network_open(struct sim_world *world)
 {
     const struct kith_experiment *experiment = world->experiment;
-    world->loss_threshold = threshold(experiment->network.loss);
-    world->drop_threshold = threshold(experiment->network.drop_push);
+    world->loss_threshold = sim_threshold(experiment->network.loss);
+    world->drop_threshold = sim_threshold(experiment->network.drop_push);
     /* One message under way per peer to start with: pages that are never
      * touched cost nothing. */
     world->parcel_capacity = PARCELS_MIN + world->peer_count;
@@ -206,25 +196,6 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
     }
 }
 
-/* bytes * 8 s / rate, rounded up, without an intermediate above 64 bits:
- * rate <= 10^15. */
-static kith_ns wire_time(uint64_t bytes, uint64_t rate_bits)
-{
-    const uint64_t bits = 8 * bytes;
-    uint64_t whole = bits / rate_bits, rest = bits % rate_bits;
-    for (int digits = 0; digits < 3; digits++) {
-        rest *= 1000;
-        whole = whole * 1000 + rest / rate_bits;
-        rest %= rate_bits;
-    }
-    return (kith_ns)(whole + (rest > 0));
-}
-
-static uint64_t records_of(uint64_t bytes)
-{
-    return 1 + bytes / KITH_RECORD_BYTES_MAX;
-}
-
 /* Jitter and retransmissions of one parcel: the stream LINK i -> j. */
 static kith_ns mishaps(struct sim_world *world, struct sim_link *link,
                        unsigned side, uint64_t bytes)
@@ -234,25 +205,8 @@ static kith_ns mishaps(struct sim_world *world, struct sim_link *link,
     kith_rng_init(&rng, experiment->seed, KITH_STREAM_LINK,
                   (uint64_t)link->end[side] << 32 | link->end[1 - side]);
     rng.block = link->draws[side];
-    kith_ns delay_ns = 0;
-    if (experiment->network.jitter_ns > 0) {
-        delay_ns = kith_rng_exponential(&rng, experiment->network.jitter_ns);
-    }
-    if (world->loss_threshold > 0) {
-        const kith_ns timer_ns =
-            RETRANSMIT_NS + 2 * experiment->network.latency_ns;
-        const uint64_t records = records_of(bytes);
-        unsigned worst = 0;
-        for (uint64_t i = 0; i < records; i++) {
-            unsigned lost = 0;
-            while (lost < RETRANSMITS_MAX &&
-                   kith_rng_u32(&rng) < world->loss_threshold) {
-                lost++;
-            }
-            worst = lost > worst ? lost : worst;
-        }
-        delay_ns += ((1 << worst) - 1) * timer_ns;
-    }
+    const kith_ns delay_ns =
+        sim_mishaps(experiment, world->loss_threshold, bytes, &rng);
     link->draws[side] = rng.block;
     return delay_ns;
 }
@@ -268,8 +222,8 @@ void sim_transmit(struct sim_world *world, uint32_t index)
     if (world->lanes && parcel->bytes > 0) {
         kith_ns *up_ns = &world->lanes[parcel->from].up_ns;
         leaves_ns = *up_ns > leaves_ns ? *up_ns : leaves_ns;
-        *up_ns =
-            leaves_ns + wire_time(parcel->bytes, experiment->network.rate_bits);
+        *up_ns = leaves_ns +
+                 sim_wire_time(parcel->bytes, experiment->network.rate_bits);
         left_ns = *up_ns;
     }
     if (world->cargo) {
@@ -332,7 +286,7 @@ void sim_arrive(struct sim_world *world, uint32_t index)
         kith_ns *down_ns = &world->lanes[parcel->to].down_ns;
         there_ns = *down_ns > there_ns ? *down_ns : there_ns;
         there_ns +=
-            wire_time(parcel->bytes, world->experiment->network.rate_bits);
+            sim_wire_time(parcel->bytes, world->experiment->network.rate_bits);
         *down_ns = there_ns;
     }
     sim_schedule(world, parcel->from, parcel->to, there_ns, SIM_EVENT_DELIVER,

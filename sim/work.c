@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "kith/assert.h"
+#include "sim/delay.h"
 
 enum desk_state { DESK_FREE, DESK_QUEUED, DESK_RUNNING, DESK_DONE };
 
@@ -225,17 +226,14 @@ void sim_work_close(struct sim_world *world)
 }
 
 static kith_ns cost_of(const struct sim_world *world, kith_id peer,
-                       enum kith_work_kind kind)
+                       const struct kith_work *work)
 {
     const struct kith_experiment *experiment = world->experiment;
-    if (kind != KITH_WORK_TRAIN) {
+    if (work->kind != KITH_WORK_TRAIN) {
         return experiment->compute.merge_ns;
     }
     const struct sim_extra *extra = sim_extra_of(world, peer);
-    if (!extra || extra->slow <= 1) {
-        return experiment->compute.step_ns;
-    }
-    return (kith_ns)((double)experiment->compute.step_ns * extra->slow);
+    return sim_step_time(experiment, peer, work->step, extra ? extra->slow : 1);
 }
 
 static void start_item(struct sim_world *world, kith_id peer,
@@ -277,7 +275,7 @@ void sim_work_start(struct sim_world *world, kith_id id,
     if (world->desks) {
         start_item(world, id, work);
     }
-    const kith_ns cost_ns = cost_of(world, id, work->kind);
+    const kith_ns cost_ns = cost_of(world, id, work);
     if (work->kind == KITH_WORK_TRAIN) {
         sim_tally_train(world, id, cost_ns);
     }
