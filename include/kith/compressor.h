@@ -52,7 +52,11 @@ struct kith_compressor_config {
     bool unbiased;   /* E C(v) = v, in place of the contraction */
 };
 /* What stands in place of keys that are not given. */
-extern const struct kith_compressor_config kith_compressor_defaults;
+static inline struct kith_compressor_config kith_compressor_defaults(void)
+{
+    const struct kith_compressor_config config = {0.01, 15, 0, false};
+    return config;
+}
 
 struct kith_compressor;
 

@@ -182,7 +182,7 @@ static void add_keys(struct entry *entry, unsigned bits,
 static void add_compression(struct entry *entry,
                             const struct kith_compressor *compressor)
 {
-    struct kith_compression how = {compressor, kith_compressor_defaults,
+    struct kith_compression how = {compressor, kith_compressor_defaults(),
                                    kith_backend_find("naive32"), 1u << 20};
     const bool always = kith_compression_unbiased(&how);
     how.config.unbiased = true;

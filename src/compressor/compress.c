@@ -10,9 +10,6 @@
 #include "kith/limits.h"
 #include "private.h"
 
-const struct kith_compressor_config kith_compressor_defaults = {
-    .density = 0.01, .levels = 15, .block = 0, .unbiased = false};
-
 static bool reads(const struct kith_compression *how, unsigned key)
 {
     return (how->compressor->keys & key) != 0;

@@ -24,7 +24,7 @@ static inline struct kith_compression
 compression(const char *compressor, const char *backend, size_t dim)
 {
     const struct kith_compression how = {kith_compressor_find(compressor),
-                                         kith_compressor_defaults,
+                                         kith_compressor_defaults(),
                                          kith_backend_find(backend), dim};
     assert_non_null(how.compressor);
     assert_non_null(how.backend);
