@@ -10,9 +10,16 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/dpsgd.c \
   src/algorithm/dpsgd_atc.c \
   src/algorithm/elastic.c \
+  src/algorithm/extra.c \
   src/algorithm/gosgd.c \
+  src/algorithm/gt.c \
   src/algorithm/local.c \
+  src/algorithm/qg_dsgdm.c \
+  src/algorithm/qg_dsgdm_n.c \
+  src/algorithm/quasi_global.c \
+  src/algorithm/quasi_global.h \
   src/algorithm/sgp.c \
+  src/algorithm/slowmo.c \
   src/algorithm/swarm.c \
   src/compressor/compress.c \
   src/compressor/compressors.def \
@@ -58,16 +65,31 @@ libkith_plugins_a_SOURCES = \
   src/optimiser/schedule.c \
   src/optimiser/sgd.c \
   src/topology/adjacency.c \
+  src/topology/barabasi_albert.c \
+  src/topology/base.c \
   src/topology/binary_tree.c \
   src/topology/circulant.c \
+  src/topology/colouring.c \
   src/topology/complete.c \
+  src/topology/edges.c \
+  src/topology/edges.h \
+  src/topology/equistatic.c \
+  src/topology/erdos_renyi.c \
   src/topology/exponential.c \
+  src/topology/file.c \
+  src/topology/file_directed.c \
   src/topology/hypercube.c \
+  src/topology/matcha.c \
+  src/topology/od_equidyn.c \
   src/topology/one_peer_exponential.c \
+  src/topology/ou_equidyn.c \
   src/topology/partner.c \
   src/topology/path.c \
   src/topology/private.h \
   src/topology/random.c \
+  src/topology/random_matching.c \
+  src/topology/random_regular.c \
+  src/topology/regions.c \
   src/topology/registry.c \
   src/topology/rho.c \
   src/topology/ring.c \
@@ -76,4 +98,5 @@ libkith_plugins_a_SOURCES = \
   src/topology/star.c \
   src/topology/topologies.def \
   src/topology/topology.c \
-  src/topology/torus.c
+  src/topology/torus.c \
+  src/topology/watts_strogatz.c

@@ -51,6 +51,9 @@ enum kith_gossip_key {
 /* Vectors of an algorithm's own, beside x and the exchange's slots. */
 #define KITH_ALGORITHM_VECTORS_MAX 6u
 
+/* Numbers kept for each neighbour, 0 at the start. */
+#define KITH_EDGE_SCALARS 2u
+
 /* What a hook may touch. Vectors are (dim) on the peer's backend. */
 struct kith_algebra {
     const struct kith_backend *backend;
@@ -70,12 +73,19 @@ struct kith_algebra {
     size_t trained;
     double rate;
     uint64_t step;
+    uint32_t every; /* own steps between two exchanges */
     /* Of the exchange or the round: kith_work's. */
     uint64_t round;
     /* Of the edge. */
     void *sent;           /* the edge's snapshot slot */
     const void *received; /* the edge's inbox, NULL if nothing came */
-    void *const *edge;    /* (edge_vectors) kept for this neighbour */
+    /* Of a round: what is kept for all its neighbours, (edge_count,
+     * edge_vectors) and (edge_count, KITH_EDGE_SCALARS), which of them this
+     * edge is, and in `finish` what each of its edges brought. */
+    void *const *edges;
+    double *edge_scalars;
+    uint32_t edge_count, edge_index;
+    const void *const *inboxes;
 };
 
 enum kith_wait {

@@ -27,3 +27,35 @@ void algorithm_add_difference(const struct kith_backend *backend, size_t n,
 {
     (void)backend->mix(n, 1.0, a, b, y);
 }
+
+size_t algorithm_two_vectors(const struct kith_algebra *algebra)
+{
+    return 2 * algebra->dim * algebra->backend->element_bytes;
+}
+
+void algorithm_make_two(struct kith_algebra *algebra,
+                        struct kith_work_edge *edge)
+{
+    (void)edge;
+    algebra->backend->copy(algebra->dim, algebra->sent, algebra->live);
+    algebra->backend->copy(algebra->dim,
+                           algorithm_second(algebra, algebra->sent),
+                           algebra->vectors[0]);
+}
+
+void algorithm_mix_two(struct kith_algebra *algebra,
+                       struct kith_work_edge *edge)
+{
+    algorithm_mix(algebra, edge);
+    (void)algebra->backend->mix(algebra->dim, edge->weight,
+                                algorithm_second(algebra, algebra->received),
+                                algorithm_second(algebra, algebra->sent),
+                                algebra->vectors[0]);
+}
+
+void algorithm_stash(struct kith_algebra *algebra, unsigned index)
+{
+    if (algebra->step % algebra->every == 0)
+        algebra->backend->copy(algebra->dim, algebra->vectors[index],
+                               algebra->live);
+}

@@ -11,14 +11,23 @@ void algorithm_unmix(struct kith_algebra *algebra, struct kith_work_edge *edge);
 void algorithm_swap_mix(struct kith_algebra *algebra,
                         struct kith_work_edge *edge);
 
+/* Messages of two vectors, x and the algorithm's vector 0, both mixed. */
+size_t algorithm_two_vectors(const struct kith_algebra *algebra);
+void algorithm_make_two(struct kith_algebra *algebra,
+                        struct kith_work_edge *edge);
+void algorithm_mix_two(struct kith_algebra *algebra,
+                       struct kith_work_edge *edge);
+
+/* before_step: own vector `index` <- x, where a round has just been. */
+void algorithm_stash(struct kith_algebra *algebra, unsigned index);
 /* y <- y + a - b, (n) elements. */
 void algorithm_add_difference(const struct kith_backend *backend, size_t n,
                               const void *a, const void *b, void *y);
-/* The vector's element at `at`. */
-static inline void *algorithm_at(const struct kith_algebra *algebra,
-                                 void *vector, size_t at)
+/* The second vector of a message of two. */
+static inline void *algorithm_second(const struct kith_algebra *algebra,
+                                     const void *message)
 {
-    return (char *)vector + at * algebra->backend->element_bytes;
+    return (char *)message + algebra->dim * algebra->backend->element_bytes;
 }
 
 #endif

@@ -99,6 +99,10 @@ struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
                                  .live = worker->slots[KITH_SLOT_LIVE],
                                  .scalars = worker->scalars,
                                  .vectors = worker->own,
+                                 .edges = worker->edges,
+                                 .edge_scalars = worker->edge_scalars,
+                                 .edge_count = worker->edge_count,
+                                 .every = worker->experiment->gossip.every,
                                  .scratch = worker->desk,
                                  .gradient = worker->gradient,
                                  .trained = worker->layout->trained};
@@ -238,8 +242,7 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
     const uint32_t slot =
         edge->inbox != KITH_SLOT_NONE ? edge->inbox : edge->sent;
     if (slot >= KITH_SLOT_ROUND_EDGES && slot < worker->slot_count)
-        algebra.edge = worker->edges +
-                       worker->algorithm->edge_vectors * kith_slot_edge(slot);
+        algebra.edge_index = kith_slot_edge(slot);
     return algebra;
 }
 
@@ -346,6 +349,9 @@ static double finish_round(struct kith_worker *worker,
     const struct kith_work_edge none = {.sent = KITH_SLOT_ROUND_SENT,
                                         .inbox = KITH_SLOT_NONE};
     struct kith_algebra algebra = algebra_of(worker, work, &none);
+    for (uint32_t i = 0; i < work->edge_count; i++)
+        worker->inboxes[i] = kith_worker_slot(worker, work->edges[i].inbox);
+    algebra.inboxes = worker->inboxes;
     return algorithm->finish(&algebra, work->edges, work->edge_count);
 }
 
@@ -403,6 +409,8 @@ void kith_worker_restart(struct kith_worker *worker)
         clear(worker, worker->own[i], gossiped);
     for (uint32_t i = 0; i < worker->edge_count * algorithm->edge_vectors; i++)
         clear(worker, worker->edges[i], gossiped);
+    memset(worker->edge_scalars, 0,
+           worker->edge_count * KITH_EDGE_SCALARS * sizeof(double));
     if (algorithm->start != NULL) {
         struct kith_algebra algebra = kith_worker_algebra(worker);
         algorithm->start(&algebra);

@@ -40,6 +40,8 @@ struct kith_worker {
     void *own[KITH_ALGORITHM_VECTORS_MAX]; /* (gossiped) the algorithm's */
     void *desk;                            /* its scratch */
     void **edges; /* (edge_count, edge_vectors) (gossiped) for neighbours */
+    double *edge_scalars;
+    const void **inboxes; /* (edge_count) of a round, for `finish` */
     uint32_t edge_count;
 
     uint32_t *rows; /* (row_count) own rows, ascending */

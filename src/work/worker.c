@@ -322,8 +322,12 @@ static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
     worker->compression = kith_experiment_compression(worker->experiment, dim);
     worker->payload = kith_experiment_payload(worker->experiment, dim);
     worker->edges = calloc(count + 1, sizeof *worker->edges);
-    return worker->edges != NULL ? KITH_OK
-                                 : refuse(error, KITH_ENOMEM, "no memory");
+    worker->inboxes = calloc(worker->edge_count + 1, sizeof *worker->inboxes);
+    worker->edge_scalars =
+        calloc(worker->edge_count + 1, KITH_EDGE_SCALARS * sizeof(double));
+    const bool enough = worker->edges != NULL && worker->inboxes != NULL &&
+                        worker->edge_scalars != NULL;
+    return enough ? KITH_OK : refuse(error, KITH_ENOMEM, "no memory");
 }
 
 enum kith_err kith_worker_open(const struct kith_worker_config *config,
@@ -385,6 +389,8 @@ void kith_worker_close(struct kith_worker *worker)
     give_block(worker, worker->lent);
     free(worker->rows);
     free(worker->edges);
+    free(worker->inboxes);
+    free(worker->edge_scalars);
     free(worker);
 }
 

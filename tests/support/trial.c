@@ -18,7 +18,7 @@ static void observe(const struct sim_world *world, kith_id peer, void *arg)
     kith_worker_read(worker, trial->z[peer]);
 }
 
-static const char *or(const char *text, const char *otherwise)
+static const char * or (const char *text, const char *otherwise)
 {
     return text == NULL ? otherwise : text;
 }
@@ -27,23 +27,22 @@ enum kith_err trial_run(struct trial *trial)
 {
     char text[4096], words[SIM_ERROR_BYTES] = "";
     KITH_ASSERT(trial->peers <= TRIAL_PEERS_MAX);
-    const int length = snprintf(
-        text, sizeof text,
-        "name: trial\nseed: %llu\npeers: %u\nstop: {steps: %u}\n"
-        "model: %s\n"
-        "train: {backend: naive64, learning_rate: %.17g%s%s}\n"
-        "gossip: {%s}\n"
-        "network: {latency: 1us}\ncompute: {step: 1ms}\n%s\n",
-        (unsigned long long)trial->seed, trial->peers, trial->steps,
-        or(trial->model, "{kind: quadratic, dim: 4}"),
-        trial->rate > 0 ? trial->rate : 0.05, trial->train == NULL ? "" : ", ",
-        or(trial->train, ""), or(trial->gossip, "algorithm: local"),
-        or(trial->rest, ""));
+    const int length =
+        snprintf(text, sizeof text,
+                 "name: trial\nseed: %llu\npeers: %u\nstop: {steps: %u}\n"
+                 "model: %s\n"
+                 "train: {backend: naive64, learning_rate: %.17g%s%s}\n"
+                 "gossip: {%s}\n"
+                 "network: {latency: 1us}\ncompute: {step: 1ms}\n%s\n",
+                 (unsigned long long)trial->seed, trial->peers, trial->steps,
+                 or (trial->model, "{kind: quadratic, dim: 4}"),
+                 trial->rate > 0 ? trial->rate : 0.05,
+                 trial->train == NULL ? "" : ", ", or (trial->train, ""),
+                 or (trial->gossip, "algorithm: local"), or (trial->rest, ""));
     KITH_ASSERT(length > 0 && (size_t)length < sizeof text);
     struct kith_experiment experiment;
-    enum kith_err err =
-        kith_experiment_parse("trial", text, (size_t)length, NULL, 0,
-                              &experiment, trial->error);
+    enum kith_err err = kith_experiment_parse(
+        "trial", text, (size_t)length, NULL, 0, &experiment, trial->error);
     if (err != KITH_OK)
         return err;
     const struct sim_options options = {
@@ -58,8 +57,7 @@ enum kith_err trial_run(struct trial *trial)
 void trial_targets(unsigned peers, uint64_t seed,
                    double b[TRIAL_PEERS_MAX][TRIAL_DIM])
 {
-    struct trial trial = {
-        .peers = peers, .steps = 1, .rate = 1, .seed = seed};
+    struct trial trial = {.peers = peers, .steps = 1, .rate = 1, .seed = seed};
     const enum kith_err err = trial_run(&trial);
     KITH_ASSERT(err == KITH_OK);
     memcpy(b, trial.z, sizeof trial.z);

@@ -1,0 +1,45 @@
+/* Gradient tracking: every peer follows the mean of all gradients.
+ *
+ *   y_i <- y_i + g_i(x_i) - g_i'          g' the gradient of the step before
+ *   x_i <- sum_j W_ij (x_j - eta y_j);    y_i <- sum_j W_ij y_j
+ *
+ * sum_i y_i = sum_i g_i always, so there is no bias where the peers' data
+ * differ. The optimiser sees y in the place of g. Two vectors travel; running
+ * statistics are averaged plainly. A lost message leaves a bias behind.
+ *
+ * Source: Qu and Li, "Harnessing smoothness to accelerate distributed
+ * optimization", 2018; Nedic et al. (DIGing), 2017.
+ * Test: unit/test_rules.c (T6, sum of y). */
+#include "common.h"
+
+enum { TRACKED, BEFORE };
+
+static void direction(struct kith_algebra *algebra)
+{
+    const struct kith_backend *backend = algebra->backend;
+    algorithm_add_difference(backend, algebra->trained, algebra->gradient,
+                             algebra->vectors[BEFORE],
+                             algebra->vectors[TRACKED]);
+    backend->copy(algebra->trained, algebra->vectors[BEFORE],
+                  algebra->gradient);
+    backend->copy(algebra->trained, algebra->gradient,
+                  algebra->vectors[TRACKED]);
+}
+
+const struct kith_algorithm kith_algorithm_gt = {
+    .name = "gt",
+    .paper = "Qu and Li, 2018",
+    .summary = "gradient tracking: steps along the mean gradient of all, "
+               "no bias on unlike data",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .conserves_sum = true,
+    .lossless = true,
+    .no_churn = true,
+    .exact = true,
+    .vectors = 2,
+    .payload = algorithm_two_vectors,
+    .direction = direction,
+    .make = algorithm_make_two,
+    .merge = algorithm_mix_two,
+};

@@ -1,0 +1,33 @@
+/* QG-DSGDm: D-PSGD with a momentum that is nearly that of all peers.
+ *
+ *   u = g_i(x_i) + beta m;   x+ = sum_j W_ij (x_j - eta u_j)
+ *   m+ = mu m + (1 - mu) (x_i - x_i+) / eta
+ *
+ * beta = `momentum`, mu = `decay`. On unlike data local momentum multiplies the
+ * bias by 1 / (1 - beta); this one does not. Leave train.momentum at 0.
+ *
+ * Source: Lin et al., "Quasi-Global Momentum", ICML 2021, Alg. 1.
+ * Test: unit/test_rules.c (T6). */
+#include "quasi_global.h"
+
+static void after_step(struct kith_algebra *algebra)
+{
+    quasi_global_step(algebra, algebra->coefficients[KITH_GOSSIP_MOMENTUM]);
+}
+
+const struct kith_algorithm kith_algorithm_qg_dsgdm = {
+    .name = "qg-dsgdm",
+    .paper = "Lin et al., ICML 2021",
+    .summary = "averaging with all neighbours, momentum of what all did "
+               "together",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .conserves_sum = true,
+    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
+    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.9},
+    .vectors = QUASI_GLOBAL_VECTORS,
+    .before_step = quasi_global_before,
+    .after_step = after_step,
+    .merge = algorithm_mix,
+    .finish = quasi_global_finish,
+};

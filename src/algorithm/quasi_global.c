@@ -1,0 +1,28 @@
+/* The buffer of quasi-global momentum: see quasi_global.h. */
+#include "quasi_global.h"
+
+void quasi_global_before(struct kith_algebra *algebra)
+{
+    algorithm_stash(algebra, QUASI_GLOBAL_BEFORE);
+}
+
+void quasi_global_step(struct kith_algebra *algebra, double factor)
+{
+    algebra->backend->add(algebra->trained, -factor,
+                          algebra->vectors[QUASI_GLOBAL_BUFFER], algebra->live);
+}
+
+double quasi_global_finish(struct kith_algebra *algebra,
+                           const struct kith_work_edge *edges,
+                           uint32_t edge_count)
+{
+    const double mu = algebra->coefficients[KITH_GOSSIP_DECAY];
+    void *const buffer = algebra->vectors[QUASI_GLOBAL_BUFFER];
+    (void)edges;
+    (void)edge_count;
+    algebra->backend->scale(algebra->trained, mu, buffer);
+    (void)algebra->backend->mix(algebra->trained, (1 - mu) / algebra->every,
+                                algebra->vectors[QUASI_GLOBAL_BEFORE],
+                                algebra->live, buffer);
+    return 0;
+}

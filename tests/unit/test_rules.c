@@ -1,0 +1,265 @@
+/* Goal: every algorithm that waits for its rounds does what its paper says
+ * (T8.1 of the taxonomy), and corrects the bias of unlike data as predicted
+ * (T6, T7).
+ * Method: quadratics in float64 through the simulator, beside a reference of a
+ * few lines over the dense matrix W; fixed points in closed form. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kith/topology.h"
+#include "tests/support/trial.h"
+
+typedef double matrix[TRIAL_PEERS_MAX][TRIAL_PEERS_MAX];
+typedef double models[TRIAL_PEERS_MAX][TRIAL_DIM];
+
+enum { N = 4, STEPS = 100, SEED = 3 };
+static const double eta = 0.05;
+
+static void ring_weights(unsigned n, matrix w)
+{
+    memset(w, 0, sizeof(matrix));
+    for (unsigned i = 0; i < n; i++) {
+        w[i][i] += 1 - 2.0 / 3;
+        w[i][(i + 1) % n] += 1.0 / 3;
+        w[i][(i + n - 1) % n] += 1.0 / 3;
+    }
+}
+
+static void multiply(unsigned n, matrix w, models x)
+{
+    models y;
+    memset(y, 0, sizeof y);
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned j = 0; j < n; j++)
+            for (unsigned k = 0; k < TRIAL_DIM; k++)
+                y[i][k] += w[i][j] * x[j][k];
+    memcpy(x, y, sizeof y);
+}
+
+/* y <- y + factor x */
+static void add(double factor, models x, models y)
+{
+    for (unsigned i = 0; i < TRIAL_PEERS_MAX; i++)
+        for (unsigned k = 0; k < TRIAL_DIM; k++)
+            y[i][k] += factor * x[i][k];
+}
+
+/* g <- x - b */
+static void gradient(models x, models b, models g)
+{
+    memset(g, 0, sizeof(models));
+    add(1, x, g);
+    add(-1, b, g);
+}
+
+/* The algorithm in the simulator beside what `reference` leaves in x. */
+static void compare(const char *gossip, unsigned steps,
+                    void (*reference)(unsigned steps, matrix w, models b,
+                                      models x))
+{
+    static matrix w;
+    static models b, x;
+    struct trial trial = {.gossip = gossip,
+                          .peers = N,
+                          .steps = steps,
+                          .rate = eta,
+                          .seed = SEED};
+    if (trial_run(&trial) != KITH_OK)
+        fail_msg("%s", trial.error);
+    ring_weights(N, w);
+    trial_targets(N, SEED, b);
+    memset(x, 0, sizeof x);
+    reference(steps, w, b, x);
+    const double distance = trial_distance(&trial, x);
+    printf("  T8.1 %-50s expected 0, measured %.1e\n", gossip, distance);
+    assert_true(distance < 1e-12);
+}
+
+static void atc(unsigned steps, matrix w, models b, models x)
+{
+    models g;
+    for (unsigned t = 0; t < steps; t++) {
+        gradient(x, b, g);
+        add(-eta, g, x);
+        multiply(N, w, x);
+    }
+}
+
+static void test_dpsgd_atc(void **state)
+{
+    (void)state;
+    compare("algorithm: dpsgd-atc, topology: ring", STEPS, atc);
+}
+
+/* As published, with both pasts: x(t+1) = W (2 x - x' - eta (g - g')). */
+static void d2(unsigned steps, matrix w, models b, models x)
+{
+    models g, old_x, old_g, next;
+    memset(old_x, 0, sizeof old_x);
+    memset(old_g, 0, sizeof old_g);
+    for (unsigned t = 0; t < steps; t++) {
+        gradient(x, b, g);
+        memcpy(next, x, sizeof next);
+        add(-eta, g, next);
+        if (t > 0) {
+            add(1, x, next);
+            add(-1, old_x, next);
+            add(eta, old_g, next);
+        }
+        multiply(N, w, next);
+        memcpy(old_x, x, sizeof old_x);
+        memcpy(old_g, g, sizeof old_g);
+        memcpy(x, next, sizeof next);
+    }
+}
+
+/* W <- (W + I) / 2: a ring of 4 has an eigenvalue of -1/3. */
+static void lazy_d2(unsigned steps, matrix w, models b, models x)
+{
+    for (unsigned i = 0; i < N; i++)
+        for (unsigned j = 0; j < N; j++)
+            w[i][j] = (w[i][j] + (i == j)) / 2;
+    d2(steps, w, b, x);
+}
+
+static void test_d2(void **state)
+{
+    (void)state;
+    compare("algorithm: d2, topology: ring, weights: lazy", STEPS, lazy_d2);
+}
+
+static void tracking(unsigned steps, matrix w, models b, models x)
+{
+    models g, old, y;
+    memset(old, 0, sizeof old);
+    memset(y, 0, sizeof y);
+    for (unsigned t = 0; t < steps; t++) {
+        gradient(x, b, g);
+        add(1, g, y);
+        add(-1, old, y);
+        memcpy(old, g, sizeof old);
+        add(-eta, y, x);
+        multiply(N, w, x);
+        multiply(N, w, y);
+    }
+}
+
+static void test_gt(void **state)
+{
+    (void)state;
+    compare("algorithm: gt, topology: ring", STEPS, tracking);
+}
+
+/* As published, with both pasts. */
+static void extra(unsigned steps, matrix w, models b, models x)
+{
+    models g, old_x, old_g, next, mixed;
+    memset(old_x, 0, sizeof old_x);
+    memset(old_g, 0, sizeof old_g);
+    for (unsigned t = 0; t < steps; t++) {
+        gradient(x, b, g);
+        memcpy(next, x, sizeof next);
+        multiply(N, w, next);
+        add(-eta, g, next);
+        if (t > 0) { /* + x - (I + W) x' / 2 + eta g' */
+            add(1, x, next);
+            add(-0.5, old_x, next);
+            memcpy(mixed, old_x, sizeof mixed);
+            multiply(N, w, mixed);
+            add(-0.5, mixed, next);
+            add(eta, old_g, next);
+        }
+        memcpy(old_x, x, sizeof old_x);
+        memcpy(old_g, g, sizeof old_g);
+        memcpy(x, next, sizeof next);
+    }
+}
+
+static void test_extra(void **state)
+{
+    (void)state;
+    compare("algorithm: extra, topology: ring", STEPS, extra);
+}
+
+static const double beta = 0.9, mu = 0.8;
+
+/* The papers' buffer, of gradients. */
+static void quasi_global(unsigned steps, matrix w, models b, models x,
+                         bool nesterov)
+{
+    models g, m, before;
+    memset(m, 0, sizeof m);
+    for (unsigned t = 0; t < steps; t++) {
+        gradient(x, b, g);
+        memcpy(before, x, sizeof before);
+        add(-eta * (nesterov ? 1 + beta : 1), g, x);
+        add(-eta * (nesterov ? beta * beta : beta), m, x);
+        multiply(N, w, x);
+        for (unsigned i = 0; i < N; i++)
+            for (unsigned k = 0; k < TRIAL_DIM; k++)
+                m[i][k] =
+                    mu * m[i][k] + (1 - mu) * (before[i][k] - x[i][k]) / eta;
+    }
+}
+
+static void heavy(unsigned steps, matrix w, models b, models x)
+{
+    quasi_global(steps, w, b, x, false);
+}
+
+static void ahead(unsigned steps, matrix w, models b, models x)
+{
+    quasi_global(steps, w, b, x, true);
+}
+
+static void test_qg(void **state)
+{
+    (void)state;
+    compare("algorithm: qg-dsgdm, topology: ring, decay: 0.8", STEPS, heavy);
+    compare("algorithm: qg-dsgdm-n, topology: ring, decay: 0.8", STEPS, ahead);
+}
+
+static void slow_momentum(unsigned steps, matrix w, models b, models x)
+{
+    models g, u, outer;
+    memset(u, 0, sizeof u);
+    for (unsigned t = 0; t < steps; t++) {
+        if (t % 5 == 0)
+            memcpy(outer, x, sizeof outer);
+        gradient(x, b, g);
+        add(-eta, g, x);
+        if (t % 5 != 4)
+            continue;
+        multiply(N, w, x);
+        for (unsigned i = 0; i < N; i++) {
+            for (unsigned k = 0; k < TRIAL_DIM; k++) {
+                u[i][k] = 0.5 * u[i][k] + (outer[i][k] - x[i][k]) / eta;
+                x[i][k] = outer[i][k] - 0.8 * eta * u[i][k];
+            }
+        }
+    }
+}
+
+static void test_slowmo(void **state)
+{
+    (void)state;
+    compare("algorithm: slowmo, every: 5, topology: ring, rate: 0.8", STEPS,
+            slow_momentum);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dpsgd_atc), cmocka_unit_test(test_d2),
+        cmocka_unit_test(test_gt),        cmocka_unit_test(test_extra),
+        cmocka_unit_test(test_qg),        cmocka_unit_test(test_slowmo),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
