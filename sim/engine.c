@@ -140,6 +140,9 @@ static void step_marks(struct sim_world *world, kith_id id)
         if (world->ledger) {
             sim_ledger_mark(world, id, mark);
         }
+        if (mark->kind == KITH_MARK_FINISHED) {
+            sim_tally_finished(world, id);
+        }
         if (mark->kind == KITH_MARK_FINISHED && !(peer->flags & SIM_FINISHED)) {
             peer->flags |= SIM_FINISHED;
             world->unfinished -= !(peer->flags & SIM_AFFECTED);

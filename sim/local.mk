@@ -18,6 +18,7 @@ libkith_sim_a_SOURCES = \
   sim/run.c \
   sim/table.c \
   sim/table.h \
+  sim/tally.c \
   sim/trace.c \
   sim/work.c \
   sim/world.h

@@ -134,7 +134,7 @@ static void put_peer(struct sim_world *world, kith_id id, double accuracy,
     const struct sim_desk *desk = world->desks ? &world->desks[id] : NULL;
     const bool trained =
         desk && counters.steps > 0 && desk->work.kind == KITH_WORK_TRAIN;
-    const struct kith_row row = {
+    struct kith_row row = {
         .peer = id,
         .time_ns = world->now_ns,
         .step = counters.steps,
@@ -145,7 +145,6 @@ static void put_peer(struct sim_world *world, kith_id id, double accuracy,
         .bytes_sent = peer->bytes_sent,
         .bytes_received = world->bytes_received ? world->bytes_received[id] : 0,
         .waiting_s = (double)counters.waited_ns * 1e-9,
-        .staleness = NAN,
         .attempts = counters.attempts,
         .done = counters.done,
         .failed = counters.failed,
@@ -157,6 +156,7 @@ static void put_peer(struct sim_world *world, kith_id id, double accuracy,
         .cpu_socket_s = NAN,
         .cpu_other_s = NAN,
     };
+    sim_tally_row(world, id, &row);
     put_row(world, &row);
 }
 
@@ -196,7 +196,7 @@ static void put_averaged(struct sim_world *world, const struct scores *scores)
     struct kith_node_counters sum;
     uint64_t sent, received, most;
     count_all(world, &sum, &sent, &received, &most);
-    const struct kith_row row = {
+    struct kith_row row = {
         .peer = KITH_NOBODY,
         .time_ns = world->now_ns,
         .step = sum.steps,
@@ -207,7 +207,6 @@ static void put_averaged(struct sim_world *world, const struct scores *scores)
         .bytes_sent = sent,
         .bytes_received = received,
         .waiting_s = (double)sum.waited_ns * 1e-9,
-        .staleness = NAN,
         .attempts = sum.attempts,
         .done = sum.done,
         .failed = sum.failed,
@@ -219,6 +218,7 @@ static void put_averaged(struct sim_world *world, const struct scores *scores)
         .cpu_socket_s = NAN,
         .cpu_other_s = NAN,
     };
+    sim_tally_row(world, KITH_NOBODY, &row);
     put_row(world, &row);
     if (world->options.store) {
         (void)kith_store_flush(world->options.store);
@@ -363,6 +363,7 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary,
     summary->exchanges.torn = sum.torn;
     summary->cpu.train_s = summary->cpu.aead_s = NAN;
     summary->cpu.socket_s = summary->cpu.other_s = NAN;
+    sim_tally_summarise(world, summary);
     summary->faults = world->faults;
     summary->violations = kith_checks_finish(&world->checks, world->experiment,
                                              &world->values, world->now_ns);

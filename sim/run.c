@@ -49,9 +49,10 @@ static enum kith_err world_open(struct sim_world *world)
     if (world->options.store) {
         world->bytes_received =
             calloc(world->peer_count, sizeof *world->bytes_received);
+        world->tallies = calloc(world->peer_count, sizeof *world->tallies);
     }
     if (!world->peers || !world->nodes || !world->effects ||
-        (world->options.store && !world->bytes_received)) {
+        (world->options.store && (!world->bytes_received || !world->tallies))) {
         return KITH_ENOMEM;
     }
     for (kith_id id = 0; id < world->peer_count; id++) {
@@ -93,6 +94,7 @@ static void world_close(struct sim_world *world)
     sim_queue_close(&world->queue);
     free(world->effects);
     free(world->bytes_received);
+    free(world->tallies);
     const size_t peers = world->peer_count;
     sim_pages_free(world->nodes, peers * world->node_stride);
     sim_pages_free(world->peers, peers * sizeof *world->peers);

@@ -83,7 +83,7 @@ struct sim_tally {
     kith_ns trained_ns;  /* cost of the steps begun so far */
     kith_ns finished_ns; /* its share was done; 0: not yet */
     uint64_t received;   /* models that found a slot */
-    int64_t stale_sum, stale_max;
+    uint64_t stale_sum, stale_max;
 };
 
 struct sim_lane {           /* one direction of a peer's access link */

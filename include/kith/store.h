@@ -26,6 +26,12 @@ KITH_MUST_CHECK enum kith_err
 kith_store_create(const char *directory, const char *world,
                   const struct kith_experiment *experiment,
                   struct kith_store **store, char *path, char *error);
+/* The part of a database of many runs (kith/runs.h) that one process writes:
+ * the new file `path`, all rows with that id. */
+KITH_MUST_CHECK enum kith_err
+kith_store_create_part(const char *path, uint32_t run_id, const char *world,
+                       const struct kith_experiment *experiment,
+                       struct kith_store **store, char *error);
 /* The database of an interrupted run of the same experiment and world; nothing
  * is changed yet. KITH_ENOENT, KITH_EPARSE, KITH_EVERSION, KITH_EMISMATCH. */
 KITH_MUST_CHECK enum kith_err
@@ -48,7 +54,12 @@ struct kith_row {
     double loss, accuracy;
     double consensus_distance; /* |x_i - mean|, root of the squared distance */
     uint64_t bytes_sent, bytes_received;
-    double waiting_s, staleness;
+    double waiting_s;
+    /* Of the models received so far, in steps: own steps when one arrived less
+     * its sender's when it was sent; 0 where the sender is ahead. */
+    double staleness, staleness_max; /* mean; NaN: none was received */
+    uint64_t received;               /* models */
+    double training_s; /* spent on own steps, virtual or real; NaN: unknown */
     uint64_t attempts, done, failed, refused, skipped, torn;
     double cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s; /* NaN in sim */
     struct kith_speed speed;
@@ -102,6 +113,14 @@ struct kith_summary {
         uint64_t attempts, done, failed, refused, skipped, torn;
     } exchanges;
     uint64_t bytes_sent, bytes_per_peer_max;
+    uint32_t nodes; /* machines that bytes_sent is of; 0: the peers */
+    struct {
+        double mean, max; /* as in a row, over all peers; NaN: not measured */
+    } staleness;
+    /* Time spent on training steps, as a share of the time until a peer's own
+     * share was done (else the end); mean over peers. NaN: not measured. */
+    double utilisation;
+    double time_to_target_s; /* kith_store_finish fills it in; NaN: never */
     struct kith_speed speed; /* of all peers over the whole run; mfu: of their
                                 mean, memory: of the largest */
     struct {
@@ -110,10 +129,10 @@ struct kith_summary {
     uint32_t faults, violations;
     bool completed; /* not interrupted */
 };
-/* Writes the summary into the store; `path` is the database. */
+/* Writes the summary into the store, and fills in time_to_target_s. */
 enum kith_err kith_store_finish(struct kith_store *store,
                                 const struct kith_experiment *experiment,
-                                const struct kith_summary *summary);
+                                struct kith_summary *summary);
 /* One JSON object on standard output, or a table for people. */
 void kith_summary_json(const struct kith_experiment *experiment,
                        const struct kith_summary *summary, const char *path);

@@ -53,11 +53,26 @@ void lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
 }
 
 /* Counters start again with every incarnation; the series goes on. */
+static void add_staleness(struct kith_row *row, const struct kith_row *gone)
+{
+    if (gone->received == 0)
+        return;
+    const double all = (double)(row->received + gone->received);
+    const double share = (double)row->received / all;
+    row->staleness = row->received == 0 ? gone->staleness
+                                        : share * row->staleness +
+                                              (1 - share) * gone->staleness;
+    row->staleness_max = fmax(row->staleness_max, gone->staleness_max);
+    row->received += gone->received;
+}
+
 static void add_gone(struct kith_row *row, const struct kith_row *gone)
 {
     row->bytes_sent += gone->bytes_sent;
     row->bytes_received += gone->bytes_received;
     row->waiting_s += gone->waiting_s;
+    row->training_s += gone->training_s;
+    add_staleness(row, gone);
     row->attempts += gone->attempts;
     row->done += gone->done;
     row->failed += gone->failed;
@@ -85,8 +100,10 @@ static void take_row(struct lab_peer *peer, const struct kith_row *row)
 static void take_mark(struct lab_peer *peer, kith_ns time_ns,
                       const struct kith_mark *mark)
 {
-    if (mark->kind == KITH_MARK_FINISHED)
+    if (mark->kind == KITH_MARK_FINISHED) {
         peer->finished = true;
+        peer->finished_ns = time_ns;
+    }
     if (mark->kind == KITH_MARK_NONFINITE)
         peer->lab->nonfinite = true;
     (void)kith_store_mark(peer->lab->options->store, peer->rank, time_ns, mark);
@@ -176,6 +193,8 @@ static void take_score(void *user, const struct lab_record *record)
                            .consensus_distance = score->consensus_distance,
                            .waiting_s = NAN,
                            .staleness = NAN,
+                           .staleness_max = NAN,
+                           .training_s = NAN,
                            .cpu_train_s = NAN,
                            .cpu_aead_s = NAN,
                            .cpu_socket_s = NAN,

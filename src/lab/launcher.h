@@ -51,6 +51,7 @@ struct lab_peer {
     bool left;            /* it ended in order */
     bool paused;          /* by a fault; outlives a crash */
     bool crashed;         /* by a fault before a resume */
+    kith_ns finished_ns;  /* since the common start; 0: not yet */
     bool affected;        /* crashed or died once: does not hold up the end */
     bool saved;           /* its last save is complete */
     double slow;          /* factor, 1: none */

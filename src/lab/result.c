@@ -29,6 +29,8 @@ static void clear(struct kith_summary *summary)
     summary->accuracy.worst = NAN;
     summary->loss.averaged = summary->loss.mean = summary->loss.worst = NAN;
     summary->consensus_distance = NAN;
+    summary->staleness.mean = summary->staleness.max = NAN;
+    summary->utilisation = NAN;
 }
 
 static double known(double value)
@@ -79,10 +81,42 @@ static void add_speeds(struct lab *lab, struct kith_summary *summary)
     lab_mean_speed(&summary->speed, count);
 }
 
+/* Over all models that any peer received. */
+static void add_staleness(struct kith_summary *summary, uint64_t *received,
+                          const struct kith_row *row)
+{
+    if (row->received == 0)
+        return;
+    const double share =
+        (double)row->received / (double)(*received + row->received);
+    summary->staleness.mean =
+        *received == 0
+            ? row->staleness
+            : share * row->staleness + (1 - share) * summary->staleness.mean;
+    summary->staleness.max = fmax(summary->staleness.max, row->staleness_max);
+    *received += row->received;
+}
+
+/* Time in training steps until the share was done, else the end; a share of
+ * each peer's, then their mean. */
+static double utilisation(const struct lab *lab)
+{
+    const kith_ns end = lab->ended_ns - lab->start_ns;
+    double sum = 0;
+    for (uint32_t i = 0; i < lab->peer_count; i++) {
+        const struct lab_peer *peer = &lab->peers[i];
+        const kith_ns span = peer->finished_ns > 0 ? peer->finished_ns : end;
+        if (span > 0)
+            sum += fmin(1, known(peer->last.training_s) * 1e9 / (double)span);
+    }
+    return sum / lab->peer_count;
+}
+
 /* Sums of the last rows. The launcher's own time, spent on rows and the
  * database, belongs to the run: it is booked as other. */
 static void add_up(struct lab *lab, struct kith_summary *summary)
 {
+    uint64_t received = 0;
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const struct kith_row *row = &lab->peers[i].last;
         summary->steps += row->step;
@@ -93,6 +127,7 @@ static void add_up(struct lab *lab, struct kith_summary *summary)
         summary->exchanges.refused += row->refused;
         summary->exchanges.skipped += row->skipped;
         summary->exchanges.torn += row->torn;
+        add_staleness(summary, &received, row);
         summary->bytes_sent += row->bytes_sent;
         if (row->bytes_sent > summary->bytes_per_peer_max)
             summary->bytes_per_peer_max = row->bytes_sent;
@@ -104,6 +139,7 @@ static void add_up(struct lab *lab, struct kith_summary *summary)
     if (lab->start_ns != 0) {
         summary->cpu.other_s += lab_cpu_s() - lab->cpu_start_s;
         summary->wall_s = (double)(lab->ended_ns - lab->start_ns) / 1e9;
+        summary->utilisation = utilisation(lab);
     }
     add_speeds(lab, summary);
     summary->faults = lab->faults;
@@ -121,6 +157,8 @@ static void put_row(struct lab *lab, kith_id peer, uint64_t step,
     struct kith_row row = {.peer = KITH_NOBODY,
                            .waiting_s = NAN,
                            .staleness = NAN,
+                           .staleness_max = NAN,
+                           .training_s = NAN,
                            .cpu_train_s = NAN,
                            .cpu_aead_s = NAN,
                            .cpu_socket_s = NAN,

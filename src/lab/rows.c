@@ -164,6 +164,9 @@ static void put_row(struct writer *writer, const struct kith_row *row)
     put64(writer, row->bytes_received);
     put_double(writer, row->waiting_s);
     put_double(writer, row->staleness);
+    put_double(writer, row->staleness_max);
+    put64(writer, row->received);
+    put_double(writer, row->training_s);
     put64(writer, row->attempts);
     put64(writer, row->done);
     put64(writer, row->failed);
@@ -189,6 +192,9 @@ static void get_row(struct reader *reader, struct kith_row *row)
     row->bytes_received = get_count(reader);
     row->waiting_s = get_measure(reader);
     row->staleness = get_measure(reader);
+    row->staleness_max = get_measure(reader);
+    row->received = get_count(reader);
+    row->training_s = get_measure(reader);
     row->attempts = get_count(reader);
     row->done = get_count(reader);
     row->failed = get_count(reader);

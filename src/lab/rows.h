@@ -23,7 +23,7 @@
 #include "kith/types.h"
 
 #define LAB_RECORD_BYTES 512u
-#define LAB_RECORD_VERSION 2u
+#define LAB_RECORD_VERSION 3u
 #define LAB_RECORD_HEADER 24u
 /* Longer lines are cut; terminator included. */
 #define LAB_TEXT_BYTES 360u

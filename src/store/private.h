@@ -1,16 +1,27 @@
-/* The open database, shared by store.c and reopen.c. */
+/* The open database, shared by the files of this folder. */
 #ifndef KITH_SRC_STORE_PRIVATE_H
 #define KITH_SRC_STORE_PRIVATE_H
 
 #include <sqlite3.h>
 
+#include "kith/runs.h"
 #include "kith/store.h"
 
-enum statement { ROW, MARK, FAULT, VERDICT, SUMMARY, RUN, STATEMENT_COUNT };
+enum statement {
+    ROW,
+    MARK,
+    FAULT,
+    VERDICT,
+    SUMMARY,
+    RUN,
+    FINISH,
+    STATEMENT_COUNT
+};
 
 struct kith_store {
     sqlite3 *database;
     sqlite3_stmt *prepared[STATEMENT_COUNT];
+    uint32_t run_id;  /* of all rows that come */
     kith_ns begun_ns; /* of the transaction */
     uint32_t rows;    /* in it; 0: none is open */
     enum kith_err err;
@@ -28,5 +39,25 @@ void store_free(struct kith_store *store);
 /* A row of the table run. */
 enum kith_err store_run(struct kith_store *store, const char *key,
                         const char *format, ...) KITH_PRINTF(3, 4);
+enum kith_err store_pair(struct kith_store *store, enum statement statement,
+                         const char *key, const char *value);
+/* The row of the table runs, at its end; *reached_s: when the averaged model
+ * came to target_loss, NaN: never. */
+enum kith_err store_finish_run(struct kith_store *store,
+                               const struct kith_experiment *experiment,
+                               const struct kith_summary *summary,
+                               double *reached_s);
+
+enum kith_err store_errno(int code);
+/* What to do about it, for a message. */
+const char *store_advice(enum kith_err err);
+/* Reserves the first free DIRECTORY/NAME-WORLD-N.db by creating it. */
+enum kith_err store_create_file(const char *directory, const char *world,
+                                const char *name, char *path, char *error);
+/* An empty store on that file, which is there; its tables are made. On an error
+ * the store stays, to be freed. */
+enum kith_err store_open_new(struct kith_store *store, const char *path);
+/* The time in UTC, as it stands in a database. */
+void store_utc(char text[32]);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kith/text.h"
 #include "private.h"
@@ -81,6 +80,7 @@ enum kith_err kith_store_reopen(const char *path, const char *world,
     if (store == NULL)
         return refuse(error, path, KITH_ENOMEM, "out of memory");
     kith_text_copy(store->path, sizeof store->path, path);
+    store->run_id = 1;
     enum kith_err err = KITH_OK;
     if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE, NULL) !=
         SQLITE_OK)
@@ -132,7 +132,13 @@ static uint64_t column_whole(sqlite3_stmt *statement, int at)
     return (uint64_t)sqlite3_column_int64(statement, at);
 }
 
-/* The columns of the table series, in their order. */
+/* SERIES, in its order. */
+#define SERIES                                                                 \
+    "peer, time_s, step, samples, loss, accuracy, consensus_distance, "        \
+    "bytes_sent, bytes_received, waiting_s, staleness, staleness_max, "        \
+    "received, training_s, attempts, done, failed, refused, skipped, torn, "   \
+    "cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s"
+
 static void column_row(sqlite3_stmt *statement, struct kith_row *row)
 {
     *row = (struct kith_row){
@@ -149,16 +155,19 @@ static void column_row(sqlite3_stmt *statement, struct kith_row *row)
         .bytes_received = column_whole(statement, 8),
         .waiting_s = column_real(statement, 9),
         .staleness = column_real(statement, 10),
-        .attempts = column_whole(statement, 11),
-        .done = column_whole(statement, 12),
-        .failed = column_whole(statement, 13),
-        .refused = column_whole(statement, 14),
-        .skipped = column_whole(statement, 15),
-        .torn = column_whole(statement, 16),
-        .cpu_train_s = column_real(statement, 17),
-        .cpu_aead_s = column_real(statement, 18),
-        .cpu_socket_s = column_real(statement, 19),
-        .cpu_other_s = column_real(statement, 20)};
+        .staleness_max = column_real(statement, 11),
+        .received = column_whole(statement, 12),
+        .training_s = column_real(statement, 13),
+        .attempts = column_whole(statement, 14),
+        .done = column_whole(statement, 15),
+        .failed = column_whole(statement, 16),
+        .refused = column_whole(statement, 17),
+        .skipped = column_whole(statement, 18),
+        .torn = column_whole(statement, 19),
+        .cpu_train_s = column_real(statement, 20),
+        .cpu_aead_s = column_real(statement, 21),
+        .cpu_socket_s = column_real(statement, 22),
+        .cpu_other_s = column_real(statement, 23)};
 }
 
 static enum kith_err each_row(struct kith_store *store, void *user,
@@ -167,7 +176,7 @@ static enum kith_err each_row(struct kith_store *store, void *user,
 {
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(store->database,
-                           "SELECT * FROM series ORDER BY rowid", -1,
+                           "SELECT " SERIES " FROM series ORDER BY rowid", -1,
                            &statement, NULL) != SQLITE_OK)
         return store_stick(store, "reading rows");
     int code;
@@ -184,14 +193,12 @@ enum kith_err
 kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row))
 {
-    char sql[192], when[32];
-    const time_t now = time(NULL);
-    struct tm utc;
-    gmtime_r(&now, &utc);
-    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    char sql[256], when[32];
+    store_utc(when);
     snprintf(sql, sizeof sql,
              "BEGIN; DELETE FROM series WHERE step >= %" PRId64 ";"
-             "DELETE FROM verdicts; DELETE FROM summary; COMMIT",
+             "DELETE FROM verdicts; DELETE FROM summary;"
+             "UPDATE runs SET state = 'running'; COMMIT",
              (int64_t)(first < INT64_MAX ? first : INT64_MAX));
     enum kith_err err = store_exec(store, sql, "going back");
     if (err == KITH_OK)

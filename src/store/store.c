@@ -8,16 +8,9 @@
 #include "kith/store.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "kith/assert.h"
 #include "kith/check.h"
@@ -25,21 +18,23 @@
 #include "private.h"
 #include "schema.h"
 
-/* Runs of one name in one folder before we ask for another folder. */
-#define RUNS_MAX 100000u
 /* Rows of one transaction, should they come faster than seconds pass. */
 #define BATCH_ROWS_MAX 200000u
-/* How long the end of a run waits for readers. */
-#define CLOSE_WAIT_MS 10000
 
 static const char *const statements[STATEMENT_COUNT] = {
     [ROW] = ("INSERT INTO series VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-             "?,?,?,?,?,?,?,?,?)"),
-    [MARK] = "INSERT INTO marks VALUES(?,?,?,?,?,?,?,?,?)",
-    [FAULT] = "INSERT INTO faults VALUES(?,?,?,?,?,?,?)",
-    [VERDICT] = "INSERT INTO verdicts VALUES(?,?,?,?)",
-    [SUMMARY] = "INSERT OR REPLACE INTO summary VALUES(?,?)",
-    [RUN] = "INSERT OR REPLACE INTO run VALUES(?,?)",
+             "?,?,?,?,?,?,?,?,?,?,?,?,?)"),
+    [MARK] = "INSERT INTO marks VALUES(?,?,?,?,?,?,?,?,?,?)",
+    [FAULT] = "INSERT INTO faults VALUES(?,?,?,?,?,?,?,?)",
+    [VERDICT] = "INSERT INTO verdicts VALUES(?,?,?,?,?)",
+    [SUMMARY] = "INSERT OR REPLACE INTO summary VALUES(?,?,?)",
+    [RUN] = "INSERT OR REPLACE INTO run VALUES(?,?,?)",
+    [FINISH] = ("UPDATE runs SET state=?2, target_loss=?3, time_to_target_s="
+                "(SELECT min(time_s) FROM series WHERE run_id=?1 AND peer IS "
+                "NULL AND loss <= ?3), steps=?4, bytes_mean=?5, bytes_max=?6, "
+                "staleness_mean=?7, staleness_max=?8, consensus_distance=?9, "
+                "utilisation=?10, loss=?11, accuracy=?12, violations=?13, "
+                "virtual_s=?14, wall_s=?15 WHERE run_id=?1"),
 };
 
 static kith_ns now_ns(void)
@@ -49,7 +44,7 @@ static kith_ns now_ns(void)
     return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
 }
 
-static enum kith_err errno_err(int code)
+enum kith_err store_errno(int code)
 {
     switch (code) {
     case ENOSPC:
@@ -84,7 +79,7 @@ static enum kith_err sqlite_err(sqlite3 *database)
     return KITH_EIO;
 }
 
-static const char *advice(enum kith_err err)
+const char *store_advice(enum kith_err err)
 {
     if (err == KITH_ENOSPC)
         return "free some space, or choose another folder with --out";
@@ -101,7 +96,7 @@ enum kith_err store_stick(struct kith_store *store, const char *what)
     snprintf(store->error, sizeof store->error,
              "cannot write %.300s: %s: %s (%.100s); %s", store->path, what,
              kith_err_text(store->err), sqlite3_errmsg(store->database),
-             advice(store->err));
+             store_advice(store->err));
     if (!sqlite3_get_autocommit(store->database))
         (void)sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
     store->rows = 0;
@@ -203,6 +198,7 @@ static enum kith_err store_begin(struct kith_store *store,
     }
     store->rows++;
     *binder = (struct binder){.statement = store->prepared[statement]};
+    sqlite3_bind_int64(binder->statement, ++binder->at, store->run_id);
     return KITH_OK;
 }
 
@@ -253,6 +249,9 @@ enum kith_err kith_store_row(struct kith_store *store,
     bind_whole(&binder, row->bytes_received);
     bind_real(&binder, row->waiting_s);
     bind_real(&binder, row->staleness);
+    bind_real(&binder, row->staleness_max);
+    bind_whole(&binder, row->received);
+    bind_real(&binder, row->training_s);
     bind_whole(&binder, row->attempts);
     bind_whole(&binder, row->done);
     bind_whole(&binder, row->failed);
@@ -334,9 +333,8 @@ enum kith_err kith_store_verdicts(struct kith_store *store,
     return store->err;
 }
 
-static enum kith_err store_pair(struct kith_store *store,
-                                enum statement statement, const char *key,
-                                const char *value)
+enum kith_err store_pair(struct kith_store *store, enum statement statement,
+                         const char *key, const char *value)
 {
     struct binder binder;
     const enum kith_err err = store_begin(store, statement, &binder);
@@ -356,98 +354,79 @@ enum kith_err kith_store_summary(struct kith_store *store, const char *key,
     return store_pair(store, SUMMARY, key, value);
 }
 
-const char *kith_store_error(const struct kith_store *store)
+/* A model that learns and has no loss at its end has diverged. */
+static enum kith_run_state state_of(const struct kith_experiment *experiment,
+                                    const struct kith_summary *summary)
 {
-    return store->error;
+    if (!summary->completed)
+        return KITH_RUN_INTERRUPTED;
+    return kith_model_learns(experiment->model) &&
+                   !isfinite(summary->loss.averaged)
+               ? KITH_RUN_DIVERGED
+               : KITH_RUN_DONE;
 }
 
-/* Reserves the first free DIRECTORY/NAME-WORLD-N.db by creating it. */
-static enum kith_err create_file(const char *directory, const char *world,
-                                 const char *name, char *path, char *error)
+/* Per machine. */
+static double bytes_mean(const struct kith_experiment *experiment,
+                         const struct kith_summary *summary)
 {
-    int code = 0;
-    for (unsigned n = 1; n <= RUNS_MAX; n++) {
-        const int length = snprintf(path, KITH_PATH_BYTES_MAX, "%s/%s-%s-%u.db",
-                                    directory, name, world, n);
-        code = ENAMETOOLONG;
-        if (length < 0 || length >= (int)KITH_PATH_BYTES_MAX)
-            break;
-        const int file =
-            open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-        if (file >= 0) {
-            close(file);
-            return KITH_OK;
-        }
-        code = errno;
-        if (code != EEXIST)
-            break;
-    }
-    const enum kith_err err = errno_err(code);
-    snprintf(error, KITH_STORE_ERROR_BYTES,
-             "cannot create a run database in %.200s: %s; %s", directory,
-             strerror(code), advice(err));
+    const uint32_t nodes =
+        summary->nodes > 0 ? summary->nodes : experiment->peers;
+    return summary->bytes_sent == UINT64_MAX
+               ? NAN
+               : (double)summary->bytes_sent / nodes;
+}
+
+static double read_reached(struct kith_store *store)
+{
+    sqlite3_stmt *statement;
+    double reached_s = NAN;
+    if (sqlite3_prepare_v2(store->database,
+                           "SELECT time_to_target_s FROM runs WHERE run_id=?1 "
+                           "AND time_to_target_s IS NOT NULL",
+                           -1, &statement, NULL) != SQLITE_OK)
+        return NAN;
+    sqlite3_bind_int64(statement, 1, store->run_id);
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        reached_s = sqlite3_column_double(statement, 0);
+    sqlite3_finalize(statement);
+    return reached_s;
+}
+
+enum kith_err store_finish_run(struct kith_store *store,
+                               const struct kith_experiment *experiment,
+                               const struct kith_summary *summary,
+                               double *reached_s)
+{
+    struct binder binder;
+    *reached_s = NAN;
+    enum kith_err err = store_begin(store, FINISH, &binder);
+    if (err != KITH_OK)
+        return err;
+    bind_text(&binder, kith_run_state_name(state_of(experiment, summary)));
+    bind_real(&binder,
+              experiment->target_loss > 0 ? experiment->target_loss : NAN);
+    bind_whole(&binder, summary->steps);
+    bind_real(&binder, bytes_mean(experiment, summary));
+    bind_whole(&binder, summary->bytes_per_peer_max);
+    bind_real(&binder, summary->staleness.mean);
+    bind_real(&binder, summary->staleness.max);
+    bind_real(&binder, summary->consensus_distance);
+    bind_real(&binder, summary->utilisation);
+    bind_real(&binder, summary->loss.averaged);
+    bind_real(&binder, summary->accuracy.averaged);
+    bind_whole(&binder, summary->violations);
+    bind_real(&binder, summary->virtual_s);
+    bind_real(&binder, summary->wall_s);
+    err = store_end(store, &binder);
+    if (err == KITH_OK)
+        *reached_s = read_reached(store);
     return err;
 }
 
-enum kith_err store_run(struct kith_store *store, const char *key,
-                        const char *format, ...)
+const char *kith_store_error(const struct kith_store *store)
 {
-    char value[256];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(value, sizeof value, format, list);
-    va_end(list);
-    return store_pair(store, RUN, key, value);
-}
-
-/* What a reader needs to repeat the run. */
-static enum kith_err write_run(struct kith_store *store, const char *world,
-                               const struct kith_experiment *experiment)
-{
-    char started[32];
-    const time_t now = time(NULL);
-    struct tm utc;
-    gmtime_r(&now, &utc);
-    strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    (void)store_run(store, "schema", "%d", STORE_SCHEMA_VERSION);
-    (void)store_run(store, "name", "%s", experiment->name);
-    (void)store_run(store, "world", "%s", world);
-    (void)store_run(store, "seed", "%" PRIu64, experiment->seed);
-    (void)store_run(store, "peers", "%" PRIu32, experiment->peers);
-    (void)store_run(store, "build", "%s", kith_build());
-    (void)store_run(store, "started_utc", "%s", started);
-    (void)store_run(store, "experiment_hash", "%016" PRIx64,
-                    kith_experiment_hash(experiment));
-    (void)store_run(store, "batch", "%" PRIu32, experiment->train.batch);
-    (void)store_run(store, "model", "%s", experiment->model->name);
-    (void)store_run(store, "algorithm", "%s",
-                    experiment->gossip.algorithm->name);
-    (void)store_run(store, "topology", "%s", experiment->gossip.topology->name);
-    if (experiment->backend != NULL)
-        (void)store_run(store, "backend", "%s", experiment->backend->name);
-    if (experiment->compute.products != NULL)
-        (void)store_run(store, "products", "%s", experiment->compute.products);
-    if (experiment->compute.threads > 0)
-        (void)store_run(store, "threads", "%" PRIu32,
-                        experiment->compute.threads);
-    if (experiment->compute.peak > 0)
-        (void)store_run(store, "peak_flop_per_s", "%.4g",
-                        experiment->compute.peak);
-    return store_pair(store, RUN, "experiment",
-                      experiment->source == NULL ? "" : experiment->source);
-}
-
-static enum kith_err write_mark_kinds(struct kith_store *store)
-{
-    for (unsigned kind = 0; kind < KITH_MARK_COUNT; kind++) {
-        char sql[128];
-        snprintf(sql, sizeof sql, "INSERT INTO mark_kinds VALUES(%u,'%s')",
-                 kind, kith_mark_name((enum kith_mark_kind)kind));
-        const enum kith_err err = store_exec(store, sql, "creating tables");
-        if (err != KITH_OK)
-            return err;
-    }
-    return KITH_OK;
+    return store->error;
 }
 
 enum kith_err store_prepare(struct kith_store *store)
@@ -458,81 +437,5 @@ enum kith_err store_prepare(struct kith_store *store)
                                SQLITE_PREPARE_PERSISTENT, &store->prepared[i],
                                NULL) != SQLITE_OK)
             err = store_stick(store, "preparing");
-    return err;
-}
-
-static enum kith_err open_tables(struct kith_store *store)
-{
-    char pragmas[160];
-    snprintf(pragmas, sizeof pragmas,
-             "PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL;"
-             "PRAGMA application_id=%d; PRAGMA user_version=%d;",
-             STORE_APPLICATION_ID, STORE_SCHEMA_VERSION);
-    enum kith_err err = store_exec(store, pragmas, "creating tables");
-    if (err == KITH_OK)
-        err = store_exec(store, "BEGIN;" STORE_TABLES, "creating tables");
-    if (err == KITH_OK)
-        err = write_mark_kinds(store);
-    if (err == KITH_OK)
-        err = store_exec(store, "COMMIT", "creating tables");
-    return err == KITH_OK ? store_prepare(store) : err;
-}
-
-void store_free(struct kith_store *store)
-{
-    for (unsigned i = 0; i < STATEMENT_COUNT; i++)
-        sqlite3_finalize(store->prepared[i]);
-    sqlite3_close(store->database);
-    free(store);
-}
-
-enum kith_err kith_store_create(const char *directory, const char *world,
-                                const struct kith_experiment *experiment,
-                                struct kith_store **out, char *path,
-                                char *error)
-{
-    enum kith_err err =
-        create_file(directory, world, experiment->name, path, error);
-    if (err != KITH_OK)
-        return err;
-    struct kith_store *store = calloc(1, sizeof *store);
-    if (store == NULL) {
-        snprintf(error, KITH_STORE_ERROR_BYTES, "out of memory");
-        unlink(path);
-        return KITH_ENOMEM;
-    }
-    kith_text_copy(store->path, sizeof store->path, path);
-    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE, NULL) !=
-        SQLITE_OK)
-        err = store_stick(store, "opening");
-    if (err == KITH_OK)
-        err = open_tables(store);
-    if (err == KITH_OK)
-        err = write_run(store, world, experiment);
-    if (err == KITH_OK)
-        err = store_commit(store);
-    if (err != KITH_OK) {
-        kith_text_copy(error, KITH_STORE_ERROR_BYTES, store->error);
-        store_free(store);
-        unlink(path);
-        return err;
-    }
-    *out = store;
-    return KITH_OK;
-}
-
-enum kith_err kith_store_close(struct kith_store *store, char *error)
-{
-    if (store == NULL)
-        return KITH_OK;
-    enum kith_err err = store->err;
-    sqlite3_busy_timeout(store->database, CLOSE_WAIT_MS);
-    if (err == KITH_OK)
-        err = store_commit(store);
-    if (err == KITH_OK && store->rows > 0)
-        err = store_stick(store, "saving the last rows");
-    if (err != KITH_OK)
-        kith_text_copy(error, KITH_STORE_ERROR_BYTES, store->error);
-    store_free(store);
     return err;
 }

@@ -9,6 +9,7 @@
 
 #include "kith/store.h"
 #include "kith/text.h"
+#include "private.h"
 
 #define ENTRIES_MAX 64u
 #define ENTRY_BYTES (KITH_PATH_BYTES_MAX + 64)
@@ -140,6 +141,11 @@ static void collect(const struct kith_experiment *experiment,
     add_whole(entries, "exchanges.refused", summary->exchanges.refused);
     add_whole(entries, "bytes.sent", summary->bytes_sent);
     add_whole(entries, "bytes.per_peer_max", summary->bytes_per_peer_max);
+    add_real(entries, "staleness.mean", summary->staleness.mean);
+    add_real(entries, "staleness.max", summary->staleness.max);
+    add_real(entries, "utilisation", summary->utilisation);
+    add_real(entries, "time_to_target_s",
+             experiment->target_loss > 0 ? summary->time_to_target_s : NAN);
     add_speed(entries, experiment, &summary->speed);
     add_compute(entries, experiment);
     add_whole(entries, "faults", summary->faults);
@@ -163,12 +169,13 @@ static void collect_more(const struct kith_summary *summary,
 
 enum kith_err kith_store_finish(struct kith_store *store,
                                 const struct kith_experiment *experiment,
-                                const struct kith_summary *summary)
+                                struct kith_summary *summary)
 {
     struct entries entries;
+    enum kith_err err = store_finish_run(store, experiment, summary,
+                                         &summary->time_to_target_s);
     collect(experiment, summary, NULL, &entries);
     collect_more(summary, &entries);
-    enum kith_err err = KITH_OK;
     for (unsigned i = 0; i < entries.count && err == KITH_OK; i++) {
         char *value = entries.list[i].value;
         const size_t length = strlen(value);
@@ -219,6 +226,13 @@ static void print_percent(const char *what, double value)
 {
     if (isfinite(value))
         printf("  %-22s %6.2f %%\n", what, 100 * value);
+}
+
+static void print_staleness(const struct kith_summary *summary)
+{
+    if (isfinite(summary->staleness.mean))
+        printf("  %-22s %.3g steps on average, %.0f at most\n", "staleness",
+               summary->staleness.mean, summary->staleness.max);
 }
 
 static void print_real(const char *what, double value, const char *unit)
@@ -286,8 +300,12 @@ void kith_summary_print(const struct kith_experiment *experiment,
     printf("  %-22s %" PRIu64 " (%" PRIu64 " samples)\n", "steps",
            summary->steps, summary->samples);
     print_exchanges(summary);
+    print_staleness(summary);
+    print_percent("utilisation", summary->utilisation);
     print_cpu(summary);
     print_speed(&summary->speed);
+    if (experiment->target_loss > 0)
+        print_real("time to target loss", summary->time_to_target_s, " s");
     print_real("virtual time", summary->virtual_s, " s");
     print_real("wall time", summary->wall_s, " s");
     if (summary->has_trace_hash)

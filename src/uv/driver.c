@@ -96,6 +96,7 @@ static void driver_message(void *arg, kith_id from,
 {
     struct kith_event event = {
         .kind = KITH_EVENT_MESSAGE, .from = from, .message = message};
+    kith_rows_model(arg, message);
     kith_driver_step(arg, &event);
 }
 

@@ -69,7 +69,12 @@ struct kith_driver {
         bool exchanging, training; /* since then: */
         kith_ns since_ns;
         kith_ns exchange_ns, both_ns; /* sums before it */
+        kith_ns training_ns;          /* since the start */
     } overlap;
+    struct {
+        uint64_t received; /* models that found a slot */
+        uint64_t sum, max; /* own steps less the sender's */
+    } staleness;
 };
 
 /* driver.c. Time since the start of the run. */
@@ -93,6 +98,9 @@ void kith_control_close(struct kith_driver *driver);
 /* rows.c. At the start, where the node stands; after every step of it. */
 void kith_rows_start(struct kith_driver *driver);
 void kith_rows_overlap(struct kith_driver *driver, kith_ns now_ns);
+/* Before each message: how old is the model that has arrived? */
+void kith_rows_model(struct kith_driver *driver,
+                     const struct kith_message *message);
 double kith_process_cpu(void);
 void kith_rows_make(struct kith_driver *driver, struct kith_row *row);
 void kith_rows_send(struct kith_driver *driver);

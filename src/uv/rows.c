@@ -55,6 +55,8 @@ void kith_rows_start(struct kith_driver *driver)
 void kith_rows_overlap(struct kith_driver *driver, kith_ns now_ns)
 {
     const kith_ns span = now_ns - driver->overlap.since_ns;
+    if (driver->overlap.training)
+        driver->overlap.training_ns += span;
     if (driver->overlap.exchanging) {
         driver->overlap.exchange_ns += span;
         driver->overlap.both_ns += driver->overlap.training ? span : 0;
@@ -66,6 +68,33 @@ void kith_rows_overlap(struct kith_driver *driver, kith_ns now_ns)
     if (driver->effects.has_work)
         driver->overlap.training = driver->effects.work.kind == KITH_WORK_TRAIN;
     driver->overlap.training = driver->overlap.training && driver->thread.busy;
+}
+
+void kith_rows_model(struct kith_driver *driver,
+                     const struct kith_message *message)
+{
+    if (message->kind != KITH_MESSAGE_MODEL || message->slot == KITH_SLOT_NONE)
+        return;
+    struct kith_node_counters counters;
+    kith_node_counters(driver->node, &counters);
+    /* A peer that is ahead, or says so, is not stale. */
+    const uint64_t stale =
+        counters.steps > message->step ? counters.steps - message->step : 0;
+    if (stale > driver->staleness.max)
+        driver->staleness.max = stale;
+    driver->staleness.sum += stale;
+    driver->staleness.received++;
+}
+
+static void add_staleness(const struct kith_driver *driver,
+                          struct kith_row *row)
+{
+    const double received = (double)driver->staleness.received;
+    const bool any = driver->staleness.received > 0;
+    row->received = driver->staleness.received;
+    row->staleness = any ? (double)driver->staleness.sum / received : NAN;
+    row->staleness_max = any ? (double)driver->staleness.max : NAN;
+    row->training_s = 1e-9 * (double)driver->overlap.training_ns;
 }
 
 /* `until_ns`: what the rates are over, from the last look on. */
@@ -103,7 +132,6 @@ void kith_rows_make(struct kith_driver *driver, struct kith_row *row)
         .bytes_sent = transport->net.bytes_sent,
         .bytes_received = transport->net.bytes_received,
         .waiting_s = 1e-9 * (double)counters.waited_ns,
-        .staleness = NAN,
         .attempts = counters.attempts,
         .done = counters.done,
         .failed = counters.failed,
@@ -115,6 +143,7 @@ void kith_rows_make(struct kith_driver *driver, struct kith_row *row)
         .cpu_socket_s = cpu->socket_s,
         .cpu_other_s = cpu->other_s + cpu->merge_s,
     };
+    add_staleness(driver, row);
     measure_speed(driver, &driver->meter, counters.steps, row->time_ns,
                   &row->speed);
     /* Of the run: from its start to the last step, not what came after. */

@@ -90,6 +90,8 @@ static struct kith_row row_of(kith_id peer, uint64_t step)
                              .consensus_distance = NAN,
                              .waiting_s = NAN,
                              .staleness = NAN,
+                             .staleness_max = NAN,
+                             .training_s = NAN,
                              .cpu_train_s = NAN,
                              .cpu_aead_s = NAN,
                              .cpu_socket_s = NAN,
@@ -257,6 +259,8 @@ static struct kith_summary some_summary(void)
         .exchanges = {1, 2, 3, 4, 5, 6},
         .bytes_sent = 100,
         .bytes_per_peer_max = 60,
+        .staleness = {0.5, 3},
+        .utilisation = NAN,
         .cpu = {NAN, NAN, NAN, NAN},
         .completed = true,
     };
@@ -295,6 +299,8 @@ static void test_json(void **state)
              "\"worst\": null}, \"consensus_distance\": 0, "
              "\"exchanges\": {\"done\": 2, \"failed\": 3, \"refused\": 4}, "
              "\"bytes\": {\"sent\": 100, \"per_peer_max\": 60}, "
+             "\"staleness\": {\"mean\": 0.5, \"max\": 3}, "
+             "\"utilisation\": null, \"time_to_target_s\": null, "
              "\"speed\": {\"samples_per_s\": null, \"tokens_per_s\": null, "
              "\"flop_per_s\": null, \"mfu\": null, "
              "\"peak_flop_per_s\": null, \"data_wait_s\": null, "
@@ -311,7 +317,7 @@ static void test_finish(void **state)
     (void)state;
     char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES];
     struct kith_store *store = create(path);
-    const struct kith_summary summary = some_summary();
+    struct kith_summary summary = some_summary();
     assert_int_equal(kith_store_finish(store, &experiment, &summary), KITH_OK);
     assert_int_equal(kith_store_close(store, error), KITH_OK);
     assert_query(path, "SELECT value FROM summary WHERE key = 'experiment'",
@@ -339,7 +345,7 @@ static void test_go_on(void **state)
     (void)state;
     char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES];
     struct kith_store *store = create(path);
-    const struct kith_summary summary = some_summary();
+    struct kith_summary summary = some_summary();
     struct kith_row row = {.peer = 1,
                            .time_ns = 1500000000,
                            .samples = 7,
