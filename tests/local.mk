@@ -143,6 +143,7 @@ tests_unit_test_rules_SOURCES = tests/unit/test_rules.c \
 # The tests' own network of nodes, without sockets or a simulator.
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/net.c tests/support/net.h
+EXTRA_DIST += tests/support/graph.h
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/unit/compressor_cases.h \

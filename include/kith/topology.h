@@ -92,7 +92,6 @@ struct kith_topology_options {
     /* file: read while the topology is built, not kept. */
     const struct kith_topology_edge *edges; /* (edge_count), ascending, once */
     uint32_t edge_count;
-    bool edges_directed;
 };
 
 /* An opened one: plain data, may be copied; `built` is the caller's memory. */

@@ -2,7 +2,7 @@
  * what the kind reads, and the graph is built once, when the file is read.
  *
  * An edge list is text: a line "FROM TO [WEIGHT]" an edge, ranks from 0, in any
- * order; "#" begins a comment; the line "directed" makes edges go one way. */
+ * order; "#" begins a comment. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static enum kith_err list_fail(const struct list *list, enum kith_err err,
     return tree_fail(list->tree, list->item, "gossip.path", err,
                      "%.200s:%u: %s; allowed: \"FROM TO [WEIGHT]\" with two "
                      "different ranks below %u and a weight above 0, up to 1; "
-                     "\"directed\"; \"# comment\"",
+                     "\"# comment\"",
                      list->path, list->line, what, list->peers);
 }
 
@@ -58,10 +58,6 @@ static enum kith_err read_line(struct list *list, char *line)
     const char *const weight = strtok_r(rest, BLANKS, &rest);
     if (from == NULL)
         return KITH_OK;
-    if (to == NULL && strcmp(from, "directed") == 0 && list->count == 0) {
-        list->directed = true;
-        return KITH_OK;
-    }
     if (!parse_rank(list, from, &edge.from) ||
         !parse_rank(list, to, &edge.to) || edge.from == edge.to ||
         strtok_r(rest, BLANKS, &rest) != NULL)
@@ -259,7 +255,8 @@ enum kith_err read_graph(const struct tree *tree,
     struct list list = {.tree = tree,
                         .item = tree_find(tree, "gossip.path"),
                         .path = experiment->gossip.path,
-                        .peers = experiment->peers};
+                        .peers = experiment->peers,
+                        .directed = experiment->gossip.topology->directed};
     err = resolve_path(tree, "gossip.path", experiment->gossip.path);
     if (err == KITH_OK)
         err = read_list(&list);
@@ -268,7 +265,6 @@ enum kith_err read_graph(const struct tree *tree,
     experiment->gossip.edges_hash = hash_list(&list);
     options->edges = list.edges;
     options->edge_count = list.count;
-    options->edges_directed = list.directed;
     err = build(tree, experiment);
     options->edges = NULL;
     free(list.edges);

@@ -120,14 +120,27 @@ uint32_t kith_adjacency_neighbours(const struct kith_topology *topology,
     return graph->degree[self];
 }
 
-enum kith_err
-kith_adjacency_draw(struct kith_topology *topology,
-                    struct kith_adjacency *graph, uint32_t *scratch,
-                    bool (*draw)(const struct kith_topology *topology,
-                                 struct kith_adjacency *graph,
-                                 uint32_t *scratch, struct kith_rng *rng),
-                    char *error)
+uint32_t kith_adjacency_width(const struct kith_topology *topology)
 {
+    const uint32_t most = topology->peers - 1;
+    return most < KITH_DEGREE_MAX ? most : KITH_DEGREE_MAX;
+}
+
+size_t kith_adjacency_room(const struct kith_topology *topology, uint32_t width,
+                           size_t scratch)
+{
+    const size_t least = 2 * (size_t)topology->peers;
+    return kith_adjacency_size(topology->peers, width) +
+           (scratch > least ? scratch : least) * sizeof(uint32_t);
+}
+
+enum kith_err kith_adjacency_draw(struct kith_topology *topology, void *memory,
+                                  uint32_t width, kith_adjacency_drawer *draw,
+                                  char *error)
+{
+    struct kith_adjacency *const graph =
+        kith_adjacency_init(memory, topology->peers, width);
+    uint32_t *const scratch = graph->table + (size_t)topology->peers * width;
     bool full = false;
     for (uint32_t attempt = 0; attempt < ATTEMPTS_MAX && !full; attempt++) {
         struct kith_rng rng;

@@ -15,6 +15,10 @@ KITH_MUST_CHECK enum kith_err
 kith_topology_refuse(char *error, enum kith_err code, const char *format, ...)
     KITH_PRINTF(3, 4);
 
+/* W_self,other by the rule, or the share of a directed graph. */
+double kith_topology_weigh(const struct kith_topology *topology,
+                           uint32_t own_degree, kith_id other);
+
 /* ids[count], ascending, takes id in; weights go along where they are given. */
 void kith_topology_insert(kith_id *ids, double *weights, uint32_t count,
                           kith_id id, double weight);
@@ -55,15 +59,24 @@ uint32_t kith_adjacency_neighbours(const struct kith_topology *topology,
                                    kith_id self, uint64_t round,
                                    kith_id out[KITH_DEGREE_MAX],
                                    double weights[KITH_DEGREE_MAX]);
+/* Places a row needs where degrees are not known before. */
+uint32_t kith_adjacency_width(const struct kith_topology *topology);
+/* Bytes of a table and `scratch` numbers behind it, 2 peers at least. */
+size_t kith_adjacency_room(const struct kith_topology *topology, uint32_t width,
+                           size_t scratch);
 /* Draws until the graph is connected: draw() fills in an empty one from the
  * stream, and answers false where a row overflows. */
+typedef bool kith_adjacency_drawer(const struct kith_topology *topology,
+                                   struct kith_adjacency *graph,
+                                   uint32_t *scratch, struct kith_rng *rng);
 KITH_MUST_CHECK enum kith_err
-kith_adjacency_draw(struct kith_topology *topology,
-                    struct kith_adjacency *graph, uint32_t *scratch,
-                    bool (*draw)(const struct kith_topology *topology,
-                                 struct kith_adjacency *graph,
-                                 uint32_t *scratch, struct kith_rng *rng),
-                    char *error);
+kith_adjacency_draw(struct kith_topology *topology, void *memory,
+                    uint32_t width, kith_adjacency_drawer *draw, char *error);
+
+/* colouring.c: edges into matchings; at (peers, colours), colours above every
+ * degree: neighbour by colour or KITH_NOBODY. Returns how many are used. */
+uint32_t kith_colour_edges(const struct kith_topology *graph, uint32_t colours,
+                           kith_id *at);
 
 /* spectrum.c: extreme eigenvalues of a symmetric operator over vectors of mean
  * 0. scratch: (3 n + 2 KITH_RHO_STEPS). visits: what one application costs. */

@@ -142,6 +142,7 @@ enum kith_err kith_topology_build(struct kith_topology *topology, void *memory,
                                   char *error)
 {
     const struct kith_topology_kind *const kind = topology->kind;
+    const size_t own = own_size(topology);
     if (kind->build != NULL) {
         topology->built = memory;
         const enum kith_err err = kind->build(topology, memory, error);
@@ -158,7 +159,7 @@ enum kith_err kith_topology_build(struct kith_topology *topology, void *memory,
         topology->doubly = topology->doubly && is_regular(topology);
     if (is_optimal(topology) && topology->peers > 1) {
         const struct kith_spectrum spectrum = kith_spectrum_laplacian(
-            topology, (double *)memory + own_size(topology) / sizeof(double));
+            topology, (double *)memory + own / sizeof(double));
         topology->constant = 2 / (spectrum.low + spectrum.high);
     }
     return KITH_OK;
@@ -176,8 +177,8 @@ enum kith_err kith_topology_open(const struct kith_topology_kind *kind,
     return err == KITH_OK ? kith_topology_build(topology, NULL, error) : err;
 }
 
-static double edge_weight(const struct kith_topology *topology,
-                          uint32_t own_degree, kith_id other)
+double kith_topology_weigh(const struct kith_topology *topology,
+                           uint32_t own_degree, kith_id other)
 {
     const struct kith_topology_kind *const kind = topology->kind;
     if (kind->directed)
@@ -209,7 +210,7 @@ static uint32_t list(const struct kith_topology *topology,
     KITH_ASSERT(count <= KITH_DEGREE_MAX);
     if (weights != NULL && !topology->kind->weighted)
         for (uint32_t i = 0; i < count; i++)
-            weights[i] = edge_weight(topology, count, out[i]);
+            weights[i] = kith_topology_weigh(topology, count, out[i]);
     return count;
 }
 

@@ -1,84 +1,163 @@
-/* Goal: what every topology claims holds, at many sizes; rho of the static
- * graphs to 1e-12. Method: loop over the registry; closed forms. */
-#include <math.h>
+/* Goal: what every topology claims holds, at every small size and a few larger
+ * ones: weights add up, sources mirror neighbours, schedules repeat, links are
+ * all whom one meets, the graph is connected, the same seed gives the same one,
+ * limits are refused by name. Method: loop over the registry. What single kinds
+ * promise stands in unit/test_topology.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
-#include "kith/topology.h"
+#include "tests/support/graph.h"
 
-enum { SIZES = 12, LARGEST = 65 };
-static const uint32_t sizes[SIZES] = {1, 2, 3, 4, 5, 8, 16, 17, 24, 33, 64, 65};
+enum { SIZES = 26, LARGEST = 65, ROUNDS = 24 };
+static const uint32_t sizes[SIZES] = {1,  2,  3,  4,  5,  6,  7,  8,  9,
+                                      10, 11, 12, 13, 14, 15, 16, 17, 18,
+                                      19, 20, 24, 33, 48, 60, 64, 65};
 
-static struct kith_topology open_kind(const struct kith_topology_kind *kind,
-                                      uint32_t peers)
+/* Opens a kind at its defaults; false where it says why it cannot have n. */
+static bool open_kind(const struct kith_topology_kind *kind, uint32_t n,
+                      struct graph *graph)
 {
-    struct kith_topology topology;
-    assert_int_equal(kith_topology_open(kind, peers, &topology), KITH_OK);
-    return topology;
+    if (graph_open(kind->name, n, 5, NULL, graph) == KITH_OK)
+        return true;
+    if (strcmp(kind->name, "hypercube") != 0 || (n & (n - 1)) == 0)
+        fail_msg("%s, %u peers: %s", kind->name, n, graph->error);
+    assert_non_null(strstr(graph->error, "power of two"));
+    return false;
 }
 
-static struct kith_topology open_name(const char *name, uint32_t peers)
+static uint64_t rounds_of(const struct kith_topology *topology)
 {
-    const struct kith_topology_kind *const kind = kith_topology_find(name);
-    assert_non_null(kind);
-    return open_kind(kind, peers);
+    const uint64_t period = kith_topology_period(topology);
+    return period == 0 ? ROUNDS : period;
 }
 
-/* W (n, n) of one round, the diagonal being what a peer keeps. */
-static void fill_matrix(const struct kith_topology *topology, uint64_t round,
-                        double *w)
+static bool contains(const kith_id *ids, uint32_t count, kith_id id)
+{
+    for (uint32_t k = 0; k < count; k++)
+        if (ids[k] == id)
+            return true;
+    return false;
+}
+
+/* A list is ascending, within bounds, of others, with weights. */
+static void check_list(const struct kith_topology *topology, kith_id self,
+                       const kith_id *ids, const double *weights,
+                       uint32_t count)
+{
+    assert_true(count <= kith_topology_degree(topology, self));
+    for (uint32_t k = 0; k < count; k++) {
+        assert_true(ids[k] < topology->peers && ids[k] != self);
+        assert_true(k == 0 || ids[k - 1] < ids[k]);
+        assert_true(weights[k] > 0 && weights[k] < 1);
+    }
+}
+
+/* in and out see the same edges; one matrix where `doubly`. */
+static void check_mirror(const struct kith_topology *topology, uint64_t round)
 {
     const uint32_t n = topology->peers;
-    memset(w, 0, sizeof *w * n * n);
+    static double rows[LARGEST * LARGEST], columns[LARGEST * LARGEST];
+    memset(rows, 0, sizeof rows);
+    memset(columns, 0, sizeof columns);
     for (kith_id i = 0; i < n; i++) {
-        kith_id out[KITH_DEGREE_MAX];
+        kith_id ids[KITH_DEGREE_MAX];
         double weights[KITH_DEGREE_MAX];
-        const uint32_t count =
-            kith_topology_neighbours(topology, i, round, out, weights);
-        w[i * n + i] = 1;
-        for (uint32_t k = 0; k < count; k++) {
-            assert_true(out[k] < n && out[k] != i);
-            assert_true(k == 0 || out[k - 1] < out[k]);
-            assert_true(weights[k] > 0 && weights[k] < 1);
-            w[i * n + out[k]] = weights[k];
-            w[i * n + i] -= weights[k];
-        }
+        uint32_t count =
+            kith_topology_sources(topology, i, round, ids, weights);
+        check_list(topology, i, ids, weights, count);
+        for (uint32_t k = 0; k < count; k++)
+            rows[i * n + ids[k]] = weights[k];
+        count = kith_topology_neighbours(topology, i, round, ids, weights);
+        check_list(topology, i, ids, weights, count);
+        for (uint32_t k = 0; k < count; k++)
+            columns[ids[k] * n + i] = weights[k];
     }
-}
-
-static void assert_doubly_stochastic(uint32_t n, const double *w)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        double row = 0, column = 0;
-        for (uint32_t j = 0; j < n; j++) {
-            assert_true(w[i * n + j] >= -1e-15);
-            row += w[i * n + j];
-            column += w[j * n + i];
-        }
-        assert_true(fabs(row - 1) < 1e-12);
-        assert_true(fabs(column - 1) < 1e-12);
-    }
-}
-
-static void assert_symmetric(uint32_t n, const double *w)
-{
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < i; j++)
-            assert_true(w[i * n + j] == w[j * n + i]);
+        for (uint32_t j = 0; j < n; j++) {
+            const double row = rows[i * n + j], column = columns[i * n + j];
+            assert_true((row > 0) == (column > 0));
+            assert_true(!topology->doubly || row == column);
+            if (!topology->kind->directed) {
+                assert_true((row > 0) == (rows[j * n + i] > 0));
+                assert_true(!topology->doubly || row == rows[j * n + i]);
+            }
+        }
 }
 
-/* Everybody hears of peer 0 within n rounds. */
-static void assert_connected(const struct kith_topology *topology)
+/* Columns sum to 1 (rows do, by what a peer keeps); nobody gives away more
+ * than there is, but where weights are the best and not the safest. */
+static void check_sums(const struct kith_topology *topology, uint64_t round)
+{
+    static double w[LARGEST * LARGEST];
+    const uint32_t n = topology->peers;
+    const bool safe = topology->options.weights != KITH_WEIGHTS_OPTIMAL &&
+                      strcmp(topology->kind->name, "matcha") != 0;
+    graph_rows(topology, round, w);
+    for (uint32_t j = 0; j < n; j++) {
+        double column = 0;
+        for (uint32_t i = 0; i < n; i++)
+            column += w[i * n + j];
+        assert_true(!topology->doubly || fabs(column - 1) < 1e-12);
+        assert_true(!safe || w[j * n + j] > -1e-12);
+    }
+}
+
+static void check_period(const struct kith_topology *topology, kith_id self)
+{
+    const uint64_t period = kith_topology_period(topology);
+    kith_id one[KITH_DEGREE_MAX], two[KITH_DEGREE_MAX];
+    assert_true(!topology->kind->is_static || period == 1);
+    for (uint64_t round = 0; round < period; round++) {
+        const uint32_t count =
+            kith_topology_neighbours(topology, self, round, one, NULL);
+        assert_int_equal(kith_topology_neighbours(
+                             topology, self, round + 7 * period, two, NULL),
+                         count);
+        assert_memory_equal(one, two, count * sizeof *one);
+    }
+}
+
+static void check_links(const struct kith_topology *topology, kith_id self)
+{
+    kith_id links[KITH_LINKS_MAX], some[KITH_DEGREE_MAX];
+    bool met[LARGEST] = {false};
+    const uint32_t count =
+        kith_topology_links(topology, self, links, KITH_LINKS_MAX);
+    if (count == KITH_LINKS_ANY) {
+        assert_true(kith_topology_period(topology) == 0);
+        return;
+    }
+    for (uint32_t k = 1; k < count; k++)
+        assert_true(links[k - 1] < links[k]);
+    for (uint64_t round = 0; round < rounds_of(topology); round++) {
+        uint32_t found =
+            kith_topology_neighbours(topology, self, round, some, NULL);
+        for (uint32_t k = 0; k < found; k++)
+            met[some[k]] = true;
+        found = kith_topology_sources(topology, self, round, some, NULL);
+        for (uint32_t k = 0; k < found; k++)
+            met[some[k]] = true;
+    }
+    for (kith_id i = 0; i < topology->peers; i++)
+        if (kith_topology_period(topology) > 0)
+            assert_true(met[i] == contains(links, count, i));
+        else
+            assert_true(!met[i] || contains(links, count, i));
+    /* A short array takes the first, the answer stays. */
+    some[1] = KITH_NOBODY;
+    assert_int_equal(kith_topology_links(topology, self, some, 1), count);
+    assert_true(some[1] == KITH_NOBODY);
+    assert_true(count == 0 || some[0] == links[0]);
+}
+
+/* Everybody hears of peer 0 in the end. */
+static void check_connected(const struct kith_topology *topology)
 {
     const uint32_t n = topology->peers;
     bool reached[LARGEST] = {true};
-    for (uint64_t round = 0; round < n; round++) {
+    for (uint64_t round = 0; round < n * rounds_of(topology); round++) {
         bool next[LARGEST];
         memcpy(next, reached, sizeof next);
         for (kith_id i = 0; i < n; i++) {
@@ -91,25 +170,95 @@ static void assert_connected(const struct kith_topology *topology)
         memcpy(reached, next, sizeof next);
     }
     for (kith_id i = 0; i < n; i++)
-        assert_true(reached[i]);
+        if (!reached[i])
+            fail_msg("%s, %u peers: peer %u hears nothing of peer 0",
+                     topology->kind->name, n, i);
 }
 
-static void test_weights(void **state)
+static void check_graph(const struct kith_topology *topology)
+{
+    for (uint64_t round = 0; round < rounds_of(topology); round++) {
+        check_mirror(topology, round);
+        check_sums(topology, round);
+    }
+    for (kith_id self = 0; self < topology->peers; self++) {
+        check_period(topology, self);
+        check_links(topology, self);
+    }
+    check_connected(topology);
+}
+
+static void test_every_size(void **state)
 {
     (void)state;
-    static double w[LARGEST * LARGEST];
-    for (size_t k = 0; kith_topology_kinds[k] != NULL; k++) {
-        const struct kith_topology_kind *const kind = kith_topology_kinds[k];
-        for (int s = 0; s < SIZES && !kind->any_pair; s++) {
-            const struct kith_topology topology = open_kind(kind, sizes[s]);
-            for (uint64_t round = 0; round < 8; round++) {
-                fill_matrix(&topology, round, w);
-                assert_doubly_stochastic(sizes[s], w);
-                if (!kind->directed)
-                    assert_symmetric(sizes[s], w);
-            }
-            assert_connected(&topology);
+    for (size_t k = 0; kith_topology_kinds[k] != NULL; k++)
+        for (int s = 0; s < SIZES; s++) {
+            struct graph graph;
+            if (kith_topology_kinds[k]->any_pair ||
+                !open_kind(kith_topology_kinds[k], sizes[s], &graph))
+                continue;
+            check_graph(&graph.topology);
+            graph_close(&graph);
         }
+}
+
+static void test_every_weight(void **state)
+{
+    (void)state;
+    static const uint32_t few[] = {1, 2, 4, 8, 16, 64};
+    for (size_t k = 0; kith_topology_kinds[k] != NULL; k++) {
+        const struct kith_topology_kind *kind = kith_topology_kinds[k];
+        for (int s = 0; s < 6; s++)
+            for (unsigned w = 0; w < KITH_WEIGHTS_COUNT; w++) {
+                const struct kith_topology_options options = {
+                    .rewire = 0.3, .weights = (enum kith_weights)w};
+                struct graph graph;
+                if (!(kind->keys & KITH_TOPOLOGY_READS(WEIGHTS)))
+                    continue;
+                graph_must(kind->name, few[s], 11, &options, &graph);
+                assert_true(graph.topology.doubly || w == KITH_WEIGHTS_UNIFORM);
+                check_graph(&graph.topology);
+                graph_close(&graph);
+            }
+    }
+}
+
+/* The same seed: the same lists. Another one: not the same, where it is drawn.
+ */
+static void test_seeds(void **state)
+{
+    (void)state;
+    for (size_t k = 0; kith_topology_kinds[k] != NULL; k++) {
+        const struct kith_topology_kind *kind = kith_topology_kinds[k];
+        struct graph graphs[3];
+        bool differs = false;
+        if (kind->any_pair)
+            continue;
+        for (int g = 0; g < 3; g++)
+            graph_must(kind->name, 64, g == 2 ? 6 : 5, NULL, &graphs[g]);
+        for (uint64_t round = 0; round < 8; round++)
+            for (kith_id i = 0; i < 64; i++) {
+                kith_id out[3][KITH_DEGREE_MAX] = {{0}};
+                double weights[3][KITH_DEGREE_MAX] = {{0}};
+                uint32_t count[3];
+                for (int g = 0; g < 3; g++)
+                    count[g] = kith_topology_neighbours(
+                        &graphs[g].topology, i, round, out[g], weights[g]);
+                assert_int_equal(count[0], count[1]);
+                assert_memory_equal(out[0], out[1], sizeof out[0]);
+                assert_memory_equal(weights[0], weights[1], sizeof weights[0]);
+                differs = differs || count[0] != count[2] ||
+                          memcmp(out[0], out[2], sizeof out[0]) != 0;
+            }
+        const bool drawn = strstr(kind->name, "random") != NULL ||
+                           strstr(kind->name, "equi") != NULL ||
+                           strcmp(kind->name, "erdos-renyi") == 0 ||
+                           strcmp(kind->name, "watts-strogatz") == 0 ||
+                           strcmp(kind->name, "barabasi-albert") == 0 ||
+                           strcmp(kind->name, "matcha") == 0;
+        assert_true(differs == drawn);
+        for (int g = 0; g < 3; g++)
+            graph_close(&graphs[g]);
     }
 }
 
@@ -124,8 +273,11 @@ static void test_registry(void **state)
         assert_true(strlen(kind->paper) > 0 && strlen(kind->summary) > 0);
         assert_true(kind->any_pair == (kind->neighbours == NULL));
         assert_true(kind->any_pair == (kind->degree == NULL));
+        assert_true(kind->directed == (kind->sources != NULL));
+        assert_true((kind->size == NULL) == (kind->build == NULL));
+        assert_true(!kind->is_static || kind->period == NULL);
     }
-    assert_true(count >= 5);
+    assert_true(count >= 24);
     assert_non_null(kith_topology_find("one_peer_exponential"));
     assert_null(kith_topology_find("star-of-david"));
     assert_null(kith_topology_find("rin"));
@@ -133,102 +285,75 @@ static void test_registry(void **state)
     assert_null(kith_topology_find(""));
 }
 
+static void refuse(const char *name, uint32_t n,
+                   const struct kith_topology_options *options,
+                   enum kith_err err, const char *words)
+{
+    struct graph graph;
+    if (graph_open(name, n, 5, options, &graph) != err)
+        fail_msg("%s, %u peers: not refused with %d", name, n, err);
+    if (strstr(graph.error, words) == NULL)
+        fail_msg("%s: no \"%s\" in: %s", name, words, graph.error);
+}
+
 static void test_limits(void **state)
 {
     (void)state;
     struct kith_topology topology;
-    const struct kith_topology_kind *const complete =
-        kith_topology_find("complete");
-
-    assert_int_equal(kith_topology_open(complete, 66, &topology), KITH_ELIMIT);
-    assert_int_equal(kith_topology_open(complete, 0, &topology), KITH_ELIMIT);
     for (size_t k = 0; kith_topology_kinds[k] != NULL; k++) {
-        assert_int_equal(kith_topology_open(kith_topology_kinds[k],
-                                            KITH_PEERS_MAX + 1, &topology),
-                         KITH_ELIMIT);
-        open_kind(kith_topology_kinds[k], 65);
+        refuse(kith_topology_kinds[k]->name, KITH_PEERS_MAX + 1, NULL,
+               KITH_ELIMIT, "1 to 1048576");
+        refuse(kith_topology_kinds[k]->name, 0, NULL, KITH_ELIMIT, "1 to");
     }
-    open_name("exponential", KITH_PEERS_MAX);
-    open_name("random", KITH_PEERS_MAX);
-}
-
-static double rho_of(const char *name, uint32_t peers)
-{
-    double scratch[KITH_RHO_SCRATCH(LARGEST)];
-    const struct kith_topology topology = open_name(name, peers);
-    return kith_topology_rho(&topology, scratch);
-}
-
-static void assert_rho(const char *name, uint32_t peers, double want)
-{
-    const double got = rho_of(name, peers);
-    if (fabs(got - want) >= 1e-12)
-        fail_msg("rho of %s, %u peers: %.15f, not %.15f", name, peers, got,
-                 want);
-}
-
-/* algorithms.md section 2; |W - J| of a circulant is its second eigenvalue. */
-static void test_rho(void **state)
-{
-    (void)state;
-    const double turn = 2 * acos(-1);
-    for (uint32_t n = 3; n <= 64; n++)
-        assert_rho("ring", n, (1 + 2 * cos(turn / n)) / 3);
-    for (uint32_t n = 1; n <= 64; n++)
-        assert_rho("complete", n, 0);
-    for (uint32_t n = 4; n <= 64; n += 2) {
-        const double tau = ceil(log2(n));
-        assert_rho("exponential", n, (tau - 1) / (tau + 1));
-    }
-    assert_true(fabs(rho_of("exponential", 17) - .547621) < 1e-6);
-    assert_true(fabs(rho_of("exponential", 33) - .607800) < 1e-6);
-}
-
-/* The product of tau rounds: J exactly for n = 2^tau, else the closed form. */
-static void test_one_peer_cycle(void **state)
-{
-    (void)state;
-    const double half_turn = acos(-1);
-    for (uint32_t n = 2; n <= 64; n++) {
-        const struct kith_topology topology =
-            open_name("one-peer-exponential", n);
-        double x[LARGEST] = {1}, squares = 0, worst = 0;
-        uint32_t tau = 0;
-        for (; 1u << tau < n; tau++) {
-            double next[LARGEST] = {0};
-            for (kith_id i = 0; i < n; i++) {
-                kith_id out[KITH_DEGREE_MAX];
-                double weight[KITH_DEGREE_MAX];
-                assert_int_equal(
-                    kith_topology_neighbours(&topology, i, tau, out, weight),
-                    1);
-                next[i] += (1 - weight[0]) * x[i];
-                next[out[0]] += weight[0] * x[i];
-            }
-            memcpy(x, next, sizeof x);
-        }
-        for (uint32_t i = 0; i < n; i++)
-            squares += (x[i] - 1.0 / n) * (x[i] - 1.0 / n);
-
-        /* Parseval over the circulant's spectrum. */
-        double want = 0;
-        const double cycle = (double)(1u << tau);
-        for (uint32_t k = 1; k < n; k++) {
-            const double value =
-                fabs(sin(half_turn * k * cycle / n) / sin(half_turn * k / n)) /
-                cycle;
-            want += value * value / n;
-            worst = value > worst ? value : worst;
-        }
-        if (1u << tau == n)
-            for (uint32_t i = 0; i < n; i++)
-                assert_true(x[i] == 1.0 / n);
-        assert_true(fabs(squares - want) < 1e-13);
-        if (n == 6)
-            assert_true(fabs(worst - .216506) < 1e-6);
-        if (n == 24)
-            assert_true(fabs(worst - .207340) < 1e-6);
-    }
+    refuse("complete", 66, NULL, KITH_ELIMIT, "more than 64");
+    refuse("star", 66, NULL, KITH_ELIMIT, "found star");
+    refuse("hypercube", 48, NULL, KITH_EINVAL, "power of two");
+    refuse("regions", 1000, &(struct kith_topology_options){.regions = 4},
+           KITH_ELIMIT, "more than 64");
+    refuse("regions", 10, &(struct kith_topology_options){.regions = 11},
+           KITH_EINVAL, "regions: found 11");
+    refuse("circulant", 9, &(struct kith_topology_options){.degree = 3},
+           KITH_EINVAL, "degree: found 3");
+    refuse("circulant", 9, &(struct kith_topology_options){.degree = 9},
+           KITH_EINVAL, "up to 8");
+    refuse("random-regular", 9, &(struct kith_topology_options){.degree = 5},
+           KITH_EINVAL, "degree: found 5");
+    refuse("random-regular", 9, &(struct kith_topology_options){.degree = 1},
+           KITH_EINVAL, "allowed: 2 to 8");
+    refuse("watts-strogatz", 9, &(struct kith_topology_options){.degree = 9},
+           KITH_EINVAL, "degree: found 9");
+    refuse("barabasi-albert", 4, &(struct kith_topology_options){.degree = 4},
+           KITH_EINVAL, "degree: found 4");
+    refuse("barabasi-albert", 20000,
+           &(struct kith_topology_options){.degree = 8}, KITH_ELIMIT,
+           "more than 64");
+    refuse("erdos-renyi", 200,
+           &(struct kith_topology_options){.probability = 0.9}, KITH_ELIMIT,
+           "more than 64");
+    refuse("erdos-renyi", 64,
+           &(struct kith_topology_options){.probability = 0.001}, KITH_EINVAL,
+           "not connected");
+    refuse("equistatic", 8, &(struct kith_topology_options){.degree = 8},
+           KITH_EINVAL, "degree: found 8");
+    refuse("matcha", 2000, NULL, KITH_ELIMIT, "up to 1024");
+    refuse("matcha", 20,
+           &(struct kith_topology_options){
+               .graph = kith_topology_find("exponential")},
+           KITH_EINVAL, "graph: found exponential");
+    refuse("matcha", 20,
+           &(struct kith_topology_options){.graph =
+                                               kith_topology_find("hypercube")},
+           KITH_EINVAL, "power of two");
+    /* Computed ones need no memory, however many. */
+    assert_int_equal(kith_topology_open(kith_topology_find("exponential"),
+                                        KITH_PEERS_MAX, &topology),
+                     KITH_OK);
+    assert_int_equal(kith_topology_open(kith_topology_find("random-matching"),
+                                        KITH_PEERS_MAX, &topology),
+                     KITH_OK);
+    assert_int_equal(
+        kith_topology_open(kith_topology_find("base"), 7, &topology),
+        KITH_EINVAL);
 }
 
 /* Chi-square of `draws` over the peers allowed: below df + 5 sqrt(2 df). */
@@ -269,10 +394,15 @@ static void check_partners(const struct kith_topology_kind *kind,
                            uint32_t avoid_count)
 {
     enum { DRAWS = 20000 };
-    const struct kith_topology topology = open_kind(kind, peers);
+    struct graph graph;
+    if (!open_kind(kind, peers, &graph))
+        return;
+    const struct kith_topology topology = graph.topology;
     const kith_id self = peers / 2;
-    bool allowed[LARGEST], left = false;
+    bool allowed[LARGEST], left = false, any = false;
     allow_neighbours(&topology, self, allowed);
+    for (kith_id i = 0; i < peers; i++)
+        any = any || allowed[i];
     for (kith_id i = 0; i < peers; i++) {
         bool avoided = false;
         for (uint32_t k = 0; k < avoid_count; k++)
@@ -290,12 +420,18 @@ static void check_partners(const struct kith_topology_kind *kind,
         double weight = 0;
         const kith_id partner = kith_topology_partner(
             &topology, self, 3, &rng, avoid, avoid_count, &weight);
+        if (!any) {
+            assert_true(partner == KITH_NOBODY); /* sits this round out */
+            continue;
+        }
         assert_true(partner < peers && partner != self);
         assert_true(weight > 0 && weight <= 0.5);
         assert_true(kind->directed || weight == 0.5);
         counts[partner]++;
     }
-    assert_uniform(counts, allowed, peers, DRAWS);
+    if (any)
+        assert_uniform(counts, allowed, peers, DRAWS);
+    graph_close(&graph);
 }
 
 static void test_partners(void **state)
@@ -323,8 +459,9 @@ static void test_alone(void **state)
     struct kith_rng rng;
     kith_rng_init(&rng, 32, KITH_STREAM_PARTNER, 0);
     for (size_t k = 0; kith_topology_kinds[k] != NULL; k++) {
-        const struct kith_topology topology =
-            open_kind(kith_topology_kinds[k], 1);
+        struct graph graph;
+        assert_true(open_kind(kith_topology_kinds[k], 1, &graph));
+        const struct kith_topology topology = graph.topology;
         double weight;
         kith_id out[KITH_DEGREE_MAX];
 
@@ -333,6 +470,8 @@ static void test_alone(void **state)
         assert_int_equal(
             kith_topology_partner(&topology, 0, 0, &rng, NULL, 0, &weight),
             KITH_NOBODY);
+        assert_int_equal(kith_topology_degree(&topology, 0), 0);
+        graph_close(&graph);
     }
 }
 
@@ -342,7 +481,10 @@ static void test_one_word_per_draw(void **state)
 {
     (void)state;
     static const kith_id avoid[] = {3, 4};
-    const struct kith_topology topology = open_name("random", 1000);
+    struct kith_topology topology;
+    assert_int_equal(
+        kith_topology_open(kith_topology_find("random"), 1000, &topology),
+        KITH_OK);
     struct kith_rng rng;
     kith_rng_init(&rng, 33, KITH_STREAM_PARTNER, 0);
     double weight;
@@ -358,9 +500,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_registry),
         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_rho),
-        cmocka_unit_test(test_one_peer_cycle),
+        cmocka_unit_test(test_every_size),
+        cmocka_unit_test(test_every_weight),
+        cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_partners),
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_one_word_per_draw),
