@@ -35,9 +35,6 @@ double kith_block_sum(const struct kith_compression *how, size_t n,
 double kith_number_put(const struct kith_compression *how, double value,
                        uint8_t *wire);
 double kith_number_get(const struct kith_compression *how, const uint8_t *wire);
-/* The same, rounded up: never below `value`, which is not negative. */
-double kith_number_put_above(const struct kith_compression *how, double value,
-                             uint8_t *wire);
 /* The value rounded to the element type. */
 double kith_number_round(const struct kith_compression *how, double value);
 static inline bool kith_number_finite(double value)

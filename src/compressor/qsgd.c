@@ -73,8 +73,8 @@ static bool qsgd_encode(const struct kith_compression *how, size_t n,
                         const void *v, struct kith_rng *rng, uint8_t *wire)
 {
     const unsigned width = level_bits(how);
-    /* Rounded up, so that no value is above it. */
-    const double norm = kith_number_put_above(how, norm_of(how, n, v), wire);
+    /* Rounded, and still no value is above it: they are elements too. */
+    const double norm = kith_number_put(how, norm_of(how, n, v), wire);
     struct kith_bits bits = {0};
     double values[KITH_CHUNK];
     size_t count;

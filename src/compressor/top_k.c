@@ -139,8 +139,7 @@ static bool top_k_encode(const struct kith_compression *how, size_t n,
                 continue;
             const size_t index = from + i;
             const size_t bit = (index >> layout.low) + rank;
-            /* 0, not -0: what is not kept is read as 0 as well. */
-            (void)kith_number_put(how, values[i] + 0.0,
+            (void)kith_number_put(how, values[i],
                                   wire + rank * how->backend->element_bytes);
             low = kith_bits_put(&bits, low, (uint32_t)index & mask, layout.low);
             high[bit / 8] = (uint8_t)(high[bit / 8] | 1u << bit % 8);

@@ -71,14 +71,6 @@ static double value_of(const struct kith_compression *how, uint64_t bits)
     return narrow;
 }
 
-static double put_bits(const struct kith_compression *how, uint64_t bits,
-                       uint8_t *wire)
-{
-    for (size_t i = 0; i < how->backend->element_bytes; i++)
-        wire[i] = (uint8_t)(bits >> 8 * i);
-    return value_of(how, bits);
-}
-
 double kith_number_round(const struct kith_compression *how, double value)
 {
     return value_of(how, bits_of(how, value));
@@ -87,15 +79,10 @@ double kith_number_round(const struct kith_compression *how, double value)
 double kith_number_put(const struct kith_compression *how, double value,
                        uint8_t *wire)
 {
-    return put_bits(how, bits_of(how, value), wire);
-}
-
-double kith_number_put_above(const struct kith_compression *how, double value,
-                             uint8_t *wire)
-{
-    /* The next float above a positive one is the next integer. */
     const uint64_t bits = bits_of(how, value);
-    return put_bits(how, bits + (value_of(how, bits) < value), wire);
+    for (size_t i = 0; i < how->backend->element_bytes; i++)
+        wire[i] = (uint8_t)(bits >> 8 * i);
+    return value_of(how, bits);
 }
 
 double kith_number_get(const struct kith_compression *how, const uint8_t *wire)

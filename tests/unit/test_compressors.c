@@ -351,6 +351,7 @@ static void malformed_bytes_are_refused(void **state)
     refused("top-k", 9, 0.2, 9, 0x2);  /* one only */
     refused("top-k", 9, 0.2, 9, 0x6);  /* 7 and 4: out of order */
     refused("top-k", 9, 0.2, 9, 0x12); /* 7 and 12: outside */
+    refused("top-k", 9, 0.2, 8, 0x7);  /* 7 and 9: outside */
     refused("top-k", 9, 0.2, 8, 0xf);  /* 7 and 11: outside */
     refused("sign", 9, 1, 3, 0xc0);    /* a negative mean */
     refused("sign", 9, 1, 5, 0x80);    /* a tenth sign */
