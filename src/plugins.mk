@@ -4,22 +4,34 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/adpsgd.c \
   src/algorithm/algorithms.c \
   src/algorithm/algorithms.def \
+  src/algorithm/beer.c \
+  src/algorithm/choco.c \
+  src/algorithm/clipped.c \
   src/algorithm/common.c \
   src/algorithm/common.h \
   src/algorithm/d2.c \
+  src/algorithm/diloco.c \
   src/algorithm/dpsgd.c \
   src/algorithm/dpsgd_atc.c \
   src/algorithm/elastic.c \
   src/algorithm/extra.c \
+  src/algorithm/gasloc.c \
   src/algorithm/gosgd.c \
   src/algorithm/gt.c \
   src/algorithm/local.c \
+  src/algorithm/noloco.c \
+  src/algorithm/outer.c \
+  src/algorithm/outer.h \
   src/algorithm/qg_dsgdm.c \
   src/algorithm/qg_dsgdm_n.c \
   src/algorithm/quasi_global.c \
   src/algorithm/quasi_global.h \
+  src/algorithm/relaysgd.c \
+  src/algorithm/replicas.c \
+  src/algorithm/replicas.h \
   src/algorithm/sgp.c \
   src/algorithm/slowmo.c \
+  src/algorithm/sparta.c \
   src/algorithm/swarm.c \
   src/compressor/compress.c \
   src/compressor/compressors.def \

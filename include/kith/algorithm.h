@@ -85,6 +85,7 @@ struct kith_algebra {
     void *const *edges;
     double *edge_scalars;
     uint32_t edge_count, edge_index;
+    unsigned edge_vectors; /* for each neighbour */
     const void *const *inboxes;
 };
 
@@ -105,6 +106,7 @@ struct kith_algorithm {
     bool conserves_sum; /* sum of x (or of scalar-weighted x) never changes */
     bool value_driven;  /* decisions depend on model values */
     bool fixed_graph;   /* keeps something for each neighbour */
+    bool tree;          /* and the graph is a tree */
     bool lossless;      /* a message lost leaves a bias behind */
     bool no_churn;      /* a peer that leaves or restarts does, too */
     bool exact;         /* no bias where the peers' data differ */

@@ -40,7 +40,8 @@ extern "C" {
     X(WINDOW)                                                                  \
     X(SYNTHETIC)                                                               \
     X(SAMPLE)                                                                  \
-    X(COMPRESS)
+    X(COMPRESS)                                                                \
+    X(MASK)
 
 enum kith_stream {
 #define KITH_X(name) KITH_STREAM_##name,

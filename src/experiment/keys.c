@@ -227,16 +227,19 @@ const struct key experiment_keys[] = {
      .initial = "adpsgd", .help = "see kith list algorithms"},
     {"gossip.every", KEY_U32, AT(gossip.every), .low = 1, .high = 1e9,
      .initial = "1", .help = "own steps between two exchanges"},
-    {"gossip.chance", KEY_NUMBER, KEY_ABOVE, AT(gossip.chance),
-     .low = 0, .high = 1, .initial = "1",
-     .help = "of an exchange where one is due"},
+    {"gossip.chance", KEY_NUMBER, KEY_ABOVE, AT(gossip.chance), .low = 0,
+     .high = 1, .initial = "1", .help = "of an exchange where one is due"},
 #define KITH_X(name, key, least, most, text)                                   \
-    {"gossip." key, KEY_NUMBER, AT(gossip.coefficients[KITH_GOSSIP_##name]),   \
-     .low = (least), .high = (most), .help = (text)},
+    {"gossip." key,                                                            \
+     KEY_NUMBER,                                                               \
+     AT(gossip.coefficients[KITH_GOSSIP_##name]),                              \
+     .low = (least),                                                           \
+     .high = (most),                                                           \
+     .help = (text)},
     KITH_GOSSIP_KEYS(KITH_X)
 #undef KITH_X
-    {"gossip.topology", KEY_CHOICE, .choice = &choice_topology,
-     .initial = "random", .help = "see kith list topologies"},
+        {"gossip.topology", KEY_CHOICE, .choice = &choice_topology,
+         .initial = "random", .help = "see kith list topologies"},
     {"gossip.weights", KEY_CHOICE, .choice = &choice_weights,
      .initial = "metropolis",
      .help = "of a static undirected graph; optimal: the best constant"},

@@ -37,6 +37,9 @@ KITH_MUST_CHECK enum kith_err unread_key(const struct tree *tree,
 /* coefficients.c: what the algorithm reads. */
 KITH_MUST_CHECK enum kith_err
 read_coefficients(const struct tree *tree, struct kith_experiment *experiment);
+/* match.c: what needs the graph, after read_graph. */
+KITH_MUST_CHECK enum kith_err
+rule_match(const struct tree *tree, const struct kith_experiment *experiment);
 /* compression.c: what the compressor reads. */
 KITH_MUST_CHECK enum kith_err
 rule_compression(const struct tree *tree,

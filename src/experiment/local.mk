@@ -13,7 +13,7 @@ libkith_experiment_a_SOURCES = src/check/accuracy.c \
   src/experiment/differ.c \
   src/experiment/faults.c src/experiment/graph.c \
   src/experiment/keys.c src/experiment/keys.h \
-  src/experiment/load.c src/experiment/peer_file.c \
+  src/experiment/load.c src/experiment/match.c src/experiment/peer_file.c \
   src/experiment/read.h src/experiment/rules.c src/experiment/schema.c \
   src/experiment/schema.h src/experiment/train.c \
   src/experiment/tree.c src/experiment/tree.h \

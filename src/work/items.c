@@ -102,6 +102,7 @@ struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
                                  .edges = worker->edges,
                                  .edge_scalars = worker->edge_scalars,
                                  .edge_count = worker->edge_count,
+                                 .edge_vectors = worker->algorithm->edge_vectors,
                                  .every = worker->experiment->gossip.every,
                                  .scratch = worker->desk,
                                  .gradient = worker->gradient,

@@ -254,12 +254,186 @@ static void test_slowmo(void **state)
             slow_momentum);
 }
 
+/* C = identity and gamma = 1: averaging itself. */
+static void test_choco(void **state)
+{
+    (void)state;
+    compare("algorithm: choco, topology: ring, consensus: 1", STEPS, atc);
+}
+
+/* As published, C = identity: H = x, G = V at every step. */
+static void compressed_tracking(unsigned steps, matrix w, models b, models x)
+{
+    static const double gamma = 0.5;
+    models g, old, v, h, mixed;
+    memset(old, 0, sizeof old);
+    memset(v, 0, sizeof v);
+    memset(h, 0, sizeof h);
+    for (unsigned t = 0; t < steps; t++) {
+        gradient(x, b, g);
+        memcpy(mixed, v, sizeof mixed); /* G of the step before is V */
+        multiply(N, w, mixed);
+        add(-gamma, v, v);
+        add(gamma, mixed, v);
+        add(1, g, v);
+        add(-1, old, v);
+        memcpy(old, g, sizeof old);
+        memcpy(mixed, h, sizeof mixed);
+        multiply(N, w, mixed);
+        add(gamma, mixed, x);
+        add(-gamma, h, x);
+        add(-eta, v, x);
+        memcpy(h, x, sizeof h);
+    }
+}
+
+static void test_beer(void **state)
+{
+    (void)state;
+    compare("algorithm: beer, topology: ring, consensus: 0.5", STEPS,
+            compressed_tracking);
+}
+
+/* All peers average with all: H own steps, then Nesterov's outer one. */
+static void diloco(unsigned steps, matrix w, models b, models x)
+{
+    models g, m, outer;
+    memset(m, 0, sizeof m);
+    for (unsigned i = 0; i < N; i++)
+        for (unsigned j = 0; j < N; j++)
+            w[i][j] = 1.0 / N;
+    for (unsigned t = 0; t < steps; t++) {
+        if (t % 5 == 0)
+            memcpy(outer, x, sizeof outer);
+        gradient(x, b, g);
+        add(-eta, g, x);
+        if (t % 5 != 4)
+            continue;
+        multiply(N, w, x);
+        for (unsigned i = 0; i < N; i++) {
+            for (unsigned k = 0; k < TRIAL_DIM; k++) {
+                const double d = outer[i][k] - x[i][k];
+                m[i][k] = 0.9 * m[i][k] + d;
+                x[i][k] = outer[i][k] - 0.7 * (d + 0.9 * m[i][k]);
+            }
+        }
+    }
+}
+
+static void test_diloco(void **state)
+{
+    (void)state;
+    compare("algorithm: diloco, every: 5, topology: complete", STEPS, diloco);
+}
+
+/* The whole group is the pair: DiLoCo with heavy-ball momentum (T13). */
+static void heavy_diloco(unsigned steps, matrix w, models b, models x)
+{
+    models g, d, f;
+    memset(d, 0, sizeof d);
+    for (unsigned i = 0; i < N; i++)
+        for (unsigned j = 0; j < N; j++)
+            w[i][j] = 1.0 / N;
+    for (unsigned t = 0; t < steps; t++) {
+        if (t % 5 == 0)
+            memcpy(f, x, sizeof f);
+        gradient(x, b, g);
+        add(-eta, g, x);
+        if (t % 5 != 4)
+            continue;
+        multiply(N, w, x);
+        for (unsigned i = 0; i < N; i++) {
+            for (unsigned k = 0; k < TRIAL_DIM; k++) {
+                d[i][k] = 0.5 * d[i][k] + 0.7 * (x[i][k] - f[i][k]);
+                x[i][k] = f[i][k] + d[i][k];
+            }
+        }
+    }
+}
+
+static void test_noloco(void **state)
+{
+    (void)state;
+    compare("algorithm: noloco, every: 5, topology: complete", STEPS,
+            heavy_diloco);
+}
+
+static void gasloc(unsigned steps, matrix w, models b, models x)
+{
+    models g, base, y, before, mixed;
+    memcpy(before, x, sizeof before);
+    for (unsigned t = 0; t < steps; t++) {
+        if (t % 5 == 0)
+            memcpy(base, x, sizeof base);
+        gradient(x, b, g);
+        add(-eta, g, x);
+        if (t % 5 != 4)
+            continue;
+        memcpy(y, base, sizeof y);
+        add(0.7, x, y);
+        add(-0.7, base, y);
+        memcpy(mixed, y, sizeof mixed);
+        multiply(N, w, mixed);
+        memcpy(x, y, sizeof(models)); /* y - a (I - W) y + c (y - before) */
+        add(-0.7, y, x);
+        add(0.7, mixed, x);
+        add(0.5, y, x);
+        add(-0.5, before, x);
+        memcpy(before, y, sizeof before);
+    }
+}
+
+static void test_gasloc(void **state)
+{
+    (void)state;
+    compare("algorithm: gasloc, every: 5, topology: ring", STEPS, gasloc);
+}
+
+/* A radius beyond all distances: averaging itself (T13). */
+static void test_clipped(void **state)
+{
+    (void)state;
+    compare("algorithm: clipped, topology: ring, radius: 1e30", STEPS, atc);
+}
+
+/* x_i at t + 1 holds y of a peer h hops away as of t - h + 1. */
+static void relay(unsigned steps, matrix w, models b, models x)
+{
+    static models y[STEPS];
+    models g;
+    (void)w;
+    for (unsigned t = 0; t < steps; t++) {
+        memcpy(y[t], x, sizeof y[t]);
+        gradient(x, b, g);
+        add(-eta, g, y[t]);
+        memset(x, 0, sizeof(models)); /* x(0) = 0 stands for who is unheard */
+        for (unsigned i = 0; i < N; i++) {
+            for (unsigned j = 0; j < N; j++) {
+                const unsigned hops = i > j ? i - j : j - i;
+                const unsigned late = hops > 0 ? hops - 1 : 0;
+                for (unsigned k = 0; k < TRIAL_DIM && late <= t; k++)
+                    x[i][k] += y[t - late][j][k] / N;
+            }
+        }
+    }
+}
+
+static void test_relaysgd(void **state)
+{
+    (void)state;
+    compare("algorithm: relaysgd, topology: path", STEPS, relay);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dpsgd_atc), cmocka_unit_test(test_d2),
         cmocka_unit_test(test_gt),        cmocka_unit_test(test_extra),
         cmocka_unit_test(test_qg),        cmocka_unit_test(test_slowmo),
+        cmocka_unit_test(test_choco),     cmocka_unit_test(test_beer),
+        cmocka_unit_test(test_diloco),    cmocka_unit_test(test_noloco),
+        cmocka_unit_test(test_gasloc),    cmocka_unit_test(test_clipped),
+        cmocka_unit_test(test_relaysgd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,131 @@
+/* BEER: gradient tracking over compressed differences.
+ *
+ *   x+ = x + gamma (W H - H) - eta V        H+ = H + C(x+ - H)
+ *   V+ = V + gamma (W G - G) + g(x+) - g(x) G+ = G + C(V+ - G)
+ *
+ * gamma = `consensus`; V starts at the first gradient. H and G are public
+ * copies. No bias where the peers' data differ; a message that is lost is made
+ * up for. The optimiser sees V in the place of g.
+ *
+ * Source: Zhao et al., "BEER: Fast O(1/T) Rate for Decentralized Nonconvex
+ * Optimization with Communication Compression", NeurIPS 2022, Alg. 1.
+ * Test: unit/test_rules.c (C = identity is gradient tracking; T6). */
+#include "replicas.h"
+
+enum { TRACKED, BEFORE, VECTORS };
+enum { H_MINE, H_THEIRS, G_MINE, G_THEIRS, COPIES };
+enum { MODEL, GRADIENT, PARTS };
+
+/* y <- y + gamma sum_j W_ij (theirs_j - mine_j): each edge's weight was noted
+ * when it last merged. */
+static void mix_copies(struct kith_algebra *algebra, size_t n, unsigned mine,
+                       unsigned theirs, void *y)
+{
+    const double gamma = algebra->coefficients[KITH_GOSSIP_CONSENSUS];
+    for (uint32_t e = 0; e < algebra->edge_count; e++) {
+        const double weight = algebra->edge_scalars[e * KITH_EDGE_SCALARS + 1];
+        void *const *copies = algebra->edges + e * COPIES;
+        if (weight > 0)
+            (void)algebra->backend->mix(n, gamma * weight, copies[theirs],
+                                        copies[mine], y);
+    }
+}
+
+static void start(struct kith_algebra *algebra)
+{
+    replica_start(algebra, H_MINE, algebra->live);
+    replica_start(algebra, H_THEIRS, algebra->live);
+}
+
+static void direction(struct kith_algebra *algebra)
+{
+    const struct kith_backend *backend = algebra->backend;
+    void *const tracked = algebra->vectors[TRACKED];
+    mix_copies(algebra, algebra->trained, G_MINE, G_THEIRS, tracked);
+    algorithm_add_difference(backend, algebra->trained, algebra->gradient,
+                             algebra->vectors[BEFORE], tracked);
+    backend->copy(algebra->trained, algebra->vectors[BEFORE],
+                  algebra->gradient);
+    backend->copy(algebra->trained, algebra->gradient, tracked);
+}
+
+static void after_step(struct kith_algebra *algebra)
+{
+    mix_copies(algebra, algebra->dim, H_MINE, H_THEIRS, algebra->live);
+}
+
+static size_t payload(const struct kith_algebra *algebra)
+{
+    return PARTS * kith_compression_bytes(algebra->compression);
+}
+
+static void *part_of(const struct kith_algebra *algebra, const void *message,
+                     unsigned part)
+{
+    return (char *)message +
+           part * kith_compression_bytes(algebra->compression);
+}
+
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    edge->scalars_sent[0] = replica_number(algebra);
+    replica_make(algebra, edge->peer, MODEL, algebra->live,
+                 replica_of(algebra, H_MINE),
+                 part_of(algebra, algebra->sent, MODEL));
+    replica_make(algebra, edge->peer, GRADIENT, algebra->vectors[TRACKED],
+                 replica_of(algebra, G_MINE),
+                 part_of(algebra, algebra->sent, GRADIENT));
+}
+
+static bool take(struct kith_algebra *algebra, kith_id from, kith_id to,
+                 const void *message, unsigned h, unsigned g)
+{
+    return replica_take(algebra, from, to, MODEL,
+                        part_of(algebra, message, MODEL),
+                        replica_of(algebra, h)) &&
+           replica_take(algebra, from, to, GRADIENT,
+                        part_of(algebra, message, GRADIENT),
+                        replica_of(algebra, g));
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    edge->delta_sum = 0;
+    algebra->edge_scalars[algebra->edge_index * KITH_EDGE_SCALARS + 1] =
+        edge->weight;
+    if (!replica_agree(algebra, edge, COPIES))
+        return;
+    edge->refused = !take(algebra, edge->peer, algebra->self, algebra->received,
+                          H_THEIRS, G_THEIRS) ||
+                    !take(algebra, algebra->self, edge->peer, algebra->sent,
+                          H_MINE, G_MINE);
+    if (!edge->refused)
+        replica_commit(algebra);
+}
+
+const struct kith_algorithm kith_algorithm_beer = {
+    .name = "beer",
+    .paper = "Zhao et al., NeurIPS 2022",
+    .summary = "gradient tracking over compressed differences",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .fixed_graph = true,
+    .no_churn = true,
+    .exact = true,
+    .compresses = true,
+    .per_edge = true,
+    .opaque = true,
+    .keys = KITH_GOSSIP_READS(CONSENSUS),
+    .initial = {[KITH_GOSSIP_CONSENSUS] = 0.01},
+    .scalar_count = 1,
+    .scalars_high = REPLICA_NUMBER_MAX,
+    .vectors = VECTORS,
+    .edge_vectors = COPIES,
+    .payload = payload,
+    .scratch_bytes = replica_scratch,
+    .start = start,
+    .direction = direction,
+    .after_step = after_step,
+    .make = make,
+    .merge = merge,
+};

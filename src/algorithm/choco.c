@@ -1,0 +1,76 @@
+/* CHOCO-SGD: averaging of public copies, of which compressed differences
+ * travel.
+ *
+ *   x_i <- x_i - eta g_i;   q_i = C(x_i - x^_i);   x^_i <- x^_i + q_i
+ *   x_i <- x_i + gamma sum_j W_ij (x^_j - x^_i)
+ *
+ * gamma = `consensus`: 0.02 for the largest 1 % (too much diverges, slowly).
+ * The sum is kept whatever C is. Copies start at x(0), where all start alike.
+ *
+ * Source: Koloskova et al., "Decentralized Stochastic Optimization and Gossip
+ * Algorithms with Compressed Communication", ICML 2019, Alg. 2.
+ * Test: unit/test_rules.c (C = identity, gamma = 1 is D-PSGD; T9). */
+#include "replicas.h"
+
+enum { MINE, THEIRS, COPIES };
+
+static void start(struct kith_algebra *algebra)
+{
+    for (unsigned i = 0; i < COPIES; i++)
+        replica_start(algebra, i, algebra->live);
+}
+
+static size_t payload(const struct kith_algebra *algebra)
+{
+    return kith_compression_bytes(algebra->compression);
+}
+
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    edge->scalars_sent[0] = replica_number(algebra);
+    replica_make(algebra, edge->peer, 0, algebra->live,
+                 replica_of(algebra, MINE), algebra->sent);
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    void *const mine = replica_of(algebra, MINE);
+    void *const theirs = replica_of(algebra, THEIRS);
+    const double gamma = algebra->coefficients[KITH_GOSSIP_CONSENSUS];
+    edge->delta_sum = 0;
+    if (!replica_agree(algebra, edge, COPIES))
+        return;
+    edge->refused = !replica_take(algebra, edge->peer, algebra->self, 0,
+                                  algebra->received, theirs) ||
+                    !replica_take(algebra, algebra->self, edge->peer, 0,
+                                  algebra->sent, mine);
+    if (edge->refused)
+        return;
+    replica_commit(algebra);
+    edge->delta_sum = algebra->backend->mix(algebra->dim, gamma * edge->weight,
+                                            theirs, mine, algebra->live);
+}
+
+const struct kith_algorithm kith_algorithm_choco = {
+    .name = "choco",
+    .paper = "Koloskova et al., ICML 2019",
+    .summary = "averaging of public copies, of which compressed differences "
+               "travel",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .conserves_sum = true,
+    .fixed_graph = true,
+    .compresses = true,
+    .per_edge = true,
+    .opaque = true,
+    .keys = KITH_GOSSIP_READS(CONSENSUS),
+    .initial = {[KITH_GOSSIP_CONSENSUS] = 0.02},
+    .scalar_count = 1,
+    .scalars_high = REPLICA_NUMBER_MAX,
+    .edge_vectors = COPIES,
+    .payload = payload,
+    .scratch_bytes = replica_scratch,
+    .start = start,
+    .make = make,
+    .merge = merge,
+};

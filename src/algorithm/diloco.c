@@ -1,0 +1,34 @@
+/* DiLoCo: long local runs, an outer Nesterov step on their mean.
+ *
+ *   H own steps from theta;   D = mean_i (theta - theta_i)
+ *   m <- mu m + D;   theta <- theta - alpha (D + mu m)
+ *
+ * mu = `momentum`, alpha = `rate`; the mean is of all neighbours, so on a
+ * complete graph of all peers. The inner optimiser's state stays; alpha does
+ * not decay.
+ *
+ * Source: Douillard et al., "DiLoCo", 2023, Alg. 1.
+ * Test: unit/test_rules.c (T14). */
+#include "outer.h"
+
+static double finish(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    (void)edges;
+    (void)edge_count;
+    return outer_step(algebra, true);
+}
+
+const struct kith_algorithm kith_algorithm_diloco = {
+    .name = "diloco",
+    .paper = "Douillard et al., 2023",
+    .summary = "H local steps, an outer Nesterov step on their mean",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE),
+    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_RATE] = 0.7},
+    .vectors = OUTER_VECTORS,
+    .before_step = outer_before_step,
+    .merge = algorithm_mix,
+    .finish = finish,
+};

@@ -1,0 +1,80 @@
+/* GASLoC: accelerated gossip over outer steps.
+ *
+ *   H own steps from theta to theta';   y = theta + alpha (theta' - theta)
+ *   theta+ = y - a L y + c (y - y_before)
+ *
+ * L the weighted Laplacian of the round (I - W), alpha = `rate`,
+ * a = `consensus`, c = `momentum` (0: not accelerated). Any graph; H may differ
+ * between peers. On random pairs without gradients its recursion is NoLoCo's.
+ *
+ * Source: Cagnasso et al., "GASLoC", 2026.
+ * Test: unit/test_rules.c (T3). */
+#include "common.h"
+
+enum { BASE, Y_BEFORE, VECTORS };
+
+static void start(struct kith_algebra *algebra)
+{
+    for (unsigned i = 0; i < VECTORS; i++)
+        algebra->backend->copy(algebra->dim, algebra->vectors[i],
+                               algebra->live);
+}
+
+/* x becomes y, and y travels. */
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const double alpha = algebra->coefficients[KITH_GOSSIP_RATE];
+    (void)edge;
+    backend->scale(algebra->trained, alpha, algebra->live);
+    backend->add(algebra->trained, 1 - alpha, algebra->vectors[BASE],
+                 algebra->live);
+    backend->copy(algebra->dim, algebra->sent, algebra->live);
+}
+
+/* Running statistics are averaged plainly. */
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const size_t at = algebra->trained * backend->element_bytes;
+    edge->delta_sum = backend->mix(
+        algebra->trained,
+        edge->weight * algebra->coefficients[KITH_GOSSIP_CONSENSUS],
+        algebra->received, algebra->sent, algebra->live);
+    edge->delta_sum += backend->mix(
+        algebra->dim - algebra->trained, edge->weight,
+        (const char *)algebra->received + at, (const char *)algebra->sent + at,
+        (char *)algebra->live + at);
+}
+
+static double finish(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    const struct kith_backend *backend = algebra->backend;
+    (void)edges;
+    (void)edge_count;
+    const double added = backend->mix(
+        algebra->trained, algebra->coefficients[KITH_GOSSIP_MOMENTUM],
+        algebra->sent, algebra->vectors[Y_BEFORE], algebra->live);
+    backend->copy(algebra->dim, algebra->vectors[Y_BEFORE], algebra->sent);
+    backend->copy(algebra->dim, algebra->vectors[BASE], algebra->live);
+    return added;
+}
+
+const struct kith_algorithm kith_algorithm_gasloc = {
+    .name = "gasloc",
+    .paper = "Cagnasso et al., 2026",
+    .summary = "H local steps, accelerated gossip on any graph",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
+            KITH_GOSSIP_READS(CONSENSUS),
+    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,
+                [KITH_GOSSIP_RATE] = 0.7,
+                [KITH_GOSSIP_CONSENSUS] = 0.7},
+    .vectors = VECTORS,
+    .start = start,
+    .make = make,
+    .merge = merge,
+    .finish = finish,
+};

@@ -1,0 +1,102 @@
+/* NoLoCo: an outer step on pairs, without a collective.
+ *
+ *   H own steps from f_i to theta_i;   D_i = theta_i - f_i
+ *   d_i <- a d_i + b mean(D) + c (mean(f) - f_i);   f_i <- f_i + d_i
+ *
+ * means over the pair (the neighbours of this round), a = `momentum`,
+ * b = `rate`, c = `consensus`; stable for 0 < c < 2 (1 - a^2) / (1 + a - 2 a
+ * q), q = n / (2 (n - 1)). Two vectors travel, f and D. Use random-matching;
+ * with all peers in a group it is DiLoCo with heavy-ball momentum. Who sits out
+ * takes its own step.
+ *
+ * Source: Kolehmainen et al., "NoLoCo", 2025; constants of its code.
+ * Test: unit/test_rules.c (T3, T13). */
+#include "common.h"
+
+enum { SLOW, MOMENTUM, VECTORS };
+
+static void start(struct kith_algebra *algebra)
+{
+    algebra->backend->copy(algebra->dim, algebra->vectors[SLOW], algebra->live);
+}
+
+/* (f, D), and d <- a d + b D of one's own. */
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const struct kith_backend *backend = algebra->backend;
+    void *const difference = algorithm_second(algebra, algebra->sent);
+    (void)edge;
+    backend->copy(algebra->dim, algebra->sent, algebra->vectors[SLOW]);
+    backend->copy(algebra->dim, difference, algebra->live);
+    backend->add(algebra->dim, -1.0, algebra->vectors[SLOW], difference);
+    backend->scale(algebra->trained,
+                   algebra->coefficients[KITH_GOSSIP_MOMENTUM],
+                   algebra->vectors[MOMENTUM]);
+    backend->add(algebra->trained, algebra->coefficients[KITH_GOSSIP_RATE],
+                 difference, algebra->vectors[MOMENTUM]);
+}
+
+/* Running statistics are averaged plainly. */
+static void mix_buffers(struct kith_algebra *algebra, double weight)
+{
+    const size_t element = algebra->backend->element_bytes;
+    const size_t at = algebra->trained * element;
+    const size_t n = algebra->dim - algebra->trained;
+    const char *received = (const char *)algebra->received + at;
+    const char *sent = (const char *)algebra->sent + at;
+    void *const live = (char *)algebra->live + at;
+    const size_t second = algebra->dim * element;
+    (void)algebra->backend->mix(n, weight, received, sent, live);
+    (void)algebra->backend->mix(n, weight, received + second, sent + second,
+                                live);
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const double *coefficients = algebra->coefficients;
+    void *const momentum = algebra->vectors[MOMENTUM];
+    (void)backend->mix(algebra->trained,
+                       edge->weight * coefficients[KITH_GOSSIP_CONSENSUS],
+                       algebra->received, algebra->sent, momentum);
+    (void)backend->mix(algebra->trained,
+                       edge->weight * coefficients[KITH_GOSSIP_RATE],
+                       algorithm_second(algebra, algebra->received),
+                       algorithm_second(algebra, algebra->sent), momentum);
+    mix_buffers(algebra, edge->weight);
+    edge->delta_sum = 0;
+}
+
+static double finish(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const size_t n = algebra->trained;
+    const double before = backend->sum(n, algebra->live);
+    (void)edges;
+    (void)edge_count;
+    backend->add(n, 1.0, algebra->vectors[MOMENTUM], algebra->vectors[SLOW]);
+    backend->copy(n, algebra->live, algebra->vectors[SLOW]);
+    const double after = backend->sum(n, algebra->live);
+    backend->copy(algebra->dim, algebra->vectors[SLOW], algebra->live);
+    return after - before;
+}
+
+const struct kith_algorithm kith_algorithm_noloco = {
+    .name = "noloco",
+    .paper = "Kolehmainen et al., 2025",
+    .summary = "H local steps, an outer step on pairs that draws them together",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
+            KITH_GOSSIP_READS(CONSENSUS),
+    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,
+                [KITH_GOSSIP_RATE] = 0.7,
+                [KITH_GOSSIP_CONSENSUS] = 0.7},
+    .vectors = VECTORS,
+    .payload = algorithm_two_vectors,
+    .start = start,
+    .make = make,
+    .merge = merge,
+    .finish = finish,
+};

@@ -1,0 +1,87 @@
+/* RelaySGD: sums travel along a tree, so that all hear all, undiluted.
+ *
+ *   y_i = x_i - eta u_i;   i -> j:  m_ij = y_i + sum_{k != j} m_ki (before)
+ *                                   c_ij =  1  + sum_{k != j} c_ki (before)
+ *   x_i = (y_i + sum_j m_ji + (n - 1 - sum_j c_ji) x(0)) / n
+ *
+ * A message of node k arrives after as many rounds as it is hops away. The
+ * graph must be a tree (path, star, binary-tree). Exact consensus, no bias
+ * where the peers' data differ; a message that is lost leaves a subtree at what
+ * it said last.
+ *
+ * Source: Vogels et al., "RelaySum for Decentralized Deep Learning on
+ * Heterogeneous Data", NeurIPS 2021, Alg. 1.
+ * Test: unit/test_rules.c (T6). */
+#include "common.h"
+
+enum { FIRST, VECTORS };
+enum { HEARD, COPIES };
+
+static void start(struct kith_algebra *algebra)
+{
+    algebra->backend->copy(algebra->dim, algebra->vectors[FIRST],
+                           algebra->live);
+}
+
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    double count = 1;
+    algebra->backend->copy(algebra->dim, algebra->sent, algebra->live);
+    for (uint32_t e = 0; e < algebra->edge_count; e++) {
+        if (e == algebra->edge_index)
+            continue;
+        algebra->backend->add(algebra->dim, 1.0,
+                              algebra->edges[e * COPIES + HEARD],
+                              algebra->sent);
+        count += algebra->edge_scalars[e * KITH_EDGE_SCALARS];
+    }
+    edge->scalars_sent[0] = count;
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const uint32_t e = algebra->edge_index;
+    algebra->backend->copy(algebra->dim, algebra->edges[e * COPIES + HEARD],
+                           algebra->received);
+    algebra->edge_scalars[e * KITH_EDGE_SCALARS] = edge->scalars_received[0];
+    edge->delta_sum = 0;
+}
+
+static double finish(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const double before = backend->sum(algebra->dim, algebra->live);
+    double missing = algebra->peers - 1.0;
+    (void)edges;
+    (void)edge_count;
+    for (uint32_t e = 0; e < algebra->edge_count; e++) {
+        backend->add(algebra->dim, 1.0, algebra->edges[e * COPIES + HEARD],
+                     algebra->live);
+        missing -= algebra->edge_scalars[e * KITH_EDGE_SCALARS];
+    }
+    backend->add(algebra->dim, missing, algebra->vectors[FIRST], algebra->live);
+    backend->scale(algebra->dim, 1.0 / algebra->peers, algebra->live);
+    return backend->sum(algebra->dim, algebra->live) - before;
+}
+
+const struct kith_algorithm kith_algorithm_relaysgd = {
+    .name = "relaysgd",
+    .paper = "Vogels et al., NeurIPS 2021",
+    .summary = "sums travel along a tree: all hear all, no bias on unlike data",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .fixed_graph = true,
+    .tree = true,
+    .lossless = true,
+    .no_churn = true,
+    .exact = true,
+    .per_edge = true,
+    .scalar_count = 1,
+    .vectors = VECTORS,
+    .edge_vectors = COPIES,
+    .start = start,
+    .make = make,
+    .merge = merge,
+    .finish = finish,
+};

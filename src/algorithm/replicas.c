@@ -1,0 +1,89 @@
+/* Public copies, of which compressed differences travel: see replicas.h. */
+#include "replicas.h"
+
+#include "kith/hash.h"
+
+/* Runs that begin alike count from here, edges that start over from 0. */
+#define NUMBER_START 1099511627776.0 /* 2^40 */
+
+static unsigned per_edge(const struct kith_algebra *algebra)
+{
+    return algebra->edge_vectors;
+}
+
+static double *number_of(const struct kith_algebra *algebra)
+{
+    return &algebra->edge_scalars[algebra->edge_index * KITH_EDGE_SCALARS];
+}
+
+static uint64_t key_of(const struct kith_algebra *algebra, kith_id from,
+                       kith_id to, unsigned part)
+{
+    uint64_t key = kith_hash_word(KITH_HASH_START, algebra->seed);
+    key = kith_hash_word(key, algebra->round);
+    key = kith_hash_word(key, (uint64_t)from << 32 | to);
+    return kith_hash_word(key, part);
+}
+
+void *replica_of(const struct kith_algebra *algebra, unsigned index)
+{
+    return algebra->edges[algebra->edge_index * per_edge(algebra) + index];
+}
+
+size_t replica_scratch(const struct kith_algebra *algebra)
+{
+    return algebra->dim * algebra->backend->element_bytes;
+}
+
+void replica_start(struct kith_algebra *algebra, unsigned index, const void *v)
+{
+    for (uint32_t e = 0; e < algebra->edge_count; e++) {
+        algebra->edge_scalars[e * KITH_EDGE_SCALARS] = NUMBER_START;
+        algebra->backend->copy(
+            algebra->dim, algebra->edges[e * per_edge(algebra) + index], v);
+    }
+}
+
+double replica_number(const struct kith_algebra *algebra)
+{
+    return *number_of(algebra);
+}
+
+void replica_make(struct kith_algebra *algebra, kith_id to, unsigned part,
+                  const void *v, const void *mine, void *wire)
+{
+    const struct kith_backend *backend = algebra->backend;
+    backend->copy(algebra->dim, algebra->scratch, v);
+    backend->add(algebra->dim, -1.0, mine, algebra->scratch);
+    const bool finite =
+        kith_compress(algebra->compression, algebra->scratch,
+                      key_of(algebra, algebra->self, to, part), wire);
+    /* A value that is not finite is refused by whoever takes it. */
+    (void)finite;
+}
+
+bool replica_agree(struct kith_algebra *algebra,
+                   const struct kith_work_edge *edge, unsigned copies)
+{
+    if (edge->scalars_received[0] == replica_number(algebra))
+        return true;
+    *number_of(algebra) = 0;
+    for (unsigned i = 0; i < copies; i++)
+        algebra->backend->scale(algebra->dim, 0, replica_of(algebra, i));
+    return false;
+}
+
+bool replica_take(struct kith_algebra *algebra, kith_id from, kith_id to,
+                  unsigned part, const void *wire, void *copy)
+{
+    if (!kith_decompress(algebra->compression, wire,
+                         key_of(algebra, from, to, part), algebra->scratch))
+        return false;
+    algebra->backend->add(algebra->dim, 1.0, algebra->scratch, copy);
+    return true;
+}
+
+void replica_commit(struct kith_algebra *algebra)
+{
+    *number_of(algebra) += 1;
+}
