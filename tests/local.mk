@@ -68,6 +68,8 @@ UNIT = \
   tests/unit/test_text \
   tests/unit/test_theory \
   tests/unit/test_tokenizer \
+  tests/unit/test_topology \
+  tests/unit/test_topology_rounds \
   tests/unit/test_transport \
   tests/unit/test_weights \
   tests/unit/test_wire \

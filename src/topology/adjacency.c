@@ -101,6 +101,19 @@ bool kith_adjacency_connected(const struct kith_adjacency *graph,
     return tail == graph->peers;
 }
 
+bool kith_adjacency_lattice(struct kith_adjacency *graph, uint32_t degree)
+{
+    const uint32_t peers = graph->peers;
+    for (kith_id i = 0; i < peers; i++)
+        for (uint32_t o = 1; o <= degree / 2; o++)
+            if (!kith_adjacency_add(graph, i, (i + o) % peers))
+                return false;
+    for (kith_id i = 0; degree % 2 == 1 && i < peers / 2; i++)
+        if (!kith_adjacency_add(graph, i, i + peers / 2))
+            return false;
+    return true;
+}
+
 uint32_t kith_adjacency_degree(const struct kith_topology *topology,
                                kith_id self)
 {

@@ -49,6 +49,8 @@ bool kith_adjacency_has(const struct kith_adjacency *graph, kith_id i,
 bool kith_adjacency_arc(struct kith_adjacency *graph, kith_id i, kith_id j);
 bool kith_adjacency_add(struct kith_adjacency *graph, kith_id i, kith_id j);
 void kith_adjacency_remove(struct kith_adjacency *graph, kith_id i, kith_id j);
+/* The circulant of `degree` in an empty one; odd degrees: peers are even. */
+bool kith_adjacency_lattice(struct kith_adjacency *graph, uint32_t degree);
 /* Everybody is reached from peer 0. scratch: (2 peers). */
 bool kith_adjacency_connected(const struct kith_adjacency *graph,
                               uint32_t *scratch);

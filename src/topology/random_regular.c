@@ -1,16 +1,19 @@
-/* A random graph in which everybody has `degree` neighbours, by pairing: each
- * peer brings `degree` ends, ends are shuffled and paired, and a pair that is a
- * loop or a copy goes back to be shuffled again; where only such are left the
- * draw begins anew (Steger and Wormald 1999: near uniform). Above half of all
- * neighbours the complement is drawn. rho tends to
- * (1 + 2 sqrt(d - 1)) / (d + 1), Friedman 2008. */
+/* A random graph in which everybody has `degree` neighbours: a circulant, ten
+ * times as many of whose edges as there are have changed ends: a b and c d
+ * become a d and c b where both are new, which keeps all degrees and tends to
+ * the uniform distribution over all such graphs. (Pairing ends at random and
+ * drawing again what is a loop or a copy is not uniform: its gaps are 3 % too
+ * small at 64 peers and degree 3.) rho tends to (1 + 2 sqrt(d - 1)) / (d + 1),
+ * Friedman 2008. */
 #include "private.h"
+
+#include "kith/assert.h"
 
 extern const struct kith_topology_kind kith_topology_random_regular;
 
 #define DEGREE_DEFAULT 4u
-/* Shuffles of what is left without a pair fitting, before all begins anew. */
-#define STUCK_MAX 20u
+/* Changes for each edge. */
+#define SWAPS 10u
 
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
@@ -34,88 +37,74 @@ static enum kith_err prepare(struct kith_topology *topology, char *error)
     return KITH_OK;
 }
 
-/* Pairs neighbours in order what fits; the other ends move to the front. */
-static uint32_t pair_ends(struct kith_adjacency *graph, uint32_t *ends,
-                          uint32_t count)
-{
-    uint32_t left = 0;
-    for (uint32_t k = 0; k + 1 < count; k += 2) {
-        const kith_id i = ends[k], j = ends[k + 1];
-        if (i != j && !kith_adjacency_has(graph, i, j) &&
-            kith_adjacency_add(graph, i, j))
-            continue;
-        ends[left++] = i;
-        ends[left++] = j;
-    }
-    return left;
-}
-
-/* False: stuck. */
-static bool draw_pairs(struct kith_adjacency *graph, uint32_t degree,
-                       uint32_t *ends, struct kith_rng *rng)
+/* Every edge as two ends, once. */
+static uint32_t list_edges(const struct kith_adjacency *graph, uint32_t *ends)
 {
     uint32_t count = 0;
-    for (kith_id i = 0; i < graph->peers; i++)
-        for (uint32_t k = 0; k < degree; k++)
+    for (kith_id i = 0; i < graph->peers; i++) {
+        const kith_id *row = graph->table + (size_t)i * graph->width;
+        for (uint32_t k = 0; k < graph->degree[i] && row[k] < i; k++) {
             ends[count++] = i;
-    for (uint32_t stuck = 0; count > 0; stuck++) {
-        kith_rng_shuffle(rng, ends, count);
-        const uint32_t left = pair_ends(graph, ends, count);
-        if (left < count)
-            stuck = 0;
-        if (stuck > STUCK_MAX)
-            return false;
-        count = left;
+            ends[count++] = row[k];
+        }
     }
-    return true;
+    return count / 2;
 }
 
-/* Every row becomes what it lacked. At most 2 KITH_DEGREE_MAX + 1 peers. */
-static void complement(struct kith_adjacency *graph)
+/* Edges a b and c d become a d and c b, where both are new. */
+static void swap_ends(struct kith_adjacency *graph, uint32_t *one,
+                      uint32_t *two, bool turned)
 {
-    for (kith_id i = 0; i < graph->peers; i++) {
-        kith_id others[2 * KITH_DEGREE_MAX];
-        uint32_t count = 0;
-        for (kith_id j = 0; j < graph->peers; j++)
-            if (j != i && !kith_adjacency_has(graph, i, j))
-                others[count++] = j;
-        graph->degree[i] = 0;
-        for (uint32_t k = 0; k < count; k++)
-            (void)kith_adjacency_arc(graph, i, others[k]);
-    }
+    const kith_id a = one[0], b = one[1];
+    const kith_id c = two[turned], d = two[!turned];
+    if (a == c || a == d || b == c || b == d ||
+        kith_adjacency_has(graph, a, d) || kith_adjacency_has(graph, c, b))
+        return;
+    kith_adjacency_remove(graph, a, b);
+    kith_adjacency_remove(graph, c, d);
+    const bool added =
+        kith_adjacency_add(graph, a, d) && kith_adjacency_add(graph, c, b);
+    KITH_ASSERT(added);
+    one[1] = d;
+    two[0] = c;
+    two[1] = b;
 }
 
 static bool draw(const struct kith_topology *topology,
-                 struct kith_adjacency *graph, uint32_t *scratch,
+                 struct kith_adjacency *graph, uint32_t *ends,
                  struct kith_rng *rng)
 {
-    const uint32_t most = graph->peers - 1, degree = topology->options.degree;
-    const bool dense = 2 * degree > most;
-    while (!draw_pairs(graph, dense ? most - degree : degree, scratch, rng))
-        kith_adjacency_clear(graph);
-    if (dense)
-        complement(graph);
+    if (!kith_adjacency_lattice(graph, topology->options.degree))
+        return false;
+    const uint32_t edges = list_edges(graph, ends);
+    for (uint64_t k = 0; k < (uint64_t)SWAPS * edges; k++) {
+        const uint32_t one = kith_rng_below(rng, edges);
+        const uint32_t two = kith_rng_below(rng, edges);
+        const bool turned = kith_rng_u32(rng) & 1u;
+        swap_ends(graph, ends + 2 * (size_t)one, ends + 2 * (size_t)two,
+                  turned);
+    }
     return true;
 }
 
-/* Rows hold the denser of the graph and its complement; scratch: all ends. */
+/* scratch: all ends. */
 static size_t size(const struct kith_topology *topology)
 {
-    return kith_adjacency_room(topology, topology->options.degree + 1,
-                               (size_t)topology->peers *
-                                   topology->options.degree);
+    const uint32_t degree = topology->options.degree;
+    return kith_adjacency_room(topology, degree,
+                               (size_t)topology->peers * degree);
 }
 
 static enum kith_err build(struct kith_topology *topology, void *memory,
                            char *error)
 {
-    return kith_adjacency_draw(topology, memory, topology->options.degree + 1,
-                               draw, error);
+    return kith_adjacency_draw(topology, memory, topology->options.degree, draw,
+                               error);
 }
 
 const struct kith_topology_kind kith_topology_random_regular = {
     .name = "random-regular",
-    .paper = "Steger and Wormald, Combinatorics, Prob. and Computing 8, 1999",
+    .paper = "Cooper, Dyer and Greenhill, Comb., Prob. and Computing 16, 2007",
     .summary = "a random graph, `degree` neighbours for everybody [4]",
     .is_static = true,
     .keys = KITH_TOPOLOGY_READS(WEIGHTS) | KITH_TOPOLOGY_READS(DEGREE),

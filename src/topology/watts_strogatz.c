@@ -24,19 +24,6 @@ static enum kith_err prepare(struct kith_topology *topology, char *error)
     return KITH_OK;
 }
 
-static bool draw_lattice(struct kith_adjacency *graph, uint32_t degree)
-{
-    const uint32_t peers = graph->peers;
-    for (kith_id i = 0; i < peers; i++)
-        for (uint32_t o = 1; o <= degree / 2; o++)
-            if (!kith_adjacency_add(graph, i, (i + o) % peers))
-                return false;
-    for (kith_id i = 0; degree % 2 == 1 && i < peers / 2; i++)
-        if (!kith_adjacency_add(graph, i, i + peers / 2))
-            return false;
-    return true;
-}
-
 /* The k-th peer that is neither i nor a neighbour. */
 static kith_id stranger(const struct kith_adjacency *graph, kith_id i,
                         uint32_t k)
@@ -72,7 +59,7 @@ static bool draw(const struct kith_topology *topology,
 {
     const uint32_t peers = graph->peers, degree = topology->options.degree;
     (void)scratch;
-    if (!draw_lattice(graph, degree))
+    if (!kith_adjacency_lattice(graph, degree))
         return false;
     for (uint32_t o = 1; o <= degree / 2; o++)
         for (kith_id i = 0; i < peers; i++)

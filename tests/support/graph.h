@@ -18,6 +18,15 @@ struct graph {
     char error[KITH_TOPOLOGY_ERROR_BYTES];
 };
 
+static inline void graph_check(const char *what, double expected,
+                               double measured, double tolerance)
+{
+    printf("  %-46s expected %.12g measured %.12g\n", what, expected, measured);
+    if (!(fabs(measured - expected) <= tolerance))
+        fail_msg("%s: %.15g, not %.15g +- %g", what, measured, expected,
+                 tolerance);
+}
+
 /* A ring, for the kinds that need a list; n <= 4096. */
 static inline uint32_t ring_edges(uint32_t n, bool directed,
                                   struct kith_topology_edge *edges)
