@@ -1,26 +1,37 @@
-/* `kith report`: run databases in, one self-contained page or CSV out. */
+/* `kith report`: run databases in; a table of what runs are compared by, and
+ * one self-contained page or CSV, out. */
 #ifndef KITH_REPORT_H
 #define KITH_REPORT_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "kith/err.h"
+#include "kith/runs.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define KITH_REPORT_ERROR_BYTES 512
-/* Runs compared in one page: more lines than this cannot be told apart. */
+/* Databases compared in one page: more lines than this cannot be told apart.
+ * Each may hold many runs. */
 #define KITH_REPORT_RUNS_MAX 16u
 
-/* Read `count` run databases (kith/store.h) and write `out`: one HTML page
- * that loads nothing from elsewhere, or with `csv` one table of all rows.
- * Databases are opened read-only; a run that is still being written may be
- * read. `out` appears whole or not at all (temporary file, then rename).
+enum kith_report_form {
+    KITH_REPORT_PAGE,   /* one HTML page that loads nothing from elsewhere */
+    KITH_REPORT_TABLE,  /* CSV: a row for each run, KITH_COLUMNS */
+    KITH_REPORT_POINTS, /* CSV: all rows of all series */
+};
+
+/* Read `count` run databases (kith/store.h) and write `out`. Databases are
+ * opened read-only; a run that is still being written may be read. `out`
+ * appears whole or not at all (temporary file, then rename).
  *
- *   error   (KITH_REPORT_ERROR_BYTES) one line: what was attempted, what was
- *           found, what to do; untouched on success
+ *   target_loss  of time_to_target_s; NaN: each experiment's own
+ *   error        (KITH_REPORT_ERROR_BYTES) one line: what was attempted, what
+ *                was found, what to do; untouched on success
  *
  * Returns KITH_OK, or
  *   KITH_EINVAL  count is 0 or above KITH_REPORT_RUNS_MAX
@@ -32,9 +43,74 @@ extern "C" {
  * All text of a database is escaped: a hostile name stays text.
  * Test    tests/integration/test_report.sh
  */
-KITH_MUST_CHECK enum kith_err kith_report_write(const char *const *databases,
-                                                unsigned count, const char *out,
-                                                bool csv, char *error);
+KITH_MUST_CHECK enum kith_err
+kith_report_write(const char *const *databases, unsigned count, const char *out,
+                  enum kith_report_form form, double target_loss, char *error);
+
+/* X(column, heading): what runs are compared by; steps are of all nodes. */
+#define KITH_COLUMNS(X)                                                        \
+    X(accuracy, "accuracy")                                                    \
+    X(loss, "loss")                                                            \
+    X(time_to_target_s, "time to target")                                      \
+    X(steps, "steps")                                                          \
+    X(bytes_mean, "bytes mean")                                                \
+    X(bytes_max, "bytes max")                                                  \
+    X(staleness_mean, "staleness")                                             \
+    X(staleness_max, "stale max")                                              \
+    X(consensus_distance, "consensus")                                         \
+    X(utilisation, "utilisation")
+enum kith_column {
+#define KITH_X(name, heading) KITH_COLUMN_##name,
+    KITH_COLUMNS(KITH_X)
+#undef KITH_X
+        KITH_COLUMN_COUNT
+};
+
+/* One run; NaN: not measured, or never. */
+struct kith_outcome {
+    uint32_t database, run_id;
+    uint32_t cell; /* index of its kith_cell_outcome */
+    uint64_t seed;
+    uint32_t violations;
+    enum kith_run_state state;
+    char problem[KITH_PROBLEM_BYTES];
+    double values[KITH_COLUMN_COUNT];
+};
+
+struct kith_spread {
+    uint32_t count;         /* runs that have the value */
+    double mean, deviation; /* of a sample; NaN for fewer than two */
+    double low, high;
+};
+
+struct kith_cell_outcome {
+    uint32_t database, cell; /* as numbered there */
+    char label[KITH_LABEL_BYTES];
+    char refused[KITH_PROBLEM_BYTES]; /* "": it is not */
+    struct kith_setting settings[KITH_SETTINGS_MAX];
+    uint32_t setting_count;
+    uint32_t runs, states[KITH_RUN_STATE_COUNT]; /* of its runs */
+    uint32_t violations;
+    struct kith_spread spreads[KITH_COLUMN_COUNT];
+};
+
+struct kith_comparison {
+    struct kith_outcome *outcomes; /* (outcome_count), by cell and seed */
+    uint32_t outcome_count;
+    struct kith_cell_outcome *cells; /* (cell_count) */
+    uint32_t cell_count;
+};
+
+/* The same errors as above. */
+KITH_MUST_CHECK enum kith_err kith_compare(const char *const *databases,
+                                           unsigned count, double target_loss,
+                                           struct kith_comparison *comparison,
+                                           char *error);
+void kith_comparison_close(struct kith_comparison *comparison);
+/* A line for each cell, mean and deviation over its seeds. */
+void kith_comparison_print(const struct kith_comparison *comparison, FILE *out);
+/* "cells": [...], "runs": [...], for an object. */
+void kith_comparison_json(const struct kith_comparison *comparison, FILE *out);
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@
 #include "kith/err.h"
 #include "kith/exit.h"
 #include "kith/experiment.h"
+#include "kith/runs.h"
 #include "kith/store.h"
 
 /* X(NAME, "--option", "ARGUMENT" or NULL for a flag, help) */
@@ -45,7 +46,16 @@
       ".products, .threads, .peak into the file")                              \
     X(PORT, "--port", "N", "peer i listens on port N + i [any free ones]")     \
     X(LOG, "--log", NULL, "show what the peers log, on standard error")        \
-    X(CSV, "--csv", NULL, "one table of all rows in place of a page")          \
+    X(SWEEP, "--sweep", "KEY=V1,V2,...",                                       \
+      "a run for each value; repeatable: each combination")                    \
+    X(SEEDS, "--seeds", "K", "seeds of each, from the file's on [1]")          \
+    X(JOBS, "--jobs", "N", "simulations at a time [all cores]")                \
+    X(ALL_CELLS, "--all-cells", NULL, "every preset of the taxonomy, 8 nodes") \
+    X(CELLS, "--cells", "DIR", "its files [examples/taxonomy]")                \
+    X(TARGET_LOSS, "--target-loss", "X",                                       \
+      "time to target is to this test loss [target_loss of the file]")         \
+    X(CSV, "--csv", NULL, "a table, one row a run, in place of a page")        \
+    X(POINTS, "--points", NULL, "all points of all series as CSV")             \
     X(NAME, "--name", "NAME", "of the peer, written into its certificate")     \
     X(AUTHORITY, "--authority", NULL, "make a cluster's authority")            \
     X(DAYS, "--days", "N", "how long the certificate is valid, 1 to 90 [30]")  \
@@ -58,7 +68,7 @@ enum cli_option {
 #undef KITH_X
         CLI_OPTION_COUNT
 };
-#define CLI_BIT(name) (1u << CLI_##name)
+#define CLI_BIT(name) (UINT64_C(1) << CLI_##name)
 
 #define CLI_WORDS_MAX 64u
 
@@ -69,6 +79,8 @@ struct cli_arguments {
     const char *values[CLI_OPTION_COUNT]; /* NULL: not given; flags: "" */
     const char *sets[CLI_WORDS_MAX];      /* (set_count): --set */
     unsigned set_count;
+    const char *sweeps[KITH_SETTINGS_MAX]; /* (sweep_count): --sweep */
+    unsigned sweep_count;
 };
 
 struct cli_command {
@@ -76,7 +88,7 @@ struct cli_command {
     const char *usage;   /* after "kith NAME " */
     const char *details; /* what it does, and an example */
     const char *out;  /* the file --out means here; NULL: the table's folder */
-    unsigned options; /* CLI_BIT */
+    uint64_t options; /* CLI_BIT */
     unsigned words_min, words_max;
     int (*run)(const struct cli_arguments *arguments);
 };
@@ -93,6 +105,8 @@ bool cli_given(const struct cli_arguments *arguments, enum cli_option option);
  * stays where the option was not given. */
 int cli_number(const struct cli_arguments *arguments, enum cli_option option,
                uint64_t low, uint64_t high, uint64_t *value);
+/* --target-loss, NaN where it is not given; an exit code. */
+int cli_target_loss(const struct cli_arguments *arguments, double *target);
 /* "did you mean" for a word that is none of names[] (NULL-terminated). */
 int cli_unknown(const struct cli_arguments *arguments, const char *what,
                 const char *word, const char *const *names);

@@ -83,14 +83,27 @@ static const struct cli_command commands[] = {
     {
         .name = "sim",
         .summary = "simulate an experiment in virtual time",
-        .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json]",
+        .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json]\n"
+                 "                [--sweep KEY=V1,V2,...]... [--seeds K] "
+                 "[--jobs N] |\n"
+                 "                --all-cells [--cells DIR] [--seeds K] "
+                 "[--jobs N] | --resume RUNS.db",
         .details =
             "Same file and seed: same trace hash, whatever the threads, queue "
             "or wire mode.\n\n"
-            "Example: kith sim examples/demo.yaml --set gossip.every=4",
+            "--sweep and --seeds run every combination, one process each, into "
+            "one database, and\nprint mean and deviation of each cell. "
+            "Interrupted, the same command goes on: runs in\nthe database are "
+            "not run again. More --seeds are added to what is there. kith "
+            "report\nplots it.\n\n"
+            "Example: kith sim examples/demo.yaml --set gossip.every=4\n"
+            "         kith sim examples/digits.yaml --sweep gossip.every=1,2,4 "
+            "--seeds 3",
         .options = RUN_OPTIONS | CLI_BIT(THREADS) | CLI_BIT(QUEUE) |
-                   CLI_BIT(WIRE) | CLI_BIT(TRACE) | CLI_BIT(CALIBRATE),
-        .words_min = 1,
+                   CLI_BIT(WIRE) | CLI_BIT(TRACE) | CLI_BIT(CALIBRATE) |
+                   CLI_BIT(SWEEP) | CLI_BIT(SEEDS) | CLI_BIT(JOBS) |
+                   CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) | CLI_BIT(RESUME) |
+                   CLI_BIT(TARGET_LOSS),
         .words_max = 1,
         .run = cli_sim,
     },
@@ -162,13 +175,15 @@ static const struct cli_command commands[] = {
     {
         .name = "report",
         .summary = "make one page with plots out of run databases",
-        .usage = "RUN.db... [--csv] [--out FILE]",
-        .details = "The page loads nothing from elsewhere. Several runs are "
-                   "compared.\n\n"
+        .usage = "RUN.db... [--csv | --points] [--target-loss X] [--out FILE]",
+        .details = "The page loads nothing from elsewhere. Several runs, and "
+                   "the cells of a sweep, are\ncompared: on the page, and in "
+                   "the table that is printed.\n\n"
                    "Example: kith report demo-lab-1.db demo-sim-1.db --out "
                    "both.html",
         .out = "the page or table [beside the first database]",
-        .options = CLI_BIT(OUT) | CLI_BIT(CSV),
+        .options = CLI_BIT(OUT) | CLI_BIT(CSV) | CLI_BIT(POINTS) |
+                   CLI_BIT(TARGET_LOSS),
         .words_min = 1,
         .words_max = 16,
         .run = cli_report,

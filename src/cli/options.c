@@ -1,4 +1,5 @@
 /* The command line: one table of options, each command names those it takes. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,6 +68,18 @@ int cli_number(const struct cli_arguments *arguments, enum cli_option option,
     return KITH_EXIT_OK;
 }
 
+int cli_target_loss(const struct cli_arguments *arguments, double *target)
+{
+    const char *text = arguments->values[CLI_TARGET_LOSS];
+    *target = NAN;
+    if (text == NULL ||
+        (kith_text_double(text, target) == KITH_OK && *target > 0))
+        return KITH_EXIT_OK;
+    return cli_fail(arguments, KITH_EXIT_USAGE,
+                    "--target-loss: found \"%.60s\"; allowed: a number above 0",
+                    text);
+}
+
 /* --out is a file for those that say so, else a folder. */
 static const char *argument_of(const struct cli_command *command,
                                unsigned option)
@@ -80,7 +93,7 @@ void cli_help(const struct cli_command *command)
     printf("usage: kith %s %s\n\n%s.\n\n", command->name, command->usage,
            command->summary);
     for (unsigned i = 0; i < CLI_OPTION_COUNT; i++) {
-        if (!(command->options & (1u << i)) && i != CLI_HELP)
+        if (!(command->options & (UINT64_C(1) << i)) && i != CLI_HELP)
             continue;
         char left[64];
         const char *argument = argument_of(command, i);
@@ -99,7 +112,7 @@ static int find_option(const struct cli_command *command, const char *text,
     for (unsigned i = 0; i < CLI_OPTION_COUNT; i++)
         if (strlen(options[i].name) == length &&
             memcmp(options[i].name, text, length) == 0 &&
-            (i == CLI_HELP || (command->options & (1u << i))))
+            (i == CLI_HELP || (command->options & (UINT64_C(1) << i))))
             return (int)i;
     return -1;
 }
@@ -112,7 +125,7 @@ static int unknown_option(const struct cli_command *command,
     char word[64];
     unsigned count = 0;
     for (unsigned i = 0; i < CLI_OPTION_COUNT; i++)
-        if (i == CLI_HELP || (command->options & (1u << i)))
+        if (i == CLI_HELP || (command->options & (UINT64_C(1) << i)))
             names[count++] = options[i].name;
     names[count] = NULL;
     snprintf(word, sizeof word, "%.*s", (int)(length < 60 ? length : 60), text);
@@ -148,6 +161,13 @@ static int parse_option(const struct cli_command *command, int argc,
         value = argv[++*at];
     }
     arguments->values[option] = value;
+    if (option == CLI_SWEEP) {
+        if (arguments->sweep_count == KITH_SETTINGS_MAX)
+            return cli_fail(arguments, KITH_EXIT_USAGE,
+                            "--sweep: given more than %u times",
+                            KITH_SETTINGS_MAX);
+        arguments->sweeps[arguments->sweep_count++] = value;
+    }
     if (option == CLI_SET) {
         if (strchr(value, '=') == NULL || value[0] == '=')
             return cli_fail(arguments, KITH_EXIT_USAGE,

@@ -5,10 +5,24 @@
 #include "cli.h"
 #include "kith/report.h"
 
+static int refuse(const struct cli_arguments *arguments, enum kith_err err,
+                  const char *error)
+{
+    const int code = err == KITH_EPARSE || err == KITH_ENOENT ? KITH_EXIT_DATA
+                     : err == KITH_EINVAL                     ? KITH_EXIT_USAGE
+                                          : cli_exit_of(err);
+    return cli_fail(arguments, code, "%s", error);
+}
+
 int cli_report(const struct cli_arguments *arguments)
 {
     char error[KITH_REPORT_ERROR_BYTES] = "", path[KITH_PATH_BYTES_MAX];
-    const bool csv = cli_given(arguments, CLI_CSV);
+    const bool points = cli_given(arguments, CLI_POINTS);
+    const bool csv = points || cli_given(arguments, CLI_CSV);
+    double target_loss;
+    int code = cli_target_loss(arguments, &target_loss);
+    if (code != KITH_EXIT_OK)
+        return code;
     const char *out = arguments->values[CLI_OUT];
     if (out == NULL) { /* beside the first database */
         const char *first = arguments->words[0];
@@ -21,14 +35,24 @@ int cli_report(const struct cli_arguments *arguments)
             return cli_fail(arguments, KITH_EXIT_USAGE, "the path is too long");
         out = path;
     }
-    const enum kith_err err = kith_report_write(
-        arguments->words, arguments->word_count, out, csv, error);
-    if (err == KITH_EPARSE || err == KITH_ENOENT)
-        return cli_fail(arguments, KITH_EXIT_DATA, "%s", error);
-    if (err == KITH_EINVAL)
-        return cli_fail(arguments, KITH_EXIT_USAGE, "%s", error);
+    const enum kith_report_form form = points ? KITH_REPORT_POINTS
+                                       : csv  ? KITH_REPORT_TABLE
+                                              : KITH_REPORT_PAGE;
+    enum kith_err err = kith_report_write(
+        arguments->words, arguments->word_count, out, form, target_loss, error);
     if (err != KITH_OK)
-        return cli_fail(arguments, cli_exit_of(err), "%s", error);
+        return refuse(arguments, err, error);
+    struct kith_comparison comparison;
+    err = kith_compare(arguments->words, arguments->word_count, target_loss,
+                       &comparison, error);
+    if (err != KITH_OK)
+        return refuse(arguments, err, error);
+    if (comparison.cell_count > 1)
+        kith_comparison_print(&comparison, stdout);
+    kith_comparison_close(&comparison);
     printf("wrote %s\n", out);
-    return KITH_EXIT_OK;
+    if (fflush(stdout) != 0)
+        code = cli_fail(arguments, KITH_EXIT_WRITE,
+                        "cannot write to standard output");
+    return code;
 }

@@ -5,6 +5,7 @@
 #include "calibrate.h"
 #include "cli.h"
 #include "kith/sim.h"
+#include "sweep.h"
 
 static void show_progress(const struct sim_progress *progress, void *arg)
 {
@@ -51,6 +52,29 @@ static int parse_choices(const struct cli_arguments *arguments,
     return code;
 }
 
+static bool many(const struct cli_arguments *arguments)
+{
+    return arguments->sweep_count > 0 || cli_given(arguments, CLI_SEEDS) ||
+           cli_given(arguments, CLI_ALL_CELLS) ||
+           cli_given(arguments, CLI_RESUME);
+}
+
+/* What only many runs have a use for. */
+static int check_one(const struct cli_arguments *arguments)
+{
+    static const enum cli_option only[] = {CLI_JOBS, CLI_CELLS,
+                                           CLI_TARGET_LOSS};
+    for (size_t i = 0; i < sizeof only / sizeof *only; i++)
+        if (cli_given(arguments, only[i]))
+            return cli_fail(arguments, KITH_EXIT_USAGE,
+                            "--jobs, --cells and --target-loss go with "
+                            "--sweep, --seeds or --all-cells");
+    if (arguments->word_count != 1)
+        return cli_fail(arguments, KITH_EXIT_USAGE,
+                        "which experiment? see kith sim --help");
+    return KITH_EXIT_OK;
+}
+
 int cli_sim(const struct cli_arguments *arguments)
 {
     struct cli_run run;
@@ -58,6 +82,13 @@ int cli_sim(const struct cli_arguments *arguments)
     struct sim_options options = {0};
     char error[SIM_ERROR_BYTES] = "";
     int code = parse_choices(arguments, &options);
+    double target;
+    if (code == KITH_EXIT_OK)
+        code = cli_target_loss(arguments, &target);
+    if (code == KITH_EXIT_OK && many(arguments))
+        return cli_sweep(arguments, &options);
+    if (code == KITH_EXIT_OK)
+        code = check_one(arguments);
     if (code == KITH_EXIT_OK && cli_given(arguments, CLI_CALIBRATE))
         code = cli_calibrate_step(arguments);
     if (code == KITH_EXIT_OK)

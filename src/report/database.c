@@ -28,8 +28,13 @@
 #define NOTABLE                                                                \
     "('undone','torn','adopted','bad','gated','nonfinite','finished')"
 
+/* Cells of one database that are drawn; the comparison has them all. */
+#define CELLS_MAX 48u
+
 static const char *const tables[] = {
     "run", "summary", "series", "marks", "mark_kinds", "faults", "verdicts"};
+/* From schema 3 on. */
+static const char *const later_tables[] = {"runs", "cells", "settings"};
 
 static enum kith_err fail(const struct kith_database *database, int code,
                           char *error)
@@ -83,6 +88,47 @@ static enum kith_err refuse(const struct kith_database *database,
     return KITH_EPARSE;
 }
 
+static enum kith_err check_tables(const struct kith_database *database,
+                                  const char *const *names, size_t count,
+                                  char *error)
+{
+    char found[96];
+    for (size_t i = 0; i < count; i++) {
+        int64_t there = 0;
+        const enum kith_err err =
+            count_of(database,
+                     "SELECT count(*) FROM sqlite_schema WHERE type = "
+                     "'table' AND name = ?1 AND sql NOT LIKE "
+                     "'CREATE VIRTUAL%'",
+                     names[i], &there, error);
+        if (err != KITH_OK) {
+            return err;
+        }
+        if (there != 1) {
+            snprintf(found, sizeof found, "it has no table '%s'", names[i]);
+            return refuse(database, found, error);
+        }
+    }
+    return KITH_OK;
+}
+
+/* One run, or those of a plan? */
+static enum kith_err check_later(struct kith_database *database, char *error)
+{
+    int64_t plans = 0;
+    enum kith_err err =
+        check_tables(database, later_tables,
+                     sizeof later_tables / sizeof *later_tables, error);
+    if (err == KITH_OK) {
+        err = count_of(database,
+                       "SELECT count(*) FROM run WHERE run_id = 0 AND key = "
+                       "'seeds'",
+                       NULL, &plans, error);
+    }
+    database->many = plans > 0;
+    return err;
+}
+
 /* The mark of a run database, its version, and ordinary tables with the names
  * we read: a view could hold any query. */
 static enum kith_err check_schema(struct kith_database *database, char *error)
@@ -108,22 +154,8 @@ static enum kith_err check_schema(struct kith_database *database, char *error)
         return refuse(database, found, error);
     }
     database->version = (int)version;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        int64_t count = 0;
-        err = count_of(database,
-                       "SELECT count(*) FROM sqlite_schema WHERE type = "
-                       "'table' AND name = ?1 AND sql NOT LIKE "
-                       "'CREATE VIRTUAL%'",
-                       tables[i], &count, error);
-        if (err != KITH_OK) {
-            return err;
-        }
-        if (count != 1) {
-            snprintf(found, sizeof found, "it has no table '%s'", tables[i]);
-            return refuse(database, found, error);
-        }
-    }
-    return KITH_OK;
+    err = check_tables(database, tables, sizeof tables / sizeof *tables, error);
+    return err == KITH_OK && version >= 3 ? check_later(database, error) : err;
 }
 
 enum kith_err kith_database_open(const char *path,
@@ -221,6 +253,11 @@ static const char *speed_columns(const struct kith_database *database)
     return database->version >= 2 ? STORE_SPEED_NAMES : STORE_SPEED_NULLS;
 }
 
+static const char *age_columns(const struct kith_database *database)
+{
+    return database->version >= 3 ? STORE_AGE_NAMES : STORE_AGE_NULLS;
+}
+
 /* Rates of each peer over all its rows, and what only grows. */
 static enum kith_err put_speed(const struct kith_database *database, FILE *out,
                                char *error)
@@ -271,14 +308,106 @@ static enum kith_err put_series(const struct kith_database *database,
         "count_ FROM series WHERE " SHOWN ") "
         "SELECT ifnull(peer, -1) AS peer, time_s, step, samples, loss, "
         "accuracy, consensus_distance, bytes_sent, waiting_s, staleness, "
-        "done%s FROM numbered WHERE place %% %" PRId64 " = 0 OR place = 1 OR "
+        "done%s%s FROM numbered WHERE place %% %" PRId64 " = 0 OR place = 1 OR "
         "place = count_ ORDER BY 1, time_s, step LIMIT %u",
-        peers, speed_columns(database), stride, 2 * POINTS_MAX);
+        peers, age_columns(database), speed_columns(database), stride,
+        2 * POINTS_MAX);
     return put_table(database, "series", sql, out, error);
 }
 
+/* One cell: each seed's averaged model stands where a run has its peers. */
+static enum kith_err put_cell(const struct kith_database *database,
+                              int64_t cell, unsigned runs, FILE *out,
+                              char *error)
+{
+    const struct {
+        const char *name, *sql;
+    } parts[] = {
+        {"facts",
+         "SELECT key, value FROM run WHERE run_id = (SELECT min(run_id) FROM "
+         "runs WHERE cell = %" PRId64 " AND state IN ('done', 'diverged')) "
+         "LIMIT 200"},
+        {"seeds", "SELECT run_id, seed FROM runs WHERE cell = %" PRId64
+                  " ORDER BY run_id LIMIT 64"},
+    };
+    char sql[2048];
+    int64_t rows = 0;
+    enum kith_err err = KITH_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && err == KITH_OK;
+         i++) {
+        kith_text_add(sql, sizeof sql, 0, parts[i].sql, cell);
+        err = put_table(database, parts[i].name, sql, out, error);
+    }
+    kith_text_add(sql, sizeof sql, 0,
+                  "SELECT count(*) FROM series JOIN runs USING(run_id) WHERE "
+                  "cell = %" PRId64 " AND peer IS NULL",
+                  cell);
+    if (err == KITH_OK) {
+        err = count_of(database, sql, NULL, &rows, error);
+    }
+    const int64_t stride = rows / (int64_t)(POINTS_MAX / runs + 1) + 1;
+    kith_text_add(
+        sql, sizeof sql, 0,
+        "WITH numbered AS (SELECT s.*, row_number() OVER (PARTITION BY "
+        "run_id ORDER BY time_s, step) AS place, count(*) OVER (PARTITION BY "
+        "run_id) AS count_ FROM series s JOIN runs r USING(run_id) WHERE "
+        "r.cell = %" PRId64 " AND s.peer IS NULL) "
+        "SELECT run_id AS peer, time_s, step, samples, loss, accuracy, "
+        "consensus_distance, bytes_sent, waiting_s, staleness, done, "
+        "staleness_max, received, training_s FROM numbered WHERE place %% "
+        "%" PRId64 " = 0 OR place = 1 OR place = count_ ORDER BY 1, time_s, "
+        "step LIMIT %u",
+        cell, stride, 2 * POINTS_MAX);
+    return err == KITH_OK ? put_table(database, "series", sql, out, error)
+                          : err;
+}
+
+/* Cells with something to draw, the first of them. */
+#define DRAWN                                                                  \
+    "FROM cells WHERE cell IN (SELECT cell FROM runs WHERE state IN "          \
+    "('done', 'diverged'))"
+
+enum kith_err kith_database_lines(const struct kith_database *database,
+                                  unsigned *lines, char *error)
+{
+    int64_t count = 1;
+    enum kith_err err = KITH_OK;
+    if (database->many) {
+        err = count_of(database, "SELECT count(*) " DRAWN, NULL, &count, error);
+    }
+    *lines = count < (int64_t)CELLS_MAX ? (unsigned)count : CELLS_MAX;
+    return err;
+}
+
+static enum kith_err put_cells(const struct kith_database *database,
+                               const char *name, unsigned index, unsigned runs,
+                               FILE *out, char *error)
+{
+    sqlite3_stmt *row = NULL;
+    char sql[256];
+    kith_text_add(sql, sizeof sql, 0,
+                  "SELECT cell, label " DRAWN " ORDER BY cell LIMIT %u",
+                  CELLS_MAX);
+    enum kith_err err = prepare(database, sql, &row, error);
+    bool first = true;
+    while (err == KITH_OK && sqlite3_step(row) == SQLITE_ROW) {
+        const int64_t cell = sqlite3_column_int64(row, 0);
+        fprintf(out, "%s{\"database\":%u,\"cell\":%" PRId64 ",\"label\":",
+                first ? "" : ",\n", index, cell);
+        kith_write_json_value(out, row, 1);
+        fputs(",\"file\":", out);
+        kith_write_json_text(out, name, strlen(name));
+        err = put_cell(database, cell, runs, out, error);
+        fputc('}', out);
+        first = false;
+    }
+    sqlite3_finalize(row);
+    return err;
+}
+
 enum kith_err kith_database_json(const struct kith_database *database,
-                                 unsigned runs, FILE *out, char *error)
+                                 unsigned index, unsigned runs, FILE *out,
+                                 char *error)
 {
     static const struct {
         const char *name, *sql;
@@ -305,6 +434,9 @@ enum kith_err kith_database_json(const struct kith_database *database,
     name = name != NULL ? name + 1 : database->path;
     int64_t peers = 0, events = 0;
 
+    if (database->many) {
+        return put_cells(database, name, index, runs, out, error);
+    }
     enum kith_err err =
         count_of(database, "SELECT count(DISTINCT peer) FROM series", NULL,
                  &peers, error);
@@ -317,7 +449,7 @@ enum kith_err kith_database_json(const struct kith_database *database,
     if (err != KITH_OK) {
         return err;
     }
-    fputs("{\"file\":", out);
+    fprintf(out, "{\"database\":%u,\"cell\":null,\"file\":", index);
     kith_write_json_text(out, name, strlen(name));
     fprintf(out, ",\"peers_all\":%" PRId64 ",\"events_all\":%" PRId64, peers,
             events);
@@ -343,8 +475,10 @@ enum kith_err kith_database_csv(const struct kith_database *database,
     sqlite3_stmt *row = NULL;
     char sql[1024];
     kith_text_add(sql, sizeof sql, 0,
-                  "SELECT " BEFORE_SPEED "%s FROM series ORDER BY peer, time_s",
-                  speed_columns(database));
+                  "SELECT %s, " BEFORE_SPEED
+                  "%s%s FROM series ORDER BY 1, peer, time_s",
+                  database->version >= 3 ? "run_id" : "1 AS run_id",
+                  age_columns(database), speed_columns(database));
     enum kith_err err = prepare(database, sql, &row, error);
     if (err != KITH_OK) {
         return err;

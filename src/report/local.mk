@@ -4,8 +4,10 @@ libkith_report_a_CFLAGS = $(GNU11)
 libkith_report_a_CPPFLAGS = $(AM_CPPFLAGS) -DKITH_DYGRAPHS='"$(DYGRAPHS)"' \
   -DKITH_REPORT_SOURCE='"$(srcdir)/src/report"'
 libkith_report_a_SOURCES = src/report/assets.c src/report/assets.h \
+  src/report/compare.c src/report/compare.h \
   src/report/database.c src/report/database.h src/report/page.c \
-  src/report/page.h src/report/report.c src/report/write.c src/report/write.h
+  src/report/page.h src/report/report.c src/report/table.c \
+  src/report/write.c src/report/write.h
 REPORT_ASSETS = src/report/dygraphs-licence.txt src/report/page.css \
   src/report/page.js
 EXTRA_DIST += $(REPORT_ASSETS)

@@ -82,8 +82,14 @@ static enum kith_err write_run(struct kith_store *store, const char *world,
     (void)store_run(store, "batch", "%" PRIu32, experiment->train.batch);
     (void)store_run(store, "model", "%s", experiment->model->name);
     (void)store_run(store, "algorithm", "%s",
-                    experiment->gossip.algorithm->name);
-    (void)store_run(store, "topology", "%s", experiment->gossip.topology->name);
+                    experiment->central.present
+                        ? kith_central_methods[experiment->central.method].name
+                        : experiment->gossip.algorithm->name);
+    (void)store_run(
+        store, "topology", "%s",
+        experiment->central.present
+            ? kith_central_exchanges[experiment->central.exchange].name
+            : experiment->gossip.topology->name);
     if (experiment->backend != NULL)
         (void)store_run(store, "backend", "%s", experiment->backend->name);
     if (experiment->compute.products != NULL)

@@ -1,0 +1,445 @@
+/* What a sweep runs: files x values x seeds, each cell checked beforehand.
+ *
+ *   --sweep a=1,2 --sweep b=x,y   cells a=1,b=x  a=1,b=y  a=2,b=x  a=2,b=y
+ *   --all-cells                   a cell for each file of a folder, times that
+ *
+ * A cell that cannot run ends a sweep before it begins, for somebody chose it;
+ * of all cells those that make no sense are listed and left out. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kith/backend.h"
+#include "kith/text.h"
+#include "sweep.h"
+
+#define VALUES_MAX 256u
+#define FILES_MAX 512u
+#define CELLS_MAX 10000u
+#define SEEDS_MAX 10000u
+/* What a preset of the taxonomy runs on. */
+#define CELLS_PEERS "peers=8"
+
+struct axis {
+    char key[sizeof((struct kith_setting *)0)->key];
+    char values[VALUES_MAX][KITH_SETTING_BYTES];
+    uint32_t count;
+};
+
+struct grid {
+    const struct cli_arguments *arguments;
+    struct cli_shelf *shelf;
+    struct axis *axes; /* (axis_count) */
+    uint32_t axis_count;
+    char *files[FILES_MAX]; /* malloc'd */
+    uint32_t file_count;
+    bool all; /* of a folder: what makes no sense is left out */
+};
+
+enum kith_err cli_shelf_get(struct cli_shelf *shelf,
+                            const struct kith_experiment *experiment,
+                            struct kith_dataset **set, char *error)
+{
+    const struct kith_data_config *config = &experiment->data.config;
+    *set = NULL;
+    if (experiment->model->input == KITH_INPUT_NONE)
+        return KITH_OK;
+    for (unsigned i = 0; i < CLI_SHELF_SETS; i++)
+        if (shelf->places[i].open &&
+            memcmp(&shelf->places[i].config, config, sizeof *config) == 0) {
+            *set = &shelf->places[i].set;
+            return KITH_OK;
+        }
+    const unsigned at = shelf->next;
+    if (shelf->places[at].open)
+        kith_dataset_close(&shelf->places[at].set);
+    shelf->places[at].open = false;
+    const enum kith_err err =
+        kith_dataset_open(config, &shelf->places[at].set, error);
+    if (err != KITH_OK)
+        return err;
+    shelf->places[at].config = *config;
+    shelf->places[at].open = true;
+    shelf->next = (at + 1) % CLI_SHELF_SETS;
+    *set = &shelf->places[at].set;
+    return KITH_OK;
+}
+
+void cli_shelf_close(struct cli_shelf *shelf)
+{
+    for (unsigned i = 0; i < CLI_SHELF_SETS; i++)
+        if (shelf->places[i].open)
+            kith_dataset_close(&shelf->places[i].set);
+    memset(shelf, 0, sizeof *shelf);
+}
+
+/* Length of the first value: up to a comma outside brackets and quotes. */
+static size_t value_length(const char *text)
+{
+    int depth = 0;
+    char quote = '\0';
+    size_t at = 0;
+    for (; text[at] != '\0'; at++) {
+        const char c = text[at];
+        if (quote != '\0')
+            quote = c == quote ? '\0' : quote;
+        else if (c == '"' || c == '\'')
+            quote = c;
+        else if (strchr("([{", c) != NULL)
+            depth++;
+        else if (strchr(")]}", c) != NULL)
+            depth--;
+        else if (c == ',' && depth <= 0)
+            break;
+    }
+    return at;
+}
+
+static int refuse_axis(const struct grid *grid, const char *text,
+                       const char *why)
+{
+    return cli_fail(grid->arguments, KITH_EXIT_USAGE,
+                    "--sweep: found \"%.80s\": %s; allowed: KEY=V1,V2,... such "
+                    "as gossip.every=1,2,4",
+                    text, why);
+}
+
+static int add_value(const struct grid *grid, struct axis *axis,
+                     const char *text, const char *from, size_t length)
+{
+    while (length > 0 && isspace((unsigned char)from[0]))
+        from++, length--;
+    while (length > 0 && isspace((unsigned char)from[length - 1]))
+        length--;
+    if (length == 0)
+        return refuse_axis(grid, text, "a value is empty");
+    if (length >= KITH_SETTING_BYTES || axis->count == VALUES_MAX)
+        return refuse_axis(grid, text, "a value is too long, or too many");
+    char *value = axis->values[axis->count];
+    memcpy(value, from, length);
+    value[length] = '\0';
+    for (uint32_t i = 0; i < axis->count; i++)
+        if (strcmp(axis->values[i], value) == 0)
+            return refuse_axis(grid, text, "a value stands there twice");
+    axis->count++;
+    return KITH_EXIT_OK;
+}
+
+/* Is this key taken, by another --sweep or by --set? */
+static bool taken(const struct grid *grid, const char *key)
+{
+    const size_t length = strlen(key);
+    for (uint32_t i = 0; i < grid->axis_count; i++)
+        if (strcmp(grid->axes[i].key, key) == 0)
+            return true;
+    for (unsigned i = 0; i < grid->arguments->set_count; i++)
+        if (strncmp(grid->arguments->sets[i], key, length) == 0 &&
+            grid->arguments->sets[i][length] == '=')
+            return true;
+    return false;
+}
+
+static int add_axis(struct grid *grid, const char *text)
+{
+    struct axis *axis = &grid->axes[grid->axis_count];
+    const char *equals = strchr(text, '=');
+    if (equals == NULL || equals == text ||
+        (size_t)(equals - text) >= sizeof axis->key)
+        return refuse_axis(grid, text, "there is no key before a \"=\"");
+    memcpy(axis->key, text, (size_t)(equals - text));
+    if (strcmp(axis->key, "seed") == 0)
+        return refuse_axis(grid, text, "seeds are counted by --seeds K");
+    if (taken(grid, axis->key))
+        return refuse_axis(grid, text, "the key is given twice");
+    const char *at = equals + 1;
+    if (*at == '\0')
+        return refuse_axis(grid, text, "its list is empty");
+    for (;;) {
+        const size_t length = value_length(at);
+        const int code = add_value(grid, axis, text, at, length);
+        if (code != KITH_EXIT_OK)
+            return code;
+        if (at[length] == '\0')
+            break;
+        at += length + 1;
+    }
+    grid->axis_count++;
+    return KITH_EXIT_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Where the presets are: beside an installed kith, in the tree it was built
+ * in, or here. */
+static bool find_cells(char *folder)
+{
+    static const char *const beside[] = {"/../share/kith/examples/taxonomy",
+                                         "/examples/taxonomy",
+                                         "/../examples/taxonomy"};
+    char own[KITH_PATH_BYTES_MAX];
+    const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    char *slash = NULL;
+    if (length > 0) {
+        own[length] = '\0';
+        slash = strrchr(own, '/');
+    }
+    for (size_t i = 0; slash != NULL && i < sizeof beside / sizeof *beside;
+         i++) {
+        *slash = '\0';
+        (void)kith_text_add(folder, KITH_PATH_BYTES_MAX, 0, "%s%s", own,
+                            beside[i]);
+        if (access(folder, R_OK | X_OK) == 0)
+            return true;
+    }
+    kith_text_copy(folder, KITH_PATH_BYTES_MAX,
+                   KITH_DATA_DIR "/examples/taxonomy");
+    if (access(folder, R_OK | X_OK) == 0)
+        return true;
+    kith_text_copy(folder, KITH_PATH_BYTES_MAX, "examples/taxonomy");
+    return access(folder, R_OK | X_OK) == 0;
+}
+
+static int no_cells(const struct grid *grid, const char *folder,
+                    const char *why)
+{
+    return cli_fail(grid->arguments, KITH_EXIT_EXPERIMENT,
+                    "--all-cells: %s: %s; give their folder with --cells DIR",
+                    folder, why);
+}
+
+static int add_files(struct grid *grid)
+{
+    char folder[KITH_PATH_BYTES_MAX];
+    const char *given = grid->arguments->values[CLI_CELLS];
+    if (given != NULL)
+        kith_text_copy(folder, sizeof folder, given);
+    else if (!find_cells(folder))
+        return no_cells(grid, "examples/taxonomy", "not found");
+    DIR *list = opendir(folder);
+    if (list == NULL)
+        return no_cells(grid, folder, strerror(errno));
+    const struct dirent *entry;
+    while ((entry = readdir(list)) != NULL && grid->file_count < FILES_MAX) {
+        const size_t length = strlen(entry->d_name);
+        if (length <= 5 || entry->d_name[0] == '.' ||
+            strcmp(entry->d_name + length - 5, ".yaml") != 0)
+            continue;
+        char path[KITH_PATH_BYTES_MAX];
+        (void)kith_text_add(path, sizeof path, 0, "%s/%s", folder,
+                            entry->d_name);
+        grid->files[grid->file_count] = strdup(path);
+        grid->file_count += grid->files[grid->file_count] != NULL;
+    }
+    closedir(list);
+    if (grid->file_count == 0)
+        return no_cells(grid, folder, "it holds no .yaml file");
+    qsort(grid->files, grid->file_count, sizeof *grid->files, by_name);
+    return KITH_EXIT_OK;
+}
+
+/* Values of cell `index`, the last key changing fastest. */
+static void set_settings(const struct grid *grid, uint32_t index,
+                         struct kith_cell *cell)
+{
+    cell->setting_count = grid->axis_count;
+    for (uint32_t i = grid->axis_count; i-- > 0;) {
+        const struct axis *axis = &grid->axes[i];
+        struct kith_setting *setting = &cell->settings[i];
+        kith_text_copy(setting->key, sizeof setting->key, axis->key);
+        kith_text_copy(setting->value, sizeof setting->value,
+                       axis->values[index % axis->count]);
+        index /= axis->count;
+    }
+}
+
+/* The file's name where there are several, and what was set. */
+static bool set_label(const struct grid *grid, const char *file,
+                      const char *name, struct kith_cell *cell)
+{
+    const char *slash = strrchr(file, '/');
+    const char *base = slash != NULL ? slash + 1 : file;
+    size_t at = 0;
+    if (grid->all)
+        at = kith_text_add(cell->label, sizeof cell->label, 0, "%.*s",
+                           (int)strlen(base) - 5, base);
+    for (uint32_t i = 0; i < cell->setting_count; i++)
+        at = kith_text_add(cell->label, sizeof cell->label, at, "%s%s=%s",
+                           at > 0 ? ", " : "", cell->settings[i].key,
+                           cell->settings[i].value);
+    if (at == 0)
+        at = kith_text_add(cell->label, sizeof cell->label, 0, "%s", name);
+    return at + 1 < sizeof cell->label;
+}
+
+static enum kith_err load(const struct grid *grid, const char *file,
+                          const struct kith_cell *cell,
+                          struct kith_experiment *experiment, char *error)
+{
+    char texts[KITH_SETTINGS_MAX]
+              [sizeof cell->settings[0].key + KITH_SETTING_BYTES];
+    const char *sets[CLI_WORDS_MAX + KITH_SETTINGS_MAX + 2];
+    char seed[64];
+    uint32_t count = 0;
+    bool sized = !grid->all;
+    if (!sized)
+        sized = taken(grid, "peers");
+    for (unsigned i = 0; i < grid->arguments->set_count; i++)
+        sets[count++] = grid->arguments->sets[i];
+    for (uint32_t i = 0; i < cell->setting_count; i++) {
+        (void)kith_text_add(texts[i], sizeof texts[i], 0, "%s=%s",
+                            cell->settings[i].key, cell->settings[i].value);
+        sets[count++] = texts[i];
+    }
+    if (!sized)
+        sets[count++] = CELLS_PEERS;
+    if (cli_given(grid->arguments, CLI_SEED)) {
+        (void)kith_text_add(seed, sizeof seed, 0, "seed=%s",
+                            grid->arguments->values[CLI_SEED]);
+        sets[count++] = seed;
+    }
+    return kith_experiment_load(file, sets, count, experiment, error);
+}
+
+/* What `kith sim` would refuse, before it runs. */
+static enum kith_err check(const struct grid *grid,
+                           const struct kith_experiment *experiment,
+                           char *error)
+{
+    struct kith_dataset *set;
+    enum kith_err err =
+        kith_experiment_check_world(experiment, KITH_WORLD_SIM, error);
+    if (err == KITH_OK && experiment->compute.step_ns <= 0) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+                 "the simulator needs the cost of a training step: add "
+                 "`compute: {step: 5ms}`, or measure it with --calibrate");
+        err = KITH_EINVAL;
+    }
+    if (err == KITH_OK &&
+        kith_backend_product(experiment->compute.products) != KITH_OK) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+                 "compute.products: %s is not installed here",
+                 experiment->compute.products);
+        err = KITH_EUNSUPPORTED;
+    }
+    if (err == KITH_OK)
+        err = cli_shelf_get(grid->shelf, experiment, &set, error);
+    if (err == KITH_OK)
+        err = kith_experiment_check_data(
+            experiment, set == NULL ? NULL : &set->train, error);
+    return err;
+}
+
+/* Loads and checks a cell; `name` becomes the experiment's. */
+static int make_cell(const struct grid *grid, uint32_t index, char *name,
+                     struct kith_cell *cell)
+{
+    const char *file = grid->files[index % grid->file_count];
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "", *real;
+    struct kith_experiment experiment;
+    set_settings(grid, index / grid->file_count, cell);
+    real = realpath(file, NULL);
+    kith_text_copy(cell->path, sizeof cell->path, real == NULL ? file : real);
+    free(real);
+    enum kith_err err = load(grid, file, cell, &experiment, error);
+    const bool loaded = err == KITH_OK;
+    if (loaded) {
+        kith_text_copy(name, KITH_NAME_MAX, experiment.name);
+        cell->seed = experiment.seed;
+        cell->experiment = strdup(experiment.source);
+        err = check(grid, &experiment, error);
+        kith_experiment_close(&experiment);
+    }
+    if (!set_label(grid, file, loaded ? name : file, cell))
+        return cli_fail(grid->arguments, KITH_EXIT_USAGE,
+                        "--sweep: the values of a cell are too long together");
+    if (err == KITH_OK)
+        return cell->experiment != NULL
+                   ? KITH_EXIT_OK
+                   : cli_fail(grid->arguments, KITH_EXIT_RESOURCES,
+                              "out of memory");
+    if (!grid->all)
+        return cli_fail(
+            grid->arguments,
+            err == KITH_ENOMEM ? KITH_EXIT_RESOURCES : KITH_EXIT_EXPERIMENT,
+            "cell %u (%s): %s", (unsigned)index + 1, cell->label, error);
+    kith_text_copy(cell->refused, sizeof cell->refused, error);
+    return KITH_EXIT_OK;
+}
+
+static int make_cells(const struct grid *grid, struct kith_plan *plan)
+{
+    uint64_t count = grid->file_count;
+    for (uint32_t i = 0; i < grid->axis_count && count <= CELLS_MAX; i++)
+        count *= grid->axes[i].count;
+    if (count > CELLS_MAX || count * plan->seeds > KITH_RUNS_MAX)
+        return cli_fail(grid->arguments, KITH_EXIT_USAGE,
+                        "found more than %u cells, or %u runs; sweep fewer "
+                        "values",
+                        CELLS_MAX, KITH_RUNS_MAX);
+    plan->cells = calloc(count, sizeof *plan->cells);
+    if (plan->cells == NULL)
+        return cli_fail(grid->arguments, KITH_EXIT_RESOURCES, "out of memory");
+    plan->cell_count = (uint32_t)count;
+    char name[KITH_NAME_MAX] = "cells";
+    for (uint32_t i = 0; i < plan->cell_count; i++) {
+        const int code = make_cell(grid, i, name, &plan->cells[i]);
+        if (code != KITH_EXIT_OK)
+            return code;
+    }
+    kith_text_copy(plan->name, sizeof plan->name, grid->all ? "all" : name);
+    kith_text_copy(plan->kind, sizeof plan->kind,
+                   grid->all ? "cells" : "sweep");
+    return KITH_EXIT_OK;
+}
+
+static int fill(struct grid *grid, struct kith_plan *plan)
+{
+    const struct cli_arguments *arguments = grid->arguments;
+    uint64_t seeds = 1, seed = 0;
+    int code = cli_number(arguments, CLI_SEEDS, 1, SEEDS_MAX, &seeds);
+    if (code == KITH_EXIT_OK)
+        code = cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &seed);
+    for (unsigned i = 0; i < arguments->sweep_count && code == KITH_EXIT_OK;
+         i++)
+        code = add_axis(grid, arguments->sweeps[i]);
+    if (code == KITH_EXIT_OK && grid->all)
+        code = add_files(grid);
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (!grid->all) {
+        grid->files[0] = strdup(arguments->words[0]);
+        grid->file_count = grid->files[0] != NULL;
+    }
+    plan->seeds = (uint32_t)seeds;
+    return grid->file_count > 0
+               ? make_cells(grid, plan)
+               : cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
+}
+
+int cli_plan_open(const struct cli_arguments *arguments,
+                  struct cli_shelf *shelf, struct kith_plan *plan)
+{
+    struct grid grid = {.arguments = arguments,
+                        .shelf = shelf,
+                        .all = cli_given(arguments, CLI_ALL_CELLS)};
+    *plan = (struct kith_plan){0};
+    grid.axes = calloc(KITH_SETTINGS_MAX, sizeof *grid.axes);
+    const int code =
+        grid.axes == NULL
+            ? cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory")
+            : fill(&grid, plan);
+    for (uint32_t i = 0; i < grid.file_count; i++)
+        free(grid.files[i]);
+    free(grid.axes);
+    if (code != KITH_EXIT_OK)
+        kith_plan_free(plan);
+    return code;
+}

@@ -1,0 +1,35 @@
+/* Many simulations from one command: what to run, and running it. */
+#ifndef KITH_SRC_CLI_SWEEP_H
+#define KITH_SRC_CLI_SWEEP_H
+
+#include "cli.h"
+#include "kith/runs.h"
+
+/* Data sets that are open while a plan is checked; forked children use them. */
+#define CLI_SHELF_SETS 4u
+struct cli_shelf {
+    struct {
+        struct kith_data_config config;
+        struct kith_dataset set;
+        bool open;
+    } places[CLI_SHELF_SETS];
+    unsigned next; /* the place that is given up next */
+};
+/* The set of this experiment, *set NULL where it needs none. On an error
+ * `error` (KITH_EXPERIMENT_ERROR_BYTES) says why. The shelf keeps it. */
+KITH_MUST_CHECK enum kith_err
+cli_shelf_get(struct cli_shelf *shelf, const struct kith_experiment *experiment,
+              struct kith_dataset **set, char *error);
+void cli_shelf_close(struct cli_shelf *shelf);
+
+/* Files x grid: every cell is loaded and checked before anything runs. 0, or an
+ * exit code with the error printed and nothing to free. */
+int cli_plan_open(const struct cli_arguments *arguments,
+                  struct cli_shelf *shelf, struct kith_plan *plan);
+
+struct sim_options;
+/* --sweep, --seeds, --all-cells and --resume of `kith sim`. */
+int cli_sweep(const struct cli_arguments *arguments,
+              const struct sim_options *options);
+
+#endif
