@@ -8,6 +8,9 @@
 #define KITH_PEERS_MAX (1u << 20)
 /* Neighbours of one `round`: complete graph of 64; larger graphs are sparse. */
 #define KITH_DEGREE_MAX 64u
+/* Peers that one meets over all rounds of a schedule, where that is not
+ * everybody: 8 rounds of 64, or 20 to and fro of one. */
+#define KITH_LINKS_MAX 512u
 /* An edge list: 64 neighbours for each of 10,000 peers, 20 bytes a line. */
 #define KITH_GRAPH_BYTES_MAX (16u << 20)
 /* Scalars that travel with one model: push-sum's weight. Every idle peer holds

@@ -117,11 +117,13 @@ struct kith_topology_contraction {
 
 struct kith_topology_kind {
     const char *name, *paper, *summary;
-    bool is_static; /* the same graph at every round */
-    bool directed;  /* out- and in-neighbours differ */
-    bool any_pair;  /* partner() may return anybody; nothing below is set */
-    bool weighted;  /* neighbours() and sources() fill in the weights */
-    unsigned keys;  /* KITH_TOPOLOGY_READS of the options that it reads */
+    bool is_static;  /* the same graph at every round */
+    bool directed;   /* out- and in-neighbours differ */
+    bool any_pair;   /* partner() may return anybody; nothing below is set */
+    bool collective; /* its rounds make up an all-reduce: for the algorithms
+                        of that `schedule` alone */
+    bool weighted;   /* neighbours() and sources() fill in the weights */
+    unsigned keys;   /* KITH_TOPOLOGY_READS of the options that it reads */
     /* Fills in defaults, refuses what cannot be: KITH_EINVAL or KITH_ELIMIT
      * with words in error, "KEY: what was found; what is allowed" or, without a
      * key, what was found alone. NULL: everything can be. */
@@ -201,8 +203,6 @@ uint32_t kith_topology_sources(const struct kith_topology *topology,
 /* Rounds after which the schedule repeats: 1 static, 0 random for ever (or any
  * pair). */
 uint64_t kith_topology_period(const struct kith_topology *topology);
-/* The most peers that one may exchange with where that is not everybody. */
-#define KITH_LINKS_MAX 512u
 #define KITH_LINKS_ANY UINT32_MAX
 /* Every peer that `self` may ever exchange with, as out-neighbour or source,
  * ascending. Writes the first `max` of them and returns how many there are, at
@@ -235,6 +235,9 @@ kith_id kith_topology_partner(const struct kith_topology *topology,
  * period and `doubly`. Exact to 1e-12 while the iteration fits its budget
  * (rings up to about 2,000 peers), above that a lower bound. */
 double kith_topology_rho(const struct kith_topology *topology, double *scratch);
+/* The same; *settled: not merely a lower bound. */
+double kith_topology_measure(const struct kith_topology *topology,
+                             double *scratch, bool *settled);
 
 #ifdef __cplusplus
 }

@@ -178,6 +178,8 @@ void cli_progress(const char *format, ...) KITH_PRINTF(1, 2);
 void cli_progress_end(void);
 
 int cli_list(const struct cli_arguments *arguments);
+/* topology.c: kith list topology NAME PEERS. */
+int cli_list_topology(const struct cli_arguments *arguments);
 int cli_train(const struct cli_arguments *arguments);
 int cli_eval(const struct cli_arguments *arguments);
 int cli_sample(const struct cli_arguments *arguments);

@@ -99,18 +99,6 @@ static bool read_algorithm(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_topology(unsigned index, struct entry *entry)
-{
-    const struct kith_topology_kind *kind = kith_topology_kinds[index];
-    if (kind == NULL)
-        return false;
-    begin(entry, kind->name, kind->paper, kind->summary);
-    add_flag(entry, "static", kind->is_static);
-    add_flag(entry, "directed", kind->directed);
-    add_flag(entry, "any_pair", kind->any_pair);
-    return true;
-}
-
 static bool read_guard(unsigned index, struct entry *entry)
 {
     const struct kith_guard *guard = kith_guards[index];
@@ -213,6 +201,34 @@ static bool read_compressor(unsigned index, struct entry *entry)
     begin(entry, compressor->name, compressor->paper, compressor->summary);
     add_keys(entry, compressor->keys, names, KITH_COMPRESSOR_KEY_COUNT);
     add_compression(entry, compressor);
+    return true;
+}
+
+static const char *schedule_of(const struct kith_topology_kind *kind)
+{
+    if (kind->any_pair)
+        return "any pair";
+    if (kind->is_static)
+        return "static";
+    return kind->period != NULL ? "periodic" : "random";
+}
+
+static bool read_topology(unsigned index, struct entry *entry)
+{
+    const struct kith_topology_kind *kind = kith_topology_kinds[index];
+    if (kind == NULL)
+        return false;
+    static const char *const names[] = {
+#define KITH_X(name, key) key,
+        KITH_TOPOLOGY_KEYS(KITH_X)
+#undef KITH_X
+    };
+    begin(entry, kind->name, kind->paper, kind->summary);
+    add_text(entry, "schedule", schedule_of(kind));
+    add_flag(entry, "static", kind->is_static);
+    add_flag(entry, "directed", kind->directed);
+    add_flag(entry, "any_pair", kind->any_pair);
+    add_keys(entry, kind->keys, names, KITH_TOPOLOGY_KEY_COUNT);
     return true;
 }
 
@@ -428,14 +444,21 @@ static void json_kind(const struct kind *kind, const char *name)
     putchar(']');
 }
 
-/* The named kind; "algorithm" is understood for "algorithms". */
+/* "algorithm" for "algorithms", "topology" for "topologies". */
+static bool is_one_of(const char *word, const char *kind)
+{
+    const size_t length = strlen(word), whole = strlen(kind);
+    if (length + 1 == whole)
+        return strncmp(word, kind, length) == 0;
+    return length > 1 && length + 2 == whole && word[length - 1] == 'y' &&
+           strncmp(word, kind, length - 1) == 0 &&
+           strcmp(kind + length - 1, "ies") == 0;
+}
+
 static const struct kind *find_kind(const char *word)
 {
-    const size_t length = strlen(word);
     for (size_t i = 0; i < KIND_COUNT; i++)
-        if (strcmp(word, kinds[i].name) == 0 ||
-            (length + 1 == strlen(kinds[i].name) &&
-             strncmp(word, kinds[i].name, length) == 0))
+        if (strcmp(word, kinds[i].name) == 0 || is_one_of(word, kinds[i].name))
             return &kinds[i];
     return NULL;
 }
@@ -479,6 +502,18 @@ int cli_list(const struct cli_arguments *arguments)
         only == NULL ? KITH_EXIT_OK : check_name(arguments, only, name);
     if (code != KITH_EXIT_OK)
         return code;
+    if (arguments->word_count > 2) {
+        if (strcmp(only->name, "topologies") != 0)
+            return cli_fail(arguments, KITH_EXIT_USAGE,
+                            "found \"%.60s\" after %s; only a topology is "
+                            "measured with a number of peers",
+                            arguments->words[2], name);
+        return cli_list_topology(arguments);
+    }
+    if (arguments->set_count > 0)
+        return cli_fail(arguments, KITH_EXIT_USAGE,
+                        "--set: needs a topology and a number of peers, such "
+                        "as kith list topology ring 16");
     unsigned printed = 0;
     if (json)
         putchar('{');

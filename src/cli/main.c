@@ -191,13 +191,17 @@ static const struct cli_command commands[] = {
     {
         .name = "list",
         .summary = "what is built in, with papers and properties",
-        .usage = "[KIND [NAME]] [--json]",
+        .usage = "[KIND [NAME [PEERS]]] [--set KEY=VALUE]... [--json]",
         .details = "Kinds: algorithms, compressors, topologies, guards, "
                    "models, optimisers, backends,\nschedules, datasets, "
-                   "faults, checks, keys (of an experiment file).\n\n"
-                   "Example: kith list algorithms adpsgd",
-        .options = CLI_BIT(JSON),
-        .words_max = 2,
+                   "faults, checks, keys (of an experiment file).\nWith PEERS "
+                   "a topology is built and measured: degrees, links, "
+                   "spectral gap.\n\n"
+                   "Examples: kith list algorithms adpsgd\n"
+                   "          kith list topology watts-strogatz 64 --set "
+                   "gossip.rewire=0.3",
+        .options = CLI_BIT(JSON) | CLI_BIT(SET),
+        .words_max = 3,
         .run = cli_list,
     },
 };

@@ -84,6 +84,7 @@ uint32_t kith_colour_edges(const struct kith_topology *graph, uint32_t colours,
  * 0. scratch: (3 n + 2 KITH_RHO_STEPS). visits: what one application costs. */
 struct kith_spectrum {
     double low, high;
+    bool settled; /* else the budget ran out: bounds from within */
 };
 typedef void kith_operator(const void *context, const double *x, double *out);
 struct kith_spectrum kith_spectrum_find(uint32_t n, kith_operator *apply,

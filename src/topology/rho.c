@@ -60,7 +60,8 @@ static void apply_squared(const void *context, const double *x, double *out)
     memcpy(out, from, cycle->topology->peers * sizeof *out);
 }
 
-double kith_topology_rho(const struct kith_topology *topology, double *scratch)
+double kith_topology_measure(const struct kith_topology *topology,
+                             double *scratch, bool *settled)
 {
     const uint32_t n = topology->peers;
     struct cycle cycle = {.topology = topology,
@@ -68,15 +69,21 @@ double kith_topology_rho(const struct kith_topology *topology, double *scratch)
                           .x = scratch,
                           .y = scratch + n};
     KITH_ASSERT(cycle.rounds > 0 && topology->doubly);
+    *settled = true;
     if (n == 1)
         return 0;
-    const uint64_t visits = 8 * cycle.rounds * n;
-    if (cycle.rounds == 1 && !topology->kind->directed) {
-        const struct kith_spectrum ends = kith_spectrum_find(
-            n, apply_symmetric, &cycle, visits, scratch + 2 * (size_t)n);
-        return fmax(fabs(ends.low), fabs(ends.high));
-    }
-    const struct kith_spectrum ends = kith_spectrum_find(
-        n, apply_squared, &cycle, 2 * visits, scratch + 2 * (size_t)n);
-    return sqrt(fmax(ends.high, 0));
+    const bool symmetric = cycle.rounds == 1 && !topology->kind->directed;
+    const uint64_t visits = (symmetric ? 8 : 16) * cycle.rounds * n;
+    const struct kith_spectrum ends =
+        kith_spectrum_find(n, symmetric ? apply_symmetric : apply_squared,
+                           &cycle, visits, scratch + 2 * (size_t)n);
+    *settled = ends.settled;
+    return symmetric ? fmax(fabs(ends.low), fabs(ends.high))
+                     : sqrt(fmax(ends.high, 0));
+}
+
+double kith_topology_rho(const struct kith_topology *topology, double *scratch)
+{
+    bool settled;
+    return kith_topology_measure(topology, scratch, &settled);
 }

@@ -153,20 +153,22 @@ static bool is_settled(const struct kith_spectrum *now,
 static struct kith_spectrum iterate(struct basis *basis, uint64_t visits,
                                     struct tridiagonal *t)
 {
-    struct kith_spectrum now = {0, 0};
+    struct kith_spectrum now = {0, 0, false};
     uint32_t settled = 0, look = LOOK_FIRST;
     uint64_t spent = 0;
     basis_start(basis);
     t->count = 0;
     for (;;) {
-        const bool more = basis_step(basis, t) && t->count < KITH_RHO_STEPS;
+        const bool complete = !basis_step(basis, t);
         spent += visits;
+        const bool more = !complete && t->count < KITH_RHO_STEPS;
         if (more && spent < VISITS_MAX && t->count < look)
             continue;
         look += look / 4;
         const struct kith_spectrum before = now;
         now = ends_of(t);
         settled = is_settled(&now, &before) ? settled + 1 : 0;
+        now.settled = complete || settled == 3;
         if (!more || spent >= VISITS_MAX || settled == 3)
             return now;
     }

@@ -107,8 +107,10 @@ enum kith_err kith_topology_prepare(const struct kith_topology_kind *kind,
     KITH_ASSERT(kind->any_pair || kind->neighbours != NULL);
     KITH_ASSERT((kind->size == NULL) == (kind->build == NULL));
     *size = 0;
-    *topology = (struct kith_topology){
-        .kind = kind, .peers = peers, .seed = seed, .doubly = true};
+    *topology = (struct kith_topology){.kind = kind,
+                                       .peers = peers,
+                                       .seed = seed,
+                                       .doubly = !kind->collective};
     if (options != NULL)
         topology->options = *options;
     if (peers == 0 || peers > KITH_PEERS_MAX)
