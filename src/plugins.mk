@@ -4,9 +4,14 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/adpsgd.c \
   src/algorithm/algorithms.c \
   src/algorithm/algorithms.def \
+  src/algorithm/allreduce_doubling.c \
+  src/algorithm/allreduce_ring.c \
+  src/algorithm/allreduce_tree.c \
   src/algorithm/beer.c \
   src/algorithm/choco.c \
   src/algorithm/clipped.c \
+  src/algorithm/collective.c \
+  src/algorithm/collective.h \
   src/algorithm/common.c \
   src/algorithm/common.h \
   src/algorithm/d2.c \
@@ -81,6 +86,9 @@ libkith_plugins_a_SOURCES = \
   src/topology/base.c \
   src/topology/binary_tree.c \
   src/topology/circulant.c \
+  src/topology/collective_doubling.c \
+  src/topology/collective_ring.c \
+  src/topology/collective_tree.c \
   src/topology/colouring.c \
   src/topology/complete.c \
   src/topology/edges.c \
@@ -111,4 +119,5 @@ libkith_plugins_a_SOURCES = \
   src/topology/topologies.def \
   src/topology/topology.c \
   src/topology/torus.c \
+  src/topology/watts_strogatz.c \
   src/topology/watts_strogatz.c

@@ -16,6 +16,7 @@
 #include "kith/backend.h"
 #include "kith/compressor.h"
 #include "kith/message.h"
+#include "kith/topology.h"
 #include "kith/work.h"
 
 #ifdef __cplusplus
@@ -61,7 +62,8 @@ struct kith_algebra {
     uint32_t peers;
     kith_id self;
     uint64_t seed;
-    const double *coefficients;                 /* (KITH_GOSSIP_KEY_COUNT) */
+    const double *coefficients; /* (KITH_GOSSIP_KEY_COUNT) */
+    const struct kith_topology *graph;
     const struct kith_compression *compression; /* of (dim); `compresses` */
     void *live;                                 /* x */
     double *scalars; /* (scalar_count) the algorithm's own, kept per peer */
@@ -113,6 +115,9 @@ struct kith_algorithm {
     bool compresses;    /* takes gossip.compressor */
     bool per_edge;      /* a round makes a message for each neighbour */
     bool opaque;        /* messages are bytes: `merge` checks them */
+
+    const char *schedule; /* the one topology that it runs on, a cycle of
+                             rounds each time; NULL: any that fits */
 
     unsigned keys;                         /* KITH_GOSSIP_READS(...) | ... */
     double initial[KITH_GOSSIP_KEY_COUNT]; /* of those keys */

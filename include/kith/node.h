@@ -103,7 +103,7 @@ struct kith_send {
 };
 
 /* Room for the answers of one step; sized by kith_node_effects(). */
-#define KITH_EFFECT_SENDS (2u * KITH_DEGREE_MAX + 4u)
+#define KITH_EFFECT_SENDS (2u * KITH_DEGREE_MAX + 20u)
 #define KITH_EFFECT_MARKS (2u * KITH_DEGREE_MAX + 8u)
 struct kith_effects {
     uint32_t send_count, mark_count, cancel; /* cancel: bit per slot < 6 */
@@ -119,12 +119,13 @@ struct kith_node_config {
     const struct kith_algorithm *algorithm;
     const struct kith_topology *topology; /* opened: see topology.h */
     uint64_t seed;
-    uint64_t steps;            /* own share; UINT64_MAX: until told to leave */
-    uint32_t every;            /* trigger: every H own steps, >= 1, and then */
-    double chance;             /* with this chance; 0: always */
-    uint64_t payload_bytes;    /* of an exchange's message */
-    uint64_t model_bytes;      /* of a pull's, x itself; 0: the same */
-    kith_ns save_period_ns;    /* SAVE items; 0: never */
+    uint64_t steps;         /* own share; UINT64_MAX: until told to leave */
+    uint32_t every;         /* trigger: every H own steps, >= 1, and then */
+    uint32_t phases;        /* rounds of a trigger, one after another; 0: 1 */
+    double chance;          /* with this chance; 0: always */
+    uint64_t payload_bytes; /* of an exchange's message */
+    uint64_t model_bytes;   /* of a pull's, x itself; 0: the same */
+    kith_ns save_period_ns; /* SAVE items; 0: never */
     kith_ns round_deadline_ns; /* 0: from measured round trips;
                                   KITH_NEVER: wait for ever (simulator only) */
     uint32_t retries;          /* other peers asked after BUSY, e.g. 3 */

@@ -281,7 +281,7 @@ static void step_model(struct kith_node *node,
         /* Rounds are numbered by steps: take the donor's place in them. */
         node->steps = message->step < node->config->steps ? message->step
                                                           : node->config->steps;
-        kith_round_jump(node, message->step / node->config->every);
+        kith_round_jump(node, kith_round_after(node, message->step));
     }
     active->state = ACTIVE_MERGE;
     active->deadline_ns = KITH_NEVER;

@@ -112,6 +112,13 @@ struct kith_round_past {
     uint64_t round, committed; /* bit e: edge e of that round was */
 };
 
+/* A model that came more than a round too early: there was no inbox for it. */
+struct kith_round_early {
+    uint64_t round;
+    kith_id peer;
+};
+#define KITH_EARLY_MAX 16u
+
 struct kith_round {
     uint64_t round; /* open, or next to open */
     kith_ns opened_ns, deadline_ns;
@@ -119,6 +126,8 @@ struct kith_round {
     bool running;
     bool merged; /* mailbox: this round's merge is done */
     struct kith_round_list lists[2];
+    struct kith_round_early early[KITH_EARLY_MAX]; /* (early_count) */
+    uint32_t early_count;
     struct kith_work_edge *work; /* (degree), gathered for each item */
     struct kith_round_past past[KITH_OUTCOMES]; /* by round % KITH_OUTCOMES */
 };
@@ -233,6 +242,14 @@ void kith_served_down(struct kith_node *node, kith_id peer, kith_ns now_ns,
                       struct kith_effects *effects);
 
 /* round_list.c */
+/* The first round of the trigger after so many own steps. */
+uint64_t kith_round_after(const struct kith_node *node, uint64_t steps);
+/* No peer can honestly be beyond this round: one takes a step or more. */
+uint64_t kith_round_most(const struct kith_node *node);
+/* The first of a trigger's rounds, from this one on. */
+uint64_t kith_round_begins(const struct kith_node *node, uint64_t number);
+/* Between two rounds of one trigger. */
+bool kith_round_is_within(const struct kith_node *node);
 size_t kith_round_size(const struct kith_node_config *config);
 void kith_round_init(struct kith_node *node, void *memory);
 /* Go on with round `number`: nothing that came for another one is kept. */
@@ -247,6 +264,10 @@ void kith_round_set_said(struct kith_node *node, kith_id peer, uint64_t said);
 void kith_round_count_silent(struct kith_node *node,
                              struct kith_effects *effects, kith_id peer,
                              kith_ns now_ns);
+/* Where the graph changes, a neighbour of a later round may be far ahead: its
+ * model is discarded, and asked for again as soon as there is an inbox. */
+void kith_round_note_early(struct kith_node *node, kith_id peer,
+                           uint64_t number);
 /* How the open round stands goes into the memory of past ones. */
 void kith_round_remember(struct kith_node *node);
 bool kith_round_was_committed(const struct kith_node *node, kith_id peer,

@@ -123,6 +123,27 @@ static uint64_t least_said(const struct kith_round_list *list)
     return least == UINT64_MAX ? 0 : least;
 }
 
+static void reopen(struct kith_round *round)
+{
+    round->merged = false;
+    round->state = ROUND_SNAPSHOT;
+}
+
+/* Where models came too early: there is an inbox for them now. */
+static void ask_early(struct kith_node *node, struct kith_effects *effects)
+{
+    struct kith_round *round = node->round;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < round->early_count; i++) {
+        const struct kith_round_early early = round->early[i];
+        if (early.round > round->round + 1)
+            round->early[kept++] = early;
+        else if (early.round >= round->round)
+            tell(node, effects, early.peer, KITH_MESSAGE_REQUEST, early.round);
+    }
+    round->early_count = kept;
+}
+
 static void close_round(struct kith_node *node, struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
@@ -140,9 +161,14 @@ static void close_round(struct kith_node *node, struct kith_effects *effects)
     if (kith_round_is_mailbox(node))
         return; /* its one list keeps what came */
     kith_round_list_fill(node, round->round + 1);
-    const uint64_t ahead = any ? 0 : least_said(current(node));
+    const uint64_t ahead =
+        any ? 0 : kith_round_begins(node, least_said(current(node)));
     if (ahead > round->round) /* join the others, or trail for ever */
         kith_round_jump(node, ahead);
+    ask_early(node, effects);
+    /* A cycle is one exchange: nothing is trained within it. */
+    if (kith_round_is_within(node) && !node->leaving)
+        reopen(round);
 }
 
 static void try_close(struct kith_node *node, kith_ns now_ns,
@@ -204,9 +230,8 @@ void kith_round_open(struct kith_node *node, kith_ns now_ns,
     KITH_ASSERT(round->state == ROUND_CLOSED);
     kith_node_mark(node, effects, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
                    node->attempts, 0);
-    round->merged = false;
+    reopen(round);
     round->opened_ns = now_ns;
-    round->state = ROUND_SNAPSHOT;
     if (node->config->topology->kind->is_static && current(node)->count == 0 &&
         node->config->algorithm->finish == NULL)
         round->state = ROUND_CLOSED; /* alone, and nothing of its own to do */
@@ -396,6 +421,8 @@ static void step_model(struct kith_node *node, kith_id from,
         due ? kith_round_find(kith_round_list_of(node, number), from) : NULL;
     if (edge == NULL || !edge->in || message->slot == KITH_SLOT_NONE) {
         node->late++;
+        if (!due && number > round->round && number <= kith_round_most(node))
+            kith_round_note_early(node, from, number);
         if (!mailbox && number <= round->round)
             tell(node, effects, from, KITH_MESSAGE_ABORT, number);
         return;
@@ -467,7 +494,7 @@ void kith_round_message(struct kith_node *node, kith_id from,
         return;
     }
     kith_round_set_down(node, from, false);
-    if (message->step <= node->config->steps) /* a round is a step or more */
+    if (message->step <= kith_round_most(node))
         kith_round_set_said(node, from, message->step);
     const uint64_t number = message->id.counter;
     struct kith_round_edge *edge =
@@ -496,7 +523,10 @@ void kith_round_message(struct kith_node *node, kith_id from,
         if (decides(node, from) && !undecided && number <= round->round)
             answer_past(node, effects, from, number);
         break;
-    case KITH_MESSAGE_REQUEST:
+    case KITH_MESSAGE_REQUEST: /* it came too early: now there is room */
+        if (undecided && edge->out && !edge->heard_ready)
+            send_model(node, effects, (uint32_t)(edge - current(node)->edges));
+        break;
     case KITH_MESSAGE_ACCEPT:
     case KITH_MESSAGE_BUSY:
     case KITH_MESSAGE_ABORTED:

@@ -90,7 +90,8 @@ uint32_t kith_node_edges(const struct kith_node_config *config, kith_id self)
     if (config->algorithm->pattern != KITH_PATTERN_ROUND)
         return 0;
     const uint32_t degree = kith_topology_degree(config->topology, self);
-    const uint32_t both = config->topology->kind->directed ? 2 * degree : degree;
+    const uint32_t both =
+        config->topology->kind->directed ? 2 * degree : degree;
     return both < KITH_DEGREE_MAX ? both : KITH_DEGREE_MAX;
 }
 
@@ -119,7 +120,34 @@ void kith_round_init(struct kith_node *node, void *memory)
     round->lists[1].edges = round->lists[0].edges + degree;
     for (uint32_t k = 0; k < KITH_OUTCOMES; k++)
         round->past[k].round = UINT64_MAX;
-    kith_round_jump(node, node->steps / node->config->every);
+    kith_round_jump(node, kith_round_after(node, node->steps));
+}
+
+static uint32_t phases(const struct kith_node *node)
+{
+    return node->config->phases > 1 ? node->config->phases : 1;
+}
+
+uint64_t kith_round_after(const struct kith_node *node, uint64_t steps)
+{
+    return steps / node->config->every * phases(node);
+}
+
+uint64_t kith_round_most(const struct kith_node *node)
+{
+    const uint64_t steps = node->config->steps, each = phases(node);
+    return steps > UINT64_MAX / each ? UINT64_MAX : steps * each;
+}
+
+uint64_t kith_round_begins(const struct kith_node *node, uint64_t number)
+{
+    const uint64_t each = phases(node), rest = number % each;
+    return rest == 0 ? number : number - rest + each;
+}
+
+bool kith_round_is_within(const struct kith_node *node)
+{
+    return node->round->round % phases(node) != 0;
 }
 
 void kith_round_jump(struct kith_node *node, uint64_t number)
@@ -167,6 +195,20 @@ void kith_round_count_silent(struct kith_node *node,
     if (down && !node->config->topology->kind->is_static)
         kith_node_suspect(node, effects, peer, now_ns,
                           kith_node_turn_timeout(node, KITH_TRIES_MAX));
+}
+
+void kith_round_note_early(struct kith_node *node, kith_id peer,
+                           uint64_t number)
+{
+    struct kith_round *round = node->round;
+    uint32_t at = 0;
+    while (at < round->early_count && round->early[at].peer != peer)
+        at++;
+    if (at == KITH_EARLY_MAX)
+        return; /* that round does without it */
+    round->early[at] = (struct kith_round_early){.round = number, .peer = peer};
+    if (at == round->early_count)
+        round->early_count++;
 }
 
 void kith_round_remember(struct kith_node *node)

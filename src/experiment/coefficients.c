@@ -14,6 +14,9 @@ enum kith_err read_coefficients(const struct tree *tree,
     };
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     enum kith_err err = KITH_OK;
+    if (algorithm->schedule != NULL &&
+        tree_find(tree, "gossip.topology") == NULL)
+        experiment->gossip.topology = kith_topology_find(algorithm->schedule);
     for (unsigned i = 0; i < KITH_GOSSIP_KEY_COUNT && err == KITH_OK; i++) {
         if (tree_find(tree, paths[i]) == NULL)
             experiment->gossip.coefficients[i] = algorithm->initial[i];
@@ -43,6 +46,7 @@ size_t kith_experiment_payload(const struct kith_experiment *experiment,
     const struct kith_algebra algebra = {.backend = experiment->backend,
                                          .dim = dim,
                                          .peers = experiment->peers,
+                                         .graph = &experiment->gossip.graph,
                                          .coefficients =
                                              experiment->gossip.coefficients,
                                          .compression = &compression};

@@ -179,6 +179,9 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
         .steps = steps,
         .every = experiment->gossip.every,
         .chance = experiment->gossip.chance,
+        .phases = topology->kind->collective
+                      ? (uint32_t)kith_topology_period(topology)
+                      : 1,
         .payload_bytes = kith_experiment_payload(experiment, gossiped),
         .model_bytes = gossiped * experiment->backend->element_bytes,
         .save_period_ns = experiment->save_period_ns,

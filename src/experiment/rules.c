@@ -101,6 +101,12 @@ static const char *topology_wanted(const struct kith_algorithm *algorithm,
                                    const struct kith_topology_kind *topology)
 {
     const bool one_way = topology->directed && !algorithm->directed;
+    if (algorithm->schedule != NULL)
+        return strcmp(algorithm->schedule, topology->name) == 0
+                   ? NULL
+                   : "the rounds that are its own (leave gossip.topology out)";
+    if (topology->collective)
+        return "a graph: these rounds are an all-reduce's";
     switch (algorithm->pattern) {
     case KITH_PATTERN_ROUND:
         if (algorithm->fixed_graph && (one_way || !topology->is_static))

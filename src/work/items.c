@@ -88,25 +88,26 @@ static double learning_rate(const struct kith_worker *worker, uint64_t step)
 
 struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
 {
-    return (struct kith_algebra){.backend = worker->backend,
-                                 .dim = worker->layout->gossiped,
-                                 .peers = worker->peers,
-                                 .self = worker->self,
-                                 .seed = worker->experiment->seed,
-                                 .coefficients =
-                                     worker->experiment->gossip.coefficients,
-                                 .compression = &worker->compression,
-                                 .live = worker->slots[KITH_SLOT_LIVE],
-                                 .scalars = worker->scalars,
-                                 .vectors = worker->own,
-                                 .edges = worker->edges,
-                                 .edge_scalars = worker->edge_scalars,
-                                 .edge_count = worker->edge_count,
-                                 .edge_vectors = worker->algorithm->edge_vectors,
-                                 .every = worker->experiment->gossip.every,
-                                 .scratch = worker->desk,
-                                 .gradient = worker->gradient,
-                                 .trained = worker->layout->trained};
+    return (struct kith_algebra){
+        .backend = worker->backend,
+        .dim = worker->layout->gossiped,
+        .peers = worker->peers,
+        .self = worker->self,
+        .seed = worker->experiment->seed,
+        .coefficients = worker->experiment->gossip.coefficients,
+        .graph = &worker->experiment->gossip.graph,
+        .compression = &worker->compression,
+        .live = worker->slots[KITH_SLOT_LIVE],
+        .scalars = worker->scalars,
+        .vectors = worker->own,
+        .edges = worker->edges,
+        .edge_scalars = worker->edge_scalars,
+        .edge_count = worker->edge_count,
+        .edge_vectors = worker->algorithm->edge_vectors,
+        .every = worker->experiment->gossip.every,
+        .scratch = worker->desk,
+        .gradient = worker->gradient,
+        .trained = worker->layout->trained};
 }
 
 static void run_hook(struct kith_worker *worker, uint64_t step,

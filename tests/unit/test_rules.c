@@ -424,6 +424,50 @@ static void test_relaysgd(void **state)
     compare("algorithm: relaysgd, topology: path", STEPS, relay);
 }
 
+/* Synchronous SGD: the mean of all after every step, whatever the number of
+ * peers. */
+static void all_reduce(const char *algorithm, unsigned peers)
+{
+    static models b, x, g;
+    char gossip[64];
+    (void)snprintf(gossip, sizeof gossip, "algorithm: %s", algorithm);
+    struct trial trial = {.gossip = gossip,
+                          .peers = peers,
+                          .steps = 20,
+                          .rate = eta,
+                          .seed = SEED};
+    if (trial_run(&trial) != KITH_OK)
+        fail_msg("%s", trial.error);
+    trial_targets(peers, SEED, b);
+    memset(x, 0, sizeof x);
+    for (unsigned t = 0; t < trial.steps; t++) {
+        gradient(x, b, g);
+        add(-eta, g, x);
+        for (unsigned k = 0; k < TRIAL_DIM; k++) {
+            double mean = 0;
+            for (unsigned i = 0; i < peers; i++)
+                mean += x[i][k] / peers;
+            for (unsigned i = 0; i < peers; i++)
+                x[i][k] = mean;
+        }
+    }
+    const double distance = trial_distance(&trial, x);
+    printf("  T13 %s, %2u peers: expected 0, measured %.1e\n", algorithm, peers,
+           distance);
+    assert_true(distance < 1e-12);
+}
+
+static void test_all_reduce(void **state)
+{
+    static const unsigned peers[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16};
+    (void)state;
+    for (unsigned i = 0; i < sizeof peers / sizeof peers[0]; i++) {
+        all_reduce("allreduce-ring", peers[i]);
+        all_reduce("allreduce-tree", peers[i]);
+        all_reduce("allreduce-doubling", peers[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,7 +477,7 @@ int main(void)
         cmocka_unit_test(test_choco),     cmocka_unit_test(test_beer),
         cmocka_unit_test(test_diloco),    cmocka_unit_test(test_noloco),
         cmocka_unit_test(test_gasloc),    cmocka_unit_test(test_clipped),
-        cmocka_unit_test(test_relaysgd),
+        cmocka_unit_test(test_relaysgd),  cmocka_unit_test(test_all_reduce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

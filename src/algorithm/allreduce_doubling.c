@@ -1,0 +1,63 @@
+/* All-reduce by recursive doubling: whole vectors, log2 n rounds.
+ *
+ *   s_i <- x_i;  with i xor 2^k, k = 0, 1, ...: s_i <- s_i + s_j;  x_i <- s_i /
+ * n
+ *
+ * Peers beyond a power of two hand in their model first and get the mean last.
+ *
+ * Source: Thakur et al., "Optimization of collective communication operations
+ * in MPICH", 2005.
+ * Test: unit/test_rules.c. */
+#include "collective.h"
+
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    if (collective_phase(algebra) == 0)
+        collective_begin(algebra);
+    algebra->backend->copy(algebra->dim, algebra->sent,
+                           algebra->vectors[COLLECTIVE_SUM]);
+    edge->scalars_sent[0] = *collective_count(algebra);
+}
+
+/* A mean that is handed out replaces what was handed in. */
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const bool last =
+        collective_phase(algebra) + 1 == collective_phases(algebra);
+    edge->delta_sum = 0;
+    if (last && algebra->self > edge->peer &&
+        (algebra->peers & (algebra->peers - 1)) != 0) {
+        algebra->backend->copy(algebra->dim, algebra->vectors[COLLECTIVE_SUM],
+                               algebra->received);
+        *collective_count(algebra) = edge->scalars_received[0];
+    } else {
+        collective_add(algebra, edge);
+    }
+}
+
+static double finish(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    (void)edges;
+    (void)edge_count;
+    return collective_phase(algebra) + 1 == collective_phases(algebra)
+               ? collective_end(algebra)
+               : 0;
+}
+
+const struct kith_algorithm kith_algorithm_allreduce_doubling = {
+    .name = "allreduce-doubling",
+    .paper = "Thakur et al., 2005",
+    .summary = "the mean of all models by recursive doubling: synchronous SGD",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .schedule = "collective-doubling",
+    .lossless = true,
+    .scalar_count = 1,
+    .scalars_start = {1},
+    .scalars_high = COLLECTIVE_COUNT_MAX,
+    .vectors = COLLECTIVE_VECTORS,
+    .make = make,
+    .merge = merge,
+    .finish = finish,
+};

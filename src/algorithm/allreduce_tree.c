@@ -1,0 +1,66 @@
+/* All-reduce along a binomial tree: sums go up, the mean comes down.
+ *
+ *   2 ceil(log2 n) rounds of whole vectors
+ *
+ * A peer that hears no mean on the way down keeps its own model.
+ *
+ * Source: Thakur et al., "Optimization of collective communication operations
+ * in MPICH", 2005.
+ * Test: unit/test_rules.c. */
+#include "collective.h"
+
+static bool is_up(const struct kith_algebra *algebra)
+{
+    return collective_phase(algebra) < collective_phases(algebra) / 2;
+}
+
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    if (collective_phase(algebra) == 0)
+        collective_begin(algebra);
+    algebra->backend->copy(algebra->dim, algebra->sent,
+                           algebra->vectors[COLLECTIVE_SUM]);
+    edge->scalars_sent[0] = *collective_count(algebra);
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    edge->delta_sum = 0;
+    if (is_up(algebra)) {
+        collective_add(algebra, edge);
+        return;
+    }
+    algebra->backend->copy(algebra->dim, algebra->vectors[COLLECTIVE_SUM],
+                           algebra->received);
+    *collective_count(algebra) = edge->scalars_received[0];
+}
+
+/* At the end of the way up all but the root start over from their own, which
+ * they keep should nothing come down. */
+static double finish(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    const uint64_t next = collective_phase(algebra) + 1;
+    (void)edges;
+    (void)edge_count;
+    if (next == collective_phases(algebra) / 2 && algebra->self != 0)
+        collective_begin(algebra);
+    return next == collective_phases(algebra) ? collective_end(algebra) : 0;
+}
+
+const struct kith_algorithm kith_algorithm_allreduce_tree = {
+    .name = "allreduce-tree",
+    .paper = "Thakur et al., 2005",
+    .summary = "the mean of all models along a binomial tree: synchronous SGD",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .schedule = "collective-tree",
+    .lossless = true,
+    .scalar_count = 1,
+    .scalars_start = {1},
+    .scalars_high = COLLECTIVE_COUNT_MAX,
+    .vectors = COLLECTIVE_VECTORS,
+    .make = make,
+    .merge = merge,
+    .finish = finish,
+};
