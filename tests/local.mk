@@ -25,6 +25,7 @@ UNIT = \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
   tests/unit/test_faults \
+  tests/unit/test_graph \
   tests/unit/test_hash \
   tests/unit/test_heap \
   tests/unit/test_hello \

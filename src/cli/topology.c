@@ -33,12 +33,22 @@ static const char *const placeholder =
     "name: list\npeers: 1\nseed: 1\nstop: {steps: 1}\nmodel: {kind: none}\n"
     "gossip: {algorithm: local}\n";
 
+/* Rounds of an all-reduce are for its own algorithm alone. */
+static const char *algorithm_for(const char *topology)
+{
+    for (unsigned i = 0; kith_algorithms[i] != NULL; i++)
+        if (kith_algorithms[i]->schedule != NULL &&
+            strcmp(kith_algorithms[i]->schedule, topology) == 0)
+            return kith_algorithms[i]->name;
+    return "local";
+}
+
 /* The experiment file's own rules say what fits what. */
 static int open_graph(const struct cli_arguments *arguments,
                       struct kith_experiment *experiment)
 {
-    const char *sets[CLI_WORDS_MAX + 2];
-    char name[KITH_NAME_MAX + 32], peers[64];
+    const char *sets[CLI_WORDS_MAX + 3];
+    char name[KITH_NAME_MAX + 32], peers[64], algorithm[KITH_NAME_MAX + 32];
     char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
     uint32_t count = 0;
     (void)snprintf(name, sizeof name, "gossip.topology=%s",
@@ -53,6 +63,9 @@ static int open_graph(const struct cli_arguments *arguments,
                             arguments->sets[i]);
         sets[count++] = arguments->sets[i];
     }
+    (void)snprintf(algorithm, sizeof algorithm, "gossip.algorithm=%s",
+                   algorithm_for(arguments->words[1]));
+    sets[count++] = algorithm;
     sets[count++] = name;
     sets[count++] = peers;
     const enum kith_err err =
