@@ -51,6 +51,7 @@ UNIT = \
   tests/unit/test_repeat \
   tests/unit/test_rng \
   tests/unit/test_rules \
+  tests/unit/test_runs \
   tests/unit/test_safetensors \
   tests/unit/test_sample \
   tests/unit/test_save \
@@ -66,6 +67,7 @@ UNIT = \
   tests/unit/test_speed \
   tests/unit/test_split \
   tests/unit/test_store \
+  tests/unit/test_taxonomy_bias \
   tests/unit/test_text \
   tests/unit/test_theory \
   tests/unit/test_tokenizer \
@@ -103,6 +105,7 @@ INTEGRATION = \
   tests/integration/test_cli_refuses.sh \
   tests/integration/test_cli_runs.sh \
   tests/integration/test_cli_speed.sh \
+  tests/integration/test_cli_topology.sh \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
@@ -113,7 +116,8 @@ INTEGRATION = \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_report.sh \
-  tests/integration/test_resume.sh
+  tests/integration/test_resume.sh \
+  tests/integration/test_sim_sweep.sh
 
 # Slow tests, scripts only; programs that they run go to LONG_BUILDS.
 LONG = \
@@ -142,6 +146,8 @@ dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
 EXTRA_DIST += tests/support/story.h
 tests_unit_test_rules_SOURCES = tests/unit/test_rules.c \
+  tests/support/trial.c tests/support/trial.h
+tests_unit_test_taxonomy_bias_SOURCES = tests/unit/test_taxonomy_bias.c \
   tests/support/trial.c tests/support/trial.h
 # The tests' own network of nodes, without sockets or a simulator.
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
