@@ -28,9 +28,10 @@ const CHARTS = [
      format: v => (100 * v).toFixed(1) + ' %', axis: v => Number((100 * v).toPrecision(3)) + ' %'},
     {key: 'memory_bytes', counter: true, title: 'Memory', unit: 'resident at most, per process',
      format: bytes, axis: bytes},
-    {key: 'staleness', title: 'Staleness', unit: 'own steps between snapshot and merge'},
+    {key: 'staleness', counter: true, title: 'Staleness', unit: 'steps, mean of the models received so far'},
 ];
-const view = {x: location.hash === '#samples' ? 'samples' : 'time', averaged: true, peers: true, hidden: new Set()};
+const view = {x: location.hash === '#samples' ? 'samples' : 'time', averaged: true,
+              peers: report.runs.length <= 4, hidden: new Set()};
 
 /* --- small tools ------------------------------------------------------ */
 
@@ -85,39 +86,62 @@ function seconds(value) {
     return Number(value).toLocaleString('en', {maximumFractionDigits: 3}) + ' s';
 }
 
-/* A table of the report: {columns, rows} -> objects. */
+/* A table of the report: {columns, rows} -> objects; none has no rows. */
 function objects(table) {
+    if (!table) return [];
     return table.rows.map(row =>
         Object.fromEntries(table.columns.map((name, at) => [name, row[at]])));
 }
 
 /* --- the runs --------------------------------------------------------- */
 
+/* More lines than PALETTE has colours: hues apart by the golden angle. */
+function colourOf(index) {
+    if (report.runs.length <= PALETTE.length) return PALETTE[index];
+    const hue = index * 137.508 % 360, light = index % 2 ? 0.38 : 0.5, most = 0.62 * light;
+    return '#' + [0, 8, 4].map(n => {
+        const k = (n + hue / 30) % 12;
+        const part = light - most * Math.max(-1, Math.min(k - 3, 9 - k, 1));
+        return Math.round(255 * part).toString(16).padStart(2, '0');
+    }).join('');
+}
+
+/* A line of the page: a run with its peers, or a cell with its seeds, each of
+ * which is the averaged model of one run. */
 const runs = report.runs.map((source, index) => {
-    const letter = String.fromCharCode(65 + index);
-    const facts = new Map(source.facts.rows), results = new Map(source.summary.rows);
+    const isCell = source.cell !== null;
+    const letter = isCell ? source.label
+        : index < 26 ? String.fromCharCode(65 + index) : 'run ' + (index + 1);
+    const facts = new Map(source.facts.rows),
+          results = new Map(source.summary ? source.summary.rows : []);
+    const nodes = Number(facts.get('peers')) || 1;
     const series = new Map(); /* peer, or -1 for the averaged model -> rows */
     for (const row of objects(source.series)) {
         /* One scale for all: the samples of the whole run. A peer knows its own
          * and stands for its share. */
-        if (row.peer >= 0) row.samples *= source.peers_all;
+        if (isCell) for (const key of ['bytes_sent', 'done', 'waiting_s']) row[key] /= nodes;
+        else if (row.peer >= 0) row.samples *= source.peers_all;
         if (!series.has(row.peer)) series.set(row.peer, []);
         series.get(row.peer).push(row);
     }
-    return {letter, facts, results, series, file: source.file,
-            colour: PALETTE[index % PALETTE.length],
-            peers: [...series.keys()].filter(peer => peer >= 0),
-            peersAll: source.peers_all,
+    const peers = [...series.keys()].filter(peer => peer >= 0);
+    return {letter, facts, results, series, file: source.file, isCell,
+            database: source.database, cell: source.cell,
+            seeds: new Map(source.seeds ? source.seeds.rows : []),
+            colour: colourOf(index), peers,
+            peersAll: isCell ? peers.length : source.peers_all,
             faults: objects(source.faults).map(fault => fault.kind === 'slow' &&
                 fault.factor === 1 ? {...fault, kind: 'slow ends'} : fault),
             verdicts: objects(source.verdicts),
             last: objects(source.last), speed: objects(source.speed), outcomes: objects(source.outcomes), events: objects(source.events),
-            eventsAll: source.events_all};
+            eventsAll: source.events_all || 0};
 });
 const several = runs.length > 1;
+const single = runs.filter(run => !run.isCell); /* have peers, faults, marks */
 
 function title(run) {
     const name = run.facts.get('name') || run.file;
+    if (run.isCell) return run.letter;
     const world = run.facts.get('world');
     return world ? name + ' · ' + world : name;
 }
@@ -125,9 +149,11 @@ function title(run) {
 /* --- series for the charts -------------------------------------------- */
 
 function lineName(run, peer) {
-    const who = peer === 'mean' ? 'mean of peers'
+    const who = run.isCell ? (peer === 'mean' ? '' : 'seed ' + run.seeds.get(peer))
+              : peer === 'mean' ? 'mean of peers'
               : peer < 0 ? 'averaged model' : 'peer ' + peer;
-    return several ? run.letter + ' · ' + who : who;
+    if (who === '') return run.letter;
+    return several || run.isCell ? run.letter + ' · ' + who : who;
 }
 
 /* Seconds, or samples of all peers together. */
@@ -164,6 +190,24 @@ function meanOfPeers(run, key) {
     });
 }
 
+/* The mean over seeds wherever one of them was evaluated, each carried forward
+ * from its last evaluation. A seed that diverged counts until then. */
+function meanOfSeeds(run, key) {
+    const lines = run.peers.map(peer => run.series.get(peer).filter(row => row[key] != null));
+    const instants = [...new Set(lines.flat().map(row => row.time_s))].sort((a, b) => a - b);
+    const next = lines.map(() => 0), last = lines.map(() => null);
+    const mean = list => list.reduce((sum, v) => sum + v, 0) / list.length;
+    return instants.map(time_s => {
+        lines.forEach((rows, i) => {
+            while (next[i] < rows.length && rows[next[i]].time_s <= time_s)
+                last[i] = rows[next[i]++];
+        });
+        const known = last.filter(row => row !== null);
+        return {time_s, samples: mean(known.map(row => row.samples)),
+                [key]: mean(known.map(row => row[key]))};
+    });
+}
+
 /* A peer's rows for a chart. The lab adds a last row from the test set; its loss
  * is another quantity than that of the batches before it. */
 function ownRows(rows, key) {
@@ -182,6 +226,12 @@ function linesOf(chart) {
                 points: points.map(row => [abscissa(row), row[key]])});
         };
         const before = lines.length;
+        if (run.isCell) {
+            add('mean', meanOfSeeds(run, key), 'averaged');
+            if (run.peers.length > 1) for (const peer of run.peers)
+                add(peer, run.series.get(peer), 'peer');
+            continue;
+        }
         /* A counter of the averaged model is the whole run's. */
         if (!chart.counter) add(-1, run.series.get(-1) || [], 'averaged');
         if (lines.length === before && run.peers.length > 0)
@@ -291,13 +341,13 @@ function lineOptions(line) {
     const averaged = line.kind === 'averaged';
     return {color: averaged ? line.run.colour : shade(line),
             strokeWidth: averaged ? 2.5 : 1,
-            strokePattern: line.peer === 'mean' ? [7, 3] : null,
+            strokePattern: line.peer === 'mean' && !line.run.isCell ? [7, 3] : null,
             drawPoints: line.points.length < 2, pointSize: 3};
 }
 
 /* Peers of one run alone get their own hues; of several runs, the run's. */
 function shade(line) {
-    if (several) return line.run.colour + '66';
+    if (several || line.run.isCell) return line.run.colour + '66';
     const at = line.run.peers.indexOf(line.peer);
     return 'hsl(' + Math.round(360 * at / line.run.peers.length) + ' 45% 55%)';
 }
@@ -409,8 +459,8 @@ function controls() {
         choice('x', 'time', 'time', view.x === 'time', x => { view.x = x; redraw(); }),
         choice('x', 'samples', 'samples of all peers', view.x === 'samples',
                x => { view.x = x; redraw(); }),
-        tick('averaged', view.averaged, on => { view.averaged = on; restyle(); }),
-        tick('each peer', view.peers, on => { view.peers = on; restyle(); }),
+        tick(single.length === 0 ? 'mean of seeds' : 'averaged', view.averaged, on => { view.averaged = on; restyle(); }),
+        tick(single.length === 0 ? 'each seed' : single.length < runs.length ? 'each peer or seed' : 'each peer', view.peers, on => { view.peers = on; restyle(); }),
         make('span', {class: 'hint'},
              'drag to zoom, double click to go back, shift-drag to pan'));
 }
@@ -454,7 +504,7 @@ function factText(key, value) {
     if (!Number.isFinite(plain) || /hash|seed|build/.test(key)) return value;
     if (/flop_per_s$/.test(key)) return flops(plain);
     if (/per_s$/.test(key)) return short(plain) + '/s';
-    if (/mfu$|overlap$/.test(key)) return Number((100 * plain).toPrecision(3)) + ' %';
+    if (/mfu$|overlap$|utilisation$/.test(key)) return Number((100 * plain).toPrecision(3)) + ' %';
     if (/^accuracy/.test(key)) return (100 * plain).toFixed(2) + ' %';
     if (/bytes/.test(key)) return bytes(plain);
     if (/_s$/.test(key)) return seconds(plain);
@@ -464,7 +514,8 @@ function factText(key, value) {
 /* What a reader looks for first; the rest follows by name. */
 const ORDER = ['world', 'peers', 'seed', 'algorithm', 'topology', 'model', 'batch',
     'completed', 'accuracy.averaged', 'accuracy.mean', 'accuracy.worst',
-    'loss.averaged', 'loss.mean', 'loss.worst', 'consensus_distance', 'steps',
+    'loss.averaged', 'loss.mean', 'loss.worst', 'time_to_target_s', 'consensus_distance',
+    'staleness.mean', 'staleness.max', 'utilisation', 'steps',
     'samples', 'virtual_s', 'wall_s', 'events', 'exchanges.attempts',
     'exchanges.done', 'exchanges.failed', 'exchanges.refused', 'exchanges.skipped',
     'exchanges.torn', 'bytes.sent', 'bytes.per_peer_max', 'cpu.train_s', 'cpu.aead_s',
@@ -474,6 +525,8 @@ const ORDER = ['world', 'peers', 'seed', 'algorithm', 'topology', 'model', 'batc
     'compute.threads', 'faults', 'violations', 'trace_hash'];
 
 function summary() {
+    const runs = single, several = runs.length > 1;
+    if (runs.length === 0) return null;
     const all = runs.map(run => new Map([...run.results, ...run.facts]));
     const rank = key => (ORDER.indexOf(key) + 1) || ORDER.length + 1;
     const keys = [...new Set(all.flatMap(facts => [...facts.keys()]))]
@@ -482,7 +535,7 @@ function summary() {
             all.some(facts => facts.get(key) !== null))
         .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
     const name = key => key.replace('virtual_s', 'virtual time')
-        .replace('wall_s', 'wall time').replace(/_per_s$/, '').replace(/_s$/, '')
+        .replace('wall_s', 'wall time').replace('time_to_target_s', 'time to target loss').replace(/_per_s$/, '').replace(/_s$/, '')
         .replace('mfu', 'MFU').replace('flop', 'FLOP').replaceAll('_', ' ')
         .replaceAll('.', ' · ');
     if (!several) return section('Summary', make('dl', {id: 'summary'},
@@ -495,6 +548,83 @@ function summary() {
             run.letter + ' · ' + title(run)))],
         [...keys.map(key => [name(key), ...all.map(facts => factText(key, facts.get(key)))]),
          ['database', ...runs.map(run => run.file)]]));
+}
+
+/* --- the comparison ---------------------------------------------------- */
+
+const percent = v => (100 * v).toFixed(2) + ' %';
+const COLUMNS = [
+    ['accuracy', 'accuracy', percent], ['loss', 'loss', number],
+    ['time_to_target_s', 'time to target', seconds], ['steps', 'steps', number],
+    ['bytes_mean', 'bytes per node', bytes], ['bytes_max', 'at most', bytes],
+    ['staleness_mean', 'staleness', number], ['staleness_max', 'at most', number],
+    ['consensus_distance', 'consensus distance', number],
+    ['utilisation', 'utilisation', percent]];
+
+/* "0.3689 ± 0.002", and of how many where some have no value. */
+function spreadText(spread, format, all) {
+    if (spread.count === 0) return '–';
+    const two = v => Number(v.toPrecision(2));
+    const about = !spread.deviation ? ''
+        : '± ' + (format === number ? two(spread.deviation) : format(two(spread.deviation)));
+    return make('span', {}, format(Number(spread.mean.toPrecision(5))),
+        make('small', {}, about + (spread.count < all ? ' (' + spread.count + ' of ' + all + ')' : '')));
+}
+
+/* Rows in the order of a column: a click sorts, another turns it round. */
+function sortable(id, heads, rows, keys) {
+    const body = make('tbody', {}), state = {column: -1, down: false};
+    const fill = () => body.replaceChildren(...rows.map((row, at) => [row, keys[at]])
+        .sort((a, b) => {
+            const [x, y] = [a[1][state.column], b[1][state.column]];
+            if (state.column < 0 || x === y) return 0;
+            if (x === null || y === null) return x === null ? 1 : -1;
+            return (x < y ? -1 : 1) * (state.down ? -1 : 1);
+        }).map(([row]) => row));
+    const head = make('tr', {}, heads.map((text, at) => make('th',
+        {class: at > 0 ? 'n' : '', title: 'sort', onclick: () => {
+            state.down = state.column === at && !state.down;
+            state.column = at;
+            fill();
+        }}, text)));
+    fill();
+    return make('div', {class: 'scroll'}, make('table', {id, class: 'sortable'},
+        make('thead', {}, head), body));
+}
+
+function comparison() {
+    const {cells, runs: all} = report.comparison;
+    if (cells.length < 2 && all.length < 2) return null;
+    const shown = COLUMNS.filter(([key]) => cells.some(cell => cell[key].count > 0));
+    const runnable = cells.filter(cell => cell.runs > 0);
+    const lineOf = cell => runs.find(run => run.database === cell.database &&
+        (run.cell === cell.cell || !run.isCell));
+    const nameOf = cell => {
+        const line = lineOf(cell);
+        return make('span', {}, line ? make('i', {class: 'chip', style:
+            {background: line.colour}}) : null,
+            line && !line.isCell && several ? line.letter + ' · ' : '',
+            cell.label.split(', ').map((part, at) => [at > 0 ? ', ' : '', make('span', {class: 'whole'}, part)]));
+    };
+    const rows = runnable.map(cell => make('tr', {}, make('td', {}, nameOf(cell)),
+        make('td', {class: 'n'}, cell.runs), shown.map(([key, , format]) =>
+            make('td', {class: 'n'}, spreadText(cell[key], format, cell.runs)))));
+    const keys = runnable.map(cell => [cell.label, cell.runs,
+        ...shown.map(([key]) => cell[key].mean)]);
+    const troubles = [
+        ...all.filter(run => run.state !== 'done').map(run => [run.label, 'seed ' + run.seed,
+            make('span', {class: 'broken'}, run.state), run.problem]),
+        ...all.filter(run => run.state === 'done' && run.violations > 0).map(run =>
+            [run.label, 'seed ' + run.seed, make('span', {class: 'broken'}, '✗ broken'),
+             run.violations + (run.violations === 1 ? ' assertion' : ' assertions')]),
+        ...cells.filter(cell => cell.refused !== null).map(cell =>
+            [cell.label, '–', 'refused', cell.refused])];
+    return section('Comparison',
+        make('p', {class: 'hint'}, 'mean ± deviation over the seeds; steps of all nodes; click a heading to sort'),
+        sortable('comparison', ['cell', 'runs', ...shown.map(([, head]) => head)], rows, keys),
+        troubles.length === 0 ? null : make('details', {open: ''},
+            make('summary', {}, troubles.length + ' of note'),
+            table('troubles', ['cell', 'seed', 'state', 'why'], troubles)));
 }
 
 const withRun = heads => several ? ['run', ...heads] : heads;
@@ -539,13 +669,13 @@ function speeds() {
 function outcomes() {
     const kinds = [...new Set(runs.flatMap(run => run.outcomes.map(o => o.kind)))];
     return kinds.length === 0 ? null : section('Trace marks', table('outcomes',
-        ['mark', ...runs.map(run => several ? run.letter : 'count')],
-        kinds.map(kind => [kind, ...runs.map(run =>
+        ['mark', ...single.map(run => several ? run.letter : 'count')],
+        kinds.map(kind => [kind, ...single.map(run =>
             (run.outcomes.find(o => o.kind === kind) || {count: 0}).count)])));
 }
 
 function note(run) {
-    return run.peersAll > run.peers.length ? make('p', {class: 'hint'},
+    return !run.isCell && run.peersAll > run.peers.length ? make('p', {class: 'hint'},
         (several ? 'run ' + run.letter + ': ' : '') + 'plots show the first ' +
         run.peers.length + ' of ' + number(run.peersAll) + ' peers') : null;
 }
@@ -588,17 +718,23 @@ function sources() {
 
 /* --- the page --------------------------------------------------------- */
 
-const names = [...new Set(runs.map(run => run.facts.get('name') || run.file))];
+const names = [...new Set(runs.map(run => run.facts.get('name') || run.file))].slice(0, 12);
+if (names.length === 0) names.push('no run yet');
+const cellsAll = report.comparison.cells.length, runsAll = report.comparison.runs.length;
+const told = runs.length === 0 || runs.some(run => run.isCell)
+    ? cellsAll + ' cells, ' + runsAll + ' runs' +
+      (runs.filter(run => run.isCell).length < cellsAll - single.length
+          ? ', ' + runs.length + ' drawn' : '')
+    : several ? runs.length + ' runs compared'
+    : [runs[0].facts.get('world'), runs[0].facts.get('peers') + ' peers',
+       'seed ' + runs[0].facts.get('seed')].join(' · ');
 document.title = names.join(', ') + ' – kith report';
 const boxes = make('div', {class: 'charts'}, CHARTS.map(chartBox));
 const legendPlace = make('div', {});
 document.body.replaceChildren(
     make('header', {}, make('h1', {}, names.join(', ')),
-        make('p', {class: 'hint'}, several ? runs.length + ' runs compared'
-            : [runs[0].facts.get('world'), runs[0].facts.get('peers') + ' peers',
-               'seed ' + runs[0].facts.get('seed')].join(' · '),
-            ' · written by ' + report.writer)),
-    make('main', {}, summary(), verdicts(),
+        make('p', {class: 'hint'}, told, ' · written by ' + report.writer)),
+    make('main', {}, comparison(), summary(), verdicts(),
         section('Plots', controls(), legendPlace, boxes),
         speeds(), exchanges(), faults(), outcomes(), events(), sources()));
 redraw();

@@ -147,7 +147,7 @@ base.commit()
 PY
 "$kith" report "$scratch/old.db" "$lab" --out "$scratch/both.html" \
     >"$scratch/stdout" 2>"$scratch/err" || fail "old and new: $(cat "$scratch/err")"
-"$kith" report "$scratch/old.db" "$first" --csv --out "$scratch/both.csv" \
+"$kith" report "$scratch/old.db" "$first" --points --out "$scratch/both.csv" \
     >"$scratch/stdout" 2>"$scratch/err" || fail "a table of old and new: $(cat "$scratch/err")"
 [ "$(awk -F, '{print NF}' "$scratch/both.csv" | sort -u | wc -l)" -eq 1 ] ||
     fail "old and new rows differ in columns"

@@ -54,8 +54,24 @@ for page in one two; do
         fail "$page.html reaches out: $(cut -c 1-200 "$scratch/hits")"
 done
 
-# The table has every row of both runs.
-report 0 "$first" "$second" --csv --out "$scratch/series.csv"
+# The table has a row for each run; the points every row of both.
+report 0 "$first" "$second" --csv --target-loss 100 --out "$scratch/table.csv"
+grep -q "time to target" "$scratch/stdout" || fail "no table is printed"
+python3 - "$scratch/table.csv" <<'PY' || fail "table.csv is not as it should be"
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert [row["seed"] for row in rows] == ["7", "8"]
+for row in rows:
+    assert row["state"] == "done" and row["violations"] == "1"
+    assert int(row["steps"]) >= 2 * 60
+    assert float(row["bytes_max"]) >= float(row["bytes_mean"]) > 0
+    assert float(row["staleness_max"]) >= float(row["staleness_mean"]) >= 0
+    assert 0 < float(row["utilisation"]) <= 1
+    assert float(row["time_to_target_s"]) > 0
+    assert float(row["consensus_distance"]) >= 0
+PY
+report 2 "$first" --target-loss none
+report 0 "$first" "$second" --points --out "$scratch/series.csv"
 rows=$(($(sql "$first" "SELECT count(*) FROM series") +
     $(sql "$second" "SELECT count(*) FROM series") + 1))
 [ "$(wc -l <"$scratch/series.csv")" -eq "$rows" ] ||
@@ -70,8 +86,8 @@ evil = ("</script><script>document.title='OWNED'</script>"
 base = sqlite3.connect(sys.argv[1])
 for sql in ("UPDATE run SET value=? WHERE key NOT IN ('peers', 'schema')",
             "UPDATE verdicts SET assertion=?", "UPDATE faults SET fault=?",
-            "INSERT INTO run VALUES(?1, ?1)",
-            "INSERT INTO summary VALUES('__proto__', ?)"):
+            "INSERT INTO run VALUES(1, ?1, ?1)",
+            "INSERT INTO summary VALUES(1, '__proto__', ?)"):
     base.execute(sql, (evil,))
 base.execute("UPDATE run SET value=CAST(x'ff3c2f' AS TEXT) WHERE key='build'")
 base.execute("UPDATE series SET loss=9e999 WHERE step < 5")
@@ -82,6 +98,30 @@ report 0 "$scratch/evil.db" --out "$scratch/evil.html"
     fail "a hostile name became a script"
 grep -q '<img' "$scratch/evil.html" && fail "a hostile name became an element"
 report 0 "$scratch/evil.db" --csv --out "$scratch/evil.csv"
+report 0 "$scratch/evil.db" --points --out "$scratch/evil.csv"
+
+# The cells of a sweep, their labels hostile, too.
+timeout 60 "$kith" sim "$scratch/tiny.yaml" --sweep gossip.every=1,3 --seeds 2 \
+    --set evaluate=10ms --out "$scratch/sweep" >"$scratch/json" 2>"$scratch/err"
+[ $? -eq 1 ] || fail "kith sim --sweep: $(cat "$scratch/err")"
+sweep=$(find "$scratch/sweep" -name '*.db')
+report 0 "$sweep" "$first" --out "$scratch/cells.html"
+cp "$sweep" "$scratch/evil-sweep.db"
+python3 - "$scratch/evil-sweep.db" <<'PY'
+import sqlite3, sys
+evil = "</script><script>document.title='OWNED'</script>\u2028\"'&"
+base = sqlite3.connect(sys.argv[1])
+base.execute("UPDATE cells SET label = label || ?, refused = ?", (evil, evil))
+base.execute("UPDATE runs SET problem = ?, state = ? WHERE run_id = 2",
+             (evil, evil))
+base.execute("UPDATE runs SET cell = 99, loss = 9e999 WHERE run_id = 3")
+base.execute("UPDATE settings SET value = ?", (evil,))
+base.commit()
+PY
+report 0 "$scratch/evil-sweep.db" --out "$scratch/evil-sweep.html"
+[ "$(grep -ci '<script>' "$scratch/evil-sweep.html")" -eq 2 ] ||
+    fail "a hostile label became a script"
+report 0 "$scratch/evil-sweep.db" --csv --out "$scratch/evil.csv"
 
 # Not a run database.
 : >"$scratch/empty.db"
@@ -127,6 +167,12 @@ if [ -n "$chromium" ] && [ "$failures" -eq 0 ]; then
     grep -q '<title>.*OWNED.*</title>' "$scratch/dom" ||
         fail "the hostile name is not shown as text"
     grep -q '<title>OWNED</title>' "$scratch/dom" && fail "a script ran"
+    draws cells
+    grep -q 'id="comparison"' "$scratch/dom" || fail "no comparison is shown"
+    grep -q 'gossip.every=3' "$scratch/dom" || fail "no cell is shown"
+    grep -q '1 assertion' "$scratch/dom" || fail "no broken run is told"
+    draws evil-sweep
+    grep -q '<title>OWNED</title>' "$scratch/dom" && fail "a label ran"
 elif [ -z "$chromium" ]; then
     echo "$name: no chromium: that the page draws was not checked" >&2
     [ "$failures" -eq 0 ] && skip "all but the drawing passed"
