@@ -197,8 +197,8 @@ static const struct cli_command commands[] = {
                    "faults, checks, keys (of an experiment file).\nWith PEERS "
                    "a topology is built and measured: degrees, links, "
                    "spectral gap.\n\n"
-                   "Examples: kith list algorithms adpsgd\n"
-                   "          kith list topology watts-strogatz 64 --set "
+                   "Example: kith list algorithms adpsgd\n"
+                   "         kith list topology watts-strogatz 64 --set "
                    "gossip.rewire=0.3",
         .options = CLI_BIT(JSON) | CLI_BIT(SET),
         .words_max = 3,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kith/hash.h"
 #include "kith/text.h"
@@ -102,11 +103,16 @@ static enum kith_err check_list(struct list *list)
     return KITH_OK;
 }
 
-/* The whole file, NUL-terminated; *text is malloc'd. */
+/* The whole file, NUL-terminated; *text is malloc'd. Nothing but a file is
+ * opened: a pipe would wait for its writer. */
 static enum kith_err read_text(const struct list *list, char **text)
 {
-    FILE *file = fopen(list->path, "rb");
+    struct stat status;
     enum kith_err err = KITH_OK;
+    if (stat(list->path, &status) == 0 && !S_ISREG(status.st_mode))
+        return tree_fail(list->tree, list->item, "gossip.path", KITH_EINVAL,
+                         "found %.300s, which is not a file", list->path);
+    FILE *file = fopen(list->path, "rb");
     if (file == NULL)
         return tree_fail(list->tree, list->item, "gossip.path",
                          errno == ENOENT ? KITH_ENOENT : KITH_EIO,
@@ -140,10 +146,8 @@ static enum kith_err read_list(struct list *list)
     enum kith_err err = read_text(list, &text);
     if (err != KITH_OK)
         return err;
-    uint32_t lines = 1;
-    for (const char *at = text; *at != '\0'; at++)
-        lines += *at == '\n';
-    list->edges = malloc(lines * sizeof *list->edges);
+    /* "0 1" and an end of line are the shortest edge. */
+    list->edges = malloc((strlen(text) / 4 + 1) * sizeof *list->edges);
     if (list->edges == NULL)
         err = tree_fail(list->tree, NULL, NULL, KITH_ENOMEM, "out of memory");
     for (char *at = text; err == KITH_OK && at != NULL;) {
@@ -318,6 +322,9 @@ uint64_t hash_graph(uint64_t hash, const struct kith_experiment *experiment)
             break;
         case KITH_TOPOLOGY_KEY_ETA:
             hash = hash_number(hash, options->eta);
+            break;
+        case KITH_TOPOLOGY_KEY_PERIOD:
+            hash = kith_hash_word(hash, options->period);
             break;
         case KITH_TOPOLOGY_KEY_PATH:
             hash = kith_hash_word(hash, experiment->gossip.edges_hash);

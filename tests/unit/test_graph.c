@@ -98,7 +98,7 @@ static void test_refusals(void **state)
     refused("gossip.topology=file", "gossip.path: not given");
     refused("gossip={topology: file, path: /nowhere/edges}",
             "cannot open /nowhere/edges: No such file");
-    refused("gossip={topology: file, path: /}", "cannot read /");
+    refused("gossip={topology: file, path: /}", "found /, which is not a file");
 }
 
 /* Any order, comments, both ways; absolute in what the database keeps. */

@@ -142,6 +142,64 @@ static void test_slow_twin(void **state)
     }
 }
 
+static void multiply(uint32_t n, const double *w, double *x)
+{
+    double next[LARGEST];
+    for (uint32_t i = 0; i < n; i++) {
+        next[i] = 0;
+        for (uint32_t j = 0; j < n; j++)
+            next[i] += w[i * n + j] * x[j];
+    }
+    memcpy(x, next, n * sizeof *x);
+}
+
+/* T1 on every static graph: the slope from a random start tends to log rho; the
+ * mean stays. */
+static void test_consensus_rate(void **state)
+{
+    (void)state;
+    for (size_t k = 0; kith_topology_kinds[k] != NULL; k++) {
+        const struct kith_topology_kind *kind = kith_topology_kinds[k];
+        static double w[LARGEST * LARGEST];
+        struct graph graph;
+        struct kith_rng rng;
+        double x[32], first = 0, drift = 0;
+        char what[64];
+        if (!kind->is_static)
+            continue;
+        graph_must(kind->name, 32, 9, NULL, &graph);
+        if (!graph.topology.doubly || graph_rho(&graph.topology) < 1e-12) {
+            graph_close(&graph);
+            continue;
+        }
+        graph_rows(&graph.topology, 0, w);
+        kith_rng_init(&rng, 7, KITH_STREAM_TEST, k);
+        for (uint32_t i = 0; i < 32; i++)
+            x[i] = kith_rng_double(&rng);
+        for (int t = 0; t < 3000; t++) {
+            double mean = 0, after = 0;
+            if (t == 2000)
+                first = 0;
+            for (uint32_t i = 0; i < 32; i++)
+                mean += x[i] / 32;
+            for (uint32_t i = 0; i < 32; i++)
+                x[i] -= mean;
+            const double norm = sqrt(graph_spread(x, 32));
+            for (uint32_t i = 0; i < 32; i++)
+                x[i] /= norm;
+            multiply(32, w, x);
+            for (uint32_t i = 0; i < 32; i++)
+                after += x[i] / 32;
+            drift = fmax(drift, fabs(after));
+            first += log(sqrt(graph_spread(x, 32))) / 1000;
+        }
+        snprintf(what, sizeof what, "T1 %s-32 slope", kind->name);
+        graph_check(what, log(graph_rho(&graph.topology)), first, 1e-3);
+        assert_true(drift < 1e-12);
+        graph_close(&graph);
+    }
+}
+
 /* The three ways to weigh a ring of 16, and heavy-ball momentum on it. */
 static void test_weights(void **state)
 {
@@ -298,6 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_slow_twin),
+        cmocka_unit_test(test_consensus_rate),
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_random_gaps),
         cmocka_unit_test(test_one_peer_cycles),
