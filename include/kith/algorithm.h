@@ -87,6 +87,7 @@ struct kith_algebra {
     void *const *edges;
     double *edge_scalars;
     uint32_t edge_count, edge_index;
+    double given; /* make: shares of the messages that were made before */
     unsigned edge_vectors; /* for each neighbour */
     const void *const *inboxes;
 };
@@ -114,6 +115,7 @@ struct kith_algorithm {
     bool exact;         /* no bias where the peers' data differ */
     bool compresses;    /* takes gossip.compressor */
     bool per_edge;      /* a round makes a message for each neighbour */
+    bool splits;        /* and takes what it sends out of x: delta_sum */
     bool opaque;        /* messages are bytes: `merge` checks them */
 
     const char *schedule; /* the one topology that it runs on, a cycle of
@@ -142,7 +144,8 @@ struct kith_algorithm {
     void (*after_step)(struct kith_algebra *algebra);
 
     /* sent <- what travels; default (NULL): sent <- x.
-     * May change x and scalars (push: both split). */
+     * May change x and scalars (push: both split). `per_edge`: called for each
+     * neighbour that is sent to, with edge->weight the share C_ji. */
     void (*make)(struct kith_algebra *algebra, struct kith_work_edge *edge);
     /* x <- x + this edge's delta; sets edge->delta_sum, and edge->refused
      * where what came is malformed. Required unless pattern is NONE. */
@@ -162,6 +165,16 @@ struct kith_algorithm {
      * its weight): the factor z = factor * x. Default 1. */
     double (*factor)(const double *scalars);
 };
+/* May one of its scalars be this, on the wire or in a checkpoint? */
+static inline bool
+kith_algorithm_is_sane(const struct kith_algorithm *algorithm, uint32_t peers,
+                       double scalar)
+{
+    return algorithm->scalars_high == algorithm->scalars_low
+               ? scalar > 0 && scalar <= (double)peers
+               : scalar >= algorithm->scalars_low &&
+                     scalar <= algorithm->scalars_high;
+}
 #define KITH_GOSSIP_READS(name) (1u << KITH_GOSSIP_##name)
 
 /* NULL-terminated, in the order of algorithms.def. */

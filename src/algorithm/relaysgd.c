@@ -78,6 +78,7 @@ const struct kith_algorithm kith_algorithm_relaysgd = {
     .exact = true,
     .per_edge = true,
     .scalar_count = 1,
+    .scalars_high = KITH_PEERS_MAX,
     .vectors = VECTORS,
     .edge_vectors = COPIES,
     .start = start,

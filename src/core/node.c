@@ -169,16 +169,11 @@ void kith_node_forgive(struct kith_node *node, kith_id peer)
 bool kith_node_sane(const struct kith_node *node,
                     const struct kith_message *model)
 {
-    const struct kith_algorithm *algorithm = node->config->algorithm;
-    const bool share = algorithm->scalars_high == algorithm->scalars_low;
-    const double most =
-        share ? (double)node->config->topology->peers : algorithm->scalars_high;
-    for (uint32_t i = 0; i < model->scalar_count; i++) {
-        const double scalar = model->scalars[i];
-        if (share ? !(scalar > 0 && scalar <= most)
-                  : !(scalar >= algorithm->scalars_low && scalar <= most))
+    const struct kith_node_config *config = node->config;
+    for (uint32_t i = 0; i < model->scalar_count; i++)
+        if (!kith_algorithm_is_sane(config->algorithm, config->topology->peers,
+                                    model->scalars[i]))
             return false;
-    }
     return model->finite;
 }
 

@@ -106,19 +106,21 @@ static bool number(const struct source *source, const char *key,
     return text != NULL && kith_text_u64(text, value) == KITH_OK;
 }
 
-/* The weights of push-sum: shares of one, never 0. */
-static enum kith_err read_scalars(const struct source *source, unsigned count,
+/* The weights of push-sum, and the like. */
+static enum kith_err read_scalars(const struct source *source,
+                                  const struct kith_experiment *experiment,
                                   double *scalars)
 {
-    for (unsigned i = 0; i < count; i++) {
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    for (unsigned i = 0; i < algorithm->scalar_count; i++) {
         char key[32], *end = NULL;
         (void)snprintf(key, sizeof key, "scalar.%u", i);
         const char *text = kith_safetensors_text(&source->file, key);
         scalars[i] = text == NULL ? NAN : strtod(text, &end);
-        if (text == NULL || *end != '\0' || !isfinite(scalars[i]) ||
-            scalars[i] <= 0)
+        if (text == NULL || *end != '\0' ||
+            !kith_algorithm_is_sane(algorithm, experiment->peers, scalars[i]))
             return refuse(source, KITH_EPARSE,
-                          "a weight in it is not a positive number");
+                          "a weight in it is none of its algorithm's");
     }
     return KITH_OK;
 }
@@ -288,7 +290,7 @@ static enum kith_err restore(const struct source *source,
     if (err == KITH_OK)
         err = check_tensors(source, worker);
     if (err == KITH_OK)
-        err = read_scalars(source, worker->algorithm->scalar_count, scalars);
+        err = read_scalars(source, worker->experiment, scalars);
     if (err == KITH_OK &&
         (epoch > UINT32_MAX ||
          kith_worker_go_to(
@@ -366,7 +368,7 @@ static enum kith_err read_parameters(const struct source *source,
     if (err == KITH_OK && !number(source, "step", step))
         err = refuse(source, KITH_EPARSE, "its place in the run is missing");
     if (err == KITH_OK && gossips)
-        err = read_scalars(source, algorithm->scalar_count, scalars);
+        err = read_scalars(source, experiment, scalars);
     if (err == KITH_OK)
         err =
             checkpoint_read_views(source->path, &source->file,
