@@ -69,21 +69,19 @@ static void *part_of(const struct kith_algebra *algebra, const void *message,
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     edge->scalars_sent[0] = replica_number(algebra);
-    replica_make(algebra, edge->peer, MODEL, algebra->live,
-                 replica_of(algebra, H_MINE),
+    replica_make(algebra, MODEL, algebra->live, replica_of(algebra, H_MINE),
                  part_of(algebra, algebra->sent, MODEL));
-    replica_make(algebra, edge->peer, GRADIENT, algebra->vectors[TRACKED],
+    replica_make(algebra, GRADIENT, algebra->vectors[TRACKED],
                  replica_of(algebra, G_MINE),
                  part_of(algebra, algebra->sent, GRADIENT));
 }
 
-static bool take(struct kith_algebra *algebra, kith_id from, kith_id to,
+static bool take(struct kith_algebra *algebra, kith_id from,
                  const void *message, unsigned h, unsigned g)
 {
-    return replica_take(algebra, from, to, MODEL,
-                        part_of(algebra, message, MODEL),
+    return replica_take(algebra, from, MODEL, part_of(algebra, message, MODEL),
                         replica_of(algebra, h)) &&
-           replica_take(algebra, from, to, GRADIENT,
+           replica_take(algebra, from, GRADIENT,
                         part_of(algebra, message, GRADIENT),
                         replica_of(algebra, g));
 }
@@ -95,10 +93,9 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
         edge->weight;
     if (!replica_agree(algebra, edge, COPIES))
         return;
-    edge->refused = !take(algebra, edge->peer, algebra->self, algebra->received,
-                          H_THEIRS, G_THEIRS) ||
-                    !take(algebra, algebra->self, edge->peer, algebra->sent,
-                          H_MINE, G_MINE);
+    edge->refused =
+        !take(algebra, edge->peer, algebra->received, H_THEIRS, G_THEIRS) ||
+        !take(algebra, algebra->self, algebra->sent, H_MINE, G_MINE);
     if (!edge->refused)
         replica_commit(algebra);
 }

@@ -28,8 +28,8 @@ static size_t payload(const struct kith_algebra *algebra)
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     edge->scalars_sent[0] = replica_number(algebra);
-    replica_make(algebra, edge->peer, 0, algebra->live,
-                 replica_of(algebra, MINE), algebra->sent);
+    replica_make(algebra, 0, algebra->live, replica_of(algebra, MINE),
+                 algebra->sent);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -40,10 +40,9 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     edge->delta_sum = 0;
     if (!replica_agree(algebra, edge, COPIES))
         return;
-    edge->refused = !replica_take(algebra, edge->peer, algebra->self, 0,
-                                  algebra->received, theirs) ||
-                    !replica_take(algebra, algebra->self, edge->peer, 0,
-                                  algebra->sent, mine);
+    edge->refused =
+        !replica_take(algebra, edge->peer, 0, algebra->received, theirs) ||
+        !replica_take(algebra, algebra->self, 0, algebra->sent, mine);
     if (edge->refused)
         return;
     replica_commit(algebra);

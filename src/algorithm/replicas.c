@@ -3,9 +3,6 @@
 
 #include "kith/hash.h"
 
-/* Runs that begin alike count from here, edges that start over from 0. */
-#define NUMBER_START 1099511627776.0 /* 2^40 */
-
 static unsigned per_edge(const struct kith_algebra *algebra)
 {
     return algebra->edge_vectors;
@@ -16,12 +13,13 @@ static double *number_of(const struct kith_algebra *algebra)
     return &algebra->edge_scalars[algebra->edge_index * KITH_EDGE_SCALARS];
 }
 
+/* Not the edge's: whoever knows the same of a peer is sent the same. */
 static uint64_t key_of(const struct kith_algebra *algebra, kith_id from,
-                       kith_id to, unsigned part)
+                       unsigned part)
 {
     uint64_t key = kith_hash_word(KITH_HASH_START, algebra->seed);
     key = kith_hash_word(key, algebra->round);
-    key = kith_hash_word(key, (uint64_t)from << 32 | to);
+    key = kith_hash_word(key, from);
     return kith_hash_word(key, part);
 }
 
@@ -35,10 +33,27 @@ size_t replica_scratch(const struct kith_algebra *algebra)
     return algebra->dim * algebra->backend->element_bytes;
 }
 
+/* Where an edge counts from: edges that start over from 0, those whose ends
+ * begin alike from what they begin with. Both ends of a run do, but not where
+ * models start apart, or where one has adopted a model. */
+static double first_number(const struct kith_algebra *algebra, const void *v)
+{
+    const size_t element = algebra->backend->element_bytes;
+    uint64_t hash = KITH_HASH_START;
+    double chunk[64];
+    for (size_t at = 0, count; at < algebra->dim; at += count) {
+        count = algebra->dim - at < 64 ? algebra->dim - at : 64;
+        algebra->backend->read(count, (const char *)v + at * element, chunk);
+        hash = kith_hash_bytes(hash, chunk, count * sizeof *chunk);
+    }
+    return (double)(hash >> 13 | UINT64_C(1) << 51);
+}
+
 void replica_start(struct kith_algebra *algebra, unsigned index, const void *v)
 {
+    const double number = first_number(algebra, v);
     for (uint32_t e = 0; e < algebra->edge_count; e++) {
-        algebra->edge_scalars[e * KITH_EDGE_SCALARS] = NUMBER_START;
+        algebra->edge_scalars[e * KITH_EDGE_SCALARS] = number;
         algebra->backend->copy(
             algebra->dim, algebra->edges[e * per_edge(algebra) + index], v);
     }
@@ -49,15 +64,15 @@ double replica_number(const struct kith_algebra *algebra)
     return *number_of(algebra);
 }
 
-void replica_make(struct kith_algebra *algebra, kith_id to, unsigned part,
-                  const void *v, const void *mine, void *wire)
+void replica_make(struct kith_algebra *algebra, unsigned part, const void *v,
+                  const void *mine, void *wire)
 {
     const struct kith_backend *backend = algebra->backend;
     backend->copy(algebra->dim, algebra->scratch, v);
     backend->add(algebra->dim, -1.0, mine, algebra->scratch);
     const bool finite =
         kith_compress(algebra->compression, algebra->scratch,
-                      key_of(algebra, algebra->self, to, part), wire);
+                      key_of(algebra, algebra->self, part), wire);
     /* A value that is not finite is refused by whoever takes it. */
     (void)finite;
 }
@@ -73,11 +88,11 @@ bool replica_agree(struct kith_algebra *algebra,
     return false;
 }
 
-bool replica_take(struct kith_algebra *algebra, kith_id from, kith_id to,
-                  unsigned part, const void *wire, void *copy)
+bool replica_take(struct kith_algebra *algebra, kith_id from, unsigned part,
+                  const void *wire, void *copy)
 {
     if (!kith_decompress(algebra->compression, wire,
-                         key_of(algebra, from, to, part), algebra->scratch))
+                         key_of(algebra, from, part), algebra->scratch))
         return false;
     algebra->backend->add(algebra->dim, 1.0, algebra->scratch, copy);
     return true;

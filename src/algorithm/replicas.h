@@ -6,9 +6,9 @@
  * Both ends of an edge hold v^ of each, and an edge of a round commits at both
  * or at neither, so that the two copies are always the same: a message that is
  * lost is made up for by the next difference. (The papers send one q to all
- * neighbours; where nothing is lost that is the same.) After a restart, or
- * where it is not known whether the last one arrived, the numbers that travel
- * along differ and both ends start over from 0. */
+ * neighbours; where nothing is lost that is the same: draws are the sender's.)
+ * After a restart, or where it is not known whether the last one arrived, the
+ * numbers that travel along differ and both ends start over from 0. */
 #ifndef KITH_ALGORITHM_REPLICAS_H
 #define KITH_ALGORITHM_REPLICAS_H
 
@@ -18,20 +18,21 @@
 void *replica_of(const struct kith_algebra *algebra, unsigned index);
 /* Bytes of scratch that the calls below want. */
 size_t replica_scratch(const struct kith_algebra *algebra);
-/* All copies `index` <- v, the same everywhere when a run begins. */
+/* All copies `index` <- v; an edge whose two ends do not begin with the same v
+ * starts over from 0. */
 void replica_start(struct kith_algebra *algebra, unsigned index, const void *v);
 /* The number of commits so far, to be sent along. */
 double replica_number(const struct kith_algebra *algebra);
 #define REPLICA_NUMBER_MAX 9007199254740992.0
 /* `part`-th compressed difference of a message: wire <- C(v - mine). */
-void replica_make(struct kith_algebra *algebra, kith_id to, unsigned part,
-                  const void *v, const void *mine, void *wire);
+void replica_make(struct kith_algebra *algebra, unsigned part, const void *v,
+                  const void *mine, void *wire);
 /* Both ends know the same? Else all copies of this edge start over. */
 bool replica_agree(struct kith_algebra *algebra,
                    const struct kith_work_edge *edge, unsigned copies);
-/* copy <- copy + what `from` sent to `to`. false: malformed. */
-bool replica_take(struct kith_algebra *algebra, kith_id from, kith_id to,
-                  unsigned part, const void *wire, void *copy);
+/* copy <- copy + what `from` sent. false: malformed. */
+bool replica_take(struct kith_algebra *algebra, kith_id from, unsigned part,
+                  const void *wire, void *copy);
 void replica_commit(struct kith_algebra *algebra);
 
 #endif
