@@ -159,13 +159,27 @@ static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
     return pass.scale * kith_network_loss(worker->network, &pass, NULL);
 }
 
+/* A model without a gradient: the algorithm's own part of a step alone. */
+static void run_still(struct kith_worker *worker, uint64_t step)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    if (worker->dim == 0 ||
+        (algorithm->before_step == NULL && algorithm->after_step == NULL))
+        return;
+    (void)own_live(worker, true);
+    run_hook(worker, step, algorithm->before_step);
+    run_hook(worker, step, algorithm->after_step);
+}
+
 /* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
  * factor at x. */
 static void run_train(struct kith_worker *worker, uint64_t step,
                       struct kith_work_result *result)
 {
-    if (!kith_model_learns(worker->model))
+    if (!kith_model_learns(worker->model)) {
+        run_still(worker, step);
         return;
+    }
     const double factor = kith_worker_factor(worker);
     (void)own_live(worker, true); /* Buffers move within the loss already. */
     run_hook(worker, step, worker->algorithm->before_step);
@@ -250,12 +264,13 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
 
 /* The pattern's own make: x changes, and so does the snapshot. */
 static void make_edge(struct kith_worker *worker, const struct kith_work *work,
-                      struct kith_work_edge *edge)
+                      struct kith_work_edge *edge, double given)
 {
     (void)own_live(worker, true);
     if (is_shared(worker, edge->sent))
         worker->slots[edge->sent] = spare(worker);
     struct kith_algebra algebra = algebra_of(worker, work, edge);
+    algebra.given = given;
     worker->algorithm->make(&algebra, edge);
 }
 
@@ -276,11 +291,13 @@ static void settle(const struct kith_worker *worker,
 static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
 {
     uint32_t copied = KITH_SLOT_NONE;
+    double given = 0;
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
         if (worker->algorithm->make != NULL &&
             work->pattern != KITH_PATTERN_PULL) {
-            make_edge(worker, work, edge);
+            make_edge(worker, work, edge, given);
+            given += edge->weight;
             continue;
         }
         memcpy(edge->scalars_sent, worker->scalars, sizeof worker->scalars);
