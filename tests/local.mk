@@ -68,6 +68,8 @@ UNIT = \
   tests/unit/test_split \
   tests/unit/test_store \
   tests/unit/test_taxonomy_bias \
+  tests/unit/test_taxonomy_choco \
+  tests/unit/test_taxonomy_consensus \
   tests/unit/test_text \
   tests/unit/test_theory \
   tests/unit/test_tokenizer \
@@ -149,6 +151,11 @@ tests_unit_test_rules_SOURCES = tests/unit/test_rules.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_taxonomy_bias_SOURCES = tests/unit/test_taxonomy_bias.c \
   tests/support/trial.c tests/support/trial.h
+PROBE = tests/support/probe.c tests/support/probe.h
+tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
+  $(PROBE)
+tests_unit_test_taxonomy_consensus_SOURCES = \
+  tests/unit/test_taxonomy_consensus.c $(PROBE)
 # The tests' own network of nodes, without sockets or a simulator.
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/net.c tests/support/net.h
