@@ -60,6 +60,7 @@ const char *kith_weights_name(enum kith_weights weights);
     X(BUDGET, "budget")                                                        \
     X(GRAPH, "graph")                                                          \
     X(ETA, "eta")                                                              \
+    X(PERIOD, "period")                                                        \
     X(PATH, "path")
 enum kith_topology_key {
 #define KITH_X(name, key) KITH_TOPOLOGY_KEY_##name,
@@ -87,8 +88,10 @@ struct kith_topology_options {
     uint32_t regions;   /* 0: about the root of the peers */
     bool leaders;       /* regions: only the first of each talks outside */
     double budget;      /* matcha: mean share of its matchings. 0: 1/2 */
-    const struct kith_topology_kind *graph; /* matcha: NULL: circulant */
-    double eta; /* od-equidyn: b = eta (n - 1) / n. 0: the best */
+    const struct kith_topology_kind *graph; /* matcha, global-rounds: NULL:
+                                               circulant */
+    double eta;      /* od-equidyn: b = eta (n - 1) / n. 0: the best */
+    uint32_t period; /* global-rounds: of the rounds of all. 0: 8 */
     /* file: read while the topology is built, not kept. */
     const struct kith_topology_edge *edges; /* (edge_count), ascending, once */
     uint32_t edge_count;

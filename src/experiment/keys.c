@@ -121,9 +121,9 @@ const struct key experiment_keys[] = {
                 "[784, 128, 10]",
      .help = "mlp, logistic: sizes, input first"},
     {"model.dim", KEY_U32, AT(model_config.dim), .low = 1, .high = 1 << 30,
-     .help = "quadratic, consensus: parameters"},
+     .help = "quadratic, consensus, noise: parameters"},
     {"model.spread", KEY_NUMBER, AT(model_config.spread), .low = 0, .high = 1e6,
-     .initial = "1", .help = "quadratic: deviation of the peers' targets"},
+     .initial = "1", .help = "quadratic, noise: of targets, of gradients"},
 
     {"model.image", KEY_CUSTOM,
      .allowed = "a list of 3 whole numbers above 0: height, width and "
@@ -263,9 +263,11 @@ const struct key experiment_keys[] = {
      .low = 0, .high = 1, .initial = "0.5",
      .help = "matcha: mean share of its matchings that are active"},
     {"gossip.graph", KEY_CHOICE, .choice = &choice_graph,
-     .help = "matcha: whose edges it activates; else circulant"},
+     .help = "matcha, global-rounds: whose edges; else circulant"},
     {"gossip.eta", KEY_NUMBER, KEY_ABOVE, AT(gossip.options.eta), .low = 0,
      .high = 1, .help = "od-equidyn: how far to the other; else the best"},
+    {"gossip.period", KEY_U32, AT(gossip.options.period), .low = 1,
+     .high = 1e9, .help = "global-rounds: one of so many is of all; else 8"},
     {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path),
      .help = "file: its edges, a line \"FROM TO [WEIGHT]\" each; relative to "
              "this file"},
