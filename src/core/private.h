@@ -82,6 +82,8 @@ enum edge_decision { EDGE_OPEN, EDGE_COMMITTED, EDGE_DROPPED };
 /* One neighbour of one round. */
 struct kith_round_edge {
     double weight;                    /* of what comes from it */
+    double share;                     /* of x that goes to it */
+    double split;                     /* what that took from the sum of x */
     double scalars[KITH_SCALARS_MAX]; /* received */
     uint64_t said;                    /* the furthest round it spoke of */
     kith_id peer;
@@ -89,6 +91,7 @@ struct kith_round_edge {
     uint8_t tries;    /* PROBEs in doubt */
     uint8_t silent;   /* rounds dropped since it was last heard */
     bool out, in;     /* we send, it sends */
+    bool made;        /* there is a message for it in this round */
     bool have;        /* its model is in the inbox */
     bool told_ready;  /* we said READY, so it may commit */
     bool heard_ready; /* it holds our model */

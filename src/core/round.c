@@ -34,17 +34,29 @@ static const struct kith_round_list *current(const struct kith_node *node)
     return kith_round_list_of(node, node->round->round);
 }
 
+static bool decides(const struct kith_node *node, kith_id peer)
+{
+    return node->self < peer;
+}
+
+/* What is sent leaves x: each message is an exchange, its sender's. */
+static bool splits(const struct kith_node *node)
+{
+    return node->config->algorithm->splits;
+}
+
+/* Each model goes its own way, whatever comes back. */
+static bool is_one_way(const struct kith_node *node)
+{
+    return kith_round_is_mailbox(node) || splits(node) ||
+           node->config->topology->kind->directed;
+}
+
 /* Both ends commit or neither does. */
 static bool is_mutual(const struct kith_node *node,
                       const struct kith_round_edge *edge)
 {
-    return edge->in && edge->out && !kith_round_is_mailbox(node) &&
-           !node->config->topology->kind->directed;
-}
-
-static bool decides(const struct kith_node *node, kith_id peer)
-{
-    return node->self < peer;
+    return edge->in && edge->out && !is_one_way(node);
 }
 
 static struct kith_message message_to(const struct kith_node *node,
@@ -69,13 +81,11 @@ static void tell(const struct kith_node *node, struct kith_effects *effects,
 }
 
 static void send_model(const struct kith_node *node,
-                       struct kith_effects *effects, uint32_t e)
+                       struct kith_effects *effects, kith_id peer,
+                       const struct kith_work_edge *made)
 {
     const struct kith_round *round = node->round;
     const struct kith_algorithm *algorithm = node->config->algorithm;
-    const kith_id peer = current(node)->edges[e].peer;
-    const struct kith_work_edge *made =
-        &round->work[algorithm->per_edge ? e : 0];
     struct kith_message message =
         message_to(node, peer, KITH_MESSAGE_MODEL, round->round);
     message.payload_bytes = node->config->payload_bytes;
@@ -83,6 +93,18 @@ static void send_model(const struct kith_node *node,
     message.scalar_count = algorithm->scalar_count;
     memcpy(message.scalars, made->scalars_sent, sizeof message.scalars);
     kith_node_send(effects, peer, &message);
+}
+
+/* What the snapshot made for this edge; stands until the merge. */
+static const struct kith_work_edge *made_for(const struct kith_node *node,
+                                             const struct kith_round_edge *edge)
+{
+    const struct kith_round_list *list = current(node);
+    uint32_t at = 0;
+    if (node->config->algorithm->per_edge)
+        for (uint32_t e = 0; &list->edges[e] < edge; e++)
+            at += list->edges[e].made;
+    return &node->round->work[at];
 }
 
 static void mark_edge(struct kith_node *node, struct kith_effects *effects,
@@ -93,7 +115,9 @@ static void mark_edge(struct kith_node *node, struct kith_effects *effects,
                    sum);
     struct kith_mark *mark = &effects->marks[effects->mark_count - 1];
     mark->id.counter = node->round->round;
-    mark->initiator = decides(node, edge->peer);
+    mark->initiator = splits(node)
+                          ? kind == KITH_MARK_SPLIT || kind == KITH_MARK_TORN
+                          : decides(node, edge->peer);
 }
 
 static void drop(struct kith_node *node, struct kith_effects *effects,
@@ -243,14 +267,23 @@ static void schedule_snapshot(struct kith_node *node,
     struct kith_round *round = node->round;
     const struct kith_round_list *list = current(node);
     const bool per_edge = node->config->algorithm->per_edge;
-    const uint32_t count = per_edge ? list->count : 1;
-    round->work[0].peer = KITH_NOBODY;
-    for (uint32_t e = 0; e < count; e++)
-        round->work[e] = (struct kith_work_edge){
-            .peer = per_edge ? list->edges[e].peer : KITH_NOBODY,
-            .weight = per_edge ? list->edges[e].weight : 0,
-            .sent = per_edge ? kith_slot_outbox(e) : KITH_SLOT_ROUND_SENT,
-            .inbox = KITH_SLOT_NONE};
+    uint32_t count = 0;
+    for (uint32_t e = 0; e < list->count; e++) {
+        struct kith_round_edge *edge = &list->edges[e];
+        edge->made = edge->out && !edge->down;
+        if (!per_edge || !edge->made)
+            continue;
+        round->work[count++] =
+            (struct kith_work_edge){.peer = edge->peer,
+                                    .weight = edge->share,
+                                    .sent = kith_slot_outbox(e),
+                                    .inbox = KITH_SLOT_NONE};
+    }
+    if (!per_edge)
+        round->work[count++] =
+            (struct kith_work_edge){.peer = KITH_NOBODY,
+                                    .sent = KITH_SLOT_ROUND_SENT,
+                                    .inbox = KITH_SLOT_NONE};
     kith_node_work(node, effects, OWNER_ROUND, KITH_WORK_SNAPSHOT,
                    KITH_PATTERN_ROUND, round->round, round->work, count, false);
 }
@@ -280,7 +313,9 @@ static void schedule_merge(struct kith_node *node, struct kith_effects *effects)
         *work = (struct kith_work_edge){
             .peer = edge->peer,
             .weight = edge->weight,
-            .sent = per_edge ? kith_slot_outbox(e) : KITH_SLOT_ROUND_SENT,
+            .sent = !per_edge    ? KITH_SLOT_ROUND_SENT
+                    : edge->made ? kith_slot_outbox(e)
+                                 : KITH_SLOT_NONE,
             .inbox = kith_slot_inbox(e, mailbox ? edge->held : round->round)};
         memcpy(work->scalars_received, edge->scalars,
                sizeof work->scalars_received);
@@ -311,6 +346,28 @@ static kith_ns deadline_of(const struct kith_node *node, kith_ns now_ns)
                                : now_ns + kith_node_turn_timeout(node, 0);
 }
 
+/* Its message goes out, if there is one. */
+static void open_edge(struct kith_node *node, struct kith_effects *effects,
+                      struct kith_round_edge *edge)
+{
+    if (!node->config->algorithm->per_edge)
+        edge->made = edge->out && !edge->down;
+    const struct kith_work_edge *work = made_for(node, edge);
+    edge->tries = 0;
+    edge->told_ready = false;
+    edge->heard_ready = false;
+    edge->decision = EDGE_OPEN;
+    edge->split = edge->made ? work->delta_sum : 0;
+    if (edge->made && splits(node))
+        mark_edge(node, effects, KITH_MARK_SPLIT, edge, edge->split);
+    if (edge->made && (!edge->down || splits(node))) {
+        send_model(node, effects, edge->peer, work);
+    } else if (edge->down || edge->out) {
+        edge->decision = EDGE_DROPPED;
+        mark_edge(node, effects, KITH_MARK_FAILED, edge, 0);
+    }
+}
+
 /* Our snapshot is taken. */
 static void opened(struct kith_node *node, kith_ns now_ns,
                    struct kith_effects *effects)
@@ -319,19 +376,8 @@ static void opened(struct kith_node *node, kith_ns now_ns,
     const struct kith_round_list *list = current(node);
     round->opened_ns = now_ns;
     round->deadline_ns = deadline_of(node, now_ns);
-    for (uint32_t e = 0; e < list->count; e++) {
-        struct kith_round_edge *edge = &list->edges[e];
-        edge->tries = 0;
-        edge->told_ready = false;
-        edge->heard_ready = false;
-        edge->decision = EDGE_OPEN;
-        if (edge->down) {
-            edge->decision = EDGE_DROPPED;
-            mark_edge(node, effects, KITH_MARK_FAILED, edge, 0);
-        } else if (edge->out) {
-            send_model(node, effects, e);
-        }
-    }
+    for (uint32_t e = 0; e < list->count; e++)
+        open_edge(node, effects, &list->edges[e]);
     if (kith_round_is_mailbox(node)) {
         round->state = ROUND_MERGE;
         return;
@@ -458,16 +504,20 @@ static void step_ready(struct kith_node *node, kith_id from, uint64_t number,
         edge->heard_ready = true;
         advance(node, effects, edge);
     } else if (number <= round->round && decides(node, from) &&
-               !kith_round_is_mailbox(node) &&
-               !node->config->topology->kind->directed) {
+               !is_one_way(node)) {
         answer_past(node, effects, from, number);
     }
 }
 
-/* A directed edge that lapses: what came of it is merged all the same. */
+/* A directed edge that lapses: what came of it is merged all the same. What we
+ * gave away may have arrived; it is not ours any more. */
 static void lapse(struct kith_node *node, struct kith_effects *effects,
                   struct kith_round_edge *edge)
 {
+    if (splits(node) && edge->made && !edge->heard_ready) {
+        node->torn++;
+        mark_edge(node, effects, KITH_MARK_TORN, edge, edge->split);
+    }
     if (edge->in && edge->have)
         commit(node, edge);
     else
@@ -524,8 +574,9 @@ void kith_round_message(struct kith_node *node, kith_id from,
             answer_past(node, effects, from, number);
         break;
     case KITH_MESSAGE_REQUEST: /* it came too early: now there is room */
-        if (undecided && edge->out && !edge->heard_ready)
-            send_model(node, effects, (uint32_t)(edge - current(node)->edges));
+        if (undecided && edge->made && !edge->heard_ready &&
+            !kith_round_is_mailbox(node))
+            send_model(node, effects, from, made_for(node, edge));
         break;
     case KITH_MESSAGE_ACCEPT:
     case KITH_MESSAGE_BUSY:

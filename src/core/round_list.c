@@ -11,9 +11,9 @@ static uint32_t list_neighbours(const struct kith_node_config *config,
                                 struct kith_round_edge edges[])
 {
     kith_id out[KITH_DEGREE_MAX], in[KITH_DEGREE_MAX];
-    double weights[KITH_DEGREE_MAX];
+    double weights[KITH_DEGREE_MAX], shares[KITH_DEGREE_MAX];
     const uint32_t outs =
-        kith_topology_neighbours(config->topology, self, round, out, NULL);
+        kith_topology_neighbours(config->topology, self, round, out, shares);
     const uint32_t ins =
         kith_topology_sources(config->topology, self, round, in, weights);
     uint32_t count = 0;
@@ -26,6 +26,8 @@ static uint32_t list_neighbours(const struct kith_node_config *config,
         edge->peer = edge->out ? out[o] : in[i];
         if (edge->in)
             edge->weight = weights[i];
+        if (edge->out)
+            edge->share = shares[o];
         o += edge->out;
         i += edge->in;
     }

@@ -38,7 +38,7 @@ static enum kith_err match_graph(const struct tree *tree,
     if (algorithm->tree && !is_tree(graph))
         return fail(tree, "gossip.topology", experiment, name,
                     "a tree: path, star, binary-tree");
-    if (algorithm->conserves_sum && !graph->doubly)
+    if (algorithm->conserves_sum && !algorithm->splits && !graph->doubly)
         return fail(tree, "gossip.topology", experiment, name,
                     "weights whose columns sum to 1 as its rows do: try "
                     "gossip.weights metropolis");
