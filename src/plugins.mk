@@ -19,14 +19,26 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/dpsgd.c \
   src/algorithm/dpsgd_atc.c \
   src/algorithm/elastic.c \
+  src/algorithm/epidemic.c \
+  src/algorithm/epidemic.h \
+  src/algorithm/epidemic_oracle.c \
   src/algorithm/extra.c \
   src/algorithm/gasloc.c \
   src/algorithm/gosgd.c \
+  src/algorithm/gossip_pga.c \
+  src/algorithm/gossipgrad.c \
   src/algorithm/gt.c \
   src/algorithm/local.c \
+  src/algorithm/local_sgd.c \
+  src/algorithm/matcha.c \
+  src/algorithm/moshpit.c \
   src/algorithm/noloco.c \
   src/algorithm/outer.c \
   src/algorithm/outer.h \
+  src/algorithm/overlap_sgp.c \
+  src/algorithm/push_pull.c \
+  src/algorithm/push_sum.c \
+  src/algorithm/push_sum.h \
   src/algorithm/qg_dsgdm.c \
   src/algorithm/qg_dsgdm_n.c \
   src/algorithm/quasi_global.c \
@@ -34,10 +46,13 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/relaysgd.c \
   src/algorithm/replicas.c \
   src/algorithm/replicas.h \
+  src/algorithm/running_sums.c \
   src/algorithm/sgp.c \
+  src/algorithm/sgp_sync.c \
   src/algorithm/slowmo.c \
   src/algorithm/sparta.c \
   src/algorithm/swarm.c \
+  src/algorithm/swift.c \
   src/compressor/compress.c \
   src/compressor/compressors.def \
   src/compressor/int8.c \
@@ -65,6 +80,7 @@ libkith_plugins_a_SOURCES = \
   src/model/net.c \
   src/model/net.h \
   src/model/net_state.h \
+  src/model/noise.c \
   src/model/none.c \
   src/model/quadratic.c \
   src/model/registry.c \
@@ -91,6 +107,7 @@ libkith_plugins_a_SOURCES = \
   src/topology/collective_tree.c \
   src/topology/colouring.c \
   src/topology/complete.c \
+  src/topology/dissemination.c \
   src/topology/edges.c \
   src/topology/edges.h \
   src/topology/equistatic.c \
@@ -98,6 +115,8 @@ libkith_plugins_a_SOURCES = \
   src/topology/exponential.c \
   src/topology/file.c \
   src/topology/file_directed.c \
+  src/topology/global_rounds.c \
+  src/topology/grid_groups.c \
   src/topology/hypercube.c \
   src/topology/matcha.c \
   src/topology/od_equidyn.c \
@@ -105,12 +124,16 @@ libkith_plugins_a_SOURCES = \
   src/topology/ou_equidyn.c \
   src/topology/partner.c \
   src/topology/path.c \
+  src/topology/permutation.c \
+  src/topology/permutation.h \
   src/topology/private.h \
   src/topology/random.c \
   src/topology/random_matching.c \
+  src/topology/random_out.c \
   src/topology/random_regular.c \
   src/topology/regions.c \
   src/topology/registry.c \
+  src/topology/regular_rounds.c \
   src/topology/rho.c \
   src/topology/ring.c \
   src/topology/shifts.c \
@@ -119,5 +142,4 @@ libkith_plugins_a_SOURCES = \
   src/topology/topologies.def \
   src/topology/topology.c \
   src/topology/torus.c \
-  src/topology/watts_strogatz.c \
   src/topology/watts_strogatz.c

@@ -59,3 +59,15 @@ void algorithm_stash(struct kith_algebra *algebra, unsigned index)
         algebra->backend->copy(algebra->dim, algebra->vectors[index],
                                algebra->live);
 }
+
+void algorithm_track(struct kith_algebra *algebra, unsigned tracked,
+                     unsigned before)
+{
+    const struct kith_backend *backend = algebra->backend;
+    void *const y = algebra->vectors[tracked];
+    algorithm_add_difference(backend, algebra->trained, algebra->gradient,
+                             algebra->vectors[before], y);
+    backend->copy(algebra->trained, algebra->vectors[before],
+                  algebra->gradient);
+    backend->copy(algebra->trained, algebra->gradient, y);
+}

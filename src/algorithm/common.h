@@ -18,6 +18,11 @@ void algorithm_make_two(struct kith_algebra *algebra,
 void algorithm_mix_two(struct kith_algebra *algebra,
                        struct kith_work_edge *edge);
 
+/* direction: own vector `tracked` <- itself + g - g before, which the optimiser
+ * gets in the place of g; own vector `before` <- g. */
+void algorithm_track(struct kith_algebra *algebra, unsigned tracked,
+                     unsigned before);
+
 /* before_step: own vector `index` <- x, where a round has just been. */
 void algorithm_stash(struct kith_algebra *algebra, unsigned index);
 /* y <- y + a - b, (n) elements. */

@@ -16,14 +16,7 @@ enum { TRACKED, BEFORE };
 
 static void direction(struct kith_algebra *algebra)
 {
-    const struct kith_backend *backend = algebra->backend;
-    algorithm_add_difference(backend, algebra->trained, algebra->gradient,
-                             algebra->vectors[BEFORE],
-                             algebra->vectors[TRACKED]);
-    backend->copy(algebra->trained, algebra->vectors[BEFORE],
-                  algebra->gradient);
-    backend->copy(algebra->trained, algebra->gradient,
-                  algebra->vectors[TRACKED]);
+    algorithm_track(algebra, TRACKED, BEFORE);
 }
 
 const struct kith_algorithm kith_algorithm_gt = {

@@ -1,0 +1,42 @@
+/* Epidemic learning, local: models go to a few random others, anew each round.
+ *
+ *   H own steps;  x_i to s random others;  x_i <- (x_i + sum_j x_j) / (1 + r_i)
+ *
+ * r_i is what came, a binomial number: nothing, and a peer keeps its own. s =
+ * `degree`. A message that is lost is left out of the mean.
+ *
+ * Source: de Vos et al., "Epidemic Learning: Boosting Decentralized Learning
+ * with Randomized Communication", NeurIPS 2023, Alg. 2 (EL-Local).
+ * Test: unit/test_rules_rounds.c, unit/test_epidemic.c (T2). */
+#include "epidemic.h"
+
+void epidemic_merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    (void)algebra;
+    edge->delta_sum = 0;
+}
+
+double epidemic_finish(struct kith_algebra *algebra,
+                       const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    double added = 0;
+    (void)edges;
+    for (uint32_t i = 0; i < edge_count; i++)
+        added += algebra->backend->mix(algebra->dim, 1 / (1.0 + edge_count),
+                                       algebra->inboxes[i], algebra->sent,
+                                       algebra->live);
+    return added;
+}
+
+const struct kith_algorithm kith_algorithm_epidemic = {
+    .name = "epidemic",
+    .paper = "de Vos et al., NeurIPS 2023",
+    .summary = "models go to random others: the plain mean of one's own and "
+               "what came",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .directed = true,
+    .schedule = "random-out",
+    .merge = epidemic_merge,
+    .finish = epidemic_finish,
+};

@@ -1,0 +1,75 @@
+/* Push-Pull: gradient tracking on directed graphs.
+ *
+ *   x_i <- sum_j R_ij (x_j - eta y_j)       rows of R sum to 1: models, pulled
+ *   y_i <- sum_j C_ij y_j + g_i+ - g_i      columns of C do: gradients, pushed
+ *
+ * sum_i y_i = sum_i g_i always, so there is no bias where the peers' data
+ * differ. The optimiser sees y in the place of g; running statistics are
+ * averaged like x. A lost message leaves a bias behind.
+ *
+ * Source: Pu et al., "Push-Pull Gradient Methods for Distributed Optimization
+ * in Networks", 2018, Alg. 1.
+ * Test: unit/test_rules_rounds.c (T6, T8.1). */
+#include "push_sum.h"
+
+enum { TRACKED, BEFORE };
+
+static void direction(struct kith_algebra *algebra)
+{
+    algorithm_track(algebra, TRACKED, BEFORE);
+}
+
+/* (x, C_ji y); y keeps the rest. */
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const struct kith_backend *backend = algebra->backend;
+    void *const pushed = algorithm_second(algebra, algebra->sent);
+    backend->copy(algebra->dim, algebra->sent, algebra->live);
+    backend->copy(algebra->dim, pushed, algebra->vectors[TRACKED]);
+    backend->scale(algebra->dim, push_sum_fraction(algebra, edge), pushed);
+    backend->add(algebra->dim, -1.0, pushed, algebra->vectors[TRACKED]);
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    algebra->backend->add(algebra->dim, 1.0,
+                          algorithm_second(algebra, algebra->received),
+                          algebra->vectors[TRACKED]);
+    edge->delta_sum = 0;
+}
+
+/* Weights of what did not come stay with x. */
+static double finish(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const double before = backend->sum(algebra->dim, algebra->live);
+    double own = 1;
+    for (uint32_t i = 0; i < edge_count; i++)
+        own -= edges[i].weight;
+    backend->scale(algebra->dim, own, algebra->live);
+    for (uint32_t i = 0; i < edge_count; i++)
+        backend->add(algebra->dim, edges[i].weight, algebra->inboxes[i],
+                     algebra->live);
+    return backend->sum(algebra->dim, algebra->live) - before;
+}
+
+const struct kith_algorithm kith_algorithm_push_pull = {
+    .name = "push-pull",
+    .paper = "Pu et al., 2018",
+    .summary = "gradient tracking on directed graphs: models are pulled, "
+               "gradients pushed",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .directed = true,
+    .lossless = true,
+    .no_churn = true,
+    .exact = true,
+    .per_edge = true,
+    .vectors = 2,
+    .payload = algorithm_two_vectors,
+    .direction = direction,
+    .make = make,
+    .merge = merge,
+    .finish = finish,
+};

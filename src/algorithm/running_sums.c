@@ -1,0 +1,80 @@
+/* Push-sum by running sums: exact whatever is lost.
+ *
+ *   send    S_ij <- S_ij + p x_i;  s_ij <- s_ij + p w_i;   keep the rest
+ *           (S_ij, s_ij), all that i ever gave to j
+ *   receive x_j <- x_j + S_ij - R_ij;  R_ij <- S_ij        likewise w
+ *
+ * A message that is lost is made up for by the next one, and one that comes
+ * twice adds nothing. z = x / w; nobody waits. Memory: two vectors for each
+ * neighbour. Totals grow with time, and with them their rounding.
+ *
+ * A total of weight that is less than before is that of a sender that starts
+ * over: all of it is new.
+ *
+ * Source: Vaidya, Hadjicostis and Dominguez-Garcia, "Robust average consensus
+ * over packet dropping links", 2011; as SGD: Assran et al., ICML 2019.
+ * Test: unit/test_running_sums.c (T4), unit/test_rules_async.c. */
+#include "push_sum.h"
+
+enum { GIVEN, TAKEN, TOTALS };
+/* Weights are below the number of peers, messages below 2^32. */
+#define WEIGHT_MAX 4503599627370496.0
+
+static void *total_of(const struct kith_algebra *algebra, unsigned index)
+{
+    return algebra->edges[algebra->edge_index * TOTALS + index];
+}
+
+static double *weight_of(const struct kith_algebra *algebra, unsigned index)
+{
+    return &algebra
+                ->edge_scalars[algebra->edge_index * KITH_EDGE_SCALARS + index];
+}
+
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const struct kith_backend *backend = algebra->backend;
+    void *const given = total_of(algebra, GIVEN);
+    push_sum_make(algebra, edge);
+    backend->add(algebra->dim, 1.0, algebra->sent, given);
+    backend->copy(algebra->dim, algebra->sent, given);
+    *weight_of(algebra, GIVEN) += edge->scalars_sent[0];
+    edge->scalars_sent[0] = *weight_of(algebra, GIVEN);
+    edge->delta_sum = 0;
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const double weight = edge->scalars_received[0];
+    void *const taken = total_of(algebra, TAKEN);
+    double *const before = weight_of(algebra, TAKEN);
+    if (weight < *before) {
+        backend->scale(algebra->dim, 0, taken);
+        *before = 0;
+    }
+    edge->delta_sum = backend->mix(algebra->dim, 1.0, algebra->received, taken,
+                                   algebra->live);
+    algebra->scalars[0] += weight - *before;
+    backend->copy(algebra->dim, taken, algebra->received);
+    *before = weight;
+}
+
+const struct kith_algorithm kith_algorithm_running_sums = {
+    .name = "running-sums",
+    .paper = "Vaidya et al., 2011",
+    .summary = "push-sum of totals: exact whatever is lost, nobody waits",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_NO,
+    .directed = true,
+    .fixed_graph = true,
+    .no_churn = true,
+    .per_edge = true,
+    .scalar_count = 1,
+    .scalars_start = {1.0},
+    .scalars_high = WEIGHT_MAX,
+    .edge_vectors = TOTALS,
+    .make = make,
+    .merge = merge,
+    .factor = push_sum_factor,
+};
