@@ -81,6 +81,7 @@ libkith_plugins_a_SOURCES = \
   src/model/net.h \
   src/model/net_state.h \
   src/model/noise.c \
+  src/model/noise.c \
   src/model/none.c \
   src/model/quadratic.c \
   src/model/registry.c \

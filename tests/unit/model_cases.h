@@ -105,6 +105,7 @@ static const struct model_case cases[] = {
      0,
      false},
     {"quadratic", "quadratic", {.dim = 9, .spread = 1.5}, 0, false},
+    {"noise", "noise", {.dim = 70, .spread = 1.5}, 0, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
