@@ -70,6 +70,7 @@ UNIT = \
   tests/unit/test_taxonomy_bias \
   tests/unit/test_taxonomy_choco \
   tests/unit/test_taxonomy_consensus \
+  tests/unit/test_taxonomy_noise \
   tests/unit/test_text \
   tests/unit/test_theory \
   tests/unit/test_tokenizer \
@@ -156,6 +157,8 @@ tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
 tests_unit_test_taxonomy_consensus_SOURCES = \
   tests/unit/test_taxonomy_consensus.c $(PROBE)
+tests_unit_test_taxonomy_noise_SOURCES = tests/unit/test_taxonomy_noise.c \
+  $(PROBE)
 # The tests' own network of nodes, without sockets or a simulator.
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/net.c tests/support/net.h
