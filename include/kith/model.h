@@ -203,6 +203,30 @@ struct kith_pass {
 };
 double kith_network_loss(struct kith_network *network,
                          const struct kith_pass *pass, uint32_t *correct);
+/* A pass over a part of the network, for a model whose operations lie on
+ * several machines: the steps of operations [first, last) alone, forward or on
+ * their way back, in this network's own memory. What stands before the part
+ * must have been put there: see kith_network_edge. A gradient is wanted in
+ * either direction; forward it is not touched. The loss comes from the forward
+ * part that ends the network. Bit for bit what kith_network_loss does.
+ * Test: unit/test_central_pipeline.c. */
+struct kith_part {
+    uint32_t first, last;
+    bool back;
+};
+uint32_t kith_network_operations(const struct kith_network *network);
+double kith_network_part(struct kith_network *network,
+                         const struct kith_pass *pass,
+                         const struct kith_part *part, uint32_t *correct);
+/* Where the one tensor stands that crosses between operations cut - 1 and cut,
+ * or its gradient: copied from network to network, it joins parts. *bytes of
+ * `rows` examples. NULL: several cross, or recompute is on: no place to cut. */
+void *kith_network_edge(struct kith_network *network, uint32_t cut, bool back,
+                        size_t rows, size_t *bytes);
+/* to <- from, of the parameters that the part's operations read alone. */
+void kith_network_copy(const struct kith_network *network,
+                       const struct kith_part *part, const void *from,
+                       void *to);
 /* Scores of a batch without labels: (rows, classes), tokens: (rows, context,
  * vocabulary), on the backend, valid until the next call. */
 const void *kith_network_scores(struct kith_network *network, const void *x,

@@ -20,7 +20,7 @@ struct kith_network {
     struct kith_net_tensor *tensors;
     struct kith_net_parameter *parameters;
     size_t *offsets; /* (parameter_count) */
-    uint32_t parameter_count;
+    uint32_t parameter_count, op_count;
     size_t classes, score_rows; /* of one example */
     struct kith_plan training, evaluation;
 
@@ -61,6 +61,7 @@ static enum kith_err keep_net(struct kith_network *network,
     for (uint32_t i = 0; i < parameters; i++)
         network->offsets[i] = net->parameters[i].view.offset;
     network->parameter_count = parameters;
+    network->op_count = net->op_count;
     network->ops = copy_of(net->ops, net->op_count, sizeof *net->ops);
     network->tensors =
         copy_of(net->tensors, net->tensor_count, sizeof *net->tensors);
@@ -337,6 +338,117 @@ double kith_network_loss(struct kith_network *network,
                                  correct);
     }
     return loss;
+}
+
+uint32_t kith_network_operations(const struct kith_network *network)
+{
+    return network->op_count;
+}
+
+/* The loss belongs to the part that ends the network. */
+static bool in_part(const struct kith_network *network,
+                    const struct kith_step *step, const struct kith_part *part)
+{
+    switch (step->kind) {
+    case KITH_STEP_FORWARD:
+        return !part->back && step->op >= part->first && step->op < part->last;
+    case KITH_STEP_LOSS:
+        return !part->back && part->last == network->op_count;
+    case KITH_STEP_BACKWARD:
+        return part->back && step->op >= part->first && step->op < part->last;
+    case KITH_STEP_AGAIN:
+    case KITH_STEP_ADD:
+    case KITH_STEP_COPY:
+        break;
+    }
+    return false;
+}
+
+double kith_network_part(struct kith_network *network,
+                         const struct kith_pass *pass,
+                         const struct kith_part *part, uint32_t *correct)
+{
+    KITH_ASSERT(network->ops != NULL && network->options.training);
+    double loss = 0;
+    const struct kith_plan *plan = &network->training;
+    struct kith_run run = run_of(network, plan, pass->x, pass->batch);
+    run.gradient = pass->gradient;
+    run.statistics = true;
+    run.add = pass->add;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const struct kith_step *step = &plan->steps[i];
+        if (!in_part(network, step, part))
+            continue;
+        if (step->kind != KITH_STEP_LOSS)
+            kith_run_step(&run, step);
+        else
+            loss = cross_entropy(&run, network, pass->scale, step, correct);
+    }
+    return loss;
+}
+
+/* Exactly one tensor and no parameter on both sides of the cut. */
+static bool cuts_clean(const struct kith_network *network, uint32_t cut)
+{
+    for (uint32_t i = 0; i < network->op_count; i++) {
+        const struct kith_op *op = &network->ops[i];
+        for (uint32_t j = 0; j < i && i >= cut; j++) {
+            const struct kith_op *before = &network->ops[j];
+            const bool reads = op->a == before->y || op->b == before->y;
+            if (j < cut && reads != (i == cut && j + 1 == cut))
+                return false;
+            const bool tied =
+                (op->weight != KITH_PARAMETER_NONE &&
+                 (op->weight == before->weight ||
+                  op->weight == before->bias)) ||
+                (op->bias != KITH_PARAMETER_NONE && op->bias == before->bias);
+            if (j < cut && tied)
+                return false;
+        }
+    }
+    return true;
+}
+
+void *kith_network_edge(struct kith_network *network, uint32_t cut, bool back,
+                        size_t rows, size_t *bytes)
+{
+    const struct kith_plan *plan = &network->training;
+    uint32_t place = KITH_PIECE_NONE;
+    if (network->ops == NULL || cut == 0 || cut >= network->op_count ||
+        !cuts_clean(network, cut))
+        return NULL;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const struct kith_step *step = &plan->steps[i];
+        if (step->kind == KITH_STEP_AGAIN || step->kind == KITH_STEP_ADD ||
+            step->kind == KITH_STEP_COPY)
+            return NULL;
+        if (step->op == cut && step->kind == KITH_STEP_FORWARD && !back)
+            place = step->a;
+        if (step->op == cut && step->kind == KITH_STEP_BACKWARD && back)
+            place = step->dx;
+    }
+    if (place == KITH_PIECE_NONE || place == KITH_PIECE_INPUT)
+        return NULL;
+    *bytes = rows * kith_net_elements(&network->tensors[network->ops[cut].a]) *
+             kith_value_bytes(network->options.backend);
+    return (char *)network->arena + plan->pieces[place].offset;
+}
+
+void kith_network_copy(const struct kith_network *network,
+                       const struct kith_part *part, const void *from, void *to)
+{
+    const struct kith_backend *backend = network->options.backend;
+    for (uint32_t i = part->first; i < part->last; i++) {
+        const uint32_t read[2] = {network->ops[i].weight, network->ops[i].bias};
+        for (unsigned j = 0; j < 2; j++) {
+            if (read[j] == KITH_PARAMETER_NONE)
+                continue;
+            const size_t at =
+                network->offsets[read[j]] * backend->element_bytes;
+            backend->copy(network->parameters[read[j]].view.elements,
+                          (char *)to + at, (const char *)from + at);
+        }
+    }
 }
 
 const void *kith_network_scores(struct kith_network *network, const void *x,
