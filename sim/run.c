@@ -5,6 +5,7 @@
 
 #include "kith/assert.h"
 #include "kith/hash.h"
+#include "sim/central/run.h"
 
 static uint64_t own_steps(const struct sim_options *options)
 {
@@ -129,6 +130,9 @@ enum kith_err sim_run(const struct sim_options *options,
     report = report ? report : &unwanted;
     *summary = (struct kith_summary){.world = "sim"};
     *report = (struct sim_report){0};
+    if (options->experiment->central.present) {
+        return sim_central_run(options, summary, report, error);
+    }
     error[0] = '\0';
     enum kith_err err = check_options(options, error);
     if (err != KITH_OK) {

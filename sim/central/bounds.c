@@ -1,0 +1,198 @@
+/* When a gradient may be applied, and when its client may go on:
+ *
+ *   async        at once, at once
+ *   ssp          at once; when t_i - min_j t_j <= s        s = 0: all in step
+ *   essp         at once; when the model in its cache has all gradients of
+ *                clock t_i - s: servers send every new clock's model unasked
+ *   value-bound  when max|w~ - w_j| < bound, w_j what the slowest j works on;
+ *                at once then
+ *
+ * t_i counts the client's gradients. The slowest is the one with the oldest
+ * model among those that do not wait here themselves, so that somebody always
+ * goes on. Caches do not show a worker its own gradients early.
+ * Source: Ho et al., NeurIPS 2013; Dai et al., AAAI 2015; Wei et al., SoCC
+ * 2015. */
+#include <math.h>
+
+#include "sim/central/server.h"
+
+static uint64_t clock_min(const struct server *server)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t c = 0; c < server->count; c++) {
+        if (server->clients[c].clock < least) {
+            least = server->clients[c].clock;
+        }
+    }
+    return least;
+}
+
+/* max|x - y| of two vectors. */
+static double distance(struct central *run, const void *x, const void *y)
+{
+    const struct kith_backend *backend = run->experiment->backend;
+    double most = 0;
+    backend->read(run->dim, x, run->mean);
+    backend->read(run->dim, y, run->z);
+    for (size_t k = 0; k < run->dim; k++) {
+        most = fmax(most, fabs(run->mean[k] - run->z[k]));
+    }
+    return most;
+}
+
+/* The slowest has not seen enough of what happened. */
+static bool too_far(struct central *run, uint32_t client)
+{
+    const struct server *server = server_of(run);
+    const struct server_client *slowest = NULL;
+    for (uint32_t c = 0; c < server->count; c++) {
+        const struct server_client *other = &server->clients[c];
+        if (c != client && !other->waits &&
+            (!slowest || other->version < slowest->version)) {
+            slowest = other;
+        }
+    }
+    return slowest && slowest->seen && run->server &&
+           distance(run, central_x(run->server), slowest->seen) >=
+               run->config->bound;
+}
+
+static void apply(struct central *run, uint32_t client)
+{
+    struct server *server = server_of(run);
+    struct server_client *from = &server->clients[client];
+    struct server_gradient *gradient = server_take(run, client);
+    const uint64_t missed = run->updates - gradient->version;
+    for (uint32_t i = 0; i < from->member_count; i++) {
+        central_stale(run, from->member_first + i, missed);
+    }
+    central_mark(run, "update", client, CENTRAL_NOBODY, missed);
+    central_apply(run, gradient->block, run->applied / run->worker_count);
+    run->applied += gradient->members;
+    from->clock++;
+    server_drop(run, gradient);
+}
+
+/* ssp: who waits and may go on now, in rank order. */
+static void release_within(struct central *run)
+{
+    struct server *server = server_of(run);
+    server->clock_min = clock_min(server);
+    for (uint32_t c = 0; c < server->count; c++) {
+        struct server_client *client = &server->clients[c];
+        if (client->waits &&
+            client->clock - server->clock_min <= run->config->staleness) {
+            client->waits = false;
+            server_reply(run, c);
+        }
+    }
+}
+
+/* essp: a new clock's model goes to all; one at a time to each. */
+static void offer(struct central *run)
+{
+    struct server *server = server_of(run);
+    const uint64_t least = clock_min(server);
+    if (least == server->clock_min) {
+        return;
+    }
+    server->clock_min = least;
+    for (uint32_t c = 0; c < server->count; c++) {
+        if (server->clients[c].sending) {
+            server->clients[c].dirty = true;
+        } else {
+            server_reply(run, c);
+        }
+    }
+}
+
+/* value-bound: the first in line that may, again and again. */
+static void release_near(struct central *run)
+{
+    struct server *server = server_of(run);
+    for (;;) {
+        uint32_t first = CENTRAL_NOBODY;
+        for (uint32_t c = 0; c < server->count; c++) {
+            if (server->clients[c].waits &&
+                (first == CENTRAL_NOBODY ||
+                 server->clients[c].order < server->clients[first].order)) {
+                first = c;
+            }
+        }
+        if (first == CENTRAL_NOBODY || too_far(run, first)) {
+            return;
+        }
+        apply(run, first);
+        server->clients[first].waits = false;
+        if (server_done(run)) {
+            return;
+        }
+        server_reply(run, first);
+    }
+}
+
+void bounds_in(struct central *run, uint32_t client)
+{
+    struct server *server = server_of(run);
+    if (run->config->trigger == KITH_CENTRAL_VALUE) {
+        server->clients[client].waits = true;
+        server->clients[client].order = server->order++;
+        release_near(run);
+        return;
+    }
+    apply(run, client);
+    if (server_done(run)) {
+        return;
+    }
+    if (run->config->trigger == KITH_CENTRAL_ESSP) {
+        offer(run);
+        return;
+    }
+    if (run->config->trigger == KITH_CENTRAL_ASYNC) {
+        server_reply(run, client);
+        return;
+    }
+    server->clients[client].waits = true;
+    release_within(run);
+}
+
+/* essp: the step `t` of a worker needs all gradients of clock t - s. */
+static bool may_step(struct central *run, const struct server_client *client)
+{
+    const uint64_t steps = run->workers[client->member_first].steps;
+    return steps <= client->inbox_clock + run->config->staleness;
+}
+
+void bounds_received(struct central *run, uint32_t client)
+{
+    struct server_client *to = &server_of(run)->clients[client];
+    if (run->config->trigger != KITH_CENTRAL_ESSP) {
+        server_release(run, client);
+        return;
+    }
+    if (to->dirty) {
+        to->dirty = false;
+        server_reply(run, client);
+    }
+    if (to->idle && may_step(run, to)) {
+        to->idle = false;
+        server_release(run, client);
+    }
+}
+
+void bounds_stepped(struct central *run, uint32_t client)
+{
+    struct server_client *from = &server_of(run)->clients[client];
+    if (run->config->trigger != KITH_CENTRAL_ESSP) {
+        return;
+    }
+    from->idle = !may_step(run, from);
+    if (from->idle) {
+        return;
+    }
+    if (from->fresh) {
+        server_release(run, client);
+    } else {
+        central_step(run, from->member_first);
+    }
+}

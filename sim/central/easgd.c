@@ -1,0 +1,198 @@
+/* Elastic averaging with one master, asynchronously. At own step t:
+ *
+ *   t mod tau = 0:  d = alpha (w_i - w~);  send d;  w_i -= d
+ *                   w_i -= eta g(the w_i before that)
+ *   the master      w~ += beta / alpha d
+ *
+ * The master's model is asked for when the step begins, so that fetching it
+ * hides behind the gradient. alpha = beta = 0.9 / n where nothing is given.
+ * Source: Zhang, Choromanska, LeCun, NeurIPS 2015, Alg. 1. */
+#include <stdlib.h>
+
+#include "kith/assert.h"
+#include "sim/central/central.h"
+
+enum { ASK, MODEL, FORCE };
+
+struct easgd {
+    double alpha, beta;
+    struct easgd_worker {
+        /* Waits for the master's model; has it; its step is done. */
+        bool asked, fetched, stepped;
+        void *model;
+        uint64_t version; /* of it */
+    } * workers;          /* (worker_count) */
+};
+
+static uint32_t machines(const struct kith_experiment *experiment)
+{
+    (void)experiment;
+    return 1;
+}
+
+static uint32_t master(const struct central *run)
+{
+    return run->worker_count;
+}
+
+static void send(struct central *run, const struct central_parcel *what)
+{
+    struct central_parcel *parcel = central_parcel(run);
+    *parcel = *what;
+    central_send(run, parcel);
+}
+
+static void begin(struct central *run, uint32_t worker)
+{
+    struct easgd *easgd = run->state;
+    if (run->workers[worker].steps % run->config->every == 0) {
+        easgd->workers[worker].asked = true;
+        send(run, &(struct central_parcel){
+                      .from = worker, .to = master(run), .kind = ASK});
+    }
+    central_step(run, worker);
+}
+
+/* The elastic force: `model` becomes d = alpha (x - model), and x -= d. */
+static void pull(struct central *run, uint32_t worker, void *model)
+{
+    const struct kith_backend *backend = run->experiment->backend;
+    const struct easgd *easgd = run->state;
+    void *x = central_x(run->workers[worker].desk);
+    backend->scale(run->dim, -easgd->alpha, model);
+    backend->add(run->dim, easgd->alpha, x, model);
+    backend->add(run->dim, -1, model, x);
+}
+
+static void finish_step(struct central *run, uint32_t worker)
+{
+    struct easgd *easgd = run->state;
+    struct easgd_worker *state = &easgd->workers[worker];
+    state->stepped = false;
+    if (state->fetched) {
+        if (state->model) {
+            pull(run, worker, state->model);
+        }
+        state->fetched = false;
+        send(run, &(struct central_parcel){.from = worker,
+                                           .to = master(run),
+                                           .kind = FORCE,
+                                           .subject = worker,
+                                           .version = state->version,
+                                           .block = state->model,
+                                           .bytes = run->shape.bytes});
+        state->model = NULL;
+    }
+    central_descend(run, worker);
+    if (central_finished(run, worker)) {
+        central_finish(run, worker);
+    } else {
+        begin(run, worker);
+    }
+}
+
+static void stepped(struct central *run, uint32_t worker)
+{
+    struct easgd *easgd = run->state;
+    easgd->workers[worker].stepped = true;
+    if (!easgd->workers[worker].asked) {
+        finish_step(run, worker);
+    }
+}
+
+/* The master's model has moved on by so many forces since it was fetched. */
+static void take_force(struct central *run, const struct central_parcel *parcel)
+{
+    const struct easgd *easgd = run->state;
+    if (run->server && parcel->block && easgd->alpha > 0) {
+        run->experiment->backend->add(run->dim, easgd->beta / easgd->alpha,
+                                      parcel->block, central_x(run->server));
+    }
+    central_stale(run, parcel->subject, run->updates - parcel->version);
+    run->updates++;
+    run->applied++;
+    central_compute(run, parcel->to, central_update_time(run, parcel->bytes),
+                    0);
+}
+
+static void delivered(struct central *run, const struct central_parcel *parcel)
+{
+    struct easgd *easgd = run->state;
+    if (parcel->kind == FORCE) {
+        take_force(run, parcel);
+        return;
+    }
+    if (parcel->kind == ASK) {
+        void *x = run->server ? central_x(run->server) : NULL;
+        send(run, &(struct central_parcel){
+                      .from = parcel->to,
+                      .to = parcel->from,
+                      .kind = MODEL,
+                      .version = run->updates,
+                      .block = x ? central_block_copy(run, x) : NULL,
+                      .bytes = run->shape.bytes});
+        return;
+    }
+    KITH_ASSERT(parcel->kind == MODEL);
+    struct easgd_worker *state = &easgd->workers[parcel->to];
+    state->asked = false;
+    state->fetched = true;
+    state->version = parcel->version;
+    state->model =
+        parcel->block ? central_block_copy(run, parcel->block) : NULL;
+    if (state->stepped) {
+        finish_step(run, parcel->to);
+    }
+}
+
+static void computed(struct central *run, uint32_t node, uint32_t value)
+{
+    (void)run;
+    (void)node;
+    (void)value;
+}
+
+static void start(struct central *run)
+{
+    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
+        begin(run, i);
+    }
+}
+
+static enum kith_err open(struct central *run)
+{
+    const struct kith_central *config = run->config;
+    struct easgd *easgd = calloc(1, sizeof *easgd);
+    run->state = easgd;
+    if (!easgd) {
+        return KITH_ENOMEM;
+    }
+    easgd->alpha =
+        config->alpha >= 0 ? config->alpha : 0.9 / (double)run->worker_count;
+    easgd->beta = config->beta >= 0 ? config->beta : easgd->alpha;
+    easgd->workers = calloc(run->worker_count, sizeof *easgd->workers);
+    return easgd->workers ? KITH_OK : KITH_ENOMEM;
+}
+
+static void close(struct central *run)
+{
+    struct easgd *easgd = run->state;
+    for (uint32_t i = 0; easgd && easgd->workers && i < run->worker_count;
+         i++) {
+        central_block_free(run, easgd->workers[i].model);
+    }
+    if (easgd) {
+        free(easgd->workers);
+    }
+    free(easgd);
+}
+
+const struct central_method central_easgd = {
+    .machines = machines,
+    .open = open,
+    .close = close,
+    .start = start,
+    .stepped = stepped,
+    .delivered = delivered,
+    .computed = computed,
+};

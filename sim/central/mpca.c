@@ -1,0 +1,186 @@
+/* MPCA-SGD, our reading: its coefficients are not published. Workers minimise
+ *
+ *   L(w_i) + penalty/2 |w_i - w^|^2,   w^ = w~ + (w~ - w~') age / span
+ *
+ * w~ and w~' are the last two shared models that have reached the worker, age
+ * its own steps since w~ was made of, span those between the two: the shared
+ * model is extrapolated against its staleness. Sharing goes on behind the
+ * steps, one round after the other with at least tau steps in between: the
+ * master takes the mean of the workers' models, as they were when the worker
+ * entered the round, and sends it back. Nobody waits.
+ * Source: Langer, Hall, He, Rahayu, "MPCA SGD", DIDL 2018; TPDS 2020, 2.3. */
+#include <stdlib.h>
+
+#include "sim/central/central.h"
+
+struct mpca_worker {
+    bool sharing;
+    void *sent;           /* its model when the round began */
+    void *shared, *older; /* w~, w~' */
+    uint64_t sent_step, shared_step, older_step; /* own steps */
+    uint64_t rounds;
+};
+
+struct mpca {
+    double penalty;
+    struct mpca_worker *workers; /* (worker_count) */
+};
+
+static void share(struct central *run, uint32_t id)
+{
+    struct mpca *mpca = run->state;
+    struct mpca_worker *worker = &mpca->workers[id];
+    const void *x = central_x(run->workers[id].desk);
+    worker->sharing = true;
+    worker->sent_step = run->workers[id].steps;
+    if (x) {
+        central_block_free(run, worker->sent);
+        worker->sent = central_block_copy(run, x);
+    }
+    central_enter(run, id);
+}
+
+/* g += penalty (x - w^) */
+static void penalise(struct central *run, uint32_t id)
+{
+    const struct kith_backend *backend = run->experiment->backend;
+    const struct mpca *mpca = run->state;
+    const struct mpca_worker *worker = &mpca->workers[id];
+    struct central_worker *self = &run->workers[id];
+    if (!self->desk || !worker->shared) {
+        return;
+    }
+    const size_t n = run->trained;
+    backend->add(n, mpca->penalty, central_x(self->desk), self->gradient);
+    backend->add(n, -mpca->penalty, worker->shared, self->gradient);
+    if (worker->older && worker->shared_step > worker->older_step) {
+        const double ahead = (double)(self->steps - worker->shared_step) /
+                             (double)(worker->shared_step - worker->older_step);
+        backend->add(n, -mpca->penalty * ahead, worker->shared, self->gradient);
+        backend->add(n, mpca->penalty * ahead, worker->older, self->gradient);
+    }
+}
+
+static void stepped(struct central *run, uint32_t id)
+{
+    struct mpca *mpca = run->state;
+    penalise(run, id);
+    central_descend(run, id);
+    const struct mpca_worker *worker = &mpca->workers[id];
+    const uint64_t steps = run->workers[id].steps;
+    if (!worker->sharing && (steps >= worker->sent_step + run->config->every ||
+                             central_finished(run, id))) {
+        share(run, id);
+    }
+    if (central_finished(run, id)) {
+        central_finish(run, id);
+    } else {
+        central_step(run, id);
+    }
+}
+
+/* The mean of what was sent, once for each round. */
+static void take_in(struct central *run, uint64_t round)
+{
+    const struct kith_backend *backend = run->experiment->backend;
+    const struct mpca *mpca = run->state;
+    if (run->updates >= round) {
+        return;
+    }
+    run->updates++;
+    run->applied += run->worker_count;
+    if (!run->server) {
+        return;
+    }
+    void *x = central_x(run->server);
+    backend->copy(run->dim, x, mpca->workers[0].sent);
+    for (uint32_t i = 1; i < run->worker_count; i++) {
+        backend->add(run->dim, 1, mpca->workers[i].sent, x);
+    }
+    backend->scale(run->dim, 1.0 / run->worker_count, x);
+}
+
+static void exchanged(struct central *run, uint32_t node)
+{
+    struct mpca *mpca = run->state;
+    if (node >= run->worker_count) {
+        central_enter(run, node);
+        return;
+    }
+    struct mpca_worker *worker = &mpca->workers[node];
+    const uint64_t steps = run->workers[node].steps;
+    take_in(run, ++worker->rounds);
+    central_stale(run, node, steps - worker->sent_step);
+    worker->sharing = false;
+    if (run->server) {
+        central_block_free(run, worker->older);
+        worker->older = worker->shared;
+        worker->shared = central_block_copy(run, central_x(run->server));
+    }
+    worker->older_step = worker->shared_step;
+    worker->shared_step = worker->sent_step;
+    if (steps >= worker->sent_step + run->config->every ||
+        central_finished(run, node)) {
+        share(run, node); /* those that still train need everybody */
+    }
+}
+
+static void start(struct central *run)
+{
+    for (uint32_t node = run->worker_count; node < run->node_count; node++) {
+        central_enter(run, node);
+    }
+    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
+        central_step(run, i);
+    }
+}
+
+static void delivered(struct central *run, const struct central_parcel *parcel)
+{
+    (void)run;
+    (void)parcel; /* scripts have no parcels */
+}
+
+static void computed(struct central *run, uint32_t node, uint32_t value)
+{
+    (void)run;
+    (void)node;
+    (void)value;
+}
+
+static enum kith_err open(struct central *run)
+{
+    struct mpca *mpca = calloc(1, sizeof *mpca);
+    run->state = mpca;
+    if (!mpca) {
+        return KITH_ENOMEM;
+    }
+    mpca->penalty = run->config->alpha >= 0 ? run->config->alpha : 0.1;
+    mpca->workers = calloc(run->worker_count, sizeof *mpca->workers);
+    return mpca->workers ? KITH_OK : KITH_ENOMEM;
+}
+
+static void close(struct central *run)
+{
+    struct mpca *mpca = run->state;
+    for (uint32_t i = 0; mpca && mpca->workers && i < run->worker_count; i++) {
+        central_block_free(run, mpca->workers[i].sent);
+        central_block_free(run, mpca->workers[i].shared);
+        central_block_free(run, mpca->workers[i].older);
+    }
+    if (mpca) {
+        free(mpca->workers);
+    }
+    free(mpca);
+}
+
+const struct central_method central_mpca = {
+    .machines = central_collective_machines,
+    .open = open,
+    .close = close,
+    .start = start,
+    .stepped = stepped,
+    .delivered = delivered,
+    .computed = computed,
+    .exchanged = exchanged,
+};

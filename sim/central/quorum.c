@@ -1,0 +1,101 @@
+/* A step needs the first n - b gradients only.
+ *
+ *   backup  the late ones are thrown away: their workers get the new model
+ *   quorum  the late ones join the next step
+ *
+ * w~ -= eta mean(collected), a collected worker waits for the new model.
+ * Source: Chen et al., "Revisiting distributed synchronous SGD", ICLR workshop
+ * 2016; TensorFlow, OSDI 2016, section 4.4. */
+#include "sim/central/server.h"
+
+/* CENTRAL_COMPUTED of the update; see server.c. */
+#define VALUE_UPDATE SIM_VALUE_MAX
+
+static uint32_t needed(const struct central *run)
+{
+    return run->worker_count - run->config->backup;
+}
+
+kith_ns quorum_cost(const struct central *run, uint64_t bytes)
+{
+    const struct server *server = run->state;
+    return server->collected > 0 ? central_reduce_time(run, bytes) : 0;
+}
+
+/* Enough are there: every server applies its part. */
+static void close_step(struct central *run)
+{
+    struct server *server = server_of(run);
+    server->updating = server->servers;
+    for (uint32_t s = 0; s < server->servers; s++) {
+        const uint64_t bytes =
+            central_part(run->shape.bytes, server->servers, s);
+        central_compute(run, server_node(run, s),
+                        central_update_time(run, bytes), VALUE_UPDATE);
+    }
+}
+
+static void collect(struct central *run, uint32_t client)
+{
+    struct server *server = server_of(run);
+    server->members[client] = true;
+    if (++server->collected == needed(run)) {
+        close_step(run);
+    }
+}
+
+void quorum_in(struct central *run, uint32_t client)
+{
+    struct server *server = server_of(run);
+    struct server_client *from = &server->clients[client];
+    from->waits = true;
+    if (server->updating > 0) {
+        return; /* too late for this step: quorum_updated() sees to it */
+    }
+    if (run->config->trigger == KITH_CENTRAL_BACKUP &&
+        from->first->version != run->updates) {
+        run->refused++;
+        from->waits = false;
+        server_drop(run, server_take(run, client));
+        server_reply(run, client);
+        return;
+    }
+    collect(run, client);
+}
+
+/* The model is new. Those that have waited get it. */
+void quorum_updated(struct central *run)
+{
+    struct server *server = server_of(run);
+    for (uint32_t c = 0; c < server->count; c++) {
+        if (server->members[c]) {
+            const struct server_gradient *gradient = server->clients[c].first;
+            central_stale(run, c, run->updates - gradient->version);
+        }
+    }
+    central_update(run, server->members, needed(run), run->updates);
+    run->applied += server->collected;
+    server->collected = 0;
+    central_mark(run, "update", CENTRAL_NOBODY, CENTRAL_NOBODY, run->updates);
+    if (server_done(run)) {
+        return;
+    }
+    for (uint32_t c = 0; c < server->count; c++) {
+        struct server_client *client = &server->clients[c];
+        const bool member = server->members[c];
+        server->members[c] = false;
+        if (!client->waits) {
+            continue;
+        }
+        if (!member && run->config->trigger == KITH_CENTRAL_QUORUM) {
+            if (server->updating == 0) {
+                collect(run, c);
+            }
+            continue;
+        }
+        run->refused += !member;
+        client->waits = false;
+        server_drop(run, server_take(run, c));
+        server_reply(run, c);
+    }
+}

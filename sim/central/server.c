@@ -1,0 +1,423 @@
+/* Parameter servers that take gradients as they come: how these and the models
+ * that go back move. Whether a gradient may be applied, and when a client gets
+ * its answer, is for bounds.c and quorum.c to say.
+ *
+ *   push    k parts, one to each server; with replicas each server sends its
+ *           part on and waits for a majority (Project Adam, OSDI 2014)
+ *   proxy   adds up its group's gradients, writes one back, hands the model on
+ *           (Chen et al., MXNet, 2015)
+ *   answer  k parts of the model as it is then
+ *
+ * One worker alone takes 2T + U for a round; a sweep over n of them that are
+ * ready at once nT + U. Source: Langer et al., TPDS 2020, section 2.4. */
+#include "sim/central/server.h"
+
+#include <stdlib.h>
+
+#include "kith/assert.h"
+
+enum { PUSH, LOG, ACK, MODEL, UP, DOWN };
+
+/* CENTRAL_COMPUTED of a quorum's update; others are client and server. */
+#define VALUE_UPDATE SIM_VALUE_MAX
+
+struct server *server_of(struct central *run)
+{
+    return run->state;
+}
+
+uint32_t server_node(const struct central *run, uint32_t server)
+{
+    const struct kith_central *config = run->config;
+    return config->on_workers ? server
+                              : run->worker_count + server * config->replicas;
+}
+
+static uint32_t machines(const struct kith_experiment *experiment)
+{
+    const struct kith_central *config = &experiment->central;
+    return config->on_workers
+               ? 0
+               : config->servers * config->replicas + config->proxies;
+}
+
+static bool quorum(const struct central *run)
+{
+    return run->config->trigger == KITH_CENTRAL_BACKUP ||
+           run->config->trigger == KITH_CENTRAL_QUORUM;
+}
+
+static bool eager(const struct central *run)
+{
+    return run->config->trigger == KITH_CENTRAL_ESSP;
+}
+
+bool server_done(struct central *run)
+{
+    if (run->steps == UINT64_MAX) {
+        return false;
+    }
+    const bool done = quorum(run)
+                          ? run->updates >= run->steps
+                          : run->applied >= run->steps * run->worker_count;
+    if (done) {
+        run->over = run->completed = true;
+    }
+    return done;
+}
+
+static void send(struct central *run, const struct central_parcel *what)
+{
+    struct central_parcel *parcel = central_parcel(run);
+    *parcel = *what;
+    central_send(run, parcel);
+}
+
+/* The client's gradient leaves for the servers; `block` is the servers' from
+ * now on. */
+static void push(struct central *run, uint32_t client, void *block,
+                 uint64_t version)
+{
+    struct server *server = server_of(run);
+    struct server_client *from = &server->clients[client];
+    struct server_gradient *gradient = malloc(sizeof *gradient);
+    if (!gradient) {
+        central_block_free(run, block);
+        central_fail(run, KITH_ENOMEM, "no memory for a gradient");
+        return;
+    }
+    *gradient = (struct server_gradient){
+        .block = block, .version = version, .members = from->member_count};
+    *(from->last ? &from->last->next : &from->first) = gradient;
+    from->last = gradient;
+    for (uint32_t s = 0; s < server->servers; s++) {
+        send(run,
+             &(struct central_parcel){
+                 .from = from->node,
+                 .to = server_node(run, s),
+                 .kind = PUSH,
+                 .subject = client * server->servers + s,
+                 .bytes = central_part(run->shape.bytes, server->servers, s)});
+    }
+}
+
+struct server_gradient *server_take(struct central *run, uint32_t client)
+{
+    struct server_client *from = &server_of(run)->clients[client];
+    struct server_gradient *gradient = from->first;
+    KITH_ASSERT(gradient);
+    from->first = gradient->next;
+    if (!from->first) {
+        from->last = NULL;
+    }
+    return gradient;
+}
+
+void server_drop(struct central *run, struct server_gradient *gradient)
+{
+    central_block_free(run, gradient->block);
+    free(gradient);
+}
+
+void server_reply(struct central *run, uint32_t client)
+{
+    struct server *server = server_of(run);
+    struct server_client *to = &server->clients[client];
+    to->version = run->updates;
+    to->sending = true;
+    void *x = run->server ? central_x(run->server) : NULL;
+    if (to->seen && x) {
+        run->experiment->backend->copy(run->dim, to->seen, x);
+    }
+    for (uint32_t s = 0; s < server->servers; s++) {
+        send(run,
+             &(struct central_parcel){
+                 .from = server_node(run, s),
+                 .to = to->node,
+                 .kind = MODEL,
+                 .subject = client,
+                 .version = run->updates,
+                 .clock = server->clock_min,
+                 .block = s == 0 && x ? central_block_copy(run, x) : NULL,
+                 .bytes = central_part(run->shape.bytes, server->servers, s)});
+    }
+}
+
+void server_release(struct central *run, uint32_t client)
+{
+    struct server_client *to = &server_of(run)->clients[client];
+    to->fresh = false;
+    for (uint32_t i = 0; i < to->member_count; i++) {
+        const uint32_t worker = to->member_first + i;
+        if (to->node == worker) {
+            central_adopt(run, worker, to->inbox, to->inbox_version);
+            central_step(run, worker);
+            continue;
+        }
+        send(run,
+             &(struct central_parcel){
+                 .from = to->node,
+                 .to = worker,
+                 .kind = DOWN,
+                 .subject = client,
+                 .version = to->inbox_version,
+                 .block = to->inbox ? central_block_copy(run, to->inbox) : NULL,
+                 .bytes = run->shape.bytes});
+    }
+}
+
+/* This server has its part of the client's next gradient, on a majority of
+ * replicas. */
+static void part_in(struct central *run, uint32_t subject)
+{
+    struct server *server = server_of(run);
+    const uint32_t client = subject / server->servers;
+    const uint64_t *parts = &server->parts[client * server->servers];
+    server->parts[subject]++;
+    for (uint32_t s = 0; s < server->servers; s++) {
+        if (parts[s] <= server->clients[client].in) {
+            return;
+        }
+    }
+    server->clients[client].in++;
+    central_mark(run, "gradient", client, CENTRAL_NOBODY,
+                 server->clients[client].in);
+    if (quorum(run)) {
+        quorum_in(run, client);
+    } else {
+        bounds_in(run, client);
+    }
+}
+
+static void replicate(struct central *run, uint32_t subject, uint32_t node)
+{
+    struct server *server = server_of(run);
+    if (server->replicas == 1) {
+        part_in(run, subject);
+        return;
+    }
+    const uint32_t part = subject % server->servers;
+    server->acks[subject] = 0;
+    for (uint32_t i = 1; i < server->replicas; i++) {
+        send(run, &(struct central_parcel){
+                      .from = node,
+                      .to = node + i,
+                      .kind = LOG,
+                      .subject = subject,
+                      .bytes = central_part(run->shape.bytes, server->servers,
+                                            part)});
+    }
+}
+
+static void computed(struct central *run, uint32_t node, uint32_t value)
+{
+    struct server *server = server_of(run);
+    if (value != VALUE_UPDATE) {
+        replicate(run, value, node);
+    } else if (--server->updating == 0) {
+        quorum_updated(run);
+    }
+}
+
+static void step_push(struct central *run, const struct central_parcel *parcel)
+{
+    const struct server *server = server_of(run);
+    const uint64_t bytes = central_part(run->shape.bytes, server->servers,
+                                        parcel->subject % server->servers);
+    const kith_ns cost_ns =
+        quorum(run) ? quorum_cost(run, bytes) : central_update_time(run, bytes);
+    central_compute(run, parcel->to, cost_ns, parcel->subject);
+}
+
+static void step_ack(struct central *run, uint32_t subject)
+{
+    struct server *server = server_of(run);
+    if (++server->acks[subject] == server->replicas / 2) {
+        part_in(run, subject);
+    }
+}
+
+static void step_model(struct central *run, const struct central_parcel *parcel)
+{
+    struct server *server = server_of(run);
+    struct server_client *to = &server->clients[parcel->subject];
+    if (parcel->block) {
+        central_block_free(run, to->inbox);
+        to->inbox = central_block_copy(run, parcel->block);
+    }
+    if (++to->parts_out < server->servers) {
+        return;
+    }
+    to->parts_out = 0;
+    to->sending = false;
+    to->inbox_version = parcel->version;
+    to->inbox_clock = parcel->clock;
+    to->fresh = true;
+    bounds_received(run, parcel->subject);
+}
+
+/* A proxy adds its group's gradients up; they count as one. */
+static void step_up(struct central *run, const struct central_parcel *parcel)
+{
+    const struct kith_backend *backend = run->experiment->backend;
+    struct server_client *proxy = &server_of(run)->clients[parcel->subject];
+    if (proxy->gathered == 0) {
+        proxy->gathering =
+            parcel->block ? central_block_copy(run, parcel->block) : NULL;
+    } else if (parcel->block) {
+        backend->add(run->trained, 1, parcel->block, proxy->gathering);
+    }
+    proxy->gathered_version = parcel->version;
+    if (++proxy->gathered == proxy->member_count) {
+        proxy->gathered = 0;
+        void *block = proxy->gathering;
+        proxy->gathering = NULL;
+        push(run, parcel->subject, block, proxy->gathered_version);
+    }
+}
+
+static void delivered(struct central *run, const struct central_parcel *parcel)
+{
+    switch (parcel->kind) {
+    case PUSH:
+        step_push(run, parcel);
+        break;
+    case LOG:
+        send(run, &(struct central_parcel){.from = parcel->to,
+                                           .to = parcel->from,
+                                           .kind = ACK,
+                                           .subject = parcel->subject});
+        break;
+    case ACK:
+        step_ack(run, parcel->subject);
+        break;
+    case MODEL:
+        step_model(run, parcel);
+        break;
+    case UP:
+        step_up(run, parcel);
+        break;
+    case DOWN:
+        central_adopt(run, parcel->to, parcel->block, parcel->version);
+        central_step(run, parcel->to);
+        break;
+    default:
+        KITH_ASSERT(parcel->kind <= DOWN);
+    }
+}
+
+static uint32_t client_of(struct central *run, uint32_t worker)
+{
+    const struct server *server = server_of(run);
+    uint32_t client =
+        (uint32_t)((uint64_t)worker * server->count / run->worker_count);
+    while (server->clients[client].member_first +
+               server->clients[client].member_count <=
+           worker) {
+        client++;
+    }
+    return client;
+}
+
+static void stepped(struct central *run, uint32_t worker)
+{
+    const struct central_worker *from = &run->workers[worker];
+    const uint32_t client = client_of(run, worker);
+    void *block = from->desk ? central_block_copy(run, from->gradient) : NULL;
+    if (run->config->proxies == 0) {
+        push(run, client, block, from->version);
+        bounds_stepped(run, client);
+        return;
+    }
+    send(run,
+         &(struct central_parcel){.from = worker,
+                                  .to = server_of(run)->clients[client].node,
+                                  .kind = UP,
+                                  .subject = client,
+                                  .version = from->version,
+                                  .block = block,
+                                  .bytes = run->shape.bytes});
+}
+
+static void start(struct central *run)
+{
+    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
+        central_step(run, i);
+    }
+}
+
+static void open_clients(struct central *run, struct server *server)
+{
+    const uint32_t n = run->worker_count, proxies = run->config->proxies;
+    const void *x = run->server ? central_x(run->server) : NULL;
+    for (uint32_t c = 0; c < server->count; c++) {
+        struct server_client *client = &server->clients[c];
+        const uint32_t next = (uint32_t)((uint64_t)n * (c + 1) / server->count);
+        client->member_first = (uint32_t)((uint64_t)n * c / server->count);
+        client->member_count = next - client->member_first;
+        client->node = proxies > 0 ? n + server->servers * server->replicas + c
+                                   : client->member_first;
+        if (x && run->config->trigger == KITH_CENTRAL_VALUE) {
+            client->seen = central_block_copy(run, x);
+        }
+        if (x && eager(run)) {
+            client->inbox = central_block_copy(run, x);
+        }
+    }
+}
+
+static enum kith_err open(struct central *run)
+{
+    const struct kith_central *config = run->config;
+    struct server *server = calloc(1, sizeof *server);
+    run->state = server;
+    if (!server) {
+        return KITH_ENOMEM;
+    }
+    server->servers = config->servers;
+    server->replicas = config->replicas;
+    server->count = config->proxies > 0 ? config->proxies : run->worker_count;
+    const size_t parts = (size_t)server->count * server->servers;
+    server->clients = calloc(server->count, sizeof *server->clients);
+    server->parts = calloc(parts, sizeof *server->parts);
+    server->acks = calloc(parts, sizeof *server->acks);
+    server->members = calloc(run->worker_count, sizeof *server->members);
+    if (!server->clients || !server->parts || !server->acks ||
+        !server->members) {
+        return KITH_ENOMEM;
+    }
+    open_clients(run, server);
+    return run->err;
+}
+
+static void close(struct central *run)
+{
+    struct server *server = server_of(run);
+    if (!server) {
+        return;
+    }
+    for (uint32_t c = 0; server->clients && c < server->count; c++) {
+        struct server_client *client = &server->clients[c];
+        while (client->first) {
+            server_drop(run, server_take(run, c));
+        }
+        central_block_free(run, client->inbox);
+        central_block_free(run, client->seen);
+        central_block_free(run, client->gathering);
+    }
+    free(server->clients);
+    free(server->parts);
+    free(server->acks);
+    free(server->members);
+    free(server);
+}
+
+const struct central_method central_server = {
+    .machines = machines,
+    .open = open,
+    .close = close,
+    .start = start,
+    .stepped = stepped,
+    .delivered = delivered,
+    .computed = computed,
+};

@@ -1,0 +1,75 @@
+/* Servers that take gradients one by one: what server.c, which moves them, and
+ * bounds.c and quorum.c, which decide, share.
+ *
+ * A client is a worker, or a proxy for its group of them. Its gradient travels
+ * in k parts to the k servers and counts once the last part is in, on a
+ * majority of each server's replicas: servers hold parts, but act as one. */
+#ifndef KITH_SIM_CENTRAL_SERVER_H
+#define KITH_SIM_CENTRAL_SERVER_H
+
+#include "sim/central/central.h"
+
+/* A gradient on its way to the servers, or waiting there. */
+struct server_gradient {
+    void *block;
+    uint64_t version; /* of the model that it was taken at */
+    uint32_t members; /* workers whose gradients are in it */
+    struct server_gradient *next;
+};
+
+struct server_client {
+    uint32_t node;
+    uint32_t member_first, member_count;  /* workers */
+    struct server_gradient *first, *last; /* oldest first */
+    uint64_t in;      /* gradients that have come in whole */
+    uint64_t clock;   /* of those, taken into the model */
+    uint64_t version; /* of the model sent to it last */
+    void *seen;       /* value-bound: that model */
+    bool waits;       /* for its reply: ssp, value-bound, quorum */
+    uint64_t order;   /* in which it began to wait */
+    /* The newest model that it has received. */
+    void *inbox;
+    uint64_t inbox_version, inbox_clock;
+    uint32_t parts_out;  /* of a model, received */
+    bool sending, dirty; /* essp: one under way; a newer one is due */
+    bool fresh;          /* inbox not adopted yet */
+    bool idle;           /* essp: its worker waits for a clock */
+    uint32_t gathered;   /* proxy: gradients of its group */
+    uint64_t gathered_version;
+    void *gathering;
+};
+
+struct server {
+    uint32_t count, servers, replicas;
+    struct server_client *clients; /* (count) */
+    uint64_t *parts;               /* (count, servers) gradients in */
+    uint32_t *acks;                /* (count, servers) of the last one */
+    uint64_t clock_min, order;
+    bool *members; /* (workers) quorum: collected for this step */
+    uint32_t collected, late;
+    uint32_t updating; /* quorum: servers that still apply */
+};
+
+struct server *server_of(struct central *run);
+/* server.c: the model as it is now goes to the client. */
+void server_reply(struct central *run, uint32_t client);
+/* The client's oldest gradient; the caller frees what is in it. */
+struct server_gradient *server_take(struct central *run, uint32_t client);
+void server_drop(struct central *run, struct server_gradient *gradient);
+uint32_t server_node(const struct central *run, uint32_t server);
+/* Its workers go on from the model in its inbox. */
+void server_release(struct central *run, uint32_t client);
+/* All gradients asked for are in: the run is over. */
+bool server_done(struct central *run);
+
+/* bounds.c: async, ssp, essp, value-bound. */
+void bounds_in(struct central *run, uint32_t client);
+void bounds_received(struct central *run, uint32_t client);
+void bounds_stepped(struct central *run, uint32_t client);
+
+/* quorum.c: backup and quorum. */
+kith_ns quorum_cost(const struct central *run, uint64_t bytes);
+void quorum_in(struct central *run, uint32_t client);
+void quorum_updated(struct central *run);
+
+#endif

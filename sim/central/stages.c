@@ -1,0 +1,215 @@
+/* Stages of a pipeline: where the model is cut, and memory for each. The model
+ * has `peers` parts of nearly equally many operations, each cut where a single
+ * tensor crosses. All batches are those that one peer alone would train on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/central/vertical.h"
+
+static enum kith_err open_network(struct central *run,
+                                  struct kith_network **network)
+{
+    const struct kith_experiment *experiment = run->experiment;
+    const struct vertical *vertical = run->state;
+    const struct kith_network_options options = {
+        .backend = experiment->backend,
+        .rows = vertical->rows,
+        .training = true,
+        .smoothing = experiment->train.smoothing};
+    char words[KITH_MODEL_ERROR_BYTES] = "";
+    const enum kith_err err = kith_network_open(
+        experiment->model, &experiment->model_config, &options, network, words);
+    if (err != KITH_OK) {
+        central_fail(run, err, "%s", words);
+    }
+    return err;
+}
+
+/* cuts[i]: the first operation of stage i, the nearest place after the even
+ * one where a single tensor crosses. */
+static enum kith_err place_cuts(struct central *run,
+                                struct kith_network *network)
+{
+    struct vertical *vertical = run->state;
+    const uint32_t operations = kith_network_operations(network);
+    size_t bytes;
+    vertical->cuts[vertical->count] = operations;
+    for (uint32_t i = 1; i < vertical->count; i++) {
+        uint32_t cut = (uint32_t)((uint64_t)operations * i / vertical->count);
+        cut = cut > vertical->cuts[i - 1] ? cut : vertical->cuts[i - 1] + 1;
+        while (cut < operations &&
+               (!kith_network_edge(network, cut, false, 1, &bytes) ||
+                !kith_network_edge(network, cut, true, 1, &bytes))) {
+            cut++;
+        }
+        if (cut >= operations) {
+            central_fail(run, KITH_EINVAL,
+                         "model %s cannot be cut into %u stages: between %u "
+                         "operations a single tensor must cross each cut; take "
+                         "fewer peers",
+                         run->experiment->model->name, vertical->count,
+                         operations);
+            return KITH_EINVAL;
+        }
+        vertical->cuts[i] = cut;
+    }
+    return KITH_OK;
+}
+
+/* The batches of peer 0 of one. */
+static enum kith_err open_loader(struct central *run)
+{
+    struct vertical *vertical = run->state;
+    const struct kith_experiment *experiment = run->experiment;
+    if (!run->options.dataset) {
+        return KITH_OK;
+    }
+    const struct kith_examples *train = &run->options.dataset->train;
+    size_t count;
+    char words[KITH_DATA_ERROR_BYTES] = "";
+    enum kith_err err =
+        kith_split_rows(&experiment->data.split, train, experiment->seed, 1, 0,
+                        &vertical->own_rows, &count);
+    if (err == KITH_OK) {
+        const struct kith_loader_config config = {
+            .examples = train,
+            .backend = experiment->backend,
+            .rows = vertical->own_rows,
+            .row_count = count,
+            .batch = vertical->rows,
+            .seed = experiment->seed,
+            .augment = experiment->train.augment,
+            .shuffle = true};
+        err = kith_loader_open(&config, &vertical->loader, words);
+    }
+    if (err != KITH_OK) {
+        central_fail(run, err, "opening the data: %s",
+                     words[0] ? words : kith_err_text(err));
+        return err;
+    }
+    const bool tokens = train->input == KITH_INPUT_TOKENS;
+    const size_t element =
+        tokens ? sizeof(int32_t) : experiment->backend->element_bytes;
+    vertical->input_bytes = vertical->rows * train->features * element;
+    vertical->label_count = vertical->rows * (tokens ? train->features : 1);
+    return KITH_OK;
+}
+
+static enum kith_err open_slot(struct central *run, struct vertical_slot *slot)
+{
+    slot->x = central_block_take(run);
+    return slot->x ? open_network(run, &slot->network) : KITH_ENOMEM;
+}
+
+static enum kith_err open_batch(const struct vertical *vertical,
+                                struct vertical_batch *batch)
+{
+    batch->inputs = aligned_alloc(64, (vertical->input_bytes + 64) / 64 * 64);
+    batch->labels = malloc((vertical->label_count + 1) * sizeof *batch->labels);
+    return batch->inputs && batch->labels ? KITH_OK : KITH_ENOMEM;
+}
+
+static enum kith_err open_memory(struct central *run)
+{
+    struct vertical *vertical = run->state;
+    enum kith_err err = KITH_OK;
+    for (uint32_t s = 0; s < vertical->count && err == KITH_OK; s++) {
+        struct vertical_stage *stage = &vertical->stages[s];
+        stage->slots = calloc(vertical->slots, sizeof *stage->slots);
+        err = stage->slots ? KITH_OK : KITH_ENOMEM;
+        if (err == KITH_OK && run->server) {
+            stage->gradient = central_block_take(run);
+            err = stage->gradient ? KITH_OK : KITH_ENOMEM;
+        }
+        if (err == KITH_OK && stage->gradient) {
+            memset(stage->gradient, 0, run->vector_bytes);
+        }
+        for (uint32_t i = 0;
+             i < vertical->slots && err == KITH_OK && run->server; i++) {
+            err = open_slot(run, &stage->slots[i]);
+        }
+    }
+    for (uint32_t i = 0; i < vertical->slots && err == KITH_OK; i++) {
+        err = open_batch(vertical, &vertical->batches[i]);
+    }
+    return err;
+}
+
+enum kith_err vertical_open(struct central *run)
+{
+    const struct kith_central *config = run->config;
+    struct vertical *vertical = calloc(1, sizeof *vertical);
+    run->state = vertical;
+    if (!vertical) {
+        return KITH_ENOMEM;
+    }
+    vertical->count = run->worker_count;
+    vertical->slots = config->in_flight * config->micro_batches;
+    vertical->rows = run->experiment->train.batch / config->micro_batches;
+    vertical->edge_bytes = config->payload_bytes;
+    vertical->cuts = calloc(vertical->count + 1, sizeof *vertical->cuts);
+    vertical->stages = calloc(vertical->count, sizeof *vertical->stages);
+    vertical->batches = calloc(vertical->slots, sizeof *vertical->batches);
+    if (!vertical->cuts || !vertical->stages || !vertical->batches) {
+        return KITH_ENOMEM;
+    }
+    enum kith_err err = open_loader(run);
+    struct kith_network *network = NULL;
+    if (err == KITH_OK && run->server) {
+        err = open_network(run, &network);
+    }
+    if (err == KITH_OK && run->server) {
+        err = place_cuts(run, network);
+    }
+    kith_network_close(network);
+    return err == KITH_OK ? open_memory(run) : err;
+}
+
+void vertical_close(struct central *run)
+{
+    struct vertical *vertical = run->state;
+    if (!vertical) {
+        return;
+    }
+    for (uint32_t s = 0; vertical->stages && s < vertical->count; s++) {
+        struct vertical_stage *stage = &vertical->stages[s];
+        for (uint32_t i = 0; stage->slots && i < vertical->slots; i++) {
+            kith_network_close(stage->slots[i].network);
+            central_block_free(run, stage->slots[i].x);
+            free(stage->slots[i].arriving[0]);
+            free(stage->slots[i].arriving[1]);
+        }
+        central_block_free(run, stage->gradient);
+        free(stage->slots);
+    }
+    for (uint32_t i = 0; vertical->batches && i < vertical->slots; i++) {
+        free(vertical->batches[i].inputs);
+        free(vertical->batches[i].labels);
+    }
+    kith_loader_close(vertical->loader);
+    free(vertical->own_rows);
+    free(vertical->cuts);
+    free(vertical->stages);
+    free(vertical->batches);
+    free(vertical);
+}
+
+void vertical_load(struct central *run, uint32_t slot)
+{
+    struct vertical *vertical = run->state;
+    struct vertical_batch *own = &vertical->batches[slot];
+    own->batch = (struct kith_batch){.rows = vertical->rows,
+                                     .seed = run->experiment->seed,
+                                     .step = vertical->begun};
+    if (!vertical->loader) {
+        return;
+    }
+    struct kith_batch next = {.rows = 1};
+    kith_loader_next(vertical->loader, &next);
+    memcpy(own->inputs, next.inputs, vertical->input_bytes);
+    memcpy(own->labels, next.labels,
+           vertical->label_count * sizeof *own->labels);
+    own->batch.inputs = own->inputs;
+    own->batch.labels = own->labels;
+    own->batch.rows = next.rows;
+}

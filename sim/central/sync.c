@@ -1,0 +1,97 @@
+/* All workers in step.
+ *
+ *   gradient  g_i = grad(w~); w~ -= eta mean(g_i); the optimiser is the
+ * servers' sparknet  tau local steps from w~, each by an optimiser of the
+ * worker's own; then w~ = mean(w_i)
+ *
+ * The exchange says how gradients (or models) and the model travel. What is in
+ * them is worked out once, when the first worker has all of it: no script ends
+ * before every worker has entered its own.
+ * Source: Langer et al., TPDS 2020, section 2.3; Moritz et al., ICLR 2016. */
+#include "sim/central/central.h"
+
+static bool averages(const struct central *run)
+{
+    return run->config->method == KITH_CENTRAL_SPARKNET;
+}
+
+static void start(struct central *run)
+{
+    for (uint32_t node = run->worker_count; node < run->node_count; node++) {
+        central_enter(run, node);
+    }
+    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
+        central_step(run, i);
+    }
+}
+
+static void stepped(struct central *run, uint32_t worker)
+{
+    const uint32_t every = averages(run) ? run->config->every : 1;
+    if (averages(run)) {
+        central_descend(run, worker);
+    }
+    if (run->workers[worker].steps % every == 0) {
+        central_enter(run, worker);
+    } else if (central_finished(run, worker)) {
+        central_finish(run, worker);
+    } else {
+        central_step(run, worker);
+    }
+}
+
+/* The `round`-th exchange, if it is not done yet. */
+static void take_in(struct central *run, uint64_t round)
+{
+    if (run->updates >= round) {
+        return;
+    }
+    if (averages(run)) {
+        central_average(run);
+    } else {
+        central_update(run, NULL, run->worker_count, round - 1);
+    }
+    run->applied += run->worker_count;
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        central_stale(run, i, 0);
+    }
+}
+
+static void exchanged(struct central *run, uint32_t node)
+{
+    if (node >= run->worker_count) {
+        central_enter(run, node);
+        return;
+    }
+    const uint32_t every = averages(run) ? run->config->every : 1;
+    const uint64_t round = run->workers[node].steps / every;
+    take_in(run, round);
+    central_adopt(run, node, central_x(run->server), round);
+    if (central_finished(run, node)) {
+        central_finish(run, node);
+    } else {
+        central_step(run, node);
+    }
+}
+
+static void delivered(struct central *run, const struct central_parcel *parcel)
+{
+    (void)run;
+    (void)parcel; /* scripts have no parcels */
+}
+
+static void computed(struct central *run, uint32_t node, uint32_t value)
+{
+    (void)run;
+    (void)node;
+    (void)value;
+}
+
+const struct central_method central_sync = {
+    .machines = central_collective_machines,
+    .start = start,
+    .stepped = stepped,
+    .delivered = delivered,
+    .computed = computed,
+    .exchanged = exchanged,
+};

@@ -1,0 +1,277 @@
+/* One model cut between its layers, a stage on each peer, batches in a
+ * pipeline.
+ *
+ *   micro_batches m  a batch in m parts; their gradients add up and are applied
+ *                    when the last is back: no staleness (GPipe)
+ *   in_flight k      k batches on their way; a stage applies each gradient as
+ *                    soon as it is back, at the weights that it went forward
+ *                    with (PipeDream): the first of S stages misses S - 1
+ *                    updates where k = S
+ *
+ * A stage computes its own operations alone, on memory of its own: what it has
+ * of the others' parameters it never reads. It does backward work first, costs
+ * are the step's in equal parts, a third forward and two thirds back.
+ * Source: Huang et al., NeurIPS 2019; Narayanan et al., SOSP 2019. */
+#include "sim/central/vertical.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "sim/delay.h"
+
+static struct vertical *state_of(struct central *run)
+{
+    return run->state;
+}
+
+static uint32_t machines(const struct kith_experiment *experiment)
+{
+    (void)experiment;
+    return 0;
+}
+
+static struct kith_part part_of(const struct vertical *vertical, uint32_t stage,
+                                bool back)
+{
+    return (struct kith_part){.first = vertical->cuts[stage],
+                              .last = vertical->cuts[stage + 1],
+                              .back = back};
+}
+
+static struct vertical_slot *slot_of(struct vertical *vertical, uint32_t stage,
+                                     uint32_t slot)
+{
+    return &vertical->stages[stage].slots[slot];
+}
+
+/* The stage's forward work on what stands in its slot. */
+static void go_forward(struct central *run, uint32_t stage, uint32_t slot)
+{
+    struct vertical *vertical = state_of(run);
+    struct vertical_slot *own = slot_of(vertical, stage, slot);
+    const struct kith_backend *backend = run->experiment->backend;
+    own->version = vertical->stages[stage].updates;
+    if (!run->server) {
+        return;
+    }
+    const struct kith_part part = part_of(vertical, stage, false);
+    backend->copy(run->dim, own->x, central_x(run->workers[stage].desk));
+    const struct kith_pass pass = {.x = own->x,
+                                   .gradient = vertical->stages[stage].gradient,
+                                   .batch = &vertical->batches[slot].batch,
+                                   .scale = 1.0 / run->config->micro_batches};
+    const double loss =
+        kith_network_part(own->network, &pass, &part, NULL) * pass.scale;
+    if (stage + 1 == vertical->count) {
+        vertical->loss = own->part == 0 ? loss : vertical->loss + loss;
+    }
+}
+
+static void go_back(struct central *run, uint32_t stage, uint32_t slot)
+{
+    struct vertical *vertical = state_of(run);
+    struct vertical_slot *own = slot_of(vertical, stage, slot);
+    if (!run->server) {
+        return;
+    }
+    const struct kith_part part = part_of(vertical, stage, true);
+    const struct kith_pass pass = {.x = own->x,
+                                   .gradient = vertical->stages[stage].gradient,
+                                   .batch = &vertical->batches[slot].batch,
+                                   .scale = 1.0 / run->config->micro_batches,
+                                   .add = own->part > 0};
+    (void)kith_network_part(own->network, &pass, &part, NULL);
+}
+
+/* The tensor between two stages, from one's memory into the other's. */
+static void pass_on(struct central *run, uint32_t from, uint32_t to,
+                    uint32_t slot)
+{
+    struct vertical *vertical = state_of(run);
+    const bool back = to < from;
+    struct vertical_slot *own = slot_of(vertical, from, slot);
+    uint64_t bytes = vertical->edge_bytes;
+    void *copy = NULL;
+    if (run->server) {
+        size_t size;
+        const void *edge =
+            kith_network_edge(own->network, vertical->cuts[back ? from : to],
+                              back, vertical->rows, &size);
+        bytes = size;
+        copy = malloc(size);
+        if (!copy) {
+            central_fail(run, KITH_ENOMEM, "no memory for an activation");
+            return;
+        }
+        memcpy(copy, edge, size);
+    }
+    struct central_parcel *parcel = central_parcel(run);
+    *parcel = (struct central_parcel){
+        .from = from, .to = to, .kind = back, .subject = slot, .bytes = bytes};
+    /* Not a model: kept beside the parcel, one per edge, way and slot. */
+    struct vertical_slot *there = slot_of(vertical, to, slot);
+    free(there->arriving[back]);
+    there->arriving[back] = copy;
+    central_send(run, parcel);
+}
+
+static void work(struct central *run, uint32_t stage);
+
+static void enqueue(struct central *run, uint32_t stage, uint32_t slot,
+                    bool back)
+{
+    struct vertical_stage *own = &state_of(run)->stages[stage];
+    struct vertical_queue *queue = &own->queues[back];
+    queue->slots[(queue->first + queue->count++) % VERTICAL_SLOTS_MAX] = slot;
+    work(run, stage);
+}
+
+/* Starts what the stage is to do next: what is on its way back first. */
+static void work(struct central *run, uint32_t stage)
+{
+    struct vertical *vertical = state_of(run);
+    struct vertical_stage *own = &vertical->stages[stage];
+    if (own->busy || run->over) {
+        return;
+    }
+    const bool back = own->queues[true].count > 0;
+    struct vertical_queue *queue = &own->queues[back];
+    if (queue->count == 0) {
+        return;
+    }
+    const uint32_t slot = queue->slots[queue->first];
+    queue->first = (queue->first + 1) % VERTICAL_SLOTS_MAX;
+    queue->count--;
+    own->busy = true;
+    (back ? go_back : go_forward)(run, stage, slot);
+    struct central_worker *worker = &run->workers[stage];
+    const kith_ns whole_ns =
+        sim_step_time(run->experiment, stage, worker->steps, worker->slow);
+    const kith_ns share_ns =
+        whole_ns / (3 * vertical->count * run->config->micro_batches);
+    const kith_ns cost_ns = back ? 2 * share_ns : share_ns;
+    worker->busy_ns += cost_ns;
+    central_compute(run, stage, cost_ns, slot * 2 + back);
+}
+
+/* All parts of a batch are back at this stage: its own parameters move. */
+static void apply(struct central *run, uint32_t stage, uint32_t slot)
+{
+    struct vertical *vertical = state_of(run);
+    struct vertical_stage *own = &vertical->stages[stage];
+    struct central_worker *worker = &run->workers[stage];
+    const uint64_t missed =
+        own->updates - slot_of(vertical, stage, slot)->version;
+    if (run->server) {
+        worker->gradient = own->gradient;
+        worker->loss = vertical->loss;
+        const struct kith_part part = part_of(vertical, stage, true);
+        if (!kith_worker_descend(worker->desk, worker->steps, own->gradient)) {
+            run->nonfinite = true;
+        }
+        kith_network_copy(slot_of(vertical, stage, 0)->network, &part,
+                          central_x(worker->desk), central_x(run->server));
+    }
+    own->updates++;
+    worker->steps++;
+    central_stale(run, stage, missed);
+    central_mark(run, "update", stage, CENTRAL_NOBODY, missed);
+    if (central_finished(run, stage)) {
+        central_finish(run, stage);
+    }
+}
+
+/* Fills the pipeline with whole batches. */
+static void inject(struct central *run)
+{
+    struct vertical *vertical = state_of(run);
+    const uint32_t parts = run->config->micro_batches;
+    while (vertical->flying < run->config->in_flight &&
+           vertical->begun < run->steps && !run->over) {
+        const uint32_t first =
+            (uint32_t)(vertical->begun % run->config->in_flight) * parts;
+        vertical->flying++;
+        vertical->begun++;
+        for (uint32_t i = 0; i < parts; i++) {
+            vertical_load(run, first + i);
+            for (uint32_t s = 0; s < vertical->count; s++) {
+                slot_of(vertical, s, first + i)->part = i;
+            }
+            enqueue(run, 0, first + i, false);
+        }
+    }
+}
+
+static void forward_done(struct central *run, uint32_t stage, uint32_t slot)
+{
+    struct vertical *vertical = state_of(run);
+    if (stage + 1 < vertical->count) {
+        pass_on(run, stage, stage + 1, slot);
+    } else {
+        enqueue(run, stage, slot, true);
+    }
+}
+
+static void back_done(struct central *run, uint32_t stage, uint32_t slot)
+{
+    struct vertical *vertical = state_of(run);
+    if (stage > 0) {
+        pass_on(run, stage, stage - 1, slot);
+    }
+    const uint32_t parts = run->config->micro_batches;
+    if (slot_of(vertical, stage, slot)->part + 1 == parts) {
+        apply(run, stage, slot);
+        if (stage == 0) {
+            run->updates++;
+            run->applied++;
+            vertical->flying--;
+            inject(run);
+        }
+    }
+}
+
+static void computed(struct central *run, uint32_t stage, uint32_t value)
+{
+    struct vertical *vertical = state_of(run);
+    vertical->stages[stage].busy = false;
+    if (value % 2 == 1) {
+        back_done(run, stage, value / 2);
+    } else {
+        forward_done(run, stage, value / 2);
+    }
+    work(run, stage);
+}
+
+static void delivered(struct central *run, const struct central_parcel *parcel)
+{
+    struct vertical *vertical = state_of(run);
+    const bool back = parcel->kind;
+    struct vertical_slot *own = slot_of(vertical, parcel->to, parcel->subject);
+    if (own->arriving[back]) {
+        size_t size;
+        void *edge = kith_network_edge(
+            own->network, vertical->cuts[back ? parcel->from : parcel->to],
+            back, vertical->rows, &size);
+        memcpy(edge, own->arriving[back], size);
+        free(own->arriving[back]);
+        own->arriving[back] = NULL;
+    }
+    enqueue(run, parcel->to, parcel->subject, back);
+}
+
+static void stepped(struct central *run, uint32_t worker)
+{
+    (void)run;
+    (void)worker; /* stages have no steps of their own */
+}
+
+const struct central_method central_vertical = {
+    .machines = machines,
+    .open = vertical_open,
+    .close = vertical_close,
+    .start = inject,
+    .stepped = stepped,
+    .delivered = delivered,
+    .computed = computed,
+};
