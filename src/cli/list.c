@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "kith/algorithm.h"
 #include "kith/backend.h"
+#include "kith/central.h"
 #include "kith/check.h"
 #include "kith/compressor.h"
 #include "kith/fault.h"
@@ -106,6 +107,30 @@ static bool read_guard(unsigned index, struct entry *entry)
         return false;
     begin(entry, guard->name, guard->paper, guard->summary);
     return true;
+}
+
+/* Methods, exchanges and triggers of `central:`, one after another. */
+static bool read_central_kind(unsigned index, struct entry *entry)
+{
+    static const struct {
+        const char *key;
+        const struct kith_central_kind *kinds;
+    } lists[] = {{"central.method", kith_central_methods},
+                 {"central.exchange", kith_central_exchanges},
+                 {"central.trigger", kith_central_triggers}};
+    for (unsigned i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        const struct kith_central_kind *kind = lists[i].kinds;
+        while (kind->name != NULL && index > 0) {
+            kind++;
+            index--;
+        }
+        if (kind->name == NULL)
+            continue;
+        begin(entry, kind->name, kind->paper, kind->summary);
+        add_text(entry, "key", lists[i].key);
+        return true;
+    }
+    return false;
 }
 
 /* A shape that people use, for each model that learns from data. */
@@ -362,6 +387,7 @@ static const struct kind kinds[] = {
     {"compressors", read_compressor, false},
     {"topologies", read_topology, false},
     {"guards", read_guard, false},
+    {"central", read_central_kind, false},
     {"models", read_model, false},
     {"optimisers", read_optimiser, false},
     {"backends", read_backend, false},

@@ -170,7 +170,9 @@ static enum kith_err rule_unread(const struct tree *tree,
     } keys[] = {
         {"central.exchange", r.collective || r.adhoc},
         {"central.servers", many},
-        {"central.placement", r.collective || r.adhoc},
+        {"central.placement", (r.collective || r.adhoc) &&
+                                  central->exchange != KITH_CENTRAL_DOUBLING &&
+                                  central->exchange != KITH_CENTRAL_RING},
         {"central.replicas", r.adhoc},
         {"central.proxies", many},
         {"central.staleness", r.adhoc && ssp},
