@@ -9,6 +9,11 @@ UNIT = \
   tests/unit/test_baseline \
   tests/unit/test_buf \
   tests/unit/test_buffers \
+  tests/unit/test_central_exchange \
+  tests/unit/test_central_identities \
+  tests/unit/test_central_pipeline \
+  tests/unit/test_central_stragglers \
+  tests/unit/test_central_refused \
   tests/unit/test_certificate \
   tests/unit/test_checks \
   tests/unit/test_compression_keys \
@@ -220,6 +225,17 @@ tests_integration_test_peer_sessions_SOURCES = \
 check_PROGRAMS += tests/link/sim_only
 tests_link_sim_only_LDADD = $(WHOLE_BEGIN) $(SIM_ARCHIVES) $(WHOLE_END) \
   $(SIM_EXTERNAL)
+
+# Central baselines: runs with their models.
+CENTRAL = tests/support/central.c tests/support/central.h
+tests_unit_test_central_exchange_SOURCES = \
+  tests/unit/test_central_exchange.c $(CENTRAL)
+tests_unit_test_central_identities_SOURCES = \
+  tests/unit/test_central_identities.c $(CENTRAL)
+tests_unit_test_central_pipeline_SOURCES = \
+  tests/unit/test_central_pipeline.c $(CENTRAL)
+tests_unit_test_central_stragglers_SOURCES = \
+  tests/unit/test_central_stragglers.c $(CENTRAL)
 
 # Simulations from a few lines of YAML.
 SIMULATE = tests/support/simulate.c tests/support/simulate.h
