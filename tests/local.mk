@@ -56,6 +56,7 @@ UNIT = \
   tests/unit/test_repeat \
   tests/unit/test_rng \
   tests/unit/test_rules \
+  tests/unit/test_rules_rounds \
   tests/unit/test_runs \
   tests/unit/test_safetensors \
   tests/unit/test_sample \
@@ -153,6 +154,8 @@ check_DATA += $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
 EXTRA_DIST += tests/support/story.h
+tests_unit_test_rules_rounds_SOURCES = tests/unit/test_rules_rounds.c \
+  tests/support/trial.c tests/support/trial.h
 tests_unit_test_rules_SOURCES = tests/unit/test_rules.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_taxonomy_bias_SOURCES = tests/unit/test_taxonomy_bias.c \
