@@ -71,7 +71,9 @@ static int check_one(const struct cli_arguments *arguments)
                             "--sweep, --seeds or --all-cells");
     if (arguments->word_count != 1)
         return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "which experiment? see kith sim --help");
+                        "found %u arguments, not one experiment; see kith sim "
+                        "--help",
+                        arguments->word_count);
     return KITH_EXIT_OK;
 }
 
