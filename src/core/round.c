@@ -638,12 +638,28 @@ void kith_round_wake(struct kith_node *node, kith_ns now_ns,
     try_close(node, now_ns, effects);
 }
 
+/* What came for a round that has not begun here: its sender leaves the edge
+ * out, or comes back as another incarnation with another model. */
+static void forget(struct kith_node *node, kith_id peer)
+{
+    const struct kith_round *round = node->round;
+    const bool begun =
+        round->state == ROUND_OPEN || round->state == ROUND_MERGE;
+    for (unsigned k = begun; k < 2; k++) {
+        struct kith_round_edge *edge =
+            kith_round_find(kith_round_list_of(node, round->round + k), peer);
+        if (edge != NULL && is_mutual(node, edge))
+            edge->have = false;
+    }
+}
+
 void kith_round_down(struct kith_node *node, kith_id peer,
                      struct kith_effects *effects, kith_ns now_ns)
 {
     struct kith_round *round = node->round;
     struct kith_round_edge *edge = kith_round_find(current(node), peer);
     kith_round_set_down(node, peer, true);
+    forget(node, peer);
     if (edge == NULL || round->state != ROUND_OPEN ||
         edge->decision != EDGE_OPEN)
         return;
