@@ -6,8 +6,11 @@
 
 #include "kith/assert.h"
 
-/* Draws of one graph before we say that it will not be connected. */
+/* Draws of one graph before we say that it will not be connected: 10 to 1,000,
+ * seconds at most. */
+#define ATTEMPTS_MIN 10u
 #define ATTEMPTS_MAX 1000u
+#define ATTEMPT_PEERS 10000000u
 
 /* The record is followed by degrees and rows. */
 size_t kith_adjacency_size(uint32_t peers, uint32_t width)
@@ -154,8 +157,12 @@ enum kith_err kith_adjacency_draw(struct kith_topology *topology, void *memory,
     struct kith_adjacency *const graph =
         kith_adjacency_init(memory, topology->peers, width);
     uint32_t *const scratch = graph->table + (size_t)topology->peers * width;
+    const uint32_t wanted = ATTEMPT_PEERS / topology->peers;
+    const uint32_t attempts = wanted > ATTEMPTS_MAX   ? ATTEMPTS_MAX
+                              : wanted < ATTEMPTS_MIN ? ATTEMPTS_MIN
+                                                      : wanted;
     bool full = false;
-    for (uint32_t attempt = 0; attempt < ATTEMPTS_MAX && !full; attempt++) {
+    for (uint32_t attempt = 0; attempt < attempts && !full; attempt++) {
         struct kith_rng rng;
         kith_topology_stream(topology, attempt, &rng);
         kith_adjacency_clear(graph);
@@ -172,5 +179,5 @@ enum kith_err kith_adjacency_draw(struct kith_topology *topology, void *memory,
     return kith_topology_refuse(error, KITH_EINVAL,
                                 "found %s, which was not connected in %u "
                                 "draws; use more edges",
-                                topology->kind->name, ATTEMPTS_MAX);
+                                topology->kind->name, attempts);
 }

@@ -1,7 +1,7 @@
-/* A random graph in which everybody has `degree` neighbours: a circulant, ten
- * times as many of whose edges as there are have changed ends: a b and c d
- * become a d and c b where both are new, which keeps all degrees and tends to
- * the uniform distribution over all such graphs. (Pairing ends at random and
+/* A random graph in which everybody has `degree` neighbours: a circulant whose
+ * edges change ends, four times as often as there are edges: a b and c d become
+ * a d and c b where both are new, which keeps all degrees and tends to the
+ * uniform distribution over all such graphs. (Pairing ends at random and
  * drawing again what is a loop or a copy is not uniform: its gaps are 3 % too
  * small at 64 peers and degree 3.) rho tends to (1 + 2 sqrt(d - 1)) / (d + 1),
  * Friedman 2008. */
@@ -13,7 +13,9 @@ extern const struct kith_topology_kind kith_topology_random_regular;
 
 #define DEGREE_DEFAULT 4u
 /* Changes for each edge. */
-#define SWAPS 10u
+#define SWAPS 4u
+/* Ends of edges that are drawn in seconds: 4 for each of a million peers. */
+#define ENDS_MAX (1u << 22)
 
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
@@ -28,6 +30,11 @@ static enum kith_err prepare(struct kith_topology *topology, char *error)
             error, KITH_EINVAL,
             "degree: found %u with %u peers; allowed: %u to %u", *degree, peers,
             peers > 2 ? 2u : 1u, most);
+    if ((uint64_t)*degree * peers > ENDS_MAX)
+        return kith_topology_refuse(
+            error, KITH_ELIMIT,
+            "degree: found %u with %u peers; allowed: up to %u", *degree, peers,
+            ENDS_MAX / peers);
     if (*degree % 2 == 1 && peers % 2 == 1)
         return kith_topology_refuse(
             error, KITH_EINVAL,

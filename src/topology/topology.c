@@ -162,6 +162,12 @@ enum kith_err kith_topology_build(struct kith_topology *topology, void *memory,
     if (is_optimal(topology) && topology->peers > 1) {
         const struct kith_spectrum spectrum = kith_spectrum_laplacian(
             topology, (double *)memory + own / sizeof(double));
+        if (!spectrum.settled)
+            return kith_topology_refuse(
+                error, KITH_ELIMIT,
+                "weights: found optimal, but the spectrum of %s with %u peers "
+                "takes too long; allowed: metropolis, lazy, uniform",
+                kind->name, topology->peers);
         topology->constant = 2 / (spectrum.low + spectrum.high);
     }
     return KITH_OK;
