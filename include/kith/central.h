@@ -95,6 +95,7 @@ struct kith_central {
                            alpha is its penalty. Below 0: not given */
     uint32_t degree;    /* treeeasgd: children of a master */
     uint32_t up, down;  /* treeeasgd: periods */
+    uint32_t stages;    /* vertical: peers that work; 0: all of them */
     uint32_t micro_batches, in_flight; /* vertical */
     uint64_t payload_bytes;            /* of a model that has no parameters */
     uint64_t reduce_bits, update_bits; /* per second; 0: no time at all */

@@ -104,6 +104,8 @@ struct central;
 
 /* How a family of baselines works: what happens at each event. */
 struct central_method {
+    /* Workers hold parts of one model: no copy of any of them can differ. */
+    bool one_model;
     /* Machines beside the workers. */
     uint32_t (*machines)(const struct kith_experiment *experiment);
     enum kith_err (*open)(struct central *run); /* may be NULL */

@@ -155,11 +155,17 @@ static void put_shared(struct central *run, const struct scores *scores)
     }
 }
 
+static void read_worker(struct central *run, uint32_t id)
+{
+    kith_worker_read(
+        run->method->one_model ? run->server : run->workers[id].desk, run->z);
+}
+
 static void average(struct central *run)
 {
     memset(run->mean, 0, run->dim * sizeof *run->mean);
     for (uint32_t i = 0; i < run->worker_count; i++) {
-        kith_worker_read(run->workers[i].desk, run->z);
+        read_worker(run, i);
         for (size_t k = 0; k < run->dim; k++) {
             run->mean[k] += run->z[k] / run->worker_count;
         }
@@ -171,7 +177,7 @@ static void score_worker(struct central *run, uint32_t id, bool own,
 {
     struct kith_score result = {NAN, NAN};
     double squared = 0;
-    kith_worker_read(run->workers[id].desk, run->z);
+    read_worker(run, id);
     for (size_t k = 0; k < run->dim; k++) {
         const double apart = run->z[k] - run->mean[k];
         squared += apart * apart;

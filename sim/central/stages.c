@@ -1,5 +1,5 @@
 /* Stages of a pipeline: where the model is cut, and memory for each. The model
- * has `peers` parts of nearly equally many operations, each cut where a single
+ * has `stages` parts of nearly equally many operations, each cut where a single
  * tensor crosses. All batches are those that one peer alone would train on. */
 #include <stdlib.h>
 #include <string.h>
@@ -143,7 +143,7 @@ enum kith_err vertical_open(struct central *run)
     if (!vertical) {
         return KITH_ENOMEM;
     }
-    vertical->count = run->worker_count;
+    vertical->count = config->stages > 0 ? config->stages : run->worker_count;
     vertical->slots = config->in_flight * config->micro_batches;
     vertical->rows = run->experiment->train.batch / config->micro_batches;
     vertical->edge_bytes = config->payload_bytes;

@@ -178,6 +178,11 @@ static void apply(struct central *run, uint32_t stage, uint32_t slot)
     central_stale(run, stage, missed);
     central_mark(run, "update", stage, CENTRAL_NOBODY, missed);
     if (central_finished(run, stage)) {
+        /* The first stage is the last to finish; who had no part ends then. */
+        for (uint32_t i = vertical->count; stage == 0 && i < run->worker_count;
+             i++) {
+            central_finish(run, i);
+        }
         central_finish(run, stage);
     }
 }
@@ -267,6 +272,7 @@ static void stepped(struct central *run, uint32_t worker)
 }
 
 const struct central_method central_vertical = {
+    .one_model = true,
     .machines = machines,
     .open = vertical_open,
     .close = vertical_close,

@@ -184,6 +184,7 @@ static enum kith_err rule_unread(const struct tree *tree,
         {"central.degree", r.tree},
         {"central.up", r.tree},
         {"central.down", r.tree},
+        {"central.stages", r.pipeline},
         {"central.micro_batches", r.pipeline},
         {"central.in_flight", r.pipeline},
     };
@@ -255,16 +256,19 @@ static enum kith_err rule_pipeline(const struct tree *tree,
     const struct kith_central *central = &experiment->central;
     if (central->method != KITH_CENTRAL_VERTICAL)
         return KITH_OK;
-    if (experiment->peers < 2)
-        return fail(tree, "peers",
-                    "a model is cut over 2 peers or more, one for each stage");
+    const uint32_t stages =
+        central->stages > 0 ? central->stages : experiment->peers;
+    if (stages < 2 || stages > experiment->peers)
+        return fail(tree, "central.stages",
+                    "a model is cut over 2 peers or more, and at most as many "
+                    "as there are");
     if (experiment->train.batch % central->micro_batches != 0)
         return fail(tree, "central.micro_batches",
                     "must divide train.batch; choose another");
-    if (central->in_flight > experiment->peers)
+    if (central->in_flight > stages)
         return fail(tree, "central.in_flight",
                     "more minibatches than stages keep nobody busier; allowed: "
-                    "at most peers");
+                    "at most as many");
     if (central->in_flight > 1 && central->micro_batches > 1)
         return fail(tree, "central.in_flight",
                     "found beside micro_batches; allowed: one of them above 1");
@@ -331,12 +335,13 @@ uint64_t hash_central(uint64_t hash, const struct kith_central *central)
 {
     const double numbers[] = {central->bound, central->alpha, central->beta};
     const uint64_t words[] = {
-        central->method,        central->exchange,      central->trigger,
-        central->on_workers,    central->servers,       central->replicas,
-        central->proxies,       central->staleness,     central->backup,
-        central->every,         central->degree,        central->up,
-        central->down,          central->micro_batches, central->in_flight,
-        central->payload_bytes, central->reduce_bits,   central->update_bits};
+        central->method,     central->exchange,      central->trigger,
+        central->on_workers, central->servers,       central->replicas,
+        central->proxies,    central->staleness,     central->backup,
+        central->every,      central->degree,        central->stages,
+        central->up,         central->down,          central->micro_batches,
+        central->in_flight,  central->payload_bytes, central->reduce_bits,
+        central->update_bits};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         hash = kith_hash_word(hash, words[i]);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

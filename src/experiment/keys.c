@@ -266,8 +266,8 @@ const struct key experiment_keys[] = {
      .help = "matcha, global-rounds: whose edges; else circulant"},
     {"gossip.eta", KEY_NUMBER, KEY_ABOVE, AT(gossip.options.eta), .low = 0,
      .high = 1, .help = "od-equidyn: how far to the other; else the best"},
-    {"gossip.period", KEY_U32, AT(gossip.options.period), .low = 1,
-     .high = 1e9, .help = "global-rounds: one of so many is of all; else 8"},
+    {"gossip.period", KEY_U32, AT(gossip.options.period), .low = 1, .high = 1e9,
+     .help = "global-rounds: one of so many is of all; else 8"},
     {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path),
      .help = "file: its edges, a line \"FROM TO [WEIGHT]\" each; relative to "
              "this file"},
@@ -341,6 +341,11 @@ const struct key experiment_keys[] = {
     {"central.down", KEY_U32, AT(central.down), .low = 1, .high = 1e6,
      .initial = "10",
      .help = "treeeasgd: messages of a master between two models sent down"},
+    {"central.stages", KEY_U32, AT(central.stages), .low = 0,
+     .high = KITH_CENTRAL_PEERS_MAX, .initial = "0",
+     .help =
+         "vertical: parts of the model; peers beyond stand idle; 0: one for "
+         "each peer"},
     {"central.micro_batches", KEY_U32, AT(central.micro_batches), .low = 1,
      .high = 4096, .initial = "1",
      .help = "vertical: parts of a batch in the pipeline, applied as one"},
