@@ -109,6 +109,7 @@ FENCES = \
 
 # Whole commands, from outside.
 INTEGRATION = \
+  tests/integration/test_central_presets.sh \
   tests/integration/test_cli_manual.sh \
   tests/integration/test_cli_model.sh \
   tests/integration/test_cli_refuses.sh \

@@ -51,7 +51,7 @@ static void test_refused(void **state)
         {"central={trigger: async, replicas: 3, placement: workers}",
          "machines of their own"},
         {"central={method: vertical, micro_batches: 3}", "divide train.batch"},
-        {"central={method: vertical, in_flight: 5}", "at most peers"},
+        {"central={method: vertical, in_flight: 5}", "at most as many"},
         {"central={method: vertical, in_flight: 2, micro_batches: 2}",
          "one of them above 1"},
         {"central={payload: 5}", "says itself how many bytes"},
