@@ -64,6 +64,17 @@ struct kith_row {
     double cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s; /* NaN in sim */
     struct kith_speed speed;
 };
+/* The step of the sender when it made the snapshot of this MODEL: a round's
+ * message says the round in place of it, and each `every` steps begin one. */
+static inline uint64_t
+kith_store_sender_step(const struct kith_node_config *config,
+                       const struct kith_message *model)
+{
+    const uint32_t phases = config->phases > 1 ? config->phases : 1;
+    return model->pattern == KITH_PATTERN_ROUND
+               ? (model->id.counter / phases + 1) * config->every
+               : model->step;
+}
 /* Takes out what the run will do again: rows from step `first` on, verdicts,
  * summary. UINT64_MAX: no rows.
  * `each` (may be NULL) sees the rows that stay, oldest first. */

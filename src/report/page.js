@@ -376,6 +376,13 @@ function draw(entry) {
     if (entry.box.hidden) return;
     const positive = entry.lines.every(l => l.points.every(p => p[1] > 0));
     entry.logBox.parentElement.hidden = !positive;
+    /* What diverged would flatten all the others. */
+    if (positive && !entry.drawn && chart.key === 'loss') {
+        const values = entry.lines.flatMap(l => l.points.map(p => p[1]));
+        const most = values.reduce((a, b) => Math.max(a, b)), least = values.reduce((a, b) => Math.min(a, b));
+        entry.logBox.checked = most > 1000 * least;
+    }
+    entry.drawn = true;
     const options = {
         labels: ['x', ...entry.lines.map(line => line.name)],
         series: Object.fromEntries(
@@ -435,8 +442,10 @@ function tick(label, now, act) {
 
 function legend() {
     const names = new Map();
+    /* Seeds follow the tick; so many would hide the cells. */
     for (const entry of charts) for (const line of entry.lines)
-        if (!names.has(line.name)) names.set(line.name, line);
+        if (!names.has(line.name) && !(line.run.isCell && line.kind === 'peer'))
+            names.set(line.name, line);
     return make('div', {class: 'legend'}, [...names.values()].sort((a, b) =>
         (b.kind === 'averaged') - (a.kind === 'averaged')).map(line => {
         const button = make('button', {type: 'button', 'aria-pressed': 'true',
@@ -483,7 +492,7 @@ function chartBox(chart) {
 /* --- tables ----------------------------------------------------------- */
 
 function table(id, heads, rows) {
-    return make('div', {class: id === 'summary' ? 'scroll whole' : 'scroll'}, make('table', {id},
+    return make('div', {class: id === 'summary' || id === 'troubles' ? 'scroll whole' : 'scroll'}, make('table', {id},
         make('thead', {}, make('tr', {}, heads.map((head, i) => make('th',
             rows.some(row => typeof row[i] === 'number') ? {class: 'n'} : {}, head)))),
         make('tbody', {}, rows.map(cells => make('tr', {},
@@ -588,7 +597,7 @@ function sortable(id, heads, rows, keys) {
             fill();
         }}, text)));
     fill();
-    return make('div', {class: 'scroll'}, make('table', {id, class: 'sortable'},
+    return make('div', {class: 'scroll tall'}, make('table', {id, class: 'sortable'},
         make('thead', {}, head), body));
 }
 
@@ -718,7 +727,8 @@ function sources() {
 
 /* --- the page --------------------------------------------------------- */
 
-const names = [...new Set(runs.map(run => run.facts.get('name') || run.file))].slice(0, 12);
+const names = [...new Set(runs.map(run =>
+    run.isCell ? run.file : run.facts.get('name') || run.file))];
 if (names.length === 0) names.push('no run yet');
 const cellsAll = report.comparison.cells.length, runsAll = report.comparison.runs.length;
 const told = runs.length === 0 || runs.some(run => run.isCell)
