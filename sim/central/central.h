@@ -137,6 +137,7 @@ struct central {
     uint32_t parcel_capacity, parcel_used, parcel_free;
     uint32_t loss_threshold;
     uint32_t atom; /* the next one */
+    uint32_t faults;
 
     /* The shared model: what `averaged` means in results. NULL without
      * parameters. */

@@ -159,7 +159,7 @@ static void start(struct central *run)
     }
 }
 
-static enum kith_err open(struct central *run)
+static enum kith_err easgd_open(struct central *run)
 {
     const struct kith_central *config = run->config;
     struct easgd *easgd = calloc(1, sizeof *easgd);
@@ -174,7 +174,7 @@ static enum kith_err open(struct central *run)
     return easgd->workers ? KITH_OK : KITH_ENOMEM;
 }
 
-static void close(struct central *run)
+static void easgd_close(struct central *run)
 {
     struct easgd *easgd = run->state;
     for (uint32_t i = 0; easgd && easgd->workers && i < run->worker_count;
@@ -189,8 +189,8 @@ static void close(struct central *run)
 
 const struct central_method central_easgd = {
     .machines = machines,
-    .open = open,
-    .close = close,
+    .open = easgd_open,
+    .close = easgd_close,
     .start = start,
     .stepped = stepped,
     .delivered = delivered,

@@ -261,6 +261,9 @@ static void atoms_due(struct central *run)
         run->workers[atom->peer].slow = atom->factor;
         central_mark(run, "slow", atom->peer, CENTRAL_NOBODY,
                      (uint64_t)(atom->factor * 1000));
+        if (atom->statement != UINT32_MAX) {
+            run->faults++;
+        }
         if (run->options.store) {
             (void)kith_store_fault(run->options.store, run->now_ns, atom);
         }

@@ -148,7 +148,7 @@ static void computed(struct central *run, uint32_t node, uint32_t value)
     (void)value;
 }
 
-static enum kith_err open(struct central *run)
+static enum kith_err mpca_open(struct central *run)
 {
     struct mpca *mpca = calloc(1, sizeof *mpca);
     run->state = mpca;
@@ -160,7 +160,7 @@ static enum kith_err open(struct central *run)
     return mpca->workers ? KITH_OK : KITH_ENOMEM;
 }
 
-static void close(struct central *run)
+static void mpca_close(struct central *run)
 {
     struct mpca *mpca = run->state;
     for (uint32_t i = 0; mpca && mpca->workers && i < run->worker_count; i++) {
@@ -176,8 +176,8 @@ static void close(struct central *run)
 
 const struct central_method central_mpca = {
     .machines = central_collective_machines,
-    .open = open,
-    .close = close,
+    .open = mpca_open,
+    .close = mpca_close,
     .start = start,
     .stepped = stepped,
     .delivered = delivered,

@@ -287,7 +287,7 @@ static void fill(const struct central *run, const struct scores *scores,
     summary->utilisation = sum.utilisation;
     summary->cpu.train_s = summary->cpu.aead_s = NAN;
     summary->cpu.socket_s = summary->cpu.other_s = NAN;
-    summary->faults = run->atom;
+    summary->faults = run->faults;
 }
 
 void central_summarise(struct central *run, struct kith_summary *summary,

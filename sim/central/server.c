@@ -366,7 +366,7 @@ static void open_clients(struct central *run, struct server *server)
     }
 }
 
-static enum kith_err open(struct central *run)
+static enum kith_err server_open(struct central *run)
 {
     const struct kith_central *config = run->config;
     struct server *server = calloc(1, sizeof *server);
@@ -390,7 +390,7 @@ static enum kith_err open(struct central *run)
     return run->err;
 }
 
-static void close(struct central *run)
+static void server_close(struct central *run)
 {
     struct server *server = server_of(run);
     if (!server) {
@@ -414,8 +414,8 @@ static void close(struct central *run)
 
 const struct central_method central_server = {
     .machines = machines,
-    .open = open,
-    .close = close,
+    .open = server_open,
+    .close = server_close,
     .start = start,
     .stepped = stepped,
     .delivered = delivered,

@@ -170,7 +170,7 @@ static void plant(struct central *run, struct tree *tree)
     tree->nodes[first].parent = CENTRAL_NOBODY;
 }
 
-static enum kith_err open(struct central *run)
+static enum kith_err treeeasgd_open(struct central *run)
 {
     const struct kith_central *config = run->config;
     struct tree *tree = calloc(1, sizeof *tree);
@@ -196,7 +196,7 @@ static enum kith_err open(struct central *run)
     return run->err;
 }
 
-static void close(struct central *run)
+static void treeeasgd_close(struct central *run)
 {
     struct tree *tree = run->state;
     if (!tree) {
@@ -217,8 +217,8 @@ static void close(struct central *run)
 
 const struct central_method central_treeeasgd = {
     .machines = machines,
-    .open = open,
-    .close = close,
+    .open = treeeasgd_open,
+    .close = treeeasgd_close,
     .start = start,
     .stepped = stepped,
     .delivered = delivered,
