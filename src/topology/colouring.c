@@ -6,7 +6,7 @@
  * Each edge (u, v) in turn: a fan of u's neighbours, each edge's colour free at
  * the one before; c free at u, d free at the fan's last; the path from u of
  * colours d, c, d, ... changes them over; then the fan rotates up to the first
- * where d is free, whose edge becomes d. O(edges degree^3), mostly far less. */
+ * where d is free, whose edge becomes d. O(edges degree^2), mostly far less. */
 #include "private.h"
 
 #include <string.h>
@@ -43,28 +43,21 @@ static uint32_t free_colour(const struct colouring *all, kith_id i)
     return colour;
 }
 
-static bool in_fan(const struct fan *fan, kith_id i)
-{
-    for (uint32_t k = 0; k < fan->count; k++)
-        if (fan->places[k] == i)
-            return true;
-    return false;
-}
-
+/* A colour at u leads to one neighbour: it says who is in the fan. */
 static void grow_fan(const struct colouring *all, kith_id u, struct fan *fan)
 {
+    bool used[KITH_DEGREE_MAX + 1] = {false};
     bool grown = true;
     while (grown) {
         const kith_id last = fan->places[fan->count - 1];
         grown = false;
         for (uint32_t c = 0; c < all->colours && !grown; c++) {
             const kith_id next = *slot(all, u, c);
-            if (next == KITH_NOBODY || !is_free(all, last, c) ||
-                in_fan(fan, next))
+            if (next == KITH_NOBODY || used[c] || !is_free(all, last, c))
                 continue;
             fan->places[fan->count] = next;
             fan->colour[fan->count++] = c;
-            grown = true;
+            grown = used[c] = true;
         }
     }
 }
@@ -153,6 +146,7 @@ uint32_t kith_colour_edges(const struct kith_topology *graph, uint32_t colours,
     const struct colouring all = {
         .peers = graph->peers, .colours = colours, .at = at};
     kith_id peers[KITH_DEGREE_MAX];
+    KITH_ASSERT(colours <= KITH_DEGREE_MAX + 1);
     memset(at, 0xff, (size_t)graph->peers * colours * sizeof *at);
     for (kith_id u = 0; u < graph->peers; u++) {
         const uint32_t count =

@@ -22,11 +22,14 @@ extern const struct kith_topology_kind kith_topology_matcha;
 #define COLOURS (KITH_DEGREE_MAX + 1)
 /* The probabilities are an eigenvalue problem, solved again and again. */
 #define MATCHA_PEERS_MAX 1024u
-#define ASCENT_STEPS 200
+#define ASCENT_STEPS_MIN 30u
+#define ASCENT_STEPS_MAX 200u
+/* Entries of the table that a step may read once, all steps together. */
+#define ASCENT_ENTRIES 2000000u
 /* Steps without a better one before the ascent ends. */
-#define ASCENT_PATIENCE 40
+#define ASCENT_PATIENCE 25u
 #define STEP_FIRST 0.2
-#define GOLDEN_STEPS 60
+#define GOLDEN_STEPS 40
 
 struct matcha {
     struct kith_topology graph;
@@ -188,10 +191,14 @@ static void ascend(struct matcha *matcha, double budget, double *scratch)
     double p[COLOURS], gradient[COLOURS], best = 0;
     const struct sums sums = {.matcha = matcha, .p = p};
     double *const v = scratch, *const lanczos = scratch + n;
-    int since = 0;
+    const uint32_t wanted = ASCENT_ENTRIES / (n * count);
+    const uint32_t steps = wanted > ASCENT_STEPS_MAX   ? ASCENT_STEPS_MAX
+                           : wanted < ASCENT_STEPS_MIN ? ASCENT_STEPS_MIN
+                                                       : wanted;
+    uint32_t since = 0;
     for (uint32_t m = 0; m < count; m++)
         p[m] = matcha->p[m] = budget;
-    for (int t = 1; t <= ASCENT_STEPS && since < ASCENT_PATIENCE; t++) {
+    for (uint32_t t = 1; t <= steps && since < ASCENT_PATIENCE; t++) {
         const double value =
             kith_spectrum_lowest(n, apply_laplacian, &sums, lanczos, v);
         since++;
@@ -225,13 +232,23 @@ static void choose_constant(struct matcha *matcha, double *scratch)
     const struct kith_spectrum ends =
         kith_spectrum_find(n, apply_laplacian, &sums, 8 * (uint64_t)n, lanczos);
     double low = 0, high = 2 / (ends.low + ends.high);
+    double a = high - golden * high, b = golden * high;
+    double left = left_at(&sums, a, lanczos),
+           right = left_at(&sums, b, lanczos);
     for (int step = 0; step < GOLDEN_STEPS; step++) {
-        const double a = high - golden * (high - low);
-        const double b = low + golden * (high - low);
-        if (left_at(&sums, a, lanczos) < left_at(&sums, b, lanczos))
+        if (left < right) {
             high = b;
-        else
+            b = a;
+            right = left;
+            a = high - golden * (high - low);
+            left = left_at(&sums, a, lanczos);
+        } else {
             low = a;
+            a = b;
+            left = right;
+            b = low + golden * (high - low);
+            right = left_at(&sums, b, lanczos);
+        }
     }
     matcha->constant = (low + high) / 2;
     matcha->contraction.worst = left_at(&sums, matcha->constant, lanczos);
