@@ -245,12 +245,19 @@ static bool is_outstanding(const struct kith_node *node)
                                : node->active.state != ACTIVE_IDLE;
 }
 
+/* One exchange at a time: what is answered first. */
+static bool is_engaged(const struct kith_node *node)
+{
+    return node->config->algorithm->exclusive &&
+           node->served.state != SERVED_IDLE;
+}
+
 /* The trigger of the step just done. A round waits until the last one is
  * closed; an exchange still outstanding makes the trigger pass. */
 static void fire(struct kith_node *node, kith_ns now_ns,
                  struct kith_effects *effects)
 {
-    if (!node->trigger_due || waits_for_round(node))
+    if (!node->trigger_due || waits_for_round(node) || is_engaged(node))
         return;
     node->trigger_due = false;
     node->attempts++;
@@ -336,18 +343,25 @@ static void schedule(struct kith_node *node, kith_ns now_ns,
                        KITH_PATTERN_NONE, 0, NULL, 0, false);
 }
 
-/* Every H steps, with probability p. */
+/* Every H steps, with probability p; where there is one exchange at a time, by
+ * chance alone: peers in step would all ask and none answer. Half of its
+ * exchanges a peer asks for. */
 static bool triggers(const struct kith_node *node)
 {
+    const struct kith_node_config *config = node->config;
+    const bool exclusive = config->algorithm->exclusive;
+    double chance = config->chance == 0 ? 1 : config->chance;
+    if (exclusive)
+        chance /= 2.0 * config->every;
     if (node->leaving || !communicates(node) ||
-        node->steps % node->config->every != 0)
+        (node->steps % config->every != 0 && !exclusive))
         return false;
-    if (node->config->chance == 0 || node->config->chance >= 1)
+    if (chance >= 1)
         return true;
     struct kith_rng rng;
     kith_rng_init(&rng, node->config->seed, KITH_STREAM_TRIGGER, node->self);
     rng.block = (uint32_t)node->steps;
-    return kith_rng_double(&rng) < node->config->chance;
+    return kith_rng_double(&rng) < chance;
 }
 
 static void step_trained(struct kith_node *node,

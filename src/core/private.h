@@ -87,6 +87,7 @@ struct kith_round_edge {
     double scalars[KITH_SCALARS_MAX]; /* received */
     uint64_t said;                    /* the furthest round it spoke of */
     kith_id peer;
+    uint32_t incarnation; /* whose model it is */
     uint8_t decision;
     uint8_t tries;    /* PROBEs in doubt */
     uint8_t silent;   /* rounds dropped since it was last heard */
@@ -96,6 +97,7 @@ struct kith_round_edge {
     bool told_ready;  /* we said READY, so it may commit */
     bool heard_ready; /* it holds our model */
     bool down;        /* left out until it is heard again */
+    bool gone; /* directed: its sender gave this round up before it began */
     /* Mailbox: which of its inboxes holds what came last, and which one is
      * being merged. */
     uint8_t held, merging;
@@ -127,7 +129,9 @@ struct kith_round {
     kith_ns opened_ns, deadline_ns;
     uint8_t state;
     bool running;
-    bool merged; /* mailbox: this round's merge is done */
+    bool merged;      /* mailbox: this round's merge is done */
+    bool lapsed;      /* an edge of it was left out at the deadline */
+    uint8_t patience; /* rounds in a row that lapsed */
     struct kith_round_list lists[2];
     struct kith_round_early early[KITH_EARLY_MAX]; /* (early_count) */
     uint32_t early_count;
@@ -253,6 +257,8 @@ uint64_t kith_round_most(const struct kith_node *node);
 uint64_t kith_round_begins(const struct kith_node *node, uint64_t number);
 /* Between two rounds of one trigger. */
 bool kith_round_is_within(const struct kith_node *node);
+/* Will there be a round of that number before our share is done? */
+bool kith_round_comes(const struct kith_node *node, uint64_t number);
 size_t kith_round_size(const struct kith_node_config *config);
 void kith_round_init(struct kith_node *node, void *memory);
 /* Go on with round `number`: nothing that came for another one is kept. */

@@ -78,7 +78,7 @@ void kith_round_list_fill(struct kith_node *node, uint64_t number)
     list->round = number;
     if (list->count > 0 && node->config->topology->kind->is_static) {
         for (uint32_t e = 0; e < list->count; e++)
-            list->edges[e].have = false;
+            list->edges[e].have = list->edges[e].gone = false;
         return;
     }
     list->count =
@@ -145,6 +145,21 @@ uint64_t kith_round_begins(const struct kith_node *node, uint64_t number)
 {
     const uint64_t each = phases(node), rest = number % each;
     return rest == 0 ? number : number - rest + each;
+}
+
+bool kith_round_comes(const struct kith_node *node, uint64_t number)
+{
+    const struct kith_round *round = node->round;
+    const uint64_t steps = node->config->steps;
+    if (steps > UINT64_MAX / phases(node) || number < round->round)
+        return true; /* until told to leave */
+    uint64_t left =
+        kith_round_after(node, steps) - kith_round_after(node, node->steps);
+    if (node->trigger_due)
+        left += phases(node);
+    if (round->state != ROUND_CLOSED)
+        left += phases(node) - round->round % phases(node);
+    return number - round->round < left;
 }
 
 bool kith_round_is_within(const struct kith_node *node)
@@ -265,7 +280,7 @@ uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
     const uint32_t e = (uint32_t)(edge - list->edges);
     if (kith_round_is_mailbox(node))
         return mailbox_inbox(node, e);
-    if (edge->have || list->round != number)
+    if (edge->have || list->round != number || !kith_round_comes(node, number))
         return KITH_SLOT_NONE;
     const bool open =
         number > round->round || round->state == ROUND_CLOSED ||

@@ -56,8 +56,10 @@ static void step_request(struct kith_node *node, kith_id from,
         reply(node, from, message, KITH_MESSAGE_BUSY, effects);
         return;
     }
-    if (served->state != SERVED_IDLE || node->leaving || node->adopting ||
-        kith_node_is_charged(node, from, now_ns)) {
+    const bool engaged =
+        node->config->algorithm->exclusive && node->active.state != ACTIVE_IDLE;
+    if (served->state != SERVED_IDLE || engaged || node->leaving ||
+        node->adopting || kith_node_is_charged(node, from, now_ns)) {
         reply(node, from, message, KITH_MESSAGE_BUSY, effects);
         return;
     }
