@@ -76,6 +76,24 @@ static void test_sparknet_is_sync(void **state)
         same("SparkNet tau = 1 and sync SGD", a.dim, a.shared, b.shared, 1e-6));
 }
 
+/* Gossip that averages over everybody after each step, by several ways, is
+ * synchronous SGD; D-PSGD's own order is not (T1.3). */
+static void test_complete_gossip_is_sync(void **state)
+{
+    (void)state;
+    static const char *const algorithms[] = {
+        "dpsgd-atc, topology: complete", "local-sgd, topology: complete",
+        "allreduce-ring", "allreduce-doubling", "allreduce-tree"};
+    centralise_small(&b, "0.05", "exchange: ring");
+    for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
+        gossip_along(&a,
+                     SMALL "train: {learning_rate: 0.05, batch: 8}\n"
+                           "gossip: {algorithm: %s}\n",
+                     PEERS, algorithms[i]);
+        assert_true(same(algorithms[i], a.dim, a.workers, b.shared, 1e-6));
+    }
+}
+
 /* Nothing but time and bytes depends on the pattern. */
 static void test_patterns_agree(void **state)
 {
@@ -225,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_ssp_without_slack_is_sync),
         cmocka_unit_test(test_ssp_without_bound_is_async),
         cmocka_unit_test(test_sparknet_is_sync),
+        cmocka_unit_test(test_complete_gossip_is_sync),
         cmocka_unit_test(test_patterns_agree),
         cmocka_unit_test(test_backup_needs_all_but_some),
         cmocka_unit_test(test_ssp_holds_its_bound),
