@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libkith_plugins.a
 libkith_plugins_a_CFLAGS = $(C11)
 libkith_plugins_a_SOURCES = \
+  src/algorithm/acid.c \
   src/algorithm/adpsgd.c \
   src/algorithm/algorithms.c \
   src/algorithm/algorithms.def \
@@ -81,7 +82,6 @@ libkith_plugins_a_SOURCES = \
   src/model/net.h \
   src/model/net_state.h \
   src/model/noise.c \
-  src/model/noise.c \
   src/model/none.c \
   src/model/quadratic.c \
   src/model/registry.c \
@@ -135,6 +135,7 @@ libkith_plugins_a_SOURCES = \
   src/topology/regions.c \
   src/topology/registry.c \
   src/topology/regular_rounds.c \
+  src/topology/resistance.c \
   src/topology/rho.c \
   src/topology/ring.c \
   src/topology/shifts.c \

@@ -3,6 +3,7 @@
 LDADD = $(KITH_LIBS) $(CMOCKA_LIBS)
 
 UNIT = \
+  tests/unit/test_acid \
   tests/unit/test_admission \
   tests/unit/test_aead \
   tests/unit/test_backend \
@@ -156,6 +157,8 @@ dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
 EXTRA_DIST += tests/support/story.h
 tests_unit_test_rules_rounds_SOURCES = tests/unit/test_rules_rounds.c \
+  tests/support/trial.c tests/support/trial.h
+tests_unit_test_acid_SOURCES = tests/unit/test_acid.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_rules_SOURCES = tests/unit/test_rules.c \
   tests/support/trial.c tests/support/trial.h

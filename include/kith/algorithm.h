@@ -38,7 +38,7 @@ extern "C" {
     X(RADIUS, "radius", 0, 1e30, "clipped: a difference's most; 0: adaptive")  \
     X(FRAGMENTS, "fragments", 1, 256, "streaming: parts, one in each round")   \
     X(BLEND, "blend", 0, 1, "streaming: share of the own model that stays")    \
-    X(MIXING, "mixing", 0, 16, "acid: eta, per step; 0: from the graph")       \
+    X(MIXING, "mixing", 0, 16, "acid: eta, per exchange; 0: from the graph")   \
     X(STRENGTH, "strength", 0, 64,                                             \
       "acid: alpha of the copy; 0: from the "                                  \
       "graph")
@@ -115,6 +115,8 @@ struct kith_algorithm {
     bool exact;         /* no bias where the peers' data differ */
     bool compresses;    /* takes gossip.compressor */
     bool per_edge;      /* a round makes a message for each neighbour */
+    bool exclusive;     /* an exchange at a time, asked for or answered, in
+                           every H steps on average, by chance */
     bool splits;        /* and takes what it sends out of x: delta_sum */
     bool opaque;        /* messages are bytes: `merge` checks them */
 

@@ -242,6 +242,22 @@ double kith_topology_rho(const struct kith_topology *topology, double *scratch);
 double kith_topology_measure(const struct kith_topology *topology,
                              double *scratch, bool *settled);
 
+/* What accelerated gossip asks of a static undirected graph of 2 peers or more,
+ * where everybody takes part in one exchange with a random neighbour in a unit
+ * of time: chi_1, the time that the slowest disagreement takes, and chi_2, half
+ * the greatest effective resistance of an edge. At `rate` exchanges a unit both
+ * are that many times smaller. scratch: KITH_MIXING_SCRATCH(peers) doubles.
+ * Cost O(peers^3): a second at 1,000.
+ * Test: unit/test_acid.c. */
+struct kith_topology_mixing {
+    double slowest, resistance;
+};
+#define KITH_MIXING_PEERS_MAX 1024u
+#define KITH_MIXING_SCRATCH(peers)                                             \
+    ((size_t)(peers) * (peers) + 3 * (size_t)(peers) + 2 * KITH_RHO_STEPS)
+struct kith_topology_mixing
+kith_topology_mixing(const struct kith_topology *graph, double *scratch);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,9 @@
 /* Coefficients of `gossip.algorithm`: which it reads, and what stands where
  * none is given. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "keys.h"
 
 #include "kith/algorithm.h"
@@ -24,6 +28,50 @@ enum kith_err read_coefficients(const struct tree *tree,
                          algorithm->keys >> i & 1u);
     }
     return err;
+}
+
+/* acid: e and alpha are the graph's where they are 0. */
+static enum kith_err fail_mixing(const struct tree *tree,
+                                 const struct kith_experiment *experiment,
+                                 const char *why)
+{
+    return tree_fail(tree, tree_find(tree, "gossip.algorithm"), "gossip.mixing",
+                     KITH_EINVAL,
+                     "not given, and topology %s with %u peers %s; give both "
+                     "gossip.mixing and gossip.strength",
+                     experiment->gossip.topology->name, experiment->peers, why);
+}
+
+enum kith_err resolve_mixing(const struct tree *tree,
+                             struct kith_experiment *experiment)
+{
+    const struct kith_topology *graph = &experiment->gossip.graph;
+    double *const mixing = &experiment->gossip.coefficients[KITH_GOSSIP_MIXING];
+    double *const strength =
+        &experiment->gossip.coefficients[KITH_GOSSIP_STRENGTH];
+    if (!(experiment->gossip.algorithm->keys & KITH_GOSSIP_READS(MIXING)) ||
+        (*mixing > 0 && *strength > 0) || experiment->peers == 1)
+        return KITH_OK;
+    if (!graph->kind->is_static || graph->kind->directed)
+        return fail_mixing(tree, experiment,
+                           "is not one graph that they could come from");
+    if (strcmp(graph->kind->name, "complete") == 0)
+        return fail_mixing(tree, experiment, "gains nothing from acceleration");
+    if (experiment->peers > KITH_MIXING_PEERS_MAX)
+        return fail_mixing(tree, experiment,
+                           "is too large to compute them (1024 peers)");
+    double *scratch =
+        malloc(KITH_MIXING_SCRATCH(experiment->peers) * sizeof *scratch);
+    if (scratch == NULL)
+        return tree_fail(tree, NULL, NULL, KITH_ENOMEM, "out of memory");
+    const struct kith_topology_mixing found =
+        kith_topology_mixing(graph, scratch);
+    free(scratch);
+    if (*mixing == 0)
+        *mixing = 1 / (2 * sqrt(found.slowest * found.resistance));
+    if (*strength == 0)
+        *strength = sqrt(found.slowest / found.resistance) / 2;
+    return KITH_OK;
 }
 
 struct kith_compression

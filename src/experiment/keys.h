@@ -37,6 +37,9 @@ KITH_MUST_CHECK enum kith_err unread_key(const struct tree *tree,
 /* coefficients.c: what the algorithm reads. */
 KITH_MUST_CHECK enum kith_err
 read_coefficients(const struct tree *tree, struct kith_experiment *experiment);
+/* What of that comes from the graph, after read_graph. */
+KITH_MUST_CHECK enum kith_err
+resolve_mixing(const struct tree *tree, struct kith_experiment *experiment);
 /* match.c: what needs the graph, after read_graph. */
 KITH_MUST_CHECK enum kith_err
 rule_match(const struct tree *tree, const struct kith_experiment *experiment);

@@ -212,6 +212,8 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
     if (err == KITH_OK)
         err = rule_match(tree, experiment);
     if (err == KITH_OK)
+        err = resolve_mixing(tree, experiment);
+    if (err == KITH_OK)
         derive_data(experiment);
     if (err == KITH_OK)
         err = keep_source(tree, text, size, rewrite, experiment);
