@@ -97,6 +97,7 @@ struct kith_round_edge {
     bool told_ready;  /* we said READY, so it may commit */
     bool heard_ready; /* it holds our model */
     bool down;        /* left out until it is heard again */
+    bool gone; /* directed: its sender gave this round up before it began */
     /* Mailbox: which of its inboxes holds what came last, and which one is
      * being merged. */
     uint8_t held, merging;
@@ -128,7 +129,9 @@ struct kith_round {
     kith_ns opened_ns, deadline_ns;
     uint8_t state;
     bool running;
-    bool merged; /* mailbox: this round's merge is done */
+    bool merged;      /* mailbox: this round's merge is done */
+    bool lapsed;      /* an edge of it was left out at the deadline */
+    uint8_t patience; /* rounds in a row that lapsed */
     struct kith_round_list lists[2];
     struct kith_round_early early[KITH_EARLY_MAX]; /* (early_count) */
     uint32_t early_count;

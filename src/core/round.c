@@ -29,6 +29,9 @@
 
 #include <string.h>
 
+/* Deadlines are doubled so often at most. */
+#define PATIENCE_MAX 5
+
 static const struct kith_round_list *current(const struct kith_node *node)
 {
     return kith_round_list_of(node, node->round->round);
@@ -151,6 +154,7 @@ static uint64_t least_said(const struct kith_round_list *list)
 
 static void reopen(struct kith_round *round)
 {
+    round->lapsed = false;
     round->merged = false;
     round->state = ROUND_SNAPSHOT;
 }
@@ -216,8 +220,14 @@ static void try_close(struct kith_node *node, kith_ns now_ns,
     }
     const bool merges = committed || node->config->algorithm->finish != NULL;
     round->deadline_ns = KITH_NEVER;
-    if (committed)
+    /* A round that somebody let lapse says nothing of how long one takes
+     * (Karn's rule): the next one is given longer. */
+    if (round->lapsed && round->patience < PATIENCE_MAX)
+        round->patience++;
+    if (!round->lapsed && committed)
         kith_estimate_add(&node->turn, now_ns - round->opened_ns);
+    if (!round->lapsed)
+        round->patience = 0;
     if (merges && !round->merged)
         round->state = ROUND_MERGE;
     else
@@ -343,12 +353,28 @@ bool kith_round_schedule(struct kith_node *node, struct kith_effects *effects)
     return true;
 }
 
+/* A directed edge that lapses: what came of it is merged all the same. What we
+ * gave away may have arrived; it is not ours any more. */
+static void lapse(struct kith_node *node, struct kith_effects *effects,
+                  struct kith_round_edge *edge)
+{
+    if (splits(node) && edge->made && !edge->heard_ready) {
+        node->torn++;
+        mark_edge(node, effects, KITH_MARK_TORN, edge, edge->split);
+    }
+    if (edge->in && edge->have)
+        commit(node, edge);
+    else
+        drop(node, effects, edge);
+}
+
 static kith_ns deadline_of(const struct kith_node *node, kith_ns now_ns)
 {
     const kith_ns fixed = node->config->round_deadline_ns;
     return fixed == KITH_NEVER ? KITH_NEVER
-           : fixed > 0         ? now_ns + fixed
-                               : now_ns + kith_node_turn_timeout(node, 0);
+           : fixed > 0
+               ? now_ns + fixed
+               : now_ns + kith_node_turn_timeout(node, node->round->patience);
 }
 
 /* Its message goes out, if there is one. */
@@ -388,8 +414,12 @@ static void opened(struct kith_node *node, kith_ns now_ns,
         return;
     }
     round->state = ROUND_OPEN;
-    for (uint32_t e = 0; e < list->count; e++)
-        advance(node, effects, &list->edges[e]);
+    for (uint32_t e = 0; e < list->count; e++) {
+        struct kith_round_edge *edge = &list->edges[e];
+        if (edge->gone && edge->decision == EDGE_OPEN)
+            lapse(node, effects, edge);
+        advance(node, effects, edge);
+    }
     try_close(node, now_ns, effects);
 }
 
@@ -516,19 +546,19 @@ static void step_ready(struct kith_node *node, kith_id from, uint64_t number,
     }
 }
 
-/* A directed edge that lapses: what came of it is merged all the same. What we
- * gave away may have arrived; it is not ours any more. */
-static void lapse(struct kith_node *node, struct kith_effects *effects,
-                  struct kith_round_edge *edge)
+/* A directed edge of a round that has not begun here: its sender is further and
+ * has given it up. */
+static void note_gone(struct kith_node *node, kith_id from, uint64_t number)
 {
-    if (splits(node) && edge->made && !edge->heard_ready) {
-        node->torn++;
-        mark_edge(node, effects, KITH_MARK_TORN, edge, edge->split);
-    }
-    if (edge->in && edge->have)
-        commit(node, edge);
-    else
-        drop(node, effects, edge);
+    const struct kith_round *round = node->round;
+    const bool ahead =
+        number == round->round + 1 ||
+        (number == round->round &&
+         (round->state == ROUND_CLOSED || round->state == ROUND_SNAPSHOT));
+    struct kith_round_edge *edge =
+        ahead ? kith_round_find(kith_round_list_of(node, number), from) : NULL;
+    if (edge != NULL && !is_mutual(node, edge) && !edge->have)
+        edge->gone = true;
 }
 
 static void bad(struct kith_node *node, kith_id from,
@@ -575,6 +605,8 @@ void kith_round_message(struct kith_node *node, kith_id from,
             drop(node, effects, edge);
         else if (undecided)
             lapse(node, effects, edge);
+        else
+            note_gone(node, from, number);
         break;
     case KITH_MESSAGE_PROBE:
         if (decides(node, from) && !undecided && number <= round->round)
@@ -584,6 +616,8 @@ void kith_round_message(struct kith_node *node, kith_id from,
         if (undecided && edge->made && !edge->heard_ready &&
             !kith_round_is_mailbox(node))
             send_model(node, effects, from, made_for(node, edge));
+        else if (number < round->round)
+            tell(node, effects, from, KITH_MESSAGE_ABORT, number);
         break;
     case KITH_MESSAGE_ACCEPT:
     case KITH_MESSAGE_BUSY:
@@ -601,6 +635,9 @@ static bool settle(struct kith_node *node, struct kith_effects *effects,
                    struct kith_round_edge *edge)
 {
     if (!is_mutual(node, edge)) {
+        if (edge->out && !edge->heard_ready) /* it need not wait for us */
+            tell(node, effects, edge->peer, KITH_MESSAGE_ABORT,
+                 node->round->round);
         lapse(node, effects, edge);
         return true;
     }
@@ -633,7 +670,9 @@ void kith_round_wake(struct kith_node *node, kith_ns now_ns,
         struct kith_round_edge *edge = &list->edges[e];
         if (edge->decision != EDGE_OPEN)
             continue;
-        if (settle(node, effects, edge))
+        const bool settled = settle(node, effects, edge);
+        round->lapsed |= settled;
+        if (settled)
             kith_round_count_silent(node, effects, edge->peer, now_ns);
         else
             doubts = edge->tries > doubts ? edge->tries : doubts;

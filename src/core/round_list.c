@@ -78,7 +78,7 @@ void kith_round_list_fill(struct kith_node *node, uint64_t number)
     list->round = number;
     if (list->count > 0 && node->config->topology->kind->is_static) {
         for (uint32_t e = 0; e < list->count; e++)
-            list->edges[e].have = false;
+            list->edges[e].have = list->edges[e].gone = false;
         return;
     }
     list->count =
