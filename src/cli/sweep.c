@@ -281,10 +281,10 @@ static void run_all(struct sweep *sweep)
         start_more(sweep);
         if (sweep->running == 0)
             break;
+        show_progress(sweep);
         const struct timespec look = {0, LOOK_NS};
         (void)sigtimedwait(&child, NULL, &look); /* or a signal: cli_stop */
         reap(sweep, false);
-        show_progress(sweep);
     }
     for (unsigned i = 0; i < sweep->job_count; i++)
         if (sweep->jobs[i].pid != 0)
