@@ -14,7 +14,6 @@
 #include <stddef.h>
 
 #include "kith/backend.h"
-#include "kith/compressor.h"
 #include "kith/message.h"
 #include "kith/topology.h"
 #include "kith/work.h"
@@ -22,6 +21,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct kith_compression; /* compressor.h */
 
 /* Keys of `gossip:` that only some algorithms read: coefficients of their
  * rules, under the names of the papers.

@@ -14,6 +14,8 @@
 
 #include "common.h"
 
+#include "kith/compressor.h"
+
 /* This edge's vector `index` of those kept for each neighbour. */
 void *replica_of(const struct kith_algebra *algebra, unsigned index);
 /* Bytes of scratch that the calls below want. */
