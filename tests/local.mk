@@ -96,6 +96,7 @@ INTEGRATION = \
   tests/integration/test_cli_refuses.sh \
   tests/integration/test_cli_runs.sh \
   tests/integration/test_cli_speed.sh \
+  tests/integration/test_cli_stops.sh \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \

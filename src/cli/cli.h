@@ -97,7 +97,8 @@ int cli_number(const struct cli_arguments *arguments, enum cli_option option,
 int cli_unknown(const struct cli_arguments *arguments, const char *what,
                 const char *word, const char *const *names);
 
-/* SIGINT and SIGTERM set cli_stop; a second one ends the process at once. */
+/* SIGINT and SIGTERM set cli_stop; a second one ends the process at once, with
+ * KITH_EXIT_INTERRUPTED. */
 extern volatile sig_atomic_t cli_stop;
 void cli_catch_signals(void);
 
