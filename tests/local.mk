@@ -22,6 +22,7 @@ UNIT = \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
   tests/unit/test_faults \
+  tests/unit/test_file \
   tests/unit/test_hash \
   tests/unit/test_heap \
   tests/unit/test_hello \

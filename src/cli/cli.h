@@ -102,6 +102,10 @@ int cli_unknown(const struct cli_arguments *arguments, const char *what,
 extern volatile sig_atomic_t cli_stop;
 void cli_catch_signals(void);
 
+/* The beginning of a regular file as text, size - 1 bytes at most; else `text`
+ * is "" and the answer what kith_file_open says. */
+enum kith_err cli_read_text(const char *path, char *text, size_t size);
+
 /* A JSON string with its quotes, on standard output. */
 void cli_json_text(const char *text);
 

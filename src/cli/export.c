@@ -62,15 +62,9 @@ static int check_config(const struct cli_arguments *arguments, const char *path,
                         const char *text, bool *same)
 {
     char found[CONFIG_BYTES + 1];
-    FILE *file = fopen(path, "r");
     *same = false;
-    if (file == NULL && errno == ENOENT)
+    if (cli_read_text(path, found, sizeof found) == KITH_ENOENT)
         return KITH_EXIT_OK;
-    const size_t size =
-        file == NULL ? 0 : fread(found, 1, sizeof found - 1, file);
-    if (file != NULL)
-        (void)fclose(file);
-    found[size] = '\0';
     *same = strcmp(found, text) == 0;
     return *same ? KITH_EXIT_OK
                  : cli_fail(arguments, KITH_EXIT_WRITE,

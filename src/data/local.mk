@@ -10,6 +10,7 @@ libkith_data_a_SOURCES = \
   src/data/idx.c \
   src/data/loader.c \
   src/data/npy.c \
+  src/data/open.c \
   src/data/pixels.c \
   src/data/private.h \
   src/data/registry.c \

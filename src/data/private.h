@@ -33,7 +33,6 @@ struct data_bytes {
 /* "reading PATH: what" into `error`; returns err. */
 enum kith_err data_complain(char *error, enum kith_err err, const char *path,
                             const char *format, ...) KITH_PRINTF(4, 5);
-enum kith_err data_from_errno(int code);
 
 /* config->path, or `name` in that folder. KITH_ENOENT, without a message:
  * neither there nor in the cache. */

@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "kith/file.h"
 #include "kith/limits.h"
 #include "kith/report.h"
 #include "kith/text.h"
@@ -130,14 +130,12 @@ enum kith_err kith_database_open(const char *path,
                                  struct kith_database *database, char *error)
 {
     *database = (struct kith_database){.path = path};
-    if (access(path, R_OK) != 0) {
-        kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
-                      "reading the run database %s: %s", path, strerror(errno));
-        return KITH_ENOENT;
+    char why[KITH_FILE_WHY_BYTES];
+    if (kith_file_check(path, why) != KITH_OK) {
+        return refuse(database, why, error);
     }
-    struct stat status;
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
-        return refuse(database, "it is a folder", error);
+    if (access(path, R_OK) != 0) {
+        return refuse(database, strerror(errno), error);
     }
     const int code =
         sqlite3_open_v2(path, &database->handle,
