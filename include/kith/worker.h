@@ -68,6 +68,26 @@ size_t kith_worker_bytes(const struct kith_worker *worker);
  * the live model to another vector: ask again after each. What a snapshot slot
  * holds stays until it is filled again. */
 void *kith_worker_slot(struct kith_worker *worker, uint32_t slot);
+/* May what a snapshot's slot holds leave, now that the item which filled it is
+ * done? A backend with memory of its own copies it out while later items run.
+ * What was taken of a model that a step had spoiled never leaves, and nothing
+ * does once the device has failed. `wait`: come back when it is there. Any
+ * thread; the slot must not be filled again meanwhile.
+ * Test: unit/test_worker_device.c */
+enum kith_outgoing {
+    KITH_OUTGOING_WAITS, /* still on its way: ask again */
+    KITH_OUTGOING_READY, /* the host may read it */
+    KITH_OUTGOING_NEVER,
+};
+enum kith_outgoing kith_worker_outgoing(const struct kith_worker *worker,
+                                        uint32_t slot, bool wait);
+/* An inbox has been received whole: the backend may fetch it while other items
+ * run. Any thread. */
+void kith_worker_arrived(const struct kith_worker *worker, uint32_t slot);
+/* NULL: the backend is well. Else what failed and what to do about it, in a
+ * line, and for good: nothing that an item has done since the last one that
+ * ended well may be kept or sent. Ask after each item. Any thread. */
+const char *kith_worker_failed(const struct kith_worker *worker);
 /* Put `memory` (kith_worker_bytes, 64-aligned) in the place of an inbox's
  * vector and give the old one back: a receive without a copy. Both stay whose
  * they were: the caller frees what it allocated, after the worker is closed. */
@@ -82,7 +102,8 @@ void kith_worker_data(const struct kith_worker *worker,
 /* z = factor * x in float64, (dim): what is evaluated and averaged. */
 void kith_worker_read(struct kith_worker *worker, double *z);
 
-/* KITH_EINVAL: the examples do not fit the model. Models without data: the mean
+/* KITH_EINVAL: the examples do not fit the model. KITH_EDEVICE: the backend has
+ * failed; its word says how. Models without data: the mean
  * loss over the peers' targets, accuracy NaN; without a loss: both NaN.
  * Loss and accuracy of parameters z (dim, float64) over examples, in batches
  * of 256, on the worker's backend with scratch of its own. */
@@ -121,8 +142,9 @@ struct kith_standing {
 };
 
 /* Checkpoints (checkpoint.h): PATH is replaced whole or not at all, and stays
- * as PATH.previous where asked. KITH_ENOSPC, KITH_EPERM, KITH_ENOENT, KITH_EIO
- * with a line in `error` (KITH_DATA_ERROR_BYTES), as everywhere below. */
+ * as PATH.previous where asked. KITH_ENOSPC, KITH_EPERM, KITH_ENOENT, KITH_EIO,
+ * KITH_ENONFINITE (the model), KITH_EDEVICE (where it lies has failed) with a
+ * line in `error` (KITH_DATA_ERROR_BYTES), as everywhere below. */
 KITH_MUST_CHECK enum kith_err
 kith_save_write(struct kith_worker *worker, const char *path,
                 const struct kith_standing *standing, bool keep_previous,

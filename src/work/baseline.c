@@ -53,12 +53,29 @@ struct baseline {
     kith_ns shown_ns;                     /* since then */
     kith_ns evaluate_due_ns, save_due_ns; /* KITH_NEVER: not by time */
     bool finite, saved_all;               /* the last save succeeded */
+    uint64_t kept_step;                   /* of the checkpoint at `save` */
 };
 
 static void say(const struct baseline *run, const char *line)
 {
     if (run->config->line != NULL)
         run->config->line(run->config->arg, line);
+}
+
+/* The device's last good state is what lies on the host: the checkpoint. */
+static enum kith_err lost(const struct baseline *run, const char *why,
+                          char *error)
+{
+    char kept[96] = "no checkpoint was asked for";
+    if (run->config->save != NULL)
+        (void)snprintf(kept, sizeof kept,
+                       "the last checkpoint, of step %llu, is untouched",
+                       (unsigned long long)run->kept_step);
+    (void)snprintf(error, KITH_RESUME_ERROR_BYTES,
+                   "training on %s, step %llu: %s; %s",
+                   run->alone.backend->name,
+                   (unsigned long long)run->standing.step, why, kept);
+    return KITH_EDEVICE;
 }
 
 /* ---- speed */
@@ -117,8 +134,11 @@ static enum kith_err save(struct baseline *run, const char *path,
     if (run->config->saving != NULL)
         run->config->saving(run->config->arg);
     run->standing.elapsed_ns = now_ns() - run->start_ns;
-    return kith_save_write(run->worker, path, &run->standing, keep_previous,
-                           error);
+    const enum kith_err err = kith_save_write(run->worker, path, &run->standing,
+                                              keep_previous, error);
+    if (err == KITH_OK && path == run->config->save)
+        run->kept_step = run->standing.step;
+    return err;
 }
 
 /* Where it fails the disk may get room again. Told once in a row. */
@@ -133,7 +153,8 @@ static void save_if_due(struct baseline *run)
     const kith_ns after_ns = now_ns();
     const kith_ns least_ns = (SAVE_SHARE - 1) * (after_ns - before_ns);
     run->save_due_ns = after_ns + (period_ns > least_ns ? period_ns : least_ns);
-    if (err != KITH_OK && run->saved_all) {
+    /* A device that failed ends the run with the next step. */
+    if (err != KITH_OK && err != KITH_EDEVICE && run->saved_all) {
         (void)snprintf(line, sizeof line, "%s; training goes on", error);
         say(run, line);
     }
@@ -146,6 +167,8 @@ static enum kith_err final_save(struct baseline *run, char *error)
     if (run->config->save == NULL || !run->finite)
         return KITH_OK;
     const enum kith_err err = save(run, run->config->save, true, why);
+    if (kith_worker_failed(run->worker) != NULL)
+        return lost(run, kith_worker_failed(run->worker), error);
     if (err != KITH_OK)
         (void)snprintf(error, KITH_RESUME_ERROR_BYTES,
                        "%s; the checkpoint before it is untouched: make room "
@@ -200,6 +223,8 @@ static enum kith_err measure(struct baseline *run, struct kith_score *score,
     const enum kith_err err = kith_evaluate(
         &run->alone, run->alone.backend,
         config->dataset == NULL ? NULL : &config->dataset->test, run->z, score);
+    if (kith_worker_failed(run->worker) != NULL)
+        return lost(run, kith_worker_failed(run->worker), error);
     if (err != KITH_OK)
         (void)snprintf(error, KITH_DATA_ERROR_BYTES, "evaluating the model: %s",
                        err == KITH_EINVAL
@@ -270,17 +295,20 @@ static bool is_told(const struct baseline *run)
     return run->config->stop != NULL && *run->config->stop != 0;
 }
 
-static void train_step(struct baseline *run)
+static enum kith_err train_step(struct baseline *run, char *error)
 {
     struct kith_standing *standing = &run->standing;
     struct kith_work work = {.kind = KITH_WORK_TRAIN, .step = standing->step};
     struct kith_work_result done;
     kith_worker_run(run->worker, &work, &done);
+    if (kith_worker_failed(run->worker) != NULL)
+        return lost(run, kith_worker_failed(run->worker), error);
     run->finite = done.finite;
     standing->loss_sum += done.loss;
     standing->loss_count++;
     standing->step++;
     show(run, done.loss);
+    return KITH_OK;
 }
 
 /* The last row and checkpoint. A run that was told to stop saves first and as
@@ -311,8 +339,8 @@ static enum kith_err train(struct baseline *run,
 {
     enum kith_err err = KITH_OK;
     while (err == KITH_OK && !is_over(run) && !is_told(run)) {
-        train_step(run);
-        if (evaluation_due(run))
+        err = train_step(run, error);
+        if (err == KITH_OK && evaluation_due(run))
             err = evaluate(run, true, &result->last, error);
         if (err == KITH_OK)
             save_if_due(run);
@@ -343,6 +371,7 @@ static enum kith_err begin(struct baseline *run, char *error)
         if (error[0] != '\0')
             say(run, error);
         error[0] = '\0';
+        run->kept_step = run->standing.step;
         if (config->resumed != NULL)
             config->resumed(config->arg, &run->standing);
     }

@@ -118,6 +118,10 @@ enum kith_err kith_evaluate(const struct kith_experiment *experiment,
     enum kith_err err = open_job(&job, examples);
     if (err == KITH_OK)
         err = score_all(&job, examples, z, score);
+    if (backend->failed != NULL && backend->failed() != NULL)
+        err = KITH_EDEVICE;
+    if (err != KITH_OK)
+        *score = (struct kith_score){NAN, NAN};
     kith_loader_close(job.loader);
     kith_network_close(job.network);
     return err;

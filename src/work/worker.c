@@ -317,6 +317,8 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
         err = take_rows(worker, config, error);
     if (err == KITH_OK)
         err = start_weights(worker, error);
+    if (kith_worker_failed(worker) != NULL)
+        err = refuse(error, KITH_EDEVICE, kith_worker_failed(worker));
     if (err != KITH_OK) {
         kith_worker_close(worker);
         return err;
@@ -352,6 +354,34 @@ void *kith_worker_slot(struct kith_worker *worker, uint32_t slot)
     KITH_ASSERT(slot < worker->slot_count);
     KITH_ASSERT(pattern_uses(worker->algorithm->pattern, slot));
     return worker->slots[slot];
+}
+
+const char *kith_worker_failed(const struct kith_worker *worker)
+{
+    const struct kith_backend *backend = worker->backend;
+    return backend->failed == NULL ? NULL : backend->failed();
+}
+
+/* In this order: a copy that failed has settled, too. */
+enum kith_outgoing kith_worker_outgoing(const struct kith_worker *worker,
+                                        uint32_t slot, bool wait)
+{
+    const struct kith_backend *backend = worker->backend;
+    KITH_ASSERT(slot < KITH_SLOT_ROUND_INBOX);
+    if (worker->spoiled_slots[slot])
+        return KITH_OUTGOING_NEVER;
+    if (backend->settled != NULL &&
+        !backend->settled(worker->slots[slot], wait))
+        return KITH_OUTGOING_WAITS;
+    return kith_worker_failed(worker) == NULL ? KITH_OUTGOING_READY
+                                              : KITH_OUTGOING_NEVER;
+}
+
+void kith_worker_arrived(const struct kith_worker *worker, uint32_t slot)
+{
+    KITH_ASSERT(slot < worker->slot_count);
+    if (worker->backend->arrived != NULL)
+        worker->backend->arrived(worker->slots[slot], worker->bytes);
 }
 
 void *kith_worker_swap(struct kith_worker *worker, uint32_t slot, void *memory)
