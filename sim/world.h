@@ -348,6 +348,9 @@ void sim_ledger_check(struct sim_world *world);
 void sim_ledger_finish(struct sim_world *world);
 
 /* result.c */
+/* Adds what the peer's node has counted in this incarnation. */
+void sim_count(const struct sim_world *world, kith_id peer,
+               struct kith_node_counters *sum);
 void sim_evaluate(struct sim_world *world);
 void sim_progress(struct sim_world *world);
 void sim_summarise(struct sim_world *world, struct kith_summary *summary,

@@ -53,6 +53,8 @@ struct kith_row {
     double cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s; /* NaN in sim */
     struct kith_speed speed;
 };
+/* Nothing counted, nothing measured: what is real is NaN. */
+struct kith_row kith_row_unknown(kith_id peer);
 /* Takes out what the run will do again: rows from step `first` on, verdicts,
  * summary. UINT64_MAX: no rows.
  * `each` (may be NULL) sees the rows that stay, oldest first. */
