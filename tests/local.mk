@@ -7,6 +7,7 @@ UNIT = \
   tests/unit/test_aead \
   tests/unit/test_backend \
   tests/unit/test_baseline \
+  tests/unit/test_bf16 \
   tests/unit/test_buf \
   tests/unit/test_buffers \
   tests/unit/test_certificate \

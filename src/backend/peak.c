@@ -64,11 +64,16 @@ static double peak_of_cpu(void)
 }
 
 /* Seconds of one product of n by n matrices; summing waits until it is done. */
-static double product_once(const struct kith_backend *backend, size_t n,
-                           void *a, void *b, void *c)
+static double product_once(const struct kith_backend *backend,
+                           const struct kith_linear *op, const void *a,
+                           const void *b, void *c)
 {
+    const size_t n = op->in;
     const double start = seconds();
-    backend->gemm(false, false, n, n, n, 1, a, b, 0, c);
+    if (op->scratch != NULL)
+        backend->ops->linear(op, n, a, b, NULL, NULL, c);
+    else
+        backend->gemm(false, false, n, n, n, 1, a, b, 0, c);
     (void)backend->sum(1, c);
     return seconds() - start;
 }
@@ -81,9 +86,16 @@ static double peak_of_size(const struct kith_backend *backend, size_t n,
     void *a = backend->alloc(bytes, false);
     void *b = backend->alloc(bytes, false);
     void *c = backend->alloc(bytes, false);
+    struct kith_linear op = {.in = n, .out = n, .in_out = true};
+    const bool own = backend->ops->linear_scratch != NULL;
+    if (own)
+        op.scratch =
+            backend->alloc(backend->ops->linear_scratch(&op, n), false);
+    const bool ready =
+        a != NULL && b != NULL && c != NULL && own == (op.scratch != NULL);
     *took = 0;
-    for (int i = 0; i < TRIES && a != NULL && b != NULL && c != NULL; i++) {
-        const double once = product_once(backend, n, a, b, c);
+    for (int i = 0; i < TRIES && ready; i++) {
+        const double once = product_once(backend, &op, a, b, c);
         *took = i == 0 || once < *took ? once : *took;
         if (*took > TRY_S)
             break;
@@ -91,6 +103,8 @@ static double peak_of_size(const struct kith_backend *backend, size_t n,
     backend->release(a);
     backend->release(b);
     backend->release(c);
+    if (own)
+        backend->release(op.scratch);
     const double side = (double)n;
     return *took > 0 ? 2 * side * side * side / *took : 0;
 }

@@ -98,7 +98,7 @@ static int write_weights(const struct cli_model *model, const char *out)
 {
     const struct kith_experiment *experiment = &model->experiment;
     const struct kith_network_options options = {
-        .backend = experiment->backend->host, .rows = 1};
+        .backend = kith_backend_stand_in(experiment->backend), .rows = 1};
     struct kith_network *network;
     char error[KITH_CHECKPOINT_ERROR_BYTES];
     enum kith_err err =

@@ -36,7 +36,7 @@ static int read_parameters(struct cli_model *model, const char *text)
                                               &written, error);
     if (err != KITH_OK)
         return refuse(model, err, error);
-    written.backend = written.backend->host;
+    written.backend = kith_backend_stand_in(written.backend);
     err = kith_save_parameters(&written, model->path, &model->z, &model->dim,
                                &model->step, error);
     kith_experiment_close(&written);
@@ -91,7 +91,7 @@ static int check_shape(const struct cli_model *model)
 {
     const struct kith_experiment *experiment = &model->experiment;
     const struct kith_network_options options = {
-        .backend = experiment->backend->host, .rows = 1};
+        .backend = kith_backend_stand_in(experiment->backend), .rows = 1};
     struct kith_network *network;
     char error[KITH_CHECKPOINT_ERROR_BYTES];
     if (model->arguments->set_count == 0)
@@ -128,10 +128,10 @@ static void choose_backend(struct cli_model *model)
     const char *missing = backend->missing == NULL ? NULL : backend->missing();
     if (missing == NULL)
         return;
-    model->experiment.backend = backend->host;
+    model->experiment.backend = kith_backend_stand_in(backend);
     (void)cli_fail(model->arguments, KITH_EXIT_OK,
                    "backend %s is not here (%.200s); using %s", backend->name,
-                   missing, backend->host->name);
+                   missing, model->experiment.backend->name);
 }
 
 int cli_model_open(struct cli_model *model,

@@ -73,6 +73,13 @@ static struct kith_dropout dropout_of(const struct view *view)
                                  .place = view->op->as.dropout.place};
 }
 
+static struct kith_linear linear_of(const struct view *view)
+{
+    struct kith_linear linear = view->op->as.linear;
+    linear.scratch = view->scratch;
+    return linear;
+}
+
 static size_t norm_rows(const struct view *view)
 {
     const struct kith_net_tensor *from = &view->run->tensors[view->op->a];
@@ -99,13 +106,15 @@ static void forward(const struct view *view)
     const struct kith_ops *ops = view->ops;
     const struct kith_net_tensor *from = &view->run->tensors[op->a];
     struct kith_dropout dropout;
+    struct kith_linear linear;
     switch (op->kind) {
     case KITH_OP_EMBED:
         ops->embed(&op->as.embed, view->rows, view->a, value(view, op->weight),
                    value(view, op->bias), view->y);
         break;
     case KITH_OP_LINEAR:
-        ops->linear(&op->as.linear, kith_run_rows(from, view->rows), view->a,
+        linear = linear_of(view);
+        ops->linear(&linear, kith_run_rows(from, view->rows), view->a,
                     value(view, op->weight), value(view, op->bias), view->saved,
                     view->y);
         break;
@@ -145,15 +154,17 @@ static void backward(const struct view *view)
     void *dw = slope(view, view->step->weight, op->weight);
     void *db = slope(view, view->step->bias, op->bias);
     struct kith_dropout dropout;
+    struct kith_linear linear;
     switch (op->kind) {
     case KITH_OP_EMBED:
         ops->embed_backward(&op->as.embed, view->rows, view->a, view->dy, dw,
                             db, view->add);
         break;
     case KITH_OP_LINEAR:
-        ops->linear_backward(&op->as.linear, kith_run_rows(from, view->rows),
-                             view->a, value(view, op->weight), view->saved,
-                             view->y, view->dy, view->dx, dw, db, view->add);
+        linear = linear_of(view);
+        ops->linear_backward(&linear, kith_run_rows(from, view->rows), view->a,
+                             value(view, op->weight), view->saved, view->y,
+                             view->dy, view->dx, dw, db, view->add);
         break;
     case KITH_OP_CONV:
         ops->conv_backward(&op->as.conv, view->rows, view->a,
