@@ -8,16 +8,8 @@
 file=$scratch/digits.yaml
 experiment 4 60 "compute: {step: 1ms}" >"$file"
 
-# run EXPECTED ARGUMENTS...
 run() {
-    expected=$1
-    shift
-    timeout 60 "$kith" "$@" --out "$scratch/out" \
-        >"$scratch/json" 2>"$scratch/err"
-    status=$?
-    [ "$status" -eq "$expected" ] && return
-    fail "kith $*: exit $status, not $expected"
-    cat "$scratch/err" >&2
+    expect "$@" --out "$scratch/out"
 }
 
 keys() {

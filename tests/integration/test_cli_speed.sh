@@ -11,16 +11,8 @@
 file=$scratch/speed.yaml
 experiment 2 60 "compute: {step: 1ms}" >"$file"
 
-# run EXPECTED ARGUMENTS...
 run() {
-    expected=$1
-    shift
-    timeout 60 "$kith" "$@" --out "$scratch/out" \
-        >"$scratch/json" 2>"$scratch/err"
-    status=$?
-    [ "$status" -eq "$expected" ] && return
-    fail "kith $*: exit $status, not $expected"
-    cat "$scratch/err" >&2
+    expect "$@" --out "$scratch/out"
 }
 
 # plausible WORLD: the object `speed`, and the rows of the database.
