@@ -1,5 +1,5 @@
-/* A folder of four files, of which a fuzz target writes one again and again and
- * reads the data set that they make. */
+/* A folder of four files, of which a fuzz target writes one at a time, again
+ * and again, and reads the data set that they make. */
 #ifndef KITH_TESTS_FOLDER_H
 #define KITH_TESTS_FOLDER_H
 
@@ -11,7 +11,7 @@
 #include "kith/assert.h"
 #include "kith/data.h"
 
-enum { FOLDER_FILES = 4, FOLDER_FUZZED = 1 };
+enum { FOLDER_FILES = 4 };
 
 /* In memory where there is such a folder: a million files are written. */
 static char folder[] = "/dev/shm/kith-fuzz-XXXXXX";
@@ -53,17 +53,15 @@ static inline void folder_make(const char *const names[FOLDER_FILES])
     KITH_ASSERT(atexit(folder_remove) == 0);
 }
 
-/* Opens the folder with these bytes in the fuzzed file. What is refused says
- * why and leaves nothing open; what is not is the caller's to close. */
+/* Opens the folder as it is. What is refused says why and leaves nothing open;
+ * what is not is the caller's to close. */
 static inline bool folder_open(const char *kind, uint32_t context,
-                               const uint8_t *data, size_t size,
                                struct kith_dataset *set)
 {
     struct kith_data_config config = {.kind = kith_dataset_kind_find(kind),
                                       .context = context};
     char error[KITH_DATA_ERROR_BYTES] = "";
     (void)snprintf(config.path, sizeof config.path, "%s", folder);
-    folder_put(FOLDER_FUZZED, data, size);
     if (kith_dataset_open(&config, set, error) == KITH_OK)
         return true;
     KITH_ASSERT(strlen(error) > 0);
@@ -71,12 +69,11 @@ static inline bool folder_open(const char *kind, uint32_t context,
     return false;
 }
 
-/* The bytes as labels beside two training images of two pixels each. */
-static inline void folder_labels(const char *kind, const uint8_t *data,
-                                 size_t size)
+/* Two training images of two pixels each, and labels below the classes. */
+static inline void folder_images(const char *kind)
 {
     struct kith_dataset set;
-    if (!folder_open(kind, 0, data, size, &set))
+    if (!folder_open(kind, 0, &set))
         return;
     KITH_ASSERT(set.train.count == 2 && set.train.features == 2);
     for (size_t i = 0; i < set.train.count; i++)

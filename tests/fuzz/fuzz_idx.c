@@ -34,7 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         KITH_ASSERT(idx.rank > 0 && idx.offset + idx.bytes == size);
     if (err == KITH_EAGAIN && idx.rank > 0)
         KITH_ASSERT(idx.offset <= size && idx.offset + idx.bytes > size);
-    if (size > 0 && data[size - 1] % 64 == 0)
-        folder_labels("idx", data, size);
+    if (size > 0 && data[size - 1] % 64 == 0) {
+        folder_put(1, data, size);
+        folder_images("idx");
+    }
     return 0;
 }

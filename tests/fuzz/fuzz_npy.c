@@ -1,6 +1,7 @@
-/* Goal: no bytes make the .npy parser misbehave, nor, one time in 64, the
- * reading of a folder whose y_train.npy they are. What is accepted is an array
- * of a known type that fills the file exactly. */
+/* Goal: no bytes make the .npy parser misbehave; what it accepts is an array of
+ * a known type that fills the file exactly. Nor do they, accepted or, one time
+ * in 64, not, make the reading of a folder misbehave whose y_train.npy or
+ * x_train.npy they are. */
 #include "tests/fuzz/folder.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -27,10 +28,29 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     folder_make(names);
-    put_zeros(0, "(2, 1, 2)", 4);
     put_zeros(2, "(2, 1, 2)", 4);
     put_zeros(3, "(2,)", 2);
     return 0;
+}
+
+static void read_labels(const uint8_t *data, size_t size)
+{
+    put_zeros(0, "(2, 1, 2)", 4);
+    folder_put(1, data, size);
+    folder_images("npy");
+}
+
+/* The test set's are bytes, two to an image. */
+static void read_images(const uint8_t *data, size_t size)
+{
+    struct kith_dataset set;
+    folder_put(0, data, size);
+    put_zeros(1, "(2,)", 2);
+    if (!folder_open("npy", 0, &set))
+        return;
+    KITH_ASSERT(set.train.count == 2 && set.train.features == 2);
+    KITH_ASSERT(set.train.element == KITH_ELEMENT_U8);
+    kith_dataset_close(&set);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -46,7 +66,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             bytes *= (size_t)npy.sizes[i];
         KITH_ASSERT(bytes == npy.bytes && npy.offset + npy.bytes == size);
     }
-    if (size > 0 && data[size / 2] % 64 == 41)
-        folder_labels("npy", data, size);
+    if (err != KITH_OK && (size == 0 || data[size - 1] % 64 != 41))
+        return 0;
+    if (npy.rank < 2 || npy.sizes[1] == 1)
+        read_labels(data, size);
+    if (npy.rank > 1)
+        read_images(data, size);
     return 0;
 }

@@ -26,7 +26,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void read_folder(const uint8_t *data, size_t size)
 {
     struct kith_dataset set;
-    if (!folder_open("tokens", CONTEXT, data, size, &set))
+    folder_put(1, data, size);
+    if (!folder_open("tokens", CONTEXT, &set))
         return;
     KITH_ASSERT(set.train.tokens >= 7 &&
                 set.train.count == (set.train.tokens - 1) / CONTEXT);
