@@ -19,6 +19,7 @@ UNIT = \
   tests/unit/test_cuda_vectors \
   tests/unit/test_data \
   tests/unit/test_data_cache \
+  tests/unit/test_data_shrinks \
   tests/unit/test_derive \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
@@ -70,6 +71,7 @@ UNIT = \
   tests/unit/test_weights \
   tests/unit/test_wire \
   tests/unit/test_worker \
+  tests/unit/test_worker_device \
   tests/unit/test_worker_train
 
 PROPERTY = \
@@ -93,6 +95,7 @@ FENCES = \
 
 # Whole commands, from outside.
 INTEGRATION = \
+  tests/integration/test_cli_device.sh \
   tests/integration/test_cli_manual.sh \
   tests/integration/test_cli_model.sh \
   tests/integration/test_cli_refuses.sh \
@@ -153,6 +156,8 @@ tests_unit_test_cuda_ops_SOURCES = tests/unit/test_cuda_ops.c \
   tests/unit/ops_cases.c tests/unit/ops_cases.h
 tests_unit_test_cuda_vectors_SOURCES = tests/unit/test_cuda_vectors.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_worker_device_SOURCES = tests/unit/test_worker_device.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \
   tests/unit/ops_cases.h
 
@@ -174,12 +179,16 @@ EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py \
 # Real peers, one forked process each.
 PEERS = tests/support/peers.c tests/support/peers.h
 PEER_TESTS = \
+  tests/integration/test_peer_device \
   tests/integration/test_peer_doctor \
   tests/integration/test_peer_faults \
   tests/integration/test_peer_pair \
   tests/integration/test_peer_refused \
   tests/integration/test_peer_sessions
 check_PROGRAMS += $(PEER_TESTS)
+tests_integration_test_peer_device_SOURCES = \
+  tests/integration/test_peer_device.c tests/unit/cuda_cases.c \
+  tests/unit/cuda_cases.h $(PEERS)
 tests_integration_test_peer_doctor_SOURCES = \
   tests/integration/test_peer_doctor.c $(PEERS)
 tests_integration_test_peer_faults_SOURCES = \

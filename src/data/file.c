@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kith/file.h"
@@ -20,6 +21,7 @@ struct block {
     struct block *next;
     void *map;
     size_t map_bytes;
+    char path[]; /* of what is mapped, as it was opened */
 };
 
 enum kith_err data_complain(char *error, enum kith_err err, const char *path,
@@ -157,7 +159,7 @@ enum kith_err data_map(struct data_opening *opening,
     err = check_size(opening, file, size);
     if (err != KITH_OK)
         goto out;
-    block = calloc(1, sizeof *block);
+    block = calloc(1, sizeof *block + sizeof file->local);
     if (block == NULL) {
         err =
             data_complain(opening->error, KITH_ENOMEM, file->path, "no memory");
@@ -173,9 +175,40 @@ enum kith_err data_map(struct data_opening *opening,
     }
     block->map = map;
     block->map_bytes = size;
+    memcpy(block->path, file->local, sizeof file->local);
     keep(opening, block);
     *bytes = (struct data_bytes){map, size};
 out:
     (void)close(descriptor);
     return err;
+}
+
+void data_spoiled(const void *owner, const void *where, bool changed,
+                  char *error)
+{
+    const struct block *block = owner;
+    struct stat about = {.st_size = 0};
+    while (block != NULL &&
+           (block->map == NULL || (const char *)where < (char *)block->map ||
+            (size_t)((const char *)where - (char *)block->map) >=
+                block->map_bytes))
+        block = block->next;
+    if (block == NULL)
+        (void)data_complain(error, KITH_EIO, "a mapped file",
+                            "a page of it cannot be read");
+    else if (changed)
+        (void)data_complain(error, KITH_EIO, block->path,
+                            "it has been written to since it was opened, and "
+                            "what was checked is there no more; put it back "
+                            "as it was");
+    else if (stat(block->path, &about) == 0 &&
+             (uint64_t)about.st_size >= block->map_bytes)
+        (void)data_complain(error, KITH_EIO, block->path,
+                            "a page of it cannot be read: its disk has "
+                            "failed, or it was shorter for a while");
+    else
+        (void)data_complain(error, KITH_EIO, block->path,
+                            "it had %zu bytes when it was opened and has "
+                            "%lld now; put it back as it was",
+                            block->map_bytes, (long long)about.st_size);
 }

@@ -30,8 +30,6 @@
 /* Two that stay valid, and as many more as make up a MiB. */
 enum { SLOTS_KEPT = 2, DEPTH_MAX = 16, SLOTS_MAX = SLOTS_KEPT + DEPTH_MAX };
 #define AHEAD_BYTES ((size_t)1 << 20)
-/* Rows of one batch: a bound for the size arithmetic, far above use. */
-#define BATCH_MAX ((size_t)1 << 20)
 
 struct slot {
     void *inputs;
@@ -69,6 +67,9 @@ struct kith_loader {
     bool filling, asleep;   /* the thread */
     bool waiting;           /* the caller */
     atomic_bool stop;
+
+    char error[KITH_DATA_ERROR_BYTES];
+    atomic_bool failed; /* `error` says why, and stays */
 };
 
 static uint64_t now_ns(void)
@@ -135,6 +136,24 @@ static void fill_image(struct kith_loader *loader, struct kith_place place,
     *label = examples->labels[row];
 }
 
+static void fail(struct kith_loader *loader, const void *where, bool changed)
+{
+    if (atomic_load(&loader->failed))
+        return;
+    data_spoiled(loader->examples->owner, where, changed, loader->error);
+    atomic_store(&loader->failed, true);
+}
+
+/* They were when the file was opened. */
+static bool in_vocabulary(const struct kith_examples *examples,
+                          const int32_t *tokens, size_t count)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = (uint32_t)tokens[i] > most ? (uint32_t)tokens[i] : most;
+    return most < examples->classes;
+}
+
 /* The last window of a shifted epoch ends where the stream does. */
 static void fill_window(struct kith_loader *loader, struct kith_place place,
                         void *inputs, int32_t *labels)
@@ -148,6 +167,10 @@ static void fill_window(struct kith_loader *loader, struct kith_place place,
     kith_examples_tokens(examples, at, context, window);
     memcpy(labels, window + 1, (context - 1) * sizeof *labels);
     kith_examples_tokens(examples, at + context, 1, labels + context - 1);
+    if (!examples->mapped || (in_vocabulary(examples, window, 1) &&
+                              in_vocabulary(examples, labels, context)))
+        return;
+    fail(loader, data_token(examples, at), true);
 }
 
 /* The batch at `place`; returns where the next one begins. Stops early where
@@ -177,6 +200,37 @@ static struct kith_place fill(struct kith_loader *loader,
     return place;
 }
 
+struct filling {
+    struct kith_loader *loader;
+    struct kith_place place;
+    struct slot *slot;
+};
+
+static void fill_guarded(void *argument)
+{
+    struct filling *filling = argument;
+    filling->place = fill(filling->loader, filling->place, filling->slot);
+}
+
+/* The same of files that may have changed: zeros where they have. */
+static struct kith_place fill_safely(struct kith_loader *loader,
+                                     struct kith_place place, struct slot *slot)
+{
+    struct filling filling = {loader, place, slot};
+    const void *where;
+    if (!loader->examples->mapped)
+        return fill(loader, place, slot);
+    if (!atomic_load(&loader->failed) &&
+        !data_guard(fill_guarded, &filling, &where))
+        fail(loader, where, false);
+    if (!atomic_load(&loader->failed))
+        return filling.place;
+    slot->rows = loader->config.batch;
+    memset(slot->inputs, 0, slot->rows * loader->input_bytes);
+    memset(slot->labels, 0, slot->rows * loader->label_count * sizeof(int32_t));
+    return place;
+}
+
 /* ---- the thread */
 
 static void *fill_ahead(void *argument)
@@ -195,7 +249,7 @@ static void *fill_ahead(void *argument)
         struct slot *slot = &loader->slots[loader->filled % loader->slot_count];
         loader->filling = true;
         (void)pthread_mutex_unlock(&loader->mutex);
-        const struct kith_place next = fill(loader, place, slot);
+        const struct kith_place next = fill_safely(loader, place, slot);
         (void)pthread_mutex_lock(&loader->mutex);
         loader->filling = false;
         loader->next = next;
@@ -296,7 +350,7 @@ void kith_loader_next(struct kith_loader *loader, struct kith_batch *batch)
         wait_for_batch(loader);
         loader->place = advance(loader, loader->slots[at].rows);
     } else {
-        loader->place = fill(loader, loader->place, &loader->slots[at]);
+        loader->place = fill_safely(loader, loader->place, &loader->slots[at]);
         loader->taken++;
     }
     const struct slot slot = hand_over(loader, at);
@@ -304,6 +358,11 @@ void kith_loader_next(struct kith_loader *loader, struct kith_batch *batch)
     batch->labels = slot.labels;
     batch->rows = slot.rows;
     loader->given_examples += slot.rows;
+}
+
+const char *kith_loader_failed(const struct kith_loader *loader)
+{
+    return atomic_load(&loader->failed) ? loader->error : NULL;
 }
 
 struct kith_place kith_loader_place(const struct kith_loader *loader)
@@ -402,7 +461,7 @@ static enum kith_err check(const struct kith_loader_config *config, char *error)
     const struct kith_examples *examples = config->examples;
     const size_t rows =
         config->rows == NULL ? examples->count : config->row_count;
-    if (config->batch == 0 || config->batch > BATCH_MAX)
+    if (config->batch == 0 || config->batch > KITH_BATCH_MAX)
         return refuse(error, KITH_ELIMIT, "train.batch must be 1 to 2^20");
     if (rows == 0 || rows >= UINT32_MAX)
         return refuse(error, KITH_ELIMIT, "1 to 2^32 - 2 examples are needed");
@@ -445,6 +504,7 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
     loader->label_count = tokens ? examples->features : 1;
     loader->slot_count = SLOTS_KEPT + (config->ahead ? depth_of(loader) : 0);
     atomic_init(&loader->stop, false);
+    atomic_init(&loader->failed, false);
     if (!tokens)
         pixels_init(&loader->pixels, examples);
     err = take_memory(loader, error);

@@ -7,6 +7,7 @@ libkith_data_a_SOURCES = \
   src/data/dataset.c \
   src/data/datasets.def \
   src/data/file.c \
+  src/data/guard.c \
   src/data/idx.c \
   src/data/loader.c \
   src/data/npy.c \
