@@ -36,7 +36,8 @@
     X(TOP_K, "--top-k", "K", "of the likeliest K alone; 0: of all [0]")        \
     X(TOKENIZER, "--tokenizer", "FILE",                                        \
       "a tokenizer.json for a model of byte pairs")                            \
-    X(THREADS, "--threads", "N", "threads of the work pool [1]")               \
+    X(THREADS, "--threads", "N",                                               \
+      "threads of the work [sim: 1; else those of the run]")                   \
     X(QUEUE, "--queue", "KIND", "calendar or heap: the same trace [calendar]") \
     X(WIRE, "--wire", "MODE", "sized or full, in place of network.wire")       \
     X(TRACE, "--trace", "FILE", "write every decision as a line of text")      \

@@ -187,7 +187,9 @@ int cli_eval(const struct cli_arguments *arguments)
         code = cli_model_open(&job.model, arguments);
     if (code != KITH_EXIT_OK)
         return code;
-    code = check_estimate(&job);
+    code = cli_model_compute(&job.model);
+    if (code == KITH_EXIT_OK)
+        code = check_estimate(&job);
     if (code == KITH_EXIT_OK)
         code = open_data(&job);
     if (code == KITH_EXIT_OK)

@@ -11,6 +11,7 @@
 #include "kith/backend.h"
 #include "kith/checkpoint.h"
 #include "kith/worker.h"
+#include "src/backend/pool.h"
 
 /* What stands in messages, and no folder: relative paths of --set start at the
  * current one. */
@@ -159,6 +160,25 @@ int cli_model_open(struct cli_model *model,
     if (code == KITH_EXIT_OK)
         choose_backend(model);
     return code;
+}
+
+int cli_model_compute(struct cli_model *model)
+{
+    const struct cli_arguments *arguments = model->arguments;
+    const char *products = model->experiment.compute.products;
+    uint64_t threads = model->experiment.compute.threads;
+    const int code =
+        cli_number(arguments, CLI_THREADS, 1, KITH_POOL_THREADS_MAX, &threads);
+    if (code != KITH_EXIT_OK)
+        return code;
+    model->experiment.compute.threads = (uint32_t)threads;
+    if (kith_backend_product(products) != KITH_OK) {
+        (void)cli_fail(arguments, KITH_EXIT_OK,
+                       "compute.products: %s is not installed here; using own",
+                       products);
+        model->experiment.compute.products = "own";
+    }
+    return cli_compute_open(arguments, &model->experiment, CLI_COMPUTE_ALL);
 }
 
 void cli_model_close(struct cli_model *model)

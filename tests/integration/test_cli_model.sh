@@ -56,6 +56,19 @@ assert list(found) == [
 assert found["tokens"] == found["examples"] * 24 and found["step"] == 30
 assert abs(found["perplexity"] - math.exp(found["loss"])) < 1e-5
 PY
+# Same threads, same bits; the run's where none are given.
+for threads in 1 2; do
+    expect 0 eval gpt.save --json --threads $threads
+    once=$(json loss)
+    holds "abs($once - $loss) < 1e-6" || fail "eval --threads: another loss"
+    expect 0 eval gpt.save --json --threads $threads
+    [ "$(json loss)" = "$once" ] || fail "eval --threads $threads: other bits"
+    expect 0 sample gpt.save --tokens 60 --threads $threads
+    cp json text
+    expect 0 sample gpt.save --tokens 60 --threads $threads
+    cmp -s json text || fail "sample --threads $threads: another text"
+done
+refuses 2 'threads.*"0"' eval gpt.save --threads 0
 expect 0 eval gpt.save.best
 grep -q perplexity "$scratch/json" || fail "eval: no perplexity in the table"
 
