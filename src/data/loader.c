@@ -30,6 +30,9 @@
 /* Two that stay valid, and as many more as make up a MiB. */
 enum { SLOTS_KEPT = 2, DEPTH_MAX = 16, SLOTS_MAX = SLOTS_KEPT + DEPTH_MAX };
 #define AHEAD_BYTES ((size_t)1 << 20)
+/* Of an example, so much is asked for ahead; the CPU's own prefetching goes on
+ * from there. */
+enum { FETCH_BYTES = 1024, LINE_BYTES = 64 };
 
 struct slot {
     void *inputs;
@@ -42,7 +45,9 @@ struct kith_loader {
     const struct kith_backend *host;
     const struct kith_examples *examples;
     struct pixels pixels;
-    size_t row_count, input_bytes, label_count; /* of one example */
+    size_t row_count;
+    size_t input_bytes, label_count; /* of one example */
+    size_t value_bytes;              /* of one value as it is stored */
     unsigned slot_count;
     struct slot slots[SLOTS_MAX]; /* in the host's memory */
     struct slot given[SLOTS_MAX]; /* on the backend; where that is another */
@@ -117,15 +122,50 @@ static size_t row_at(const struct kith_loader *loader, uint64_t cursor)
                                        : loader->config.rows[cursor];
 }
 
+/* Where an example begins, in values. The last window of a shifted epoch ends
+ * where the stream does. */
+static size_t first_at(const struct kith_loader *loader, uint64_t cursor)
+{
+    const struct kith_examples *examples = loader->examples;
+    const size_t n = examples->features;
+    const size_t first = row_at(loader, cursor) * n;
+    if (examples->input != KITH_INPUT_TOKENS)
+        return first;
+    const size_t last = examples->tokens - 1 - n;
+    return first + loader->shift < last ? first + loader->shift : last;
+}
+
+/* Shuffled examples lie anywhere in memory: the next one is asked for while
+ * this one is converted. Inlined, because GCC takes a function that only does
+ * this for one without effect, and drops its calls. */
+#ifdef __GNUC__
+__attribute__((always_inline)) static inline void
+fetch(const struct kith_loader *loader, uint64_t cursor)
+{
+    const struct kith_examples *examples = loader->examples;
+    if (cursor == loader->row_count || examples->values == NULL)
+        return;
+    const size_t bytes = examples->features * loader->value_bytes;
+    const char *values = (const char *)examples->values +
+                         first_at(loader, cursor) * loader->value_bytes;
+    for (size_t at = 0; at < bytes && at < FETCH_BYTES; at += LINE_BYTES)
+        __builtin_prefetch(values + at);
+}
+#else
+static void fetch(const struct kith_loader *loader, uint64_t cursor)
+{
+    (void)loader;
+    (void)cursor;
+}
+#endif
+
 static void fill_image(struct kith_loader *loader, struct kith_place place,
                        void *inputs, int32_t *label)
 {
     const struct kith_examples *examples = loader->examples;
     const struct kith_augment *augment = &loader->config.augment;
-    const size_t row = row_at(loader, place.cursor);
-    const size_t bytes =
-        examples->features * (examples->element == KITH_ELEMENT_U8 ? 1 : 4);
-    const void *image = (const char *)examples->values + row * bytes;
+    const void *image = (const char *)examples->values +
+                        first_at(loader, place.cursor) * loader->value_bytes;
     if (augment->crop > 0 || augment->flip) {
         struct kith_rng rng = stream(loader, KITH_STREAM_AUGMENT, place.epoch);
         rng.block = (uint32_t)place.cursor;
@@ -133,7 +173,7 @@ static void fill_image(struct kith_loader *loader, struct kith_place place,
         image = loader->scratch;
     }
     pixels_convert(&loader->pixels, examples, loader->host, image, inputs);
-    *label = examples->labels[row];
+    *label = examples->labels[row_at(loader, place.cursor)];
 }
 
 static void fail(struct kith_loader *loader, const void *where, bool changed)
@@ -154,15 +194,12 @@ static bool in_vocabulary(const struct kith_examples *examples,
     return most < examples->classes;
 }
 
-/* The last window of a shifted epoch ends where the stream does. */
 static void fill_window(struct kith_loader *loader, struct kith_place place,
                         void *inputs, int32_t *labels)
 {
     const struct kith_examples *examples = loader->examples;
     const size_t context = examples->features;
-    const size_t last = examples->tokens - 1 - context;
-    const size_t first = row_at(loader, place.cursor) * context + loader->shift;
-    const size_t at = first < last ? first : last;
+    const size_t at = first_at(loader, place.cursor);
     int32_t *window = inputs;
     kith_examples_tokens(examples, at, context, window);
     memcpy(labels, window + 1, (context - 1) * sizeof *labels);
@@ -190,6 +227,7 @@ static struct kith_place fill(struct kith_loader *loader,
         begin_epoch(loader, place.epoch);
         char *inputs = (char *)slot->inputs + slot->rows * loader->input_bytes;
         int32_t *labels = slot->labels + slot->rows * loader->label_count;
+        fetch(loader, place.cursor + 1);
         if (tokens)
             fill_window(loader, place, inputs, labels);
         else
@@ -502,6 +540,9 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
         examples->features *
         (tokens ? sizeof(int32_t) : loader->host->element_bytes);
     loader->label_count = tokens ? examples->features : 1;
+    loader->value_bytes = examples->element == KITH_ELEMENT_U8    ? 1
+                          : examples->element == KITH_ELEMENT_U16 ? 2
+                                                                  : 4;
     loader->slot_count = SLOTS_KEPT + (config->ahead ? depth_of(loader) : 0);
     atomic_init(&loader->stop, false);
     atomic_init(&loader->failed, false);
