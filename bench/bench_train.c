@@ -274,6 +274,11 @@ static int serve(const char *name)
     for (size_t i = 0; i < SPECS; i++) {
         if (strcmp(specs[i].name, name) != 0)
             continue;
+        const char *missing = kith_backend_find(specs[i].backend)->missing();
+        if (missing != NULL) {
+            fprintf(stderr, "bench_train: %s: %s\n", name, missing);
+            return 1;
+        }
         trainer_open(&trainer, &specs[i]);
         printf("%.6g\n", flops_of(&specs[i]));
         fflush(stdout);

@@ -96,6 +96,7 @@ FENCES = \
 # Whole commands, from outside.
 INTEGRATION = \
   tests/integration/test_cli_device.sh \
+  tests/integration/test_cli_bf16.sh \
   tests/integration/test_cli_manual.sh \
   tests/integration/test_cli_model.sh \
   tests/integration/test_cli_refuses.sh \
