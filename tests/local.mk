@@ -40,6 +40,7 @@ UNIT = \
   tests/unit/test_node_pull \
   tests/unit/test_node_round \
   tests/unit/test_noise \
+  tests/unit/test_npy \
   tests/unit/test_ops \
   tests/unit/test_ops_text \
   tests/unit/test_optimiser \
@@ -140,7 +141,7 @@ PARITY = tests/parity/dump
 check_DATA += $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
-EXTRA_DIST += tests/support/story.h
+EXTRA_DIST += tests/support/dataset.h tests/support/story.h
 # The tests' own network of nodes, without sockets or a simulator.
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/net.c tests/support/net.h
