@@ -54,6 +54,7 @@ UNIT = \
   tests/unit/test_sample \
   tests/unit/test_save \
   tests/unit/test_session \
+  tests/unit/test_session_provider \
   tests/unit/test_session_refusals \
   tests/unit/test_session_spoiled \
   tests/unit/test_shaper \
@@ -99,6 +100,7 @@ INTEGRATION = \
   tests/integration/test_cli_device.sh \
   tests/integration/test_cli_bf16.sh \
   tests/integration/test_cli_manual.sh \
+  tests/integration/test_cli_memory.sh \
   tests/integration/test_cli_model.sh \
   tests/integration/test_cli_refuses.sh \
   tests/integration/test_cli_runs.sh \
@@ -170,6 +172,8 @@ tests_unit_test_contact_SOURCES = tests/unit/test_contact.c $(SESSIONS)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
+tests_unit_test_session_provider_SOURCES = \
+  tests/unit/test_session_provider.c $(SESSIONS)
 tests_unit_test_session_refusals_SOURCES = \
   tests/unit/test_session_refusals.c tests/support/refusals.h $(SESSIONS)
 tests_unit_test_session_spoiled_SOURCES = \
