@@ -92,13 +92,11 @@ static double distance_squared(const struct sim_world *world)
 static struct kith_score score(struct sim_world *world, const double *z)
 {
     struct kith_score result = {NAN, NAN};
-    const struct kith_experiment *experiment = world->experiment;
-    const struct kith_dataset *dataset = world->options.dataset;
+    char error[KITH_DATA_ERROR_BYTES];
     const enum kith_err err =
-        kith_evaluate(experiment, experiment->backend,
-                      dataset ? &dataset->test : NULL, z, &result);
+        kith_evaluator_score(world->evaluator, z, &result, error);
     if (err != KITH_OK) {
-        sim_fail(world, err, "cannot evaluate a model: %s", kith_err_text(err));
+        sim_fail(world, err, "%s", error);
     }
     return result;
 }

@@ -207,7 +207,8 @@ struct sim_world {
     struct kith_checks checks;
     struct kith_values values;
     bool nonfinite;
-    double *mean, *z;  /* (dim) */
+    struct kith_evaluator *evaluator; /* NULL: not opened yet */
+    double *mean, *z;                 /* (dim) */
     enum kith_err err; /* the first operating fault; ends the run */
     char *error;       /* (SIM_ERROR_BYTES) */
     double wall_start_s, wall_shown_s;

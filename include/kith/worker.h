@@ -29,6 +29,7 @@ struct kith_worker_config {
     uint64_t steps;     /* own share, for the schedule */
     uint32_t edges_max; /* largest degree for `round` (2 inboxes per edge);
                            0 for others */
+    uint32_t together;  /* workers like this that the process opens; 0: one */
     uint32_t peers;     /* for the split */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
     /* Whose hash and text its checkpoints carry, where `experiment` is cut down
@@ -84,9 +85,10 @@ enum kith_outgoing kith_worker_outgoing(const struct kith_worker *worker,
 /* An inbox has been received whole: the backend may fetch it while other items
  * run. Any thread. */
 void kith_worker_arrived(const struct kith_worker *worker, uint32_t slot);
-/* NULL: the backend is well. Else what failed and what to do about it, in a
- * line, and for good: nothing that an item has done since the last one that
- * ended well may be kept or sent. Ask after each item. Any thread. */
+/* NULL: the backend is well, and so are the data. Else what failed and what to
+ * do about it, in a line, and for good: nothing that an item has done since the
+ * last one that ended well may be kept or sent. Ask after each item. Any
+ * thread. */
 const char *kith_worker_failed(const struct kith_worker *worker);
 /* Put `memory` (kith_worker_bytes, 64-aligned) in the place of an inbox's
  * vector and give the old one back: a receive without a copy. Both stay whose
@@ -110,6 +112,20 @@ void kith_worker_read(struct kith_worker *worker, double *z);
 struct kith_score {
     double loss, accuracy;
 };
+/* The same in three parts, for who evaluates often: opening takes all memory,
+ * so that what does not fit is known before a run begins. `error`
+ * (KITH_DATA_ERROR_BYTES) is a line. Everything is lent until the close. */
+struct kith_evaluator;
+KITH_MUST_CHECK enum kith_err
+kith_evaluator_open(const struct kith_experiment *experiment,
+                    const struct kith_backend *backend,
+                    const struct kith_examples *examples,
+                    struct kith_evaluator **evaluator, char *error);
+/* KITH_EDEVICE; KITH_EPARSE: kith_loader_failed of the test set. */
+KITH_MUST_CHECK enum kith_err
+kith_evaluator_score(struct kith_evaluator *evaluator, const double *z,
+                     struct kith_score *score, char *error);
+void kith_evaluator_close(struct kith_evaluator *evaluator);
 KITH_MUST_CHECK enum kith_err
 kith_evaluate(const struct kith_experiment *experiment,
               const struct kith_backend *backend,

@@ -240,6 +240,8 @@ int cli_train(const struct cli_arguments *arguments)
     }
     const enum kith_best best = run.experiment.best;
     code = cli_run_close(&run, err, error, &summary);
+    if (result.data_lost)
+        code = KITH_EXIT_DATA;
     if (err == KITH_OK && code != KITH_EXIT_WRITE)
         show_saved(&run, best, &result);
     if (err == KITH_OK ? !result.completed && result.finite : training.began)

@@ -43,6 +43,7 @@ struct baseline {
     const struct kith_baseline_config *config;
     struct kith_experiment alone; /* one peer, no gossip */
     struct kith_worker *worker;
+    struct kith_evaluator *evaluator;
     struct kith_standing standing;
     double *z; /* (dim) */
     uint64_t steps;
@@ -53,7 +54,8 @@ struct baseline {
     kith_ns shown_ns;                     /* since then */
     kith_ns evaluate_due_ns, save_due_ns; /* KITH_NEVER: not by time */
     bool finite, saved_all;               /* the last save succeeded */
-    uint64_t kept_step;                   /* of the checkpoint at `save` */
+    bool data_lost;
+    uint64_t kept_step; /* of the checkpoint at `save` */
 };
 
 static void say(const struct baseline *run, const char *line)
@@ -62,9 +64,8 @@ static void say(const struct baseline *run, const char *line)
         run->config->line(run->config->arg, line);
 }
 
-/* The device's last good state is what lies on the host: the checkpoint. */
-static enum kith_err lost(const struct baseline *run, const char *why,
-                          char *error)
+/* A device or a file of the data set; the last good state is the checkpoint. */
+static enum kith_err lost(struct baseline *run, const char *why, char *error)
 {
     char kept[96] = "no checkpoint was asked for";
     if (run->config->save != NULL)
@@ -75,7 +76,9 @@ static enum kith_err lost(const struct baseline *run, const char *why,
                    "training on %s, step %llu: %s; %s",
                    run->alone.backend->name,
                    (unsigned long long)run->standing.step, why, kept);
-    return KITH_EDEVICE;
+    const struct kith_backend *backend = run->alone.backend;
+    run->data_lost = backend->failed == NULL || backend->failed() == NULL;
+    return run->data_lost ? KITH_EPARSE : KITH_EDEVICE;
 }
 
 /* ---- speed */
@@ -218,19 +221,13 @@ static void judge(struct baseline *run, const struct kith_score *score)
 static enum kith_err measure(struct baseline *run, struct kith_score *score,
                              char *error)
 {
-    const struct kith_baseline_config *config = run->config;
+    char why[KITH_DATA_ERROR_BYTES] = "";
     kith_worker_read(run->worker, run->z);
-    const enum kith_err err = kith_evaluate(
-        &run->alone, run->alone.backend,
-        config->dataset == NULL ? NULL : &config->dataset->test, run->z, score);
+    const enum kith_err err =
+        kith_evaluator_score(run->evaluator, run->z, score, why);
     if (kith_worker_failed(run->worker) != NULL)
         return lost(run, kith_worker_failed(run->worker), error);
-    if (err != KITH_OK)
-        (void)snprintf(error, KITH_DATA_ERROR_BYTES, "evaluating the model: %s",
-                       err == KITH_EINVAL
-                           ? "the test set does not fit the model"
-                           : kith_err_text(err));
-    return err;
+    return err == KITH_OK ? err : lost(run, why, error);
 }
 
 /* One of the run's own evaluations is a row and counts towards the best; that
@@ -437,12 +434,19 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
         (void)snprintf(error, KITH_DATA_ERROR_BYTES,
                        "no memory to evaluate %zu parameters", dim);
     }
+    if (err == KITH_OK)
+        err = kith_evaluator_open(
+            &run.alone, run.alone.backend,
+            config->dataset == NULL ? NULL : &config->dataset->test,
+            &run.evaluator, error);
     if (err == KITH_OK && config->init != NULL && !config->resume)
         err = kith_worker_init(run.worker, config->init, error);
     if (err == KITH_OK)
         err = begin(&run, error);
     if (err == KITH_OK)
         err = train(&run, result, error);
+    result->data_lost = run.data_lost;
+    kith_evaluator_close(run.evaluator);
     free(run.z);
     kith_worker_close(run.worker);
     return err;
