@@ -65,8 +65,9 @@ struct kith_baseline_result {
     struct kith_speed speed; /* over train_s */
     bool completed;          /* not stopped, and finite to the end */
     bool finite;
-    bool early;     /* ended by stop.patience */
-    bool data_lost; /* KITH_EPARSE: of a file of the data set, as `error` says */
+    bool early; /* ended by stop.patience */
+    bool
+        data_lost; /* KITH_EPARSE: of a file of the data set, as `error` says */
     struct kith_standing standing;
 };
 
