@@ -1,7 +1,8 @@
 #!/bin/sh
 # Goal: kith train on a device that fails in the middle of a step says what
 # failed and what to do, ends with the documented status, leaves its checkpoint
-# as it was, and goes on from it to the very bits of a run that met no failure.
+# as it was, and goes on from it to the very bits of a run that met no failure;
+# kith lab likewise, but for the bits. kith sim refuses a device.
 # Method: the CUDA module's emulation, which KITH_EMULATE_FAIL tells to break.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
@@ -24,7 +25,7 @@ train() {
 }
 
 says() {
-    grep -q "$1" "$scratch/err" || fail "no word of $1: $(cat "$scratch/err")"
+    grep -q -- "$1" "$scratch/err" || fail "no word of $1: $(cat "$scratch/err")"
 }
 
 # tensors FILE: what a checkpoint holds beside its header, as a hash.
@@ -55,4 +56,21 @@ for failure in 150:214 250:700; do
     [ "$(tensors "$save")" = "$(tensors "$scratch/whole.save")" ] ||
         fail "$failure: it went on to another model"
 done
+
+# Two peers whose devices fail, then one lab that goes on from their saves.
+sed 's/^peers: 1/peers: 2/' "$scratch/run.yaml" >"$scratch/two.yaml"
+KITH_EMULATE_FAIL=150:214 lab 8 "$scratch/two.yaml"
+for peer in 0 1; do
+    says "peer $peer died: .* on GPU 0 (emulated): .*its save of step [0-9]* is"
+done
+lab 0 --resume "$scratch"/digits-lab-1.db
+[ "$(json exchanges done)" -gt 0 ] || fail "the lab that goes on exchanged nothing"
+none_left "labs on a device"
+
+timeout 100 "$kith" sim "$scratch/run.yaml" --out "$scratch" \
+    --set compute.step=1ms >"$scratch/out" 2>"$scratch/err"
+[ $? -eq 3 ] || fail "kith sim on a device: not refused"
+says '--set train.backend=cpu'
+KITH_CUDA_MODULE=/nowhere.so train 8 "$scratch/run.yaml" --out "$scratch"
+says '/nowhere.so, which is not there'
 finish
