@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kith/file.h"
 #include "kith/checkpoint.h"
 #include "kith/text.h"
 #include "model.h"
@@ -127,6 +128,10 @@ static int check_out(const struct cli_arguments *arguments, const char *out)
     if (strcmp(out, arguments->words[0]) == 0)
         return cli_fail(arguments, KITH_EXIT_USAGE,
                         "--out: this is the checkpoint itself");
+    char why[KITH_FILE_WHY_BYTES];
+    if (kith_file_check(out, why) == KITH_EINVAL)
+        return cli_fail(arguments, KITH_EXIT_WRITE, "--out: %.300s: %s", out,
+                        why);
     return KITH_EXIT_OK;
 }
 

@@ -1,6 +1,7 @@
 /* kith train: the baseline, one process that has all the data. */
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "calibrate.h"
 #include "cli.h"
@@ -240,6 +241,8 @@ int cli_train(const struct cli_arguments *arguments)
     }
     const enum kith_best best = run.experiment.best;
     code = cli_run_close(&run, err, error, &summary);
+    if (err != KITH_OK && !training.began && !run.resume)
+        (void)unlink(run.path); /* nothing is in it */
     if (result.data_lost)
         code = KITH_EXIT_DATA;
     if (err == KITH_OK && code != KITH_EXIT_WRITE)

@@ -54,7 +54,7 @@ struct baseline {
     kith_ns shown_ns;                     /* since then */
     kith_ns evaluate_due_ns, save_due_ns; /* KITH_NEVER: not by time */
     bool finite, saved_all;               /* the last save succeeded */
-    bool data_lost;
+    bool saved_best, data_lost;
     uint64_t kept_step; /* of the checkpoint at `save` */
 };
 
@@ -186,8 +186,10 @@ static void save_best(struct baseline *run)
     if (run->config->save == NULL || !run->finite)
         return;
     (void)snprintf(path, sizeof path, "%s.best", run->config->save);
-    if (save(run, path, false, error) != KITH_OK)
+    const bool saved = save(run, path, false, error) == KITH_OK;
+    if (!saved && run->saved_best)
         say(run, error);
+    run->saved_best = saved;
 }
 
 /* ---- evaluations */
@@ -410,6 +412,7 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
     struct baseline run = {.config = config,
                            .finite = true,
                            .saved_all = true,
+                           .saved_best = true,
                            .standing = {.best = NAN}};
     /* Its checkpoints are named by the experiment as it is. */
     KITH_ASSERT(config->batch == 0 || config->save == NULL);

@@ -72,6 +72,15 @@ done
 mkfifo "$scratch/fifo.db"
 mkdir "$scratch/fifo.saves"
 refuses_kind 3 "$scratch/fifo.db" lab --resume "$scratch/fifo.db"
+refuses_kind 5 "$scratch" train "$file" --save "$scratch"
+timeout 20 "$kith" sim "$file" --out "$scratch/one" >/dev/null 2>&1
+database=$(find "$scratch/one" -name '*.db')
+refuses_kind 5 "$scratch/fifo" report "$database" --out "$scratch/fifo"
+[ -p "$scratch/fifo" ] || fail "a report took the place of a FIFO"
+before=$(find . -name 'digits-train-*' | wc -l)
+refuses_kind 3 "$scratch/fifo" train "$file" --init "$scratch/fifo"
+[ "$(find . -name 'digits-train-*' | wc -l)" -eq "$before" ] ||
+    fail "a run that never began left a database"
 mkdir "$scratch/fifos"
 mkfifo "$scratch/fifos/train-images-idx3-ubyte"
 refuses_kind 4 "$scratch/fifos/train-images" train "$file" \
