@@ -354,6 +354,7 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary,
     summary->faults = world->faults;
     summary->violations = kith_checks_finish(&world->checks, world->experiment,
                                              &world->values, world->now_ns);
+    summary->checks = world->checks;
     report_rest(world, report);
     struct kith_store *store = world->options.store;
     if (store) {

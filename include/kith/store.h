@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "kith/build.h"
+#include "kith/check.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
@@ -75,7 +76,6 @@ enum kith_err kith_store_verdict(struct kith_store *store,
                                  const struct kith_check *check, bool held,
                                  double value, kith_ns at_ns);
 /* All verdicts of a finished run. */
-struct kith_checks;
 enum kith_err kith_store_verdicts(struct kith_store *store,
                                   const struct kith_experiment *experiment,
                                   const struct kith_checks *checks);
@@ -110,7 +110,8 @@ struct kith_summary {
         double train_s, aead_s, socket_s, other_s; /* NaN in sim */
     } cpu;
     uint32_t faults, violations;
-    bool completed; /* not interrupted */
+    struct kith_checks checks; /* the violations by name; zeros: none */
+    bool completed;            /* not interrupted */
 };
 /* Writes the summary into the store; `path` is the database. */
 enum kith_err kith_store_finish(struct kith_store *store,

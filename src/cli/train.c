@@ -165,6 +165,7 @@ static void summarise(struct training *training,
         .violations = finish_checks(training, &result->last),
         .completed = result->completed,
     };
+    summary->checks = training->checks;
 }
 
 /* Where the model is, and which one was best; for people. */

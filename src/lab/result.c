@@ -216,6 +216,7 @@ static void judge(struct lab *lab, struct kith_summary *summary)
     summary->violations =
         kith_checks_finish(&lab->checks, lab->options->experiment, &lab->values,
                            lab->ended_ns - lab->start_ns);
+    summary->checks = lab->checks;
     (void)kith_store_verdicts(lab->options->store, lab->options->experiment,
                               &lab->checks);
 }

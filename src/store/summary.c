@@ -271,6 +271,21 @@ static void print_speed(const struct kith_speed *speed)
     print_percent("exchange overlap", speed->exchange_overlap);
 }
 
+static void print_broken(const struct kith_experiment *experiment,
+                         const struct kith_checks *checks)
+{
+    for (uint32_t i = 0; i < experiment->check_count; i++) {
+        if (checks->results[i].verdict != KITH_VERDICT_BROKEN)
+            continue;
+        printf("  %-22s %s: ", "broken", experiment->checks[i].text);
+        if (isnan(checks->results[i].value))
+            printf("never measured\n");
+        else
+            printf("%.4g at %.4g s\n", checks->results[i].value,
+                   (double)checks->results[i].at_ns * 1e-9);
+    }
+}
+
 void kith_summary_print(const struct kith_experiment *experiment,
                         const struct kith_summary *summary, const char *path)
 {
@@ -297,6 +312,7 @@ void kith_summary_print(const struct kith_experiment *experiment,
     if (experiment->check_count > 0 || summary->violations > 0)
         printf("  %-22s %" PRIu32 " checked, %" PRIu32 " broken\n",
                "assertions", experiment->check_count, summary->violations);
+    print_broken(experiment, &summary->checks);
     if (path != NULL)
         printf("  %-22s %s\n", "run database", path);
 }

@@ -70,6 +70,8 @@ run 1 sim "$file" --json --set 'assert=["finally accuracy >= 1"]'
 [ "$(json violations)" = 1 ] || fail "the broken assertion is not counted"
 run 1 train "$file" --set 'assert=["finally loss < 0"]'
 grep -q "1 broken" "$scratch/json" || fail "the table hides the broken one"
+grep -q "broken *finally loss < 0: [0-9]" "$scratch/json" ||
+    fail "the table does not say which one is broken"
 
 # --calibrate writes a step once, wherever compute stands.
 for compute in "" "compute: {merge: 1us}" "compute:
