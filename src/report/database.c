@@ -219,25 +219,34 @@ static const char *speed_columns(const struct kith_database *database)
     return database->version >= 2 ? STORE_SPEED_NAMES : STORE_SPEED_NULLS;
 }
 
+/* Samples over the time that they took, as the summary has it: a row that says
+ * more samples weighs more, one without any nothing. */
+#define RATE(name)                                                             \
+    " sum(count) FILTER (WHERE " name " > 0) /"                                \
+    " sum(count / nullif(" name ", 0)) AS " name ","
+#define SPEEDS                                                                 \
+    "WITH counted AS (SELECT *, max(0, samples - lag(samples, 1, 0) OVER"      \
+    " (PARTITION BY peer ORDER BY time_s)) AS count FROM series"               \
+    " WHERE memory_bytes IS NOT NULL) "                                        \
+    "SELECT peer," RATE("samples_per_s") RATE("tokens_per_s")                  \
+        RATE("flop_per_s")                                                     \
+            RATE("mfu") " max(data_wait_s) AS data_wait_s,"                    \
+                        " last.exchange_overlap AS exchange_overlap,"          \
+                        " max(memory_bytes) AS memory_bytes FROM counted"      \
+                        " JOIN (SELECT peer, exchange_overlap, max(time_s) "   \
+                        "FROM counted"                                         \
+                        " GROUP BY peer) AS last USING(peer) GROUP BY peer "   \
+                        "ORDER BY peer LIMIT 500"
+
 /* Rates of each peer over all its rows, and what only grows. */
 static enum kith_err put_speed(const struct kith_database *database, FILE *out,
                                char *error)
 {
-    return put_table(
-        database, "speed",
-        database->version >= 2
-            ? "SELECT peer, avg(nullif(samples_per_s, 0)) AS samples_per_s, "
-              "avg(nullif(tokens_per_s, 0)) AS tokens_per_s, "
-              "avg(nullif(flop_per_s, 0)) AS flop_per_s, "
-              "avg(nullif(mfu, 0)) AS mfu, max(data_wait_s) AS data_wait_s, "
-              "last.exchange_overlap AS exchange_overlap, "
-              "max(memory_bytes) AS memory_bytes FROM series JOIN (SELECT "
-              "peer, exchange_overlap, max(time_s) FROM series WHERE "
-              "memory_bytes IS NOT NULL GROUP BY peer) AS last USING(peer) "
-              "WHERE memory_bytes IS NOT NULL GROUP BY peer ORDER BY peer "
-              "LIMIT 500"
-            : "SELECT peer" STORE_SPEED_NULLS " FROM series WHERE 0",
-        out, error);
+    return put_table(database, "speed",
+                     database->version >= 2 ? SPEEDS
+                                            : "SELECT peer" STORE_SPEED_NULLS
+                                              " FROM series WHERE 0",
+                     out, error);
 }
 
 /* The first peers by rank, and the averaged model. */
