@@ -144,8 +144,12 @@ function meanOfPeers(run, key) {
         .map(row => row.time_s))].sort((a, b) => a - b);
     const next = lines.map(() => 0), value = lines.map(() => null),
           samples = lines.map(() => 0);
-    /* Between two rows of one peer all the others report: one point a round. */
-    const rounds = instants.filter((_, i) => i % lines.length === lines.length - 1 ||
+    /* One point a round. In the lab all the others report between two rows of one
+     * peer; in a simulation all of them report at once. */
+    const longest = Math.max(...lines.map(rows =>
+        rows.filter(row => row[key] !== null).length));
+    const stride = Math.max(1, Math.round(instants.length / longest));
+    const rounds = instants.filter((_, i) => i % stride === stride - 1 ||
                                              i + 1 === instants.length);
     return rounds.map(time_s => {
         lines.forEach((rows, i) => {
