@@ -1,7 +1,8 @@
-/* Goal: a mapped file that shrinks or is written to while batches are made is
- * a line that names it, never a signal, with a thread or without, after a fork,
- * too; other faults stay what they are.
- * Method: files of several pages, truncated and overwritten under a loader. */
+/* Goal: a mapped file that shrinks or is written to while it is opened or
+ * batches are made is a line that names it, never a signal, with a thread or
+ * without, after a fork, too; other faults stay what they are.
+ * Method: files of several pages, truncated and overwritten under a loader;
+ * under kith_dataset_open by a thread that never rests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,9 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +146,106 @@ static void test_written_to(void)
     }
 }
 
+/* Writes one of two texts into a file, then the other, until told to stop. */
+struct writer {
+    int fd;
+    off_t at;
+    size_t size;
+    const void *texts[2];
+    atomic_bool stop;
+};
+
+static void *write_on(void *argument)
+{
+    struct writer *writer = argument;
+    for (unsigned i = 0; !atomic_load(&writer->stop); i++)
+        (void)!pwrite(writer->fd, writer->texts[i % 2], writer->size,
+                      writer->at);
+    return NULL;
+}
+
+/* What is opened meanwhile is whole or refused: never past its memory, nor a
+ * class past the last. */
+static void open_often(const char *kind, const char *path,
+                       struct writer *writer)
+{
+    char error[KITH_DATA_ERROR_BYTES];
+    struct kith_data_config config = {.kind = kith_dataset_kind_find(kind),
+                                      .context = CONTEXT,
+                                      .test_share = 0.1};
+    pthread_t thread;
+    (void)snprintf(config.path, sizeof config.path, "%s", path);
+    assert_int_equal(pthread_create(&thread, NULL, write_on, writer), 0);
+    for (int i = 0; i < 200; i++) {
+        struct kith_dataset set;
+        error[0] = '\0';
+        const enum kith_err err = kith_dataset_open(&config, &set, error);
+        assert_int_equal(err == KITH_OK, error[0] == '\0');
+        for (size_t k = 0;
+             err == KITH_OK && set.train.labels != NULL && k < set.train.count;
+             k++)
+            assert_in_range(set.train.labels[k], 0, set.train.classes - 1);
+        for (size_t k = 0;
+             err == KITH_OK && set.train.labels == NULL && k < set.train.tokens;
+             k++)
+            assert_in_range(((const uint8_t *)set.train.values)[k], 0,
+                            set.train.classes - 1);
+        kith_dataset_close(&set);
+    }
+    atomic_store(&writer->stop, true);
+    (void)pthread_join(thread, NULL);
+}
+
+/* A character of two bytes becomes two of one. */
+static void test_text_while_opened(void)
+{
+    enum { TEXT = 20000, CHANGED = 4096 };
+    static char ones[CHANGED], twos[CHANGED], text[TEXT];
+    memset(text, 'a', sizeof text);
+    memset(ones, 'a', sizeof ones);
+    for (size_t i = 0; i < sizeof twos; i += 2)
+        memcpy(twos + i, "\xc3\xa9", 2);
+    const int fd = open("text", O_RDWR | O_CREAT, 0600);
+    assert_int_equal(pwrite(fd, text, sizeof text, 0), sizeof text);
+    struct writer writer = {
+        .fd = fd, .at = 8192, .size = CHANGED, .texts = {ones, twos}};
+
+    open_often("text", "text", &writer);
+
+    (void)close(fd);
+    (void)unlink("text");
+}
+
+static void test_cifar_while_opened(void)
+{
+    enum { RECORD = 3073 };
+    static const char label = 3, strange = 77;
+    static uint8_t records[2 * RECORD];
+    char name[32];
+    struct writer writer = {
+        .fd = -1, .at = RECORD, .size = 1, .texts = {&label, &strange}};
+    for (int i = 0; i < 6; i++) {
+        (void)snprintf(name, sizeof name,
+                       i == 0 ? "test_batch.bin" : "data_batch_%d.bin", i);
+        const int fd = open(name, O_RDWR | O_CREAT, 0600);
+        assert_int_equal(pwrite(fd, records, sizeof records, 0),
+                         sizeof records);
+        if (i == 5)
+            writer.fd = fd;
+        else
+            (void)close(fd);
+    }
+
+    open_often("cifar", ".", &writer);
+
+    (void)close(writer.fd);
+    for (int i = 0; i < 6; i++) {
+        (void)snprintf(name, sizeof name,
+                       i == 0 ? "test_batch.bin" : "data_batch_%d.bin", i);
+        (void)unlink(name);
+    }
+}
+
 static int wait_for(pid_t child)
 {
     int status = 0;
@@ -217,6 +320,8 @@ static void test_all(void **state)
     test_written_to();
     test_fork();
     test_guard();
+    test_text_while_opened();
+    test_cifar_while_opened();
 }
 
 int main(void)
