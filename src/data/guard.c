@@ -19,8 +19,11 @@ static struct sigaction before;
 static void on_missing(int number, siginfo_t *about, void *context)
 {
     (void)context;
-    if (landing == NULL) { /* Not ours: it comes once more, and ends this. */
+    const bool sent = about->si_code <= 0; /* by kill: there is no address */
+    if (landing == NULL || sent) { /* Not ours: it means what it has meant. */
         (void)sigaction(number, &before, NULL);
+        if (sent) /* A fault comes once more by itself. */
+            (void)raise(number);
         return;
     }
     missing = about->si_addr;

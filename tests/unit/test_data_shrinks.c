@@ -1,6 +1,6 @@
 /* Goal: a mapped file that shrinks or is written to while it is opened or
  * batches are made is a line that names it, never a signal, with a thread or
- * without, after a fork, too; other faults stay what they are.
+ * without, after a fork, too; other faults and signals stay what they are.
  * Method: files of several pages, truncated and overwritten under a loader;
  * under kith_dataset_open by a thread that never rests. */
 #include <setjmp.h>
@@ -311,6 +311,33 @@ static void test_guard(void)
     (void)close(fd);
 }
 
+static void send_itself(void *argument)
+{
+    (void)argument;
+    (void)raise(SIGBUS);
+}
+
+/* Somebody else's SIGBUS is no page that is missing. */
+static void test_sent(void)
+{
+    for (int guarded = 0; guarded < 2; guarded++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            const struct rlimit none = {0, 0};
+            const void *where;
+            (void)setrlimit(RLIMIT_CORE, &none);
+            if (guarded)
+                (void)!data_guard(send_itself, NULL, &where);
+            else
+                send_itself(NULL);
+            _exit(0);
+        }
+
+        const int status = wait_for(child);
+        assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
 /* cmocka puts a handler of its own in place before each test: all in one. */
 static void test_all(void **state)
 {
@@ -320,6 +347,7 @@ static void test_all(void **state)
     test_written_to();
     test_fork();
     test_guard();
+    test_sent();
     test_text_while_opened();
     test_cifar_while_opened();
 }
