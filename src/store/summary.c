@@ -227,6 +227,17 @@ static void print_real(const char *what, double value, const char *unit)
         printf("  %-22s %.4g%s\n", what, value, unit);
 }
 
+/* Three digits and a unit that suits them. */
+static void bytes_text(uint64_t bytes, char text[16])
+{
+    static const char units[] = "kMGTPE";
+    double value = (double)bytes / 1e3;
+    unsigned unit = 0;
+    for (; value >= 999.5 && units[unit + 1] != '\0'; unit++)
+        value /= 1e3;
+    (void)snprintf(text, 16, "%.3g %cB", value, units[unit]);
+}
+
 static void print_exchanges(const struct kith_summary *summary)
 {
     if (summary->exchanges.done == UINT64_MAX)
@@ -237,9 +248,11 @@ static void print_exchanges(const struct kith_summary *summary)
            "exchanges", summary->exchanges.attempts, summary->exchanges.done,
            summary->exchanges.failed, summary->exchanges.refused,
            summary->exchanges.skipped, summary->exchanges.torn);
-    printf("  %-22s %.3g MB in all, %.3g MB at most from one peer\n",
-           "bytes sent", (double)summary->bytes_sent / 1e6,
-           (double)summary->bytes_per_peer_max / 1e6);
+    char all[16], most[16];
+    bytes_text(summary->bytes_sent, all);
+    bytes_text(summary->bytes_per_peer_max, most);
+    printf("  %-22s %s in all, %s at most from one peer\n", "bytes sent", all,
+           most);
 }
 
 /* CPU time by what it was spent on, over all peers. */
@@ -271,6 +284,28 @@ static void print_speed(const struct kith_speed *speed)
     print_percent("exchange overlap", speed->exchange_overlap);
 }
 
+/* A run of kith train has one model, whatever peers the file has. */
+static void print_quality(const struct kith_experiment *experiment,
+                          const struct kith_summary *summary)
+{
+    const bool alone = strcmp(summary->world, "train") == 0;
+    printf("\n%s (%s): ", experiment->name, summary->world);
+    if (alone)
+        printf("one process");
+    if (!alone || experiment->peers > 1)
+        printf("%s%" PRIu32 " peer%s", alone ? " in place of " : "",
+               experiment->peers, experiment->peers == 1 ? "" : "s");
+    printf(", seed %" PRIu64 "%s\n", experiment->seed,
+           summary->completed ? "" : ", NOT COMPLETED");
+    print_percent(alone ? "accuracy" : "accuracy, averaged",
+                  summary->accuracy.averaged);
+    if (!alone) {
+        print_percent("accuracy, mean peer", summary->accuracy.mean);
+        print_percent("accuracy, worst peer", summary->accuracy.worst);
+    }
+    print_real(alone ? "loss" : "loss, averaged", summary->loss.averaged, "");
+}
+
 static void print_broken(const struct kith_experiment *experiment,
                          const struct kith_checks *checks)
 {
@@ -289,14 +324,7 @@ static void print_broken(const struct kith_experiment *experiment,
 void kith_summary_print(const struct kith_experiment *experiment,
                         const struct kith_summary *summary, const char *path)
 {
-    printf("\n%s (%s): %" PRIu32 " peer%s, seed %" PRIu64 "%s\n",
-           experiment->name, summary->world, experiment->peers,
-           experiment->peers == 1 ? "" : "s", experiment->seed,
-           summary->completed ? "" : ", NOT COMPLETED");
-    print_percent("accuracy, averaged", summary->accuracy.averaged);
-    print_percent("accuracy, mean peer", summary->accuracy.mean);
-    print_percent("accuracy, worst peer", summary->accuracy.worst);
-    print_real("loss, averaged", summary->loss.averaged, "");
+    print_quality(experiment, summary);
     print_real("consensus distance", summary->consensus_distance, "");
     printf("  %-22s %" PRIu64 " (%" PRIu64 " samples)\n", "steps",
            summary->steps, summary->samples);
