@@ -46,7 +46,7 @@ void kith_backend_threads(unsigned count)
 
 #define RECORD kith_backend_cpu
 #define NAME "cpu"
-#define SUMMARY "float32, OpenBLAS and vectorised loops"
+#define SUMMARY "float32; vectorised products of our own, OpenBLAS or oneDNN"
 #define OPS kith_cpu_ops
 #define MISSING kith_host_missing
 #include "cpu.inc.h"
