@@ -138,8 +138,11 @@ enum kith_err kith_evaluator_open(const struct kith_experiment *experiment,
     job->experiment = experiment;
     job->backend = backend;
     job->examples = data ? examples : NULL;
-    const enum kith_err err =
+    enum kith_err err =
         kith_model_learns(model) ? open_job(job, error) : KITH_OK;
+    const char *failed = backend->failed == NULL ? NULL : backend->failed();
+    if (failed != NULL) /* which has no memory, either */
+        err = refuse(error, KITH_EDEVICE, "%s", failed);
     if (err != KITH_OK) {
         kith_evaluator_close(job);
         return err;
