@@ -284,31 +284,52 @@ static void print_speed(const struct kith_speed *speed)
     print_percent("exchange overlap", speed->exchange_overlap);
 }
 
-/* A run of kith train has one model, whatever peers the file has. */
+static bool is_world(const struct kith_summary *summary, const char *world)
+{
+    return strcmp(summary->world, world) == 0;
+}
+
+/* kith train and kith peer have one model, whatever peers the file has. */
 static void print_quality(const struct kith_experiment *experiment,
                           const struct kith_summary *summary)
 {
-    const bool alone = strcmp(summary->world, "train") == 0;
+    const bool train = is_world(summary, "train");
+    const bool alone = train || is_world(summary, "peer");
     printf("\n%s (%s): ", experiment->name, summary->world);
-    if (alone)
+    if (train)
         printf("one process");
-    if (!alone || experiment->peers > 1)
-        printf("%s%" PRIu32 " peer%s", alone ? " in place of " : "",
+    if (!train || experiment->peers > 1)
+        printf("%s%" PRIu32 " peer%s",
+               train   ? " in place of "
+               : alone ? "one of "
+                       : "",
                experiment->peers, experiment->peers == 1 ? "" : "s");
     printf(", seed %" PRIu64 "%s\n", experiment->seed,
            summary->completed ? "" : ", NOT COMPLETED");
-    print_percent(alone ? "accuracy" : "accuracy, averaged",
-                  summary->accuracy.averaged);
-    if (!alone) {
-        print_percent("accuracy, mean peer", summary->accuracy.mean);
-        print_percent("accuracy, worst peer", summary->accuracy.worst);
+    if (alone) {
+        print_percent("accuracy", summary->accuracy.mean);
+        print_real("loss", summary->loss.mean, "");
+        return;
     }
-    print_real(alone ? "loss" : "loss, averaged", summary->loss.averaged, "");
+    print_percent("accuracy, averaged", summary->accuracy.averaged);
+    print_percent("accuracy, mean peer", summary->accuracy.mean);
+    print_percent("accuracy, worst peer", summary->accuracy.worst);
+    print_real("loss, averaged", summary->loss.averaged, "");
 }
 
-static void print_broken(const struct kith_experiment *experiment,
-                         const struct kith_checks *checks)
+static void print_checks(const struct kith_experiment *experiment,
+                         const struct kith_summary *summary)
 {
+    const struct kith_checks *checks = &summary->checks;
+    if (experiment->check_count == 0)
+        return;
+    if (is_world(summary, "peer")) {
+        printf("  %-22s %" PRIu32 ", not checked by one peer alone\n",
+               "assertions", experiment->check_count);
+        return;
+    }
+    printf("  %-22s %" PRIu32 " checked, %" PRIu32 " broken\n", "assertions",
+           experiment->check_count, summary->violations);
     for (uint32_t i = 0; i < experiment->check_count; i++) {
         if (checks->results[i].verdict != KITH_VERDICT_BROKEN)
             continue;
@@ -337,10 +358,7 @@ void kith_summary_print(const struct kith_experiment *experiment,
         printf("  %-22s %016" PRIx64 "\n", "trace hash", summary->trace_hash);
     if (summary->faults > 0)
         printf("  %-22s %" PRIu32 "\n", "faults injected", summary->faults);
-    if (experiment->check_count > 0 || summary->violations > 0)
-        printf("  %-22s %" PRIu32 " checked, %" PRIu32 " broken\n",
-               "assertions", experiment->check_count, summary->violations);
-    print_broken(experiment, &summary->checks);
+    print_checks(experiment, summary);
     if (path != NULL)
         printf("  %-22s %s\n", "run database", path);
 }
