@@ -186,13 +186,14 @@ static void show_saved(const struct cli_run *run, enum kith_best best,
                standing->best);
 }
 
-/* Every so many steps, every so often, or twenty times. */
+/* Every so many steps, every so often, at the end, or twenty times. */
 static void set_evaluations(const struct kith_experiment *experiment,
                             uint64_t steps, struct kith_baseline_config *config)
 {
     config->evaluate_steps = experiment->evaluate_steps;
     config->evaluate_ns = experiment->evaluate_ns;
-    if (config->evaluate_steps == 0 && config->evaluate_ns == 0)
+    if (config->evaluate_steps == 0 && config->evaluate_ns == 0 &&
+        !experiment->evaluate_end)
         config->evaluate_steps = steps == UINT64_MAX   ? EVALUATE_STEPS
                                  : steps < EVALUATIONS ? 1
                                                        : steps / EVALUATIONS;

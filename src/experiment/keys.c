@@ -50,6 +50,7 @@ static enum kith_err parse_evaluate(const char *text, void *field)
     const size_t digits = strspn(text, "0123456789");
     const char *unit = text + digits + strspn(text + digits, " ");
     experiment->evaluate_steps = 0;
+    experiment->evaluate_end = strcmp(text, "end") == 0;
     if (digits == 0 || digits >= sizeof number || strcmp(unit, "steps") != 0)
         return time_or(text, "end", 0, field);
     memcpy(number, text, digits);
@@ -284,7 +285,9 @@ const struct key experiment_keys[] = {
     {"evaluate", KEY_PARSED, AT(evaluate_ns), .parse = parse_evaluate,
      .allowed = "a time of at least 1ms with its unit, end, or, for kith train "
                 "alone, a number of steps such as 500 steps",
-     .initial = "end", .help = "how often the averaged model is tested"},
+     .help =
+         "how often the averaged model is tested; where nothing is said, at "
+         "the end, in kith train twenty times"},
     {"best", KEY_CHOICE, .choice = &choice_best, .initial = "loss",
      .help = "train: the checkpoint with the best test loss or accuracy is "
              "kept"},

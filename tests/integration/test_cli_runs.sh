@@ -66,6 +66,13 @@ for peers in 1 2 5; do
     [ "$(json steps)" = $((60 * peers)) ] || fail "$peers peers: steps"
     run 0 train "$file" --json --set "peers=$peers"
 done
+# kith train evaluates twenty times where the file says nothing, else as it says.
+for case in "20 seed=7" "1 evaluate=end"; do
+    run 0 train "$file" --json --set "${case#* }"
+    times=$(sql "$(json database)" "SELECT count(DISTINCT step) FROM series \
+        WHERE accuracy IS NOT NULL")
+    [ "$times" = "${case% *}" ] || fail "$case: evaluated $times times"
+done
 run 1 sim "$file" --json --set 'assert=["finally accuracy >= 1"]'
 [ "$(json violations)" = 1 ] || fail "the broken assertion is not counted"
 run 1 train "$file" --set 'assert=["finally loss < 0"]'
