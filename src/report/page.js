@@ -124,9 +124,12 @@ function title(run) {
 
 /* --- series for the charts -------------------------------------------- */
 
+/* kith train has one model, tested now and then, and the batches it sees. */
 function lineName(run, peer) {
-    const who = peer === 'mean' ? 'mean of peers'
-              : peer < 0 ? 'averaged model' : 'peer ' + peer;
+    const alone = run.facts.get('world') === 'train';
+    const who = peer === 'mean' ? (alone ? 'run' : 'mean of peers')
+              : peer < 0 ? (alone ? 'test set' : 'averaged model')
+              : alone ? 'batches' : 'peer ' + peer;
     return several ? run.letter + ' · ' + who : who;
 }
 
@@ -583,6 +586,12 @@ function events() {
                                  'sum of its delta']), rows));
 }
 
+function peersOf(run) {
+    const peers = Number(run.facts.get('peers'));
+    return run.facts.get('world') === 'train' ? 'one process'
+        : number(peers) + (peers === 1 ? ' peer' : ' peers');
+}
+
 function sources() {
     return section('Experiment', runs.map(run => make('details', several ? {} :
         {open: ''}, make('summary', {}, several ? run.letter + ' · ' + title(run)
@@ -599,7 +608,7 @@ const legendPlace = make('div', {});
 document.body.replaceChildren(
     make('header', {}, make('h1', {}, names.join(', ')),
         make('p', {class: 'hint'}, several ? runs.length + ' runs compared'
-            : [runs[0].facts.get('world'), runs[0].facts.get('peers') + ' peers',
+            : [runs[0].facts.get('world'), peersOf(runs[0]),
                'seed ' + runs[0].facts.get('seed')].join(' · '),
             ' · written by ' + report.writer)),
     make('main', {}, summary(), verdicts(),
