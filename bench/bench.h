@@ -28,6 +28,16 @@ struct bench_spread {
     double median, least, most;
 };
 
+/* Before a ceiling: what the compiler makes of plain loops at its best. */
+#if defined(__x86_64__) && defined(__clang__)
+#define BENCH_BEST __attribute__((target_clones("avx512f", "avx2", "default")))
+#elif defined(__x86_64__) && defined(__GNUC__)
+#define BENCH_BEST                                                             \
+    __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
+#else
+#define BENCH_BEST
+#endif
+
 /* Seconds of the monotonic clock. */
 static inline double bench_now(void)
 {

@@ -19,15 +19,9 @@ static const char *const names[KERNELS] = {
     "finite gate, 4 B"};
 static const double bytes_per_element[KERNELS] = {12, 12, 10, 16, 12, 4};
 
-/* The ceiling: what the compiler makes of the loop at its best. */
-#if defined(__x86_64__) && defined(__GNUC__)
-#ifndef __clang__
-__attribute__((optimize("O3")))
-#endif
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-static void
-plain(size_t n, float *restrict x, const float *restrict y)
+/* The ceiling. */
+BENCH_BEST static void plain(size_t n, float *restrict x,
+                             const float *restrict y)
 {
     for (size_t i = 0; i < n; i++)
         x[i] = .5f * (x[i] + y[i]);

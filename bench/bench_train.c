@@ -1,4 +1,4 @@
-/* Training steps per second of five models: whole TRAIN items of a worker
+/* Training steps per second of six models: whole TRAIN items of a worker
  * (drawing the batch, forward, backward, optimiser), beside the rate of the
  * cores' multiply-adds and, where PyTorch is installed, beside its steps.
  *
@@ -26,28 +26,37 @@ enum { ROWS = 4096, CLASSES = 10, CONTEXT = 128, VOCABULARY = 65 };
 
 /* The same in train_torch.py. */
 struct spec {
-    const char *name, *optimiser;
+    const char *name, *optimiser, *backend;
     uint32_t batch;
     uint32_t shape[3]; /* of an image; tokens: 0 */
     const char *model;
     struct kith_model_config config;
 };
 
+#define WIDE                                                                   \
+    {                                                                          \
+        .depth = 4, .heads = 8, .width = 512, .context = CONTEXT,              \
+        .vocabulary = VOCABULARY                                               \
+    }
+
 static const struct spec specs[] = {
     {"mlp64",
      "sgd",
+     "cpu",
      64,
      {1, 1, 784},
      "mlp",
      {.layers = {784, 512, 512, CLASSES}, .layer_count = 4}},
     {"mlp256",
      "sgd",
+     "cpu",
      256,
      {1, 1, 784},
      "mlp",
      {.layers = {784, 512, 512, CLASSES}, .layer_count = 4}},
     {"cnn",
      "sgd",
+     "cpu",
      64,
      {28, 28, 1},
      "cnn",
@@ -57,12 +66,14 @@ static const struct spec specs[] = {
       .channel_count = 2}},
     {"resnet20",
      "sgd",
+     "cpu",
      128,
      {32, 32, 3},
      "resnet",
      {.image = {32, 32, 3}, .classes = CLASSES, .depth = 20}},
     {"gpt",
      "adamw",
+     "cpu",
      16,
      {0, 0, 0},
      "gpt",
@@ -71,7 +82,10 @@ static const struct spec specs[] = {
       .width = 128,
       .context = CONTEXT,
       .vocabulary = VOCABULARY}},
+    {"gpt512", "adamw", "cpu", 8, {0, 0, 0}, "gpt", WIDE},
+    {"gpt512-bf16", "adamw", "cpu-bf16", 8, {0, 0, 0}, "gpt", WIDE},
 };
+#undef WIDE
 enum { SPECS = sizeof specs / sizeof specs[0] };
 
 struct trainer {
@@ -179,7 +193,7 @@ static void trainer_open(struct trainer *trainer, const struct spec *spec)
     trainer->before = status_bytes("VmRSS:");
     const struct kith_worker_config config = {
         .experiment = &trainer->experiment,
-        .backend = kith_backend_find("cpu"),
+        .backend = kith_backend_find(spec->backend),
         .train = &trainer->examples,
         .steps = UINT64_MAX,
         .peers = 1};
@@ -260,6 +274,11 @@ static int serve(const char *name)
     for (size_t i = 0; i < SPECS; i++) {
         if (strcmp(specs[i].name, name) != 0)
             continue;
+        const char *missing = kith_backend_find(specs[i].backend)->missing();
+        if (missing != NULL) {
+            fprintf(stderr, "bench_train: %s: %s\n", name, missing);
+            return 1;
+        }
         trainer_open(&trainer, &specs[i]);
         printf("%.6g\n", flops_of(&specs[i]));
         fflush(stdout);
@@ -279,6 +298,8 @@ static void measure(const struct spec *spec, unsigned threads)
     double rates[BENCH_ROUNDS], shares[BENCH_ROUNDS];
     struct trainer trainer;
     char name[64];
+    if (kith_backend_find(spec->backend)->missing() != NULL)
+        return;
     trainer_open(&trainer, spec);
     kith_backend_threads(threads);
     (void)train_for(&trainer, seconds / 4);
@@ -299,7 +320,7 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "serve") == 0)
         return serve(argv[2]);
-    printf("# whole training steps, float32, products by %s\n",
+    printf("# whole training steps, products by %s\n",
            kith_backend_product_name());
     for (unsigned threads = 1; threads <= 2; threads++) {
         for (size_t i = 0; i < SPECS; i++)

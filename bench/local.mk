@@ -20,7 +20,8 @@ bench_bench_train_CPPFLAGS = $(AM_CPPFLAGS) \
 bench_bench_conv_SOURCES = bench/bench_conv.c bench/peak.h
 bench_bench_train_SOURCES = bench/bench_train.c bench/peak.h
 EXTRA_DIST += bench/conv_torch.py
-EXTRA_DIST += bench/calendar.h bench/train_torch.py bench/quality_torch.py
+EXTRA_DIST += bench/calendar.h bench/train_torch.py bench/quality_torch.py \
+  bench/bf16_loss.py
 
 # Two sessions joined by memory, as in the tests.
 bench_bench_record_SOURCES = bench/bench_record.c $(SESSIONS)

@@ -5,8 +5,10 @@
 
 The cases of bench_train.c: an MLP 784-512-512-10 at batch 64 and 256, a CNN
 (convolutions 16 and 32, 28x28, batch 64), ResNet-20 (32x32, batch 128), GPT (4
-blocks, width 128, context 128, batch 16); float32, on the CPU. PyTorch gets its
-batches ready made, kith draws its own. Each side runs at its best: kith with
+blocks, width 128, context 128, batch 16); float32, on the CPU; and gpt512-bf16, a
+GPT of width 512 (batch 8) on backend cpu-bf16 beside kith's own float32 and
+PyTorch's bfloat16 autocast. PyTorch gets its batches ready made, kith draws its
+own. Each side runs at its best: kith with
 its fastest provider of products, PyTorch eager with its faster layout of
 images and fused optimisers where they win, both with 1 and 2 threads, per round
 whichever is faster; torch.compile stands beside it. Memory is each process's
@@ -29,8 +31,10 @@ SECONDS = float(os.environ.get("BENCH_SECONDS", "0.5"))
 COMPILE = os.environ.get("BENCH_COMPILE", "1") != "0"
 # Floor and goal, kith : PyTorch.
 CASES = {"mlp64": (1.15, 1.4), "mlp256": (1.0, 1.2), "cnn": (1.0, 1.3),
-         "resnet20": (0.8, 1.0), "gpt": (1.0, 1.2)}
-CONTEXT, VOCABULARY, WIDTH, HEADS = 128, 65, 128, 4
+         "resnet20": (0.8, 1.0), "gpt": (1.0, 1.2), "gpt512-bf16": (0.9, 0.9)}
+# Case in bfloat16: the same in float32, and how much faster it has to be.
+NARROW = {"gpt512-bf16": ("gpt512", 1.5)}
+CONTEXT, VOCABULARY = 128, 65
 
 try:
     import torch
@@ -76,31 +80,32 @@ def resnet20():
 class Layer(nn.Module):
     """Of GPT-2."""
 
-    def __init__(self):
+    def __init__(self, width, heads):
         super().__init__()
-        self.ln_1, self.ln_2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.attn = nn.Linear(WIDTH, 3 * WIDTH)
-        self.proj = nn.Linear(WIDTH, WIDTH)
-        self.fc = nn.Linear(WIDTH, 4 * WIDTH)
-        self.out = nn.Linear(4 * WIDTH, WIDTH)
+        self.width, self.heads = width, heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attn = nn.Linear(width, 3 * width)
+        self.proj = nn.Linear(width, width)
+        self.fc = nn.Linear(width, 4 * width)
+        self.out = nn.Linear(4 * width, width)
 
     def forward(self, x):
         rows, context, _ = x.shape
-        q, k, v = (t.view(rows, context, HEADS, -1).transpose(1, 2)
-                   for t in self.attn(self.ln_1(x)).split(WIDTH, 2))
+        q, k, v = (t.view(rows, context, self.heads, -1).transpose(1, 2)
+                   for t in self.attn(self.ln_1(x)).split(self.width, 2))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.proj(y.transpose(1, 2).reshape(rows, context, WIDTH))
+        x = x + self.proj(y.transpose(1, 2).reshape(rows, context, self.width))
         y = F.gelu(self.fc(self.ln_2(x)), approximate="tanh")
         return x + self.out(y)
 
 
 class Gpt(nn.Module):
-    def __init__(self):
+    def __init__(self, width, heads):
         super().__init__()
-        self.wte = nn.Embedding(VOCABULARY, WIDTH)
-        self.wpe = nn.Embedding(CONTEXT, WIDTH)
-        self.layers = nn.Sequential(*(Layer() for _ in range(4)))
-        self.ln_f = nn.LayerNorm(WIDTH)
+        self.wte = nn.Embedding(VOCABULARY, width)
+        self.wpe = nn.Embedding(CONTEXT, width)
+        self.layers = nn.Sequential(*(Layer(width, heads) for _ in range(4)))
+        self.ln_f = nn.LayerNorm(width)
 
     def forward(self, x):
         x = self.wte(x) + self.wpe.weight
@@ -122,7 +127,8 @@ def cnn():
 
 MODELS = {"mlp64": (mlp, 64, (784,)), "mlp256": (mlp, 256, (784,)),
           "cnn": (cnn, 64, (1, 28, 28)), "resnet20": (resnet20, 128, (3, 32, 32)),
-          "gpt": (Gpt, 16, None)}
+          "gpt": (lambda: Gpt(128, 4), 16, None),
+          "gpt512-bf16": (lambda: Gpt(512, 8), 8, None)}
 
 
 class Trainer:
@@ -152,15 +158,18 @@ class Trainer:
         fused = "fused" in how
         self.optimiser = (
             torch.optim.AdamW(model.parameters(), 0.001, weight_decay=0,
-                              fused=fused) if case == "gpt" else
+                              fused=fused) if case.startswith("gpt") else
             torch.optim.SGD(model.parameters(), 0.001, momentum=0.9,
                             fused=fused))
         self.model = torch.compile(model) if "compile" in how else model
+        self.narrow = case in NARROW
 
     def step(self, i):
         x, y = self.batches[i % len(self.batches)]
         self.optimiser.zero_grad(set_to_none=True)
-        F.cross_entropy(self.model(x), y).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.narrow):
+            loss = F.cross_entropy(self.model(x), y)
+        loss.backward()
         self.optimiser.step()
 
     def run(self, threads, seconds):
@@ -244,8 +253,10 @@ def choose_torch(case, threads):
     return best, sides[best]
 
 
-def choose_products(kith, threads):
-    """kith's fastest provider of this case."""
+def choose_products(kith, case, threads):
+    """kith's fastest provider of this case; cpu-bf16 has one."""
+    if case in NARROW:
+        return "onednn in bfloat16"
     names = [name for name in ("own", "openblas", "onednn")
              if kith.ask(f"product {name}") == "1\n"]
     rates = {name: [] for name in names}
@@ -265,12 +276,20 @@ def spread(values):
 
 def compare(program, case, threads):
     kith = Side(program, "serve", case)
-    flops = float(kith.process.stdout.readline())
-    products = choose_products(kith, threads[-1])
+    line = kith.process.stdout.readline()
+    if line == "":
+        print(f"\n== {case}: not run, see above")
+        return
+    flops = float(line)
+    products = choose_products(kith, case, threads[-1])
     way, eager = choose_torch(case, threads[-1])
     sides = {"kith": kith, "torch": eager}
     if COMPILE:
         sides["compile"] = torch_side(case, way.replace("eager", "compile"))
+    if case in NARROW:
+        sides["float32"] = Side(program, "serve", NARROW[case][0])
+        sides["float32"].process.stdout.readline()
+        choose_products(sides["float32"], NARROW[case][0], threads[-1])
     rates = {(who, t): [] for who in sides for t in threads}
     peaks = {t: float(kith.ask(f"peak {t}")) for t in threads}
     for who, side in sides.items():
@@ -297,6 +316,11 @@ def compare(program, case, threads):
         "floor met" if median >= floor else "MISSED")
     print(f"kith : PyTorch eager: {spread(ratios)}, floor {floor}, goal "
           f"{goal}: {verdict}")
+    if case in NARROW:
+        ratios = [a / b for a, b in zip(best("kith"), best("float32"))]
+        floor = NARROW[case][1]
+        print(f"kith : kith's float32: {spread(ratios)}, floor {floor}: "
+              f"{'met' if statistics.median(ratios) >= floor else 'MISSED'}")
     if COMPILE:
         ratios = [a / b for a, b in zip(best("kith"), best("compile"))]
         print(f"kith : torch.compile: {spread(ratios)}")

@@ -142,17 +142,7 @@ static void crash(struct sim_world *world, kith_id id)
     if (peer->flags & SIM_CRASHED) {
         return;
     }
-    struct kith_node_counters counters, *gone = &world->gone;
-    kith_node_counters(sim_node_at(world, id), &counters);
-    gone->steps += counters.steps;
-    gone->attempts += counters.attempts;
-    gone->skipped += counters.skipped;
-    gone->refused += counters.refused;
-    gone->done += counters.done;
-    gone->failed += counters.failed;
-    gone->torn += counters.torn;
-    gone->waited_ns += counters.waited_ns;
-
+    sim_count(world, id, &world->gone);
     sim_affect(world, id);
     if (world->desks) {
         sim_work_join(world, id);

@@ -39,6 +39,8 @@ libkith_sim_a_SOURCES = \
   sim/queue.h \
   sim/result.c \
   sim/run.c \
+  sim/sort.c \
+  sim/sort.h \
   sim/table.c \
   sim/table.h \
   sim/tally.c \

@@ -6,6 +6,7 @@
 
 #include "kith/assert.h"
 #include "sim/memory.h"
+#include "sim/sort.h"
 
 #define CAPACITY_MIN 64u
 #define BUCKETS_MIN 64u
@@ -13,9 +14,6 @@
 #define SHIFT_START 16u /* 65 us: a LAN's latency; tuned from then on */
 #define SHIFT_MAX 40u   /* 18 min: nothing is that rare */
 #define WINDOW_MIN 4096u
-/* Sorted by insertion up to this many, then merged. */
-#define RUN 8u
-#define PART_BITS_MAX 10u
 /* Days are widened when they hold fewer events, narrowed when they hold four
  * times as many different instants: enough to look ahead, and so few days that
  * the chunks being filled stay in the cache. */
@@ -201,123 +199,6 @@ enum kith_err sim_queue_push_slow(struct sim_queue *queue,
     return KITH_OK;
 }
 
-static inline bool before(const struct sim_event *a, const struct sim_event *b)
-{
-    if (a->time_ns != b->time_ns) {
-        return a->time_ns < b->time_ns;
-    }
-    if (a->peer != b->peer) {
-        return a->peer < b->peer;
-    }
-    return a->sequence < b->sequence;
-}
-
-static void insertion_sort(struct sim_event *events, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        const struct sim_event event = events[i];
-        size_t at = i;
-        for (; at > 0 && before(&event, &events[at - 1]); at--) {
-            events[at] = events[at - 1];
-        }
-        events[at] = event;
-    }
-}
-
-static void merge(const struct sim_event *from, struct sim_event *to,
-                  size_t middle, size_t count)
-{
-    size_t left = 0, right = middle;
-    for (size_t i = 0; i < count; i++) {
-        const bool takes_left =
-            left < middle &&
-            (right == count || before(&from[left], &from[right]));
-        to[i] = takes_left ? from[left++] : from[right++];
-    }
-}
-
-static bool runs_follow(const struct sim_event *events, size_t run,
-                        size_t count)
-{
-    for (size_t at = run; at < count; at += run) {
-        if (before(&events[at], &events[at - 1])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Bottom-up merge sort: every pass reads and writes in order. It ends as soon
- * as the runs follow each other. The result stands in `events`. */
-static void merge_sort(struct sim_event *events, struct sim_event *scratch,
-                       size_t count)
-{
-    struct sim_event *from = events, *to = scratch;
-    for (size_t at = 0; at < count; at += RUN) {
-        const size_t left = count - at;
-        insertion_sort(events + at, left < RUN ? left : RUN);
-    }
-    for (size_t run = RUN; !runs_follow(from, run, count); run *= 2) {
-        for (size_t at = 0; at < count; at += 2 * run) {
-            const size_t left = count - at;
-            merge(from + at, to + at, left < run ? left : run,
-                  left < 2 * run ? left : 2 * run);
-        }
-        struct sim_event *sorted = to;
-        to = from;
-        from = sorted;
-    }
-    if (from != events) {
-        memcpy(events, from, count * sizeof *events);
-    }
-}
-
-/* A day is sorted in 2^bits parts, about two events each if they are spread
- * evenly; no part is shorter than 1 ns. */
-static unsigned part_bits(const struct sim_queue *queue)
-{
-    unsigned bits = 0;
-    while (bits < PART_BITS_MAX && bits < queue->shift &&
-           queue->today_count >> (bits + 1) > 1) {
-        bits++;
-    }
-    return bits;
-}
-
-/* O(k) where times are spread, O(k log k) at worst, and one look for a day
- * that is in order already, as peers in lockstep make it. */
-static void sort_today(struct sim_queue *queue)
-{
-    const size_t count = queue->today_count;
-    struct sim_event *today = queue->today, *parted = queue->scratch;
-    if (runs_follow(today, 1, count)) {
-        return;
-    }
-    const unsigned bits = part_bits(queue), shift = queue->shift - bits;
-    const uint64_t mask = (UINT64_C(1) << bits) - 1;
-    uint32_t ends[1u << PART_BITS_MAX];
-    memset(ends, 0, (mask + 1) * sizeof *ends);
-    for (size_t i = 0; i < count; i++) {
-        ends[(uint64_t)today[i].time_ns >> shift & mask]++;
-    }
-    uint32_t start = 0;
-    for (size_t part = 0; part <= mask; part++) {
-        const uint32_t size = ends[part];
-        ends[part] = start;
-        start += size;
-    }
-    for (size_t i = 0; i < count; i++) { /* starts become ends */
-        const uint64_t part = (uint64_t)today[i].time_ns >> shift & mask;
-        parted[ends[part]++] = today[i];
-    }
-    start = 0;
-    for (size_t part = 0; part <= mask; start = ends[part++]) {
-        merge_sort(parted + start, today, ends[part] - start);
-    }
-    queue->scratch = today;
-    queue->today = parted;
-}
-
 /* The earliest day that has an event in some bucket. */
 static uint64_t earliest_day(const struct sim_queue *queue)
 {
@@ -377,6 +258,16 @@ static void collect(struct sim_queue *queue)
         entry->next = *list;
         *list = chunk;
         chunk = next;
+    }
+}
+
+static void sort_today(struct sim_queue *queue)
+{
+    struct sim_event *const sorted = sim_sort(queue->today, queue->scratch,
+                                              queue->today_count, queue->shift);
+    if (sorted == queue->scratch) {
+        queue->scratch = queue->today;
+        queue->today = sorted;
     }
 }
 
@@ -498,7 +389,8 @@ bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
     queue->count--;
     if (left && queue->heap.count > 0) {
         const struct sim_event *first = &queue->today[queue->today_at];
-        left = before(first, &queue->pool[queue->heap.entries[0].value]);
+        left =
+            sim_event_before(first, &queue->pool[queue->heap.entries[0].value]);
     }
     if (left) {
         *event = queue->today[queue->today_at++];

@@ -92,13 +92,11 @@ static double distance_squared(const struct sim_world *world)
 static struct kith_score score(struct sim_world *world, const double *z)
 {
     struct kith_score result = {NAN, NAN};
-    const struct kith_experiment *experiment = world->experiment;
-    const struct kith_dataset *dataset = world->options.dataset;
+    char error[KITH_DATA_ERROR_BYTES];
     const enum kith_err err =
-        kith_evaluate(experiment, experiment->backend,
-                      dataset ? &dataset->test : NULL, z, &result);
+        kith_evaluator_score(world->evaluator, z, &result, error);
     if (err != KITH_OK) {
-        sim_fail(world, err, "cannot evaluate a model: %s", kith_err_text(err));
+        sim_fail(world, err, "%s", error);
     }
     return result;
 }
@@ -125,6 +123,24 @@ static void put_row(struct sim_world *world, const struct kith_row *row)
     }
 }
 
+/* What the counters say; the rest is not known yet. */
+static struct kith_row row_of(const struct sim_world *world, kith_id peer,
+                              const struct kith_node_counters *counters)
+{
+    struct kith_row row = kith_row_unknown(peer);
+    row.time_ns = world->now_ns;
+    row.step = counters->steps;
+    row.samples = counters->steps * world->experiment->train.batch;
+    row.waiting_s = (double)counters->waited_ns * 1e-9;
+    row.attempts = counters->attempts;
+    row.done = counters->done;
+    row.failed = counters->failed;
+    row.refused = counters->refused;
+    row.skipped = counters->skipped;
+    row.torn = counters->torn;
+    return row;
+}
+
 static void put_peer(struct sim_world *world, kith_id id, double accuracy,
                      double distance)
 {
@@ -134,30 +150,29 @@ static void put_peer(struct sim_world *world, kith_id id, double accuracy,
     const struct sim_desk *desk = world->desks ? &world->desks[id] : NULL;
     const bool trained =
         desk && counters.steps > 0 && desk->work.kind == KITH_WORK_TRAIN;
-    struct kith_row row = {
-        .peer = id,
-        .time_ns = world->now_ns,
-        .step = counters.steps,
-        .samples = counters.steps * world->experiment->train.batch,
-        .loss = trained ? desk->result.loss : NAN,
-        .accuracy = accuracy,
-        .consensus_distance = distance,
-        .bytes_sent = peer->bytes_sent,
-        .bytes_received = world->bytes_received ? world->bytes_received[id] : 0,
-        .waiting_s = (double)counters.waited_ns * 1e-9,
-        .attempts = counters.attempts,
-        .done = counters.done,
-        .failed = counters.failed,
-        .refused = counters.refused,
-        .skipped = counters.skipped,
-        .torn = counters.torn,
-        .cpu_train_s = NAN,
-        .cpu_aead_s = NAN,
-        .cpu_socket_s = NAN,
-        .cpu_other_s = NAN,
-    };
+    struct kith_row row = row_of(world, id, &counters);
+    row.loss = trained ? desk->result.loss : NAN;
+    row.accuracy = accuracy;
+    row.consensus_distance = distance;
+    row.bytes_sent = peer->bytes_sent;
+    row.bytes_received = world->bytes_received ? world->bytes_received[id] : 0;
     sim_tally_row(world, id, &row);
     put_row(world, &row);
+}
+
+void sim_count(const struct sim_world *world, kith_id peer,
+               struct kith_node_counters *sum)
+{
+    struct kith_node_counters counters;
+    kith_node_counters(sim_node_at(world, peer), &counters);
+    sum->steps += counters.steps;
+    sum->attempts += counters.attempts;
+    sum->skipped += counters.skipped;
+    sum->refused += counters.refused;
+    sum->done += counters.done;
+    sum->failed += counters.failed;
+    sum->torn += counters.torn;
+    sum->waited_ns += counters.waited_ns;
 }
 
 /* Sums over all peers, crashed incarnations included. */
@@ -178,16 +193,7 @@ static void count_all(const struct sim_world *world,
         if (!sim_alive(world, id)) {
             continue;
         }
-        struct kith_node_counters counters;
-        kith_node_counters(sim_node_at(world, id), &counters);
-        sum->steps += counters.steps;
-        sum->attempts += counters.attempts;
-        sum->skipped += counters.skipped;
-        sum->refused += counters.refused;
-        sum->done += counters.done;
-        sum->failed += counters.failed;
-        sum->torn += counters.torn;
-        sum->waited_ns += counters.waited_ns;
+        sim_count(world, id, sum);
     }
 }
 
@@ -196,28 +202,12 @@ static void put_averaged(struct sim_world *world, const struct scores *scores)
     struct kith_node_counters sum;
     uint64_t sent, received, most;
     count_all(world, &sum, &sent, &received, &most);
-    struct kith_row row = {
-        .peer = KITH_NOBODY,
-        .time_ns = world->now_ns,
-        .step = sum.steps,
-        .samples = sum.steps * world->experiment->train.batch,
-        .loss = scores->averaged.loss,
-        .accuracy = scores->averaged.accuracy,
-        .consensus_distance = scores->consensus_distance,
-        .bytes_sent = sent,
-        .bytes_received = received,
-        .waiting_s = (double)sum.waited_ns * 1e-9,
-        .attempts = sum.attempts,
-        .done = sum.done,
-        .failed = sum.failed,
-        .refused = sum.refused,
-        .skipped = sum.skipped,
-        .torn = sum.torn,
-        .cpu_train_s = NAN,
-        .cpu_aead_s = NAN,
-        .cpu_socket_s = NAN,
-        .cpu_other_s = NAN,
-    };
+    struct kith_row row = row_of(world, KITH_NOBODY, &sum);
+    row.loss = scores->averaged.loss;
+    row.accuracy = scores->averaged.accuracy;
+    row.consensus_distance = scores->consensus_distance;
+    row.bytes_sent = sent;
+    row.bytes_received = received;
     sim_tally_row(world, KITH_NOBODY, &row);
     put_row(world, &row);
     if (world->options.store) {
@@ -367,6 +357,7 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary,
     summary->faults = world->faults;
     summary->violations = kith_checks_finish(&world->checks, world->experiment,
                                              &world->values, world->now_ns);
+    summary->checks = world->checks;
     report_rest(world, report);
     struct kith_store *store = world->options.store;
     if (store) {

@@ -30,6 +30,14 @@ static enum kith_err check_options(const struct sim_options *options,
                  experiment->model->name);
         return KITH_EINVAL;
     }
+    /* It carries vectors between peers itself, in the host's memory. */
+    if (experiment->backend->host != experiment->backend) {
+        snprintf(error, SIM_ERROR_BYTES,
+                 "train.backend: the simulator computes on the host, not on "
+                 "%s; add --set train.backend=%s",
+                 experiment->backend->name, experiment->backend->host->name);
+        return KITH_EINVAL;
+    }
     return KITH_OK;
 }
 

@@ -162,6 +162,8 @@ enum kith_err sim_desk_open(struct sim_world *world, kith_id peer)
         .steps = world->config.steps,
         .edges_max = kith_node_edges(&world->config, peer),
         .peers = world->peer_count,
+        /* Those that start over find room where they stood. */
+        .together = world->evaluator ? 1 : world->peer_count,
     };
     char text[KITH_DATA_ERROR_BYTES] = "";
     const enum kith_err err =
@@ -182,6 +184,21 @@ void sim_desk_close(struct sim_world *world, kith_id peer)
         kith_worker_close(desk->worker);
     }
     *desk = (struct sim_desk){0};
+}
+
+/* One for all peers and all evaluations. */
+static enum kith_err open_evaluator(struct sim_world *world)
+{
+    const struct kith_experiment *experiment = world->experiment;
+    const struct kith_dataset *dataset = world->options.dataset;
+    char text[KITH_DATA_ERROR_BYTES] = "";
+    const enum kith_err err = kith_evaluator_open(
+        experiment, experiment->backend, dataset ? &dataset->test : NULL,
+        &world->evaluator, text);
+    if (err != KITH_OK) {
+        sim_fail(world, err, "%s", text);
+    }
+    return err;
 }
 
 enum kith_err sim_work_open(struct sim_world *world)
@@ -209,7 +226,8 @@ enum kith_err sim_work_open(struct sim_world *world)
             return err;
         }
     }
-    return crew_open(world);
+    const enum kith_err err = open_evaluator(world);
+    return err == KITH_OK ? crew_open(world) : err;
 }
 
 void sim_work_close(struct sim_world *world)
@@ -220,6 +238,7 @@ void sim_work_close(struct sim_world *world)
     for (kith_id peer = 0; world->desks && peer < world->peer_count; peer++) {
         sim_desk_close(world, peer);
     }
+    kith_evaluator_close(world->evaluator);
     free(world->desks);
     free(world->mean);
     free(world->z);
@@ -287,12 +306,23 @@ void sim_work_start(struct sim_world *world, kith_id id,
                  peer->incarnation);
 }
 
+/* A data set that has gone ends the run: what came of it is nothing. */
+static void check_worker(struct sim_world *world, kith_id peer)
+{
+    const struct kith_worker *worker = world->desks[peer].worker;
+    const char *failed = worker ? kith_worker_failed(worker) : NULL;
+    if (failed) {
+        sim_fail(world, KITH_EPARSE, "peer %u: %s", peer, failed);
+    }
+}
+
 void sim_work_join(struct sim_world *world, kith_id peer)
 {
     struct sim_crew *crew = world->crew;
     struct sim_desk *desk = &world->desks[peer];
     if (crew->count == 1) {
         desk->state = DESK_FREE;
+        check_worker(world, peer);
         return;
     }
     pthread_mutex_lock(&crew->lock);
@@ -306,6 +336,7 @@ void sim_work_join(struct sim_world *world, kith_id peer)
         }
     }
     pthread_mutex_unlock(&crew->lock);
+    check_worker(world, peer);
 }
 
 void sim_work_join_all(struct sim_world *world)

@@ -217,7 +217,8 @@ struct sim_world {
     struct kith_checks checks;
     struct kith_values values;
     bool nonfinite;
-    double *mean, *z;  /* (dim) */
+    struct kith_evaluator *evaluator; /* NULL: not opened yet */
+    double *mean, *z;                 /* (dim) */
     enum kith_err err; /* the first operating fault; ends the run */
     char *error;       /* (SIM_ERROR_BYTES) */
     double wall_start_s, wall_shown_s;
@@ -369,6 +370,9 @@ void sim_tally_summarise(const struct sim_world *world,
                          struct kith_summary *summary);
 
 /* result.c */
+/* Adds what the peer's node has counted in this incarnation. */
+void sim_count(const struct sim_world *world, kith_id peer,
+               struct kith_node_counters *sum);
 void sim_evaluate(struct sim_world *world);
 void sim_progress(struct sim_world *world);
 void sim_summarise(struct sim_world *world, struct kith_summary *summary,

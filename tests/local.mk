@@ -8,6 +8,7 @@ UNIT = \
   tests/unit/test_aead \
   tests/unit/test_backend \
   tests/unit/test_baseline \
+  tests/unit/test_bf16 \
   tests/unit/test_buf \
   tests/unit/test_buffers \
   tests/unit/test_central_exchange \
@@ -27,10 +28,12 @@ UNIT = \
   tests/unit/test_cuda_vectors \
   tests/unit/test_data \
   tests/unit/test_data_cache \
+  tests/unit/test_data_shrinks \
   tests/unit/test_derive \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
   tests/unit/test_faults \
+  tests/unit/test_file \
   tests/unit/test_graph \
   tests/unit/test_hash \
   tests/unit/test_heap \
@@ -47,6 +50,7 @@ UNIT = \
   tests/unit/test_node_pull \
   tests/unit/test_node_round \
   tests/unit/test_noise \
+  tests/unit/test_npy \
   tests/unit/test_ops \
   tests/unit/test_ops_text \
   tests/unit/test_optimiser \
@@ -63,6 +67,7 @@ UNIT = \
   tests/unit/test_sample \
   tests/unit/test_save \
   tests/unit/test_session \
+  tests/unit/test_session_provider \
   tests/unit/test_session_refusals \
   tests/unit/test_session_spoiled \
   tests/unit/test_shaper \
@@ -87,6 +92,7 @@ UNIT = \
   tests/unit/test_weights \
   tests/unit/test_wire \
   tests/unit/test_worker \
+  tests/unit/test_worker_device \
   tests/unit/test_worker_train
 
 PROPERTY = \
@@ -111,11 +117,15 @@ FENCES = \
 # Whole commands, from outside.
 INTEGRATION = \
   tests/integration/test_central_presets.sh \
+  tests/integration/test_cli_device.sh \
+  tests/integration/test_cli_bf16.sh \
   tests/integration/test_cli_manual.sh \
+  tests/integration/test_cli_memory.sh \
   tests/integration/test_cli_model.sh \
   tests/integration/test_cli_refuses.sh \
   tests/integration/test_cli_runs.sh \
   tests/integration/test_cli_speed.sh \
+  tests/integration/test_cli_stops.sh \
   tests/integration/test_cli_topology.sh \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_lab_ends.sh \
@@ -155,7 +165,7 @@ PARITY = tests/parity/dump
 check_DATA += $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
-EXTRA_DIST += tests/support/story.h
+EXTRA_DIST += tests/support/dataset.h tests/support/story.h
 tests_unit_test_rules_rounds_SOURCES = tests/unit/test_rules_rounds.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_acid_SOURCES = tests/unit/test_acid.c \
@@ -189,6 +199,8 @@ tests_unit_test_cuda_ops_SOURCES = tests/unit/test_cuda_ops.c \
   tests/unit/ops_cases.c tests/unit/ops_cases.h
 tests_unit_test_cuda_vectors_SOURCES = tests/unit/test_cuda_vectors.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_worker_device_SOURCES = tests/unit/test_worker_device.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \
   tests/unit/ops_cases.h
 
@@ -199,6 +211,8 @@ tests_unit_test_contact_SOURCES = tests/unit/test_contact.c $(SESSIONS)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
+tests_unit_test_session_provider_SOURCES = \
+  tests/unit/test_session_provider.c $(SESSIONS)
 tests_unit_test_session_refusals_SOURCES = \
   tests/unit/test_session_refusals.c tests/support/refusals.h $(SESSIONS)
 tests_unit_test_session_spoiled_SOURCES = \
@@ -210,12 +224,16 @@ EXTRA_DIST += tests/vectors/bundled.json tests/vectors/make_vectors.py \
 # Real peers, one forked process each.
 PEERS = tests/support/peers.c tests/support/peers.h
 PEER_TESTS = \
+  tests/integration/test_peer_device \
   tests/integration/test_peer_doctor \
   tests/integration/test_peer_faults \
   tests/integration/test_peer_pair \
   tests/integration/test_peer_refused \
   tests/integration/test_peer_sessions
 check_PROGRAMS += $(PEER_TESTS)
+tests_integration_test_peer_device_SOURCES = \
+  tests/integration/test_peer_device.c tests/unit/cuda_cases.c \
+  tests/unit/cuda_cases.h $(PEERS)
 tests_integration_test_peer_doctor_SOURCES = \
   tests/integration/test_peer_doctor.c $(PEERS)
 tests_integration_test_peer_faults_SOURCES = \

@@ -8,3 +8,17 @@
 #define NAME "cpu"
 #define SUMMARY "plain loops, in the place of OpenBLAS"
 #include "src/backend/naive.inc.h"
+
+static const char *no_bf16(void)
+{
+    return "built without it";
+}
+
+extern const struct kith_backend kith_backend_cpu_bf16;
+const struct kith_backend kith_backend_cpu_bf16 = {
+    .name = "cpu-bf16",
+    .summary = "not here",
+    .element_bytes = sizeof(float),
+    .host = &kith_backend_cpu_bf16,
+    .missing = no_bf16,
+};

@@ -2,7 +2,8 @@
  *
  * `naive32` and `naive64` are plain loops, the reference for everything else
  * (naive64 is what the theory tests use); `cpu` is OpenBLAS plus vectorised
- * loops, float32; `cuda` and `cuda-bf16` are a module loaded at run time
+ * loops, float32; `cpu-bf16` is cpu with linear layers that multiply bfloat16,
+ * where the CPU can; `cuda` and `cuda-bf16` are a module loaded at run time
  * (src/backend/cuda_module.h). Elements are opaque here: element_bytes says
  * their size.
  * One file, one line in src/backend/backends.def.
@@ -133,6 +134,10 @@ const struct kith_backend *kith_backend_find(const char *name);
  * once, when a program starts; the name belongs to the run.
  * Test: unit/test_cuda_module.c */
 const struct kith_backend *kith_backend_auto(void);
+/* What reads and tests the weights of a backend that need not be here: its
+ * host, or cpu where that cannot run. Test: unit/test_bf16.c */
+const struct kith_backend *
+kith_backend_stand_in(const struct kith_backend *backend);
 /* Threads a backend's products may use; the simulator and the lab say 1. */
 void kith_backend_threads(unsigned count);
 
@@ -163,7 +168,8 @@ const char *kith_backend_measure_products(double gflops[KITH_PRODUCTS]);
 
 /* FLOP/s that a backend reaches at best here, with the threads now set: for cpu
  * multiply-adds on registers with the widest instructions this CPU has, for
- * the others their own products, growing until they take a while. The quickest
+ * the others their own products (of a linear layer where these differ from
+ * gemm), growing until they take a while. The quickest
  * of some rounds: what disturbs only slows down. What utilisation (MFU) is a
  * share of. 0: no memory, or the backend cannot run here.
  *

@@ -66,6 +66,8 @@ struct kith_baseline_result {
     bool completed;          /* not stopped, and finite to the end */
     bool finite;
     bool early; /* ended by stop.patience */
+    bool
+        data_lost; /* KITH_EPARSE: of a file of the data set, as `error` says */
     struct kith_standing standing;
 };
 
@@ -79,7 +81,8 @@ uint64_t kith_baseline_steps(const struct kith_experiment *experiment,
  * without a better one. KITH_EINVAL, KITH_EMISMATCH, KITH_ENOMEM, or what
  * kith_save_write and kith_save_resume say, with a line in `error`
  * (KITH_RESUME_ERROR_BYTES). Losing finiteness is a result, no error; such a
- * model is not saved.
+ * model is not saved. KITH_EDEVICE: the backend failed for good; `error` says
+ * what, what to do and which step the checkpoint is of, which stays as it was.
  * Test: unit/test_baseline.c, integration/test_resume.sh. */
 KITH_MUST_CHECK enum kith_err
 kith_baseline_run(const struct kith_baseline_config *config,

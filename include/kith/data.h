@@ -56,7 +56,8 @@ struct kith_examples {
     /* Characters: their code points by token, in hexadecimal, a blank after
      * each, so that a checkpoint can say what its tokens mean; else NULL. */
     const char *alphabet;
-    bool mapped; /* values are pages of a file, not memory of our own */
+    bool mapped;       /* values are pages of a file, not memory of our own, */
+    const void *owner; /* and this is the set's, which knows the file */
 };
 
 /* Where examples came from, in examples. The layers of data.cache: the origin
@@ -115,9 +116,8 @@ const struct kith_dataset_kind *kith_dataset_kind_find(const char *name);
 /* Opens and checks every file of a set, through data.cache where that is set.
  * Labels, tokens and values are checked here, once: a mapped file (all but
  * gzip, CIFAR and text) must stay as it is until the set is closed. One that
- * is overwritten meanwhile ends the process at the first token outside the
- * vocabulary, one that shrinks with SIGBUS; a copy in data.cache is replaced,
- * never changed.
+ * shrinks meanwhile, or a token outside the vocabulary, is found where it is
+ * read: kith_loader_failed. A copy in data.cache is replaced, never changed.
  *
  * Returns KITH_OK, or, with `error` saying which file and what to do and the
  * set closed,

@@ -153,6 +153,7 @@ struct kith_experiment {
     kith_ns evaluate_ns;     /* how often the averaged model is evaluated;
                                 0: only at the end */
     uint64_t evaluate_steps; /* the same in steps, `kith train` alone; 0: no */
+    bool evaluate_end;       /* the file says so: kith train, too, only then */
 
     struct kith_atom *atoms; /* (atom_count), sorted */
     uint32_t atom_count;

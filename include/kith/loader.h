@@ -15,6 +15,9 @@
 extern "C" {
 #endif
 
+/* Rows of one batch: a bound for the size arithmetic, far above use. */
+#define KITH_BATCH_MAX ((size_t)1 << 20)
+
 struct kith_augment {
     uint32_t crop; /* pad by so many zeros on each side, cut back at random */
     bool flip;     /* left to right, with probability 1/2 */
@@ -42,6 +45,10 @@ void kith_loader_close(struct kith_loader *loader);
 /* The next batch: inputs, labels and rows are set, on the backend (labels and
  * tokens too), valid until the call after next. */
 void kith_loader_next(struct kith_loader *loader, struct kith_batch *batch);
+/* NULL: all is well. Else a line that names the mapped file which cannot be
+ * read any more, or not as it was, and for good: batches are zeros from there
+ * on, so ask before what came of one is kept. Any thread. */
+const char *kith_loader_failed(const struct kith_loader *loader);
 
 /* Where the batch after the last one given begins. */
 struct kith_place {

@@ -151,7 +151,8 @@ const struct kith_model *kith_model_find(const char *name);
  * (tokens) or 0; classes: classes, vocabulary or 0. */
 struct kith_model_size {
     size_t dim, trained, gossiped, features, classes;
-    double flops; /* of one row's forward pass; training: three times that */
+    double flops;          /* of one row's forward pass */
+    double training_flops; /* three times that, less what frozen views save */
 };
 KITH_MUST_CHECK enum kith_err
 kith_model_measure(const struct kith_model *model,

@@ -36,6 +36,7 @@ struct kith_linear {
     size_t in, out;
     bool in_out; /* W is (in, out), as GPT-2 stores it; else (out, in) */
     enum kith_activation activation;
+    void *scratch; /* linear_scratch() bytes for one pass; NULL where 0 */
 };
 
 /* Square kernels, the same stride and zero padding on both axes;
@@ -89,6 +90,9 @@ struct kith_dropout {
 };
 
 struct kith_ops {
+    /* Bytes of op->scratch, 64-byte aligned, for either direction; NULL: none
+     * is needed. */
+    size_t (*linear_scratch)(const struct kith_linear *op, size_t rows);
     /* pre (rows, out): where GELU leaves its argument for the way back; NULL
      * otherwise, and where no gradient is wanted. bias may be NULL. */
     void (*linear)(const struct kith_linear *op, size_t rows, const void *x,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "kith/build.h"
+#include "kith/check.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
@@ -75,6 +76,8 @@ kith_store_sender_step(const struct kith_node_config *config,
                ? (model->id.counter / phases + 1) * config->every
                : model->step;
 }
+/* Nothing counted, nothing measured: what is real is NaN. */
+struct kith_row kith_row_unknown(kith_id peer);
 /* Takes out what the run will do again: rows from step `first` on, verdicts,
  * summary. UINT64_MAX: no rows.
  * `each` (may be NULL) sees the rows that stay, oldest first. */
@@ -95,7 +98,6 @@ enum kith_err kith_store_verdict(struct kith_store *store,
                                  const struct kith_check *check, bool held,
                                  double value, kith_ns at_ns);
 /* All verdicts of a finished run. */
-struct kith_checks;
 enum kith_err kith_store_verdicts(struct kith_store *store,
                                   const struct kith_experiment *experiment,
                                   const struct kith_checks *checks);
@@ -138,7 +140,8 @@ struct kith_summary {
         double train_s, aead_s, socket_s, other_s; /* NaN in sim */
     } cpu;
     uint32_t faults, violations;
-    bool completed; /* not interrupted */
+    struct kith_checks checks; /* the violations by name; zeros: none */
+    bool completed;            /* not interrupted */
 };
 /* Writes the summary into the store, and fills in time_to_target_s. */
 enum kith_err kith_store_finish(struct kith_store *store,

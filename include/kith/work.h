@@ -72,12 +72,17 @@ static inline bool kith_slot_is_inbox(uint32_t slot)
             !kith_slot_is_edge_outbox(slot));
 }
 
-/* Whether `cancel` of kith_effects means this slot: the snapshot of a round
- * stands for what is sent over each of its edges. */
+/* The snapshot of a round stands for what is sent over each of its edges. */
+static inline uint32_t kith_slot_snapshot(uint32_t slot)
+{
+    return kith_slot_is_edge_outbox(slot) ? (uint32_t)KITH_SLOT_ROUND_SENT
+                                          : slot;
+}
+
+/* Whether `cancel` of kith_effects means this slot. */
 static inline bool kith_slot_cancelled(uint32_t cancel, uint32_t slot)
 {
-    if (kith_slot_is_edge_outbox(slot))
-        slot = KITH_SLOT_ROUND_SENT;
+    slot = kith_slot_snapshot(slot);
     return slot < KITH_SLOT_ROUND_EDGES && (cancel >> slot & 1u) != 0;
 }
 

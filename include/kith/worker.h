@@ -28,6 +28,7 @@ struct kith_worker_config {
     kith_id self;
     uint64_t steps;     /* own share, for the schedule */
     uint32_t edges_max; /* most neighbours of a `round`; 0 for others */
+    uint32_t together;  /* workers like this that the process opens; 0: one */
     uint32_t peers;     /* for the split */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
     /* Whose hash and text its checkpoints carry, where `experiment` is cut down
@@ -80,6 +81,27 @@ size_t kith_worker_payload(const struct kith_worker *worker);
  * the live model to another vector: ask again after each. What a snapshot slot
  * holds stays until it is filled again. */
 void *kith_worker_slot(struct kith_worker *worker, uint32_t slot);
+/* May what a snapshot's slot holds leave, now that the item which filled it is
+ * done? A backend with memory of its own copies it out while later items run.
+ * What was taken of a model that a step had spoiled never leaves, and nothing
+ * does once the device has failed. `wait`: come back when it is there. Any
+ * thread; the slot must not be filled again meanwhile.
+ * Test: unit/test_worker_device.c */
+enum kith_outgoing {
+    KITH_OUTGOING_WAITS, /* still on its way: ask again */
+    KITH_OUTGOING_READY, /* the host may read it */
+    KITH_OUTGOING_NEVER,
+};
+enum kith_outgoing kith_worker_outgoing(const struct kith_worker *worker,
+                                        uint32_t slot, bool wait);
+/* An inbox has been received whole: the backend may fetch it while other items
+ * run. Any thread. */
+void kith_worker_arrived(const struct kith_worker *worker, uint32_t slot);
+/* NULL: the backend is well, and so are the data. Else what failed and what to
+ * do about it, in a line, and for good: nothing that an item has done since the
+ * last one that ended well may be kept or sent. Ask after each item. Any
+ * thread. */
+const char *kith_worker_failed(const struct kith_worker *worker);
 /* Put `memory` (64-aligned, as long as the slot's) in the place of an inbox's
  * vector and give the old one back: a receive without a copy. Both stay whose
  * they were: the caller frees what it allocated, after the worker is closed. */
@@ -94,13 +116,28 @@ void kith_worker_data(const struct kith_worker *worker,
 /* z = factor * x in float64, (dim): what is evaluated and averaged. */
 void kith_worker_read(struct kith_worker *worker, double *z);
 
-/* KITH_EINVAL: the examples do not fit the model. Models without data: the mean
+/* KITH_EINVAL: the examples do not fit the model. KITH_EDEVICE: the backend has
+ * failed; its word says how. Models without data: the mean
  * loss over the peers' targets, accuracy NaN; without a loss: both NaN.
  * Loss and accuracy of parameters z (dim, float64) over examples, in batches
  * of 256, on the worker's backend with scratch of its own. */
 struct kith_score {
     double loss, accuracy;
 };
+/* The same in three parts, for who evaluates often: opening takes all memory,
+ * so that what does not fit is known before a run begins. `error`
+ * (KITH_DATA_ERROR_BYTES) is a line. Everything is lent until the close. */
+struct kith_evaluator;
+KITH_MUST_CHECK enum kith_err
+kith_evaluator_open(const struct kith_experiment *experiment,
+                    const struct kith_backend *backend,
+                    const struct kith_examples *examples,
+                    struct kith_evaluator **evaluator, char *error);
+/* KITH_EDEVICE; KITH_EPARSE: kith_loader_failed of the test set. */
+KITH_MUST_CHECK enum kith_err
+kith_evaluator_score(struct kith_evaluator *evaluator, const double *z,
+                     struct kith_score *score, char *error);
+void kith_evaluator_close(struct kith_evaluator *evaluator);
 KITH_MUST_CHECK enum kith_err
 kith_evaluate(const struct kith_experiment *experiment,
               const struct kith_backend *backend,
@@ -133,8 +170,9 @@ struct kith_standing {
 };
 
 /* Checkpoints (checkpoint.h): PATH is replaced whole or not at all, and stays
- * as PATH.previous where asked. KITH_ENOSPC, KITH_EPERM, KITH_ENOENT, KITH_EIO
- * with a line in `error` (KITH_DATA_ERROR_BYTES), as everywhere below. */
+ * as PATH.previous where asked. KITH_ENOSPC, KITH_EPERM, KITH_ENOENT, KITH_EIO,
+ * KITH_ENONFINITE (the model), KITH_EDEVICE (where it lies has failed) with a
+ * line in `error` (KITH_DATA_ERROR_BYTES), as everywhere below. */
 KITH_MUST_CHECK enum kith_err
 kith_save_write(struct kith_worker *worker, const char *path,
                 const struct kith_standing *standing, bool keep_previous,

@@ -5,22 +5,16 @@
 
 #include <limits.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "kith/assert.h"
 #include "kith/backend.h"
-#include "cpu_ops.h"
-#include "memory.h"
 #include "pool.h"
-#include "products.h"
 
 const struct kith_cpu_loops *const kith_cpu_loops[] = {
 #ifdef KITH_CPU_X86
     &kith_cpu_avx512, &kith_cpu_avx2,
 #endif
     &kith_cpu_portable, NULL};
-
-enum { STEP_PART = 1 << 14 };
 
 static _Atomic(const struct kith_cpu_loops *) chosen;
 
@@ -50,134 +44,9 @@ void kith_backend_threads(unsigned count)
     kith_pool_set(count);
 }
 
-static void cpu_copy(size_t n, void *target, const void *source)
-{
-    if (n > 0)
-        memmove(target, source, n * sizeof(float));
-}
-
-static void cpu_scale(size_t n, double factor, void *x)
-{
-    kith_cpu_best()->scale(n, (float)factor, x);
-}
-
-static void cpu_add(size_t n, double factor, const void *x, void *y)
-{
-    kith_cpu_best()->add(n, (float)factor, x, y);
-}
-
-static double cpu_mix(size_t n, double weight, const void *received,
-                      const void *sent, void *x)
-{
-    return kith_cpu_best()->mix(n, (float)weight, received, sent, x);
-}
-
-static double cpu_swap_mix(size_t n, double weight, const void *received,
-                           const void *sent, void *x)
-{
-    return kith_cpu_best()->swap_mix(n, (float)weight, received, sent, x);
-}
-
-static double cpu_mix_bf16(size_t n, double weight, const uint16_t *received,
-                           const void *sent, void *x)
-{
-    return kith_cpu_best()->mix_bf16(n, (float)weight, received, sent, x);
-}
-
-static double cpu_sum(size_t n, const void *x)
-{
-    return kith_cpu_best()->sum(n, x);
-}
-
-static double cpu_distance_squared(size_t n, const void *x, const void *y)
-{
-    return kith_cpu_best()->distance_squared(n, x, y);
-}
-
-static bool cpu_finite(size_t n, const void *x)
-{
-    return kith_cpu_best()->finite(n, x);
-}
-
-static void cpu_read(size_t n, const void *x, double *out)
-{
-    const float *v = x;
-    for (size_t i = 0; i < n; i++)
-        out[i] = (double)v[i];
-}
-
-static void cpu_write(size_t n, const double *in, void *x)
-{
-    float *v = x;
-    for (size_t i = 0; i < n; i++)
-        v[i] = (float)in[i];
-}
-
-/* A vector's step in parts that are worth a thread. */
-struct sgd {
-    size_t n;
-    float rate, momentum, decay;
-    bool nesterov;
-    const float *gradient;
-    float *velocity, *x;
-    atomic_bool spoilt; /* some new value is not finite */
-};
-
-static void sgd_part(void *context, size_t i)
-{
-    struct sgd *s = context;
-    const size_t from = i * STEP_PART;
-    const size_t n = s->n - from < STEP_PART ? s->n - from : STEP_PART;
-    const bool finite = kith_cpu_best()->sgd(
-        n, s->rate, s->momentum, s->decay, s->nesterov, s->gradient + from,
-        s->velocity == NULL ? NULL : s->velocity + from, s->x + from);
-    if (!finite)
-        atomic_store_explicit(&s->spoilt, true, memory_order_relaxed);
-}
-
-static bool cpu_sgd(size_t n, double rate, double momentum, double decay,
-                    bool nesterov, const void *gradient, void *velocity,
-                    void *x)
-{
-    struct sgd s = {.n = n,
-                    .rate = (float)rate,
-                    .momentum = (float)momentum,
-                    .decay = (float)decay,
-                    .nesterov = nesterov,
-                    .gradient = gradient,
-                    .velocity = velocity,
-                    .x = x};
-    kith_pool_run((n + STEP_PART - 1) / STEP_PART, sgd_part, &s);
-    return !atomic_load(&s.spoilt);
-}
-
-static void cpu_from_bytes(size_t n, const uint8_t *bytes, void *y)
-{
-    kith_cpu_best()->from_bytes(n, bytes, y);
-}
-
-extern const struct kith_backend kith_backend_cpu;
-const struct kith_backend kith_backend_cpu = {
-    .name = "cpu",
-    .summary = "float32, OpenBLAS and vectorised loops",
-    .element_bytes = sizeof(float),
-    .host = &kith_backend_cpu,
-    .missing = kith_host_missing,
-    .alloc = kith_host_alloc,
-    .release = kith_host_release,
-    .copy = cpu_copy,
-    .scale = cpu_scale,
-    .add = cpu_add,
-    .mix = cpu_mix,
-    .swap_mix = cpu_swap_mix,
-    .mix_bf16 = cpu_mix_bf16,
-    .sum = cpu_sum,
-    .distance_squared = cpu_distance_squared,
-    .finite = cpu_finite,
-    .read = cpu_read,
-    .write = cpu_write,
-    .gemm = kith_product_gemm,
-    .sgd = cpu_sgd,
-    .ops = &kith_cpu_ops,
-    .from_bytes = cpu_from_bytes,
-};
+#define RECORD kith_backend_cpu
+#define NAME "cpu"
+#define SUMMARY "float32; vectorised products of our own, OpenBLAS or oneDNN"
+#define OPS kith_cpu_ops
+#define MISSING kith_host_missing
+#include "cpu.inc.h"

@@ -28,6 +28,8 @@ struct kith_cpu_loops {
                 bool nesterov, const float *gradient, float *velocity,
                 float *x);
     void (*from_bytes)(size_t n, const uint8_t *bytes, float *y);
+    /* Rounds to the nearest bfloat16, ties to even; a NaN stays one. */
+    void (*to_bf16)(size_t n, const float *x, uint16_t *y);
     /* `rounds` times fused multiply-adds on registers alone, as many at a time
      * as keep the units busy; returns the FLOP it did. sink: 16 floats. */
     double (*fuse)(size_t rounds, float *sink);

@@ -78,15 +78,22 @@ static void weights_backward(const struct kith_linear *op, size_t rows,
                                .add = add});
 }
 
+void kith_cpu_linear_slope(const struct kith_linear *op, size_t rows,
+                           const void *pre, const void *y, void *dy,
+                           void *dbias, bool add)
+{
+    struct finish f = {op, rows, pre, y, dy, dbias, add};
+    if (op->activation != KITH_ACTIVATION_NONE || dbias != NULL)
+        kith_pool_run((op->out + STRIPE - 1) / STRIPE, finish_stripe, &f);
+}
+
 void kith_cpu_linear_backward(const struct kith_linear *op, size_t rows,
                               const void *x, const void *w, const void *pre,
                               const void *y, void *dy, void *dx, void *dw,
                               void *dbias, unsigned add)
 {
     KITH_ASSERT(rows > 0);
-    struct finish f = {op, rows, pre, y, dy, dbias, add & KITH_ADD_WEIGHTS};
-    if (op->activation != KITH_ACTIVATION_NONE || dbias != NULL)
-        kith_pool_run((op->out + STRIPE - 1) / STRIPE, finish_stripe, &f);
+    kith_cpu_linear_slope(op, rows, pre, y, dy, dbias, add & KITH_ADD_WEIGHTS);
     if (dx != NULL)
         kith_product_run(&(struct kith_product){.m = rows,
                                                 .n = op->in,

@@ -225,6 +225,20 @@ static void loop_from_bytes(size_t n, const uint8_t *bytes, float *y)
         y[i] = (float)bytes[i] / 255.0f;
 }
 
+static void loop_to_bf16(size_t n, const float *x, uint16_t *y)
+{
+    size_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK)
+        f16_to_bf16(y + i, f16_load(x + i));
+    if (i == n)
+        return;
+    float rest[BLOCK] = {0};
+    uint16_t rounded[BLOCK];
+    memcpy(rest, x + i, (n - i) * sizeof *rest);
+    f16_to_bf16(rounded, f16_load(rest));
+    memcpy(y + i, rounded, (n - i) * sizeof *rounded);
+}
+
 /* Chains that do not wait for each other, in variables: an array might be kept
  * in memory. Six vectors of sixteen floats fill AVX2's sixteen registers; eight
  * hide the latency of AVX-512's two units (four cycles). */
@@ -271,5 +285,6 @@ const struct kith_cpu_loops VARIANT = {
     .finite = loop_finite,
     .sgd = loop_sgd,
     .from_bytes = loop_from_bytes,
+    .to_bf16 = loop_to_bf16,
     .fuse = loop_fuse,
 };

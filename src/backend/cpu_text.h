@@ -117,6 +117,10 @@ void kith_cpu_linear_backward(const struct kith_linear *op, size_t rows,
                               const void *x, const void *w, const void *pre,
                               const void *y, void *dy, void *dx, void *dw,
                               void *dbias, unsigned add);
+/* The first part of linear_backward: dy <- dy activation'(.), and dbias. */
+void kith_cpu_linear_slope(const struct kith_linear *op, size_t rows,
+                           const void *pre, const void *y, void *dy,
+                           void *dbias, bool add);
 void kith_cpu_layer_norm(const struct kith_norm *op, size_t rows, const void *x,
                          const void *scale, const void *shift, void *saved,
                          void *y);

@@ -151,9 +151,10 @@ static void cuda_arrived(const void *shared, size_t bytes)
     module()->arrived(shared, bytes);
 }
 
+/* What never was here has not failed: `missing` says why. */
 static const char *cuda_failed(void)
 {
-    return module()->failed();
+    return cuda_missing() == NULL ? module()->failed() : NULL;
 }
 
 static void ops_linear(const struct kith_linear *op, size_t rows, const void *x,

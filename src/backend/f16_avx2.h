@@ -98,6 +98,26 @@ static inline f16 f16_from_bf16(const uint16_t *from)
             _mm256_slli_epi32(_mm256_cvtepu16_epi32(high), 16))};
 }
 
+static inline __m256i bf16_bits(__m256 a)
+{
+    const __m256i bits = _mm256_castps_si256(a);
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+    const __m256i odd =
+        _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(
+        bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(1 << 22));
+    return _mm256_srli_epi32(_mm256_blendv_epi8(up, quiet, nan), 16);
+}
+
+/* To the nearest, of two equally near to the even; a NaN stays one. */
+static inline void f16_to_bf16(uint16_t *to, f16 a)
+{
+    const __m256i both =
+        _mm256_packus_epi32(bf16_bits(a.low), bf16_bits(a.high));
+    _mm256_storeu_si256((__m256i_u *)to, _mm256_permute4x64_epi64(both, 0xd8));
+}
+
 static inline f16 f16_from_bytes(const uint8_t *from)
 {
     const __m128i low = _mm_loadu_si128((const __m128i_u *)from);

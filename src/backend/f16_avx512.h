@@ -87,6 +87,20 @@ static inline f16 f16_from_bf16(const uint16_t *from)
         _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
+/* To the nearest, of two equally near to the even; a NaN stays one. */
+static inline void f16_to_bf16(uint16_t *to, f16 a)
+{
+    const __m512i bits = _mm512_castps_si512(a);
+    const __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    const __m512i odd =
+        _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i up = _mm512_add_epi32(
+        bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    up = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(1 << 22));
+    _mm256_storeu_si256((__m256i_u *)to,
+                        _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16)));
+}
+
 static inline f16 f16_from_bytes(const uint8_t *from)
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i_u *)from);

@@ -106,6 +106,19 @@ static inline f16 f16_from_bf16(const uint16_t *from)
     return out;
 }
 
+/* To the nearest, of two equally near to the even; a NaN stays one. */
+static inline void f16_to_bf16(uint16_t *to, f16 a)
+{
+    uint32_t bits[16];
+    memcpy(bits, a.v, sizeof bits);
+    EACH
+    {
+        const bool nan = (bits[k] & 0x7fffffff) > 0x7f800000;
+        const uint32_t up = bits[k] + 0x7fff + (bits[k] >> 16 & 1);
+        to[k] = (uint16_t)((nan ? bits[k] | 1u << 22 : up) >> 16);
+    }
+}
+
 static inline f16 f16_from_bytes(const uint8_t *from)
 {
     f16 out;

@@ -6,9 +6,11 @@ libkith_backend_a_SOURCES = \
   src/backend/backends.def \
   src/backend/cpu.c \
   src/backend/cpu.h \
+  src/backend/cpu.inc.h \
   src/backend/cpu_attention.c \
   src/backend/cpu_avx2.c \
   src/backend/cpu_avx512.c \
+  src/backend/cpu_bf16.c \
   src/backend/cpu_conv.c \
   src/backend/cpu_conv.inc.h \
   src/backend/cpu_finish.inc.h \
@@ -53,6 +55,8 @@ libkith_backend_a_SOURCES = \
   src/backend/naive_image.inc.h \
   src/backend/naive_ops.inc.h \
   src/backend/naive_text.inc.h \
+  src/backend/onednn.c \
+  src/backend/onednn.h \
   src/backend/peak.c \
   src/backend/pool.c \
   src/backend/pool.h \

@@ -12,8 +12,7 @@ enum { LINE = 64 };
  * than it has, and ends the process that takes the promise at its word. */
 #define LARGE ((size_t)1 << 30)
 
-/* What can be had without swapping; SIZE_MAX where the system does not say. */
-static size_t available(void)
+size_t kith_host_available(void)
 {
     char line[128];
     unsigned long long kib;
@@ -32,7 +31,8 @@ static size_t available(void)
 void *kith_host_alloc(size_t bytes, bool shared)
 {
     (void)shared;
-    if (bytes > SIZE_MAX - LINE || (bytes >= LARGE && bytes > available()))
+    if (bytes > SIZE_MAX - LINE ||
+        (bytes >= LARGE && bytes > kith_host_available()))
         return NULL;
     const size_t whole = bytes == 0 ? LINE : (bytes + LINE - 1) / LINE * LINE;
     void *memory = aligned_alloc(LINE, whole);

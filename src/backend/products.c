@@ -10,7 +10,6 @@
 #include "products.h"
 
 #include <cblas.h>
-#include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,6 +20,7 @@
 #include "kith/assert.h"
 #include "kith/backend.h"
 #include "memory.h"
+#include "onednn.h"
 #include "pool.h"
 
 enum provider { OWN, OPENBLAS, ONEDNN, PROVIDERS };
@@ -40,42 +40,11 @@ static enum provider in_force(void)
     return kith_cpu_best() == &kith_cpu_portable ? OPENBLAS : OWN;
 }
 
-/* oneDNN's dnnl_sgemm, row-major, and OpenMP's number of threads, which every
- * calling thread has to set for itself. */
-typedef int (*onednn_sgemm)(char transpose_a, char transpose_b, int64_t m,
-                            int64_t n, int64_t k, float alpha, const float *a,
-                            int64_t lda, const float *b, int64_t ldb,
-                            float beta, float *c, int64_t ldc);
-typedef void (*openmp_threads)(int count);
-static struct {
-    pthread_once_t once;
-    onednn_sgemm sgemm; /* NULL: not here */
-    openmp_threads threads;
-} onednn = {.once = PTHREAD_ONCE_INIT};
-
-/* A symbol's address as a function, by way of its bytes: ISO C has no cast. */
-static void symbol(void *library, const char *name, void *function)
-{
-    void *const address = dlsym(library, name);
-    memcpy(function, &address, sizeof address);
-}
-
-static void onednn_open(void)
-{
-    void *const library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
-        return;
-    symbol(library, "omp_set_num_threads", &onednn.threads);
-    if (onednn.threads != NULL)
-        symbol(library, "dnnl_sgemm", &onednn.sgemm);
-}
-
 static bool present(enum provider which)
 {
     if (which != ONEDNN)
         return true;
-    (void)pthread_once(&onednn.once, onednn_open);
-    return onednn.sgemm != NULL;
+    return kith_onednn() != NULL;
 }
 
 enum kith_err kith_backend_product(const char *name)
@@ -114,11 +83,7 @@ static void library_run(enum provider which, const struct library_product *l)
     const size_t lda = ta ? p->a.column : p->a.row;
     const size_t ldb = tb ? p->b.column : p->b.row;
     if (which == ONEDNN) {
-        static _Thread_local bool alone;
-        if (!alone)
-            onednn.threads(1);
-        alone = true;
-        const int status = onednn.sgemm(
+        const int status = kith_onednn_alone()->sgemm(
             ta ? 'T' : 'N', tb ? 'T' : 'N', (int64_t)p->m, (int64_t)p->n,
             (int64_t)p->k, l->alpha, p->a.at, (int64_t)lda, p->b.at,
             (int64_t)ldb, l->beta, p->c, (int64_t)p->stride);

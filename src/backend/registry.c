@@ -27,3 +27,9 @@ const struct kith_backend *kith_backend_auto(void)
     return kith_backend_cuda.missing() == NULL ? &kith_backend_cuda
                                                : &kith_backend_cpu;
 }
+
+const struct kith_backend *
+kith_backend_stand_in(const struct kith_backend *backend)
+{
+    return backend->host->missing() == NULL ? backend->host : &kith_backend_cpu;
+}

@@ -127,14 +127,9 @@ char *cli_add_compute(const char *text, const char *key, const char *value)
 /* The whole file, at most KITH_YAML_BYTES_MAX: it was loaded before. */
 static char *read_text(const char *path)
 {
-    FILE *file = fopen(path, "rb");
-    char *text = calloc(1, KITH_YAML_BYTES_MAX + 1);
-    if (file != NULL && text != NULL) {
-        const size_t size = fread(text, 1, KITH_YAML_BYTES_MAX, file);
-        text[size] = '\0';
-    }
-    if (file != NULL)
-        (void)fclose(file);
+    char *text = malloc(KITH_YAML_BYTES_MAX + 1);
+    if (text != NULL)
+        (void)cli_read_text(path, text, KITH_YAML_BYTES_MAX + 1);
     return text;
 }
 

@@ -37,7 +37,8 @@
     X(TOP_K, "--top-k", "K", "of the likeliest K alone; 0: of all [0]")        \
     X(TOKENIZER, "--tokenizer", "FILE",                                        \
       "a tokenizer.json for a model of byte pairs")                            \
-    X(THREADS, "--threads", "N", "threads of the work pool [1]")               \
+    X(THREADS, "--threads", "N",                                               \
+      "threads of the work [sim: 1; else those of the run]")                   \
     X(QUEUE, "--queue", "KIND", "calendar or heap: the same trace [calendar]") \
     X(WIRE, "--wire", "MODE", "sized or full, in place of network.wire")       \
     X(TRACE, "--trace", "FILE", "write every decision as a line of text")      \
@@ -111,9 +112,14 @@ int cli_target_loss(const struct cli_arguments *arguments, double *target);
 int cli_unknown(const struct cli_arguments *arguments, const char *what,
                 const char *word, const char *const *names);
 
-/* SIGINT and SIGTERM set cli_stop; a second one ends the process at once. */
+/* SIGINT and SIGTERM set cli_stop; a second one ends the process at once, with
+ * KITH_EXIT_INTERRUPTED. */
 extern volatile sig_atomic_t cli_stop;
 void cli_catch_signals(void);
+
+/* The beginning of a regular file as text, size - 1 bytes at most; else `text`
+ * is "" and the answer what kith_file_open says. */
+enum kith_err cli_read_text(const char *path, char *text, size_t size);
 
 /* A JSON string with its quotes, on standard output. */
 void cli_json_text(const char *text);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "kith/checkpoint.h"
+#include "kith/text.h"
 #include "kith/worker.h"
 #include "model.h"
 
@@ -98,18 +99,26 @@ static int measure(struct evaluating *job)
     const struct kith_experiment *experiment = &model->experiment;
     const bool data = needs_data(job);
     const double start_s = now_s();
+    char error[KITH_DATA_ERROR_BYTES] = "";
+    struct kith_evaluator *evaluator = NULL;
     enum kith_err err = kith_estimate(experiment, experiment->backend,
                                       data ? &job->dataset.train : NULL,
                                       (uint32_t)job->estimate, model->z);
+    if (err != KITH_OK)
+        kith_text_copy(error, sizeof error, kith_err_text(err));
+    else
+        err = kith_evaluator_open(experiment, experiment->backend,
+                                  data ? &job->dataset.test : NULL, &evaluator,
+                                  error);
     if (err == KITH_OK)
-        err = kith_evaluate(experiment, experiment->backend,
-                            data ? &job->dataset.test : NULL, model->z,
-                            &job->score);
+        err = kith_evaluator_score(evaluator, model->z, &job->score, error);
+    kith_evaluator_close(evaluator);
     job->wall_s = now_s() - start_s;
-    return err == KITH_OK ? KITH_EXIT_OK
-                          : cli_fail(model->arguments, cli_exit_of(err),
-                                     "evaluating %.300s: %s", model->path,
-                                     kith_err_text(err));
+    if (err == KITH_OK)
+        return KITH_EXIT_OK;
+    return cli_fail(model->arguments,
+                    err == KITH_EPARSE ? KITH_EXIT_DATA : cli_exit_of(err),
+                    "%.200s: %s", model->path, error);
 }
 
 static void json_number(const char *key, double value)
@@ -187,7 +196,9 @@ int cli_eval(const struct cli_arguments *arguments)
         code = cli_model_open(&job.model, arguments);
     if (code != KITH_EXIT_OK)
         return code;
-    code = check_estimate(&job);
+    code = cli_model_compute(&job.model);
+    if (code == KITH_EXIT_OK)
+        code = check_estimate(&job);
     if (code == KITH_EXIT_OK)
         code = open_data(&job);
     if (code == KITH_EXIT_OK)

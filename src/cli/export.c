@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kith/file.h"
 #include "kith/checkpoint.h"
 #include "kith/text.h"
 #include "model.h"
@@ -62,15 +63,9 @@ static int check_config(const struct cli_arguments *arguments, const char *path,
                         const char *text, bool *same)
 {
     char found[CONFIG_BYTES + 1];
-    FILE *file = fopen(path, "r");
     *same = false;
-    if (file == NULL && errno == ENOENT)
+    if (cli_read_text(path, found, sizeof found) == KITH_ENOENT)
         return KITH_EXIT_OK;
-    const size_t size =
-        file == NULL ? 0 : fread(found, 1, sizeof found - 1, file);
-    if (file != NULL)
-        (void)fclose(file);
-    found[size] = '\0';
     *same = strcmp(found, text) == 0;
     return *same ? KITH_EXIT_OK
                  : cli_fail(arguments, KITH_EXIT_WRITE,
@@ -104,7 +99,7 @@ static int write_weights(const struct cli_model *model, const char *out)
 {
     const struct kith_experiment *experiment = &model->experiment;
     const struct kith_network_options options = {
-        .backend = experiment->backend->host, .rows = 1};
+        .backend = kith_backend_stand_in(experiment->backend), .rows = 1};
     struct kith_network *network;
     char error[KITH_CHECKPOINT_ERROR_BYTES];
     enum kith_err err =
@@ -133,6 +128,10 @@ static int check_out(const struct cli_arguments *arguments, const char *out)
     if (strcmp(out, arguments->words[0]) == 0)
         return cli_fail(arguments, KITH_EXIT_USAGE,
                         "--out: this is the checkpoint itself");
+    char why[KITH_FILE_WHY_BYTES];
+    if (kith_file_check(out, why) == KITH_EINVAL)
+        return cli_fail(arguments, KITH_EXIT_WRITE, "--out: %.300s: %s", out,
+                        why);
     return KITH_EXIT_OK;
 }
 

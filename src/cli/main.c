@@ -33,7 +33,8 @@ static const struct cli_command commands[] = {
     {
         .name = "eval",
         .summary = "loss and accuracy of a checkpoint on its test set",
-        .usage = "CHECKPOINT [--data PATH] [--estimate N] [--json]",
+        .usage =
+            "CHECKPOINT [--data PATH] [--estimate N] [--threads N] [--json]",
         .details =
             "The checkpoint names its own experiment; --data and --set change "
             "what it is\ntested on. Models of tokens have a perplexity, too. "
@@ -41,7 +42,7 @@ static const struct cli_command commands[] = {
             "own: --estimate 20.\n\n"
             "Example: kith eval shakespeare-train-1.save",
         .options = CLI_BIT(JSON) | CLI_BIT(SEED) | CLI_BIT(SET) |
-                   CLI_BIT(DATA) | CLI_BIT(ESTIMATE),
+                   CLI_BIT(DATA) | CLI_BIT(ESTIMATE) | CLI_BIT(THREADS),
         .words_min = 1,
         .words_max = 1,
         .run = cli_eval,
@@ -51,14 +52,15 @@ static const struct cli_command commands[] = {
         .summary = "write text with a checkpoint of a language model",
         .usage = "CHECKPOINT [--prompt TEXT] [--tokens N] [--temperature T]\n"
                  "                   [--top-k K] [--seed N] [--tokenizer "
-                 "tokenizer.json]",
+                 "tokenizer.json] [--threads N]",
         .details =
             "A model of characters or bytes needs nothing else; one of byte "
             "pairs needs its\ntokenizer.json. The same seed gives the same "
             "text.\n\n"
             "Example: kith sample shakespeare-train-1.save --prompt ROMEO:",
         .options = CLI_BIT(PROMPT) | CLI_BIT(TOKENS) | CLI_BIT(TEMPERATURE) |
-                   CLI_BIT(TOP_K) | CLI_BIT(SEED) | CLI_BIT(TOKENIZER),
+                   CLI_BIT(TOP_K) | CLI_BIT(SEED) | CLI_BIT(TOKENIZER) |
+                   CLI_BIT(THREADS),
         .words_min = 1,
         .words_max = 1,
         .run = cli_sample,

@@ -11,6 +11,7 @@
 #include "kith/backend.h"
 #include "kith/checkpoint.h"
 #include "kith/worker.h"
+#include "src/backend/pool.h"
 
 /* What stands in messages, and no folder: relative paths of --set start at the
  * current one. */
@@ -36,7 +37,7 @@ static int read_parameters(struct cli_model *model, const char *text)
                                               &written, error);
     if (err != KITH_OK)
         return refuse(model, err, error);
-    written.backend = written.backend->host;
+    written.backend = kith_backend_stand_in(written.backend);
     err = kith_save_parameters(&written, model->path, &model->z, &model->dim,
                                &model->step, error);
     kith_experiment_close(&written);
@@ -91,7 +92,7 @@ static int check_shape(const struct cli_model *model)
 {
     const struct kith_experiment *experiment = &model->experiment;
     const struct kith_network_options options = {
-        .backend = experiment->backend->host, .rows = 1};
+        .backend = kith_backend_stand_in(experiment->backend), .rows = 1};
     struct kith_network *network;
     char error[KITH_CHECKPOINT_ERROR_BYTES];
     if (model->arguments->set_count == 0)
@@ -128,10 +129,10 @@ static void choose_backend(struct cli_model *model)
     const char *missing = backend->missing == NULL ? NULL : backend->missing();
     if (missing == NULL)
         return;
-    model->experiment.backend = backend->host;
+    model->experiment.backend = kith_backend_stand_in(backend);
     (void)cli_fail(model->arguments, KITH_EXIT_OK,
                    "backend %s is not here (%.200s); using %s", backend->name,
-                   missing, backend->host->name);
+                   missing, model->experiment.backend->name);
 }
 
 int cli_model_open(struct cli_model *model,
@@ -159,6 +160,25 @@ int cli_model_open(struct cli_model *model,
     if (code == KITH_EXIT_OK)
         choose_backend(model);
     return code;
+}
+
+int cli_model_compute(struct cli_model *model)
+{
+    const struct cli_arguments *arguments = model->arguments;
+    const char *products = model->experiment.compute.products;
+    uint64_t threads = model->experiment.compute.threads;
+    const int code =
+        cli_number(arguments, CLI_THREADS, 1, KITH_POOL_THREADS_MAX, &threads);
+    if (code != KITH_EXIT_OK)
+        return code;
+    model->experiment.compute.threads = (uint32_t)threads;
+    if (kith_backend_product(products) != KITH_OK) {
+        (void)cli_fail(arguments, KITH_EXIT_OK,
+                       "compute.products: %s is not installed here; using own",
+                       products);
+        model->experiment.compute.products = "own";
+    }
+    return cli_compute_open(arguments, &model->experiment, CLI_COMPUTE_ALL);
 }
 
 void cli_model_close(struct cli_model *model)

@@ -18,6 +18,9 @@ struct cli_model {
  * exit code with the error printed and nothing to close. */
 int cli_model_open(struct cli_model *model,
                    const struct cli_arguments *arguments);
+/* Products and threads as the run had them, or --threads. A library that is not
+ * here is told, and done without. */
+int cli_model_compute(struct cli_model *model);
 void cli_model_close(struct cli_model *model);
 
 /* Text and tokens: characters of an alphabet, bytes, or byte pairs. */

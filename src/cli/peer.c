@@ -118,11 +118,8 @@ static int count_start(struct peering *peering)
     const int code = save_path(peering, "incarnation", path);
     if (code != KITH_EXIT_OK)
         return code;
-    FILE *file = fopen(path, "r");
-    if (file != NULL) {
-        if (fgets(text, sizeof text, file) != NULL)
-            text[strcspn(text, "\n")] = '\0';
-        (void)fclose(file);
+    if (cli_read_text(path, text, sizeof text) != KITH_ENOENT) {
+        text[strcspn(text, "\n")] = '\0';
         if (kith_text_u64(text, &before) != KITH_OK || before >= UINT32_MAX)
             return cli_fail(peering->arguments, KITH_EXIT_EXPERIMENT,
                             "%s: found \"%s\"; allowed: a whole number; take "
@@ -132,7 +129,7 @@ static int count_start(struct peering *peering)
         peering->incarnation = (uint32_t)before + 1;
     }
     snprintf(temporary, sizeof temporary, "%s.new", path);
-    file = fopen(temporary, "w");
+    FILE *file = fopen(temporary, "w");
     bool good = file != NULL &&
                 fprintf(file, "%" PRIu32 "\n", peering->incarnation) > 0;
     if (file != NULL && (fflush(file) != 0 || fsync(fileno(file)) != 0))

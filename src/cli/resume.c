@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "kith/file.h"
 #include "kith/checkpoint.h"
 #include "kith/text.h"
 
@@ -227,6 +228,11 @@ int cli_resume_find(struct cli_run *run)
         return cli_fail(run->arguments, KITH_EXIT_USAGE,
                         "--resume: with --save it needs the run database, such "
                         "as --resume demo-lab-1.db");
+    char why[KITH_FILE_WHY_BYTES];
+    if (run->world != KITH_WORLD_LAB &&
+        kith_file_check(run->save, why) == KITH_EINVAL)
+        return cli_fail(run->arguments, KITH_EXIT_WRITE,
+                        "--save: %.300s: %s; name a file", run->save, why);
     if (!is_there(run->save))
         return check_folder(run); /* --save PATH --resume: start, or go on */
     if (named != NULL)

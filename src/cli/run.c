@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
+#include "kith/file.h"
 #include "kith/text.h"
 
 int cli_exit_of(enum kith_err err)
@@ -44,6 +46,25 @@ int cli_exit_of(enum kith_err err)
         break;
     }
     return KITH_EXIT_FAILED;
+}
+
+enum kith_err cli_read_text(const char *path, char *text, size_t size)
+{
+    char why[KITH_FILE_WHY_BYTES];
+    int fd;
+    size_t at = 0;
+    text[0] = '\0';
+    const enum kith_err err = kith_file_open(path, &fd, NULL, why);
+    if (err != KITH_OK)
+        return err;
+    ssize_t count = 1;
+    while (at < size - 1 && count > 0) {
+        count = read(fd, text + at, size - 1 - at);
+        at += count > 0 ? (size_t)count : 0;
+    }
+    text[at] = '\0';
+    (void)close(fd);
+    return count < 0 ? KITH_EIO : KITH_OK;
 }
 
 /* source: the text in place of the file; NULL: the file. */

@@ -134,7 +134,9 @@ int cli_sample(const struct cli_arguments *arguments)
     if (code != KITH_EXIT_OK)
         return code;
     cli_catch_signals();
-    if (job.model.experiment.model->input != KITH_INPUT_TOKENS)
+    code = cli_model_compute(&job.model);
+    if (code == KITH_EXIT_OK &&
+        job.model.experiment.model->input != KITH_INPUT_TOKENS)
         code = cli_fail(arguments, KITH_EXIT_EXPERIMENT,
                         "%.300s holds model %s, which reads no text; gpt does",
                         job.model.path, job.model.experiment.model->name);

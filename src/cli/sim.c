@@ -109,5 +109,6 @@ int cli_sim(const struct cli_arguments *arguments)
     const enum kith_err err = sim_run(&options, &summary, NULL, error);
     if (err == KITH_OK)
         (void)kith_store_finish(run.store, &run.experiment, &summary);
-    return cli_run_close(&run, err, error, &summary);
+    const int ended = cli_run_close(&run, err, error, &summary);
+    return err == KITH_EPARSE ? KITH_EXIT_DATA : ended;
 }

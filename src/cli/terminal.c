@@ -16,11 +16,8 @@ volatile sig_atomic_t cli_stop;
 static void on_signal(int number)
 {
     static const char text[] = "\nstopping; once more to stop at once\n";
-    if (cli_stop) {
-        signal(number, SIG_DFL);
-        raise(number);
-        return;
-    }
+    if (cli_stop) /* At once, whatever step it is in: no file is half one. */
+        _exit(KITH_EXIT_INTERRUPTED);
     cli_stop = 1;
     if (number == SIGINT && isatty(STDERR_FILENO)) {
         const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);

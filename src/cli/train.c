@@ -1,6 +1,7 @@
 /* kith train: the baseline, one process that has all the data. */
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "calibrate.h"
 #include "cli.h"
@@ -168,6 +169,7 @@ static void summarise(struct training *training,
         .violations = finish_checks(training, &result->last),
         .completed = result->completed,
     };
+    summary->checks = training->checks;
 }
 
 /* Where the model is, and which one was best; for people. */
@@ -188,13 +190,14 @@ static void show_saved(const struct cli_run *run, enum kith_best best,
                standing->best);
 }
 
-/* Every so many steps, every so often, or twenty times. */
+/* Every so many steps, every so often, at the end, or twenty times. */
 static void set_evaluations(const struct kith_experiment *experiment,
                             uint64_t steps, struct kith_baseline_config *config)
 {
     config->evaluate_steps = experiment->evaluate_steps;
     config->evaluate_ns = experiment->evaluate_ns;
-    if (config->evaluate_steps == 0 && config->evaluate_ns == 0)
+    if (config->evaluate_steps == 0 && config->evaluate_ns == 0 &&
+        !experiment->evaluate_end)
         config->evaluate_steps = steps == UINT64_MAX   ? EVALUATE_STEPS
                                  : steps < EVALUATIONS ? 1
                                                        : steps / EVALUATIONS;
@@ -244,6 +247,10 @@ int cli_train(const struct cli_arguments *arguments)
     }
     const enum kith_best best = run.experiment.best;
     code = cli_run_close(&run, err, error, &summary);
+    if (err != KITH_OK && !training.began && !run.resume)
+        (void)unlink(run.path); /* nothing is in it */
+    if (result.data_lost)
+        code = KITH_EXIT_DATA;
     if (err == KITH_OK && code != KITH_EXIT_WRITE)
         show_saved(&run, best, &result);
     if (err == KITH_OK ? !result.completed && result.finite : training.began)

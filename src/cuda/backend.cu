@@ -4,18 +4,34 @@
 
 namespace gpu
 {
-#define OPS(T)                                                                 \
-    {                                                                          \
-        dense<T>::linear, dense<T>::linear_backward, convolution<T>::scratch,  \
-            convolution<T>::forward, convolution<T>::backward,                 \
-            normal<T>::forward, normal<T>::backward, simple<T>::max_pool,      \
-            simple<T>::max_pool_backward, simple<T>::mean_pool,                \
-            simple<T>::mean_pool_backward, simple<T>::sum,                     \
-            simple<T>::sum_backward, simple<T>::dropout, text<T>::embed,       \
-            text<T>::embed_backward, attend<T>::scratch, attend<T>::forward,   \
-            attend<T>::backward, text<T>::cross_entropy, adamw                 \
-    }
-static const struct kith_ops single_ops = OPS(float), half_ops = OPS(bf16);
+template <typename T> static struct kith_ops ops_of()
+{
+    struct kith_ops o = {};
+    o.linear = dense<T>::linear;
+    o.linear_backward = dense<T>::linear_backward;
+    o.conv_scratch = convolution<T>::scratch;
+    o.conv = convolution<T>::forward;
+    o.conv_backward = convolution<T>::backward;
+    o.norm = normal<T>::forward;
+    o.norm_backward = normal<T>::backward;
+    o.max_pool = simple<T>::max_pool;
+    o.max_pool_backward = simple<T>::max_pool_backward;
+    o.mean_pool = simple<T>::mean_pool;
+    o.mean_pool_backward = simple<T>::mean_pool_backward;
+    o.sum = simple<T>::sum;
+    o.sum_backward = simple<T>::sum_backward;
+    o.dropout = simple<T>::dropout;
+    o.embed = text<T>::embed;
+    o.embed_backward = text<T>::embed_backward;
+    o.attention_scratch = attend<T>::scratch;
+    o.attention = attend<T>::forward;
+    o.attention_backward = attend<T>::backward;
+    o.cross_entropy = text<T>::cross_entropy;
+    o.adamw = adamw;
+    return o;
+}
+static const struct kith_ops single_ops = ops_of<float>(),
+                             half_ops = ops_of<bf16>();
 
 /* Filled by attach, before anybody else sees them. */
 static struct kith_backend single, half;

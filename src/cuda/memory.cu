@@ -8,6 +8,10 @@
  *                           come; a merge waits for that and reads the mirror.
  *                           What was not fetched is read across the bus.
  *
+ * Where the device has no memory for the mirror both go across the bus: slower,
+ * and nothing is lost. No other want of memory can be gone on from, for it
+ * comes in the middle of a step.
+ *
  * A span is what was written or fetched in one go: one slot of a peer. */
 #include "state.cuh"
 
@@ -27,7 +31,8 @@ struct span {
 
 struct shared_block {
     size_t bytes;
-    char *mirror; /* NULL: not needed yet */
+    char *mirror; /* NULL: not needed yet, or no room for it */
+    bool refused; /* there was no room */
     std::vector<span> spans;
 };
 
@@ -69,7 +74,7 @@ static void *alloc_shared(size_t bytes)
     }
     memset(memory, 0, bytes);
     const std::lock_guard<std::mutex> hold(table_lock);
-    table[(uintptr_t)memory] = {bytes, nullptr, {}};
+    table[(uintptr_t)memory] = {bytes, nullptr, false, {}};
     return memory;
 }
 
@@ -163,13 +168,16 @@ static span *span_at(shared_block *block, size_t offset, size_t bytes)
 static bool mirror_of(shared_block *block)
 {
     void *memory = nullptr;
-    if (block->mirror != nullptr)
-        return true;
-    if (!check(cudaMalloc(&memory, block->bytes),
-               "taking memory for what is exchanged"))
-        return false;
-    block->mirror = (char *)memory;
-    return true;
+    if (block->mirror == nullptr && !block->refused) {
+        const cudaError_t code = cudaMalloc(&memory, block->bytes);
+        block->refused = code == cudaErrorMemoryAllocation;
+        if (block->refused)
+            (void)cudaGetLastError();
+        else if (!check(code, "taking memory for what is exchanged"))
+            return false;
+        block->mirror = (char *)memory;
+    }
+    return block->mirror != nullptr;
 }
 
 /* Is it a shared vector that the host writes? It may do so again at once. */
@@ -197,7 +205,7 @@ const void *readable(const void *memory, size_t bytes)
         end_segment();
         check(cudaStreamWaitEvent(stream(), s->done, 0), "waiting");
     }
-    return block->mirror + offset;
+    return block->mirror == nullptr ? memory : block->mirror + offset;
 }
 
 void *writable(void *memory, size_t bytes)
@@ -208,13 +216,12 @@ void *writable(void *memory, size_t bytes)
     if (block == nullptr)
         return memory;
     end_segment();
-    if (!mirror_of(block))
-        return memory;
+    const bool mirrored = mirror_of(block);
     span *const s = span_at(block, offset, bytes);
     /* The last copy of it must be out before it changes. */
     if (s != nullptr && s->way != NOWHERE)
         check(cudaStreamWaitEvent(stream(), s->done, 0), "waiting");
-    return block->mirror + offset;
+    return mirrored ? block->mirror + offset : memory;
 }
 
 void wrote(void *memory, size_t bytes)
@@ -226,6 +233,10 @@ void wrote(void *memory, size_t bytes)
     if (s == nullptr || has_failed())
         return;
     s->way = OUT;
+    if (block->mirror == nullptr) { /* it was written there already */
+        check(cudaEventRecord(s->done, stream()), "ordering a copy");
+        return;
+    }
     check(cudaEventRecord(order, stream()), "ordering a copy");
     check(cudaStreamWaitEvent(copy_out, order, 0), "ordering a copy");
     check(cudaMemcpyAsync(memory, block->mirror + offset, bytes,

@@ -37,7 +37,7 @@ static struct {
 /* ---- failure: the first one stays */
 
 static std::mutex failure_lock;
-static char failure[256];
+static char failure[512], device_name[300] = "the GPU";
 static bool failed_;
 
 void fail(const char *text)
@@ -68,7 +68,8 @@ static const char *advice(cudaError_t code)
     case cudaErrorMemoryAllocation:
         return "; lower train.batch or free the device";
     default:
-        return "; the process must end to use the device again";
+        return "; the process must end to use the device again: see nvidia-smi "
+               "and the kernel's log";
     }
 }
 
@@ -76,9 +77,9 @@ bool check(cudaError_t code, const char *doing)
 {
     if (code == cudaSuccess)
         return true;
-    char text[256];
-    snprintf(text, sizeof text, "%s on the GPU: %s (CUDA error %d)%s", doing,
-             cudaGetErrorString(code), (int)code, advice(code));
+    char text[sizeof failure];
+    snprintf(text, sizeof text, "%s on %s: %s (CUDA error %d)%s", doing,
+             device_name, cudaGetErrorString(code), (int)code, advice(code));
     fail(text);
     return false;
 }
@@ -94,6 +95,17 @@ static unsigned device_number()
 {
     const char *const text = getenv("KITH_CUDA_DEVICE");
     return text == nullptr ? 0 : (unsigned)strtoul(text, nullptr, 10);
+}
+
+/* As nvidia-smi calls it. */
+static void learn_name(int which)
+{
+    cudaDeviceProp properties;
+    if (cudaGetDeviceProperties(&properties, which) == cudaSuccess)
+        snprintf(device_name, sizeof device_name, "GPU %d (%s)", which,
+                 properties.name);
+    else
+        (void)cudaGetLastError();
 }
 
 static bool open_device()
@@ -119,6 +131,7 @@ static bool open_device()
         !check(cudaHostAlloc(&pinned, sizeof(numbers), cudaHostAllocPortable),
                "taking pinned memory"))
         return false;
+    learn_name(which);
     self.processors = (unsigned)count;
     self.device = (numbers *)device;
     self.pinned = (numbers *)pinned;

@@ -169,7 +169,8 @@ void widen(size_t n, const void *activations, void *elements)
 
 /* ---- mixing */
 
-template <typename R> struct mix_each {
+/* x + delta, or sent + delta where x is replaced. */
+template <typename R, bool REPLACES> struct mix_each {
     float weight;
     const R *received;
     const float *sent;
@@ -180,7 +181,7 @@ template <typename R> struct mix_each {
         double sum = 0;
         load(received, i, r);
         load(sent, i, s);
-        load(x, i, v);
+        load(REPLACES ? sent : x, i, v);
         for (int k = 0; k < N; k++) {
             const float delta = __fmul_rn(weight, __fsub_rn(r[k], s[k]));
             v[k] = __fadd_rn(v[k], delta);
@@ -191,7 +192,7 @@ template <typename R> struct mix_each {
     }
 };
 
-template <typename R>
+template <bool REPLACES, typename R>
 static double mix_with(size_t n, double weight, const R *received,
                        const void *sent, void *x)
 {
@@ -202,54 +203,27 @@ static double mix_with(size_t n, double weight, const R *received,
     const float *const s = (const float *)readable(sent, n * sizeof(float));
     reduce("mixing", n,
            aligned(r, 4 * sizeof(R)) && aligned(s, 16) && aligned(x, 16),
-           mix_each<R>{(float)weight, r, s, (float *)x});
+           mix_each<R, REPLACES>{(float)weight, r, s, (float *)x});
     return value();
 }
 
 double mix(size_t n, double weight, const void *received, const void *sent,
            void *x)
 {
-    return mix_with(n, weight, (const float *)received, sent, x);
+    return mix_with<false>(n, weight, (const float *)received, sent, x);
 }
 
 double mix_bf16(size_t n, double weight, const uint16_t *received,
                 const void *sent, void *x)
 {
-    return mix_with(n, weight, (const bf16 *)(const void *)received, sent, x);
+    return mix_with<false>(n, weight, (const bf16 *)(const void *)received,
+                           sent, x);
 }
-
-struct swap_mix_each {
-    float weight;
-    const float *received, *sent;
-    float *x;
-    template <int N> __device__ double at(size_t i) const
-    {
-        float r[N], v[N], s[N];
-        double sum = 0;
-        load(received, i, r);
-        load(sent, i, s);
-        for (int k = 0; k < N; k++) {
-            const float delta = __fmul_rn(weight, __fsub_rn(r[k], s[k]));
-            v[k] = __fadd_rn(s[k], delta);
-            sum += (double)delta;
-        }
-        store(v, x, i);
-        return sum;
-    }
-};
 
 double swap_mix(size_t n, double weight, const void *received, const void *sent,
                 void *x)
 {
-    const call c;
-    if (!c.well())
-        return (double)NAN;
-    const size_t bytes = n * sizeof(float);
-    const float *const r = (const float *)readable(received, bytes);
-    const float *const s = (const float *)readable(sent, bytes);
-    reduce("mixing", n, aligned(r, 16) && aligned(s, 16) && aligned(x, 16),
-           swap_mix_each{(float)weight, r, s, (float *)x});
-    return value();
+    return mix_with<true>(n, weight, (const float *)received, sent, x);
 }
 
 /* ---- sums and the gate */

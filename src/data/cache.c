@@ -32,6 +32,7 @@
 
 #include <sodium.h>
 
+#include "kith/file.h"
 #include "kith/text.h"
 
 enum {
@@ -64,8 +65,8 @@ static enum kith_err give_up(struct entry *entry, const char *doing, int code)
                    "it from data.path",
                    entry->cache, doing, name == NULL ? entry->origin : name + 1,
                    strerror(code));
-    return data_from_errno(code) == KITH_ENOENT ? KITH_EIO
-                                                : data_from_errno(code);
+    return kith_file_error(code) == KITH_ENOENT ? KITH_EIO
+                                                : kith_file_error(code);
 }
 
 static bool join(char *path, const struct entry *entry, const char *suffix)

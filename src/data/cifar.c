@@ -74,6 +74,25 @@ static enum kith_err read_batch(struct data_opening *opening, const char *name,
                          batch->bytes.size, RECORD_BYTES, CLASSES);
 }
 
+/* The batch's records. They were checked, but they are mapped: a label may have
+ * been written to since. */
+static enum kith_err decode_batch(struct data_opening *opening,
+                                  const struct batch *batch, uint8_t *images,
+                                  int32_t *labels)
+{
+    const uint8_t *record = batch->bytes.bytes;
+    for (size_t r = 0; r < batch->records; r++, record += RECORD_BYTES) {
+        labels[r] = record[0];
+        if (labels[r] >= CLASSES) {
+            data_spoiled(opening->set->owner, record, true, opening->error);
+            return KITH_EIO;
+        }
+        turn(record + 1, images + r * (size_t)(CHANNELS * PIXELS));
+    }
+    data_count(opening, &batch->file, batch->records);
+    return KITH_OK;
+}
+
 static enum kith_err decode(struct data_opening *opening,
                             const struct batch *batches, size_t count,
                             struct kith_examples *examples)
@@ -88,13 +107,12 @@ static enum kith_err decode(struct data_opening *opening,
         return data_complain(opening->error, KITH_ENOMEM, batches[0].file.path,
                              "no memory for %zu images", records);
     for (size_t i = 0; i < count; i++) {
-        const uint8_t *record = batches[i].bytes.bytes;
-        for (size_t r = 0; r < batches[i].records; r++, at++) {
-            labels[at] = record[0];
-            turn(record + 1, images + at * (size_t)(CHANNELS * PIXELS));
-            record += RECORD_BYTES;
-        }
-        data_count(opening, &batches[i].file, batches[i].records);
+        const enum kith_err err = decode_batch(
+            opening, &batches[i], images + at * (size_t)(CHANNELS * PIXELS),
+            labels + at);
+        if (err != KITH_OK)
+            return err;
+        at += batches[i].records;
     }
     static const uint64_t sizes[4] = {0, SIDE, SIDE, CHANNELS};
     examples->input = KITH_INPUT_IMAGES;

@@ -94,6 +94,17 @@ segment_of(const struct kith_examples *examples, size_t at)
     return &examples->segments[low];
 }
 
+const void *data_token(const struct kith_examples *examples, size_t at)
+{
+    const size_t bytes = examples->element == KITH_ELEMENT_U8    ? 1
+                         : examples->element == KITH_ELEMENT_U16 ? 2
+                                                                 : 4;
+    if (examples->segments == NULL)
+        return (const char *)examples->values + at * bytes;
+    const struct kith_segment *segment = segment_of(examples, at);
+    return (const char *)segment->values + (at - segment->first) * bytes;
+}
+
 static void widen(enum kith_element element, const void *values, size_t first,
                   size_t count, int32_t *tokens)
 {
@@ -199,27 +210,45 @@ static enum kith_err check_parts(struct data_opening *opening)
                          test->shape[0], test->shape[1], test->shape[2]);
 }
 
+struct reading {
+    struct data_opening opening;
+    enum kith_err err;
+};
+
+/* All that looks at the files' bytes. */
+static void read_all(void *argument)
+{
+    struct reading *reading = argument;
+    const struct kith_data_config *config = reading->opening.config;
+    struct kith_dataset *set = reading->opening.set;
+    reading->err = config->kind->open(config, set, reading->opening.error);
+    if (reading->err == KITH_OK)
+        reading->err = check_parts(&reading->opening);
+    if (reading->err != KITH_OK || !config->normalise ||
+        set->train.input != KITH_INPUT_IMAGES)
+        return;
+    measure(&set->train);
+    memcpy(set->test.mean, set->train.mean, sizeof set->test.mean);
+    memcpy(set->test.deviation, set->train.deviation,
+           sizeof set->test.deviation);
+}
+
 enum kith_err kith_dataset_open(const struct kith_data_config *config,
                                 struct kith_dataset *set, char *error)
 {
+    struct reading reading = {{config, set, error}, KITH_OK};
+    const void *where;
     memset(set, 0, sizeof *set);
-    struct data_opening opening = {config, set, error};
     leave_alone(&set->train);
     leave_alone(&set->test);
-    enum kith_err err = config->kind->open(config, set, error);
-    if (err == KITH_OK)
-        err = check_parts(&opening);
-    if (err != KITH_OK) {
+    if (!data_guard(read_all, &reading, &where)) {
+        data_spoiled(set->owner, where, false, error);
+        reading.err = KITH_EIO;
+    }
+    if (reading.err != KITH_OK)
         kith_dataset_close(set);
-        return err;
-    }
-    if (config->normalise && set->train.input == KITH_INPUT_IMAGES) {
-        measure(&set->train);
-        memcpy(set->test.mean, set->train.mean, sizeof set->test.mean);
-        memcpy(set->test.deviation, set->train.deviation,
-               sizeof set->test.deviation);
-    }
-    return KITH_OK;
+    set->train.owner = set->test.owner = set->owner;
+    return reading.err;
 }
 
 void kith_dataset_close(struct kith_dataset *set)

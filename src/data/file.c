@@ -3,7 +3,6 @@
 #include "private.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kith/file.h"
 #include "kith/text.h"
 
 enum { ALIGNMENT = 64 };
@@ -21,6 +21,7 @@ struct block {
     struct block *next;
     void *map;
     size_t map_bytes;
+    char path[]; /* of what is mapped, as it was opened */
 };
 
 enum kith_err data_complain(char *error, enum kith_err err, const char *path,
@@ -36,27 +37,6 @@ enum kith_err data_complain(char *error, enum kith_err err, const char *path,
     (void)snprintf(error, KITH_DATA_ERROR_BYTES, "reading %s%s: %s",
                    shown < length ? "..." : "", path + (length - shown), what);
     return err;
-}
-
-enum kith_err data_from_errno(int code)
-{
-    switch (code) {
-    case ENOENT:
-    case ENOTDIR:
-        return KITH_ENOENT;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return KITH_EPERM;
-    case ENOMEM:
-        return KITH_ENOMEM;
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return KITH_ENOSPC;
-    default:
-        return KITH_EIO;
-    }
 }
 
 static void release_all(void *owner)
@@ -95,20 +75,14 @@ void *data_alloc(struct data_opening *opening, size_t bytes)
 /* At the origin: a file, nothing, or trouble. */
 static enum kith_err look(struct data_opening *opening, const char *path)
 {
-    struct stat about;
-    if (stat(path, &about) != 0) {
-        const enum kith_err err = data_from_errno(errno);
-        return err == KITH_ENOENT ? err
-                                  : data_complain(opening->error, err, path,
-                                                  "%s", strerror(errno));
-    }
-    if (!S_ISREG(about.st_mode))
-        return data_complain(opening->error, KITH_EINVAL, path,
-                             "%s; see kith list datasets for what data.path "
-                             "must be",
-                             S_ISDIR(about.st_mode) ? "it is a folder"
-                                                    : "it is not a file");
-    return KITH_OK;
+    char why[KITH_FILE_WHY_BYTES];
+    const enum kith_err err = kith_file_check(path, why);
+    return err == KITH_OK || err == KITH_ENOENT
+               ? err
+               : data_complain(opening->error, err, path,
+                               "%s; see kith list datasets for what data.path "
+                               "must be",
+                               why);
 }
 
 static enum kith_err through_cache(struct data_opening *opening,
@@ -160,16 +134,12 @@ void data_count(struct data_opening *opening, const struct data_file *file,
 
 /* What can be mapped. */
 static enum kith_err check_size(struct data_opening *opening,
-                                const struct data_file *file,
-                                const struct stat *about)
+                                const struct data_file *file, size_t size)
 {
-    if (!S_ISREG(about->st_mode))
-        return data_complain(opening->error, KITH_EINVAL, file->path,
-                             "it is not a file");
-    if (about->st_size <= 0)
+    if (size == 0)
         return data_complain(opening->error, KITH_EPARSE, file->path,
                              "it is empty");
-    if ((uint64_t)about->st_size > KITH_DATA_BYTES_MAX)
+    if (size > KITH_DATA_BYTES_MAX)
         return data_complain(opening->error, KITH_ELIMIT, file->path,
                              "it is larger than 1 TiB");
     return KITH_OK;
@@ -178,28 +148,26 @@ static enum kith_err check_size(struct data_opening *opening,
 enum kith_err data_map(struct data_opening *opening,
                        const struct data_file *file, struct data_bytes *bytes)
 {
-    enum kith_err err = KITH_OK;
-    struct stat about;
-    /* Not blocking: a FIFO in the place of a copy would be waited for. */
-    const int descriptor = open(file->local, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor < 0 || fstat(descriptor, &about) != 0) {
-        err = data_complain(opening->error, data_from_errno(errno), file->path,
-                            "%s", strerror(errno));
-        goto out;
-    }
-    err = check_size(opening, file, &about);
+    char why[KITH_FILE_WHY_BYTES];
+    int descriptor;
+    size_t size;
+    enum kith_err err = kith_file_open(file->local, &descriptor, &size, why);
+    if (err != KITH_OK)
+        return data_complain(opening->error, err, file->path, "%s", why);
+    struct block *block = NULL;
+    void *map = MAP_FAILED;
+    err = check_size(opening, file, size);
     if (err != KITH_OK)
         goto out;
-    struct block *block = calloc(1, sizeof *block);
+    block = calloc(1, sizeof *block + sizeof file->local);
     if (block == NULL) {
         err =
             data_complain(opening->error, KITH_ENOMEM, file->path, "no memory");
         goto out;
     }
-    const size_t size = (size_t)about.st_size;
-    void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (map == MAP_FAILED) {
-        err = data_complain(opening->error, data_from_errno(errno), file->path,
+        err = data_complain(opening->error, kith_file_error(errno), file->path,
                             "cannot map its %zu bytes: %s", size,
                             strerror(errno));
         free(block);
@@ -207,10 +175,40 @@ enum kith_err data_map(struct data_opening *opening,
     }
     block->map = map;
     block->map_bytes = size;
+    memcpy(block->path, file->local, sizeof file->local);
     keep(opening, block);
     *bytes = (struct data_bytes){map, size};
 out:
-    if (descriptor >= 0)
-        (void)close(descriptor);
+    (void)close(descriptor);
     return err;
+}
+
+void data_spoiled(const void *owner, const void *where, bool changed,
+                  char *error)
+{
+    const struct block *block = owner;
+    struct stat about = {.st_size = 0};
+    while (block != NULL &&
+           (block->map == NULL || (const char *)where < (char *)block->map ||
+            (size_t)((const char *)where - (char *)block->map) >=
+                block->map_bytes))
+        block = block->next;
+    if (block == NULL)
+        (void)data_complain(error, KITH_EIO, "a mapped file",
+                            "a page of it cannot be read");
+    else if (changed)
+        (void)data_complain(error, KITH_EIO, block->path,
+                            "it has been written to since it was opened, and "
+                            "what was checked is there no more; put it back "
+                            "as it was");
+    else if (stat(block->path, &about) == 0 &&
+             (uint64_t)about.st_size >= block->map_bytes)
+        (void)data_complain(error, KITH_EIO, block->path,
+                            "a page of it cannot be read: its disk has "
+                            "failed, or it was shorter for a while");
+    else
+        (void)data_complain(error, KITH_EIO, block->path,
+                            "it had %zu bytes when it was opened and has "
+                            "%lld now; put it back as it was",
+                            block->map_bytes, (long long)about.st_size);
 }

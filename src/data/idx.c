@@ -5,8 +5,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <zlib.h>
+
+#include "kith/file.h"
 
 enum { TYPE_UINT8 = 0x08, PREFIX_BYTES = 4, SIZE_BYTES = 4 };
 
@@ -170,11 +173,18 @@ static enum kith_err inflate_data(struct data_opening *opening, gzFile zip,
 static enum kith_err read_zip(struct data_opening *opening, size_t disk,
                               struct idx_file *out)
 {
-    gzFile zip = gzopen(out->file.local, "rb");
-    if (zip == NULL)
-        return data_complain(opening->error, data_from_errno(errno),
-                             out->file.path, "%s", strerror(errno));
-    enum kith_err err = inflate_header(zip, out, opening->error);
+    char why[KITH_FILE_WHY_BYTES];
+    int descriptor;
+    enum kith_err err = kith_file_open(out->file.local, &descriptor, NULL, why);
+    if (err != KITH_OK)
+        return data_complain(opening->error, err, out->file.path, "%s", why);
+    gzFile zip = gzdopen(descriptor, "rb");
+    if (zip == NULL) {
+        (void)close(descriptor);
+        return data_complain(opening->error, KITH_ENOMEM, out->file.path,
+                             "no memory to inflate it");
+    }
+    err = inflate_header(zip, out, opening->error);
     if (err == KITH_OK)
         err = inflate_data(opening, zip, disk, out);
     (void)gzclose_r(zip);

@@ -30,8 +30,9 @@
 /* Two that stay valid, and as many more as make up a MiB. */
 enum { SLOTS_KEPT = 2, DEPTH_MAX = 16, SLOTS_MAX = SLOTS_KEPT + DEPTH_MAX };
 #define AHEAD_BYTES ((size_t)1 << 20)
-/* Rows of one batch: a bound for the size arithmetic, far above use. */
-#define BATCH_MAX ((size_t)1 << 20)
+/* Of an example, so much is asked for ahead; the CPU's own prefetching goes on
+ * from there. */
+enum { FETCH_BYTES = 1024, LINE_BYTES = 64 };
 
 struct slot {
     void *inputs;
@@ -44,7 +45,9 @@ struct kith_loader {
     const struct kith_backend *host;
     const struct kith_examples *examples;
     struct pixels pixels;
-    size_t row_count, input_bytes, label_count; /* of one example */
+    size_t row_count;
+    size_t input_bytes, label_count; /* of one example */
+    size_t value_bytes;              /* of one value as it is stored */
     unsigned slot_count;
     struct slot slots[SLOTS_MAX]; /* in the host's memory */
     struct slot given[SLOTS_MAX]; /* on the backend; where that is another */
@@ -69,6 +72,9 @@ struct kith_loader {
     bool filling, asleep;   /* the thread */
     bool waiting;           /* the caller */
     atomic_bool stop;
+
+    char error[KITH_DATA_ERROR_BYTES];
+    atomic_bool failed; /* `error` says why, and stays */
 };
 
 static uint64_t now_ns(void)
@@ -116,15 +122,50 @@ static size_t row_at(const struct kith_loader *loader, uint64_t cursor)
                                        : loader->config.rows[cursor];
 }
 
+/* Where an example begins, in values. The last window of a shifted epoch ends
+ * where the stream does. */
+static size_t first_at(const struct kith_loader *loader, uint64_t cursor)
+{
+    const struct kith_examples *examples = loader->examples;
+    const size_t n = examples->features;
+    const size_t first = row_at(loader, cursor) * n;
+    if (examples->input != KITH_INPUT_TOKENS)
+        return first;
+    const size_t last = examples->tokens - 1 - n;
+    return first + loader->shift < last ? first + loader->shift : last;
+}
+
+/* Shuffled examples lie anywhere in memory: the next one is asked for while
+ * this one is converted. Inlined, because GCC takes a function that only does
+ * this for one without effect, and drops its calls. */
+#ifdef __GNUC__
+__attribute__((always_inline)) static inline void
+fetch(const struct kith_loader *loader, uint64_t cursor)
+{
+    const struct kith_examples *examples = loader->examples;
+    if (cursor == loader->row_count || examples->values == NULL)
+        return;
+    const size_t bytes = examples->features * loader->value_bytes;
+    const char *values = (const char *)examples->values +
+                         first_at(loader, cursor) * loader->value_bytes;
+    for (size_t at = 0; at < bytes && at < FETCH_BYTES; at += LINE_BYTES)
+        __builtin_prefetch(values + at);
+}
+#else
+static void fetch(const struct kith_loader *loader, uint64_t cursor)
+{
+    (void)loader;
+    (void)cursor;
+}
+#endif
+
 static void fill_image(struct kith_loader *loader, struct kith_place place,
                        void *inputs, int32_t *label)
 {
     const struct kith_examples *examples = loader->examples;
     const struct kith_augment *augment = &loader->config.augment;
-    const size_t row = row_at(loader, place.cursor);
-    const size_t bytes =
-        examples->features * (examples->element == KITH_ELEMENT_U8 ? 1 : 4);
-    const void *image = (const char *)examples->values + row * bytes;
+    const void *image = (const char *)examples->values +
+                        first_at(loader, place.cursor) * loader->value_bytes;
     if (augment->crop > 0 || augment->flip) {
         struct kith_rng rng = stream(loader, KITH_STREAM_AUGMENT, place.epoch);
         rng.block = (uint32_t)place.cursor;
@@ -132,22 +173,53 @@ static void fill_image(struct kith_loader *loader, struct kith_place place,
         image = loader->scratch;
     }
     pixels_convert(&loader->pixels, examples, loader->host, image, inputs);
-    *label = examples->labels[row];
+    *label = examples->labels[row_at(loader, place.cursor)];
 }
 
-/* The last window of a shifted epoch ends where the stream does. */
+static void fail(struct kith_loader *loader, const void *where, bool changed)
+{
+    if (atomic_load(&loader->failed))
+        return;
+    data_spoiled(loader->examples->owner, where, changed, loader->error);
+    atomic_store(&loader->failed, true);
+}
+
+/* They were when the file was opened. A sign tells of one that is below 0 or
+ * past the last; lanes, because every CPU can do several at once. */
+static bool in_vocabulary(const struct kith_examples *examples,
+                          const int32_t *tokens, size_t count)
+{
+    enum { LANES = 8 };
+    const uint32_t last = examples->classes - 1;
+    uint32_t signs[LANES] = {0}, any = 0;
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        for (size_t k = 0; k < LANES; k++) {
+            const uint32_t token = (uint32_t)tokens[i + k];
+            signs[k] |= token | (last - token);
+        }
+    }
+    for (; i < count; i++)
+        any |= (uint32_t)tokens[i] | (last - (uint32_t)tokens[i]);
+    for (size_t k = 0; k < LANES; k++)
+        any |= signs[k];
+    return (any >> 31) == 0;
+}
+
 static void fill_window(struct kith_loader *loader, struct kith_place place,
                         void *inputs, int32_t *labels)
 {
     const struct kith_examples *examples = loader->examples;
     const size_t context = examples->features;
-    const size_t last = examples->tokens - 1 - context;
-    const size_t first = row_at(loader, place.cursor) * context + loader->shift;
-    const size_t at = first < last ? first : last;
+    const size_t at = first_at(loader, place.cursor);
     int32_t *window = inputs;
     kith_examples_tokens(examples, at, context, window);
     memcpy(labels, window + 1, (context - 1) * sizeof *labels);
     kith_examples_tokens(examples, at + context, 1, labels + context - 1);
+    if (!examples->mapped || (in_vocabulary(examples, window, 1) &&
+                              in_vocabulary(examples, labels, context)))
+        return;
+    fail(loader, data_token(examples, at), true);
 }
 
 /* The batch at `place`; returns where the next one begins. Stops early where
@@ -167,6 +239,7 @@ static struct kith_place fill(struct kith_loader *loader,
         begin_epoch(loader, place.epoch);
         char *inputs = (char *)slot->inputs + slot->rows * loader->input_bytes;
         int32_t *labels = slot->labels + slot->rows * loader->label_count;
+        fetch(loader, place.cursor + 1);
         if (tokens)
             fill_window(loader, place, inputs, labels);
         else
@@ -174,6 +247,37 @@ static struct kith_place fill(struct kith_loader *loader,
         place.cursor++;
         slot->rows++;
     }
+    return place;
+}
+
+struct filling {
+    struct kith_loader *loader;
+    struct kith_place place;
+    struct slot *slot;
+};
+
+static void fill_guarded(void *argument)
+{
+    struct filling *filling = argument;
+    filling->place = fill(filling->loader, filling->place, filling->slot);
+}
+
+/* The same of files that may have changed: zeros where they have. */
+static struct kith_place fill_safely(struct kith_loader *loader,
+                                     struct kith_place place, struct slot *slot)
+{
+    struct filling filling = {loader, place, slot};
+    const void *where;
+    if (!loader->examples->mapped)
+        return fill(loader, place, slot);
+    if (!atomic_load(&loader->failed) &&
+        !data_guard(fill_guarded, &filling, &where))
+        fail(loader, where, false);
+    if (!atomic_load(&loader->failed))
+        return filling.place;
+    slot->rows = loader->config.batch;
+    memset(slot->inputs, 0, slot->rows * loader->input_bytes);
+    memset(slot->labels, 0, slot->rows * loader->label_count * sizeof(int32_t));
     return place;
 }
 
@@ -195,7 +299,7 @@ static void *fill_ahead(void *argument)
         struct slot *slot = &loader->slots[loader->filled % loader->slot_count];
         loader->filling = true;
         (void)pthread_mutex_unlock(&loader->mutex);
-        const struct kith_place next = fill(loader, place, slot);
+        const struct kith_place next = fill_safely(loader, place, slot);
         (void)pthread_mutex_lock(&loader->mutex);
         loader->filling = false;
         loader->next = next;
@@ -296,7 +400,7 @@ void kith_loader_next(struct kith_loader *loader, struct kith_batch *batch)
         wait_for_batch(loader);
         loader->place = advance(loader, loader->slots[at].rows);
     } else {
-        loader->place = fill(loader, loader->place, &loader->slots[at]);
+        loader->place = fill_safely(loader, loader->place, &loader->slots[at]);
         loader->taken++;
     }
     const struct slot slot = hand_over(loader, at);
@@ -304,6 +408,11 @@ void kith_loader_next(struct kith_loader *loader, struct kith_batch *batch)
     batch->labels = slot.labels;
     batch->rows = slot.rows;
     loader->given_examples += slot.rows;
+}
+
+const char *kith_loader_failed(const struct kith_loader *loader)
+{
+    return atomic_load(&loader->failed) ? loader->error : NULL;
 }
 
 struct kith_place kith_loader_place(const struct kith_loader *loader)
@@ -402,7 +511,7 @@ static enum kith_err check(const struct kith_loader_config *config, char *error)
     const struct kith_examples *examples = config->examples;
     const size_t rows =
         config->rows == NULL ? examples->count : config->row_count;
-    if (config->batch == 0 || config->batch > BATCH_MAX)
+    if (config->batch == 0 || config->batch > KITH_BATCH_MAX)
         return refuse(error, KITH_ELIMIT, "train.batch must be 1 to 2^20");
     if (rows == 0 || rows >= UINT32_MAX)
         return refuse(error, KITH_ELIMIT, "1 to 2^32 - 2 examples are needed");
@@ -443,8 +552,12 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
         examples->features *
         (tokens ? sizeof(int32_t) : loader->host->element_bytes);
     loader->label_count = tokens ? examples->features : 1;
+    loader->value_bytes = examples->element == KITH_ELEMENT_U8    ? 1
+                          : examples->element == KITH_ELEMENT_U16 ? 2
+                                                                  : 4;
     loader->slot_count = SLOTS_KEPT + (config->ahead ? depth_of(loader) : 0);
     atomic_init(&loader->stop, false);
+    atomic_init(&loader->failed, false);
     if (!tokens)
         pixels_init(&loader->pixels, examples);
     err = take_memory(loader, error);

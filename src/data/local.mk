@@ -8,9 +8,11 @@ libkith_data_a_SOURCES = \
   src/data/datasets.def \
   src/data/file.c \
   src/data/gaussian.c \
+  src/data/guard.c \
   src/data/idx.c \
   src/data/loader.c \
   src/data/npy.c \
+  src/data/open.c \
   src/data/pixels.c \
   src/data/private.h \
   src/data/registry.c \

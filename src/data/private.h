@@ -33,7 +33,6 @@ struct data_bytes {
 /* "reading PATH: what" into `error`; returns err. */
 enum kith_err data_complain(char *error, enum kith_err err, const char *path,
                             const char *format, ...) KITH_PRINTF(4, 5);
-enum kith_err data_from_errno(int code);
 
 /* config->path, or `name` in that folder. KITH_ENOENT, without a message:
  * neither there nor in the cache. */
@@ -44,6 +43,14 @@ KITH_MUST_CHECK enum kith_err data_find(struct data_opening *opening,
 KITH_MUST_CHECK enum kith_err data_map(struct data_opening *opening,
                                        const struct data_file *file,
                                        struct data_bytes *bytes);
+/* guard.c: read(argument), which touches mapped files. False: a page was not
+ * there, at *where; `read` ended in the middle of what it did. */
+KITH_MUST_CHECK bool data_guard(void (*read)(void *), void *argument,
+                                const void **where);
+/* "reading PATH: what" of the mapped file that holds `where`: it has shrunk, or
+ * its disk has failed; `changed`: it has been written to. */
+void data_spoiled(const void *owner, const void *where, bool changed,
+                  char *error);
 /* Memory until the set is closed, 64-byte aligned; NULL: none. */
 void *data_alloc(struct data_opening *opening, size_t bytes);
 /* Counts `examples` read from this file. */
@@ -54,6 +61,8 @@ void data_count(struct data_opening *opening, const struct data_file *file,
 KITH_MUST_CHECK enum kith_err data_windows(struct data_opening *opening,
                                            const char *path,
                                            struct kith_examples *examples);
+/* Where a token of the stream stands. */
+const void *data_token(const struct kith_examples *examples, size_t at);
 /* Cuts `whole` in two: the last test_share of its tokens is the test set. */
 KITH_MUST_CHECK enum kith_err data_cut(struct data_opening *opening,
                                        const char *path,

@@ -114,13 +114,21 @@ static enum kith_err decode(struct data_opening *opening, const char *path,
     if (tokens == NULL)
         return data_complain(opening->error, KITH_ENOMEM, path,
                              "no memory for its %zu characters", whole->tokens);
-    for (size_t at = 0, i = 0; at < text->size; i++) {
+    /* The file is mapped: what was scanned may have been written to since. */
+    size_t at = 0, i = 0;
+    for (; i < whole->tokens && at < text->size; i++) {
         uint32_t code = 0;
-        at += take(text->bytes + at, text->size - at, &code);
+        const size_t length = take(text->bytes + at, text->size - at, &code);
+        if (length == 0)
+            break;
         tokens[i] = place[code];
+        at += length;
     }
     whole->values = tokens;
-    return KITH_OK;
+    if (i == whole->tokens && at == text->size)
+        return KITH_OK;
+    data_spoiled(opening->set->owner, text->bytes, true, opening->error);
+    return KITH_EIO;
 }
 
 static enum kith_err open_text(const struct kith_data_config *config,

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/file.h"
 #include "kith/text.h"
 
 enum {
@@ -77,7 +78,7 @@ static enum kith_err list(struct data_opening *opening, const char *part,
     const char *path = opening->config->path;
     DIR *folder = opendir(path);
     if (folder == NULL)
-        return data_complain(opening->error, data_from_errno(errno), path,
+        return data_complain(opening->error, kith_file_error(errno), path,
                              "%s; data.path must be a folder of *train*.bin "
                              "and *val*.bin",
                              strerror(errno));

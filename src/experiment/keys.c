@@ -50,6 +50,7 @@ static enum kith_err parse_evaluate(const char *text, void *field)
     const size_t digits = strspn(text, "0123456789");
     const char *unit = text + digits + strspn(text + digits, " ");
     experiment->evaluate_steps = 0;
+    experiment->evaluate_end = strcmp(text, "end") == 0;
     if (digits == 0 || digits >= sizeof number || strcmp(unit, "steps") != 0)
         return time_or(text, "end", 0, field);
     memcpy(number, text, digits);
@@ -95,6 +96,10 @@ static enum kith_err parse_spread(const char *text, void *field)
     AT(field), .size = sizeof(((struct kith_experiment *)0)->field)
 
 /* Rows of one section stand together. */
+/* In float32 more is 1: an average that forgets nothing and takes nothing in.
+ */
+#define MEMORY_MOST 0.999999
+
 const struct key experiment_keys[] = {
     {"name", KEY_NAME, KEY_REQUIRED, TEXT_AT(name),
      .help = "names the run database and the table"},
@@ -177,17 +182,21 @@ const struct key experiment_keys[] = {
      .initial = "sgd", .help = "see kith list optimisers"},
     {"train.learning_rate", KEY_NUMBER, AT(train.config.learning_rate),
      .low = 0, .high = 1e6, .initial = "0.05", .help = "at its peak"},
-    {"train.momentum", KEY_NUMBER, KEY_BELOW, AT(train.config.momentum),
-     .low = 0, .high = 1, .initial = "0", .help = "of the velocity"},
+    {"train.momentum", KEY_NUMBER, AT(train.config.momentum), .low = 0,
+     .high = MEMORY_MOST, .initial = "0", .help = "of the velocity"},
     {"train.nesterov", KEY_PARSED, AT(train.config.nesterov),
      .parse = parse_switch, .allowed = "true or false", .initial = "false",
      .help = "look ahead along the velocity"},
-    {"train.beta1", KEY_NUMBER, KEY_BELOW, AT(train.config.beta1), .low = 0,
-     .high = 1, .initial = "0.9", .help = "adamw, muon: of the mean"},
-    {"train.beta2", KEY_NUMBER, KEY_BELOW, AT(train.config.beta2), .low = 0,
-     .high = 1, .initial = "0.999", .help = "adamw, muon: of the mean square"},
-    {"train.epsilon", KEY_NUMBER, KEY_ABOVE, AT(train.config.epsilon), .low = 0,
-     .high = 1, .initial = "1e-8", .help = "adamw, muon: added to the root"},
+    {"train.beta1", KEY_NUMBER, AT(train.config.beta1), .low = 0,
+     .high = MEMORY_MOST, .initial = "0.9", .help = "adamw, muon: of the mean"},
+    {"train.beta2", KEY_NUMBER, AT(train.config.beta2), .low = 0,
+     .high = MEMORY_MOST, .initial = "0.999",
+     .help = "adamw, muon: of the mean square"},
+    {"train.epsilon", KEY_NUMBER, AT(train.config.epsilon), .low = 1e-20,
+     .high = 1, .initial = "1e-8",
+     .allowed = "the squares of smaller gradients are 0 in float32, and what "
+                "is left is divided by it",
+     .help = "adamw, muon: added to the root"},
     {"train.trust", KEY_NUMBER, KEY_ABOVE, AT(train.config.trust), .low = 0,
      .high = 1e3, .initial = "0.001", .help = "lars: share of a norm per step"},
     {"train.weight_decay", KEY_NUMBER, AT(train.config.weight_decay), .low = 0,
@@ -413,7 +422,9 @@ const struct key experiment_keys[] = {
     {"evaluate", KEY_PARSED, AT(evaluate_ns), .parse = parse_evaluate,
      .allowed = "a time of at least 1ms with its unit, end, or, for kith train "
                 "alone, a number of steps such as 500 steps",
-     .initial = "end", .help = "how often the averaged model is tested"},
+     .help =
+         "how often the averaged model is tested; where nothing is said, at "
+         "the end, in kith train twenty times"},
     {"best", KEY_CHOICE, .choice = &choice_best, .initial = "loss",
      .help = "train: the checkpoint with the best test loss or accuracy is "
              "kept"},

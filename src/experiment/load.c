@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kith/check.h"
+#include "kith/file.h"
 #include "kith/text.h"
 #include "keys.h"
 #include "read.h"
@@ -242,14 +244,16 @@ enum kith_err kith_experiment_parse(const char *name, const char *text,
 enum kith_err read_file(const char *path, char **text, size_t *size,
                         char *error)
 {
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) {
-        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES, "cannot open %.300s: %s",
-                 path, strerror(errno));
-        return errno == ENOENT ? KITH_ENOENT : KITH_EIO;
+    char why[KITH_FILE_WHY_BYTES];
+    int fd;
+    enum kith_err err = kith_file_open(path, &fd, NULL, why);
+    if (err != KITH_OK) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES, "cannot read %.300s: %s",
+                 path, why);
+        return err;
     }
-    enum kith_err err = KITH_OK;
-    *text = malloc(KITH_YAML_BYTES_MAX + 1);
+    FILE *file = fdopen(fd, "rb");
+    *text = file == NULL ? NULL : malloc(KITH_YAML_BYTES_MAX + 1);
     if (*text == NULL) {
         snprintf(error, KITH_EXPERIMENT_ERROR_BYTES, "out of memory");
         err = KITH_ENOMEM;
@@ -263,7 +267,10 @@ enum kith_err read_file(const char *path, char **text, size_t *size,
         err = KITH_EIO;
     }
 out:
-    (void)fclose(file);
+    if (file != NULL)
+        (void)fclose(file);
+    else
+        (void)close(fd);
     return err;
 }
 

@@ -53,12 +53,14 @@ static void allowed_bounds(const struct key *key, const char *what,
                       key->flags & KEY_ABOVE ? "above %.15g%s" : "from %.15g%s",
                       key->low, unit);
     if (key->high < 1e15)
-        kith_text_add(text, size, at,
-                      key->flags & KEY_BELOW ? " to below %.15g%s"
-                                             : " to %.15g%s",
-                      key->high, unit);
+        at = kith_text_add(text, size, at,
+                           key->flags & KEY_BELOW ? " to below %.15g%s"
+                                                  : " to %.15g%s",
+                           key->high, unit);
     else
-        kith_text_add(text, size, at, " up");
+        at = kith_text_add(text, size, at, " up");
+    if (key->allowed != NULL)
+        kith_text_add(text, size, at, ": %s", key->allowed);
 }
 
 void schema_allowed(const struct key *key, char text[SCHEMA_ALLOWED_BYTES])

@@ -185,20 +185,12 @@ static void take_score(void *user, const struct lab_record *record)
         return;
     const struct lab_score *score = &record->as.score;
     lab->accuracy = score->accuracy;
-    struct kith_row row = {.peer = KITH_NOBODY,
-                           .time_ns = lab_now() - lab->start_ns,
-                           .step = score->step,
-                           .loss = score->loss,
-                           .accuracy = score->accuracy,
-                           .consensus_distance = score->consensus_distance,
-                           .waiting_s = NAN,
-                           .staleness = NAN,
-                           .staleness_max = NAN,
-                           .training_s = NAN,
-                           .cpu_train_s = NAN,
-                           .cpu_aead_s = NAN,
-                           .cpu_socket_s = NAN,
-                           .cpu_other_s = NAN};
+    struct kith_row row = kith_row_unknown(KITH_NOBODY);
+    row.time_ns = lab_now() - lab->start_ns;
+    row.step = score->step;
+    row.loss = score->loss;
+    row.accuracy = score->accuracy;
+    row.consensus_distance = score->consensus_distance;
     row.samples = score->step * lab->experiment.train.batch * lab->peer_count;
     (void)kith_store_row(lab->options->store, &row);
     lab->values.accuracy = score->accuracy;

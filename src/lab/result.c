@@ -154,15 +154,7 @@ static void left_out(void *user, kith_id peer, const char *why)
 static void put_row(struct lab *lab, kith_id peer, uint64_t step,
                     const struct kith_score *score, double distance)
 {
-    struct kith_row row = {.peer = KITH_NOBODY,
-                           .waiting_s = NAN,
-                           .staleness = NAN,
-                           .staleness_max = NAN,
-                           .training_s = NAN,
-                           .cpu_train_s = NAN,
-                           .cpu_aead_s = NAN,
-                           .cpu_socket_s = NAN,
-                           .cpu_other_s = NAN};
+    struct kith_row row = kith_row_unknown(KITH_NOBODY);
     if (peer != KITH_NOBODY)
         row = lab->peers[peer].last;
     else
@@ -260,6 +252,7 @@ static void judge(struct lab *lab, struct kith_summary *summary)
     summary->violations =
         kith_checks_finish(&lab->checks, lab->options->experiment, &lab->values,
                            lab->ended_ns - lab->start_ns);
+    summary->checks = lab->checks;
     (void)kith_store_verdicts(lab->options->store, lab->options->experiment,
                               &lab->checks);
 }

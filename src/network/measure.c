@@ -2,7 +2,10 @@
  *
  * Operations: 2 for each multiply-add of linear, convolution and attention
  * products; the half of an attention that the causal mask leaves out is
- * counted, as is the custom (PaLM, appendix B), all else is not. */
+ * counted, as is the custom (PaLM, appendix B), all else is not. Training has
+ * two products more for each, the gradients of the weight and of the input; of
+ * the first layer's input, too, as is the custom. Where views are frozen those
+ * that nobody wants are left out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +44,39 @@ static double op_flops(const struct kith_net *net, const struct kith_op *op)
     return 0;
 }
 
+/* Products on the way back for each one forward, 0 to 2. *wanted: of tensors,
+ * does a gradient lead to what trains? */
+static double way_back(const struct kith_net *net, const struct kith_op *op,
+                       bool frozen, bool *wanted)
+{
+    const bool below =
+        wanted[op->a] || (op->b != KITH_TENSOR_NONE && wanted[op->b]);
+    const bool weight = kith_planner_trains(net, op->weight);
+    wanted[op->y] = below || weight || kith_planner_trains(net, op->bias);
+    if (!frozen)
+        return 2;
+    if (op->kind == KITH_OP_ATTENTION)
+        return below ? 2 : 0;
+    return (double)weight + (double)below;
+}
+
+static enum kith_err count_flops(const struct kith_net *net,
+                                 struct kith_model_size *size)
+{
+    bool *wanted = calloc(net->tensor_count, sizeof *wanted);
+    if (wanted == NULL)
+        return KITH_ENOMEM;
+    for (uint32_t i = 0; i < net->op_count; i++) {
+        const struct kith_op *op = &net->ops[i];
+        const double flops = op_flops(net, op);
+        size->flops += flops;
+        size->training_flops +=
+            flops * (1 + way_back(net, op, size->gossiped < size->dim, wanted));
+    }
+    free(wanted);
+    return KITH_OK;
+}
+
 static enum kith_err measure_net(const struct kith_model *model,
                                  const struct kith_model_config *config,
                                  struct kith_model_size *size, char *error)
@@ -58,10 +94,12 @@ static enum kith_err measure_net(const struct kith_model *model,
                                  .gossiped = layout.gossiped,
                                  .features = kith_net_elements(input),
                                  .classes = net->tensors[net->scores].channels};
-    for (uint32_t i = 0; i < net->op_count; i++)
-        size->flops += op_flops(net, &net->ops[i]);
+    err = count_flops(net, size);
+    if (err != KITH_OK)
+        (void)snprintf(error, KITH_MODEL_ERROR_BYTES,
+                       "no memory to measure model %s", model->name);
     free(net);
-    return KITH_OK;
+    return err;
 }
 
 enum kith_err kith_model_measure(const struct kith_model *model,

@@ -189,8 +189,10 @@ enum kith_err kith_network_open(const struct kith_model *model,
         if (network->arena == NULL) {
             (void)snprintf(error, KITH_MODEL_ERROR_BYTES,
                            "opening a network: no memory for %zu bytes of "
-                           "activations; lower train.batch",
-                           network->bytes);
+                           "activations of %zu rows%s",
+                           network->bytes, options->rows,
+                           options->training ? "; lower train.batch"
+                                             : ", those of an evaluation");
             err = KITH_ENOMEM;
         }
     }

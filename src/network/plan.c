@@ -60,6 +60,10 @@ uint32_t kith_planner_scratch(struct kith_planner *planner,
         bytes = ops->conv_scratch(&op->as.conv, planner->how.rows);
     else if (op->kind == KITH_OP_ATTENTION)
         bytes = ops->attention_scratch(&op->as.attention, planner->how.rows);
+    else if (op->kind == KITH_OP_LINEAR && ops->linear_scratch != NULL)
+        bytes = ops->linear_scratch(
+            &op->as.linear,
+            kith_run_rows(&planner->net->tensors[op->a], planner->how.rows));
     return bytes == 0 ? KITH_PIECE_NONE : kith_planner_piece(planner, bytes);
 }
 

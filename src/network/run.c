@@ -73,6 +73,13 @@ static struct kith_dropout dropout_of(const struct view *view)
                                  .place = view->op->as.dropout.place};
 }
 
+static struct kith_linear linear_of(const struct view *view)
+{
+    struct kith_linear linear = view->op->as.linear;
+    linear.scratch = view->scratch;
+    return linear;
+}
+
 static size_t norm_rows(const struct view *view)
 {
     const struct kith_net_tensor *from = &view->run->tensors[view->op->a];
@@ -93,25 +100,61 @@ static void forward_norm(const struct view *view)
                     value(view, op->buffers), view->saved, view->y);
 }
 
+static size_t token_rows(const struct view *view)
+{
+    return kith_run_rows(&view->run->tensors[view->op->a], view->rows);
+}
+
+static void forward_embed(const struct view *view)
+{
+    const struct kith_op *op = view->op;
+    view->ops->embed(&op->as.embed, view->rows, view->a,
+                     value(view, op->weight), value(view, op->bias), view->y);
+}
+
+static void forward_linear(const struct view *view)
+{
+    const struct kith_op *op = view->op;
+    const struct kith_linear linear = linear_of(view);
+    view->ops->linear(&linear, token_rows(view), view->a,
+                      value(view, op->weight), value(view, op->bias),
+                      view->saved, view->y);
+}
+
+static void forward_conv(const struct view *view)
+{
+    const struct kith_op *op = view->op;
+    view->ops->conv(&op->as.conv, view->rows, view->a, value(view, op->weight),
+                    value(view, op->bias), view->y, view->scratch);
+}
+
+static void forward_mean(const struct view *view)
+{
+    const struct kith_net_tensor *from = &view->run->tensors[view->op->a];
+    view->ops->mean_pool(view->rows, kith_net_positions(from), from->channels,
+                         view->a, view->y);
+}
+
+/* x to y, or dy to dx: the same draws. */
+static void drop(const struct view *view, const void *from, void *to)
+{
+    const struct kith_dropout dropout = dropout_of(view);
+    view->ops->dropout(&dropout, elements(view, view->op->y), from, to);
+}
+
 static void forward(const struct view *view)
 {
     const struct kith_op *op = view->op;
     const struct kith_ops *ops = view->ops;
-    const struct kith_net_tensor *from = &view->run->tensors[op->a];
-    struct kith_dropout dropout;
     switch (op->kind) {
     case KITH_OP_EMBED:
-        ops->embed(&op->as.embed, view->rows, view->a, value(view, op->weight),
-                   value(view, op->bias), view->y);
+        forward_embed(view);
         break;
     case KITH_OP_LINEAR:
-        ops->linear(&op->as.linear, kith_run_rows(from, view->rows), view->a,
-                    value(view, op->weight), value(view, op->bias), view->saved,
-                    view->y);
+        forward_linear(view);
         break;
     case KITH_OP_CONV:
-        ops->conv(&op->as.conv, view->rows, view->a, value(view, op->weight),
-                  value(view, op->bias), view->y, view->scratch);
+        forward_conv(view);
         break;
     case KITH_OP_NORM:
         forward_norm(view);
@@ -120,15 +163,13 @@ static void forward(const struct view *view)
         ops->max_pool(&op->as.pool, view->rows, view->a, view->y, view->saved);
         break;
     case KITH_OP_MEAN_POOL:
-        ops->mean_pool(view->rows, kith_net_positions(from), from->channels,
-                       view->a, view->y);
+        forward_mean(view);
         break;
     case KITH_OP_SUM:
         ops->sum(elements(view, op->y), op->as.sum, view->a, view->b, view->y);
         break;
     case KITH_OP_DROPOUT:
-        dropout = dropout_of(view);
-        ops->dropout(&dropout, elements(view, op->y), view->a, view->y);
+        drop(view, view->a, view->y);
         break;
     case KITH_OP_ATTENTION:
         ops->attention(&op->as.attention, view->rows, view->a, view->saved,
@@ -137,49 +178,83 @@ static void forward(const struct view *view)
     }
 }
 
+/* Where the gradients of an operation's parameters go. */
+static void *weight_slope(const struct view *view)
+{
+    return slope(view, view->step->weight, view->op->weight);
+}
+
+static void *bias_slope(const struct view *view)
+{
+    return slope(view, view->step->bias, view->op->bias);
+}
+
+static void backward_linear(const struct view *view)
+{
+    const struct kith_linear linear = linear_of(view);
+    view->ops->linear_backward(&linear, token_rows(view), view->a,
+                               value(view, view->op->weight), view->saved,
+                               view->y, view->dy, view->dx, weight_slope(view),
+                               bias_slope(view), view->add);
+}
+
+static void backward_conv(const struct view *view)
+{
+    const struct kith_op *op = view->op;
+    view->ops->conv_backward(&op->as.conv, view->rows, view->a,
+                             value(view, op->weight), view->y, view->dy,
+                             view->dx, weight_slope(view), bias_slope(view),
+                             view->scratch, view->add);
+}
+
+static void backward_norm(const struct view *view)
+{
+    const struct kith_op *op = view->op;
+    view->ops->norm_backward(&op->as.norm, norm_rows(view), view->a,
+                             value(view, op->weight), view->y, view->saved,
+                             view->dy, view->dx, weight_slope(view),
+                             bias_slope(view), view->add);
+}
+
+static void backward_mean(const struct view *view)
+{
+    const struct kith_net_tensor *from = &view->run->tensors[view->op->a];
+    view->ops->mean_pool_backward(view->rows, kith_net_positions(from),
+                                  from->channels, view->dy, view->dx,
+                                  view->add);
+}
+
 static void backward(const struct view *view)
 {
     const struct kith_op *op = view->op;
     const struct kith_ops *ops = view->ops;
-    const struct kith_net_tensor *from = &view->run->tensors[op->a];
-    void *dw = slope(view, view->step->weight, op->weight);
-    void *db = slope(view, view->step->bias, op->bias);
-    struct kith_dropout dropout;
     switch (op->kind) {
     case KITH_OP_EMBED:
-        ops->embed_backward(&op->as.embed, view->rows, view->a, view->dy, dw,
-                            db, view->add);
+        ops->embed_backward(&op->as.embed, view->rows, view->a, view->dy,
+                            weight_slope(view), bias_slope(view), view->add);
         break;
     case KITH_OP_LINEAR:
-        ops->linear_backward(&op->as.linear, kith_run_rows(from, view->rows),
-                             view->a, value(view, op->weight), view->saved,
-                             view->y, view->dy, view->dx, dw, db, view->add);
+        backward_linear(view);
         break;
     case KITH_OP_CONV:
-        ops->conv_backward(&op->as.conv, view->rows, view->a,
-                           value(view, op->weight), view->y, view->dy, view->dx,
-                           dw, db, view->scratch, view->add);
+        backward_conv(view);
         break;
     case KITH_OP_NORM:
-        ops->norm_backward(&op->as.norm, norm_rows(view), view->a,
-                           value(view, op->weight), view->y, view->saved,
-                           view->dy, view->dx, dw, db, view->add);
+        backward_norm(view);
         break;
     case KITH_OP_MAX_POOL:
         ops->max_pool_backward(&op->as.pool, view->rows, view->saved, view->dy,
                                view->dx, view->add);
         break;
     case KITH_OP_MEAN_POOL:
-        ops->mean_pool_backward(view->rows, kith_net_positions(from),
-                                from->channels, view->dy, view->dx, view->add);
+        backward_mean(view);
         break;
     case KITH_OP_SUM:
         ops->sum_backward(elements(view, op->y), op->as.sum, view->y, view->dy,
                           NULL, NULL, 0);
         break;
     case KITH_OP_DROPOUT:
-        dropout = dropout_of(view);
-        ops->dropout(&dropout, elements(view, op->y), view->dy, view->dx);
+        drop(view, view->dy, view->dx);
         break;
     case KITH_OP_ATTENTION:
         ops->attention_backward(&op->as.attention, view->rows, view->a, view->y,

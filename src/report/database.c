@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "kith/file.h"
 #include "kith/limits.h"
 #include "kith/report.h"
 #include "kith/text.h"
@@ -162,14 +162,12 @@ enum kith_err kith_database_open(const char *path,
                                  struct kith_database *database, char *error)
 {
     *database = (struct kith_database){.path = path};
-    if (access(path, R_OK) != 0) {
-        kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
-                      "reading the run database %s: %s", path, strerror(errno));
-        return KITH_ENOENT;
+    char why[KITH_FILE_WHY_BYTES];
+    if (kith_file_check(path, why) != KITH_OK) {
+        return refuse(database, why, error);
     }
-    struct stat status;
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
-        return refuse(database, "it is a folder", error);
+    if (access(path, R_OK) != 0) {
+        return refuse(database, strerror(errno), error);
     }
     const int code =
         sqlite3_open_v2(path, &database->handle,
@@ -257,26 +255,34 @@ static const char *age_columns(const struct kith_database *database)
 {
     return database->version >= 3 ? STORE_AGE_NAMES : STORE_AGE_NULLS;
 }
+/* Samples over the time that they took, as the summary has it: a row that says
+ * more samples weighs more, one without any nothing. */
+#define RATE(name)                                                             \
+    " sum(count) FILTER (WHERE " name " > 0) /"                                \
+    " sum(count / nullif(" name ", 0)) AS " name ","
+#define SPEEDS                                                                 \
+    "WITH counted AS (SELECT *, max(0, samples - lag(samples, 1, 0) OVER"      \
+    " (PARTITION BY peer ORDER BY time_s)) AS count FROM series"               \
+    " WHERE memory_bytes IS NOT NULL) "                                        \
+    "SELECT peer," RATE("samples_per_s") RATE("tokens_per_s")                  \
+        RATE("flop_per_s")                                                     \
+            RATE("mfu") " max(data_wait_s) AS data_wait_s,"                    \
+                        " last.exchange_overlap AS exchange_overlap,"          \
+                        " max(memory_bytes) AS memory_bytes FROM counted"      \
+                        " JOIN (SELECT peer, exchange_overlap, max(time_s) "   \
+                        "FROM counted"                                         \
+                        " GROUP BY peer) AS last USING(peer) GROUP BY peer "   \
+                        "ORDER BY peer LIMIT 500"
 
 /* Rates of each peer over all its rows, and what only grows. */
 static enum kith_err put_speed(const struct kith_database *database, FILE *out,
                                char *error)
 {
-    return put_table(
-        database, "speed",
-        database->version >= 2
-            ? "SELECT peer, avg(nullif(samples_per_s, 0)) AS samples_per_s, "
-              "avg(nullif(tokens_per_s, 0)) AS tokens_per_s, "
-              "avg(nullif(flop_per_s, 0)) AS flop_per_s, "
-              "avg(nullif(mfu, 0)) AS mfu, max(data_wait_s) AS data_wait_s, "
-              "last.exchange_overlap AS exchange_overlap, "
-              "max(memory_bytes) AS memory_bytes FROM series JOIN (SELECT "
-              "peer, exchange_overlap, max(time_s) FROM series WHERE "
-              "memory_bytes IS NOT NULL GROUP BY peer) AS last USING(peer) "
-              "WHERE memory_bytes IS NOT NULL GROUP BY peer ORDER BY peer "
-              "LIMIT 500"
-            : "SELECT peer" STORE_SPEED_NULLS " FROM series WHERE 0",
-        out, error);
+    return put_table(database, "speed",
+                     database->version >= 2 ? SPEEDS
+                                            : "SELECT peer" STORE_SPEED_NULLS
+                                              " FROM series WHERE 0",
+                     out, error);
 }
 
 /* The first peers by rank, and the averaged model. */

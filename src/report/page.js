@@ -148,10 +148,13 @@ function title(run) {
 
 /* --- series for the charts -------------------------------------------- */
 
+/* kith train has one model, tested now and then, and the batches it sees. */
 function lineName(run, peer) {
+    const alone = run.facts.get('world') === 'train';
     const who = run.isCell ? (peer === 'mean' ? '' : 'seed ' + run.seeds.get(peer))
-              : peer === 'mean' ? 'mean of peers'
-              : peer < 0 ? 'averaged model' : 'peer ' + peer;
+              : peer === 'mean' ? (alone ? 'run' : 'mean of peers')
+              : peer < 0 ? (alone ? 'test set' : 'averaged model')
+              : alone ? 'batches' : 'peer ' + peer;
     if (who === '') return run.letter;
     return several || run.isCell ? run.letter + ' · ' + who : who;
 }
@@ -170,8 +173,12 @@ function meanOfPeers(run, key) {
         .map(row => row.time_s))].sort((a, b) => a - b);
     const next = lines.map(() => 0), value = lines.map(() => null),
           samples = lines.map(() => 0);
-    /* Between two rows of one peer all the others report: one point a round. */
-    const rounds = instants.filter((_, i) => i % lines.length === lines.length - 1 ||
+    /* One point a round. In the lab all the others report between two rows of one
+     * peer; in a simulation all of them report at once. */
+    const longest = Math.max(...lines.map(rows =>
+        rows.filter(row => row[key] !== null).length));
+    const stride = Math.max(1, Math.round(instants.length / longest));
+    const rounds = instants.filter((_, i) => i % stride === stride - 1 ||
                                              i + 1 === instants.length);
     return rounds.map(time_s => {
         lines.forEach((rows, i) => {
@@ -718,6 +725,12 @@ function events() {
                                  'sum of its delta']), rows));
 }
 
+function peersOf(run) {
+    const peers = Number(run.facts.get('peers'));
+    return run.facts.get('world') === 'train' ? 'one process'
+        : number(peers) + (peers === 1 ? ' peer' : ' peers');
+}
+
 function sources() {
     return section('Experiment', runs.map(run => make('details', several ? {} :
         {open: ''}, make('summary', {}, several ? run.letter + ' · ' + title(run)
@@ -743,7 +756,10 @@ const boxes = make('div', {class: 'charts'}, CHARTS.map(chartBox));
 const legendPlace = make('div', {});
 document.body.replaceChildren(
     make('header', {}, make('h1', {}, names.join(', ')),
-        make('p', {class: 'hint'}, told, ' · written by ' + report.writer)),
+        make('p', {class: 'hint'}, several ? runs.length + ' runs compared'
+            : [runs[0].facts.get('world'), peersOf(runs[0]),
+               'seed ' + runs[0].facts.get('seed')].join(' · '),
+            ' · written by ' + report.writer)),
     make('main', {}, comparison(), summary(), verdicts(),
         section('Plots', controls(), legendPlace, boxes),
         speeds(), exchanges(), faults(), outcomes(), events(), sources()));

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kith/file.h"
 #include "kith/limits.h"
 #include "kith/text.h"
 #include "src/report/compare.h"
@@ -150,6 +151,15 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
                       "a report compares 1 to %u runs, %u were given",
                       KITH_REPORT_RUNS_MAX, count);
         return KITH_EINVAL;
+    }
+    /* A rename would put a file in the place of a device. */
+    char why[KITH_FILE_WHY_BYTES];
+    if (kith_file_check(out, why) == KITH_EINVAL) {
+        kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
+                      "writing the report %s: %s; choose another place with "
+                      "--out",
+                      out, why);
+        return KITH_EIO;
     }
     if (strlen(out) >= KITH_PATH_BYTES_MAX) {
         return fail_write(out, ENAMETOOLONG, error);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/file.h"
 #include "kith/text.h"
 #include "private.h"
 #include "schema.h"
@@ -81,9 +82,12 @@ enum kith_err kith_store_reopen(const char *path, const char *world,
         return refuse(error, path, KITH_ENOMEM, "out of memory");
     kith_text_copy(store->path, sizeof store->path, path);
     store->run_id = 1;
-    enum kith_err err = KITH_OK;
-    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE, NULL) !=
-        SQLITE_OK)
+    char why[KITH_FILE_WHY_BYTES];
+    enum kith_err err = kith_file_check(path, why);
+    if (err != KITH_OK)
+        err = refuse(error, path, err, why);
+    else if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE,
+                             NULL) != SQLITE_OK)
         err = refuse(error, path, KITH_ENOENT, sqlite3_errmsg(store->database));
     if (err == KITH_OK)
         err = check_run(store->database, path, world, experiment, error);
@@ -100,10 +104,13 @@ enum kith_err kith_store_reopen(const char *path, const char *world,
 enum kith_err kith_store_experiment(const char *path, char **text, char *error)
 {
     sqlite3 *database = NULL;
-    enum kith_err err = KITH_OK;
+    char why[KITH_FILE_WHY_BYTES];
     *text = NULL;
-    if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) !=
-        SQLITE_OK)
+    enum kith_err err = kith_file_check(path, why);
+    if (err != KITH_OK)
+        err = refuse(error, path, err, why);
+    else if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) !=
+             SQLITE_OK)
         err = refuse(error, path, KITH_ENOENT, sqlite3_errmsg(database));
     else if ((*text = malloc(KITH_YAML_BYTES_MAX + 1)) == NULL)
         err = refuse(error, path, KITH_ENOMEM, "out of memory");

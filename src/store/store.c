@@ -231,6 +231,22 @@ static void bind_speed(struct binder *binder, const struct kith_speed *speed)
                                                            : UINT64_MAX);
 }
 
+struct kith_row kith_row_unknown(kith_id peer)
+{
+    return (struct kith_row){.peer = peer,
+                             .loss = NAN,
+                             .accuracy = NAN,
+                             .consensus_distance = NAN,
+                             .waiting_s = NAN,
+                             .staleness = NAN,
+                             .staleness_max = NAN,
+                             .training_s = NAN,
+                             .cpu_train_s = NAN,
+                             .cpu_aead_s = NAN,
+                             .cpu_socket_s = NAN,
+                             .cpu_other_s = NAN};
+}
+
 enum kith_err kith_store_row(struct kith_store *store,
                              const struct kith_row *row)
 {

@@ -241,6 +241,17 @@ static void print_real(const char *what, double value, const char *unit)
         printf("  %-22s %.4g%s\n", what, value, unit);
 }
 
+/* Three digits and a unit that suits them. */
+static void bytes_text(uint64_t bytes, char text[16])
+{
+    static const char units[] = "kMGTPE";
+    double value = (double)bytes / 1e3;
+    unsigned unit = 0;
+    for (; value >= 999.5 && units[unit + 1] != '\0'; unit++)
+        value /= 1e3;
+    (void)snprintf(text, 16, "%.3g %cB", value, units[unit]);
+}
+
 static void print_exchanges(const struct kith_summary *summary)
 {
     if (summary->exchanges.done == UINT64_MAX)
@@ -251,9 +262,11 @@ static void print_exchanges(const struct kith_summary *summary)
            "exchanges", summary->exchanges.attempts, summary->exchanges.done,
            summary->exchanges.failed, summary->exchanges.refused,
            summary->exchanges.skipped, summary->exchanges.torn);
-    printf("  %-22s %.3g MB in all, %.3g MB at most from one peer\n",
-           "bytes sent", (double)summary->bytes_sent / 1e6,
-           (double)summary->bytes_per_peer_max / 1e6);
+    char all[16], most[16];
+    bytes_text(summary->bytes_sent, all);
+    bytes_text(summary->bytes_per_peer_max, most);
+    printf("  %-22s %s in all, %s at most from one peer\n", "bytes sent", all,
+           most);
 }
 
 /* CPU time by what it was spent on, over all peers. */
@@ -285,17 +298,68 @@ static void print_speed(const struct kith_speed *speed)
     print_percent("exchange overlap", speed->exchange_overlap);
 }
 
-void kith_summary_print(const struct kith_experiment *experiment,
-                        const struct kith_summary *summary, const char *path)
+static bool is_world(const struct kith_summary *summary, const char *world)
 {
-    printf("\n%s (%s): %" PRIu32 " peer%s, seed %" PRIu64 "%s\n",
-           experiment->name, summary->world, experiment->peers,
-           experiment->peers == 1 ? "" : "s", experiment->seed,
+    return strcmp(summary->world, world) == 0;
+}
+
+/* kith train and kith peer have one model, whatever peers the file has. */
+static void print_quality(const struct kith_experiment *experiment,
+                          const struct kith_summary *summary)
+{
+    const bool train = is_world(summary, "train");
+    const bool alone = train || is_world(summary, "peer");
+    printf("\n%s (%s): ", experiment->name, summary->world);
+    if (train)
+        printf("one process");
+    if (!train || experiment->peers > 1)
+        printf("%s%" PRIu32 " peer%s",
+               train   ? " in place of "
+               : alone ? "one of "
+                       : "",
+               experiment->peers, experiment->peers == 1 ? "" : "s");
+    printf(", seed %" PRIu64 "%s\n", experiment->seed,
            summary->completed ? "" : ", NOT COMPLETED");
+    if (alone) {
+        print_percent("accuracy", summary->accuracy.mean);
+        print_real("loss", summary->loss.mean, "");
+        return;
+    }
     print_percent("accuracy, averaged", summary->accuracy.averaged);
     print_percent("accuracy, mean peer", summary->accuracy.mean);
     print_percent("accuracy, worst peer", summary->accuracy.worst);
     print_real("loss, averaged", summary->loss.averaged, "");
+}
+
+static void print_checks(const struct kith_experiment *experiment,
+                         const struct kith_summary *summary)
+{
+    const struct kith_checks *checks = &summary->checks;
+    if (experiment->check_count == 0)
+        return;
+    if (is_world(summary, "peer")) {
+        printf("  %-22s %" PRIu32 ", not checked by one peer alone\n",
+               "assertions", experiment->check_count);
+        return;
+    }
+    printf("  %-22s %" PRIu32 " checked, %" PRIu32 " broken\n", "assertions",
+           experiment->check_count, summary->violations);
+    for (uint32_t i = 0; i < experiment->check_count; i++) {
+        if (checks->results[i].verdict != KITH_VERDICT_BROKEN)
+            continue;
+        printf("  %-22s %s: ", "broken", experiment->checks[i].text);
+        if (isnan(checks->results[i].value))
+            printf("never measured\n");
+        else
+            printf("%.4g at %.4g s\n", checks->results[i].value,
+                   (double)checks->results[i].at_ns * 1e-9);
+    }
+}
+
+void kith_summary_print(const struct kith_experiment *experiment,
+                        const struct kith_summary *summary, const char *path)
+{
+    print_quality(experiment, summary);
     print_real("consensus distance", summary->consensus_distance, "");
     printf("  %-22s %" PRIu64 " (%" PRIu64 " samples)\n", "steps",
            summary->steps, summary->samples);
@@ -312,9 +376,7 @@ void kith_summary_print(const struct kith_experiment *experiment,
         printf("  %-22s %016" PRIx64 "\n", "trace hash", summary->trace_hash);
     if (summary->faults > 0)
         printf("  %-22s %" PRIu32 "\n", "faults injected", summary->faults);
-    if (experiment->check_count > 0 || summary->violations > 0)
-        printf("  %-22s %" PRIu32 " checked, %" PRIu32 " broken\n",
-               "assertions", experiment->check_count, summary->violations);
+    print_checks(experiment, summary);
     if (path != NULL)
         printf("  %-22s %s\n", "run database", path);
 }

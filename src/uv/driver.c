@@ -113,6 +113,23 @@ static void *driver_slot(void *arg, uint32_t slot)
     return kith_worker_slot(driver->worker, slot);
 }
 
+/* A device may fail while a snapshot leaves it and nothing else runs. */
+static enum kith_outgoing driver_outgoing(void *arg, uint32_t slot)
+{
+    struct kith_driver *driver = arg;
+    const enum kith_outgoing outgoing =
+        kith_worker_outgoing(driver->worker, slot, false);
+    if (kith_worker_failed(driver->worker) != NULL)
+        kith_driver_lost_soon(driver);
+    return outgoing;
+}
+
+static void driver_arrived(void *arg, uint32_t slot)
+{
+    const struct kith_driver *driver = arg;
+    kith_worker_arrived(driver->worker, slot);
+}
+
 struct kith_transport_user kith_driver_user(struct kith_driver *driver)
 {
     return (struct kith_transport_user){.arg = driver,
@@ -120,7 +137,20 @@ struct kith_transport_user kith_driver_user(struct kith_driver *driver)
                                         .down = driver_down,
                                         .message = driver_message,
                                         .inbox = driver_inbox,
-                                        .slot = driver_slot};
+                                        .slot = driver_slot,
+                                        .outgoing = driver_outgoing,
+                                        .arrived = driver_arrived};
+}
+
+static void driver_saved(struct kith_driver *driver)
+{
+    const bool saved = driver->options->save != NULL && !driver->save_failed;
+    driver->report->saved = saved;
+    driver->save_failed = false;
+    if (saved) {
+        driver->kept = true;
+        driver->kept_step = driver->thread.work.step;
+    }
 }
 
 void kith_driver_worked(void *arg, const struct kith_work_result *result)
@@ -136,7 +166,7 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
         driver->loss_count++;
     }
     if (result->kind == KITH_WORK_SAVE)
-        driver->report->saved = driver->options->save != NULL;
+        driver_saved(driver);
     kith_driver_step(driver, &event);
     kith_net_leave(&driver->transport.net, was);
 }
@@ -144,6 +174,7 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
 void kith_driver_save_failed(void *arg, enum kith_err err, const char *error)
 {
     struct kith_driver *driver = arg;
+    driver->save_failed = true;
     kith_transport_log(&driver->transport,
                        "save-failed error=\"%s\" "
                        "reason=\"%s\"",

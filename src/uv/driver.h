@@ -62,6 +62,8 @@ struct kith_driver {
     double last_loss;
     double cpu_zero_s; /* the process's before the run */
 
+    bool kept, save_failed; /* there is a save; the last one failed */
+    uint64_t kept_step;     /* of the save */
     double peak; /* FLOP/s, of the checkpoint or the experiment; 0: unknown */
     struct kith_meter meter, whole; /* since the last row; of the run */
     kith_ns trained_ns;             /* when the last step ended */
@@ -88,6 +90,11 @@ void kith_driver_save_failed(void *arg, enum kith_err err, const char *error);
 
 /* peer.c. Told to stop: finish exchanges, save, say goodbye. */
 void kith_driver_stop(struct kith_driver *driver);
+/* The backend has failed for good, `why`: nothing that it computed leaves any
+ * more, sessions close in order, and what was saved stays. */
+void kith_driver_lost(void *arg, const char *why);
+/* The same, from within a call that may hold a link. */
+void kith_driver_lost_soon(struct kith_driver *driver);
 /* After every event: is a stopping peer quiet, an ending one alone? */
 void kith_driver_check_end(struct kith_driver *driver);
 

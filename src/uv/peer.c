@@ -4,7 +4,8 @@
  *
  * Ending has two graces: exchanges under way may finish (KITH_QUIET_NS), then
  * every session gets its FIN (KITH_FAREWELL_NS). Between the two the training
- * thread stops and the final save is written. */
+ * thread stops and the final save is written. A backend that fails skips the
+ * first grace and the save: nothing that it holds may be kept or sent. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -71,6 +72,10 @@ static void final_save(struct kith_driver *driver)
                            (unsigned long long)counters.steps);
         return;
     }
+    if (err == KITH_ENONFINITE) { /* The save before it is worth more. */
+        kith_driver_save_failed(driver, err, error);
+        return;
+    }
     driver->failed = err;
     snprintf(driver->error, KITH_PEER_ERROR_BYTES, "writing the final save: %s",
              error);
@@ -84,10 +89,49 @@ static void leave(struct kith_driver *driver)
     uv_timer_stop(&driver->rows);
     kith_rows_send(driver);
     kith_thread_stop(&driver->thread);
-    final_save(driver);
+    if (driver->failed == KITH_OK)
+        final_save(driver);
+    if (driver->failed == KITH_EDEVICE)
+        kith_transport_cancel(&driver->transport, UINT32_MAX);
     kith_transport_leave(&driver->transport);
     driver->farewell_until_ns = (kith_ns)uv_hrtime() + KITH_FAREWELL_NS;
     uv_timer_start(&driver->grace, farewell_over, 0, 0);
+}
+
+void kith_driver_lost(void *arg, const char *why)
+{
+    struct kith_driver *driver = arg;
+    struct kith_node_counters counters;
+    char kept[96] = "nothing was saved before";
+    if (driver->phase >= KITH_DRIVER_LEAVING)
+        return;
+    kith_node_counters(driver->node, &counters);
+    if (driver->kept)
+        snprintf(kept, sizeof kept,
+                 "its save of step %llu is untouched: start it again to go on "
+                 "from there",
+                 (unsigned long long)driver->kept_step);
+    snprintf(driver->error, KITH_PEER_ERROR_BYTES,
+             "training on %s, step %llu: %s; %s",
+             driver->options->experiment->backend->name,
+             (unsigned long long)counters.steps, why, kept);
+    kith_transport_log(&driver->transport, "device-failed reason=\"%s\"", why);
+    driver->failed = KITH_EDEVICE;
+    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    leave(driver);
+    kith_net_leave(&driver->transport.net, was);
+}
+
+static void lost_due(uv_timer_t *timer)
+{
+    struct kith_driver *driver = timer->data;
+    kith_driver_lost(driver, kith_worker_failed(driver->worker));
+}
+
+void kith_driver_lost_soon(struct kith_driver *driver)
+{
+    if (driver->phase < KITH_DRIVER_LEAVING)
+        uv_timer_start(&driver->grace, lost_due, 0, 0);
 }
 
 static void quiet_over(uv_timer_t *timer)
@@ -202,6 +246,7 @@ static enum kith_err resume(struct kith_driver *driver,
         kith_save_resume(driver->worker, options->save, standing, words);
     if (err == KITH_ENOENT)
         return KITH_OK;
+    driver->kept = err == KITH_OK;
     if (err != KITH_OK)
         kith_text_copy(driver->error, KITH_PEER_ERROR_BYTES, words);
     else if (words[0] != '\0' && options->on_log != NULL) {
@@ -240,6 +285,7 @@ static enum kith_err open_node(struct kith_driver *driver)
     err = resume(driver, &standing);
     if (err != KITH_OK)
         goto no_node;
+    driver->kept_step = standing.step;
     driver->peak = standing.peak > 0 ? standing.peak : experiment->compute.peak;
     const size_t size = kith_node_size(&driver->config);
     driver->node_memory = malloc(size);
@@ -326,6 +372,7 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .arg = driver,
         .done = kith_driver_worked,
         .save_failed = kith_driver_save_failed,
+        .failed = kith_driver_lost,
     };
     init_timers(driver);
     enum kith_err err = kith_alarm_init(&driver->deadline, &driver->loop,

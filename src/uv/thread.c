@@ -70,6 +70,7 @@ static void thread_main(void *arg)
         const kith_ns began_ns = (kith_ns)uv_hrtime();
         const kith_ns cpu_ns = kith_thread_cpu();
         run_item(thread);
+        const char *failed = kith_worker_failed(thread->options.worker);
         const kith_ns spent_ns = kith_thread_cpu() - cpu_ns;
         struct kith_data_counts counts = {.origin = 0};
         uint64_t data_wait_ns;
@@ -77,9 +78,11 @@ static void thread_main(void *arg)
 
         uv_mutex_lock(&thread->mutex);
         thread->data_wait_ns = data_wait_ns;
+        thread->failed = failed;
         if (thread->work.kind == KITH_WORK_TRAIN) {
             thread->train_cpu_ns += spent_ns;
-            pad_step(thread, began_ns);
+            if (failed == NULL)
+                pad_step(thread, began_ns);
         } else {
             thread->merge_cpu_ns += spent_ns;
         }
@@ -99,11 +102,16 @@ static void thread_result(uv_async_t *async)
     thread->has_result = false;
     const struct kith_work_result result = thread->result;
     const enum kith_err save_err = thread->save_err;
+    const char *failed = thread->failed;
     thread->save_err = KITH_OK;
     uv_mutex_unlock(&thread->mutex);
     if (!has_result)
         return;
     thread->busy = false;
+    if (failed != NULL) {
+        options->failed(options->arg, failed);
+        return;
+    }
     if (save_err != KITH_OK)
         options->save_failed(options->arg, save_err, thread->save_error);
     options->done(options->arg, &result);

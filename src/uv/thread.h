@@ -26,6 +26,9 @@ struct kith_thread_options {
     void *arg;
     void (*done)(void *arg, const struct kith_work_result *result);
     void (*save_failed)(void *arg, enum kith_err err, const char *error);
+    /* In the place of both: the backend has failed for good, and what the item
+     * did counts for nothing. The last call. */
+    void (*failed)(void *arg, const char *why);
 };
 
 struct kith_thread {
@@ -38,6 +41,7 @@ struct kith_thread {
     uv_mutex_t mutex; /* guards the rest */
     uv_cond_t changed;
     bool has_item, has_result, stopping;
+    const char *failed; /* the backend's word; NULL: it is well */
     struct kith_work work;
     struct kith_work_result result;
     double factor;

@@ -151,6 +151,34 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     return link->state == KITH_LINK_OPEN;
 }
 
+static void transfer_over(struct kith_traffic *traffic)
+{
+    traffic->transfer_first =
+        (traffic->transfer_first + 1) % KITH_TRANSFERS_MAX;
+    traffic->transfer_count--;
+}
+
+/* Is the next model there to be sent? One that will never be is dropped: the
+ * exchange ends as one whose answer is lost. */
+static bool is_there(struct kith_link *link, struct kith_transfer *transfer)
+{
+    const struct kith_transport_user *user = &link->transport->options.user;
+    if (transfer->announced || user->outgoing == NULL)
+        return true;
+    switch (user->outgoing(user->arg, transfer->message.slot)) {
+    case KITH_OUTGOING_READY:
+        return true;
+    case KITH_OUTGOING_WAITS:
+        break;
+    case KITH_OUTGOING_NEVER:
+        transfer_over(&link->traffic);
+        break;
+    }
+    if (link->traffic.transfer_count > 0)
+        kith_transport_poll(link->transport);
+    return false;
+}
+
 void kith_traffic_pump(struct kith_link *link)
 {
     struct kith_traffic *traffic = &link->traffic;
@@ -162,6 +190,8 @@ void kith_traffic_pump(struct kith_link *link)
            !link->socket.failed && traffic->transfer_count > 0 &&
            traffic->bursts < most) {
         struct kith_transfer *transfer = transfer_at(traffic, 0);
+        if (!is_there(link, transfer))
+            break;
         if (!transfer->announced) {
             transfer->announced = true;
             traffic->out_id++;
@@ -171,11 +201,8 @@ void kith_traffic_pump(struct kith_link *link)
         const size_t total = (size_t)transfer->message.payload_bytes;
         if (transfer->offset < total && !send_burst(link, transfer))
             break;
-        if (transfer->offset == total) {
-            traffic->transfer_first =
-                (traffic->transfer_first + 1) % KITH_TRANSFERS_MAX;
-            traffic->transfer_count--;
-        }
+        if (transfer->offset == total)
+            transfer_over(traffic);
     }
     traffic->pumping = false;
 }
@@ -194,6 +221,9 @@ static void deliver_model(struct kith_link *link)
     traffic->receiving = false;
     struct kith_message model = traffic->model;
     model.finite = traffic->finite;
+    const struct kith_transport_user *user = &link->transport->options.user;
+    if (traffic->target != NULL && model.finite && user->arrived != NULL)
+        user->arrived(user->arg, model.slot);
     model.distance_squared = traffic->reference || model.payload_bytes == 0
                                  ? traffic->distance_squared
                                  : (double)NAN;
@@ -287,7 +317,10 @@ static bool model_begins(struct kith_link *link,
         /* Only a guard looks at distances, and only our own snapshot of a swap
          * is surely at rest now. */
         if (options->measure_distance && slot == KITH_SLOT_ACTIVE_INBOX &&
-            message->pattern == KITH_PATTERN_SWAP)
+            message->pattern == KITH_PATTERN_SWAP &&
+            (user->outgoing == NULL ||
+             user->outgoing(user->arg, KITH_SLOT_ACTIVE_SENT) ==
+                 KITH_OUTGOING_READY))
             traffic->reference = user->slot(user->arg, KITH_SLOT_ACTIVE_SENT);
     }
     if (due == 0)
@@ -348,7 +381,8 @@ static void step_record(struct kith_link *link,
                         const struct kith_session_event *event)
 {
     struct kith_traffic *traffic = &link->traffic;
-    const struct kith_backend *backend = link->transport->options.backend;
+    /* Slots are memory of the host's; the loop never waits for a device. */
+    const struct kith_backend *backend = link->transport->options.backend->host;
     const struct kith_transport_user *user = &link->transport->options.user;
     if (traffic->target == NULL)
         return;

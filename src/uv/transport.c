@@ -154,6 +154,32 @@ static void transport_tick(uv_timer_t *timer)
     kith_net_leave(&transport->net, was);
 }
 
+/* A copy takes milliseconds, and a device's own call-back would come on a
+ * thread of its driver's: asking is simpler. */
+#define POLL_MS 1
+
+static void transport_polled(uv_timer_t *timer)
+{
+    struct kith_transport *transport = timer->data;
+    const enum kith_account_kind was = kith_net_enter(&transport->net);
+    struct kith_link *next;
+    for (struct kith_link *l = transport->links; l != NULL; l = next) {
+        next = l->next;
+        if (l->state != KITH_LINK_OPEN || l->traffic.transfer_count == 0)
+            continue;
+        kith_traffic_pump(l);
+        kith_link_settle(l);
+    }
+    kith_net_leave(&transport->net, was);
+}
+
+void kith_transport_poll(struct kith_transport *transport)
+{
+    if (!uv_is_active((uv_handle_t *)&transport->poll) &&
+        !uv_is_closing((uv_handle_t *)&transport->poll))
+        uv_timer_start(&transport->poll, transport_polled, POLL_MS, 0);
+}
+
 /* ---- begin and end */
 
 static enum kith_err start_listening(struct kith_transport *transport, int fd)
@@ -202,6 +228,8 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
     transport->soon.data = transport;
     uv_timer_init(loop, &transport->tick);
     transport->tick.data = transport;
+    uv_timer_init(loop, &transport->poll);
+    transport->poll.data = transport;
     const uint64_t tick = (uint64_t)(options->limits.revoked_ns / KITH_MS);
     uv_timer_start(&transport->tick, transport_tick, tick, tick);
     err = start_listening(transport, fd);
@@ -311,6 +339,7 @@ void kith_transport_stop(struct kith_transport *transport)
     kith_net_stop(&transport->net);
     close_once(&transport->listener);
     close_once(&transport->tick);
+    close_once(&transport->poll);
     close_once(&transport->soon);
 }
 

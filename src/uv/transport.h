@@ -9,7 +9,7 @@
  *   transport.c  listening, admission, members, revocation, counters
  *
  * All on the loop thread. Nothing below knows the node: the driver gives the
- * five functions of kith_transport_user. */
+ * functions of kith_transport_user. */
 #ifndef KITH_UV_TRANSPORT_H
 #define KITH_UV_TRANSPORT_H
 
@@ -24,6 +24,7 @@
 #include "kith/peer.h"
 #include "kith/session.h"
 #include "kith/work.h"
+#include "kith/worker.h"
 #include "repeat.h"
 #include "socket.h"
 
@@ -144,6 +145,10 @@ struct kith_transport_user {
     /* Slot for the bytes of this header, KITH_SLOT_NONE to discard them. */
     uint32_t (*inbox)(void *arg, kith_id from, const struct kith_message *m);
     void *(*slot)(void *arg, uint32_t slot);
+    /* May this snapshot leave? NULL: always. WAITS: asked again soon. */
+    enum kith_outgoing (*outgoing)(void *arg, uint32_t slot);
+    /* This inbox has been received whole, and is finite; NULL: no matter. */
+    void (*arrived)(void *arg, uint32_t slot);
 };
 
 struct kith_transport_options {
@@ -175,6 +180,7 @@ struct kith_transport {
     struct kith_net net;
     uv_tcp_t listener;
     uv_timer_t tick; /* revocation, deferred LINK_DOWN */
+    uv_timer_t poll; /* snapshots that are not there yet */
     uv_idle_t soon;
     bool listening, stopping, held;
     struct kith_halfopen halfopen;
@@ -220,6 +226,8 @@ void kith_transport_recheck(struct kith_transport *transport);
 /* This member broke the protocol: it has tokens for a few such messages, then
  * its connection is closed. */
 void kith_transport_charge(struct kith_transport *transport, kith_id peer);
+/* A snapshot waits for its copy: all links try again in a moment. */
+void kith_transport_poll(struct kith_transport *transport);
 /* Something is to be told to the driver at the next turn of the loop. */
 void kith_transport_soon(struct kith_transport *transport);
 /* Counts and logs why a connection from `address` was not kept. */

@@ -43,6 +43,7 @@ struct baseline {
     const struct kith_baseline_config *config;
     struct kith_experiment alone; /* one peer, no gossip */
     struct kith_worker *worker;
+    struct kith_evaluator *evaluator;
     struct kith_standing standing;
     double *z; /* (dim) */
     uint64_t steps;
@@ -53,12 +54,31 @@ struct baseline {
     kith_ns shown_ns;                     /* since then */
     kith_ns evaluate_due_ns, save_due_ns; /* KITH_NEVER: not by time */
     bool finite, saved_all;               /* the last save succeeded */
+    bool saved_best, data_lost;
+    uint64_t kept_step; /* of the checkpoint at `save` */
 };
 
 static void say(const struct baseline *run, const char *line)
 {
     if (run->config->line != NULL)
         run->config->line(run->config->arg, line);
+}
+
+/* A device or a file of the data set; the last good state is the checkpoint. */
+static enum kith_err lost(struct baseline *run, const char *why, char *error)
+{
+    char kept[96] = "no checkpoint was asked for";
+    if (run->config->save != NULL)
+        (void)snprintf(kept, sizeof kept,
+                       "the last checkpoint, of step %llu, is untouched",
+                       (unsigned long long)run->kept_step);
+    (void)snprintf(error, KITH_RESUME_ERROR_BYTES,
+                   "training on %s, step %llu: %s; %s",
+                   run->alone.backend->name,
+                   (unsigned long long)run->standing.step, why, kept);
+    const struct kith_backend *backend = run->alone.backend;
+    run->data_lost = backend->failed == NULL || backend->failed() == NULL;
+    return run->data_lost ? KITH_EPARSE : KITH_EDEVICE;
 }
 
 /* ---- speed */
@@ -117,8 +137,11 @@ static enum kith_err save(struct baseline *run, const char *path,
     if (run->config->saving != NULL)
         run->config->saving(run->config->arg);
     run->standing.elapsed_ns = now_ns() - run->start_ns;
-    return kith_save_write(run->worker, path, &run->standing, keep_previous,
-                           error);
+    const enum kith_err err = kith_save_write(run->worker, path, &run->standing,
+                                              keep_previous, error);
+    if (err == KITH_OK && path == run->config->save)
+        run->kept_step = run->standing.step;
+    return err;
 }
 
 /* Where it fails the disk may get room again. Told once in a row. */
@@ -133,7 +156,8 @@ static void save_if_due(struct baseline *run)
     const kith_ns after_ns = now_ns();
     const kith_ns least_ns = (SAVE_SHARE - 1) * (after_ns - before_ns);
     run->save_due_ns = after_ns + (period_ns > least_ns ? period_ns : least_ns);
-    if (err != KITH_OK && run->saved_all) {
+    /* A device that failed ends the run with the next step. */
+    if (err != KITH_OK && err != KITH_EDEVICE && run->saved_all) {
         (void)snprintf(line, sizeof line, "%s; training goes on", error);
         say(run, line);
     }
@@ -146,6 +170,8 @@ static enum kith_err final_save(struct baseline *run, char *error)
     if (run->config->save == NULL || !run->finite)
         return KITH_OK;
     const enum kith_err err = save(run, run->config->save, true, why);
+    if (kith_worker_failed(run->worker) != NULL)
+        return lost(run, kith_worker_failed(run->worker), error);
     if (err != KITH_OK)
         (void)snprintf(error, KITH_RESUME_ERROR_BYTES,
                        "%s; the checkpoint before it is untouched: make room "
@@ -160,8 +186,10 @@ static void save_best(struct baseline *run)
     if (run->config->save == NULL || !run->finite)
         return;
     (void)snprintf(path, sizeof path, "%s.best", run->config->save);
-    if (save(run, path, false, error) != KITH_OK)
+    const bool saved = save(run, path, false, error) == KITH_OK;
+    if (!saved && run->saved_best)
         say(run, error);
+    run->saved_best = saved;
 }
 
 /* ---- evaluations */
@@ -195,17 +223,13 @@ static void judge(struct baseline *run, const struct kith_score *score)
 static enum kith_err measure(struct baseline *run, struct kith_score *score,
                              char *error)
 {
-    const struct kith_baseline_config *config = run->config;
+    char why[KITH_DATA_ERROR_BYTES] = "";
     kith_worker_read(run->worker, run->z);
-    const enum kith_err err = kith_evaluate(
-        &run->alone, run->alone.backend,
-        config->dataset == NULL ? NULL : &config->dataset->test, run->z, score);
-    if (err != KITH_OK)
-        (void)snprintf(error, KITH_DATA_ERROR_BYTES, "evaluating the model: %s",
-                       err == KITH_EINVAL
-                           ? "the test set does not fit the model"
-                           : kith_err_text(err));
-    return err;
+    const enum kith_err err =
+        kith_evaluator_score(run->evaluator, run->z, score, why);
+    if (kith_worker_failed(run->worker) != NULL)
+        return lost(run, kith_worker_failed(run->worker), error);
+    return err == KITH_OK ? err : lost(run, why, error);
 }
 
 /* One of the run's own evaluations is a row and counts towards the best; that
@@ -270,17 +294,20 @@ static bool is_told(const struct baseline *run)
     return run->config->stop != NULL && *run->config->stop != 0;
 }
 
-static void train_step(struct baseline *run)
+static enum kith_err train_step(struct baseline *run, char *error)
 {
     struct kith_standing *standing = &run->standing;
     struct kith_work work = {.kind = KITH_WORK_TRAIN, .step = standing->step};
     struct kith_work_result done;
     kith_worker_run(run->worker, &work, &done);
+    if (kith_worker_failed(run->worker) != NULL)
+        return lost(run, kith_worker_failed(run->worker), error);
     run->finite = done.finite;
     standing->loss_sum += done.loss;
     standing->loss_count++;
     standing->step++;
     show(run, done.loss);
+    return KITH_OK;
 }
 
 /* The last row and checkpoint. A run that was told to stop saves first and as
@@ -311,8 +338,8 @@ static enum kith_err train(struct baseline *run,
 {
     enum kith_err err = KITH_OK;
     while (err == KITH_OK && !is_over(run) && !is_told(run)) {
-        train_step(run);
-        if (evaluation_due(run))
+        err = train_step(run, error);
+        if (err == KITH_OK && evaluation_due(run))
             err = evaluate(run, true, &result->last, error);
         if (err == KITH_OK)
             save_if_due(run);
@@ -343,6 +370,7 @@ static enum kith_err begin(struct baseline *run, char *error)
         if (error[0] != '\0')
             say(run, error);
         error[0] = '\0';
+        run->kept_step = run->standing.step;
         if (config->resumed != NULL)
             config->resumed(config->arg, &run->standing);
     }
@@ -384,6 +412,7 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
     struct baseline run = {.config = config,
                            .finite = true,
                            .saved_all = true,
+                           .saved_best = true,
                            .standing = {.best = NAN}};
     /* Its checkpoints are named by the experiment as it is. */
     KITH_ASSERT(config->batch == 0 || config->save == NULL);
@@ -408,12 +437,19 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
         (void)snprintf(error, KITH_DATA_ERROR_BYTES,
                        "no memory to evaluate %zu parameters", dim);
     }
+    if (err == KITH_OK)
+        err = kith_evaluator_open(
+            &run.alone, run.alone.backend,
+            config->dataset == NULL ? NULL : &config->dataset->test,
+            &run.evaluator, error);
     if (err == KITH_OK && config->init != NULL && !config->resume)
         err = kith_worker_init(run.worker, config->init, error);
     if (err == KITH_OK)
         err = begin(&run, error);
     if (err == KITH_OK)
         err = train(&run, result, error);
+    result->data_lost = run.data_lost;
+    kith_evaluator_close(run.evaluator);
     free(run.z);
     kith_worker_close(run.worker);
     return err;

@@ -104,6 +104,10 @@ enum kith_err kith_estimate(const struct kith_experiment *experiment,
     enum kith_err err = open_job(&job, train);
     if (err == KITH_OK)
         err = estimate(&job, batches, z);
+    if (job.loader != NULL && kith_loader_failed(job.loader) != NULL)
+        err = KITH_EPARSE;
+    if (backend->failed != NULL && backend->failed() != NULL)
+        err = KITH_EDEVICE;
     free(job.sum);
     if (job.x != NULL)
         backend->release(job.x);

@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kith/data.h"
+#include "kith/file.h"
 
 enum kith_err work_complain(char *error, enum kith_err err, const char *doing,
                             const char *path, const char *what)
@@ -18,25 +18,6 @@ enum kith_err work_complain(char *error, enum kith_err err, const char *doing,
     (void)snprintf(error, KITH_DATA_ERROR_BYTES, "%s %s: %.200s", doing,
                    path + (length - shown), what);
     return err;
-}
-
-enum kith_err work_from_errno(int code)
-{
-    switch (code) {
-    case ENOENT:
-    case ENOTDIR:
-        return KITH_ENOENT;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return KITH_EPERM;
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return KITH_ENOSPC;
-    default:
-        return KITH_EIO;
-    }
 }
 
 static void add_ending(char *out, const char *path, const char *ending)
@@ -56,7 +37,7 @@ enum kith_err work_writer_open(struct work_writer *writer, const char *path,
     add_ending(writer->partial, path, ".partial");
     writer->file = fopen(writer->partial, "wb");
     if (writer->file == NULL)
-        return work_complain(error, work_from_errno(errno), "writing",
+        return work_complain(error, kith_file_error(errno), "writing",
                              writer->partial, strerror(errno));
     return KITH_OK;
 }
@@ -129,34 +110,35 @@ enum kith_err work_writer_commit(struct work_writer *writer, bool keep_previous,
         return KITH_OK;
     }
     (void)remove(writer->partial);
-    return work_complain(error, work_from_errno(writer->code), "writing",
+    return work_complain(error, kith_file_error(writer->code), "writing",
                          writer->path, strerror(writer->code));
+}
+
+void work_writer_abandon(struct work_writer *writer)
+{
+    (void)fclose(writer->file);
+    (void)remove(writer->partial);
 }
 
 enum kith_err work_map_open(const char *path, struct work_map *map, char *error)
 {
-    struct stat found;
+    char why[KITH_FILE_WHY_BYTES];
+    size_t size;
+    int fd;
     *map = (struct work_map){NULL, 0};
-    /* Not blocking: a FIFO that nobody writes to would be waited for. */
-    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    int code = fd < 0 || fstat(fd, &found) != 0 ? errno : 0;
-    if (code == 0 && !S_ISREG(found.st_mode))
-        code = EISDIR;
-    if (code == 0 && found.st_size > 0) {
-        void *bytes =
-            mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    enum kith_err err = kith_file_open(path, &fd, &size, why);
+    if (err != KITH_OK)
+        return work_complain(error, err, "reading", path, why);
+    if (size > 0) {
+        void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED)
-            code = errno;
+            err = work_complain(error, kith_file_error(errno), "reading", path,
+                                strerror(errno));
         else
-            *map = (struct work_map){bytes, (size_t)found.st_size};
+            *map = (struct work_map){bytes, size};
     }
-    if (fd >= 0)
-        (void)close(fd);
-    return code == 0
-               ? KITH_OK
-               : work_complain(error, work_from_errno(code), "reading", path,
-                               code == EISDIR ? "not a plain file"
-                                              : strerror(code));
+    (void)close(fd);
+    return err;
 }
 
 void work_map_close(struct work_map *map)

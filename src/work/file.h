@@ -13,7 +13,6 @@
 /* Messages are of KITH_DATA_ERROR_BYTES: "DOING PATH: what". */
 enum kith_err work_complain(char *error, enum kith_err err, const char *doing,
                             const char *path, const char *what);
-enum kith_err work_from_errno(int code);
 
 /* Written to PATH.partial, flushed to the disk, then renamed: PATH is always
  * whole. The one before stays as PATH.previous where asked. */
@@ -33,6 +32,9 @@ void work_write_at(struct work_writer *writer, long offset, const void *bytes,
 /* Closes; on an error nothing is left but what was there before. */
 KITH_MUST_CHECK enum kith_err
 work_writer_commit(struct work_writer *writer, bool keep_previous, char *error);
+
+/* Instead: nothing is left but what was there before. */
+void work_writer_abandon(struct work_writer *writer);
 
 /* A whole file, read-only; size 0: bytes is NULL. */
 struct work_map {

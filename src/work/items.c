@@ -203,6 +203,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
         result->loss += found.loss / parts;
         result->finite = found.finite && isfinite(result->loss);
     }
+    worker->spoiled = !result->finite;
 }
 
 void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
@@ -274,18 +275,9 @@ static void make_edge(struct kith_worker *worker, const struct kith_work *work,
     worker->algorithm->make(&algebra, edge);
 }
 
-/* What is sent is read at once: copies out of a device's memory must have
- * ended. */
-static void settle(const struct kith_worker *worker,
-                   const struct kith_work *work)
-{
-    const struct kith_backend *backend = worker->backend;
-    for (uint32_t i = 0; i < work->edge_count && backend->settled != NULL; i++)
-        (void)backend->settled(worker->slots[work->edges[i].sent], true);
-}
-
 /* Fills what travels: x itself, which own_live() copies should it change while
- * the snapshot stands, or a copy in memory that the host can read. A pulled
+ * the snapshot stands, or a copy in memory that the host can read, which a
+ * device brings there while later items run (kith_worker_outgoing). A pulled
  * model is plain x in any algorithm: nothing may leave the sender for a peer
  * that starts over. All edges of a round share one snapshot. */
 static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
@@ -294,6 +286,9 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
     double given = 0;
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
+        const uint32_t snapshot = kith_slot_snapshot(edge->sent);
+        KITH_ASSERT(snapshot < KITH_SLOT_ROUND_EDGES);
+        worker->spoiled_slots[snapshot] = worker->spoiled;
         if (worker->algorithm->make != NULL &&
             work->pattern != KITH_PATTERN_PULL) {
             make_edge(worker, work, edge, given);
@@ -309,11 +304,11 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
                                   worker->slots[KITH_SLOT_LIVE]);
         copied = edge->sent;
     }
-    settle(worker, work);
 }
 
 /* A delta against an old snapshot may carry a variance below 0 while the batch
- * statistics move; no average of variances does. Returns what that added. */
+ * statistics move, whether it is added or taken back; no average of variances
+ * does. Returns what that added. */
 static double clamp_variances(struct kith_worker *worker)
 {
     const struct kith_backend *backend = worker->backend;
@@ -342,10 +337,19 @@ static double clamp_variances(struct kith_worker *worker)
     return added;
 }
 
+/* An entry of a mixing matrix: the topology's, never a peer's. Above 1 an
+ * average would extrapolate, and buffers leave the range of what was averaged.
+ * Test: property/test_topologies.c */
+static void check_weight(const struct kith_work_edge *edge)
+{
+    KITH_ASSERT(edge->weight >= 0 && edge->weight <= 1);
+}
+
 static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
                        struct kith_work_edge *edge)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
+    check_weight(edge);
     const bool same =
         edge->sent != KITH_SLOT_NONE &&
         worker->slots[edge->sent] == worker->slots[KITH_SLOT_LIVE];
@@ -401,6 +405,7 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
     for (uint32_t i = 0; i < work->edge_count; i++) {
         struct kith_work_edge *edge = &work->edges[i];
         struct kith_algebra algebra = algebra_of(worker, work, edge);
+        check_weight(edge);
         if (algorithm->undo != NULL)
             algorithm->undo(&algebra, edge);
         else if (algebra.received != NULL)
@@ -408,6 +413,8 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
                                        algebra.received, algebra.sent,
                                        algebra.live);
     }
+    if (work->edge_count > 0) /* What is taken back is delta_sum, less this. */
+        work->edges[work->edge_count - 1].delta_sum -= clamp_variances(worker);
 }
 
 /* x <- 0, whatever stands there. */
@@ -461,6 +468,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     }
     kith_worker_restart(worker);
     edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
+    worker->spoiled = false;
 }
 
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,

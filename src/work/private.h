@@ -7,8 +7,6 @@
 
 /* Optimiser state vectors: Adam needs two. */
 #define KITH_STATES_MAX 2u
-/* Rows of one batch: a bound for the size arithmetic, far above use. */
-#define KITH_BATCH_MAX (1u << 20)
 
 /* The live model and three kinds of snapshot. */
 #define KITH_ROLES 4u
@@ -53,6 +51,11 @@ struct kith_worker {
      * in. There are as many vectors as there are slots in these roles, so where
      * two share one, another is free. */
     void *vectors[KITH_ROLES];
+    /* Did the last step leave a value in x that is not finite? What was taken
+     * of it then stays here, by slot: the loop's thread looks at one while an
+     * item may fill another. */
+    bool spoiled, spoiled_slots[KITH_SLOT_ROUND_EDGES];
+
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
 };

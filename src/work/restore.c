@@ -36,7 +36,7 @@ static enum kith_err check_opening(const struct source *source)
                             there < opening ? there : opening) != 0)
         return refuse(source, KITH_EVERSION,
                       "not a checkpoint of kith, or its first bytes are "
-                      "damaged");
+                      "damaged; weights alone are for kith train --init");
     return map->size > SAVE_HASH_AT + SAVE_HASH_DIGITS
                ? KITH_OK
                : refuse(source, KITH_EPARSE, "it is truncated");

@@ -11,6 +11,7 @@
  *
  * How it is read stands in restore.c. */
 #include <inttypes.h>
+#include <math.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +160,7 @@ static enum kith_err make_header(const struct kith_worker *worker,
 struct sink {
     struct work_writer writer;
     crypto_generichash_state hash;
+    bool finite; /* all values so far */
 };
 
 static void put(struct sink *sink, const void *bytes, size_t size)
@@ -177,8 +179,10 @@ static void put_vector(struct sink *sink, const struct kith_backend *backend,
         const size_t count = n - at < SAVE_CHUNK ? n - at : SAVE_CHUNK;
         backend->read(count, (const char *)vector + at * backend->element_bytes,
                       wide);
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
             single[i] = (float)wide[i];
+            sink->finite = sink->finite && isfinite(wide[i]);
+        }
         if (backend->element_bytes == sizeof(double))
             put(sink, wide, count * sizeof wide[0]);
         else
@@ -186,14 +190,53 @@ static void put_vector(struct sink *sink, const struct kith_backend *backend,
     }
 }
 
+/* Everything of which a checkpoint is made; false: the model is not finite. */
+static bool put_worker(struct sink *sink, const struct kith_worker *worker)
+{
+    struct save_part parts[SAVE_PARTS_MAX];
+    const size_t count = save_parts(worker, parts);
+    bool finite = true;
+    for (size_t k = 0; k < count; k++) {
+        sink->finite = true;
+        put_vector(sink, worker->backend, parts[k].vector, parts[k].elements);
+        finite &= k > 0 || sink->finite; /* the first is the model */
+    }
+    return finite;
+}
+
+/* What was read from a device that fails is worth nothing, and a model that is
+ * not finite must not take the place of one that is. */
+static enum kith_err put_all(struct sink *sink,
+                             const struct kith_worker *worker,
+                             const uint8_t *header, size_t header_bytes,
+                             char *error)
+{
+    uint8_t hash[SAVE_HASH_BYTES];
+    char digits[SAVE_HASH_DIGITS + 1];
+    (void)crypto_generichash_init(&sink->hash, NULL, 0, SAVE_HASH_BYTES);
+    put(sink, header, header_bytes);
+    const bool finite = put_worker(sink, worker);
+    const char *failed = kith_worker_failed(worker);
+    const char *path = sink->writer.path;
+    if (failed != NULL)
+        return work_complain(error, KITH_EDEVICE, "writing", path, failed);
+    if (!finite)
+        return work_complain(error, KITH_ENONFINITE, "writing", path,
+                             "the model has a value that is not finite; what "
+                             "was there before stays");
+    (void)crypto_generichash_final(&sink->hash, hash, sizeof hash);
+    (void)sodium_bin2hex(digits, sizeof digits, hash, sizeof hash);
+    work_write_at(&sink->writer, SAVE_HASH_AT, digits, SAVE_HASH_DIGITS);
+    return KITH_OK;
+}
+
 enum kith_err kith_save_write(struct kith_worker *worker, const char *path,
                               const struct kith_standing *standing,
                               bool keep_previous, char *error)
 {
     struct sink sink;
-    uint8_t *header, hash[SAVE_HASH_BYTES];
+    uint8_t *header;
     size_t header_bytes;
-    char digits[SAVE_HASH_DIGITS + 1];
     if (sodium_init() < 0)
         return work_complain(error, KITH_EDEVICE, "writing", path,
                              "libsodium refuses to start");
@@ -204,17 +247,11 @@ enum kith_err kith_save_write(struct kith_worker *worker, const char *path,
                                                 : "its header is too long");
     err = work_writer_open(&sink.writer, path, error);
     if (err == KITH_OK) {
-        (void)crypto_generichash_init(&sink.hash, NULL, 0, SAVE_HASH_BYTES);
-        put(&sink, header, header_bytes);
-        struct save_part parts[SAVE_PARTS_MAX];
-        const size_t count = save_parts(worker, parts);
-        for (size_t k = 0; k < count; k++)
-            put_vector(&sink, worker->backend, parts[k].vector,
-                       parts[k].elements);
-        (void)crypto_generichash_final(&sink.hash, hash, sizeof hash);
-        (void)sodium_bin2hex(digits, sizeof digits, hash, sizeof hash);
-        work_write_at(&sink.writer, SAVE_HASH_AT, digits, SAVE_HASH_DIGITS);
-        err = work_writer_commit(&sink.writer, keep_previous, error);
+        err = put_all(&sink, worker, header, header_bytes, error);
+        if (err == KITH_OK)
+            err = work_writer_commit(&sink.writer, keep_previous, error);
+        else
+            work_writer_abandon(&sink.writer);
     }
     free(header);
     return err;

@@ -14,9 +14,6 @@
 
 #include "kith/assert.h"
 
-/* A forward pass, the gradient of what came in, that of the weights. */
-#define PASSES 3
-
 void kith_meter_start(struct kith_meter *meter,
                       const struct kith_experiment *experiment, double peak,
                       uint64_t samples, double seconds)
@@ -25,7 +22,7 @@ void kith_meter_start(struct kith_meter *meter,
     const struct kith_model_size size =
         kith_model_size_of(model, &experiment->model_config);
     *meter = (struct kith_meter){
-        .flop = PASSES * size.flops,
+        .flop = size.training_flops,
         .tokens = model->input == KITH_INPUT_TOKENS ? (double)size.features : 0,
         .peak = peak,
         .samples = (double)samples,

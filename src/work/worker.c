@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "kith/assert.h"
+#include "src/backend/memory.h"
 
 #define HUGE_PAGE ((size_t)1 << 21)
 
@@ -190,10 +191,35 @@ static void give_block(const struct kith_worker *worker, void *owner)
         worker->backend->release(owner);
 }
 
-static enum kith_err take_memory(struct kith_worker *worker, char *error)
+/* What every step touches, of all workers of the process, before any is taken:
+ * the system gives what it does not have, and ends who uses it. */
+static enum kith_err check_memory(const struct kith_worker *worker,
+                                  uint32_t together, size_t own, char *error)
+{
+    const double needed = (double)own * (together > 0 ? together : 1);
+    if (worker->backend->host != worker->backend || needed < 0x1p30 ||
+        worker->self > 0)
+        return KITH_OK;
+    const size_t found = kith_host_available();
+    if (needed <= (double)found)
+        return KITH_OK;
+    (void)snprintf(error, KITH_DATA_ERROR_BYTES,
+                   "opening a worker: %u times the model's vectors, %.2f GiB "
+                   "each, need %.1f GiB of memory, %.1f GiB are free; take a "
+                   "smaller model or fewer peers",
+                   together > 0 ? together : 1, (double)own / 0x1p30,
+                   needed / 0x1p30, (double)found / 0x1p30);
+    return KITH_ENOMEM;
+}
+
+static enum kith_err take_memory(struct kith_worker *worker, uint32_t together,
+                                 char *error)
 {
     struct carver lent = {NULL, 0}, own = {NULL, 0};
     carve_all(worker, &lent, &own);
+    const enum kith_err err = check_memory(worker, together, own.used, error);
+    if (err != KITH_OK)
+        return err;
     if (!take_block(worker, true, &lent, &worker->lent) ||
         !take_block(worker, false, &own, &worker->block))
         return refuse(error, KITH_ENOMEM, "no memory for the model's vectors");
@@ -366,11 +392,13 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (err == KITH_OK)
         err = open_algorithm(worker, error);
     if (err == KITH_OK)
-        err = take_memory(worker, error);
+        err = take_memory(worker, config->together, error);
     if (err == KITH_OK)
         err = take_rows(worker, config, error);
     if (err == KITH_OK)
         err = start_weights(worker, error);
+    if (kith_worker_failed(worker) != NULL)
+        err = refuse(error, KITH_EDEVICE, kith_worker_failed(worker));
     if (err != KITH_OK) {
         kith_worker_close(worker);
         return err;
@@ -414,6 +442,37 @@ void *kith_worker_slot(struct kith_worker *worker, uint32_t slot)
     KITH_ASSERT(slot < worker->slot_count);
     KITH_ASSERT(uses(worker->algorithm, slot));
     return worker->slots[slot];
+}
+
+const char *kith_worker_failed(const struct kith_worker *worker)
+{
+    const struct kith_backend *backend = worker->backend;
+    const char *failed = backend->failed == NULL ? NULL : backend->failed();
+    return failed != NULL || worker->loader == NULL
+               ? failed
+               : kith_loader_failed(worker->loader);
+}
+
+/* In this order: a copy that failed has settled, too. */
+enum kith_outgoing kith_worker_outgoing(const struct kith_worker *worker,
+                                        uint32_t slot, bool wait)
+{
+    const struct kith_backend *backend = worker->backend;
+    KITH_ASSERT(kith_slot_snapshot(slot) < KITH_SLOT_ROUND_EDGES);
+    if (worker->spoiled_slots[kith_slot_snapshot(slot)])
+        return KITH_OUTGOING_NEVER;
+    if (backend->settled != NULL &&
+        !backend->settled(worker->slots[slot], wait))
+        return KITH_OUTGOING_WAITS;
+    return kith_worker_failed(worker) == NULL ? KITH_OUTGOING_READY
+                                              : KITH_OUTGOING_NEVER;
+}
+
+void kith_worker_arrived(const struct kith_worker *worker, uint32_t slot)
+{
+    KITH_ASSERT(slot < worker->slot_count);
+    if (worker->backend->arrived != NULL)
+        worker->backend->arrived(worker->slots[slot], slot_bytes(worker, slot));
 }
 
 void *kith_worker_swap(struct kith_worker *worker, uint32_t slot, void *memory)

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <csetjmp>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <sys/mman.h>
@@ -271,7 +272,7 @@ static char *region;
 static size_t region_used, memory_limit = region_bytes;
 static std::map<size_t, size_t> blocks; /* offset -> bytes */
 static std::recursive_mutex guard;
-static long fails_after = -1;
+static long fails_after = -1, late_queries;
 static int fails_with;
 static cudaError_t error, lasting;
 static unsigned long launches;
@@ -282,6 +283,25 @@ extern "C" void kith_emulate_fail(long after, int code)
     fails_after = after;
     fails_with = code;
     lasting = error = cudaSuccess;
+}
+
+extern "C" void kith_emulate_late(long queries)
+{
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    late_queries = queries;
+}
+
+/* LAUNCHES:CODE, for a whole program that is to meet it. */
+static void read_failure()
+{
+    const char *const text = getenv("KITH_EMULATE_FAIL");
+    char *end = nullptr;
+    if (text == nullptr)
+        return;
+    const long after = strtol(text, &end, 10);
+    if (*end != ':')
+        abort();
+    kith_emulate_fail(after, (int)strtol(end + 1, nullptr, 10));
 }
 
 extern "C" void kith_emulate_memory(size_t bytes)
@@ -303,6 +323,8 @@ static bool always_open()
 
 static bool emulate::may_launch()
 {
+    static std::once_flag once;
+    std::call_once(once, read_failure);
     launches++;
     if (fails_after >= 0 && fails_after-- == 0)
         lasting = error = fails_with;
@@ -331,6 +353,40 @@ struct opening {
     }
 };
 
+/* Copies that are still to be made, in order. */
+struct copy_out {
+    void *target;
+    const void *source;
+    size_t bytes;
+    long queries;
+};
+struct emulate_stream {
+    std::deque<copy_out> waiting;
+    unsigned long told = 0, made = 0;
+};
+struct emulate_event {
+    emulate_stream *stream = nullptr;
+    unsigned long after = 0;
+};
+
+static void make_copies(emulate_stream *stream, unsigned long up_to)
+{
+    const opening open;
+    while (stream != nullptr && stream->made < up_to) {
+        const copy_out &copy = stream->waiting.front();
+        if (lasting == cudaSuccess)
+            memmove(copy.target, copy.source, copy.bytes);
+        stream->waiting.pop_front();
+        stream->made++;
+    }
+}
+
+static bool is_of_the_device(const void *memory)
+{
+    return region != nullptr && (const char *)memory >= region &&
+           (const char *)memory < region + region_bytes;
+}
+
 static cudaError_t answer(cudaError_t code)
 {
     if (lasting != cudaSuccess)
@@ -348,6 +404,12 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaSetDevice(int)
 {
+    return answer(cudaSuccess);
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
+{
+    snprintf(properties->name, sizeof properties->name, "emulated");
     return answer(cudaSuccess);
 }
 
@@ -410,9 +472,16 @@ cudaError_t cudaFreeHost(void *memory)
 }
 
 cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes,
-                            cudaMemcpyKind, cudaStream_t)
+                            cudaMemcpyKind, cudaStream_t stream)
 {
     const opening open;
+    if (late_queries > 0 && is_of_the_device(source) &&
+        !is_of_the_device(target)) {
+        stream->waiting.push_back({target, source, bytes, late_queries});
+        stream->told++;
+        return answer(cudaSuccess);
+    }
+    make_copies(stream, stream->told);
     if (lasting == cudaSuccess)
         memmove(target, source, bytes);
     return answer(cudaSuccess);
@@ -428,43 +497,60 @@ cudaError_t cudaMemsetAsync(void *target, int byte, size_t bytes, cudaStream_t)
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
-    *stream = (cudaStream_t)&region;
+    *stream = new emulate_stream;
     return answer(cudaSuccess);
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t)
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    make_copies(stream, stream->told);
     return answer(cudaSuccess);
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
+/* What follows in the stream must find it done: here that means now. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned)
 {
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    make_copies(event->stream, event->after);
     return answer(cudaSuccess);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
-    *event = (cudaEvent_t)&region;
+    *event = new emulate_event;
     return answer(cudaSuccess);
 }
 
-cudaError_t cudaEventDestroy(cudaEvent_t)
+cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
+    delete event;
     return answer(cudaSuccess);
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t)
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    event->stream = stream;
+    event->after = stream->told;
     return answer(cudaSuccess);
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t)
+cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    emulate_stream *const stream = event->stream;
+    if (lasting == cudaSuccess && stream != nullptr &&
+        stream->made < event->after && stream->waiting.front().queries-- > 0)
+        return cudaErrorNotReady;
+    make_copies(stream, event->after);
     return answer(cudaSuccess);
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t)
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    make_copies(event->stream, event->after);
     return answer(cudaSuccess);
 }
 

@@ -4,7 +4,8 @@
  * A kernel runs block after block; each thread of a block is a fiber that runs
  * until it meets a barrier or exchanges values with its warp. Threads of one
  * warp that wait for different things, or leave some behind, end the program
- * with a message. Streams do at once what they are told. Device memory is out
+ * with a message. Streams do at once what they are told, but that copies out of
+ * device memory may be told to come late. Device memory is out
  * of reach between calls, so a host that reads it directly is caught. What the
  * emulation cannot show: speed, races within a barrier's interval, and what the
  * compiler makes of it. */
@@ -174,6 +175,9 @@ enum {
 typedef struct emulate_event *cudaEvent_t;
 typedef struct emulate_graph *cudaGraph_t;
 typedef struct emulate_graph *cudaGraphExec_t;
+struct cudaDeviceProp {
+    char name[256];
+};
 struct cudaGraphExecUpdateResultInfo {
     int result;
 };
@@ -189,6 +193,7 @@ enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int device);
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
@@ -227,8 +232,11 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 #pragma GCC visibility push(default)
 extern "C" {
 /* From now on the launch after `launches` more fails for good with `code`;
- * negative: never. */
+ * negative: never. At first KITH_EMULATE_FAIL=LAUNCHES:CODE says so. */
 void kith_emulate_fail(long launches, int code);
+/* From now on a copy out of device memory is made when the event behind it has
+ * been asked for more than so often, or is waited for; 0: at once. */
+void kith_emulate_late(long queries);
 /* Device memory there is, bytes; 0: as at first. */
 void kith_emulate_memory(size_t bytes);
 /* Kernels run so far. */

@@ -44,6 +44,18 @@ finish() {
     exit 0
 }
 
+# expect STATUS ARGUMENTS...: kith must end so; what it prints stands in
+# $scratch/json and $scratch/err.
+expect() {
+    expected=$1
+    shift
+    timeout 60 "$kith" "$@" >"$scratch/json" 2>"$scratch/err"
+    status=$?
+    [ "$status" -eq "$expected" ] && return
+    fail "kith $*: exit $status, not $expected"
+    cat "$scratch/err" >&2
+}
+
 # experiment PEERS STEPS [YAML...]: a digits experiment on standard output.
 experiment() {
     cat <<YAML

@@ -7,22 +7,11 @@
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 cd "$scratch" || exit 99
 
-# run EXPECTED ARGUMENTS...
-run() {
-    expected=$1
-    shift
-    timeout 60 "$kith" "$@" >"$scratch/json" 2>"$scratch/err"
-    status=$?
-    [ "$status" -eq "$expected" ] && return
-    fail "kith $*: exit $status, not $expected"
-    cat "$scratch/err" >&2
-}
-
 # refuses EXPECTED PATTERN ARGUMENTS...
 refuses() {
     expected=$1 pattern=$2
     shift 2
-    run "$expected" "$@"
+    expect "$expected" "$@"
     one_line "kith $*" "$pattern"
     [ -s "$scratch/json" ] && fail "kith $*: printed on standard output"
 }
@@ -49,11 +38,11 @@ model: {kind: gpt, depth: 1, heads: 2, width: 16, context: 24, vocabulary: 20}
 data: {kind: text, path: text.txt}
 train: {optimiser: adamw, learning_rate: 0.01, batch: 8}
 YAML
-run 0 train gpt.yaml --save gpt.save --json
+expect 0 train gpt.yaml --save gpt.save --json
 loss=$(json loss averaged)
 
 # eval: what the run itself measured, with the keys that are promised.
-run 0 eval gpt.save --json
+expect 0 eval gpt.save --json
 holds "abs($(json loss) - $loss) < 1e-6" || fail "eval: another loss"
 python3 - "$scratch/json" <<'PY' || fail "eval: wrong keys"
 import json, math, sys
@@ -67,14 +56,27 @@ assert list(found) == [
 assert found["tokens"] == found["examples"] * 24 and found["step"] == 30
 assert abs(found["perplexity"] - math.exp(found["loss"])) < 1e-5
 PY
-run 0 eval gpt.save.best
+# Same threads, same bits; the run's where none are given.
+for threads in 1 2; do
+    expect 0 eval gpt.save --json --threads $threads
+    once=$(json loss)
+    holds "abs($once - $loss) < 1e-6" || fail "eval --threads: another loss"
+    expect 0 eval gpt.save --json --threads $threads
+    [ "$(json loss)" = "$once" ] || fail "eval --threads $threads: other bits"
+    expect 0 sample gpt.save --tokens 60 --threads $threads
+    cp json text
+    expect 0 sample gpt.save --tokens 60 --threads $threads
+    cmp -s json text || fail "sample --threads $threads: another text"
+done
+refuses 2 'threads.*"0"' eval gpt.save --threads 0
+expect 0 eval gpt.save.best
 grep -q perplexity "$scratch/json" || fail "eval: no perplexity in the table"
 
 # sample: the text of a seed, as many characters as asked for, longer than the
 # context; the data is not needed.
 mv text.txt away.txt
 sample() {
-    run 0 sample gpt.save --prompt "peers" "$@"
+    expect 0 sample gpt.save --prompt "peers" "$@"
     cat "$scratch/json"
 }
 sample --tokens 100 --seed 1 >a.txt
@@ -91,7 +93,7 @@ PY
 sample --tokens 50 --temperature 0 >a.txt
 sample --tokens 50 --top-k 1 --seed 9 >b.txt
 cmp -s a.txt b.txt || fail "sample: --top-k 1 is not the likeliest"
-run 0 sample gpt.save --tokens 3
+expect 0 sample gpt.save --tokens 3
 refuses 2 "no such character" sample gpt.save --prompt "QUITE"
 refuses 2 "a number from 0 to 100" sample gpt.save --temperature -1
 refuses 2 "a number from 0 to 100" sample gpt.save --temperature nan
@@ -107,7 +109,7 @@ timeout 20 "$kith" sample gpt.save >/dev/full 2>"$scratch/err"
 refuses 4 "text.txt.*--data" eval gpt.save
 refuses 4 "nowhere" eval gpt.save --data nowhere
 refuses 4 "" eval gpt.save --data other.txt
-run 0 eval gpt.save --data away.txt --json
+expect 0 eval gpt.save --data away.txt --json
 holds "abs($(json loss) - $loss) < 1e-6" || fail "eval --data: another loss"
 mv away.txt text.txt
 tr a b <text.txt >fewer.txt
@@ -127,8 +129,8 @@ refuses 3 "truncated" export short.save --out short.safetensors
 
 # export, and back in: no step is made with a rate of 0.
 mkdir hf
-run 0 export gpt.save --out hf/model.safetensors
-run 0 export gpt.save --out hf/model.safetensors
+expect 0 export gpt.save --out hf/model.safetensors
+expect 0 export gpt.save --out hf/model.safetensors
 python3 - <<'PY' || fail "export: not what Hugging Face's loaders expect"
 import json, struct
 config = json.load(open("hf/config.json"))
@@ -143,7 +145,7 @@ assert header["wte.weight"]["shape"] == [20, 16]
 assert "h.0.mlp.c_fc.bias" in header and "ln_f.weight" in header
 assert not any(name.startswith("optimiser") for name in header)
 PY
-run 0 train gpt.yaml --init hf/model.safetensors --save again.save \
+expect 0 train gpt.yaml --init hf/model.safetensors --save again.save \
     --set stop.steps=1 --set train.learning_rate=0 --json
 holds "abs($(json loss averaged) - $loss) < 1e-6" || fail "--init: another loss"
 refuses 3 "no tensor h.1" train gpt.yaml --init hf/model.safetensors \
@@ -160,23 +162,23 @@ refuses 5 "choose another folder" export gpt.save --out taken/model.safetensors
 [ -e taken/model.safetensors ] && fail "export: left half of it"
 
 # Bytes, byte pairs, images.
-run 0 train gpt.yaml --save bytes.save --set data.kind=bytes \
+expect 0 train gpt.yaml --save bytes.save --set data.kind=bytes \
     --set model.vocabulary=256 --set stop.steps=5
-run 0 sample bytes.save --prompt "naïve" --tokens 10
+expect 0 sample bytes.save --prompt "naïve" --tokens 10
 [ "$(wc -c <"$scratch/json")" -eq 17 ] || fail "sample: not ten bytes"
-run 0 train gpt.yaml --save pairs.save --set data.kind=tokens \
+expect 0 train gpt.yaml --save pairs.save --set data.kind=tokens \
     --set data.path="$scratch/shards" --set model.vocabulary=2048 \
     --set stop.steps=3
 refuses 3 "with --tokenizer" sample pairs.save
-run 0 sample pairs.save --tokens 5 --prompt "naïve peers" \
+expect 0 sample pairs.save --tokens 5 --prompt "naïve peers" \
     --tokenizer "$top/tests/vectors/tokenizer/tokenizer.json"
 grep -q "^naïve peers" "$scratch/json" || fail "sample: the prompt is lost"
 experiment 1 20 >digits.yaml
-run 0 train digits.yaml --save digits.save
-run 0 eval digits.save --json
+expect 0 train digits.yaml --save digits.save
+expect 0 eval digits.save --json
 [ "$(json perplexity)" = None ] || fail "eval: images have a perplexity"
 refuses 3 "reads no text" sample digits.save
-run 0 export digits.save --out digits.safetensors
+expect 0 export digits.save --out digits.safetensors
 [ -e config.json ] && fail "export: a config.json for an mlp"
 
 # Push-sum: the model is x / w. An interrupted lab keeps its peers' saves.
@@ -191,7 +193,7 @@ done
 kill -TERM "$child"
 wait "$child"
 if [ -e saves/peer-1.save ]; then
-    run 0 export saves/peer-1.save --out peer.safetensors
+    expect 0 export saves/peer-1.save --out peer.safetensors
     python3 - <<'PY' || fail "export: push-sum's factor is not applied"
 import json, struct
 def read(path):

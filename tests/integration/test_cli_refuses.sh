@@ -19,6 +19,16 @@ refuses() {
     [ -s "$scratch/json" ] && fail "kith $*: printed on standard output"
 }
 
+# refuses_kind EXPECTED PATH COMMAND...: PATH is named, and what it is.
+refuses_kind() {
+    expected=$1 path=$2
+    shift 2
+    timeout 20 "$kith" "$@" >"$scratch/json" 2>"$scratch/err"
+    status=$?
+    [ "$status" -eq "$expected" ] || fail "kith $*: exit $status, not $expected"
+    one_line "kith $*" "$path.*not a plain file"
+}
+
 file=$scratch/digits.yaml
 experiment 3 40 "compute: {step: 1ms}" >"$file"
 
@@ -43,6 +53,38 @@ refuses 3 "predicted end" sim "$file" \
     --set 'faults=[{at: 9s, crash: "n(1)"}]'
 refuses 3 "cost of a step" sim "$file" --set compute.step=0s \
     --set stop.time=1s
+
+# 2 to 5: what is no plain file is not waited for.
+mkfifo "$scratch/fifo"
+for path in "$scratch/fifo" "$scratch" /dev/zero; do
+    for command in train sim lab peer; do
+        refuses_kind 3 "$path" "$command" "$path"
+    done
+    refuses_kind 3 "$path" eval "$path"
+    refuses_kind 3 "$path" sample "$path"
+    refuses_kind 3 "$path" export "$path" --out "$scratch/x.safetensors"
+    refuses_kind 3 "$path" train --resume "$path"
+    refuses_kind 3 "$path" train "$file" --init "$path"
+    refuses_kind 4 "$path" train "$top/examples/shakespeare.yaml" \
+        --set "data.path=$path"
+    refuses_kind 4 "$path" report "$path"
+done
+mkfifo "$scratch/fifo.db"
+mkdir "$scratch/fifo.saves"
+refuses_kind 3 "$scratch/fifo.db" lab --resume "$scratch/fifo.db"
+refuses_kind 5 "$scratch" train "$file" --save "$scratch"
+timeout 20 "$kith" sim "$file" --out "$scratch/one" >/dev/null 2>&1
+database=$(find "$scratch/one" -name '*.db')
+refuses_kind 5 "$scratch/fifo" report "$database" --out "$scratch/fifo"
+[ -p "$scratch/fifo" ] || fail "a report took the place of a FIFO"
+before=$(find . -name 'digits-train-*' | wc -l)
+refuses_kind 3 "$scratch/fifo" train "$file" --init "$scratch/fifo"
+[ "$(find . -name 'digits-train-*' | wc -l)" -eq "$before" ] ||
+    fail "a run that never began left a database"
+mkdir "$scratch/fifos"
+mkfifo "$scratch/fifos/train-images-idx3-ubyte"
+refuses_kind 4 "$scratch/fifos/train-images" train "$file" \
+    --set "data.path=$scratch/fifos"
 
 # 4: the data.
 refuses 4 "$scratch/nothing" train "$file" --set "data.path=$scratch/nothing"

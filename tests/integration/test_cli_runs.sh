@@ -8,16 +8,8 @@
 file=$scratch/digits.yaml
 experiment 4 60 "compute: {step: 1ms}" >"$file"
 
-# run EXPECTED ARGUMENTS...
 run() {
-    expected=$1
-    shift
-    timeout 60 "$kith" "$@" --out "$scratch/out" \
-        >"$scratch/json" 2>"$scratch/err"
-    status=$?
-    [ "$status" -eq "$expected" ] && return
-    fail "kith $*: exit $status, not $expected"
-    cat "$scratch/err" >&2
+    expect "$@" --out "$scratch/out"
 }
 
 keys() {
@@ -74,10 +66,19 @@ for peers in 1 2 5; do
     [ "$(json steps)" = $((60 * peers)) ] || fail "$peers peers: steps"
     run 0 train "$file" --json --set "peers=$peers"
 done
+# kith train evaluates twenty times where the file says nothing, else as it says.
+for case in "20 seed=7" "1 evaluate=end"; do
+    run 0 train "$file" --json --set "${case#* }"
+    times=$(sql "$(json database)" "SELECT count(DISTINCT step) FROM series \
+        WHERE accuracy IS NOT NULL")
+    [ "$times" = "${case% *}" ] || fail "$case: evaluated $times times"
+done
 run 1 sim "$file" --json --set 'assert=["finally accuracy >= 1"]'
 [ "$(json violations)" = 1 ] || fail "the broken assertion is not counted"
 run 1 train "$file" --set 'assert=["finally loss < 0"]'
 grep -q "1 broken" "$scratch/json" || fail "the table hides the broken one"
+grep -q "broken *finally loss < 0: [0-9]" "$scratch/json" ||
+    fail "the table does not say which one is broken"
 
 # --calibrate writes a step once, wherever compute stands.
 for compute in "" "compute: {merge: 1us}" "compute:

@@ -11,16 +11,8 @@
 file=$scratch/speed.yaml
 experiment 2 60 "compute: {step: 1ms}" >"$file"
 
-# run EXPECTED ARGUMENTS...
 run() {
-    expected=$1
-    shift
-    timeout 60 "$kith" "$@" --out "$scratch/out" \
-        >"$scratch/json" 2>"$scratch/err"
-    status=$?
-    [ "$status" -eq "$expected" ] && return
-    fail "kith $*: exit $status, not $expected"
-    cat "$scratch/err" >&2
+    expect "$@" --out "$scratch/out"
 }
 
 # plausible WORLD: the object `speed`, and the rows of the database.
@@ -68,6 +60,17 @@ PY
 run 0 train "$file" --json
 plausible train
 first=$(json database)
+# However long the rows took, the page's rate is the summary's.
+"$kith" report "$first" --out "$scratch/page.html" >"$scratch/stdout" \
+    2>"$scratch/err" || fail "report: $(cat "$scratch/err")"
+python3 - "$scratch/page.html" "$(json speed samples_per_s)" <<'PY' ||
+import re, sys
+page = open(sys.argv[1], encoding="utf-8").read()
+shown = float(re.search(r'"speed":\{"columns":[^]]*\],"rows":\[\s*\[0,([^,]*)',
+                        page).group(1))
+assert abs(shown / float(sys.argv[2]) - 1) < 1e-3, (shown, sys.argv[2])
+PY
+    fail "the page shows another rate than the summary"
 run 0 sim "$file" --json
 plausible sim
 run 0 lab "$file" --json

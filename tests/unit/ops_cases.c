@@ -7,17 +7,27 @@
 static void linear_shape(const struct ops_case *c, const struct kith_ops *ops,
                          struct ops_shape *shape)
 {
-    (void)ops;
     const struct kith_linear *op = &c->op.linear;
+    const size_t bytes =
+        ops->linear_scratch == NULL ? 0 : ops->linear_scratch(op, c->rows);
     *shape =
         (struct ops_shape){.in = {c->rows * op->in, op->in * op->out, op->out},
                            .out = c->rows * op->out,
-                           .slot = {c->rows * op->out}};
+                           .slot = {c->rows * op->out, bytes / 4 + 1}};
+}
+
+static struct kith_linear linear_of(const struct ops_case *c,
+                                    const struct ops_pass *p)
+{
+    struct kith_linear op = c->op.linear;
+    op.scratch = p->ops->linear_scratch == NULL ? NULL : p->slot[1];
+    return op;
 }
 
 static void linear_forward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->linear(&c->op.linear, c->rows, p->in[0], p->in[1], p->in[2],
+    const struct kith_linear op = linear_of(c, p);
+    p->ops->linear(&op, c->rows, p->in[0], p->in[1], p->in[2],
                    c->op.linear.activation == KITH_ACTIVATION_GELU ? p->slot[0]
                                                                    : NULL,
                    p->y);
@@ -25,9 +35,10 @@ static void linear_forward(const struct ops_case *c, struct ops_pass *p)
 
 static void linear_backward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->linear_backward(&c->op.linear, c->rows, p->in[0], p->in[1],
-                            p->slot[0], p->y, p->dy, p->gradient[0],
-                            p->gradient[1], p->gradient[2], p->add);
+    const struct kith_linear op = linear_of(c, p);
+    p->ops->linear_backward(&op, c->rows, p->in[0], p->in[1], p->slot[0], p->y,
+                            p->dy, p->gradient[0], p->gradient[1],
+                            p->gradient[2], p->add);
 }
 
 static const struct ops_kind linear = {linear_shape, linear_forward,

@@ -19,14 +19,7 @@ static struct kith_dataset set;
 
 static struct kith_experiment digits_experiment(void)
 {
-    struct kith_experiment experiment = fixture_experiment("mlp", "adpsgd", 4);
-    const uint32_t layers[] = {64, 32, 10};
-    fixture_layers(&experiment, layers, 3);
-    experiment.backend = kith_backend_find("cpu");
-    experiment.train.config.momentum = 0.9;
-    experiment.train.config.learning_rate = 0.05;
-    experiment.train.schedule.kind = KITH_SCHEDULE_LINEAR;
-    experiment.data.split.kind = KITH_SPLIT_IID;
+    struct kith_experiment experiment = fixture_learner("adpsgd", 4);
     experiment.stop.epochs = 20;
     return experiment;
 }

@@ -1,15 +1,19 @@
 /* Goal: running statistics are averaged and nothing else: after any algorithm's
  * exchange each buffer of z lies between those of the models that took part,
- * and no step of an optimiser moves one. Method: resnets with known buffers,
- * exchanges driven by hand, on naive64. */
+ * no step of an optimiser moves one, and no variance ends below 0. Method:
+ * resnets with known buffers, exchanges driven by hand, on naive64. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -270,6 +274,81 @@ static void test_step(void **state)
     }
 }
 
+static double sum_of(const struct trio *trio, kith_id peer)
+{
+    const double *live = kith_worker_slot(trio->workers[peer], KITH_SLOT_LIVE);
+    double sum = 0;
+    for (size_t i = 0; i < trio->size.gossiped; i++)
+        sum += live[i];
+    return sum;
+}
+
+/* A delta that raised variances is taken back after steps have brought them
+ * down: none ends below 0, and the books hold what that added. */
+static void test_undo_keeps_variances(void **state)
+{
+    (void)state;
+    struct trio trio;
+    trio_open(&trio, "adpsgd");
+    struct kith_work_edge edge = {
+        1, 0.5, KITH_SLOT_SERVED_SENT, KITH_SLOT_SERVED_INBOX, {0}, {0}, 0};
+    double *inbox = kith_worker_slot(trio.workers[0], KITH_SLOT_SERVED_INBOX);
+    for (size_t i = 0; i < trio.size.gossiped; i++)
+        inbox[i] = 100;
+    work(&trio, 0,
+         (struct kith_work){KITH_WORK_MERGE, KITH_PATTERN_SWAP, true, 0, &edge,
+                            1});
+    double *live = kith_worker_slot(trio.workers[0], KITH_SLOT_LIVE);
+    for (size_t i = trio.size.trained; i < trio.size.gossiped; i++)
+        live[i] = 0.5;
+    const double before = sum_of(&trio, 0);
+
+    work(&trio, 0,
+         (struct kith_work){KITH_WORK_UNDO, KITH_PATTERN_SWAP, false, 0, &edge,
+                            1});
+
+    live = kith_worker_slot(trio.workers[0], KITH_SLOT_LIVE);
+    /* bn1 comes first: 16 means, which may be anything, 16 variances. */
+    for (size_t i = 0; i < 32; i++) {
+        const double value = live[trio.size.trained + i];
+        assert_true(i < 16 ? value < 0 : fabs(value) <= 0);
+    }
+    const double off = sum_of(&trio, 0) - before + edge.delta_sum;
+    assert_true(fabs(off) <= 1e-9 * fabs(edge.delta_sum));
+    trio_close(&trio);
+}
+
+/* A weight above 1 would leave the hull. It is a bug, for weights are the
+ * topology's (property/test_topologies.c), and ends the process. */
+static void test_weight_above_one(void **state)
+{
+    (void)state;
+    const double weights[] = {1, 1.0001, -0.1, (double)NAN};
+    for (size_t i = 0; i < 4; i++) {
+        struct trio trio;
+        trio_open(&trio, "adpsgd");
+        struct kith_work_edge edge = {
+            1,   weights[i], KITH_SLOT_SERVED_SENT, KITH_SLOT_SERVED_INBOX, {0},
+            {0}, 0};
+        (void)fflush(NULL);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            (void)freopen("/dev/null", "w", stderr);
+            (void)signal(SIGABRT, SIG_DFL); /* cmocka has its own */
+            work(&trio, 0,
+                 (struct kith_work){KITH_WORK_MERGE, KITH_PATTERN_SWAP, true, 0,
+                                    &edge, 1});
+            _exit(0);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(i == 0 ? WIFEXITED(status) && WEXITSTATUS(status) == 0
+                           : WIFSIGNALED(status));
+        trio_close(&trio);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +356,8 @@ int main(void)
         cmocka_unit_test(test_round),
         cmocka_unit_test(test_push),
         cmocka_unit_test(test_step),
+        cmocka_unit_test(test_undo_keeps_variances),
+        cmocka_unit_test(test_weight_above_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,7 +97,10 @@ static void test_refused(void **state)
         {"network.loss=.nan", {"found \".nan\""}},
         {"network.loss=inf", {"number"}},
         {"network.drop_push=0.1", {"pushes nothing"}},
-        {"train.momentum=1", {"to below 1"}},
+        {"train.momentum=1", {"from 0 to 0.999999"}},
+        {"train={optimiser: adamw, beta2: 0.9999999}", {"to 0.999999"}},
+        {"train={optimiser: adamw, epsilon: 1e-30}",
+         {"from 1e-20 to 1", "smaller gradients are 0 in float32"}},
         {"train.learning_rate=-0.1", {"from 0"}},
         {"train.batch=0", {"from 1 to 65536"}},
         {"train.schedule=linea", {"did you mean \"linear\""}},
@@ -351,7 +354,7 @@ static void test_missing_file(void **state)
         KITH_ENOENT);
     assert_non_null(strstr(error, "/nonexistent.yaml"));
     assert_int_equal(kith_experiment_load("/", NULL, 0, &experiment, error),
-                     KITH_EIO);
+                     KITH_EINVAL);
 }
 
 int main(void)

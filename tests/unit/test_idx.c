@@ -1,20 +1,9 @@
 /* Goal: IDX headers and files are read exactly, malformed ones refused with a
  * message that names the file, before anything large is allocated. Method:
  * headers in memory, then small data sets written to a temporary folder. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 #include <zlib.h>
 
-#include "kith/data.h"
+#include "tests/support/dataset.h"
 
 static void test_header(void **state)
 {
@@ -61,28 +50,15 @@ static void test_bad_headers(void **state)
     }
 }
 
-static char folder[] = "/tmp/kith-idx-XXXXXX";
-
-static void path_of(const char *name, char path[256])
-{
-    (void)snprintf(path, 256, "%s/%s", folder, name);
-}
-
-static void put(const char *name, const void *bytes, size_t size, bool zip)
+static void put_zipped(const char *name, const void *bytes, size_t size)
 {
     char path[256];
     path_of(name, path);
-    if (zip) {
-        gzFile file = gzopen(path, "wb");
-        assert_non_null(file);
-        assert_int_equal(gzwrite(file, bytes, (unsigned)size), (int)size);
-        assert_int_equal(gzclose(file), Z_OK);
-        return;
-    }
-    FILE *file = fopen(path, "wb");
+    gzFile file = gzopen(path, "wb");
     assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
+    assert_int_equal(gzwrite(file, bytes, (unsigned)size), (int)size);
+    assert_int_equal(gzclose(file), Z_OK);
+    note(name);
 }
 
 static const char *const names[] = {
@@ -92,43 +68,30 @@ static const uint8_t images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0,
                                  1, 0, 0, 0, 2, 1, 2, 3, 4, 5, 6};
 static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 0, 2, 1};
 
-static void empty_folder(void)
-{
-    for (size_t i = 0; i < 4; i++) {
-        char path[256], zipped[300];
-        path_of(names[i], path);
-        (void)snprintf(zipped, sizeof zipped, "%s.gz", path);
-        (void)unlink(path);
-        (void)unlink(zipped);
-    }
-}
-
 static void put_all(bool zip)
 {
     empty_folder();
     for (size_t i = 0; i < 4; i++) {
-        char name[64];
-        (void)snprintf(name, sizeof name, "%s%s", names[i], zip ? ".gz" : "");
-        put(name, i % 2 == 0 ? images : labels,
-            i % 2 == 0 ? sizeof images : sizeof labels, zip);
+        const bool image = i % 2 == 0;
+        const uint8_t *bytes = image ? images : labels;
+        const size_t size = image ? sizeof images : sizeof labels;
+        char zipped[64];
+        (void)snprintf(zipped, sizeof zipped, "%s.gz", names[i]);
+        if (zip)
+            put_zipped(zipped, bytes, size);
+        else
+            put(names[i], bytes, size);
     }
-}
-
-static enum kith_err open_folder(struct kith_dataset *set, char *error)
-{
-    struct kith_data_config config = {.kind = kith_dataset_kind_find("idx")};
-    (void)snprintf(config.path, sizeof config.path, "%s", folder);
-    return kith_dataset_open(&config, set, error);
 }
 
 static void test_plain_and_gzip(void **state)
 {
     (void)state;
-    char error[KITH_DATA_ERROR_BYTES];
+    const struct kith_data_config config = configure("idx", NULL);
     for (int zip = 0; zip < 2; zip++) {
         struct kith_dataset set;
         put_all(zip == 1);
-        assert_int_equal(open_folder(&set, error), KITH_OK);
+        open_set(&config, &set);
         assert_int_equal(set.train.count, 3);
         assert_int_equal(set.train.features, 2);
         assert_int_equal(set.train.classes, 3);
@@ -143,11 +106,8 @@ static void test_plain_and_gzip(void **state)
 
 static void expect_refusal(enum kith_err want, const char *part)
 {
-    char error[KITH_DATA_ERROR_BYTES] = "";
-    struct kith_dataset set;
-    assert_int_equal(open_folder(&set, error), want);
-    if (strstr(error, part) == NULL)
-        fail_msg("\"%s\" does not say \"%s\"", error, part);
+    const struct kith_data_config config = configure("idx", NULL);
+    refuse(&config, want, part);
 }
 
 static void test_refusals(void **state)
@@ -158,37 +118,37 @@ static void test_refusals(void **state)
     expect_refusal(KITH_ENOENT, "apt-get install dataset-fashion-mnist");
 
     put_all(false);
-    put(names[3], labels, sizeof labels - 1, false);
+    put(names[3], labels, sizeof labels - 1);
     expect_refusal(KITH_EPARSE, "t10k-labels-idx1-ubyte: its header announces "
                                 "3 bytes, 2 follow");
     uint8_t longer[sizeof labels + 1] = {0};
     memcpy(longer, labels, sizeof labels);
-    put(names[3], longer, sizeof longer, false);
+    put(names[3], longer, sizeof longer);
     expect_refusal(KITH_EPARSE, "at least 4 follow");
-    put(names[3], labels, 3, false);
+    put(names[3], labels, 3);
     expect_refusal(KITH_EPARSE, "not an IDX file");
-    put(names[3], images, sizeof images, false);
+    put(names[3], images, sizeof images);
     expect_refusal(KITH_EPARSE, "labels need 1 dimension, found 3");
     const uint8_t two[] = {0, 0, 8, 1, 0, 0, 0, 2, 0, 1};
-    put(names[3], two, sizeof two, false);
+    put(names[3], two, sizeof two);
     expect_refusal(KITH_EPARSE, "2 labels for 3 images");
 
     put_all(false);
     const uint8_t huge[] = {0,   0,   8,   3,   255, 255, 255, 255,
                             255, 255, 255, 255, 255, 255, 255, 255};
-    put(names[0], huge, sizeof huge, false);
+    put(names[0], huge, sizeof huge);
     expect_refusal(KITH_ELIMIT, "train-images-idx3-ubyte");
     const uint8_t liar[] = {0, 0, 8,    3, 0, 0, 0x7f, 0xff, 0,
                             0, 0, 0xff, 0, 0, 0, 0xff, 1};
-    put(names[0], liar, sizeof liar, false);
+    put(names[0], liar, sizeof liar);
     expect_refusal(KITH_EPARSE, "announces 2130674175 bytes, 1 follow");
     put_all(true);
-    put("train-images-idx3-ubyte.gz", liar, sizeof liar, true);
+    put_zipped("train-images-idx3-ubyte.gz", liar, sizeof liar);
     expect_refusal(KITH_EPARSE, "bytes can hold");
     put_all(false);
     const uint8_t wide[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0,
                             0, 1, 0, 0, 0, 1, 1, 2, 3};
-    put(names[0], wide, sizeof wide, false);
+    put(names[0], wide, sizeof wide);
     expect_refusal(KITH_EPARSE, "images are 1 x 1 x 1, test images 1 x 2 x 1");
 
     /* A damaged gzip stream. */
@@ -199,14 +159,15 @@ static void test_refusals(void **state)
     assert_int_equal(fseek(file, 14, SEEK_SET), 0);
     assert_int_equal(fwrite("\xff\xff\xff\xff", 1, 4, file), 4);
     assert_int_equal(fclose(file), 0);
+    const struct kith_data_config config = configure("idx", NULL);
     char error[KITH_DATA_ERROR_BYTES] = "";
     struct kith_dataset set;
-    assert_int_not_equal(open_folder(&set, error), KITH_OK);
+    assert_int_not_equal(kith_dataset_open(&config, &set, error), KITH_OK);
     assert_non_null(strstr(error, "train-images-idx3-ubyte.gz"));
 
     /* And good again. */
     put_all(true);
-    assert_int_equal(open_folder(&set, error), KITH_OK);
+    open_set(&config, &set);
     kith_dataset_close(&set);
 }
 
@@ -227,19 +188,6 @@ static void test_gzip_bomb(void **state)
     assert_int_equal(gzclose(file), Z_OK);
     free(zeros);
     expect_refusal(KITH_EPARSE, "at least 4 follow");
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    empty_folder();
-    return rmdir(folder);
 }
 
 int main(void)

@@ -239,6 +239,33 @@ static void test_measure(void **state)
     }
 }
 
+/* An mlp of products 4 x 3, 3 x 5 and 5 x 2: what is frozen has no gradient,
+ * and below the first that trains nobody asks for that of an input. */
+static void test_frozen_flops(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *frozen;
+        double products;
+    } wanted[] = {{"", 3 * (12 + 15 + 10)},
+                  {"fc1", 12 + 2 * 15 + 3 * 10},
+                  {"fc2", 2 * 12 + 2 * 15 + 3 * 10},
+                  {"fc3", 2 * 12 + 3 * 15 + 2 * 10}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        struct kith_model_config config = {.layers = {4, 3, 5, 2},
+                                           .layer_count = 4};
+        struct kith_model_size size;
+        char error[KITH_MODEL_ERROR_BYTES] = "";
+        (void)snprintf(config.frozen, sizeof config.frozen, "%s",
+                       wanted[i].frozen);
+        if (kith_model_measure(kith_model_find("mlp"), &config, &size, error) !=
+            KITH_OK)
+            fail_msg("%s", error);
+        assert_true(size.flops == 2 * (12 + 15 + 10));
+        assert_true(size.training_flops == 2 * wanted[i].products);
+    }
+}
+
 /* Refused, with the key in the words; then good again. */
 static void test_bad_configurations(void **state)
 {
@@ -371,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_start),
         cmocka_unit_test(test_gpt_start),
         cmocka_unit_test(test_measure),
+        cmocka_unit_test(test_frozen_flops),
         cmocka_unit_test(test_bad_configurations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,9 +246,19 @@ static void test_adding(void **state)
  * roundings is at most 6e-8 of a partial sum that stays below some tens. */
 #define FLOAT_TOLERANCE 4e-6
 
+/* Rounded factors move what stands at ReLU's edge to the other side; what these
+ * layers may be off by is test_bf16.c's. */
+static bool rounds(const struct kith_backend *backend, const struct ops_case *c)
+{
+    return backend->ops->linear_scratch != NULL &&
+           strncmp(c->name, "linear", strlen("linear")) == 0;
+}
+
 static void agrees_on(const struct kith_backend *backend)
 {
     for (size_t k = 0; k < ops_case_count; k++) {
+        if (rounds(backend, &ops_cases[k]))
+            continue;
         struct bench b, exact;
         double got[N_MAX], want[N_MAX];
         bench_open(&b, backend, &ops_cases[k]);

@@ -81,21 +81,12 @@ static void assert_query(const char *path, const char *sql, const char *wanted)
 
 static struct kith_row row_of(kith_id peer, uint64_t step)
 {
-    return (struct kith_row){.peer = peer,
-                             .time_ns = (kith_ns)step * KITH_MS,
-                             .step = step,
-                             .samples = 16 * step,
-                             .loss = 0.5,
-                             .accuracy = NAN,
-                             .consensus_distance = NAN,
-                             .waiting_s = NAN,
-                             .staleness = NAN,
-                             .staleness_max = NAN,
-                             .training_s = NAN,
-                             .cpu_train_s = NAN,
-                             .cpu_aead_s = NAN,
-                             .cpu_socket_s = NAN,
-                             .cpu_other_s = NAN};
+    struct kith_row row = kith_row_unknown(peer);
+    row.time_ns = (kith_ns)step * KITH_MS;
+    row.step = step;
+    row.samples = 16 * step;
+    row.loss = 0.5;
+    return row;
 }
 
 static void test_round_trip(void **state)

@@ -436,9 +436,34 @@ static void test_variances(void **state)
     kith_worker_close(worker);
 }
 
+/* More vectors than there is memory for are refused before any is taken. */
+static void test_memory(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment =
+        fixture_experiment("quadratic", "adpsgd", 2);
+    experiment.model_config.dim = 1u << 20;
+    experiment.backend = kith_backend_find("naive32");
+    struct kith_worker_config config = {.experiment = &experiment,
+                                        .backend = experiment.backend,
+                                        .steps = 1,
+                                        .together = UINT32_MAX,
+                                        .peers = 1};
+    struct kith_worker *worker;
+
+    assert_int_equal(kith_worker_open(&config, &worker, error), KITH_ENOMEM);
+
+    assert_non_null(strstr(error, "4294967295 times the model's vectors"));
+    assert_non_null(strstr(error, "GiB of memory"));
+    config.together = 1;
+    assert_int_equal(kith_worker_open(&config, &worker, error), KITH_OK);
+    kith_worker_close(worker);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_swap),
         cmocka_unit_test(test_undo_is_exact_on_exact_sums),
         cmocka_unit_test(test_snapshots_stay),

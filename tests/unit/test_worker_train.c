@@ -50,14 +50,7 @@ static void test_digits(void **state)
     struct kith_dataset set;
     if (fixture_digits(&set, error) != KITH_OK)
         fail_msg("%s", error);
-    struct kith_experiment experiment = fixture_experiment("mlp", "local", 1);
-    const uint32_t layers[] = {64, 32, 10};
-    fixture_layers(&experiment, layers, 3);
-    experiment.backend = kith_backend_find("cpu");
-    experiment.train.config.momentum = 0.9;
-    experiment.train.config.learning_rate = 0.05;
-    experiment.train.schedule.kind = KITH_SCHEDULE_LINEAR;
-    experiment.data.split.kind = KITH_SPLIT_IID;
+    struct kith_experiment experiment = fixture_learner("local", 1);
     const uint64_t steps = 20 * 1440 / 16;
     struct kith_worker *worker = open_worker(&experiment, &set.train, 0, steps);
     const size_t dim = kith_worker_dim(worker);

@@ -33,6 +33,22 @@ static inline void fixture_layers(struct kith_experiment *experiment,
     experiment->model_config.layer_count = count;
 }
 
+/* An mlp that learns the bundled digits within 20 epochs. */
+static inline struct kith_experiment fixture_learner(const char *algorithm,
+                                                     uint32_t peers)
+{
+    static const uint32_t layers[] = {64, 32, 10};
+    struct kith_experiment experiment =
+        fixture_experiment("mlp", algorithm, peers);
+    fixture_layers(&experiment, layers, 3);
+    experiment.backend = kith_backend_find("cpu");
+    experiment.train.config.momentum = 0.9;
+    experiment.train.config.learning_rate = 0.05;
+    experiment.train.schedule.kind = KITH_SCHEDULE_LINEAR;
+    experiment.data.split.kind = KITH_SPLIT_IID;
+    return experiment;
+}
+
 /* Examples of bytes, flat, from memory. */
 static inline struct kith_examples
 fixture_examples(const uint8_t *images, const int32_t *labels, size_t count,
