@@ -57,6 +57,7 @@ UNIT = \
   tests/unit/test_repeat \
   tests/unit/test_rng \
   tests/unit/test_rules \
+  tests/unit/test_rules_outer \
   tests/unit/test_rules_rounds \
   tests/unit/test_runs \
   tests/unit/test_safetensors \
@@ -159,6 +160,8 @@ EXTRA_DIST += tests/support/story.h
 tests_unit_test_rules_rounds_SOURCES = tests/unit/test_rules_rounds.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_acid_SOURCES = tests/unit/test_acid.c \
+  tests/support/trial.c tests/support/trial.h
+tests_unit_test_rules_outer_SOURCES = tests/unit/test_rules_outer.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_rules_SOURCES = tests/unit/test_rules.c \
   tests/support/trial.c tests/support/trial.h
