@@ -59,6 +59,7 @@ UNIT = \
   tests/unit/test_rules \
   tests/unit/test_rules_outer \
   tests/unit/test_rules_rounds \
+  tests/unit/test_running_sums \
   tests/unit/test_runs \
   tests/unit/test_safetensors \
   tests/unit/test_sample \
@@ -91,6 +92,7 @@ UNIT = \
   tests/unit/test_worker_train
 
 PROPERTY = \
+  tests/property/test_matrix \
   tests/property/test_node_chaos \
   tests/property/test_sim_determinism \
   tests/property/test_sim_theory \
@@ -141,6 +143,7 @@ LONG = \
   tests/long/accept_quality.sh \
   tests/long/accept_resume.sh \
   tests/long/check_deploy.sh \
+  tests/long/check_matrix.sh \
   tests/long/coverage.sh \
   tests/long/fuzz.sh
 LONG_BUILDS = $(PARITY)
@@ -168,6 +171,7 @@ tests_unit_test_rules_SOURCES = tests/unit/test_rules.c \
 tests_unit_test_taxonomy_bias_SOURCES = tests/unit/test_taxonomy_bias.c \
   tests/support/trial.c tests/support/trial.h
 PROBE = tests/support/probe.c tests/support/probe.h
+tests_property_test_matrix_SOURCES = tests/property/test_matrix.c $(PROBE)
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
 tests_unit_test_taxonomy_consensus_SOURCES = \
