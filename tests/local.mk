@@ -28,6 +28,7 @@ UNIT = \
   tests/unit/test_data \
   tests/unit/test_data_cache \
   tests/unit/test_derive \
+  tests/unit/test_epidemic \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
   tests/unit/test_faults \
