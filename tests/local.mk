@@ -79,7 +79,9 @@ UNIT = \
   tests/unit/test_store \
   tests/unit/test_taxonomy_bias \
   tests/unit/test_taxonomy_choco \
+  tests/unit/test_taxonomy_clipped \
   tests/unit/test_taxonomy_consensus \
+  tests/unit/test_taxonomy_equal \
   tests/unit/test_taxonomy_noise \
   tests/unit/test_text \
   tests/unit/test_theory \
@@ -177,6 +179,10 @@ tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
 tests_unit_test_taxonomy_consensus_SOURCES = \
   tests/unit/test_taxonomy_consensus.c $(PROBE)
+tests_unit_test_taxonomy_clipped_SOURCES = \
+  tests/unit/test_taxonomy_clipped.c $(PROBE)
+tests_unit_test_taxonomy_equal_SOURCES = tests/unit/test_taxonomy_equal.c \
+  $(PROBE)
 tests_unit_test_taxonomy_noise_SOURCES = tests/unit/test_taxonomy_noise.c \
   $(PROBE)
 # The tests' own network of nodes, without sockets or a simulator.
