@@ -95,6 +95,7 @@ UNIT = \
   tests/unit/test_worker_train
 
 PROPERTY = \
+  tests/property/test_central_choices \
   tests/property/test_matrix \
   tests/property/test_node_chaos \
   tests/property/test_sim_determinism \
