@@ -98,6 +98,7 @@ PROPERTY = \
   tests/property/test_central_choices \
   tests/property/test_matrix \
   tests/property/test_node_chaos \
+  tests/property/test_node_rounds \
   tests/property/test_sim_determinism \
   tests/property/test_sim_theory \
   tests/property/test_topologies
@@ -190,6 +191,8 @@ tests_unit_test_taxonomy_noise_SOURCES = tests/unit/test_taxonomy_noise.c \
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/support/graph.h
+tests_property_test_node_rounds_SOURCES = tests/property/test_node_rounds.c \
+  tests/support/net.c tests/support/net.h
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/unit/compressor_cases.h \

@@ -279,6 +279,8 @@ void kith_round_note_early(struct kith_node *node, kith_id peer,
                            uint64_t number);
 /* How the open round stands goes into the memory of past ones. */
 void kith_round_remember(struct kith_node *node);
+/* A later round has taken its place there: nobody can say. */
+bool kith_round_is_forgotten(const struct kith_node *node, uint64_t number);
 bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
                               uint64_t number);
 

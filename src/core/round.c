@@ -462,7 +462,8 @@ void kith_round_worked(struct kith_node *node, enum kith_work_kind kind,
         merged(node, now_ns, effects);
 }
 
-/* What this side knows about an older round, for one who still asks. */
+/* What this side knows about an older round, for one who still asks; who hears
+ * nothing writes it off. */
 static void answer_past(struct kith_node *node, struct kith_effects *effects,
                         kith_id peer, uint64_t number)
 {
@@ -473,6 +474,8 @@ static void answer_past(struct kith_node *node, struct kith_effects *effects,
                                    round->state != ROUND_SNAPSHOT
                                ? edge->decision == EDGE_COMMITTED
                                : kith_round_was_committed(node, peer, number);
+    if (edge == NULL && kith_round_is_forgotten(node, number))
+        return;
     tell(node, effects, peer, committed ? KITH_MESSAGE_ACK : KITH_MESSAGE_ABORT,
          number);
 }
@@ -487,6 +490,23 @@ static void gate(struct kith_node *node, struct kith_round_edge *edge,
     if (number == round->round && round->state == ROUND_OPEN &&
         edge->decision == EDGE_OPEN && !edge->told_ready)
         drop(node, effects, edge);
+}
+
+/* A model that has no place: one that came twice may be merged already. */
+static void refuse_model(struct kith_node *node, kith_id from, uint64_t number,
+                         const struct kith_round_edge *edge,
+                         struct kith_effects *effects)
+{
+    const bool over = number <= node->round->round;
+    const bool committed = over && kith_round_was_committed(node, from, number);
+    if (edge != NULL && edge->have)
+        return;
+    if (committed && is_one_way(node))
+        tell(node, effects, from, KITH_MESSAGE_READY, number);
+    else if (committed && decides(node, from))
+        tell(node, effects, from, KITH_MESSAGE_ACK, number);
+    else if (!committed && (over || !kith_round_comes(node, number)))
+        tell(node, effects, from, KITH_MESSAGE_ABORT, number);
 }
 
 static void step_model(struct kith_node *node, kith_id from,
@@ -504,9 +524,8 @@ static void step_model(struct kith_node *node, kith_id from,
         node->late++;
         if (!due && number > round->round && number <= kith_round_most(node))
             kith_round_note_early(node, from, number);
-        if (!mailbox &&
-            (number <= round->round || !kith_round_comes(node, number)))
-            tell(node, effects, from, KITH_MESSAGE_ABORT, number);
+        if (!mailbox)
+            refuse_model(node, from, number, edge, effects);
         return;
     }
     const uint32_t e =
