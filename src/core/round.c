@@ -393,6 +393,8 @@ static void open_edge(struct kith_node *node, struct kith_effects *effects,
         mark_edge(node, effects, KITH_MARK_SPLIT, edge, edge->split);
     if (edge->made && (!edge->down || splits(node))) {
         send_model(node, effects, edge->peer, work);
+    } else if (edge->have && is_one_way(node)) {
+        lapse(node, effects, edge); /* it came before the link broke */
     } else if (edge->down || edge->out) {
         edge->decision = EDGE_DROPPED;
         mark_edge(node, effects, KITH_MARK_FAILED, edge, 0);
