@@ -28,6 +28,7 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/gasloc.c \
   src/algorithm/gosgd.c \
   src/algorithm/gossip_pga.c \
+  src/algorithm/gossip_push.c \
   src/algorithm/gossipgrad.c \
   src/algorithm/gt.c \
   src/algorithm/local.c \
