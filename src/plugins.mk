@@ -19,6 +19,7 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/diloco.c \
   src/algorithm/dpsgd.c \
   src/algorithm/dpsgd_atc.c \
+  src/algorithm/eager.c \
   src/algorithm/elastic.c \
   src/algorithm/epidemic.c \
   src/algorithm/epidemic.h \
@@ -27,6 +28,7 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/gasloc.c \
   src/algorithm/gosgd.c \
   src/algorithm/gossip_pga.c \
+  src/algorithm/gossip_push.c \
   src/algorithm/gossipgrad.c \
   src/algorithm/gt.c \
   src/algorithm/local.c \
@@ -40,6 +42,7 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/push_pull.c \
   src/algorithm/push_sum.c \
   src/algorithm/push_sum.h \
+  src/algorithm/qg_adam.c \
   src/algorithm/qg_dsgdm.c \
   src/algorithm/qg_dsgdm_n.c \
   src/algorithm/quasi_global.c \
@@ -52,6 +55,7 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/sgp_sync.c \
   src/algorithm/slowmo.c \
   src/algorithm/sparta.c \
+  src/algorithm/streaming.c \
   src/algorithm/swarm.c \
   src/algorithm/swift.c \
   src/compressor/compress.c \

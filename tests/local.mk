@@ -30,6 +30,7 @@ UNIT = \
   tests/unit/test_data_cache \
   tests/unit/test_data_shrinks \
   tests/unit/test_derive \
+  tests/unit/test_epidemic \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
   tests/unit/test_faults \
@@ -61,7 +62,9 @@ UNIT = \
   tests/unit/test_repeat \
   tests/unit/test_rng \
   tests/unit/test_rules \
+  tests/unit/test_rules_outer \
   tests/unit/test_rules_rounds \
+  tests/unit/test_running_sums \
   tests/unit/test_runs \
   tests/unit/test_safetensors \
   tests/unit/test_sample \
@@ -81,7 +84,10 @@ UNIT = \
   tests/unit/test_store \
   tests/unit/test_taxonomy_bias \
   tests/unit/test_taxonomy_choco \
+  tests/unit/test_taxonomy_clipped \
   tests/unit/test_taxonomy_consensus \
+  tests/unit/test_taxonomy_equal \
+  tests/unit/test_taxonomy_mass \
   tests/unit/test_taxonomy_noise \
   tests/unit/test_text \
   tests/unit/test_theory \
@@ -96,7 +102,10 @@ UNIT = \
   tests/unit/test_worker_train
 
 PROPERTY = \
+  tests/property/test_central_choices \
+  tests/property/test_matrix \
   tests/property/test_node_chaos \
+  tests/property/test_node_rounds \
   tests/property/test_sim_determinism \
   tests/property/test_sim_theory \
   tests/property/test_topologies
@@ -150,6 +159,7 @@ LONG = \
   tests/long/accept_quality.sh \
   tests/long/accept_resume.sh \
   tests/long/check_deploy.sh \
+  tests/long/check_matrix.sh \
   tests/long/coverage.sh \
   tests/long/fuzz.sh
 LONG_BUILDS = $(PARITY)
@@ -170,21 +180,32 @@ tests_unit_test_rules_rounds_SOURCES = tests/unit/test_rules_rounds.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_acid_SOURCES = tests/unit/test_acid.c \
   tests/support/trial.c tests/support/trial.h
+tests_unit_test_rules_outer_SOURCES = tests/unit/test_rules_outer.c \
+  tests/support/trial.c tests/support/trial.h
 tests_unit_test_rules_SOURCES = tests/unit/test_rules.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_taxonomy_bias_SOURCES = tests/unit/test_taxonomy_bias.c \
   tests/support/trial.c tests/support/trial.h
 PROBE = tests/support/probe.c tests/support/probe.h
+tests_property_test_matrix_SOURCES = tests/property/test_matrix.c $(PROBE)
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
 tests_unit_test_taxonomy_consensus_SOURCES = \
   tests/unit/test_taxonomy_consensus.c $(PROBE)
+tests_unit_test_taxonomy_clipped_SOURCES = \
+  tests/unit/test_taxonomy_clipped.c $(PROBE)
+tests_unit_test_taxonomy_equal_SOURCES = tests/unit/test_taxonomy_equal.c \
+  $(PROBE)
+tests_unit_test_taxonomy_mass_SOURCES = tests/unit/test_taxonomy_mass.c \
+  tests/support/net.c tests/support/net.h
 tests_unit_test_taxonomy_noise_SOURCES = tests/unit/test_taxonomy_noise.c \
   $(PROBE)
 # The tests' own network of nodes, without sockets or a simulator.
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/support/graph.h
+tests_property_test_node_rounds_SOURCES = tests/property/test_node_rounds.c \
+  tests/support/net.c tests/support/net.h
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
   tests/support/net.c tests/support/net.h
 EXTRA_DIST += tests/unit/compressor_cases.h \

@@ -126,8 +126,9 @@ static struct totals count_all(const struct central *run)
         /* The step under way is paid in full when it begins. */
         const double share =
             lived_ns > 0 ? (double)worker->busy_ns / (double)lived_ns : 0;
-        sum.utilisation += (share < 1 ? share : 1) / run->worker_count;
+        sum.utilisation += share < 1 ? share : 1;
     }
+    sum.utilisation /= run->worker_count;
     return sum;
 }
 

@@ -4,6 +4,7 @@
  *   active.c    exchanges this peer initiates
  *   served.c    exchanges others initiate with it
  *   round.c     rounds with all neighbours
+ *   round_edge.c   one neighbour of them
  *   round_list.c   who they are
  *   estimate.c  deadlines from measured round trips */
 #ifndef KITH_CORE_PRIVATE_H
@@ -279,6 +280,8 @@ void kith_round_note_early(struct kith_node *node, kith_id peer,
                            uint64_t number);
 /* How the open round stands goes into the memory of past ones. */
 void kith_round_remember(struct kith_node *node);
+/* A later round has taken its place there: nobody can say. */
+bool kith_round_is_forgotten(const struct kith_node *node, uint64_t number);
 bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
                               uint64_t number);
 
@@ -289,6 +292,39 @@ const struct kith_round_list *kith_round_list_of(const struct kith_node *node,
                                                  uint64_t number);
 uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
                           const struct kith_message *model);
+
+/* round_edge.c */
+const struct kith_round_list *kith_round_current(const struct kith_node *node);
+/* What is sent leaves x: each message is an exchange, its sender's. */
+bool kith_round_splits(const struct kith_node *node);
+/* Each model goes its own way, whatever comes back. */
+bool kith_round_is_one_way(const struct kith_node *node);
+void kith_round_tell(const struct kith_node *node, struct kith_effects *effects,
+                     kith_id peer, enum kith_message_kind kind,
+                     uint64_t number);
+/* Of a mutual edge's two ends, is it ours that decides? */
+bool kith_edge_decides(const struct kith_node *node, kith_id peer);
+/* Both ends commit or neither does. */
+bool kith_edge_is_mutual(const struct kith_node *node,
+                         const struct kith_round_edge *edge);
+/* Its message goes out, if there is one. */
+void kith_edge_open(struct kith_node *node, struct kith_effects *effects,
+                    struct kith_round_edge *edge);
+void kith_edge_send(const struct kith_node *node, struct kith_effects *effects,
+                    const struct kith_round_edge *edge);
+/* Says or does what can be done by now. */
+void kith_edge_advance(struct kith_node *node, struct kith_effects *effects,
+                       struct kith_round_edge *edge);
+void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge);
+void kith_edge_drop(struct kith_node *node, struct kith_effects *effects,
+                    struct kith_round_edge *edge);
+/* A one-way edge that lapses: what came of it is merged all the same. What we
+ * gave away may have arrived; it is not ours any more. */
+void kith_edge_lapse(struct kith_node *node, struct kith_effects *effects,
+                     struct kith_round_edge *edge);
+void kith_edge_mark(struct kith_node *node, struct kith_effects *effects,
+                    enum kith_mark_kind kind,
+                    const struct kith_round_edge *edge, double sum);
 
 /* round.c */
 /* A trigger fired: open the next round as soon as the last one is closed. */

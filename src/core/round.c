@@ -32,115 +32,6 @@
 /* Deadlines are doubled so often at most. */
 #define PATIENCE_MAX 5
 
-static const struct kith_round_list *current(const struct kith_node *node)
-{
-    return kith_round_list_of(node, node->round->round);
-}
-
-static bool decides(const struct kith_node *node, kith_id peer)
-{
-    return node->self < peer;
-}
-
-/* What is sent leaves x: each message is an exchange, its sender's. */
-static bool splits(const struct kith_node *node)
-{
-    return node->config->algorithm->splits;
-}
-
-/* Each model goes its own way, whatever comes back. */
-static bool is_one_way(const struct kith_node *node)
-{
-    return kith_round_is_mailbox(node) || splits(node) ||
-           node->config->topology->kind->directed;
-}
-
-/* Both ends commit or neither does. */
-static bool is_mutual(const struct kith_node *node,
-                      const struct kith_round_edge *edge)
-{
-    return edge->in && edge->out && !is_one_way(node);
-}
-
-static struct kith_message message_to(const struct kith_node *node,
-                                      kith_id peer, enum kith_message_kind kind,
-                                      uint64_t number)
-{
-    return (struct kith_message){
-        .kind = kind,
-        .pattern = KITH_PATTERN_ROUND,
-        .id = {.counter = number,
-               .incarnation = splits(node) ? node->incarnation : 0},
-        .mine = decides(node, peer),
-        .step = node->round->round, /* where we are, for one who fell behind */
-        .slot = KITH_SLOT_NONE,
-    };
-}
-
-static void tell(const struct kith_node *node, struct kith_effects *effects,
-                 kith_id peer, enum kith_message_kind kind, uint64_t number)
-{
-    const struct kith_message message = message_to(node, peer, kind, number);
-    kith_node_send(effects, peer, &message);
-}
-
-static void send_model(const struct kith_node *node,
-                       struct kith_effects *effects, kith_id peer,
-                       const struct kith_work_edge *made)
-{
-    const struct kith_round *round = node->round;
-    const struct kith_algorithm *algorithm = node->config->algorithm;
-    struct kith_message message =
-        message_to(node, peer, KITH_MESSAGE_MODEL, round->round);
-    message.payload_bytes = node->config->payload_bytes;
-    message.slot = made->sent;
-    message.scalar_count = algorithm->scalar_count;
-    memcpy(message.scalars, made->scalars_sent, sizeof message.scalars);
-    kith_node_send(effects, peer, &message);
-}
-
-/* What the snapshot made for this edge; stands until the merge. */
-static const struct kith_work_edge *made_for(const struct kith_node *node,
-                                             const struct kith_round_edge *edge)
-{
-    const struct kith_round_list *list = current(node);
-    uint32_t at = 0;
-    if (node->config->algorithm->per_edge)
-        for (uint32_t e = 0; &list->edges[e] < edge; e++)
-            at += list->edges[e].made;
-    return &node->round->work[at];
-}
-
-static void mark_edge(struct kith_node *node, struct kith_effects *effects,
-                      enum kith_mark_kind kind,
-                      const struct kith_round_edge *edge, double sum)
-{
-    kith_node_mark(node, effects, kind, NULL, edge->peer, node->round->round,
-                   sum);
-    struct kith_mark *mark = &effects->marks[effects->mark_count - 1];
-    const bool ours = kind == KITH_MARK_SPLIT || kind == KITH_MARK_TORN;
-    mark->id.counter = node->round->round;
-    mark->initiator = splits(node) ? ours : decides(node, edge->peer);
-    if (splits(node))
-        mark->id.incarnation = ours ? node->incarnation : edge->incarnation;
-}
-
-static void drop(struct kith_node *node, struct kith_effects *effects,
-                 struct kith_round_edge *edge)
-{
-    edge->decision = EDGE_DROPPED;
-    if (decides(node, edge->peer))
-        node->failed++;
-    mark_edge(node, effects, KITH_MARK_FAILED, edge, 0);
-}
-
-static void commit(struct kith_node *node, struct kith_round_edge *edge)
-{
-    edge->decision = EDGE_COMMITTED;
-    if (decides(node, edge->peer))
-        node->done++;
-}
-
 /* The earliest round that a live neighbour claims to be in: one liar cannot
  * send us further than the others are. 0 when all are silent. */
 static uint64_t least_said(const struct kith_round_list *list)
@@ -169,7 +60,8 @@ static void ask_early(struct kith_node *node, struct kith_effects *effects)
         if (early.round > round->round + 1)
             round->early[kept++] = early;
         else if (early.round >= round->round)
-            tell(node, effects, early.peer, KITH_MESSAGE_REQUEST, early.round);
+            kith_round_tell(node, effects, early.peer, KITH_MESSAGE_REQUEST,
+                            early.round);
     }
     round->early_count = kept;
 }
@@ -177,7 +69,7 @@ static void ask_early(struct kith_node *node, struct kith_effects *effects)
 static void close_round(struct kith_node *node, struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    const struct kith_round_list *list = current(node);
+    const struct kith_round_list *list = kith_round_current(node);
     bool any = false;
     for (uint32_t e = 0; e < list->count; e++)
         any |= list->edges[e].decision == EDGE_COMMITTED;
@@ -192,10 +84,11 @@ static void close_round(struct kith_node *node, struct kith_effects *effects)
         return; /* its one list keeps what came */
     kith_round_list_fill(node, round->round + 1);
     /* What was given to us for the next round is not left behind. */
-    for (uint32_t e = 0; splits(node) && e < current(node)->count; e++)
-        any |= current(node)->edges[e].have;
+    for (uint32_t e = 0;
+         kith_round_splits(node) && e < kith_round_current(node)->count; e++)
+        any |= kith_round_current(node)->edges[e].have;
     const uint64_t ahead =
-        any ? 0 : kith_round_begins(node, least_said(current(node)));
+        any ? 0 : kith_round_begins(node, least_said(kith_round_current(node)));
     if (ahead > round->round) /* join the others, or trail for ever */
         kith_round_jump(node, ahead);
     ask_early(node, effects);
@@ -208,7 +101,7 @@ static void try_close(struct kith_node *node, kith_ns now_ns,
                       struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    const struct kith_round_list *list = current(node);
+    const struct kith_round_list *list = kith_round_current(node);
     bool committed = false;
     if (round->state != ROUND_OPEN)
         return;
@@ -234,34 +127,6 @@ static void try_close(struct kith_node *node, kith_ns now_ns,
         close_round(node, effects);
 }
 
-/* A directed edge is over where ours arrived and theirs did. */
-static void advance_directed(struct kith_node *node,
-                             struct kith_round_edge *edge)
-{
-    const bool ours = !edge->out || edge->heard_ready;
-    const bool theirs = !edge->in || edge->have || kith_round_is_mailbox(node);
-    if (ours && theirs)
-        commit(node, edge);
-}
-
-static void advance(struct kith_node *node, struct kith_effects *effects,
-                    struct kith_round_edge *edge)
-{
-    const struct kith_round *round = node->round;
-    if (round->state != ROUND_OPEN || edge->decision != EDGE_OPEN)
-        return;
-    if (!is_mutual(node, edge)) {
-        advance_directed(node, edge);
-    } else if (edge->have && !decides(node, edge->peer)) {
-        if (!edge->told_ready)
-            tell(node, effects, edge->peer, KITH_MESSAGE_READY, round->round);
-        edge->told_ready = true;
-    } else if (edge->have && edge->heard_ready) {
-        tell(node, effects, edge->peer, KITH_MESSAGE_ACK, round->round);
-        commit(node, edge);
-    }
-}
-
 void kith_round_open(struct kith_node *node, kith_ns now_ns,
                      struct kith_effects *effects)
 {
@@ -271,7 +136,8 @@ void kith_round_open(struct kith_node *node, kith_ns now_ns,
                    node->attempts, 0);
     reopen(round);
     round->opened_ns = now_ns;
-    if (node->config->topology->kind->is_static && current(node)->count == 0 &&
+    if (node->config->topology->kind->is_static &&
+        kith_round_current(node)->count == 0 &&
         node->config->algorithm->finish == NULL)
         round->state = ROUND_CLOSED; /* alone, and nothing of its own to do */
 }
@@ -280,7 +146,7 @@ static void schedule_snapshot(struct kith_node *node,
                               struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    const struct kith_round_list *list = current(node);
+    const struct kith_round_list *list = kith_round_current(node);
     const bool per_edge = node->config->algorithm->per_edge;
     uint32_t count = 0;
     for (uint32_t e = 0; e < list->count; e++) {
@@ -315,7 +181,7 @@ static bool is_merged(const struct kith_node *node,
 static void schedule_merge(struct kith_node *node, struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    const struct kith_round_list *list = current(node);
+    const struct kith_round_list *list = kith_round_current(node);
     const bool per_edge = node->config->algorithm->per_edge;
     const bool mailbox = kith_round_is_mailbox(node);
     uint32_t count = 0;
@@ -353,21 +219,6 @@ bool kith_round_schedule(struct kith_node *node, struct kith_effects *effects)
     return true;
 }
 
-/* A directed edge that lapses: what came of it is merged all the same. What we
- * gave away may have arrived; it is not ours any more. */
-static void lapse(struct kith_node *node, struct kith_effects *effects,
-                  struct kith_round_edge *edge)
-{
-    if (splits(node) && edge->made && !edge->heard_ready) {
-        node->torn++;
-        mark_edge(node, effects, KITH_MARK_TORN, edge, edge->split);
-    }
-    if (edge->in && edge->have)
-        commit(node, edge);
-    else
-        drop(node, effects, edge);
-}
-
 static kith_ns deadline_of(const struct kith_node *node, kith_ns now_ns)
 {
     const kith_ns fixed = node->config->round_deadline_ns;
@@ -377,38 +228,16 @@ static kith_ns deadline_of(const struct kith_node *node, kith_ns now_ns)
                : now_ns + kith_node_turn_timeout(node, node->round->patience);
 }
 
-/* Its message goes out, if there is one. */
-static void open_edge(struct kith_node *node, struct kith_effects *effects,
-                      struct kith_round_edge *edge)
-{
-    if (!node->config->algorithm->per_edge)
-        edge->made = edge->out && !edge->down;
-    const struct kith_work_edge *work = made_for(node, edge);
-    edge->tries = 0;
-    edge->told_ready = false;
-    edge->heard_ready = false;
-    edge->decision = EDGE_OPEN;
-    edge->split = edge->made ? work->delta_sum : 0;
-    if (edge->made && splits(node))
-        mark_edge(node, effects, KITH_MARK_SPLIT, edge, edge->split);
-    if (edge->made && (!edge->down || splits(node))) {
-        send_model(node, effects, edge->peer, work);
-    } else if (edge->down || edge->out) {
-        edge->decision = EDGE_DROPPED;
-        mark_edge(node, effects, KITH_MARK_FAILED, edge, 0);
-    }
-}
-
 /* Our snapshot is taken. */
 static void opened(struct kith_node *node, kith_ns now_ns,
                    struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    const struct kith_round_list *list = current(node);
+    const struct kith_round_list *list = kith_round_current(node);
     round->opened_ns = now_ns;
     round->deadline_ns = deadline_of(node, now_ns);
     for (uint32_t e = 0; e < list->count; e++)
-        open_edge(node, effects, &list->edges[e]);
+        kith_edge_open(node, effects, &list->edges[e]);
     if (kith_round_is_mailbox(node)) {
         round->state = ROUND_MERGE;
         return;
@@ -417,8 +246,8 @@ static void opened(struct kith_node *node, kith_ns now_ns,
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];
         if (edge->gone && edge->decision == EDGE_OPEN)
-            lapse(node, effects, edge);
-        advance(node, effects, edge);
+            kith_edge_lapse(node, effects, edge);
+        kith_edge_advance(node, effects, edge);
     }
     try_close(node, now_ns, effects);
 }
@@ -427,7 +256,7 @@ static void merged(struct kith_node *node, kith_ns now_ns,
                    struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    const struct kith_round_list *list = current(node);
+    const struct kith_round_list *list = kith_round_current(node);
     uint32_t count = 0;
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];
@@ -436,9 +265,9 @@ static void merged(struct kith_node *node, kith_ns now_ns,
             continue;
         count++;
         node->gated += work->refused;
-        mark_edge(node, effects,
-                  work->refused ? KITH_MARK_GATED : KITH_MARK_MERGED, edge,
-                  work->delta_sum);
+        kith_edge_mark(node, effects,
+                       work->refused ? KITH_MARK_GATED : KITH_MARK_MERGED, edge,
+                       work->delta_sum);
     }
     round->merged = true;
     if (!kith_round_is_mailbox(node)) {
@@ -447,7 +276,7 @@ static void merged(struct kith_node *node, kith_ns now_ns,
     }
     round->state = ROUND_OPEN;
     for (uint32_t e = 0; e < list->count; e++)
-        advance(node, effects, &list->edges[e]);
+        kith_edge_advance(node, effects, &list->edges[e]);
     try_close(node, now_ns, effects);
 }
 
@@ -462,19 +291,23 @@ void kith_round_worked(struct kith_node *node, enum kith_work_kind kind,
         merged(node, now_ns, effects);
 }
 
-/* What this side knows about an older round, for one who still asks. */
+/* What this side knows about an older round, for one who still asks; who hears
+ * nothing writes it off. */
 static void answer_past(struct kith_node *node, struct kith_effects *effects,
                         kith_id peer, uint64_t number)
 {
     const struct kith_round *round = node->round;
     const struct kith_round_edge *edge =
-        number == round->round ? kith_round_find(current(node), peer) : NULL;
+        number == round->round ? kith_round_find(kith_round_current(node), peer)
+                               : NULL;
     const bool committed = edge != NULL && round->state != ROUND_CLOSED &&
                                    round->state != ROUND_SNAPSHOT
                                ? edge->decision == EDGE_COMMITTED
                                : kith_round_was_committed(node, peer, number);
-    tell(node, effects, peer, committed ? KITH_MESSAGE_ACK : KITH_MESSAGE_ABORT,
-         number);
+    if (edge == NULL && kith_round_is_forgotten(node, number))
+        return;
+    kith_round_tell(node, effects, peer,
+                    committed ? KITH_MESSAGE_ACK : KITH_MESSAGE_ABORT, number);
 }
 
 static void gate(struct kith_node *node, struct kith_round_edge *edge,
@@ -482,11 +315,28 @@ static void gate(struct kith_node *node, struct kith_round_edge *edge,
 {
     const struct kith_round *round = node->round;
     node->gated++;
-    mark_edge(node, effects, KITH_MARK_GATED, edge, 0);
-    tell(node, effects, edge->peer, KITH_MESSAGE_ABORT, number);
+    kith_edge_mark(node, effects, KITH_MARK_GATED, edge, 0);
+    kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ABORT, number);
     if (number == round->round && round->state == ROUND_OPEN &&
         edge->decision == EDGE_OPEN && !edge->told_ready)
-        drop(node, effects, edge);
+        kith_edge_drop(node, effects, edge);
+}
+
+/* A model that has no place: one that came twice may be merged already. */
+static void refuse_model(struct kith_node *node, kith_id from, uint64_t number,
+                         const struct kith_round_edge *edge,
+                         struct kith_effects *effects)
+{
+    const bool over = number <= node->round->round;
+    const bool committed = over && kith_round_was_committed(node, from, number);
+    if (edge != NULL && edge->have)
+        return;
+    if (committed && kith_round_is_one_way(node))
+        kith_round_tell(node, effects, from, KITH_MESSAGE_READY, number);
+    else if (committed && kith_edge_decides(node, from))
+        kith_round_tell(node, effects, from, KITH_MESSAGE_ACK, number);
+    else if (!committed && (over || !kith_round_comes(node, number)))
+        kith_round_tell(node, effects, from, KITH_MESSAGE_ABORT, number);
 }
 
 static void step_model(struct kith_node *node, kith_id from,
@@ -504,9 +354,8 @@ static void step_model(struct kith_node *node, kith_id from,
         node->late++;
         if (!due && number > round->round && number <= kith_round_most(node))
             kith_round_note_early(node, from, number);
-        if (!mailbox &&
-            (number <= round->round || !kith_round_comes(node, number)))
-            tell(node, effects, from, KITH_MESSAGE_ABORT, number);
+        if (!mailbox)
+            refuse_model(node, from, number, edge, effects);
         return;
     }
     const uint32_t e =
@@ -520,17 +369,18 @@ static void step_model(struct kith_node *node, kith_id from,
     edge->incarnation = message->id.incarnation;
     edge->have = true;
     edge->held ^= 1;
-    if (!is_mutual(node, edge))
-        tell(node, effects, from, KITH_MESSAGE_READY, number);
+    if (!kith_edge_is_mutual(node, edge))
+        kith_round_tell(node, effects, from, KITH_MESSAGE_READY, number);
     if (number == round->round)
-        advance(node, effects, edge);
+        kith_edge_advance(node, effects, edge);
 }
 
 static void step_ready(struct kith_node *node, kith_id from, uint64_t number,
                        struct kith_effects *effects)
 {
     const struct kith_round *round = node->round;
-    struct kith_round_edge *edge = kith_round_find(current(node), from);
+    struct kith_round_edge *edge =
+        kith_round_find(kith_round_current(node), from);
     const bool undecided = edge != NULL && number == round->round &&
                            round->state == ROUND_OPEN &&
                            edge->decision == EDGE_OPEN;
@@ -539,9 +389,9 @@ static void step_ready(struct kith_node *node, kith_id from, uint64_t number,
                        kith_round_is_mailbox(node);
     if (undecided || early) {
         edge->heard_ready = true;
-        advance(node, effects, edge);
-    } else if (number <= round->round && decides(node, from) &&
-               !is_one_way(node)) {
+        kith_edge_advance(node, effects, edge);
+    } else if (number <= round->round && kith_edge_decides(node, from) &&
+               !kith_round_is_one_way(node)) {
         answer_past(node, effects, from, number);
     }
 }
@@ -557,7 +407,7 @@ static void note_gone(struct kith_node *node, kith_id from, uint64_t number)
          (round->state == ROUND_CLOSED || round->state == ROUND_SNAPSHOT));
     struct kith_round_edge *edge =
         ahead ? kith_round_find(kith_round_list_of(node, number), from) : NULL;
-    if (edge != NULL && !is_mutual(node, edge) && !edge->have)
+    if (edge != NULL && !kith_edge_is_mutual(node, edge) && !edge->have)
         edge->gone = true;
 }
 
@@ -574,9 +424,9 @@ void kith_round_message(struct kith_node *node, kith_id from,
                         struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    if (round == NULL || message->mine == decides(node, from) ||
+    if (round == NULL || message->mine == kith_edge_decides(node, from) ||
         (node->config->topology->kind->is_static &&
-         kith_round_find(current(node), from) == NULL)) {
+         kith_round_find(kith_round_current(node), from) == NULL)) {
         bad(node, from, message, effects);
         return;
     }
@@ -586,7 +436,7 @@ void kith_round_message(struct kith_node *node, kith_id from,
     const uint64_t number = message->id.counter;
     struct kith_round_edge *edge =
         number == round->round && round->state == ROUND_OPEN
-            ? kith_round_find(current(node), from)
+            ? kith_round_find(kith_round_current(node), from)
             : NULL;
     const bool undecided = edge != NULL && edge->decision == EDGE_OPEN;
     switch (message->kind) {
@@ -597,27 +447,28 @@ void kith_round_message(struct kith_node *node, kith_id from,
         step_ready(node, from, number, effects);
         break;
     case KITH_MESSAGE_ACK:
-        if (undecided && edge->told_ready && is_mutual(node, edge))
-            commit(node, edge);
+        if (undecided && edge->told_ready && kith_edge_is_mutual(node, edge))
+            kith_edge_commit(node, edge);
         break;
     case KITH_MESSAGE_ABORT:
-        if (undecided && is_mutual(node, edge))
-            drop(node, effects, edge);
+        if (undecided && kith_edge_is_mutual(node, edge))
+            kith_edge_drop(node, effects, edge);
         else if (undecided)
-            lapse(node, effects, edge);
+            kith_edge_lapse(node, effects, edge);
         else
             note_gone(node, from, number);
         break;
     case KITH_MESSAGE_PROBE:
-        if (decides(node, from) && !undecided && number <= round->round)
+        if (kith_edge_decides(node, from) && !undecided &&
+            number <= round->round)
             answer_past(node, effects, from, number);
         break;
     case KITH_MESSAGE_REQUEST: /* it came too early: now there is room */
         if (undecided && edge->made && !edge->heard_ready &&
             !kith_round_is_mailbox(node))
-            send_model(node, effects, from, made_for(node, edge));
+            kith_edge_send(node, effects, edge);
         else if (number < round->round)
-            tell(node, effects, from, KITH_MESSAGE_ABORT, number);
+            kith_round_tell(node, effects, from, KITH_MESSAGE_ABORT, number);
         break;
     case KITH_MESSAGE_ACCEPT:
     case KITH_MESSAGE_BUSY:
@@ -634,26 +485,28 @@ void kith_round_message(struct kith_node *node, kith_id from,
 static bool settle(struct kith_node *node, struct kith_effects *effects,
                    struct kith_round_edge *edge)
 {
-    if (!is_mutual(node, edge)) {
+    if (!kith_edge_is_mutual(node, edge)) {
         if (edge->out && !edge->heard_ready) /* it need not wait for us */
-            tell(node, effects, edge->peer, KITH_MESSAGE_ABORT,
-                 node->round->round);
-        lapse(node, effects, edge);
+            kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ABORT,
+                            node->round->round);
+        kith_edge_lapse(node, effects, edge);
         return true;
     }
-    if (decides(node, edge->peer) || !edge->told_ready) {
-        tell(node, effects, edge->peer, KITH_MESSAGE_ABORT, node->round->round);
-        drop(node, effects, edge);
+    if (kith_edge_decides(node, edge->peer) || !edge->told_ready) {
+        kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ABORT,
+                        node->round->round);
+        kith_edge_drop(node, effects, edge);
         return true;
     }
     if (++edge->tries <= KITH_TRIES_MAX) {
-        tell(node, effects, edge->peer, KITH_MESSAGE_PROBE, node->round->round);
+        kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_PROBE,
+                        node->round->round);
         return false;
     }
     /* They may have merged our model; we cannot know. Our half is 0. */
     node->torn++;
-    mark_edge(node, effects, KITH_MARK_TORN, edge, 0);
-    drop(node, effects, edge);
+    kith_edge_mark(node, effects, KITH_MARK_TORN, edge, 0);
+    kith_edge_drop(node, effects, edge);
     return true;
 }
 
@@ -661,7 +514,7 @@ void kith_round_wake(struct kith_node *node, kith_ns now_ns,
                      struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    const struct kith_round_list *list = current(node);
+    const struct kith_round_list *list = kith_round_current(node);
     uint32_t doubts = 0;
     round->deadline_ns = KITH_NEVER;
     if (round->state != ROUND_OPEN)
@@ -694,7 +547,7 @@ static void forget(struct kith_node *node, kith_id peer)
     for (unsigned k = begun; k < 2; k++) {
         struct kith_round_edge *edge =
             kith_round_find(kith_round_list_of(node, round->round + k), peer);
-        if (edge != NULL && is_mutual(node, edge))
+        if (edge != NULL && kith_edge_is_mutual(node, edge))
             edge->have = false;
     }
 }
@@ -703,16 +556,17 @@ void kith_round_down(struct kith_node *node, kith_id peer,
                      struct kith_effects *effects, kith_ns now_ns)
 {
     struct kith_round *round = node->round;
-    struct kith_round_edge *edge = kith_round_find(current(node), peer);
+    struct kith_round_edge *edge =
+        kith_round_find(kith_round_current(node), peer);
     kith_round_set_down(node, peer, true);
     forget(node, peer);
     if (edge == NULL || round->state != ROUND_OPEN ||
         edge->decision != EDGE_OPEN)
         return;
-    if (!is_mutual(node, edge))
-        lapse(node, effects, edge);
-    else if (decides(node, peer) || !edge->told_ready)
-        drop(node, effects, edge);
+    if (!kith_edge_is_mutual(node, edge))
+        kith_edge_lapse(node, effects, edge);
+    else if (kith_edge_decides(node, peer) || !edge->told_ready)
+        kith_edge_drop(node, effects, edge);
     else if (now_ns + KITH_TIMEOUT_MIN_NS < round->deadline_ns)
         round->deadline_ns = now_ns + KITH_TIMEOUT_MIN_NS;
     try_close(node, now_ns, effects);
@@ -721,10 +575,10 @@ void kith_round_down(struct kith_node *node, kith_id peer,
 void kith_round_leave(struct kith_node *node, kith_ns now_ns,
                       struct kith_effects *effects)
 {
-    const struct kith_round_list *list = current(node);
+    const struct kith_round_list *list = kith_round_current(node);
     for (uint32_t e = 0; e < list->count; e++)
         if (!list->edges[e].down)
-            tell(node, effects, list->edges[e].peer, KITH_MESSAGE_BYE,
-                 node->round->round);
+            kith_round_tell(node, effects, list->edges[e].peer,
+                            KITH_MESSAGE_BYE, node->round->round);
     kith_round_wake(node, now_ns, effects); /* as at the deadline */
 }

@@ -239,6 +239,12 @@ void kith_round_remember(struct kith_node *node)
             past->committed |= UINT64_C(1) << e;
 }
 
+bool kith_round_is_forgotten(const struct kith_node *node, uint64_t number)
+{
+    const uint64_t kept = node->round->past[number % KITH_OUTCOMES].round;
+    return kept != UINT64_MAX && kept > number;
+}
+
 bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
                               uint64_t number)
 {

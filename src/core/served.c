@@ -193,12 +193,11 @@ static void tear(struct kith_node *node, struct kith_effects *effects)
 static void step_probe(struct kith_node *node, struct kith_effects *effects)
 {
     struct kith_exchange *served = &node->served;
-    if (served->state == SERVED_MERGED && served->broken) {
+    const bool pushed = served->pattern == KITH_PATTERN_PUSH;
+    if (served->state == SERVED_MERGED && (served->broken || pushed)) {
         served->broken = false; /* the answer may be lost: say it again */
         kith_node_tell(node, effects, served, false,
-                       served->pattern == KITH_PATTERN_PUSH
-                           ? KITH_MESSAGE_ACK
-                           : KITH_MESSAGE_MODEL);
+                       pushed ? KITH_MESSAGE_ACK : KITH_MESSAGE_MODEL);
         return;
     }
     kith_node_tell(node, effects, served, false, KITH_MESSAGE_ACCEPT);

@@ -27,6 +27,32 @@ static bool is_tree(const struct kith_topology *graph)
     return ends == 2 * (uint64_t)(graph->peers - 1);
 }
 
+/* Rounds of a schedule that are looked at; of large graphs the first one. */
+#define ROUNDS_MAX 64u
+#define PEERS_SMALL 1024u
+
+/* Does somebody give away all that there is, or more? The best constant
+ * weights do, where degrees differ much. */
+static bool gives_all(const struct kith_topology *graph)
+{
+    const uint64_t period = kith_topology_period(graph);
+    const uint64_t rounds = graph->peers > PEERS_SMALL           ? 1
+                            : period == 0 || period > ROUNDS_MAX ? ROUNDS_MAX
+                                                                 : period;
+    for (uint64_t round = 0; round < rounds; round++)
+        for (kith_id self = 0; self < graph->peers; self++) {
+            kith_id out[KITH_DEGREE_MAX];
+            double shares[KITH_DEGREE_MAX], given = 0;
+            const uint32_t count =
+                kith_topology_neighbours(graph, self, round, out, shares);
+            for (uint32_t k = 0; k < count; k++)
+                given += shares[k];
+            if (given > 1 - 1e-9)
+                return true;
+        }
+    return false;
+}
+
 static enum kith_err match_graph(const struct tree *tree,
                                  const struct kith_experiment *experiment)
 {
@@ -42,6 +68,10 @@ static enum kith_err match_graph(const struct tree *tree,
         return fail(tree, "gossip.topology", experiment, name,
                     "weights whose columns sum to 1 as its rows do: try "
                     "gossip.weights metropolis");
+    if (algorithm->directed && algorithm->per_edge && gives_all(graph))
+        return fail(tree, "gossip.topology", experiment, name,
+                    "shares of which something stays with each peer: try "
+                    "gossip.weights metropolis or another graph");
     return KITH_OK;
 }
 

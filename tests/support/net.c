@@ -45,6 +45,44 @@ static struct net_book *book(struct net *net, kith_id initiator,
     }
 }
 
+static struct net_share *share(struct net *net, uint64_t number)
+{
+    size_t at = (size_t)(number * 31 + (number >> 36) * 7919) % NET_BOOKS_MAX;
+    for (;; at = (at + 1) % NET_BOOKS_MAX) {
+        struct net_share *entry = &net->shares[at];
+        if (!entry->used)
+            *entry = (struct net_share){.used = true, .number = number};
+        if (entry->number == number)
+            return entry;
+    }
+}
+
+/* The exchange's number, as kith_work.round has it. */
+static uint64_t number_of(kith_id initiator, const struct kith_exchange_id *id)
+{
+    return ((uint64_t)initiator << 44 ^ (uint64_t)id->incarnation << 36) +
+           id->counter;
+}
+
+/* What a push did to the weights. */
+static void book_share(struct net *net, kith_id self,
+                       const struct kith_work *work,
+                       const struct kith_work_edge *edge)
+{
+    if (work->pattern != KITH_PATTERN_PUSH)
+        return;
+    struct net_share *entry = share(net, work->round);
+    if (work->kind == KITH_WORK_SNAPSHOT) {
+        entry->from = self;
+        entry->to = edge->peer;
+        entry->given += edge->scalars_sent[0];
+    } else if (work->kind == KITH_WORK_UNDO) {
+        entry->given -= edge->scalars_sent[0];
+    } else if (work->kind == KITH_WORK_MERGE) {
+        entry->taken += edge->scalars_received[0];
+    }
+}
+
 static void note(struct net *net, kith_id self, const struct kith_mark *mark)
 {
     net->marks[mark->kind]++;
@@ -60,12 +98,61 @@ static void note(struct net *net, kith_id self, const struct kith_mark *mark)
     struct net_book *entry =
         mark->initiator ? book(net, self, mark->peer, mark->id.counter)
                         : book(net, mark->peer, self, mark->id.counter);
+    const uint64_t number =
+        number_of(mark->initiator ? self : mark->peer, &mark->id);
+    if (mark->kind == KITH_MARK_TORN)
+        share(net, number)->torn = true;
     if (mark->kind == KITH_MARK_TORN)
         entry->torn = true;
     else if (mark->initiator)
         entry->initiator_sum += mark->sum;
     else
         entry->passive_sum += mark->sum;
+}
+
+static struct kith_algebra algebra_of(struct net *net, kith_id self,
+                                      const struct kith_work_edge *edge)
+{
+    static void *edges[NET_PEERS_MAX * NET_COPIES_MAX];
+    struct net_peer *peer = &net->peers[self];
+    const uint32_t slot =
+        edge->inbox != KITH_SLOT_NONE ? edge->inbox : edge->sent;
+    for (size_t i = 0; i < NET_PEERS_MAX * NET_COPIES_MAX; i++)
+        edges[i] = peer->edges[i];
+    return (struct kith_algebra){
+        .backend = kith_backend_find("naive64"),
+        .dim = NET_DIM,
+        .trained = NET_DIM,
+        .peers = net->topology.peers,
+        .self = self,
+        .graph = &net->topology,
+        .live = peer->slots[KITH_SLOT_LIVE],
+        .scalars = peer->scalars,
+        .every = net->config.every,
+        .edges = edges,
+        .edge_scalars = peer->edge_scalars,
+        .edge_count = kith_node_edges(&net->config, self),
+        .edge_vectors = net->config.algorithm->edge_vectors,
+        .edge_index = slot >= KITH_SLOT_ROUND_EDGES && slot < KITH_SLOTS_MAX
+                          ? kith_slot_edge(slot)
+                          : 0,
+        .sent = edge->sent == KITH_SLOT_NONE ? NULL : peer->slots[edge->sent],
+        .received =
+            edge->inbox == KITH_SLOT_NONE ? NULL : peer->slots[edge->inbox]};
+}
+
+static void finish(struct net *net, kith_id self)
+{
+    struct net_peer *peer = &net->peers[self];
+    const void *inboxes[KITH_DEGREE_MAX];
+    const struct kith_work_edge none = {.sent = KITH_SLOT_ROUND_SENT,
+                                        .inbox = KITH_SLOT_NONE};
+    struct kith_algebra algebra = algebra_of(net, self, &none);
+    for (uint32_t i = 0; i < peer->work.edge_count; i++)
+        inboxes[i] = peer->slots[peer->work.edges[i].inbox];
+    algebra.inboxes = inboxes;
+    (void)net->config.algorithm->finish(&algebra, peer->work.edges,
+                                        peer->work.edge_count);
 }
 
 static void run_work(struct net *net, kith_id self)
@@ -82,19 +169,14 @@ static void run_work(struct net *net, kith_id self)
         }
         return;
     }
+    double given = 0;
     for (uint32_t e = 0; e < work->edge_count; e++) {
         struct kith_work_edge *edge = &work->edges[e];
-        struct kith_algebra algebra = {
-            .backend = kith_backend_find("naive64"),
-            .dim = NET_DIM,
-            .live = x,
-            .scalars = peer->scalars,
-            .sent = peer->slots[edge->sent],
-            .received =
-                edge->inbox == KITH_SLOT_NONE ? NULL : peer->slots[edge->inbox],
-        };
+        struct kith_algebra algebra = algebra_of(net, self, edge);
         const bool plain =
             algorithm->make == NULL || work->pattern == KITH_PATTERN_PULL;
+        algebra.given = given;
+        algebra.round = work->round;
         if (work->kind == KITH_WORK_SNAPSHOT || work->snapshot_first) {
             if (plain)
                 memcpy(algebra.sent, x, sizeof peer->slots[0]);
@@ -102,11 +184,65 @@ static void run_work(struct net *net, kith_id self)
                 algorithm->make(&algebra, edge);
             if (plain)
                 memcpy(edge->scalars_sent, peer->scalars, sizeof peer->scalars);
+            given += edge->weight;
         }
         if (work->kind == KITH_WORK_MERGE)
             algorithm->merge(&algebra, edge);
         if (work->kind == KITH_WORK_UNDO)
             algorithm->undo(&algebra, edge);
+        book_share(net, self, work, edge);
+        if (work->kind == KITH_WORK_ADOPT)
+            memcpy(x, algebra.received, sizeof peer->slots[0]);
+    }
+    if (work->kind == KITH_WORK_MERGE && algorithm->finish != NULL)
+        finish(net, self);
+}
+
+static bool happens(struct net *net, double chance)
+{
+    return chance > 0 && kith_rng_double(&net->rng) < chance;
+}
+
+static void send(struct net *net, kith_id from, const struct kith_send *send)
+{
+    const kith_ns latency =
+        1 + (kith_ns)kith_rng_below(&net->rng, (uint32_t)net->latency_ns);
+    kith_ns at = net->now_ns + latency;
+    kith_ns *const free_ns = &net->link_free[from][send->to];
+    if (happens(net, net->late))
+        at += 3 * net->latency_ns; /* and those behind it do not wait */
+    else if (at <= *free_ns)
+        at = *free_ns + 1;
+    if (at < net->now_ns + 3 * net->latency_ns)
+        *free_ns = at;
+    if (happens(net, net->loss)) {
+        net->lost++;
+        return;
+    }
+    const unsigned copies = happens(net, net->twice) ? 2 : 1;
+    net->doubled += copies - 1;
+    for (unsigned copy = 0; copy < copies; copy++) {
+        struct net_event *out =
+            push(net, KITH_EVENT_MESSAGE, send->to, at + copy * KITH_MS);
+        out->from = from;
+        out->message = send->message;
+        out->link_epoch = net->link_epoch[from][send->to];
+        if (send->message.kind == KITH_MESSAGE_MODEL)
+            memcpy(out->payload, net->peers[from].slots[send->message.slot],
+                   sizeof out->payload);
+    }
+}
+
+/* One WAKE for each peer. */
+static void wake_at(struct net *net, kith_id id, kith_ns at_ns)
+{
+    struct net_peer *peer = &net->peers[id];
+    if (peer->wake != NULL && peer->wake->used &&
+        peer->wake->kind == KITH_EVENT_WAKE && peer->wake->to == id) {
+        peer->wake->at_ns = at_ns;
+        peer->wake->order = net->order++;
+    } else {
+        peer->wake = push(net, KITH_EVENT_WAKE, id, at_ns);
     }
 }
 
@@ -115,25 +251,12 @@ static void deliver(struct net *net, kith_id to, struct kith_event *event)
     struct net_peer *peer = &net->peers[to];
     static struct kith_effects effects;
     event->now_ns = net->now_ns;
+    net->delivered++;
     kith_node_step(peer->node, event, &effects);
     for (uint32_t i = 0; i < effects.mark_count; i++)
         note(net, to, &effects.marks[i]);
-    for (uint32_t i = 0; i < effects.send_count; i++) {
-        const struct kith_send *send = &effects.sends[i];
-        const kith_ns latency =
-            1 + (kith_ns)kith_rng_below(&net->rng, (uint32_t)net->latency_ns);
-        kith_ns at = net->now_ns + latency;
-        if (at <= net->link_free[to][send->to])
-            at = net->link_free[to][send->to] + 1;
-        net->link_free[to][send->to] = at;
-        struct net_event *out = push(net, KITH_EVENT_MESSAGE, send->to, at);
-        out->from = to;
-        out->message = send->message;
-        out->link_epoch = net->link_epoch[to][send->to];
-        if (send->message.kind == KITH_MESSAGE_MODEL)
-            memcpy(out->payload, peer->slots[send->message.slot],
-                   sizeof out->payload);
-    }
+    for (uint32_t i = 0; i < effects.send_count; i++)
+        send(net, to, &effects.sends[i]);
     if (effects.has_work) {
         KITH_ASSERT(!peer->working);
         peer->working = true;
@@ -148,9 +271,9 @@ static void deliver(struct net *net, kith_id to, struct kith_event *event)
     }
     peer->deadline_ns = effects.deadline_ns;
     if (effects.deadline_ns != KITH_NEVER)
-        push(net, KITH_EVENT_WAKE, to,
-             effects.deadline_ns > net->now_ns ? effects.deadline_ns
-                                               : net->now_ns + 1);
+        wake_at(net, to,
+                effects.deadline_ns > net->now_ns ? effects.deadline_ns
+                                                  : net->now_ns + 1);
 }
 
 static void handle(struct net *net, struct net_event *at)
@@ -173,6 +296,11 @@ static void handle(struct net *net, struct net_event *at)
         }
         event.message = &message;
     }
+    if (net->trace && at->kind == KITH_EVENT_MESSAGE)
+        printf("%10.3f ms  %2u <- %-2u      #%llu message %d slot %d\n",
+               (double)net->now_ns / 1e6, at->to, at->from,
+               (unsigned long long)message.id.counter, (int)message.kind,
+               (int)message.slot);
     if (at->kind == KITH_EVENT_WORK_DONE) {
         run_work(net, at->to);
         peer->working = false;
@@ -248,6 +376,47 @@ void net_break(struct net *net, kith_id a, kith_id b)
     net->link_epoch[b][a]++;
     push(net, KITH_EVENT_LINK_DOWN, a, net->now_ns)->from = b;
     push(net, KITH_EVENT_LINK_DOWN, b, net->now_ns)->from = a;
+}
+
+/* Its links break, and what was to happen to it does not. */
+/* What it gave or took in may be undone at the other end. */
+static void book_crash(struct net *net, kith_id id)
+{
+    net->weight_crashed += net->peers[id].scalars[0];
+    for (size_t i = 0; i < NET_BOOKS_MAX; i++) {
+        struct net_share *entry = &net->shares[i];
+        if (entry->used && (entry->from == id || entry->to == id))
+            entry->crashed = true;
+    }
+}
+
+void net_restart(struct net *net, kith_id id)
+{
+    struct net_peer *peer = &net->peers[id];
+    book_crash(net, id);
+    for (size_t i = 0; i < NET_EVENTS_MAX; i++)
+        if (net->events[i].to == id)
+            net->events[i].used = false;
+    for (kith_id other = 0; other < net->topology.peers; other++) {
+        if (other == id)
+            continue;
+        net->link_epoch[id][other]++;
+        net->link_epoch[other][id]++;
+        push(net, KITH_EVENT_LINK_DOWN, other, net->now_ns)->from = id;
+    }
+    struct kith_node_counters counters;
+    kith_node_counters(peer->node, &counters);
+    peer->node = kith_node_init(peer->node, &net->config, id,
+                                ++peer->incarnation, counters.steps, true);
+    peer->working = false;
+    peer->deadline_ns = KITH_NEVER;
+    peer->paused_until_ns = 0;
+    peer->wake = NULL;
+    memset(peer->edges, 0, sizeof peer->edges);
+    memset(peer->edge_scalars, 0, sizeof peer->edge_scalars);
+    memcpy(peer->scalars, net->config.algorithm->scalars_start,
+           sizeof peer->scalars);
+    push(net, KITH_EVENT_START, id, net->now_ns);
 }
 
 double net_sum(const struct net *net)

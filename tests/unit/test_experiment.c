@@ -83,7 +83,7 @@ static void test_refused(void **state)
         {"gossip=2", {"mapping", "algorithm"}},
         {"gossip.algorithm=adpsg", {"did you mean \"adpsgd\""}},
         {"gossip.algorithm=[a, b]", {"found a list"}},
-        {"gossip.algorithm=dpsgd", {"static graph", "ring"}},
+        {"gossip.algorithm=dpsgd", {"schedule of rounds", "ring"}},
         {"gossip.topology=one-peer-exponential", {"undirected", "random"}},
         {"gossip={algorithm: sgp, topology: ring, deadline: 1s}",
          {"no rounds"}},

@@ -1,0 +1,105 @@
+/* QG-Adam: D-PSGD with Adam's moments of what all peers did together.
+ *
+ *   u = (beta1 m + g) / (sqrt(beta2 v + (1 - beta2) g^2) + 1e-8)
+ *   x+ = sum_j W_ij (x_j - eta u_j);   d = (x - x+) / |x - x+|
+ *   m+ = beta1 m + (1 - beta1) d;      v+ = beta2 v + (1 - beta2) d^2
+ *
+ * beta1 = `momentum`, beta2 = `decay`; coordinate by coordinate. d has length 1
+ * over all of them, so v is small beside g^2 and u about 1 / sqrt(1 - beta2)
+ * for each: choose a small learning rate. Leave train.momentum at 0.
+ *
+ * Source: Lin et al., "Quasi-Global Momentum", ICML 2021, and its code.
+ * Test: unit/test_rules_outer.c (T8.1). */
+#include "quasi_global.h"
+
+#include <math.h>
+
+enum { SECOND = QUASI_GLOBAL_VECTORS, VECTORS };
+enum { CHUNK = 256 };
+static const double epsilon = 1e-8;
+
+static void *at(const struct kith_algebra *algebra, void *vector,
+                size_t element)
+{
+    return (char *)vector + element * algebra->backend->element_bytes;
+}
+
+static void direction(struct kith_algebra *algebra)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const double beta1 = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
+    const double beta2 = algebra->coefficients[KITH_GOSSIP_DECAY];
+    double g[CHUNK], m[CHUNK], v[CHUNK];
+    for (size_t from = 0; from < algebra->trained; from += CHUNK) {
+        const size_t rest = algebra->trained - from;
+        const size_t n = rest < CHUNK ? rest : CHUNK;
+        void *const gradient = at(algebra, algebra->gradient, from);
+        backend->read(n, gradient, g);
+        backend->read(
+            n, at(algebra, algebra->vectors[QUASI_GLOBAL_BUFFER], from), m);
+        backend->read(n, at(algebra, algebra->vectors[SECOND], from), v);
+        for (size_t i = 0; i < n; i++)
+            g[i] = (beta1 * m[i] + g[i]) /
+                   (sqrt(beta2 * v[i] + (1 - beta2) * g[i] * g[i]) + epsilon);
+        backend->write(n, g, gradient);
+    }
+}
+
+/* v <- beta2 v + (1 - beta2) ((x - x+) / length)^2 */
+static void square(struct kith_algebra *algebra, double length)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const double beta2 = algebra->coefficients[KITH_GOSSIP_DECAY];
+    double old[CHUNK], x[CHUNK], v[CHUNK];
+    for (size_t from = 0; from < algebra->trained; from += CHUNK) {
+        const size_t rest = algebra->trained - from;
+        const size_t n = rest < CHUNK ? rest : CHUNK;
+        void *const second = at(algebra, algebra->vectors[SECOND], from);
+        backend->read(
+            n, at(algebra, algebra->vectors[QUASI_GLOBAL_BEFORE], from), old);
+        backend->read(n, at(algebra, algebra->live, from), x);
+        backend->read(n, second, v);
+        for (size_t i = 0; i < n; i++) {
+            const double d = (old[i] - x[i]) / length;
+            v[i] = beta2 * v[i] + (1 - beta2) * d * d;
+        }
+        backend->write(n, v, second);
+    }
+}
+
+static double finish(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const double beta1 = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
+    void *const before = algebra->vectors[QUASI_GLOBAL_BEFORE];
+    void *const first = algebra->vectors[QUASI_GLOBAL_BUFFER];
+    const double length = sqrt(
+        backend->distance_squared(algebra->trained, before, algebra->live));
+    (void)edges;
+    (void)edge_count;
+    if (!(length > 0))
+        return 0;
+    backend->scale(algebra->trained, beta1, first);
+    (void)backend->mix(algebra->trained, (1 - beta1) / length, before,
+                       algebra->live, first);
+    square(algebra, length);
+    return 0;
+}
+
+const struct kith_algorithm kith_algorithm_qg_adam = {
+    .name = "qg-adam",
+    .paper = "Lin et al., ICML 2021",
+    .summary = "averaging with all neighbours, Adam's moments of what all did "
+               "together",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .conserves_sum = true,
+    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
+    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.99},
+    .vectors = VECTORS,
+    .before_step = quasi_global_before,
+    .direction = direction,
+    .merge = algorithm_mix,
+    .finish = finish,
+};
