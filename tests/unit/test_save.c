@@ -2,15 +2,19 @@
  * one is refused by name with the worker untouched. Method: train, save, go on;
  * load into a fresh worker, go on; compare, for every optimiser and both
  * widths. Then truncate everywhere and flip a bit of every byte; write onto a
- * full disk; have Python's safetensors read it where that is installed. */
+ * full disk and over what others planted; have Python's safetensors read it
+ * where that is installed. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -375,18 +379,48 @@ static void test_fall_back(void **state)
     kith_worker_close(worker);
 }
 
-/* /dev/full stands for a full disk; the old save is left alone. */
+/* A limit on the size of files stands for a full disk; the old save is left
+ * alone. */
 static void test_full_disk(void **state)
 {
     (void)state;
     const struct kith_experiment experiment = make_experiment();
     struct kith_worker *worker = open_worker(&experiment, 0);
+    struct rlimit limit;
     assert_int_equal(save(worker, path, 5), KITH_OK);
-    if (access("/dev/full", W_OK) != 0)
-        skip();
-    assert_int_equal(symlink("/dev/full", ending(".partial")), 0);
-    assert_int_equal(save(worker, path, 6), KITH_ENOSPC);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const struct rlimit small = {100, limit.rlim_max};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const enum kith_err err = save(worker, path, 6);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(err, KITH_ENOSPC);
     assert_int_equal(step_of(worker, path), 5);
+    assert_int_not_equal(access(ending(".partial"), F_OK), 0);
+    kith_worker_close(worker);
+}
+
+/* What stands at PATH.partial is replaced: a link is not followed, and nobody
+ * waits for the reader of a FIFO. */
+static void test_planted(void **state)
+{
+    (void)state;
+    const struct kith_experiment experiment = make_experiment();
+    struct kith_worker *worker = open_worker(&experiment, 0);
+    struct stat about;
+    FILE *other = fopen(ending(".other"), "w");
+    assert_non_null(other);
+    assert_int_equal(fclose(other), 0);
+    const char *target = ending(".other");
+    assert_int_equal(symlink(target, ending(".partial")), 0);
+    assert_int_equal(save(worker, path, 7), KITH_OK);
+    assert_int_equal(stat(target, &about), 0);
+    assert_int_equal(about.st_size, 0);
+    assert_int_equal(unlink(target), 0);
+
+    assert_int_equal(mkfifo(ending(".partial"), 0600), 0);
+    assert_int_equal(save(worker, path, 8), KITH_OK);
+    assert_int_equal(step_of(worker, path), 8);
     assert_int_not_equal(access(ending(".partial"), F_OK), 0);
     kith_worker_close(worker);
 }
@@ -452,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_fall_back),
         cmocka_unit_test(test_python),
         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_planted),
         cmocka_unit_test(test_previous_is_kept),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
