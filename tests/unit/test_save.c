@@ -408,9 +408,9 @@ static void test_planted(void **state)
     const struct kith_experiment experiment = make_experiment();
     struct kith_worker *worker = open_worker(&experiment, 0);
     struct stat about;
-    FILE *other = fopen(ending(".other"), "w");
-    assert_non_null(other);
-    assert_int_equal(fclose(other), 0);
+    FILE *file = fopen(ending(".other"), "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
     const char *target = ending(".other");
     assert_int_equal(symlink(target, ending(".partial")), 0);
     assert_int_equal(save(worker, path, 7), KITH_OK);
@@ -423,6 +423,27 @@ static void test_planted(void **state)
     assert_int_equal(step_of(worker, path), 8);
     assert_int_not_equal(access(ending(".partial"), F_OK), 0);
     kith_worker_close(worker);
+}
+
+/* A float64 that no float32 holds would begin a run with an infinity. */
+static void test_init_width(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment = make_experiment();
+    experiment.gossip.algorithm = kith_algorithm_find("adpsgd");
+    experiment.backend = kith_backend_find("naive64");
+    struct kith_worker *wide = open_worker(&experiment, 0);
+    *(double *)kith_worker_slot(wide, KITH_SLOT_LIVE) = 1e300;
+    assert_int_equal(save(wide, path, 1), KITH_OK);
+    assert_int_equal(kith_worker_init(wide, path, error), KITH_OK);
+    kith_worker_close(wide);
+    experiment.backend = kith_backend_find("naive32");
+    struct kith_worker *narrow = open_worker(&experiment, 0);
+
+    assert_int_equal(kith_worker_init(narrow, path, error), KITH_ENONFINITE);
+
+    assert_non_null(strstr(error, "not finite here"));
+    kith_worker_close(narrow);
 }
 
 /* Another program's reader: the names, shapes and values of the views. */
@@ -487,6 +508,7 @@ int main(void)
         cmocka_unit_test(test_python),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_planted),
+        cmocka_unit_test(test_init_width),
         cmocka_unit_test(test_previous_is_kept),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
