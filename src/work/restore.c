@@ -148,12 +148,15 @@ static bool real(const struct source *source, const char *key, double *value)
     return *end == '\0';
 }
 
+/* 146 years: clocks and periods are added to it. */
+#define ELAPSED_MAX ((uint64_t)INT64_MAX / 2)
+
 static enum kith_err read_standing(const struct source *source,
                                    struct kith_standing *standing)
 {
     uint64_t elapsed, stale;
     if (!number(source, "step", &standing->step) ||
-        !number(source, "elapsed", &elapsed) || elapsed > INT64_MAX ||
+        !number(source, "elapsed", &elapsed) || elapsed > ELAPSED_MAX ||
         !real(source, "loss.sum", &standing->loss_sum) ||
         !number(source, "loss.count", &standing->loss_count) ||
         !real(source, "best", &standing->best) ||

@@ -319,6 +319,19 @@ static void test_foreign(void **state)
     kith_worker_close(worker);
 }
 
+/* Times are added up: what would overflow is refused. */
+static void test_elapsed(void **state)
+{
+    (void)state;
+    const struct kith_experiment experiment = make_experiment();
+    struct kith_worker *worker = open_worker(&experiment, 0);
+    const struct kith_standing standing = {.step = 5, .elapsed_ns = INT64_MAX};
+    assert_int_equal(kith_save_write(worker, path, &standing, false, error),
+                     KITH_OK);
+    expect_refusal(worker, path, KITH_EPARSE, "its place in the run");
+    kith_worker_close(worker);
+}
+
 /* naive32 and cpu are the same experiment, to the last bits apart. */
 static void test_other_machine(void **state)
 {
@@ -508,6 +521,7 @@ int main(void)
         cmocka_unit_test(test_python),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_planted),
+        cmocka_unit_test(test_elapsed),
         cmocka_unit_test(test_init_width),
         cmocka_unit_test(test_previous_is_kept),
     };
