@@ -332,7 +332,12 @@ enum kith_err kith_save_resume(struct kith_worker *worker, const char *path,
         return work_complain(error, KITH_ELIMIT, "reading", path,
                              "the path is too long");
     const enum kith_err first = kith_save_read(worker, path, standing, error);
-    if (first == KITH_OK || first == KITH_ENOMEM || first == KITH_EDEVICE)
+    /* What cannot be read now may be whole: only what was read and is not
+     * right makes way for the one before it. */
+    const bool refused = first == KITH_EPARSE || first == KITH_EVERSION ||
+                         first == KITH_EMISMATCH || first == KITH_ENONFINITE ||
+                         first == KITH_ELIMIT || first == KITH_EINVAL;
+    if (!refused && first != KITH_ENOENT)
         return first;
     (void)snprintf(previous, sizeof previous, "%s.previous", path);
     (void)snprintf(aside, sizeof aside, "%s.refused", path);
