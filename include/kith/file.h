@@ -1,4 +1,5 @@
-/* Opening what a user named: a regular file, or a line that says what it is.
+/* Opening what a user named: a regular file, or a line that says what it is;
+ * and making the temporary file that a rename puts in its place.
  *
  * A FIFO that nobody writes to is waited for, a device may give bytes for ever;
  * neither is what an experiment, a data set, a checkpoint or a database is.
@@ -7,6 +8,7 @@
 #define KITH_FILE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "kith/err.h"
 
@@ -31,6 +33,12 @@ KITH_MUST_CHECK enum kith_err kith_file_open(const char *path, int *fd,
                                              size_t *bytes, char *why);
 /* The same for a file that somebody else opens (SQLite). */
 KITH_MUST_CHECK enum kith_err kith_file_check(const char *path, char *why);
+
+/* A new file to write, in the place of what stands there: a link that somebody
+ * else put there is not followed, a FIFO's reader not waited for.
+ * Close-on-exec. -1 or NULL: errno says why. Test: unit/test_file.c. */
+KITH_MUST_CHECK int kith_file_create(const char *path);
+KITH_MUST_CHECK FILE *kith_file_create_stream(const char *path);
 
 #ifdef __cplusplus
 }

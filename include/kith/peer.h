@@ -166,7 +166,8 @@ struct kith_peer_report {
 /* Runs one peer until its stop. Blocks. On failure `error`
  * (KITH_PEER_ERROR_BYTES) says what was attempted, found and to do; the report
  * is filled in as far as known. KITH_EADDRINUSE, KITH_EINVAL (an address),
- * KITH_EUNSUPPORTED (suite), KITH_ENOSPC, KITH_EIO, KITH_ENOMEM, KITH_EDEVICE
+ * KITH_EUNSUPPORTED (suite), KITH_ENOSPC, KITH_EIO, KITH_ENOMEM, KITH_EPARSE
+ * (its data cannot be read any more), KITH_EDEVICE
  * (the backend failed; the save before stays, and a start with `resume` goes on
  * from it). */
 KITH_MUST_CHECK enum kith_err

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "kith/backend.h"
+#include "kith/file.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 
@@ -139,7 +140,7 @@ static int replace(const struct cli_arguments *arguments, const char *path,
 {
     char temporary[KITH_PATH_BYTES_MAX + 16];
     snprintf(temporary, sizeof temporary, "%s.new", path);
-    FILE *file = fopen(temporary, "wb");
+    FILE *file = kith_file_create_stream(temporary);
     bool good = file != NULL && fputs(text, file) >= 0;
     if (file != NULL && fclose(file) != 0)
         good = false;

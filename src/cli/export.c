@@ -79,7 +79,7 @@ static int write_config(const struct cli_arguments *arguments, const char *path,
 {
     char partial[KITH_PATH_BYTES_MAX + 16];
     snprintf(partial, sizeof partial, "%s.partial", path);
-    FILE *file = fopen(partial, "w");
+    FILE *file = kith_file_create_stream(partial);
     bool good = file != NULL && fputs(text, file) >= 0;
     if (file != NULL && (fflush(file) != 0 || fsync(fileno(file)) != 0))
         good = false;

@@ -15,18 +15,24 @@ static const struct {
 #undef KITH_X
 };
 
+/* Of a message: two paths and what is said about them. */
+enum { LINE_BYTES = 4096 };
+
 int cli_fail(const struct cli_arguments *arguments, int code,
              const char *format, ...)
 {
+    char line[LINE_BYTES];
     cli_progress_end();
     fflush(stdout);
-    fprintf(stderr, "kith%s%s: ", arguments->command[0] == '\0' ? "" : " ",
-            arguments->command);
     va_list list;
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    (void)vsnprintf(line, sizeof line, format, list);
     va_end(list);
-    fputc('\n', stderr);
+    /* Names in a file may hold what a terminal obeys. */
+    for (char *c = line; *c != '\0'; c++)
+        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
+    fprintf(stderr, "kith%s%s: %s\n", arguments->command[0] == '\0' ? "" : " ",
+            arguments->command, line);
     return code;
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "calibrate.h"
+#include "kith/file.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 #include "member.h"
@@ -129,7 +130,7 @@ static int count_start(struct peering *peering)
         peering->incarnation = (uint32_t)before + 1;
     }
     snprintf(temporary, sizeof temporary, "%s.new", path);
-    FILE *file = fopen(temporary, "w");
+    FILE *file = kith_file_create_stream(temporary);
     bool good = file != NULL &&
                 fprintf(file, "%" PRIu32 "\n", peering->incarnation) > 0;
     if (file != NULL && (fflush(file) != 0 || fsync(fileno(file)) != 0))

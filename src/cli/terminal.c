@@ -1,4 +1,5 @@
 /* Signals, progress and JSON text: what meets the terminal. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,10 +20,12 @@ static void on_signal(int number)
     if (cli_stop) /* At once, whatever step it is in: no file is half one. */
         _exit(KITH_EXIT_INTERRUPTED);
     cli_stop = 1;
+    const int kept = errno;
     if (number == SIGINT && isatty(STDERR_FILENO)) {
         const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
         (void)written;
     }
+    errno = kept;
 }
 
 void cli_catch_signals(void)

@@ -108,7 +108,12 @@ static bool pointwise(const struct kith_conv *op)
 
 static struct kith_linear linear_of(const struct kith_conv *op)
 {
-    return {op->in, op->out, true, op->activation};
+    struct kith_linear linear = {};
+    linear.in = op->in;
+    linear.out = op->out;
+    linear.in_out = true;
+    linear.activation = op->activation;
+    return linear;
 }
 
 static bool fits(const struct kith_conv *op, size_t rows)

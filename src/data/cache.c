@@ -95,15 +95,6 @@ static int open_plain(const char *path)
     return -1;
 }
 
-/* A new file, in the place of what an interrupted copy left; -1: errno. */
-static int open_new(const char *path)
-{
-    if (unlink(path) != 0 && errno != ENOENT)
-        return -1;
-    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                0666);
-}
-
 /* One peer at a time, the others wait: 0, or what went wrong. */
 static int take_lock(struct entry *entry)
 {
@@ -211,7 +202,7 @@ static bool write_record(const struct entry *entry, const struct record *record)
     const int length =
         snprintf(text, sizeof text, "%s %" PRIu64 " %" PRId64 " %" PRId64 "\n",
                  hex, record->size, record->time_s, record->time_ns);
-    const int file = open_new(partial);
+    const int file = kith_file_create(partial);
     if (file < 0)
         return false;
     bool ok = write_whole(file, text, (size_t)length) && fsync(file) == 0;
@@ -286,7 +277,7 @@ static enum kith_err copy_origin(struct entry *entry)
     const int from = open(entry->origin, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (from < 0)
         return give_up(entry, "read", errno);
-    const int to = open_new(entry->partial);
+    const int to = kith_file_create(entry->partial);
     int code = 0;
     if (to < 0) {
         code = errno;

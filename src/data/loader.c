@@ -138,7 +138,6 @@ static size_t first_at(const struct kith_loader *loader, uint64_t cursor)
 /* Shuffled examples lie anywhere in memory: the next one is asked for while
  * this one is converted. Inlined, because GCC takes a function that only does
  * this for one without effect, and drops its calls. */
-#ifdef __GNUC__
 __attribute__((always_inline)) static inline void
 fetch(const struct kith_loader *loader, uint64_t cursor)
 {
@@ -151,13 +150,6 @@ fetch(const struct kith_loader *loader, uint64_t cursor)
     for (size_t at = 0; at < bytes && at < FETCH_BYTES; at += LINE_BYTES)
         __builtin_prefetch(values + at);
 }
-#else
-static void fetch(const struct kith_loader *loader, uint64_t cursor)
-{
-    (void)loader;
-    (void)cursor;
-}
-#endif
 
 static void fill_image(struct kith_loader *loader, struct kith_place place,
                        void *inputs, int32_t *label)

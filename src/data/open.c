@@ -77,3 +77,20 @@ enum kith_err kith_file_open(const char *path, int *fd, size_t *bytes,
         (void)close(*fd);
     return err;
 }
+
+int kith_file_create(const char *path)
+{
+    if (unlink(path) != 0 && errno != ENOENT)
+        return -1;
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                0666);
+}
+
+FILE *kith_file_create_stream(const char *path)
+{
+    const int fd = kith_file_create(path);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (fd >= 0 && file == NULL)
+        (void)close(fd);
+    return file;
+}

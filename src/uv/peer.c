@@ -115,8 +115,11 @@ void kith_driver_lost(void *arg, const char *why)
              "training on %s, step %llu: %s; %s",
              driver->options->experiment->backend->name,
              (unsigned long long)counters.steps, why, kept);
-    kith_transport_log(&driver->transport, "device-failed reason=\"%s\"", why);
-    driver->failed = KITH_EDEVICE;
+    const struct kith_backend *backend = driver->options->experiment->backend;
+    const bool device = backend->failed != NULL && backend->failed() != NULL;
+    kith_transport_log(&driver->transport, "%s-failed reason=\"%s\"",
+                       device ? "device" : "data", why);
+    driver->failed = device ? KITH_EDEVICE : KITH_EPARSE;
     const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
     leave(driver);
     kith_net_leave(&driver->transport.net, was);

@@ -35,7 +35,7 @@ enum kith_err work_writer_open(struct work_writer *writer, const char *path,
         return work_complain(error, KITH_ELIMIT, "writing", path,
                              "the path is too long");
     add_ending(writer->partial, path, ".partial");
-    writer->file = fopen(writer->partial, "wb");
+    writer->file = kith_file_create_stream(writer->partial);
     if (writer->file == NULL)
         return work_complain(error, kith_file_error(errno), "writing",
                              writer->partial, strerror(errno));

@@ -1,6 +1,7 @@
 /* Starting weights from a file: another program's, or what kith export wrote.
  * A checkpoint will do as well, unless its vectors are not the model: under
  * push-sum they are x, and the model is x / w. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -34,10 +35,12 @@ enum kith_err kith_worker_init(struct kith_worker *worker, const char *path,
     if (z == NULL)
         return work_complain(error, KITH_ENOMEM, "reading", path, "no memory");
     err = kith_weights_read(path, worker->layout, z, error);
+    const double most =
+        worker->backend->element_bytes == sizeof(double) ? DBL_MAX : FLT_MAX;
     for (size_t i = 0; i < worker->dim && err == KITH_OK; i++) {
-        if (!isfinite(z[i]))
+        if (!(fabs(z[i]) <= most))
             err = work_complain(error, KITH_ENONFINITE, "reading", path,
-                                "it holds values that are not finite");
+                                "it holds values that are not finite here");
     }
     if (err == KITH_OK)
         worker->backend->write(worker->dim, z, worker->slots[KITH_SLOT_LIVE]);

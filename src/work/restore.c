@@ -150,12 +150,15 @@ static bool real(const struct source *source, const char *key, double *value)
     return *end == '\0';
 }
 
+/* 146 years: clocks and periods are added to it. */
+#define ELAPSED_MAX ((uint64_t)INT64_MAX / 2)
+
 static enum kith_err read_standing(const struct source *source,
                                    struct kith_standing *standing)
 {
     uint64_t elapsed, stale;
     if (!number(source, "step", &standing->step) ||
-        !number(source, "elapsed", &elapsed) || elapsed > INT64_MAX ||
+        !number(source, "elapsed", &elapsed) || elapsed > ELAPSED_MAX ||
         !real(source, "loss.sum", &standing->loss_sum) ||
         !number(source, "loss.count", &standing->loss_count) ||
         !real(source, "best", &standing->best) ||
@@ -328,7 +331,12 @@ enum kith_err kith_save_resume(struct kith_worker *worker, const char *path,
         return work_complain(error, KITH_ELIMIT, "reading", path,
                              "the path is too long");
     const enum kith_err first = kith_save_read(worker, path, standing, error);
-    if (first == KITH_OK || first == KITH_ENOMEM || first == KITH_EDEVICE)
+    /* What cannot be read now may be whole: only what was read and is not
+     * right makes way for the one before it. */
+    const bool refused = first == KITH_EPARSE || first == KITH_EVERSION ||
+                         first == KITH_EMISMATCH || first == KITH_ENONFINITE ||
+                         first == KITH_ELIMIT || first == KITH_EINVAL;
+    if (!refused && first != KITH_ENOENT)
         return first;
     (void)snprintf(previous, sizeof previous, "%s.previous", path);
     (void)snprintf(aside, sizeof aside, "%s.refused", path);

@@ -216,7 +216,9 @@ static enum kith_err put_all(struct sink *sink,
     (void)crypto_generichash_init(&sink->hash, NULL, 0, SAVE_HASH_BYTES);
     put(sink, header, header_bytes);
     const bool finite = put_worker(sink, worker);
-    const char *failed = kith_worker_failed(worker);
+    const struct kith_backend *backend = worker->backend;
+    /* Not the data's: a model is no worse for what could not be read next. */
+    const char *failed = backend->failed == NULL ? NULL : backend->failed();
     const char *path = sink->writer.path;
     if (failed != NULL)
         return work_complain(error, KITH_EDEVICE, "writing", path, failed);

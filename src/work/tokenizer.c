@@ -84,7 +84,7 @@ struct symbol {
 struct encoder {
     const struct kith_tokenizer *tokenizer;
     struct symbol *symbols;          /* (size of the text) */
-    struct kith_heap_entry *entries; /* (2 size) */
+    struct kith_heap_entry *entries; /* (3 size) */
     int32_t *tokens;                 /* (size) */
     size_t count;
 };

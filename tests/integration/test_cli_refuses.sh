@@ -112,6 +112,14 @@ status=$?
 [ "$status" -eq 5 ] || fail "a folder that takes no files: exit $status, not 5"
 one_line "a folder that takes no files" "cannot create a run database"
 
+# 3: a name that would colour the terminal and begin a line is said without.
+{
+    printf '\072\0\0\0\0\0\0\0'
+    printf '%s' '{"\u001b[31m\n":{"dtype":"X","shape":[],"data_offsets":0}}'
+} >"$scratch/names.safetensors"
+refuses 3 'tensor "?\[31m?": dtype must be' train "$file" \
+    --init "$scratch/names.safetensors"
+
 # 5: a trace that does not fit, said only when it is closed.
 run sim "$file" --out "$scratch" --trace /dev/full
 status=$?

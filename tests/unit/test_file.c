@@ -1,5 +1,5 @@
-/* Goal: only a regular file is opened, and nothing is waited for.
- * Method: each kind of file that a path may name. */
+/* Goal: only a regular file is opened, a new one written, and nothing is waited
+ * for. Method: each kind of file that a path may name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,12 +97,41 @@ static void test_errors(void **state)
     assert_int_equal(kith_file_error(EIO), KITH_EIO);
 }
 
+static void test_create(void **state)
+{
+    (void)state;
+    struct stat about;
+    int fd = kith_file_create("file");
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+
+    assert_int_equal(symlink("file", "link"), 0);
+    FILE *file = kith_file_create_stream("link");
+    assert_non_null(file);
+    assert_true(fputs("text", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+
+    assert_int_equal(stat("file", &about), 0);
+    assert_int_equal(about.st_size, 0);
+    assert_int_equal(unlink("link"), 0);
+    assert_int_equal(mkfifo("link", 0600), 0);
+    fd = kith_file_create("link");
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(unlink("link"), 0);
+    assert_int_equal(mkdir("link", 0700), 0);
+    assert_int_equal(kith_file_create("link"), -1);
+    assert_null(kith_file_create_stream("link/none/file"));
+    assert_int_equal(rmdir("link"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_regular),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_create),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -2,15 +2,19 @@
  * one is refused by name with the worker untouched. Method: train, save, go on;
  * load into a fresh worker, go on; compare, for every optimiser and both
  * widths. Then truncate everywhere and flip a bit of every byte; write onto a
- * full disk; have Python's safetensors read it where that is installed. */
+ * full disk and over what others planted; have Python's safetensors read it
+ * where that is installed. */
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -315,6 +319,19 @@ static void test_foreign(void **state)
     kith_worker_close(worker);
 }
 
+/* Times are added up: what would overflow is refused. */
+static void test_elapsed(void **state)
+{
+    (void)state;
+    const struct kith_experiment experiment = make_experiment();
+    struct kith_worker *worker = open_worker(&experiment, 0);
+    const struct kith_standing standing = {.step = 5, .elapsed_ns = INT64_MAX};
+    assert_int_equal(kith_save_write(worker, path, &standing, false, error),
+                     KITH_OK);
+    expect_refusal(worker, path, KITH_EPARSE, "its place in the run");
+    kith_worker_close(worker);
+}
+
 /* naive32 and cpu are the same experiment, to the last bits apart. */
 static void test_other_machine(void **state)
 {
@@ -375,20 +392,71 @@ static void test_fall_back(void **state)
     kith_worker_close(worker);
 }
 
-/* /dev/full stands for a full disk; the old save is left alone. */
+/* A limit on the size of files stands for a full disk; the old save is left
+ * alone. */
 static void test_full_disk(void **state)
 {
     (void)state;
     const struct kith_experiment experiment = make_experiment();
     struct kith_worker *worker = open_worker(&experiment, 0);
+    struct rlimit limit;
     assert_int_equal(save(worker, path, 5), KITH_OK);
-    if (access("/dev/full", W_OK) != 0)
-        skip();
-    assert_int_equal(symlink("/dev/full", ending(".partial")), 0);
-    assert_int_equal(save(worker, path, 6), KITH_ENOSPC);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    const struct rlimit small = {100, limit.rlim_max};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const enum kith_err err = save(worker, path, 6);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_int_equal(err, KITH_ENOSPC);
     assert_int_equal(step_of(worker, path), 5);
     assert_int_not_equal(access(ending(".partial"), F_OK), 0);
     kith_worker_close(worker);
+}
+
+/* What stands at PATH.partial is replaced: a link is not followed, and nobody
+ * waits for the reader of a FIFO. */
+static void test_planted(void **state)
+{
+    (void)state;
+    const struct kith_experiment experiment = make_experiment();
+    struct kith_worker *worker = open_worker(&experiment, 0);
+    struct stat about;
+    FILE *file = fopen(ending(".other"), "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    const char *target = ending(".other");
+    assert_int_equal(symlink(target, ending(".partial")), 0);
+    assert_int_equal(save(worker, path, 7), KITH_OK);
+    assert_int_equal(stat(target, &about), 0);
+    assert_int_equal(about.st_size, 0);
+    assert_int_equal(unlink(target), 0);
+
+    assert_int_equal(mkfifo(ending(".partial"), 0600), 0);
+    assert_int_equal(save(worker, path, 8), KITH_OK);
+    assert_int_equal(step_of(worker, path), 8);
+    assert_int_not_equal(access(ending(".partial"), F_OK), 0);
+    kith_worker_close(worker);
+}
+
+/* A float64 that no float32 holds would begin a run with an infinity. */
+static void test_init_width(void **state)
+{
+    (void)state;
+    struct kith_experiment experiment = make_experiment();
+    experiment.gossip.algorithm = kith_algorithm_find("adpsgd");
+    experiment.backend = kith_backend_find("naive64");
+    struct kith_worker *wide = open_worker(&experiment, 0);
+    *(double *)kith_worker_slot(wide, KITH_SLOT_LIVE) = 1e300;
+    assert_int_equal(save(wide, path, 1), KITH_OK);
+    assert_int_equal(kith_worker_init(wide, path, error), KITH_OK);
+    kith_worker_close(wide);
+    experiment.backend = kith_backend_find("naive32");
+    struct kith_worker *narrow = open_worker(&experiment, 0);
+
+    assert_int_equal(kith_worker_init(narrow, path, error), KITH_ENONFINITE);
+
+    assert_non_null(strstr(error, "not finite here"));
+    kith_worker_close(narrow);
 }
 
 /* Another program's reader: the names, shapes and values of the views. */
@@ -452,6 +520,9 @@ int main(void)
         cmocka_unit_test(test_fall_back),
         cmocka_unit_test(test_python),
         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_planted),
+        cmocka_unit_test(test_elapsed),
+        cmocka_unit_test(test_init_width),
         cmocka_unit_test(test_previous_is_kept),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
