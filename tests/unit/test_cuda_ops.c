@@ -204,7 +204,10 @@ static void test_larger(void **state)
     struct ops_case c = *named("linear");
     c.name = "linear, larger";
     c.rows = 700; /* the gradient's sums are cut in parts */
-    c.op.linear = (struct kith_linear){72, 136, true, KITH_ACTIVATION_GELU};
+    c.op.linear = (struct kith_linear){.in = 72,
+                                       .out = 136,
+                                       .in_out = true,
+                                       .activation = KITH_ACTIVATION_GELU};
     on_both(&c);
     c = *named("norm LAYER");
     c.name = "norm LAYER, larger";
