@@ -42,7 +42,7 @@ for command in train sim; do
         "$command" "$file" --set network.rate=-5Mbit
     refuses 3 'did you mean "algorithm"' \
         "$command" "$file" --set gossip.algoritm=dpsgd
-    refuses 3 "needs a static graph" \
+    refuses 3 "needs a graph or a schedule of rounds" \
         "$command" "$file" --set gossip.algorithm=dpsgd
     refuses 3 "found 63 inputs and 10 outputs" \
         "$command" "$file" --set "model.layers=[63, 10]"

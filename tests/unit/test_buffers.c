@@ -290,22 +290,30 @@ static void test_undo_keeps_variances(void **state)
     (void)state;
     struct trio trio;
     trio_open(&trio, "adpsgd");
-    struct kith_work_edge edge = {
-        1, 0.5, KITH_SLOT_SERVED_SENT, KITH_SLOT_SERVED_INBOX, {0}, {0}, 0};
+    struct kith_work_edge edge = {.peer = 1,
+                                  .weight = 0.5,
+                                  .sent = KITH_SLOT_SERVED_SENT,
+                                  .inbox = KITH_SLOT_SERVED_INBOX};
     double *inbox = kith_worker_slot(trio.workers[0], KITH_SLOT_SERVED_INBOX);
     for (size_t i = 0; i < trio.size.gossiped; i++)
         inbox[i] = 100;
     work(&trio, 0,
-         (struct kith_work){KITH_WORK_MERGE, KITH_PATTERN_SWAP, true, 0, &edge,
-                            1});
+         (struct kith_work){.kind = KITH_WORK_MERGE,
+                            .pattern = KITH_PATTERN_SWAP,
+                            .snapshot_first = true,
+                            .edges = &edge,
+                            .edge_count = 1});
     double *live = kith_worker_slot(trio.workers[0], KITH_SLOT_LIVE);
     for (size_t i = trio.size.trained; i < trio.size.gossiped; i++)
         live[i] = 0.5;
     const double before = sum_of(&trio, 0);
 
     work(&trio, 0,
-         (struct kith_work){KITH_WORK_UNDO, KITH_PATTERN_SWAP, false, 0, &edge,
-                            1});
+         (struct kith_work){.kind = KITH_WORK_UNDO,
+                            .pattern = KITH_PATTERN_SWAP,
+                            .snapshot_first = false,
+                            .edges = &edge,
+                            .edge_count = 1});
 
     live = kith_worker_slot(trio.workers[0], KITH_SLOT_LIVE);
     /* bn1 comes first: 16 means, which may be anything, 16 variances. */
@@ -327,9 +335,10 @@ static void test_weight_above_one(void **state)
     for (size_t i = 0; i < 4; i++) {
         struct trio trio;
         trio_open(&trio, "adpsgd");
-        struct kith_work_edge edge = {
-            1,   weights[i], KITH_SLOT_SERVED_SENT, KITH_SLOT_SERVED_INBOX, {0},
-            {0}, 0};
+        struct kith_work_edge edge = {.peer = 1,
+                                      .weight = weights[i],
+                                      .sent = KITH_SLOT_SERVED_SENT,
+                                      .inbox = KITH_SLOT_SERVED_INBOX};
         (void)fflush(NULL);
         const pid_t child = fork();
         assert_true(child >= 0);
@@ -337,8 +346,11 @@ static void test_weight_above_one(void **state)
             (void)freopen("/dev/null", "w", stderr);
             (void)signal(SIGABRT, SIG_DFL); /* cmocka has its own */
             work(&trio, 0,
-                 (struct kith_work){KITH_WORK_MERGE, KITH_PATTERN_SWAP, true, 0,
-                                    &edge, 1});
+                 (struct kith_work){.kind = KITH_WORK_MERGE,
+                                    .pattern = KITH_PATTERN_SWAP,
+                                    .snapshot_first = true,
+                                    .edges = &edge,
+                                    .edge_count = 1});
             _exit(0);
         }
         int status;

@@ -2,6 +2,8 @@
  * refuses what is broken by file and reason. Method: files written here; bad
  * ones first, then the good one again. IDX has
  * test_idx.c, NumPy's arrays have test_npy.c. */
+#include <math.h>
+
 #include "tests/support/dataset.h"
 
 /* ---- CIFAR-10 */
