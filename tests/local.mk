@@ -45,6 +45,7 @@ UNIT = \
   tests/unit/test_model \
   tests/unit/test_network \
   tests/unit/test_node \
+  tests/unit/test_node_directed \
   tests/unit/test_node_pull \
   tests/unit/test_node_round \
   tests/unit/test_noise \
