@@ -6,6 +6,7 @@ UNIT = \
   tests/unit/test_acid \
   tests/unit/test_admission \
   tests/unit/test_aead \
+  tests/unit/test_async_spread \
   tests/unit/test_backend \
   tests/unit/test_baseline \
   tests/unit/test_buf \
