@@ -6,6 +6,7 @@ UNIT = \
   tests/unit/test_acid \
   tests/unit/test_admission \
   tests/unit/test_aead \
+  tests/unit/test_async_spread \
   tests/unit/test_backend \
   tests/unit/test_baseline \
   tests/unit/test_bf16 \
@@ -48,6 +49,7 @@ UNIT = \
   tests/unit/test_model \
   tests/unit/test_network \
   tests/unit/test_node \
+  tests/unit/test_node_directed \
   tests/unit/test_node_pull \
   tests/unit/test_node_round \
   tests/unit/test_noise \

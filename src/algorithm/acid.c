@@ -18,7 +18,7 @@
  *
  * Source: Nabli et al., "A2CiD2: Accelerating Asynchronous Communication in
  * Decentralized Deep Learning", NeurIPS 2023, Alg. 1.
- * Test: unit/test_acid.c, property/test_algorithms.c. */
+ * Test: unit/test_acid.c, property/test_matrix.c. */
 #include "common.h"
 
 #include <math.h>

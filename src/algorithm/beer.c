@@ -9,7 +9,8 @@
  *
  * Source: Zhao et al., "BEER: Fast O(1/T) Rate for Decentralized Nonconvex
  * Optimization with Communication Compression", NeurIPS 2022, Alg. 1.
- * Test: unit/test_rules.c (C = identity is gradient tracking; T6). */
+ * Test: unit/test_rules.c (C = identity is gradient tracking),
+ * unit/test_taxonomy_bias.c (T6). */
 #include "replicas.h"
 
 enum { TRACKED, BEFORE, VECTORS };

@@ -9,7 +9,8 @@
  *
  * Source: Koloskova et al., "Decentralized Stochastic Optimization and Gossip
  * Algorithms with Compressed Communication", ICML 2019, Alg. 2.
- * Test: unit/test_rules.c (C = identity, gamma = 1 is D-PSGD; T9). */
+ * Test: unit/test_rules.c (C = identity, gamma = 1 is D-PSGD),
+ * unit/test_taxonomy_choco.c (T9). */
 #include "replicas.h"
 
 enum { MINE, THEIRS, COPIES };

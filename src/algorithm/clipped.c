@@ -9,7 +9,7 @@
  *
  * Source: He et al., "Byzantine-Robust Decentralized Learning via
  * ClippedGossip", 2022, Alg. 1; the adaptive radius is its code's.
- * Test: unit/test_rules.c (T13, T15). */
+ * Test: unit/test_rules.c (T13), unit/test_taxonomy_clipped.c (T15). */
 #include "common.h"
 
 #include <math.h>

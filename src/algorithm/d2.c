@@ -11,7 +11,7 @@
  *
  * Source: Tang et al., "D2: Decentralized Training over Decentralized Data",
  * ICML 2018; NIDS, Li et al., 2019.
- * Test: unit/test_rules.c (T6, T7). */
+ * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T6, T7). */
 #include "common.h"
 
 enum { CORRECTION };

@@ -8,7 +8,7 @@
  * not decay.
  *
  * Source: Douillard et al., "DiLoCo", 2023, Alg. 1.
- * Test: unit/test_rules.c (T14). */
+ * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T14). */
 #include "outer.h"
 
 static double finish(struct kith_algebra *algebra,

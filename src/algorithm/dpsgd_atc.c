@@ -8,7 +8,7 @@
  *
  * Source: Lian et al., NIPS 2017; order: Sayed, "Adaptation, Learning, and
  * Optimization over Networks", 2014, section 7.
- * Test: unit/test_rules.c, property/test_algorithms.c. */
+ * Test: unit/test_rules.c, property/test_matrix.c. */
 #include "common.h"
 
 const struct kith_algorithm kith_algorithm_dpsgd_atc = {

@@ -6,7 +6,7 @@
  *
  * Source: Pramod, "Elastic Gossip", 2018; after Zhang et al., "Deep learning
  * with Elastic Averaging SGD", NIPS 2015.
- * Test: unit/test_rules.c, property/test_algorithms.c. */
+ * Test: unit/test_rules.c, property/test_matrix.c. */
 #include "common.h"
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)

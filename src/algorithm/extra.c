@@ -10,7 +10,7 @@
  *
  * Source: Shi et al., "EXTRA: An exact first-order algorithm for decentralized
  * consensus optimization", 2015.
- * Test: unit/test_rules.c (T6). */
+ * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T6). */
 #include "common.h"
 
 enum { BEFORE, CORRECTION };

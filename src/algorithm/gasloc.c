@@ -8,7 +8,7 @@
  * between peers. On random pairs without gradients its recursion is NoLoCo's.
  *
  * Source: Cagnasso et al., "GASLoC", 2026.
- * Test: unit/test_rules.c (T3). */
+ * Test: unit/test_rules.c, unit/test_taxonomy_consensus.c (T3). */
 #include "common.h"
 
 enum { BASE, Y_BEFORE, VECTORS };

@@ -6,7 +6,7 @@
  *
  * Source: Chen et al., "Accelerating Gossip SGD with Periodic Global
  * Averaging", ICML 2021, Alg. 1.
- * Test: unit/test_rules_rounds.c, property/test_algorithms.c. */
+ * Test: unit/test_rules_rounds.c, property/test_matrix.c. */
 #include "common.h"
 
 const struct kith_algorithm kith_algorithm_gossip_pga = {

@@ -7,7 +7,7 @@
  *
  * Source: Daily et al., "GossipGraD: Scalable Deep Learning using Gossip
  * Communication based Asynchronous Gradient Descent", 2018, section 5.
- * Test: unit/test_rules_rounds.c, property/test_algorithms.c. */
+ * Test: unit/test_rules_rounds.c, property/test_matrix.c. */
 #include "common.h"
 
 const struct kith_algorithm kith_algorithm_gossipgrad = {

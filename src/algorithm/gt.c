@@ -9,7 +9,7 @@
  *
  * Source: Qu and Li, "Harnessing smoothness to accelerate distributed
  * optimization", 2018; Nedic et al. (DIGing), 2017.
- * Test: unit/test_rules.c (T6, sum of y). */
+ * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T6). */
 #include "common.h"
 
 enum { TRACKED, BEFORE };

@@ -8,7 +8,7 @@
  * Source: Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019;
  * on graphs: Li et al., "Communication-Efficient Local Decentralized SGD
  * Methods" (LD-SGD), 2019.
- * Test: unit/test_rules_rounds.c, property/test_algorithms.c. */
+ * Test: unit/test_rules_rounds.c, property/test_matrix.c. */
 #include "common.h"
 
 const struct kith_algorithm kith_algorithm_local_sgd = {

@@ -7,7 +7,7 @@
  *
  * Source: Wang et al., "MATCHA: Speeding Up Decentralized SGD via Matching
  * Decomposition Sampling", 2019.
- * Test: unit/test_rules_rounds.c, property/test_algorithms.c. */
+ * Test: unit/test_rules_rounds.c, property/test_matrix.c. */
 #include "common.h"
 
 const struct kith_algorithm kith_algorithm_matcha = {

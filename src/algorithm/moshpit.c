@@ -9,7 +9,7 @@
  *
  * Source: Ryabinin et al., "Moshpit SGD: Communication-Efficient Decentralized
  * Training on Heterogeneous Unreliable Devices", NeurIPS 2021, Alg. 1.
- * Test: unit/test_rules_rounds.c, property/test_algorithms.c. */
+ * Test: unit/test_rules_rounds.c, property/test_matrix.c. */
 #include "common.h"
 
 const struct kith_algorithm kith_algorithm_moshpit = {

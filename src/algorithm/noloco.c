@@ -10,7 +10,7 @@
  * takes its own step.
  *
  * Source: Kolehmainen et al., "NoLoCo", 2025; constants of its code.
- * Test: unit/test_rules.c (T3, T13). */
+ * Test: unit/test_rules.c (T13), unit/test_taxonomy_consensus.c (T3). */
 #include "common.h"
 
 enum { SLOW, MOMENTUM, VECTORS };

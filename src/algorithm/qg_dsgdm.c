@@ -7,7 +7,7 @@
  * bias by 1 / (1 - beta); this one does not. Leave train.momentum at 0.
  *
  * Source: Lin et al., "Quasi-Global Momentum", ICML 2021, Alg. 1.
- * Test: unit/test_rules.c (T6). */
+ * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T6). */
 #include "quasi_global.h"
 
 static void after_step(struct kith_algebra *algebra)

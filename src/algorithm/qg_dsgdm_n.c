@@ -6,7 +6,7 @@
  * beta = `momentum`, mu = `decay`. Leave train.momentum at 0.
  *
  * Source: Lin et al., "Quasi-Global Momentum", ICML 2021, Alg. 1.
- * Test: unit/test_rules.c (T6). */
+ * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T6). */
 #include "quasi_global.h"
 
 static void direction(struct kith_algebra *algebra)

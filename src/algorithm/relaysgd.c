@@ -11,7 +11,7 @@
  *
  * Source: Vogels et al., "RelaySum for Decentralized Deep Learning on
  * Heterogeneous Data", NeurIPS 2021, Alg. 1.
- * Test: unit/test_rules.c (T6). */
+ * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T6). */
 #include "common.h"
 
 enum { FIRST, VECTORS };

@@ -13,7 +13,7 @@
  *
  * Source: Vaidya, Hadjicostis and Dominguez-Garcia, "Robust average consensus
  * over packet dropping links", 2011; as SGD: Assran et al., ICML 2019.
- * Test: unit/test_running_sums.c (T4), unit/test_rules_async.c. */
+ * Test: unit/test_running_sums.c (T4), unit/test_rules_rounds.c. */
 #include "push_sum.h"
 
 enum { GIVEN, TAKEN, TOTALS };

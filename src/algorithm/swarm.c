@@ -10,7 +10,7 @@
  * Source: Nadiradze et al., "Asynchronous Decentralized SGD with Quantized and
  * Local Updates", NeurIPS 2021; that j applies the mean to Y_j and keeps its
  * progress is our reading of the non-blocking variant.
- * Test: unit/test_rules.c, property/test_algorithms.c. */
+ * Test: unit/test_rules.c, property/test_matrix.c. */
 #include "common.h"
 
 enum { PUBLISHED };

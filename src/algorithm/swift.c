@@ -10,7 +10,7 @@
  *
  * Source: Bornstein et al., "SWIFT: Rapid Decentralized Federated Learning via
  * Wait-Free Model Communication", ICLR 2023, Alg. 1.
- * Test: unit/test_rules_async.c, unit/test_node_mailbox.c. */
+ * Test: unit/test_rules_rounds.c, unit/test_node_directed.c. */
 #include "common.h"
 
 const struct kith_algorithm kith_algorithm_swift = {

@@ -115,6 +115,8 @@ void kith_round_init(struct kith_node *node, void *memory)
 {
     struct kith_round *round = memory;
     const uint32_t degree = kith_node_edges(node->config, node->self);
+    KITH_ASSERT(node->config->algorithm->wait != KITH_WAIT_NO ||
+                node->config->topology->kind->is_static);
     node->round = round;
     round->deadline_ns = KITH_NEVER;
     round->work = (struct kith_work_edge *)(round + 1);

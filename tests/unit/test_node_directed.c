@@ -1,0 +1,234 @@
+/* Goal: rounds with a direction end on each side alone, rounds that give shares
+ * away write off what may have arrived, a mailbox never holds training back,
+ * and an exclusive peer takes part in one exchange at a time. Method: the node
+ * is stepped by hand; the test plays worker and neighbours. */
+#include "tests/support/story.h"
+
+/* What `from` says about a round, as from its side of the edge. */
+static struct kith_message word(kith_id self, kith_id from,
+                                enum kith_message_kind kind, uint64_t round)
+{
+    struct kith_message message = {.kind = kind,
+                                   .pattern = KITH_PATTERN_ROUND,
+                                   .id = {.counter = round},
+                                   .mine = from < self,
+                                   .step = round,
+                                   .slot = KITH_SLOT_NONE,
+                                   .finite = true};
+    if (kind == KITH_MESSAGE_MODEL) {
+        message.payload_bytes = 32;
+        message.scalar_count = config.algorithm->scalar_count;
+        message.scalars[0] = 0.5;
+    }
+    return message;
+}
+
+static void give(kith_id self, kith_id from, uint64_t round)
+{
+    struct kith_message model = word(self, from, KITH_MESSAGE_MODEL, round);
+    model.slot = kith_node_inbox(node, from, &model);
+    assert_true(model.slot != KITH_SLOT_NONE);
+    say(from, model);
+}
+
+/* The item that went out some words ago is done. */
+static void done(enum kith_work_kind kind)
+{
+    effects.has_work = true;
+    worked(kind);
+}
+
+static void open_plain(const char *algorithm, const char *graph, uint32_t peers,
+                       kith_id self)
+{
+    open_node(algorithm, graph, peers, self, false);
+    config.save_period_ns = 0;
+}
+
+static const struct kith_mark *mark_of(enum kith_mark_kind kind)
+{
+    for (uint32_t i = 0; i < effects.mark_count; i++)
+        if (effects.marks[i].kind == kind)
+            return &effects.marks[i];
+    return NULL;
+}
+
+/* 1 of 4, round 0: to 2, from 0. */
+static void test_directed_story(void **state)
+{
+    (void)state;
+    open_plain("dpsgd-atc", "one-peer-exponential", 4, 1);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(effects.send_count, 1);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->to, 2);
+    assert_false(effects.has_work); /* strict: the next step waits */
+    give(1, 0, 0);
+    assert_int_equal(sent(KITH_MESSAGE_READY)->to, 0); /* it may go on */
+    assert_false(effects.has_work);
+    say(2, word(1, 2, KITH_MESSAGE_READY, 0));
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    assert_int_equal(effects.work.edge_count, 1);
+    assert_int_equal(effects.work.edges[0].peer, 0);
+    assert_true(effects.work.edges[0].weight == 0.5);
+    worked(KITH_WORK_MERGE);
+    assert_true(marked(KITH_MARK_ROUND));
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+}
+
+/* Nobody answers: what came is merged all the same, and training goes on. */
+static void test_directed_deadline(void **state)
+{
+    (void)state;
+    open_plain("dpsgd-atc", "one-peer-exponential", 4, 1);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    give(1, 0, 0);
+    expire();
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    worked(KITH_WORK_MERGE);
+    assert_true(marked(KITH_MARK_ROUND));
+    /* Round 1: to 3, from 3; nothing comes. */
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->to, 3);
+    expire();
+    assert_true(marked(KITH_MARK_ROUND));
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+    /* A model that comes again is not refused: it was merged. */
+    struct kith_message again = word(1, 0, KITH_MESSAGE_MODEL, 0);
+    say(0, again);
+    assert_non_null(sent(KITH_MESSAGE_READY));
+    assert_null(sent(KITH_MESSAGE_ABORT));
+}
+
+/* A share: booked when it is split off, torn when nobody says that it came. */
+static void test_share(void **state)
+{
+    (void)state;
+    open_plain("sgp-sync", "one-peer-exponential", 4, 1);
+    start();
+    worked(KITH_WORK_TRAIN);
+    assert_int_equal(effects.work.edge_count, 1); /* who is sent to, alone */
+    assert_int_equal(effects.work.edges[0].peer, 2);
+    assert_true(effects.work.edges[0].weight == 0.5);
+    effects.work.edges[0].delta_sum = -3;
+    effects.work.edges[0].scalars_sent[0] = 0.25;
+    worked(KITH_WORK_SNAPSHOT);
+    assert_true(mark_of(KITH_MARK_SPLIT)->sum == -3);
+    assert_true(mark_of(KITH_MARK_SPLIT)->initiator);
+    assert_true(sent(KITH_MESSAGE_MODEL)->message.scalars[0] == 0.25);
+    give(1, 0, 0);
+    expire();
+    assert_true(mark_of(KITH_MARK_TORN)->sum == -3);
+    assert_int_equal(mark_of(KITH_MARK_TORN)->peer, 2);
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE); /* theirs is kept */
+    worked(KITH_WORK_MERGE);
+    assert_false(mark_of(KITH_MARK_MERGED)->initiator);
+    /* Said to be there: nothing is torn. */
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    say(3, word(1, 3, KITH_MESSAGE_READY, 1));
+    expire();
+    assert_null(mark_of(KITH_MARK_TORN));
+}
+
+/* 1 of a ring of 3: models go out and come in, and nothing waits for them. */
+static void test_mailbox(void **state)
+{
+    (void)state;
+    open_plain("swift", "ring", 3, 1);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(effects.send_count, 2);
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    assert_int_equal(effects.work.edge_count, 0); /* nothing came yet */
+    worked(KITH_WORK_MERGE);
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+    worked(KITH_WORK_TRAIN);
+    assert_true(marked(KITH_MARK_SKIPPED)); /* ours is still under way */
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+    give(1, 0, 0);
+    give(1, 0, 4); /* newer, of a faster peer: in the other inbox */
+    const uint32_t newest = kith_slot_inbox(0, 0);
+    say(0, word(1, 0, KITH_MESSAGE_READY, 0));
+    say(2, word(1, 2, KITH_MESSAGE_READY, 0));
+    assert_true(marked(KITH_MARK_ROUND));
+    done(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(effects.work.edge_count, 1); /* 2 was never heard */
+    const uint32_t merged = effects.work.edges[0].inbox;
+    assert_int_equal(merged, newest);
+    /* While it is merged nothing may be received into it. */
+    struct kith_message model = word(1, 0, KITH_MESSAGE_MODEL, 5);
+    const uint32_t free_slot = kith_node_inbox(node, 0, &model);
+    assert_true(free_slot != merged);
+    worked(KITH_WORK_MERGE);
+    assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
+}
+
+/* Links that break close a mailbox's round; a word out of turn is nothing. */
+static void test_mailbox_down(void **state)
+{
+    (void)state;
+    open_plain("swift", "ring", 3, 1);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_MERGE);
+    say(0, word(1, 0, KITH_MESSAGE_REQUEST, 0)); /* sends nothing */
+    assert_null(sent(KITH_MESSAGE_MODEL));
+    say(0, word(1, 0, KITH_MESSAGE_PROBE, 0));
+    down(0);
+    assert_false(marked(KITH_MARK_ROUND));
+    down(2);
+    assert_true(marked(KITH_MARK_ROUND));
+    done(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_null(sent(KITH_MESSAGE_MODEL)); /* both are left out ... */
+    worked(KITH_WORK_MERGE);
+    give(1, 2, 1); /* ... until they are heard again */
+    done(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->to, 2);
+}
+
+/* Who has asked answers BUSY; by chance, so some steps pass before it asks. */
+static void test_exclusive(void **state)
+{
+    (void)state;
+    open_plain("acid", "ring", 3, 1);
+    config.steps = 1000;
+    start();
+    for (int i = 0; i < 100 && sent(KITH_MESSAGE_REQUEST) == NULL; i++)
+        worked(effects.work.kind);
+    assert_non_null(sent(KITH_MESSAGE_REQUEST));
+    const kith_id asked = sent(KITH_MESSAGE_REQUEST)->to;
+    struct kith_message request = {.kind = KITH_MESSAGE_REQUEST,
+                                   .pattern = KITH_PATTERN_SWAP,
+                                   .id = {.counter = 1},
+                                   .mine = true,
+                                   .payload_bytes = 32,
+                                   .slot = KITH_SLOT_NONE};
+    say(2 - asked, request);
+    assert_non_null(sent(KITH_MESSAGE_BUSY));
+    assert_null(sent(KITH_MESSAGE_ACCEPT));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_directed_story),
+        cmocka_unit_test(test_directed_deadline),
+        cmocka_unit_test(test_share),
+        cmocka_unit_test(test_mailbox),
+        cmocka_unit_test(test_mailbox_down),
+        cmocka_unit_test(test_exclusive),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(node);
+    return failed;
+}
