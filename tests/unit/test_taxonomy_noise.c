@@ -125,7 +125,7 @@ static void sparta(unsigned n, double share)
         struct kith_rng rng;
         kith_rng_init(&rng, run, KITH_STREAM_TEST, n);
         memset(x, 0, sizeof x);
-        for (uint64_t t = 0; t < 8 / p; t++) {
+        for (uint64_t t = 0; (double)t < 8 / p; t++) {
             for (size_t i = 0; i < n * WIDE; i++) {
                 double step = -6;
                 for (unsigned k = 0; k < 12; k++)
