@@ -9,7 +9,7 @@
  * so a message that is lost comes home, share and all.
  *
  * Source: Blot et al., "Gossip training for deep learning", 2016, Alg. 3.
- * Test: unit/test_rules.c, unit/test_taxonomy_mass.c, property/test_matrix.c. */
+ * Test: unit/test_rules.c, unit/test_taxonomy_mass.c (T8.2). */
 #include "common.h"
 
 #define SHARES 1099511627776.0 /* 2^40 */

@@ -9,8 +9,8 @@
  *
  * Source: Beton et al., "SPARTA", EXO Labs, 2025; on pairs, as its authors
  * suggest for more than 16 peers.
- * Test: unit/test_rules.c (T2: 1 - p in a step), unit/test_taxonomy_noise.c
- * (T8), property/test_matrix.c. */
+ * Test: unit/test_taxonomy_noise.c (T2: 1 - p in a step; T8),
+ * property/test_matrix.c. */
 #include "common.h"
 
 #include "kith/hash.h"

@@ -4,6 +4,9 @@
  *   every H steps: Y_i <- X_i, and with a random neighbour j
  *   d = (Y_j - Y_i) / 2;   Y_i <- Y_i + d;   X_i <- X_i + d
  *
+ * A peer takes part in one exchange at a time: two that overlap add up to more
+ * than the way to either, and in step they drive all apart.
+ *
  * j answers with its own Y_j, though it may be in the midst of its H steps, and
  * keeps its progress X_j - Y_j. Both sums are kept.
  *
@@ -52,6 +55,7 @@ const struct kith_algorithm kith_algorithm_swarm = {
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
     .conserves_sum = true,
+    .exclusive = true,
     .vectors = 1,
     .start = start,
     .make = make,

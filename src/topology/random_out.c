@@ -48,36 +48,36 @@ static uint32_t degree(const struct kith_topology *topology, kith_id self)
     return room < topology->peers - 1 ? room : topology->peers - 1;
 }
 
-/* Floyd's sample of s others, ascending; Comm. ACM 30(9), 1987. */
-static void draw(const struct kith_topology *topology, struct kith_rng round,
-                 kith_id peer, kith_id *out)
+/* Floyd's sample of s others, counted without `peer` itself, in no order; Comm.
+ * ACM 30(9), 1987. */
+static void draw(const struct kith_topology *topology, struct kith_rng *round,
+                 kith_id peer, uint32_t *picks)
 {
     const uint32_t others = topology->peers - 1, s = topology->options.degree;
-    round.block = peer * BLOCKS;
+    round->block = peer * BLOCKS;
+    round->used = 4;
     for (uint32_t k = 0; k < s; k++) {
-        uint32_t pick = kith_rng_below(&round, others - s + k + 1);
+        picks[k] = kith_rng_below(round, others - s + k + 1);
         for (uint32_t i = 0; i < k; i++)
-            if (out[i] == pick)
-                pick = others - s + k;
-        kith_topology_insert(out, NULL, k, pick, 0);
+            if (picks[i] == picks[k])
+                picks[k] = others - s + k;
     }
-    for (uint32_t k = 0; k < s; k++)
-        out[k] += out[k] >= peer;
 }
 
-static bool sends(const struct kith_topology *topology, struct kith_rng round,
+static bool sends(const struct kith_topology *topology, struct kith_rng *round,
                   kith_id from, kith_id to)
 {
-    kith_id out[DEGREE_MAX];
-    draw(topology, round, from, out);
+    const uint32_t wanted = to - (to > from);
+    uint32_t picks[DEGREE_MAX];
+    bool found = false;
+    draw(topology, round, from, picks);
     for (uint32_t k = 0; k < topology->options.degree; k++)
-        if (out[k] == to)
-            return true;
-    return false;
+        found = found || picks[k] == wanted;
+    return found;
 }
 
 static uint32_t list_senders(const struct kith_topology *topology,
-                             struct kith_rng round, kith_id to,
+                             struct kith_rng *round, kith_id to,
                              kith_id in[KITH_DEGREE_MAX])
 {
     const uint32_t most = degree(topology, to);
@@ -93,9 +93,12 @@ static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
                            double weights[KITH_DEGREE_MAX])
 {
     struct kith_rng rng;
+    uint32_t picks[DEGREE_MAX];
     (void)weights;
     kith_topology_stream(topology, round, &rng);
-    draw(topology, rng, self, out);
+    draw(topology, &rng, self, picks);
+    for (uint32_t k = 0; k < topology->options.degree; k++)
+        kith_topology_insert(out, NULL, k, picks[k] + (picks[k] >= self), 0);
     return topology->options.degree;
 }
 
@@ -106,7 +109,7 @@ static uint32_t sources(const struct kith_topology *topology, kith_id self,
     struct kith_rng rng;
     (void)weights;
     kith_topology_stream(topology, round, &rng);
-    return list_senders(topology, rng, self, in);
+    return list_senders(topology, &rng, self, in);
 }
 
 /* Peers are drawn alike: the same from every start. */

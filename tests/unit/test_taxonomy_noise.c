@@ -1,5 +1,5 @@
 /* Goal: noise in the gradients keeps up a spread between peers that is known in
- * closed form (T8).
+ * closed form (T8); SPARTA contracts as it should (T2).
  * Method: gradients that are nothing but noise N(0, s^2 I_d), eta = 0.1, s = 1,
  * a steady state, float64; Gamma = sum |x_i - mean|^2 per coordinate, mean over
  * seeds within 3 standard errors. Rounds run through the simulator, SPARTA's
@@ -125,7 +125,7 @@ static void sparta(unsigned n, double share)
         struct kith_rng rng;
         kith_rng_init(&rng, run, KITH_STREAM_TEST, n);
         memset(x, 0, sizeof x);
-        for (uint64_t t = 0; t < 8 / p; t++) {
+        for (uint64_t t = 0; (double)t < 8 / p; t++) {
             for (size_t i = 0; i < n * WIDE; i++) {
                 double step = -6;
                 for (unsigned k = 0; k < 12; k++)
@@ -151,11 +151,63 @@ static void test_t8_sparta(void **state)
     sparta(16, 0.2);
 }
 
+/* T2: what a round leaves of Gamma, and how many coordinates t of them touch.
+ */
+static void contraction(unsigned n, double share)
+{
+    enum { WIDE = 1000, RUNS = 400 };
+    static double x[PEERS * WIDE];
+    const double expected = 1 - share * (1 - (n - 2.0) / (2 * (n - 1.0)));
+    double sum = 0, squares = 0;
+    struct kith_rng rng;
+    kith_rng_init(&rng, 9, KITH_STREAM_TEST, n);
+    for (unsigned run = 0; run < RUNS; run++) {
+        for (size_t i = 0; i < n * WIDE; i++)
+            x[i] = kith_rng_double(&rng) - 0.5;
+        const double before = probe_spread(x, n, WIDE);
+        sparta_round(&rng, x, n, WIDE, share, run);
+        const double left = probe_spread(x, n, WIDE) / before;
+        sum += left;
+        squares += left * left;
+    }
+    const double mean = sum / RUNS;
+    const double error = sqrt((squares / RUNS - mean * mean) / RUNS);
+    printf("  T2 SPARTA n = %-2u p = %g: left expected %.5f measured %.5f +- "
+           "%.5f\n",
+           n, share, expected, mean, error);
+    assert_true(fabs(mean - expected) < 3 * error);
+}
+
+static void test_t2_sparta(void **state)
+{
+    (void)state;
+    enum { WIDE = 8000, ROUNDS = 10000 };
+    static double x[2 * WIDE];
+    struct kith_rng rng;
+    double touched = 0;
+    contraction(2, 0.1);
+    contraction(16, 0.2);
+    kith_rng_init(&rng, 9, KITH_STREAM_TEST, 0);
+    for (size_t i = 0; i < WIDE; i++)
+        x[i] = 1;
+    for (uint64_t t = 0; t < ROUNDS; t++)
+        sparta_round(&rng, x, 2, WIDE, 0.0005, t);
+    for (size_t i = 0; i < WIDE; i++)
+        touched += (x[i] == 0.5) / (double)WIDE;
+    const double expected = 1 - pow(1 - 0.0005, ROUNDS);
+    const double error = sqrt(expected * (1 - expected) / WIDE);
+    printf("  T2 SPARTA p = 0.0005, touched in %d rounds: expected %.5f "
+           "measured %.5f +- %.5f\n",
+           ROUNDS, expected, touched, error);
+    assert_true(fabs(touched - expected) < 3 * error);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_t8_rounds),
         cmocka_unit_test(test_t8_sparta),
+        cmocka_unit_test(test_t2_sparta),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
