@@ -186,6 +186,9 @@ void cli_progress_end(void);
 int cli_list(const struct cli_arguments *arguments);
 /* topology.c: kith list topology NAME PEERS. */
 int cli_list_topology(const struct cli_arguments *arguments);
+/* What a peer sends in an exchange or a round, in d = values of the model,
+ * C(d) = these compressed, deg = neighbours of the round: "2 deg d". */
+void cli_sends(const struct kith_algorithm *algorithm, char *text, size_t size);
 int cli_train(const struct cli_arguments *arguments);
 int cli_eval(const struct cli_arguments *arguments);
 int cli_sample(const struct cli_arguments *arguments);

@@ -89,7 +89,9 @@ static bool read_algorithm(unsigned index, struct entry *entry)
     add_flag(entry, "directed", algorithm->directed);
     add_flag(entry, "conserves_sum", algorithm->conserves_sum);
     add_flag(entry, "value_driven", algorithm->value_driven);
+    add_text(entry, "schedule", algorithm->schedule);
     add_flag(entry, "fixed_graph", algorithm->fixed_graph);
+    add_flag(entry, "tree", algorithm->tree);
     add_flag(entry, "lossless", algorithm->lossless);
     add_flag(entry, "no_churn", algorithm->no_churn);
     add_flag(entry, "exact", algorithm->exact);
@@ -97,6 +99,9 @@ static bool read_algorithm(unsigned index, struct entry *entry)
     add_count(entry, "scalars", algorithm->scalar_count);
     add_count(entry, "vectors", algorithm->vectors);
     add_count(entry, "edge_vectors", algorithm->edge_vectors);
+    char sends[64];
+    cli_sends(algorithm, sends, sizeof sends);
+    add_text(entry, "sends", sends);
     return true;
 }
 
