@@ -166,6 +166,7 @@ static void set_experiment(struct trainer *trainer)
     experiment->peers = 1;
     experiment->model = kith_model_find(spec->model);
     experiment->model_config = spec->config;
+    experiment->backend = kith_backend_find(spec->backend);
     experiment->gossip.algorithm = kith_algorithm_find("local");
     experiment->train.optimiser = kith_optimiser_find(spec->optimiser);
     experiment->train.config =
@@ -193,7 +194,7 @@ static void trainer_open(struct trainer *trainer, const struct spec *spec)
     trainer->before = status_bytes("VmRSS:");
     const struct kith_worker_config config = {
         .experiment = &trainer->experiment,
-        .backend = kith_backend_find(spec->backend),
+        .backend = trainer->experiment.backend,
         .train = &trainer->examples,
         .steps = UINT64_MAX,
         .peers = 1};
