@@ -139,12 +139,14 @@ INTEGRATION = \
   tests/integration/test_cli_stops.sh \
   tests/integration/test_cli_topology.sh \
   tests/integration/test_cli_usage.sh \
+  tests/integration/test_docs_algorithms.sh \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
   tests/integration/test_lab_full_disk.sh \
   tests/integration/test_lab_learns.sh \
   tests/integration/test_lab_refuses.sh \
   tests/integration/test_lab_resumes.sh \
+  tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_report.sh \
@@ -157,9 +159,11 @@ LONG = \
   tests/long/accept_2.sh \
   tests/long/accept_6.sh \
   tests/long/accept_hash.sh \
+  tests/long/accept_lab.sh \
   tests/long/accept_parity.sh \
   tests/long/accept_quality.sh \
   tests/long/accept_resume.sh \
+  tests/long/accept_taxonomy.sh \
   tests/long/check_deploy.sh \
   tests/long/check_matrix.sh \
   tests/long/coverage.sh \
@@ -168,7 +172,8 @@ LONG_BUILDS = $(PARITY)
 EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
-  tests/long/accept_quality.py
+  tests/long/accept_quality.py tests/long/accept_taxonomy.py \
+  tests/integration/lab_taxonomy.py docs/make_algorithms.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)
