@@ -10,15 +10,6 @@
  * Test: unit/test_rules.c. */
 #include "collective.h"
 
-static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
-{
-    if (collective_phase(algebra) == 0)
-        collective_begin(algebra);
-    algebra->backend->copy(algebra->dim, algebra->sent,
-                           algebra->vectors[COLLECTIVE_SUM]);
-    edge->scalars_sent[0] = *collective_count(algebra);
-}
-
 /* A mean that is handed out replaces what was handed in. */
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
@@ -57,7 +48,7 @@ const struct kith_algorithm kith_algorithm_allreduce_doubling = {
     .scalars_start = {1},
     .scalars_high = COLLECTIVE_COUNT_MAX,
     .vectors = COLLECTIVE_VECTORS,
-    .make = make,
+    .make = collective_make,
     .merge = merge,
     .finish = finish,
 };

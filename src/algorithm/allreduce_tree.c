@@ -14,15 +14,6 @@ static bool is_up(const struct kith_algebra *algebra)
     return collective_phase(algebra) < collective_phases(algebra) / 2;
 }
 
-static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
-{
-    if (collective_phase(algebra) == 0)
-        collective_begin(algebra);
-    algebra->backend->copy(algebra->dim, algebra->sent,
-                           algebra->vectors[COLLECTIVE_SUM]);
-    edge->scalars_sent[0] = *collective_count(algebra);
-}
-
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     edge->delta_sum = 0;
@@ -60,7 +51,7 @@ const struct kith_algorithm kith_algorithm_allreduce_tree = {
     .scalars_start = {1},
     .scalars_high = COLLECTIVE_COUNT_MAX,
     .vectors = COLLECTIVE_VECTORS,
-    .make = make,
+    .make = collective_make,
     .merge = merge,
     .finish = finish,
 };

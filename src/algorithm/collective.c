@@ -25,6 +25,15 @@ void collective_begin(struct kith_algebra *algebra)
     *collective_count(algebra) = 1;
 }
 
+void collective_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    if (collective_phase(algebra) == 0)
+        collective_begin(algebra);
+    algebra->backend->copy(algebra->dim, algebra->sent,
+                           algebra->vectors[COLLECTIVE_SUM]);
+    edge->scalars_sent[0] = *collective_count(algebra);
+}
+
 void collective_add(struct kith_algebra *algebra,
                     const struct kith_work_edge *edge)
 {

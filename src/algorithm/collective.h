@@ -22,7 +22,9 @@ uint64_t collective_phases(const struct kith_algebra *algebra);
 double *collective_count(const struct kith_algebra *algebra);
 /* The first round of a cycle: a sum of one model. */
 void collective_begin(struct kith_algebra *algebra);
-/* Whole vectors: sum <- sum + received, and its count. */
+/* Whole vectors: the sum and its count travel, */
+void collective_make(struct kith_algebra *algebra, struct kith_work_edge *edge);
+/* and sum <- sum + received, with its count. */
 void collective_add(struct kith_algebra *algebra,
                     const struct kith_work_edge *edge);
 /* x <- sum / count; returns what that added to the sum of x. */
