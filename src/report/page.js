@@ -749,17 +749,14 @@ const told = runs.length === 0 || runs.some(run => run.isCell)
       (runs.filter(run => run.isCell).length < cellsAll - single.length
           ? ', ' + runs.length + ' drawn' : '')
     : several ? runs.length + ' runs compared'
-    : [runs[0].facts.get('world'), runs[0].facts.get('peers') + ' peers',
+    : [runs[0].facts.get('world'), peersOf(runs[0]),
        'seed ' + runs[0].facts.get('seed')].join(' · ');
 document.title = names.join(', ') + ' – kith report';
 const boxes = make('div', {class: 'charts'}, CHARTS.map(chartBox));
 const legendPlace = make('div', {});
 document.body.replaceChildren(
     make('header', {}, make('h1', {}, names.join(', ')),
-        make('p', {class: 'hint'}, several ? runs.length + ' runs compared'
-            : [runs[0].facts.get('world'), peersOf(runs[0]),
-               'seed ' + runs[0].facts.get('seed')].join(' · '),
-            ' · written by ' + report.writer)),
+        make('p', {class: 'hint'}, told, ' · written by ' + report.writer)),
     make('main', {}, comparison(), summary(), verdicts(),
         section('Plots', controls(), legendPlace, boxes),
         speeds(), exchanges(), faults(), outcomes(), events(), sources()));
