@@ -33,6 +33,8 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/gt.c \
   src/algorithm/local.c \
   src/algorithm/local_sgd.c \
+  src/algorithm/mask.c \
+  src/algorithm/mask.h \
   src/algorithm/matcha.c \
   src/algorithm/moshpit.c \
   src/algorithm/noloco.c \
@@ -55,6 +57,7 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/sgp_sync.c \
   src/algorithm/slowmo.c \
   src/algorithm/sparta.c \
+  src/algorithm/sparta_diloco.c \
   src/algorithm/streaming.c \
   src/algorithm/swarm.c \
   src/algorithm/swift.c \

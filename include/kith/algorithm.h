@@ -42,7 +42,9 @@ struct kith_compression; /* compressor.h */
     X(MIXING, "mixing", 0, 16, "acid: eta, per exchange; 0: from the graph")   \
     X(STRENGTH, "strength", 0, 64,                                             \
       "acid: alpha of the copy; 0: from the "                                  \
-      "graph")
+      "graph")                                                                 \
+    X(OUTER_EVERY, "outer_every", 1, 1e6,                                      \
+      "sparta-diloco: rounds from one outer step to the next")
 enum kith_gossip_key {
 #define KITH_X(name, key, low, high, help) KITH_GOSSIP_##name,
     KITH_GOSSIP_KEYS(KITH_X)
@@ -135,8 +137,11 @@ struct kith_algorithm {
 
     /* Bytes of a message; NULL: one vector. */
     size_t (*payload)(const struct kith_algebra *algebra);
-    /* Bytes of scratch; NULL: none. Both see dim, backend, coefficients and
-     * compression alone. */
+    /* Bytes of a message of a round that is not whole, at most payload;
+     * NULL: all are. Every `outer_every`-th is: kith_algorithm_is_whole. */
+    size_t (*slice)(const struct kith_algebra *algebra);
+    /* Bytes of scratch; NULL: none. All three see dim, backend, coefficients
+     * and compression alone. */
     size_t (*scratch_bytes)(const struct kith_algebra *algebra);
     /* Own vectors from x: at the beginning, and where x was adopted. */
     void (*start)(struct kith_algebra *algebra);
@@ -168,6 +173,11 @@ struct kith_algorithm {
      * its weight): the factor z = factor * x. Default 1. */
     double (*factor)(const double *scalars);
 };
+/* Does this round carry whole models? The first is number period - 1. */
+static inline bool kith_algorithm_is_whole(uint64_t period, uint64_t round)
+{
+    return period < 2 || round % period == period - 1;
+}
 /* May one of its scalars be this, on the wire or in a checkpoint? */
 static inline bool
 kith_algorithm_is_sane(const struct kith_algorithm *algorithm, uint32_t peers,

@@ -197,9 +197,11 @@ struct kith_compression
 kith_experiment_compression(const struct kith_experiment *experiment,
                             size_t dim);
 /* Bytes of an exchange's message: an algorithm may send more than x, or less.
- */
+ * `slice`: of a round that is not whole; 0: all are. */
 size_t kith_experiment_payload(const struct kith_experiment *experiment,
                                size_t dim);
+size_t kith_experiment_slice(const struct kith_experiment *experiment,
+                             size_t dim);
 /* What only one world can do (`deadline: never` and `drop_push` need virtual
  * time). KITH_EINVAL with text in `error`. */
 enum kith_world { KITH_WORLD_TRAIN, KITH_WORLD_SIM, KITH_WORLD_LAB };

@@ -125,6 +125,8 @@ struct kith_node_config {
     double chance;          /* with this chance; 0: always */
     uint64_t payload_bytes; /* of an exchange's message */
     uint64_t model_bytes;   /* of a pull's, x itself; 0: the same */
+    uint64_t slice_bytes;   /* of a round's that is no `period`-th */
+    uint32_t period;        /* 0, 1: all rounds carry payload_bytes */
     kith_ns save_period_ns; /* SAVE items; 0: never */
     kith_ns round_deadline_ns; /* 0: from measured round trips;
                                   KITH_NEVER: wait for ever (simulator only) */
@@ -139,9 +141,10 @@ size_t kith_node_size(const struct kith_node_config *config);
 /* The most neighbours that `self` has in one round, senders and receivers
  * together; 0 unless the pattern is ROUND. */
 uint32_t kith_node_edges(const struct kith_node_config *config, kith_id self);
-/* Bytes of a MODEL of this pattern. */
+/* Bytes of a MODEL of this pattern; `number`: its exchange's, for a round the
+ * round's. */
 uint64_t kith_node_payload(const struct kith_node_config *config,
-                           enum kith_pattern pattern);
+                           enum kith_pattern pattern, uint64_t number);
 /* memory: kith_node_size bytes, aligned to 8. incarnation: 0, +1 per restart.
  * resume_step: steps already done (from a save). adopt: this is a restarted
  * peer; it first pulls a neighbour's model. */

@@ -99,7 +99,8 @@ void kith_node_tell(const struct kith_node *node, struct kith_effects *effects,
         .step = node->steps,
         .payload_bytes =
             sized ? kith_node_payload(node->config,
-                                      (enum kith_pattern)exchange->pattern)
+                                      (enum kith_pattern)exchange->pattern,
+                                      exchange->counter)
                   : 0,
         .slot = carries ? exchange->edge.sent : KITH_SLOT_NONE,
     };
@@ -178,10 +179,13 @@ bool kith_node_sane(const struct kith_node *node,
 }
 
 uint64_t kith_node_payload(const struct kith_node_config *config,
-                           enum kith_pattern pattern)
+                           enum kith_pattern pattern, uint64_t number)
 {
-    return pattern == KITH_PATTERN_PULL && config->model_bytes > 0
-               ? config->model_bytes
+    if (pattern == KITH_PATTERN_PULL && config->model_bytes > 0)
+        return config->model_bytes;
+    return pattern == KITH_PATTERN_ROUND &&
+                   !kith_algorithm_is_whole(config->period, number)
+               ? config->slice_bytes
                : config->payload_bytes;
 }
 
@@ -507,8 +511,8 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
 uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
                          const struct kith_message *model)
 {
-    if (model->payload_bytes !=
-            kith_node_payload(node->config, model->pattern) ||
+    if (model->payload_bytes != kith_node_payload(node->config, model->pattern,
+                                                  model->id.counter) ||
         model->scalar_count != node->config->algorithm->scalar_count)
         return KITH_SLOT_NONE;
     if (model->pattern == KITH_PATTERN_ROUND)

@@ -72,7 +72,8 @@ void kith_edge_send(const struct kith_node *node, struct kith_effects *effects,
     const struct kith_work_edge *made = made_for(node, edge);
     struct kith_message message =
         message_to(node, edge->peer, KITH_MESSAGE_MODEL, round->round);
-    message.payload_bytes = node->config->payload_bytes;
+    message.payload_bytes =
+        kith_node_payload(node->config, KITH_PATTERN_ROUND, round->round);
     message.slot = made->sent;
     message.scalar_count = algorithm->scalar_count;
     memcpy(message.scalars, made->scalars_sent, sizeof message.scalars);

@@ -48,8 +48,9 @@ static void step_request(struct kith_node *node, kith_id from,
 {
     struct kith_exchange *served = &node->served;
     if (!welcome(node, message) ||
-        message->payload_bytes !=
-            kith_node_payload(node->config, message->pattern)) {
+        message->payload_bytes != kith_node_payload(node->config,
+                                                    message->pattern,
+                                                    message->id.counter)) {
         node->bad++;
         kith_node_mark(node, effects, KITH_MARK_BAD, NULL, from, message->kind,
                        0);

@@ -85,10 +85,10 @@ kith_experiment_compression(const struct kith_experiment *experiment,
         .dim = dim};
 }
 
-size_t kith_experiment_payload(const struct kith_experiment *experiment,
-                               size_t dim)
+/* What a hook that counts bytes sees. */
+static size_t count(const struct kith_experiment *experiment, size_t dim,
+                    size_t (*bytes)(const struct kith_algebra *algebra))
 {
-    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     const struct kith_compression compression =
         kith_experiment_compression(experiment, dim);
     const struct kith_algebra algebra = {.backend = experiment->backend,
@@ -98,7 +98,23 @@ size_t kith_experiment_payload(const struct kith_experiment *experiment,
                                          .coefficients =
                                              experiment->gossip.coefficients,
                                          .compression = &compression};
+    return bytes(&algebra);
+}
+
+size_t kith_experiment_payload(const struct kith_experiment *experiment,
+                               size_t dim)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     return algorithm->payload == NULL || dim == 0
                ? dim * experiment->backend->element_bytes
-               : algorithm->payload(&algebra);
+               : count(experiment, dim, algorithm->payload);
+}
+
+size_t kith_experiment_slice(const struct kith_experiment *experiment,
+                             size_t dim)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    return algorithm->slice == NULL || dim == 0
+               ? 0
+               : count(experiment, dim, algorithm->slice);
 }

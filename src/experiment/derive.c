@@ -184,6 +184,11 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
                       : 1,
         .payload_bytes = kith_experiment_payload(experiment, gossiped),
         .model_bytes = gossiped * experiment->backend->element_bytes,
+        .slice_bytes = kith_experiment_slice(experiment, gossiped),
+        .period = experiment->gossip.algorithm->slice == NULL
+                      ? 1
+                      : (uint32_t)experiment->gossip
+                            .coefficients[KITH_GOSSIP_OUTER_EVERY],
         .save_period_ns = experiment->save_period_ns,
         .round_deadline_ns = experiment->gossip.deadline_ns,
         .retries = experiment->gossip.retries,

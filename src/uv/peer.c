@@ -331,6 +331,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
         .backend = experiment->backend,
         .payload_bytes = kith_worker_payload(driver->worker),
         .model_bytes = kith_worker_bytes(driver->worker),
+        .slice_bytes = driver->config.slice_bytes,
         .opaque = experiment->gossip.algorithm->opaque,
         .measure_distance = strcmp(experiment->gossip.guard, "none") != 0,
         .congestion = options->congestion,

@@ -287,7 +287,11 @@ static bool model_begins(struct kith_link *link,
     const size_t due = message->pattern == KITH_PATTERN_PULL
                            ? options->model_bytes
                            : options->payload_bytes;
-    if (message->payload_bytes != due) {
+    /* Whether this round is one with slices is the node's to say. */
+    const bool is_slice = message->pattern == KITH_PATTERN_ROUND &&
+                          options->slice_bytes > 0 &&
+                          message->payload_bytes == options->slice_bytes;
+    if (message->payload_bytes != due && !is_slice) {
         kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
                          "a model of another size");
         return false;

@@ -46,6 +46,7 @@ GOSSIP = {
     "streaming": "topology: complete, every: 2, fragments: 2",
     # Half of the values, where published is 0.005 of a billion.
     "sparta": "topology: random, every: 2, share: 0.5",
+    "sparta-diloco": "topology: complete, share: 0.1, outer_every: 20",
     # Four peers have but three others.
     "epidemic": "degree: 2",
     "epidemic-oracle": "degree: 2",
@@ -53,7 +54,7 @@ GOSSIP = {
 # Momentum multiplies the rate: by 10 (qg), 7 (diloco, eager), 2 (slowmo); the
 # size of Adam's steps is its own.
 RATE = {"qg-dsgdm": 0.02, "qg-dsgdm-n": 0.02, "qg-adam": 0.002,
-        "diloco": 0.03, "eager": 0.03, "slowmo": 0.1}
+        "diloco": 0.03, "sparta-diloco": 0.03, "eager": 0.03, "slowmo": 0.1}
 
 
 def split(digits, target):

@@ -101,6 +101,63 @@ static void test_streaming(void **state)
             eta, whole);
 }
 
+/* With a share of 1 every round is a mean of everything; theta moves in every
+ * K-th. */
+static void sliced(models b, models x, unsigned each, unsigned rounds)
+{
+    models theta, m;
+    memset(theta, 0, sizeof theta);
+    memset(m, 0, sizeof m);
+    for (unsigned t = 1; t <= STEPS; t++) {
+        descend(b, x);
+        if (t % each != 0)
+            continue;
+        for (unsigned k = 0; k < TRIAL_DIM; k++) {
+            const double mean = mean_of(x, k);
+            for (unsigned i = 0; i < N; i++) {
+                x[i][k] = mean;
+                if (t % (each * rounds) != 0)
+                    continue;
+                const double d = theta[i][k] - mean;
+                m[i][k] = mu * m[i][k] + d;
+                theta[i][k] -= alpha * (d + mu * m[i][k]);
+                x[i][k] = theta[i][k];
+            }
+        }
+    }
+}
+
+static void all_slices(models b, models x)
+{
+    sliced(b, x, 1, 5);
+}
+
+static void rare_slices(models b, models x)
+{
+    sliced(b, x, 2, 5);
+}
+
+static void only_outer(models b, models x)
+{
+    sliced(b, x, EVERY, 1);
+}
+
+static void test_sparta_diloco(void **state)
+{
+    (void)state;
+    compare("algorithm: sparta-diloco, every: 1, share: 1, outer_every: 5, "
+            "topology: complete",
+            eta, all_slices);
+    compare("algorithm: sparta-diloco, every: 2, share: 1, outer_every: 5, "
+            "topology: complete",
+            eta, rare_slices);
+    compare("algorithm: sparta-diloco, every: 5, outer_every: 1, topology: "
+            "complete",
+            eta, only_outer);
+    compare("algorithm: diloco, every: 5, topology: complete", eta,
+            only_outer);
+}
+
 static void eager(models b, models x)
 {
     models theta, m, others, d;
@@ -280,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streaming),
+        cmocka_unit_test(test_sparta_diloco),
         cmocka_unit_test(test_eager),
         cmocka_unit_test(test_qg_adam),
         cmocka_unit_test(test_degenerate),
