@@ -52,6 +52,7 @@ struct scores {
     struct kith_score averaged;
     double accuracy_mean, accuracy_worst, loss_mean, loss_worst;
     double consensus_distance; /* root of the mean squared distance */
+    double correlation;
     uint32_t live;
     bool finite;
 };
@@ -243,7 +244,7 @@ static void score_all(struct sim_world *world, bool last, struct scores *scores)
     scores->live = world->desks ? average(world) : 0;
     if (scores->live == 0) {
         scores->accuracy_mean = scores->loss_mean = NAN;
-        scores->consensus_distance = NAN;
+        scores->consensus_distance = scores->correlation = NAN;
         for (kith_id id = 0; id < world->peer_count && !world->desks; id++) {
             if (last && world->options.store && sim_alive(world, id)) {
                 put_peer(world, id, NAN, NAN);
@@ -262,6 +263,8 @@ static void score_all(struct sim_world *world, bool last, struct scores *scores)
     scores->accuracy_mean = own ? scores->accuracy_mean / live : NAN;
     scores->loss_mean = own ? scores->loss_mean / live : NAN;
     scores->consensus_distance = sqrt(scores->consensus_distance / live);
+    scores->correlation = kith_correlation(
+        world->mean, world->dim, scores->consensus_distance, scores->live);
 }
 
 static void note_values(struct sim_world *world, const struct scores *scores)
@@ -279,6 +282,7 @@ static void note_values(struct sim_world *world, const struct scores *scores)
     values->loss_mean = scores->loss_mean;
     values->loss_worst = scores->loss_worst;
     values->consensus_distance = scores->consensus_distance;
+    values->correlation = scores->correlation;
     values->attempts = (double)sum.attempts;
     values->done = (double)sum.done;
     values->failed = (double)sum.failed;
@@ -297,6 +301,8 @@ static void evaluate(struct sim_world *world, bool last, struct scores *scores)
     score_all(world, last, scores);
     put_averaged(world, scores);
     note_values(world, scores);
+    world->correlation_lowest =
+        fmin(world->correlation_lowest, scores->correlation);
 }
 
 void sim_evaluate(struct sim_world *world)
@@ -345,6 +351,8 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary,
     summary->loss.mean = scores.loss_mean;
     summary->loss.worst = scores.loss_worst;
     summary->consensus_distance = scores.consensus_distance;
+    summary->correlation.last = scores.correlation;
+    summary->correlation.lowest = world->correlation_lowest;
     summary->exchanges.attempts = sum.attempts;
     summary->exchanges.done = sum.done;
     summary->exchanges.failed = sum.failed;

@@ -1,6 +1,7 @@
 /* A run from its options to its summary: what sim.h promises. */
 #include "sim/world.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "kith/assert.h"
@@ -115,6 +116,7 @@ static void begin(struct sim_world *world)
     world->unfinished = world->peer_count;
     kith_checks_start(&world->checks);
     kith_values_clear(&world->values);
+    world->correlation_lowest = NAN;
     sim_fault_due(world); /* compute.slow, and what happens at time 0 */
     for (kith_id id = 0; id < world->peer_count && !world->over; id++) {
         if (!(world->peers[id].flags & SIM_CRASHED)) {

@@ -216,6 +216,7 @@ struct sim_world {
     struct sim_ledger *ledger;
     struct kith_checks checks;
     struct kith_values values;
+    double correlation_lowest; /* NaN: never evaluated */
     bool nonfinite;
     struct kith_evaluator *evaluator; /* NULL: not opened yet */
     double *mean, *z;                 /* (dim) */

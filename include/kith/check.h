@@ -31,6 +31,7 @@ struct kith_values {
     double loss;                          /* of the averaged model */
     double loss_mean, loss_worst;
     double consensus_distance; /* root mean of |x_i - mean|^2 */
+    double correlation;        /* kith_correlation of the live models */
     /* |live + in flight + lost - initial - contributed| / scale, and what it
      * may be: 1e-12 where vectors are float64. */
     double conservation_error, conservation_tolerance;

@@ -123,6 +123,9 @@ struct kith_summary {
     } accuracy, loss;
     double consensus_distance;
     struct {
+        double last, lowest; /* at the end; at any evaluation */
+    } correlation;
+    struct {
         uint64_t attempts, done, failed, refused, skipped, torn;
     } exchanges;
     uint64_t bytes_sent, bytes_per_peer_max;

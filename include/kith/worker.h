@@ -138,6 +138,13 @@ KITH_MUST_CHECK enum kith_err
 kith_evaluator_score(struct kith_evaluator *evaluator, const double *z,
                      struct kith_score *score, char *error);
 void kith_evaluator_close(struct kith_evaluator *evaluator);
+/* How alike the models of n peers are: the correlation of two of them, pooled
+ * over all pairs,
+ *   (v - D^2 / (n - 1)) / (v + D^2),   v = |mean - its own average|^2,
+ * of their mean (dim) and consensus distance D. 1: all are one; 0: strangers;
+ * NaN for fewer than two. Test: unit/test_estimate.c. */
+double kith_correlation(const double *mean, size_t dim,
+                        double consensus_distance, uint32_t peers);
 KITH_MUST_CHECK enum kith_err
 kith_evaluate(const struct kith_experiment *experiment,
               const struct kith_backend *backend,

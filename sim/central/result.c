@@ -275,6 +275,7 @@ static void fill(const struct central *run, const struct scores *scores,
     summary->loss.mean = scores->loss_mean;
     summary->loss.worst = scores->loss_worst;
     summary->consensus_distance = scores->consensus_distance;
+    summary->correlation.last = summary->correlation.lowest = NAN;
     summary->exchanges.attempts = run->applied + run->refused;
     summary->exchanges.done = run->applied;
     summary->exchanges.refused = run->refused;

@@ -152,6 +152,7 @@ void kith_values_clear(struct kith_values *values)
         .loss_mean = NAN,
         .loss_worst = NAN,
         .consensus_distance = NAN,
+        .correlation = NAN,
         .conservation_error = NAN,
         .conservation_tolerance = NAN,
         .attempts = NAN,

@@ -3,7 +3,7 @@ libkith_experiment_a_CFLAGS = $(GNU11)
 libkith_experiment_a_SOURCES = src/check/accuracy.c \
   src/check/accuracy_mean.c src/check/accuracy_worst.c src/check/check.c \
   src/check/checks.def src/check/conserved.c \
-  src/check/consensus_distance.c src/check/done.c src/check/failed.c \
+  src/check/consensus_distance.c src/check/correlation.c src/check/done.c src/check/failed.c \
   src/check/finite.c src/check/loss.c src/check/registry.c \
   src/check/torn.c src/check/waiting_share.c \
   src/experiment/central.c \

@@ -40,6 +40,9 @@ static void take_distances(struct lab_average *average)
         sum += squared;
     }
     average->consensus_distance = sqrt(sum / (double)average->count);
+    average->correlation =
+        kith_correlation(average->mean, average->dim,
+                         average->consensus_distance, average->count);
 }
 
 enum kith_err lab_average_open(

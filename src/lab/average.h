@@ -21,7 +21,7 @@ struct lab_average {
     uint64_t *steps;  /* (count) */
     double *distance; /* (count) |z_i - z| */
     double *mean;     /* (dim) */
-    double consensus_distance;
+    double consensus_distance, correlation;
 };
 
 /* Reads the save of every peer with wanted[i] != 0; one that is not there or

@@ -249,6 +249,7 @@ int lab_child_score(void *user, int rows_fd, int control_fd)
         record.as.score.loss = score.loss;
         record.as.score.accuracy = score.accuracy;
         record.as.score.consensus_distance = average.consensus_distance;
+        record.as.score.correlation = average.correlation;
         status = lab_record_send(rows_fd, &record, MUST_WAIT_MS) ? 0 : 1;
     }
     lab_average_close(&average);

@@ -127,6 +127,7 @@ static enum kith_err open_lab(struct lab *lab)
     set_periods(lab);
     kith_checks_start(&lab->checks);
     kith_values_clear(&lab->values);
+    lab->correlation_lowest = NAN;
     raise_file_limit();
     kith_backend_threads(1);
     lab->opened_ns = lab_now();

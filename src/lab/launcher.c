@@ -196,6 +196,8 @@ static void take_score(void *user, const struct lab_record *record)
     lab->values.accuracy = score->accuracy;
     lab->values.loss = score->loss;
     lab->values.consensus_distance = score->consensus_distance;
+    lab->values.correlation = score->correlation;
+    lab->correlation_lowest = fmin(lab->correlation_lowest, score->correlation);
     lab_judge(lab, score->loss, score->accuracy);
 }
 

@@ -90,7 +90,8 @@ struct lab {
     bool nonfinite; /* a peer met a value that is not finite */
     struct kith_checks checks;
     struct kith_values values;
-    double cpu_start_s; /* the launcher's own */
+    double correlation_lowest; /* NaN: never evaluated */
+    double cpu_start_s;        /* the launcher's own */
 
     enum kith_err err; /* the first operating fault; ends the run */
     char *error;       /* (KITH_LAB_ERROR_BYTES) */

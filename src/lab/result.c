@@ -29,6 +29,7 @@ static void clear(struct kith_summary *summary)
     summary->accuracy.worst = NAN;
     summary->loss.averaged = summary->loss.mean = summary->loss.worst = NAN;
     summary->consensus_distance = NAN;
+    summary->correlation.last = summary->correlation.lowest = NAN;
     summary->staleness.mean = summary->staleness.max = NAN;
     summary->utilisation = NAN;
 }
@@ -233,6 +234,9 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
         summary->accuracy.averaged = all.accuracy;
         summary->loss.averaged = all.loss;
         summary->consensus_distance = average.consensus_distance;
+        summary->correlation.last = average.correlation;
+        summary->correlation.lowest =
+            fmin(lab->correlation_lowest, average.correlation);
         put_row(lab, KITH_NOBODY, step, &all, average.consensus_distance);
         score_peers(lab, &average, summary);
     }
@@ -249,6 +253,7 @@ static void judge(struct lab *lab, struct kith_summary *summary)
     lab->values.loss_mean = summary->loss.mean;
     lab->values.loss_worst = summary->loss.worst;
     lab->values.consensus_distance = summary->consensus_distance;
+    lab->values.correlation = summary->correlation.last;
     summary->violations =
         kith_checks_finish(&lab->checks, lab->options->experiment, &lab->values,
                            lab->ended_ns - lab->start_ns);

@@ -288,6 +288,7 @@ static void put_score(struct writer *writer, const struct lab_score *score)
     put_double(writer, score->loss);
     put_double(writer, score->accuracy);
     put_double(writer, score->consensus_distance);
+    put_double(writer, score->correlation);
 }
 
 static void get_score(struct reader *reader, struct lab_score *score)
@@ -297,6 +298,7 @@ static void get_score(struct reader *reader, struct lab_score *score)
     score->loss = get_double(reader);
     score->accuracy = get_measure(reader);
     score->consensus_distance = get_double(reader);
+    score->correlation = get_double(reader);
     if (score->accuracy > 1 || score->peers > KITH_PEERS_MAX)
         reader->bad = true;
 }

@@ -57,7 +57,7 @@ struct lab_final {
 struct lab_score {
     uint64_t step;  /* mean over the saves it was made of */
     uint32_t peers; /* how many there were */
-    double loss, accuracy, consensus_distance;
+    double loss, accuracy, consensus_distance, correlation;
 };
 
 struct lab_record {

@@ -82,6 +82,8 @@ static void add_scores(struct entries *entries,
     add_real(entries, "loss.mean", summary->loss.mean);
     add_real(entries, "loss.worst", summary->loss.worst);
     add_real(entries, "consensus_distance", summary->consensus_distance);
+    add_real(entries, "correlation.last", summary->correlation.last);
+    add_real(entries, "correlation.lowest", summary->correlation.lowest);
 }
 
 /* Exactly the keys of docs/operations.md. */
@@ -361,6 +363,7 @@ void kith_summary_print(const struct kith_experiment *experiment,
 {
     print_quality(experiment, summary);
     print_real("consensus distance", summary->consensus_distance, "");
+    print_real("correlation, lowest", summary->correlation.lowest, "");
     printf("  %-22s %" PRIu64 " (%" PRIu64 " samples)\n", "steps",
            summary->steps, summary->samples);
     print_exchanges(summary);

@@ -38,6 +38,20 @@ static enum kith_err refuse(char *error, enum kith_err err, const char *format,
     return err;
 }
 
+double kith_correlation(const double *mean, size_t dim,
+                        double consensus_distance, uint32_t peers)
+{
+    if (peers < 2)
+        return NAN;
+    double average = 0, variance = 0;
+    for (size_t k = 0; k < dim; k++)
+        average += mean[k] / (double)dim;
+    for (size_t k = 0; k < dim; k++)
+        variance += (mean[k] - average) * (mean[k] - average);
+    const double apart = consensus_distance * consensus_distance;
+    return (variance - apart / (double)(peers - 1)) / (variance + apart);
+}
+
 static struct kith_score score_examples(const struct kith_evaluator *job)
 {
     const struct kith_examples *examples = job->examples;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,6 +233,40 @@ static void test_none(void **state)
     free(before);
 }
 
+/* Against Pearson's formula for two models. */
+static void test_correlation(void **state)
+{
+    (void)state;
+    enum { D = 1000 };
+    static double x[2][D], mean[D];
+    struct kith_rng rng;
+    kith_rng_init(&rng, 5, KITH_STREAM_TEST, 1);
+    double squared = 0, sum[2] = {0}, products[3] = {0};
+    for (size_t k = 0; k < D; k++) {
+        const double both = kith_rng_double(&rng);
+        for (unsigned i = 0; i < 2; i++)
+            x[i][k] = 3 + both + kith_rng_double(&rng);
+        mean[k] = (x[0][k] + x[1][k]) / 2;
+    }
+    for (size_t k = 0; k < D; k++)
+        for (unsigned i = 0; i < 2; i++) {
+            squared += (x[i][k] - mean[k]) * (x[i][k] - mean[k]) / 2;
+            sum[i] += x[i][k] / D;
+        }
+    for (size_t k = 0; k < D; k++) {
+        const double a = x[0][k] - sum[0], b = x[1][k] - sum[1];
+        products[0] += a * b;
+        products[1] += a * a;
+        products[2] += b * b;
+    }
+    const double expected = 2 * products[0] / (products[1] + products[2]);
+    const double measured = kith_correlation(mean, D, sqrt(squared), 2);
+    printf("  correlation: expected %.4f, measured %.4f\n", expected, measured);
+    assert_true(fabs(expected - measured) < 2e-3);
+    assert_true(kith_correlation(mean, D, 0, 2) == 1);
+    assert_true(isnan(kith_correlation(mean, D, 0, 1)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +275,7 @@ int main(void)
         cmocka_unit_test(test_average),
         cmocka_unit_test(test_lab),
         cmocka_unit_test(test_none),
+        cmocka_unit_test(test_correlation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,8 @@ static struct lab_record sample(enum lab_record_kind kind)
                                              .peers = 8,
                                              .loss = 0.3,
                                              .accuracy = 0.875,
-                                             .consensus_distance = 0.5};
+                                             .consensus_distance = 0.5,
+                                             .correlation = 0.99};
         break;
     }
     return record;

@@ -247,6 +247,7 @@ static struct kith_summary some_summary(void)
         .accuracy = {0.75, NAN, INFINITY},
         .loss = {NAN, NAN, NAN},
         .consensus_distance = 0,
+        .correlation = {1, 0.5},
         .exchanges = {1, 2, 3, 4, 5, 6},
         .bytes_sent = 100,
         .bytes_per_peer_max = 60,
@@ -288,6 +289,7 @@ static void test_json(void **state)
              "\"worst\": null}, "
              "\"loss\": {\"averaged\": null, \"mean\": null, "
              "\"worst\": null}, \"consensus_distance\": 0, "
+             "\"correlation\": {\"last\": 1, \"lowest\": 0.5}, "
              "\"exchanges\": {\"done\": 2, \"failed\": 3, \"refused\": 4}, "
              "\"bytes\": {\"sent\": 100, \"per_peer_max\": 60}, "
              "\"staleness\": {\"mean\": 0.5, \"max\": 3}, "

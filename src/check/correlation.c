@@ -1,0 +1,16 @@
+/* correlation: how alike the peers' models are, pooled over all pairs: 1 where
+ * all are one. See kith_correlation. */
+#include "kith/check.h"
+
+static double correlation_value(const struct kith_values *values)
+{
+    return values->correlation;
+}
+
+extern const struct kith_quantity kith_quantity_correlation;
+const struct kith_quantity kith_quantity_correlation = {
+    .name = "correlation",
+    .summary = "correlation of the values of two models, over all pairs",
+    .paper = "Beton et al., 2025",
+    .value = correlation_value,
+};
