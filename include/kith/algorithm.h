@@ -120,6 +120,8 @@ struct kith_algorithm {
                            every H steps on average, by chance */
     bool splits;        /* and takes what it sends out of x: delta_sum */
     bool opaque;        /* messages are bytes: `merge` checks them */
+    bool steps_at_z;    /* own steps are z <- z - eta g(z), whatever `factor`
+                           is: at x they count by weight */
 
     const char *schedule; /* the one topology that it runs on, a cycle of
                              rounds each time; NULL: any that fits */
@@ -165,7 +167,8 @@ struct kith_algorithm {
     double (*finish)(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count);
     /* z such that gradients are taken at z, in place of x (push-sum divides by
-     * its weight): the factor z = factor * x. Default 1. */
+     * its weight): the factor z = factor * x. Default 1. The step is applied to
+     * x: x <- x - eta g(z), unless `steps_at_z`. */
     double (*factor)(const double *scalars);
 };
 /* May one of its scalars be this, on the wire or in a checkpoint? */
