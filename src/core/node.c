@@ -268,6 +268,7 @@ static void fire(struct kith_node *node, kith_ns now_ns,
         kith_node_mark(node, effects, KITH_MARK_SKIPPED, &node->active,
                        node->active.edge.peer, 0, 0);
     } else if (node->round != NULL) {
+        kith_mailbox_catch_up(node);
         kith_round_open(node, now_ns, effects);
     } else {
         kith_active_open(node, node->config->algorithm->pattern, now_ns,
@@ -323,6 +324,8 @@ static void schedule(struct kith_node *node, kith_ns now_ns,
     if (!node->leaving) {
         adopt(node, now_ns, effects);
         fire(node, now_ns, effects);
+        if (kith_mailbox_is_due(node))
+            kith_mailbox_pass_on(node, now_ns, effects);
         if (own_turn(node, effects))
             return;
     }
@@ -551,12 +554,14 @@ bool kith_node_quiet(const struct kith_node *node)
 {
     return node->active.state == ACTIVE_IDLE &&
            node->served.state == SERVED_IDLE && !node->trigger_due &&
-           (node->round == NULL || node->round->state == ROUND_CLOSED);
+           (node->round == NULL || node->round->state == ROUND_CLOSED) &&
+           !kith_mailbox_is_due(node);
 }
 
 bool kith_node_finished(const struct kith_node *node)
 {
     return share_done(node) && !node->trigger_due &&
            node->owner != OWNER_TRAIN && node->active.state == ACTIVE_IDLE &&
-           (node->round == NULL || node->round->state == ROUND_CLOSED);
+           (node->round == NULL || node->round->state == ROUND_CLOSED ||
+            node->round->passing);
 }

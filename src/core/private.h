@@ -6,6 +6,7 @@
  *   round.c     rounds with all neighbours
  *   round_edge.c   one neighbour of them
  *   round_list.c   who they are
+ *   mailbox.c      where nobody waits for them
  *   estimate.c  deadlines from measured round trips */
 #ifndef KITH_CORE_PRIVATE_H
 #define KITH_CORE_PRIVATE_H
@@ -132,11 +133,13 @@ struct kith_round {
     bool running;
     bool merged;      /* mailbox: this round's merge is done */
     bool lapsed;      /* an edge of it was left out at the deadline */
+    bool passing;     /* mailbox: it passes on what one who trains sent */
     uint8_t patience; /* rounds in a row that lapsed */
     struct kith_round_list lists[2];
     struct kith_round_early early[KITH_EARLY_MAX]; /* (early_count) */
     uint32_t early_count;
-    struct kith_work_edge *work; /* (degree), gathered for each item */
+    uint64_t generations, passed; /* mailbox: above those heard, passed on */
+    struct kith_work_edge *work;  /* (degree), gathered for each item */
     struct kith_round_past past[KITH_OUTCOMES]; /* by round % KITH_OUTCOMES */
 };
 enum round_state {
@@ -285,13 +288,25 @@ bool kith_round_is_forgotten(const struct kith_node *node, uint64_t number);
 bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
                               uint64_t number);
 
-/* Training goes on whatever the round does. */
-bool kith_round_is_mailbox(const struct kith_node *node);
 /* The open round's list, or the next one's. */
 const struct kith_round_list *kith_round_list_of(const struct kith_node *node,
                                                  uint64_t number);
 uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
                           const struct kith_message *model);
+
+/* mailbox.c */
+/* Training goes on whatever the round does. */
+bool kith_round_is_mailbox(const struct kith_node *node);
+uint32_t kith_mailbox_inbox(const struct kith_node *node, uint32_t e);
+/* A model came. */
+void kith_mailbox_hear(struct kith_node *node,
+                       const struct kith_message *message);
+/* A trigger fired: its round is a new generation. */
+void kith_mailbox_catch_up(struct kith_node *node);
+/* Our share is done, and there is something to pass on. */
+bool kith_mailbox_is_due(const struct kith_node *node);
+void kith_mailbox_pass_on(struct kith_node *node, kith_ns now_ns,
+                          struct kith_effects *effects);
 
 /* round_edge.c */
 const struct kith_round_list *kith_round_current(const struct kith_node *node);

@@ -369,6 +369,8 @@ static void step_model(struct kith_node *node, kith_id from,
     edge->incarnation = message->id.incarnation;
     edge->have = true;
     edge->held ^= 1;
+    if (mailbox)
+        kith_mailbox_hear(node, message);
     if (!kith_edge_is_mutual(node, edge))
         kith_round_tell(node, effects, from, KITH_MESSAGE_READY, number);
     if (number == round->round)

@@ -196,6 +196,72 @@ static void test_mailbox_down(void **state)
     assert_int_equal(sent(KITH_MESSAGE_MODEL)->to, 2);
 }
 
+/* A generation is merged and passed on under its own number. */
+static void passes_on(uint64_t round)
+{
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    assert_false(kith_node_quiet(node));
+    assert_true(kith_node_finished(node)); /* it overlaps with no step */
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(effects.send_count, 2);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.id.counter, round);
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    worked(KITH_WORK_MERGE);
+    say(0, word(1, 0, KITH_MESSAGE_READY, round));
+    say(2, word(1, 2, KITH_MESSAGE_READY, round));
+}
+
+/* Who is done goes on as long as others train, and then there is an end. */
+static void test_mailbox_goes_on(void **state)
+{
+    (void)state;
+    open_plain("swift", "ring", 3, 1);
+    config.steps = 1;
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_MERGE);
+    say(0, word(1, 0, KITH_MESSAGE_READY, 0));
+    say(2, word(1, 2, KITH_MESSAGE_READY, 0));
+    assert_true(kith_node_finished(node) && kith_node_quiet(node));
+    give(1, 0, 4);
+    passes_on(4);
+    assert_true(kith_node_quiet(node));
+    give(1, 2, 4); /* passed on by another one */
+    give(1, 2, 3);
+    give(1, 2, UINT64_MAX); /* no honest peer is there */
+    assert_false(effects.has_work);
+    assert_true(kith_node_quiet(node));
+    give(1, 2, 5);
+    give(1, 0, 6); /* while the one before is under way: once, the latest */
+    done(KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_MERGE);
+    say(0, word(1, 0, KITH_MESSAGE_READY, 5));
+    say(2, word(1, 2, KITH_MESSAGE_READY, 5));
+    passes_on(6);
+    assert_true(kith_node_quiet(node));
+}
+
+/* Who trains begins generations above those that were passed on to it. */
+static void test_mailbox_catches_up(void **state)
+{
+    (void)state;
+    open_plain("swift", "ring", 3, 1);
+    config.steps = 3;
+    start();
+    give(1, 0, 2); /* its step is 2: it trains, and keeps its own count */
+    done(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.id.counter, 0);
+    worked(KITH_WORK_MERGE);
+    say(0, word(1, 0, KITH_MESSAGE_READY, 0));
+    say(2, word(1, 2, KITH_MESSAGE_READY, 0));
+    give(1, 2, 7); /* of one who is done */
+    done(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.id.counter, 8);
+}
+
 /* Who has asked answers BUSY; by chance, so some steps pass before it asks. */
 static void test_exclusive(void **state)
 {
@@ -226,6 +292,8 @@ int main(void)
         cmocka_unit_test(test_share),
         cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_mailbox_down),
+        cmocka_unit_test(test_mailbox_goes_on),
+        cmocka_unit_test(test_mailbox_catches_up),
         cmocka_unit_test(test_exclusive),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,10 +15,13 @@
 #include "kith/algorithm.h"
 #include "tests/support/simulate.h"
 
-/* Seven of eight batches are there in time, and the slow peer's steps are old
- * when they are merged: learning is behind, but not far. */
-#define AVERAGED_MOST 1.5
+/* The slow peer's steps are old when they are merged, and swift averages its
+ * old model again and again: learning is behind, but not far. A peer that
+ * pushes is alone at its end; in rounds all go on until the last one is done.
+ */
+#define AVERAGED_MOST 1.4
 #define WORST_MOST 2.0
+#define APART_MOST 1.01 /* in rounds: the worst over the averaged */
 
 static struct simulated run(const struct kith_algorithm *algorithm,
                             const char *slow)
@@ -58,7 +61,11 @@ static void test_slow_peer(void **state)
         const double averaged =
             slow.summary.loss.averaged / even.summary.loss.averaged;
         const double worst = slow.summary.loss.worst / even.summary.loss.worst;
-        const bool held = averaged <= AVERAGED_MOST && worst <= WORST_MOST;
+        const bool apart =
+            algorithm->pattern == KITH_PATTERN_ROUND &&
+            slow.summary.loss.worst > APART_MOST * slow.summary.loss.averaged;
+        const bool held =
+            averaged <= AVERAGED_MOST && worst <= WORST_MOST && !apart;
         printf("  %-14s even %.4f, %.4f; slow %.4f, %.4f: %.2f, %.2f%s\n",
                algorithm->name, even.summary.loss.averaged,
                even.summary.loss.worst, slow.summary.loss.averaged,
