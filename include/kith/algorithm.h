@@ -114,6 +114,8 @@ struct kith_algorithm {
     bool lossless;      /* a message lost leaves a bias behind */
     bool no_churn;      /* a peer that leaves or restarts does, too */
     bool exact;         /* no bias where the peers' data differ */
+    bool lazy;          /* needs eigenvalues of W above -1/3: `weights: lazy`
+                           where a file names none */
     bool compresses;    /* takes gossip.compressor */
     bool per_edge;      /* a round makes a message for each neighbour */
     bool exclusive;     /* an exchange at a time, asked for or answered, in
