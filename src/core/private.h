@@ -41,6 +41,9 @@ kith_ns kith_estimate_timeout(const struct kith_estimate *estimate,
 /* A restarted peer gives up adopting after this many failed pulls; after the
  * n-th it waits 2^n times this, three seconds in all. */
 #define KITH_PULLS_MAX 8u
+/* What the last step began may take so long when a peer is told to leave; its
+ * driver waits twice that. */
+#define KITH_LEAVE_NS (500 * KITH_MS)
 #define KITH_PULL_WAIT_NS (KITH_TIMEOUT_MIN_NS / 8)
 
 enum active_state {
@@ -168,6 +171,7 @@ struct kith_node {
     uint64_t next_counter; /* of our next exchange */
     uint64_t outcomes;     /* bit k: exchange next_counter - 1 - k merged */
     kith_ns save_ns;       /* next SAVE */
+    kith_ns leave_ns;      /* told to leave: until then the last round ends */
     kith_ns blocked_ns;    /* training held back since, KITH_NEVER: it is not */
     kith_ns waited_ns;
     struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
