@@ -104,6 +104,32 @@ static void test_directed_deadline(void **state)
     assert_null(sent(KITH_MESSAGE_ABORT));
 }
 
+/* There was no inbox when it began to arrive, and there is when it has arrived:
+ * discarded, it is asked for again, or its sender waits in vain. */
+static void test_directed_overtaken(void **state)
+{
+    (void)state;
+    open_plain("dpsgd-atc", "one-peer-exponential", 8, 1);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    struct kith_message model = word(1, 5, KITH_MESSAGE_MODEL, 2);
+    model.slot = kith_node_inbox(node, 5, &model);
+    assert_int_equal(model.slot, KITH_SLOT_NONE); /* two rounds ahead */
+    give(1, 0, 0);
+    say(2, word(1, 2, KITH_MESSAGE_READY, 0));
+    worked(KITH_WORK_MERGE);
+    assert_true(marked(KITH_MARK_ROUND));
+    say(5, model);
+    assert_non_null(sent(KITH_MESSAGE_REQUEST));
+    assert_int_equal(sent(KITH_MESSAGE_REQUEST)->to, 5);
+    assert_int_equal(sent(KITH_MESSAGE_REQUEST)->message.id.counter, 2);
+    give(1, 5, 2);
+    assert_non_null(sent(KITH_MESSAGE_READY));
+    say(5, model); /* it came twice */
+    assert_null(sent(KITH_MESSAGE_REQUEST));
+}
+
 /* A share: booked when it is split off, torn when nobody says that it came. */
 static void test_share(void **state)
 {
@@ -289,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_directed_story),
         cmocka_unit_test(test_directed_deadline),
+        cmocka_unit_test(test_directed_overtaken),
         cmocka_unit_test(test_share),
         cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_mailbox_down),
