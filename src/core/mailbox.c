@@ -50,6 +50,17 @@ void kith_mailbox_hear(struct kith_node *node,
         round->generations = number + 1;
 }
 
+/* Its inbox was being merged. The next one is newer; but its sender's round
+ * must not stand open until the deadline, with all its triggers skipped. */
+void kith_mailbox_discard(struct kith_node *node, kith_id from,
+                          const struct kith_message *message,
+                          struct kith_effects *effects)
+{
+    kith_mailbox_hear(node, message);
+    kith_round_tell(node, effects, from, KITH_MESSAGE_READY,
+                    message->id.counter);
+}
+
 void kith_mailbox_catch_up(struct kith_node *node)
 {
     struct kith_round *round = node->round;

@@ -305,6 +305,10 @@ uint32_t kith_mailbox_inbox(const struct kith_node *node, uint32_t e);
 /* A model came. */
 void kith_mailbox_hear(struct kith_node *node,
                        const struct kith_message *message);
+/* One came for which there was no inbox. */
+void kith_mailbox_discard(struct kith_node *node, kith_id from,
+                          const struct kith_message *message,
+                          struct kith_effects *effects);
 /* A trigger fired: its round is a new generation. */
 void kith_mailbox_catch_up(struct kith_node *node);
 /* Our share is done, and there is something to pass on. */

@@ -356,7 +356,10 @@ static void step_model(struct kith_node *node, kith_id from,
         node->late++;
         if (!due && number > round->round && number <= kith_round_most(node))
             kith_round_note_early(node, from, number);
-        if (!mailbox && kith_node_inbox(node, from, message) != KITH_SLOT_NONE)
+        if (mailbox && edge != NULL)
+            kith_mailbox_discard(node, from, message, effects);
+        else if (!mailbox &&
+                 kith_node_inbox(node, from, message) != KITH_SLOT_NONE)
             kith_round_tell(node, effects, from, KITH_MESSAGE_REQUEST, number);
         else if (!mailbox)
             refuse_model(node, from, number, edge, effects);

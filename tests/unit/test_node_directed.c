@@ -192,7 +192,13 @@ static void test_mailbox(void **state)
     struct kith_message model = word(1, 0, KITH_MESSAGE_MODEL, 5);
     const uint32_t free_slot = kith_node_inbox(node, 0, &model);
     assert_true(free_slot != merged);
-    worked(KITH_WORK_MERGE);
+    give(1, 0, 5);
+    model.id.counter = 6;
+    model.slot = kith_node_inbox(node, 0, &model);
+    assert_int_equal(model.slot, KITH_SLOT_NONE);
+    say(0, model); /* discarded; its sender may go on */
+    assert_int_equal(sent(KITH_MESSAGE_READY)->message.id.counter, 6);
+    done(KITH_WORK_MERGE);
     assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
 }
 
