@@ -119,7 +119,10 @@ struct kith_algorithm {
     bool compresses;    /* takes gossip.compressor */
     bool per_edge;      /* a round makes a message for each neighbour */
     bool exclusive;     /* an exchange at a time, asked for or answered, in
-                           every H steps on average, by chance */
+                           every H steps on average, by chance. Without it the
+                           two may overlap: deltas stay exact negatives and the
+                           rule is the published one, but they are of models
+                           that have moved, so pairs mix about 0.6 as fast */
     bool splits;        /* and takes what it sends out of x: delta_sum */
     bool opaque;        /* messages are bytes: `merge` checks them */
     bool steps_at_z;    /* own steps are z <- z - eta g(z), whatever `factor`
