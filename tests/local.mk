@@ -84,6 +84,7 @@ UNIT = \
   tests/unit/test_speed \
   tests/unit/test_split \
   tests/unit/test_store \
+  tests/unit/test_stragglers \
   tests/unit/test_taxonomy_bias \
   tests/unit/test_taxonomy_choco \
   tests/unit/test_taxonomy_clipped \
@@ -294,6 +295,7 @@ tests_unit_test_central_stragglers_SOURCES = \
 SIMULATE = tests/support/simulate.c tests/support/simulate.h
 tests_property_test_sim_determinism_SOURCES = \
   tests/property/test_sim_determinism.c $(SIMULATE)
+tests_unit_test_stragglers_SOURCES = tests/unit/test_stragglers.c $(SIMULATE)
 tests_unit_test_sim_conservation_SOURCES = \
   tests/unit/test_sim_conservation.c $(SIMULATE)
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)

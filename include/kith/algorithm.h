@@ -116,12 +116,19 @@ struct kith_algorithm {
     bool lossless;      /* a message lost leaves a bias behind */
     bool no_churn;      /* a peer that leaves or restarts does, too */
     bool exact;         /* no bias where the peers' data differ */
+    bool lazy;          /* needs eigenvalues of W above -1/3: `weights: lazy`
+                           where a file names none */
     bool compresses;    /* takes gossip.compressor */
     bool per_edge;      /* a round makes a message for each neighbour */
     bool exclusive;     /* an exchange at a time, asked for or answered, in
-                           every H steps on average, by chance */
+                           every H steps on average, by chance. Without it the
+                           two may overlap: deltas stay exact negatives and the
+                           rule is the published one, but they are of models
+                           that have moved, so pairs mix about 0.6 as fast */
     bool splits;        /* and takes what it sends out of x: delta_sum */
     bool opaque;        /* messages are bytes: `merge` checks them */
+    bool steps_at_z;    /* own steps are z <- z - eta g(z), whatever `factor`
+                           is: at x they count by weight */
 
     const char *schedule; /* the one topology that it runs on, a cycle of
                              rounds each time; NULL: any that fits */
@@ -170,7 +177,8 @@ struct kith_algorithm {
     double (*finish)(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count);
     /* z such that gradients are taken at z, in place of x (push-sum divides by
-     * its weight): the factor z = factor * x. Default 1. */
+     * its weight): the factor z = factor * x. Default 1. The step is applied to
+     * x: x <- x - eta g(z), unless `steps_at_z`. */
     double (*factor)(const double *scalars);
 };
 /* Does this round carry whole models? The first is number period - 1. */

@@ -72,7 +72,8 @@ kith_store_sender_step(const struct kith_node_config *config,
                        const struct kith_message *model)
 {
     const uint32_t phases = config->phases > 1 ? config->phases : 1;
-    return model->pattern == KITH_PATTERN_ROUND
+    return model->pattern == KITH_PATTERN_ROUND &&
+                   config->algorithm->wait != KITH_WAIT_NO
                ? (model->id.counter / phases + 1) * config->every
                : model->step;
 }

@@ -5,9 +5,10 @@
  *
  * the correction form of x(t+1) = W (2 x(t) - x(t-1) - eta g(t) + eta g(t-1)),
  * which takes any optimiser's step and any schedule. No bias where the peers'
- * data differ. The graph must stay as it is and lambda_min(W) be above -1/3:
- * use `weights: lazy` on even rings. An edge that lapses leaves its weight with
- * both ends; running statistics are averaged plainly.
+ * data differ. The graph must stay as it is and lambda_min(W) be above
+ * -1 / (3 - 2 eta): an even ring with Metropolis weights has -1/3, so weights
+ * are lazy, (W + I) / 2, unless the file names others. An edge that lapses
+ * leaves its weight with both ends; running statistics are averaged plainly.
  *
  * Source: Tang et al., "D2: Decentralized Training over Decentralized Data",
  * ICML 2018; NIDS, Li et al., 2019.
@@ -47,6 +48,7 @@ const struct kith_algorithm kith_algorithm_d2 = {
     .lossless = true,
     .no_churn = true,
     .exact = true,
+    .lazy = true,
     .vectors = 1,
     .make = make,
     .merge = algorithm_mix,

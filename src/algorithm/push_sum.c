@@ -28,6 +28,6 @@ void push_sum_merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 
 double push_sum_factor(const double *scalars)
 {
-    /* The weight can shrink but never vanish; the guard is the paper's. */
-    return 1.0 / (scalars[0] > 1e-6 ? scalars[0] : 1e-6);
+    /* The weight can shrink but never vanish before x does. */
+    return 1.0 / (scalars[0] > 0x1p-100 ? scalars[0] : 0x1p-100);
 }

@@ -11,6 +11,10 @@
 
 #include "common.h"
 
+/* Who keeps less weight than that gives nothing more, or x would leave the
+ * range of a float in the end. GoSGD's smallest share, too. */
+#define PUSH_SUM_LIGHT 0x1p-40
+
 /* What of x that stands there now is the share of the x that stood there before
  * this round's messages. */
 double push_sum_fraction(const struct kith_algebra *algebra,

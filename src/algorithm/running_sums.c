@@ -8,10 +8,9 @@
  * twice adds nothing. z = x / w; nobody waits. Memory: two vectors for each
  * neighbour. Totals grow with time, and with them their rounding.
  *
- * A step of x is one of eta / w for z: a peer that hears of nobody for a while
- * would give itself away until the next one throws it out. So nobody's weight
- * falls below LIGHT by giving; the total goes out as it was. Any share is
- * exact.
+ * Own steps are those of z, as in sgp and for its reason. A peer that hears of
+ * nobody for a while would give itself away: nobody's weight falls below
+ * PUSH_SUM_LIGHT by giving, the total goes out as it was. Any share is exact.
  *
  * A total of weight that is less than before is that of a sender that starts
  * over: all of it is new.
@@ -24,7 +23,6 @@
 enum { GIVEN, TAKEN, TOTALS };
 /* Weights are below the number of peers, messages below 2^32. */
 #define WEIGHT_MAX 4503599627370496.0
-#define LIGHT 0.0625
 
 static void *total_of(const struct kith_algebra *algebra, unsigned index)
 {
@@ -42,7 +40,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const struct kith_backend *backend = algebra->backend;
     void *const given = total_of(algebra, GIVEN);
     const double kept = 1 - push_sum_fraction(algebra, edge);
-    if (kept * algebra->scalars[0] >= LIGHT) {
+    if (kept * algebra->scalars[0] >= PUSH_SUM_LIGHT) {
         push_sum_make(algebra, edge);
         backend->add(algebra->dim, 1.0, algebra->sent, given);
         *weight_of(algebra, GIVEN) += edge->scalars_sent[0];
@@ -77,6 +75,7 @@ const struct kith_algorithm kith_algorithm_running_sums = {
     .wait = KITH_WAIT_NO,
     .directed = true,
     .fixed_graph = true,
+    .steps_at_z = true,
     .no_churn = true,
     .per_edge = true,
     .scalar_count = 1,

@@ -1,6 +1,6 @@
 /* SGP: stochastic gradient push, asynchronous, weights always sent.
  *
- *   z_i = x_i / w_i                       gradients are taken at z_i
+ *   z_i = x_i / w_i;  z_i <- z_i - eta g_i(z_i)         x_i <- w_i z_i
  *   send (p x_i, p w_i);  x_i <- x_i - p x_i;  w_i <- w_i - p w_i
  *   on receipt   x_j <- x_j + p x_i;  w_j <- w_j + p w_i
  *
@@ -9,10 +9,30 @@
  * asynchrony that biases the mean, so here it always travels. In rounds, as
  * published: sgp-sync.
  *
+ * Published is x_i <- x_i - eta g_i, a step of eta / w_i for z_i. Rounds bound
+ * w_i from below; where nobody waits, who pushes ten times as often as others
+ * has a tenth of their weight, or next to nothing where it hears of nobody for
+ * a while, and diverges. Here a step counts by its weight, as GoSGD's does:
+ * who pushes more often weighs less, so each peer's data count alike whatever
+ * its speed. On a graph that gives some more weight than others at equal speed,
+ * theirs count for more: sgp-sync has no such bias.
+ *
  * Source: Assran et al., "Stochastic Gradient Push for Distributed Deep
  * Learning", ICML 2019, Alg. 1.
  * Test: unit/test_theory.c (T4, T5). */
 #include "push_sum.h"
+
+/* Of a peer that is too light: a share must have some weight. */
+#define TOKEN 0x1p-20
+
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const double share = edge->weight;
+    if ((1 - share) * algebra->scalars[0] < PUSH_SUM_LIGHT)
+        edge->weight = TOKEN;
+    push_sum_make(algebra, edge);
+    edge->weight = share;
+}
 
 /* The share never arrived: it comes home. */
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -29,9 +49,10 @@ const struct kith_algorithm kith_algorithm_sgp = {
     .wait = KITH_WAIT_NO,
     .directed = true,
     .conserves_sum = true,
+    .steps_at_z = true,
     .scalar_count = 1,
     .scalars_start = {1.0},
-    .make = push_sum_make,
+    .make = make,
     .merge = push_sum_merge,
     .undo = undo,
     .factor = push_sum_factor,

@@ -95,6 +95,7 @@ static bool read_algorithm(unsigned index, struct entry *entry)
     add_flag(entry, "lossless", algorithm->lossless);
     add_flag(entry, "no_churn", algorithm->no_churn);
     add_flag(entry, "exact", algorithm->exact);
+    add_flag(entry, "lazy", algorithm->lazy);
     add_flag(entry, "compresses", algorithm->compresses);
     add_count(entry, "scalars", algorithm->scalar_count);
     add_count(entry, "vectors", algorithm->vectors);

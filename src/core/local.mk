@@ -3,6 +3,7 @@ libkith_core_a_CFLAGS = $(C11)
 libkith_core_a_SOURCES = \
   src/core/active.c \
   src/core/estimate.c \
+  src/core/mailbox.c \
   src/core/names.c \
   src/core/node.c \
   src/core/private.h \

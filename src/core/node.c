@@ -46,7 +46,7 @@ struct kith_node *kith_node_init(void *memory,
     node->adopting = adopt && communicates(node);
     node->next_counter = 1;
     node->save_ns = KITH_NEVER;
-    node->blocked_ns = KITH_NEVER;
+    node->blocked_ns = node->leave_ns = KITH_NEVER;
     node->active.deadline_ns = node->served.deadline_ns = KITH_NEVER;
     for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
         node->suspects[i].peer = KITH_NOBODY;
@@ -272,6 +272,7 @@ static void fire(struct kith_node *node, kith_ns now_ns,
         kith_node_mark(node, effects, KITH_MARK_SKIPPED, &node->active,
                        node->active.edge.peer, 0, 0);
     } else if (node->round != NULL) {
+        kith_mailbox_catch_up(node);
         kith_round_open(node, now_ns, effects);
     } else {
         kith_active_open(node, node->config->algorithm->pattern, now_ns,
@@ -327,6 +328,8 @@ static void schedule(struct kith_node *node, kith_ns now_ns,
     if (!node->leaving) {
         adopt(node, now_ns, effects);
         fire(node, now_ns, effects);
+        if (kith_mailbox_is_due(node))
+            kith_mailbox_pass_on(node, now_ns, effects);
         if (own_turn(node, effects))
             return;
     }
@@ -454,6 +457,28 @@ static void wake(struct kith_node *node, kith_ns now_ns,
         kith_round_wake(node, now_ns, effects);
 }
 
+static void leave(struct kith_node *node, kith_ns now_ns,
+                  struct kith_effects *effects)
+{
+    node->leave_ns = KITH_NEVER;
+    node->leaving = true;
+    node->trigger_due = false;
+    if (node->round != NULL)
+        kith_round_leave(node, now_ns, effects);
+}
+
+/* Where all have done their steps all are told to leave, and the round that the
+ * last step began is still open: who gave it up at once would take it from its
+ * neighbours. */
+static void leave_in_time(struct kith_node *node, kith_ns now_ns,
+                          struct kith_effects *effects)
+{
+    if (node->leave_ns != KITH_NEVER &&
+        (now_ns >= node->leave_ns || node->round == NULL || !share_done(node) ||
+         kith_node_finished(node)))
+        leave(node, now_ns, effects);
+}
+
 static kith_ns earliest(kith_ns a, kith_ns b)
 {
     return a < b ? a : b;
@@ -493,16 +518,15 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
         step_worked(node, event, effects);
         break;
     case KITH_EVENT_LEAVE:
-        node->leaving = true;
-        node->trigger_due = false;
-        if (node->round != NULL)
-            kith_round_leave(node, now_ns, effects);
+        node->leave_ns = now_ns + KITH_LEAVE_NS;
         break;
     }
     wake(node, now_ns, effects);
+    leave_in_time(node, now_ns, effects);
     schedule(node, now_ns, effects);
     effects->deadline_ns =
-        earliest(node->active.deadline_ns, node->served.deadline_ns);
+        earliest(node->leave_ns,
+                 earliest(node->active.deadline_ns, node->served.deadline_ns));
     if (node->round != NULL)
         effects->deadline_ns =
             earliest(effects->deadline_ns, node->round->deadline_ns);
@@ -555,12 +579,14 @@ bool kith_node_quiet(const struct kith_node *node)
 {
     return node->active.state == ACTIVE_IDLE &&
            node->served.state == SERVED_IDLE && !node->trigger_due &&
-           (node->round == NULL || node->round->state == ROUND_CLOSED);
+           (node->round == NULL || node->round->state == ROUND_CLOSED) &&
+           !kith_mailbox_is_due(node);
 }
 
 bool kith_node_finished(const struct kith_node *node)
 {
     return share_done(node) && !node->trigger_due &&
            node->owner != OWNER_TRAIN && node->active.state == ACTIVE_IDLE &&
-           (node->round == NULL || node->round->state == ROUND_CLOSED);
+           (node->round == NULL || node->round->state == ROUND_CLOSED ||
+            node->round->passing);
 }

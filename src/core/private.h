@@ -6,6 +6,7 @@
  *   round.c     rounds with all neighbours
  *   round_edge.c   one neighbour of them
  *   round_list.c   who they are
+ *   mailbox.c      where nobody waits for them
  *   estimate.c  deadlines from measured round trips */
 #ifndef KITH_CORE_PRIVATE_H
 #define KITH_CORE_PRIVATE_H
@@ -40,6 +41,9 @@ kith_ns kith_estimate_timeout(const struct kith_estimate *estimate,
 /* A restarted peer gives up adopting after this many failed pulls; after the
  * n-th it waits 2^n times this, three seconds in all. */
 #define KITH_PULLS_MAX 8u
+/* What the last step began may take so long when a peer is told to leave; its
+ * driver waits twice that. */
+#define KITH_LEAVE_NS (500 * KITH_MS)
 #define KITH_PULL_WAIT_NS (KITH_TIMEOUT_MIN_NS / 8)
 
 enum active_state {
@@ -132,11 +136,13 @@ struct kith_round {
     bool running;
     bool merged;      /* mailbox: this round's merge is done */
     bool lapsed;      /* an edge of it was left out at the deadline */
+    bool passing;     /* mailbox: it passes on what one who trains sent */
     uint8_t patience; /* rounds in a row that lapsed */
     struct kith_round_list lists[2];
     struct kith_round_early early[KITH_EARLY_MAX]; /* (early_count) */
     uint32_t early_count;
-    struct kith_work_edge *work; /* (degree), gathered for each item */
+    uint64_t generations, passed; /* mailbox: above those heard, passed on */
+    struct kith_work_edge *work;  /* (degree), gathered for each item */
     struct kith_round_past past[KITH_OUTCOMES]; /* by round % KITH_OUTCOMES */
 };
 enum round_state {
@@ -165,6 +171,7 @@ struct kith_node {
     uint64_t next_counter; /* of our next exchange */
     uint64_t outcomes;     /* bit k: exchange next_counter - 1 - k merged */
     kith_ns save_ns;       /* next SAVE */
+    kith_ns leave_ns;      /* told to leave: until then the last round ends */
     kith_ns blocked_ns;    /* training held back since, KITH_NEVER: it is not */
     kith_ns waited_ns;
     struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
@@ -285,13 +292,29 @@ bool kith_round_is_forgotten(const struct kith_node *node, uint64_t number);
 bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
                               uint64_t number);
 
-/* Training goes on whatever the round does. */
-bool kith_round_is_mailbox(const struct kith_node *node);
 /* The open round's list, or the next one's. */
 const struct kith_round_list *kith_round_list_of(const struct kith_node *node,
                                                  uint64_t number);
 uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
                           const struct kith_message *model);
+
+/* mailbox.c */
+/* Training goes on whatever the round does. */
+bool kith_round_is_mailbox(const struct kith_node *node);
+uint32_t kith_mailbox_inbox(const struct kith_node *node, uint32_t e);
+/* A model came. */
+void kith_mailbox_hear(struct kith_node *node,
+                       const struct kith_message *message);
+/* One came for which there was no inbox. */
+void kith_mailbox_discard(struct kith_node *node, kith_id from,
+                          const struct kith_message *message,
+                          struct kith_effects *effects);
+/* A trigger fired: its round is a new generation. */
+void kith_mailbox_catch_up(struct kith_node *node);
+/* Our share is done, and there is something to pass on. */
+bool kith_mailbox_is_due(const struct kith_node *node);
+void kith_mailbox_pass_on(struct kith_node *node, kith_ns now_ns,
+                          struct kith_effects *effects);
 
 /* round_edge.c */
 const struct kith_round_list *kith_round_current(const struct kith_node *node);

@@ -322,7 +322,9 @@ static void gate(struct kith_node *node, struct kith_round_edge *edge,
         kith_edge_drop(node, effects, edge);
 }
 
-/* A model that has no place: one that came twice may be merged already. */
+/* A model that has no place: one that came twice may be merged already. Where
+ * there is one by now, for a round closed while it was under way, it is asked
+ * for again. */
 static void refuse_model(struct kith_node *node, kith_id from, uint64_t number,
                          const struct kith_round_edge *edge,
                          struct kith_effects *effects)
@@ -354,7 +356,12 @@ static void step_model(struct kith_node *node, kith_id from,
         node->late++;
         if (!due && number > round->round && number <= kith_round_most(node))
             kith_round_note_early(node, from, number);
-        if (!mailbox)
+        if (mailbox && edge != NULL)
+            kith_mailbox_discard(node, from, message, effects);
+        else if (!mailbox &&
+                 kith_node_inbox(node, from, message) != KITH_SLOT_NONE)
+            kith_round_tell(node, effects, from, KITH_MESSAGE_REQUEST, number);
+        else if (!mailbox)
             refuse_model(node, from, number, edge, effects);
         return;
     }
@@ -369,6 +376,8 @@ static void step_model(struct kith_node *node, kith_id from,
     edge->incarnation = message->id.incarnation;
     edge->have = true;
     edge->held ^= 1;
+    if (mailbox)
+        kith_mailbox_hear(node, message);
     if (!kith_edge_is_mutual(node, edge))
         kith_round_tell(node, effects, from, KITH_MESSAGE_READY, number);
     if (number == round->round)

@@ -40,7 +40,8 @@ static struct kith_message message_to(const struct kith_node *node,
         .id = {.counter = number,
                .incarnation = kith_round_splits(node) ? node->incarnation : 0},
         .mine = kith_edge_decides(node, peer),
-        .step = node->round->round, /* where we are, for one who fell behind */
+        /* Where we are, for one who fell behind. */
+        .step = kith_round_is_mailbox(node) ? node->steps : node->round->round,
         .slot = KITH_SLOT_NONE,
     };
 }

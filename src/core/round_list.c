@@ -34,11 +34,6 @@ static uint32_t list_neighbours(const struct kith_node_config *config,
     return count;
 }
 
-bool kith_round_is_mailbox(const struct kith_node *node)
-{
-    return node->config->algorithm->wait == KITH_WAIT_NO;
-}
-
 /* A mailbox has one list for all rounds. */
 const struct kith_round_list *kith_round_list_of(const struct kith_node *node,
                                                  uint64_t number)
@@ -262,18 +257,6 @@ bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
     return edge != NULL && (past->committed >> (edge - edges) & 1u) != 0;
 }
 
-/* Of its two inboxes the one that does not hold what came last; never one that
- * is being merged. */
-static uint32_t mailbox_inbox(const struct kith_node *node, uint32_t e)
-{
-    const struct kith_round *round = node->round;
-    const struct kith_round_edge *edge = &kith_round_list_of(node, 0)->edges[e];
-    const uint8_t free = edge->held ^ 1;
-    if (round->running && round->state == ROUND_MERGE && edge->merging == free)
-        return KITH_SLOT_NONE;
-    return kith_slot_inbox(e, free);
-}
-
 uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
                           const struct kith_message *model)
 {
@@ -287,7 +270,7 @@ uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
         return KITH_SLOT_NONE;
     const uint32_t e = (uint32_t)(edge - list->edges);
     if (kith_round_is_mailbox(node))
-        return mailbox_inbox(node, e);
+        return kith_mailbox_inbox(node, e);
     if (edge->have || list->round != number || !kith_round_comes(node, number))
         return KITH_SLOT_NONE;
     const bool open =

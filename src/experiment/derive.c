@@ -217,18 +217,10 @@ static enum kith_err only_sim(const char *key, char *error)
     return KITH_EINVAL;
 }
 
-/* Steps are one process's; an early stop needs evaluations and somebody who
- * sees them. */
-static enum kith_err check_evaluations(const struct kith_experiment *experiment,
-                                       enum kith_world world, char *error)
+/* An early stop needs evaluations and somebody who sees them. */
+static enum kith_err check_patience(const struct kith_experiment *experiment,
+                                    enum kith_world world, char *error)
 {
-    if (experiment->evaluate_steps > 0) {
-        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                 "evaluate: found %" PRIu64 " steps, which kith train alone "
-                 "counts; give a time, such as --set evaluate=5s",
-                 experiment->evaluate_steps);
-        return KITH_EINVAL;
-    }
     if (experiment->stop.patience == 0)
         return KITH_OK;
     if (world == KITH_WORLD_SIM) {
@@ -237,7 +229,9 @@ static enum kith_err check_evaluations(const struct kith_experiment *experiment,
                  "--set stop.patience=0");
         return KITH_EINVAL;
     }
-    if (experiment->evaluate_ns == 0) {
+    /* `kith train` evaluates every epoch where nothing else is said. */
+    if (world == KITH_WORLD_TRAIN ? experiment->evaluate_end
+                                  : experiment->evaluate_ns == 0) {
         snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
                  "stop.patience: counts evaluations, but there is one alone, "
                  "at the end; give a time, such as --set evaluate=5s");
@@ -246,15 +240,27 @@ static enum kith_err check_evaluations(const struct kith_experiment *experiment,
     return KITH_OK;
 }
 
+/* Steps are one process's. */
+static enum kith_err check_evaluations(const struct kith_experiment *experiment,
+                                       enum kith_world world, char *error)
+{
+    if (world != KITH_WORLD_TRAIN && experiment->evaluate_steps > 0) {
+        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
+                 "evaluate: found %" PRIu64 " steps, which kith train alone "
+                 "counts; give a time, such as --set evaluate=5s",
+                 experiment->evaluate_steps);
+        return KITH_EINVAL;
+    }
+    return check_patience(experiment, world, error);
+}
+
 enum kith_err
 kith_experiment_check_world(const struct kith_experiment *experiment,
                             enum kith_world world, char *error)
 {
-    if (world != KITH_WORLD_TRAIN) {
-        const enum kith_err err = check_evaluations(experiment, world, error);
-        if (err != KITH_OK)
-            return err;
-    }
+    const enum kith_err err = check_evaluations(experiment, world, error);
+    if (err != KITH_OK)
+        return err;
     if (experiment->central.present && world != KITH_WORLD_SIM) {
         snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
                  "central: central baselines exist in the simulator only; run "

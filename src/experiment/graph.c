@@ -191,6 +191,22 @@ static enum kith_err check_keys(const struct tree *tree,
     return KITH_OK;
 }
 
+/* Weights that neither the file nor a list of edges names are those that suit
+ * the algorithm. */
+static void choose_weights(const struct tree *tree,
+                           struct kith_experiment *experiment)
+{
+    struct kith_topology_options *options = &experiment->gossip.options;
+    const unsigned keys =
+        kith_topology_keys(experiment->gossip.topology, options);
+    const bool named =
+        tree_find(tree, "gossip.weights") != NULL ||
+        (options->edge_count > 0 && options->edges[0].weight > 0);
+    if (experiment->gossip.algorithm->lazy && !named &&
+        (keys & KITH_TOPOLOGY_READS(WEIGHTS)))
+        options->weights = KITH_WEIGHTS_LAZY;
+}
+
 /* The kind's own words: "KEY: what was found ...", or without the key. */
 static enum kith_err fail_graph(const struct tree *tree, enum kith_err err,
                                 char *words)
@@ -220,6 +236,7 @@ static enum kith_err build(const struct tree *tree,
     char words[KITH_TOPOLOGY_ERROR_BYTES] = "";
     struct kith_topology *graph = &experiment->gossip.graph;
     size_t size;
+    choose_weights(tree, experiment);
     enum kith_err err = kith_topology_prepare(
         experiment->gossip.topology, experiment->peers, experiment->seed,
         &experiment->gossip.options, graph, &size, words);

@@ -251,7 +251,8 @@ const struct key experiment_keys[] = {
          .initial = "random", .help = "see kith list topologies"},
     {"gossip.weights", KEY_CHOICE, .choice = &choice_weights,
      .initial = "metropolis",
-     .help = "of a static undirected graph; optimal: the best constant"},
+     .help = "of a static undirected graph; optimal: the best constant; d2: "
+             "lazy where not given"},
     {"gossip.degree", KEY_U32, AT(gossip.options.degree), .low = 1,
      .high = KITH_DEGREE_MAX,
      .help = "neighbours; barabasi-albert: edges of a newcomer; base: most in "

@@ -53,12 +53,22 @@ static void *own_live(struct kith_worker *worker, bool keep)
     return fresh;
 }
 
-/* z = factor x of what is gossiped; what is frozen stands in x as it is. */
+static void scale_live(struct kith_worker *worker, double factor)
+{
+    if (factor != 1)
+        worker->backend->scale(worker->layout->gossiped, factor,
+                               worker->slots[KITH_SLOT_LIVE]);
+}
+
+/* z = factor x of what is gossiped; what is frozen stands in x as it is. Where
+ * the step is one of z, x is z as long as it lasts. */
 static void *scaled(struct kith_worker *worker, double factor)
 {
     void *live = worker->slots[KITH_SLOT_LIVE];
-    if (worker->at == NULL)
+    if (worker->at == NULL) {
+        scale_live(worker, factor);
         return live;
+    }
     worker->backend->copy(worker->dim, worker->at, live);
     worker->backend->scale(worker->layout->gossiped, factor, worker->at);
     return worker->at;
@@ -172,7 +182,7 @@ static void run_still(struct kith_worker *worker, uint64_t step)
 }
 
 /* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
- * factor at x. */
+ * factor at x. `steps_at_z`: z <- z - rate g(z). */
 static void run_train(struct kith_worker *worker, uint64_t step,
                       struct kith_work_result *result)
 {
@@ -193,7 +203,10 @@ static void run_train(struct kith_worker *worker, uint64_t step,
         result->loss += micro_batch(worker, x, step * parts + part, part > 0);
     keep_buffers(worker, factor);
     run_hook(worker, step, worker->algorithm->direction);
-    const bool finite = descend(worker, step, factor, worker->gradient);
+    const bool finite = descend(worker, step, worker->at == NULL ? 1 : factor,
+                                worker->gradient);
+    if (worker->at == NULL)
+        scale_live(worker, 1 / factor);
     run_hook(worker, step, worker->algorithm->after_step);
     result->finite = finite && isfinite(result->loss);
     if (backend->step_end != NULL) {

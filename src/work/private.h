@@ -32,7 +32,7 @@ struct kith_worker {
     void *lent;                   /* the other slots: sent from, received
                                      into, so the host reads and writes them */
     void *gradient;               /* (trained); NULL: nothing is learnt */
-    void *at;                     /* (dim) z = factor x; NULL: z is x */
+    void *at;                     /* (dim) z = factor x; NULL: in x's place */
     void *state[KITH_STATES_MAX]; /* (trained) each, the optimiser's */
     void *scratch;                /* the optimiser's */
     void *own[KITH_ALGORITHM_VECTORS_MAX]; /* (gossiped) the algorithm's */

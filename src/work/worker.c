@@ -159,7 +159,7 @@ static void carve_all(struct kith_worker *worker, struct carver *lent,
     if (!kith_model_learns(worker->model))
         return;
     worker->gradient = carve(carver, trained);
-    if (worker->algorithm->factor != NULL)
+    if (worker->algorithm->factor != NULL && !worker->algorithm->steps_at_z)
         worker->at = carve(carver, whole);
     KITH_ASSERT(optimiser->state_vectors <= KITH_STATES_MAX);
     for (unsigned i = 0; i < optimiser->state_vectors; i++)

@@ -264,6 +264,18 @@ static void test_evaluations(void **state)
         check_world("stop={epochs: 5, patience: 2}", KITH_WORLD_LAB),
         KITH_EINVAL);
     assert_non_null(strstr(world_error, "--set evaluate=5s"));
+    must_parse("evaluate=end", &experiment);
+    experiment.stop.patience = 2;
+    assert_int_equal(
+        kith_experiment_check_world(&experiment, KITH_WORLD_TRAIN, world_error),
+        KITH_EINVAL);
+    assert_non_null(strstr(world_error, "stop.patience"));
+    assert_non_null(strstr(world_error, "one alone"));
+    experiment.evaluate_end = false;
+    assert_int_equal(
+        kith_experiment_check_world(&experiment, KITH_WORLD_TRAIN, world_error),
+        KITH_OK);
+    kith_experiment_close(&experiment);
 }
 
 /* What a person is told whose checkpoint is of another experiment. */

@@ -79,6 +79,32 @@ static void test_options(void **state)
     kith_experiment_close(&experiment);
 }
 
+static enum kith_weights weights_of(const char *gossip)
+{
+    struct kith_experiment experiment;
+    must_parse(gossip, &experiment);
+    const enum kith_weights weights = experiment.gossip.graph.options.weights;
+    kith_experiment_close(&experiment);
+    return weights;
+}
+
+/* An algorithm that needs lazy weights has them, unless the file says others.
+ */
+static void test_lazy(void **state)
+{
+    (void)state;
+    assert_int_equal(weights_of("gossip={algorithm: d2, topology: ring}"),
+                     KITH_WEIGHTS_LAZY);
+    assert_int_equal(weights_of("gossip={algorithm: d2, topology: ring, "
+                                "weights: metropolis}"),
+                     KITH_WEIGHTS_METROPOLIS);
+    assert_int_equal(weights_of("gossip={algorithm: d2, topology: ring, "
+                                "weights: optimal}"),
+                     KITH_WEIGHTS_OPTIMAL);
+    assert_int_equal(weights_of("gossip={algorithm: dpsgd, topology: ring}"),
+                     KITH_WEIGHTS_METROPOLIS);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -218,9 +244,9 @@ static int close_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_list),    cmocka_unit_test(test_bad_lists),
-        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_options),   cmocka_unit_test(test_lazy),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_list),
+        cmocka_unit_test(test_bad_lists), cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, open_folder, close_folder);
 }

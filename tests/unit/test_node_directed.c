@@ -104,6 +104,32 @@ static void test_directed_deadline(void **state)
     assert_null(sent(KITH_MESSAGE_ABORT));
 }
 
+/* There was no inbox when it began to arrive, and there is when it has arrived:
+ * discarded, it is asked for again, or its sender waits in vain. */
+static void test_directed_overtaken(void **state)
+{
+    (void)state;
+    open_plain("dpsgd-atc", "one-peer-exponential", 8, 1);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    struct kith_message model = word(1, 5, KITH_MESSAGE_MODEL, 2);
+    model.slot = kith_node_inbox(node, 5, &model);
+    assert_int_equal(model.slot, KITH_SLOT_NONE); /* two rounds ahead */
+    give(1, 0, 0);
+    say(2, word(1, 2, KITH_MESSAGE_READY, 0));
+    worked(KITH_WORK_MERGE);
+    assert_true(marked(KITH_MARK_ROUND));
+    say(5, model);
+    assert_non_null(sent(KITH_MESSAGE_REQUEST));
+    assert_int_equal(sent(KITH_MESSAGE_REQUEST)->to, 5);
+    assert_int_equal(sent(KITH_MESSAGE_REQUEST)->message.id.counter, 2);
+    give(1, 5, 2);
+    assert_non_null(sent(KITH_MESSAGE_READY));
+    say(5, model); /* it came twice */
+    assert_null(sent(KITH_MESSAGE_REQUEST));
+}
+
 /* A share: booked when it is split off, torn when nobody says that it came. */
 static void test_share(void **state)
 {
@@ -166,7 +192,13 @@ static void test_mailbox(void **state)
     struct kith_message model = word(1, 0, KITH_MESSAGE_MODEL, 5);
     const uint32_t free_slot = kith_node_inbox(node, 0, &model);
     assert_true(free_slot != merged);
-    worked(KITH_WORK_MERGE);
+    give(1, 0, 5);
+    model.id.counter = 6;
+    model.slot = kith_node_inbox(node, 0, &model);
+    assert_int_equal(model.slot, KITH_SLOT_NONE);
+    say(0, model); /* discarded; its sender may go on */
+    assert_int_equal(sent(KITH_MESSAGE_READY)->message.id.counter, 6);
+    done(KITH_WORK_MERGE);
     assert_int_equal(effects.work.kind, KITH_WORK_TRAIN);
 }
 
@@ -196,6 +228,72 @@ static void test_mailbox_down(void **state)
     assert_int_equal(sent(KITH_MESSAGE_MODEL)->to, 2);
 }
 
+/* A generation is merged and passed on under its own number. */
+static void passes_on(uint64_t round)
+{
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    assert_false(kith_node_quiet(node));
+    assert_true(kith_node_finished(node)); /* it overlaps with no step */
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(effects.send_count, 2);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.id.counter, round);
+    assert_int_equal(effects.work.kind, KITH_WORK_MERGE);
+    worked(KITH_WORK_MERGE);
+    say(0, word(1, 0, KITH_MESSAGE_READY, round));
+    say(2, word(1, 2, KITH_MESSAGE_READY, round));
+}
+
+/* Who is done goes on as long as others train, and then there is an end. */
+static void test_mailbox_goes_on(void **state)
+{
+    (void)state;
+    open_plain("swift", "ring", 3, 1);
+    config.steps = 1;
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_MERGE);
+    say(0, word(1, 0, KITH_MESSAGE_READY, 0));
+    say(2, word(1, 2, KITH_MESSAGE_READY, 0));
+    assert_true(kith_node_finished(node) && kith_node_quiet(node));
+    give(1, 0, 4);
+    passes_on(4);
+    assert_true(kith_node_quiet(node));
+    give(1, 2, 4); /* passed on by another one */
+    give(1, 2, 3);
+    give(1, 2, UINT64_MAX); /* no honest peer is there */
+    assert_false(effects.has_work);
+    assert_true(kith_node_quiet(node));
+    give(1, 2, 5);
+    give(1, 0, 6); /* while the one before is under way: once, the latest */
+    done(KITH_WORK_SNAPSHOT);
+    worked(KITH_WORK_MERGE);
+    say(0, word(1, 0, KITH_MESSAGE_READY, 5));
+    say(2, word(1, 2, KITH_MESSAGE_READY, 5));
+    passes_on(6);
+    assert_true(kith_node_quiet(node));
+}
+
+/* Who trains begins generations above those that were passed on to it. */
+static void test_mailbox_catches_up(void **state)
+{
+    (void)state;
+    open_plain("swift", "ring", 3, 1);
+    config.steps = 3;
+    start();
+    give(1, 0, 2); /* its step is 2: it trains, and keeps its own count */
+    done(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.id.counter, 0);
+    worked(KITH_WORK_MERGE);
+    say(0, word(1, 0, KITH_MESSAGE_READY, 0));
+    say(2, word(1, 2, KITH_MESSAGE_READY, 0));
+    give(1, 2, 7); /* of one who is done */
+    done(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.id.counter, 8);
+}
+
 /* Who has asked answers BUSY; by chance, so some steps pass before it asks. */
 static void test_exclusive(void **state)
 {
@@ -223,9 +321,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_directed_story),
         cmocka_unit_test(test_directed_deadline),
+        cmocka_unit_test(test_directed_overtaken),
         cmocka_unit_test(test_share),
         cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_mailbox_down),
+        cmocka_unit_test(test_mailbox_goes_on),
+        cmocka_unit_test(test_mailbox_catches_up),
         cmocka_unit_test(test_exclusive),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,43 @@ static void test_round_leave(void **state)
     assert_true(kith_node_quiet(node));
 }
 
+/* Its steps are done, and so are the others': what the last one began comes to
+ * its end first, or to a deadline. */
+static void test_round_leave_at_the_end(void **state)
+{
+    (void)state;
+    for (unsigned answered = 0; answered < 2; answered++) {
+        open_node("dpsgd", "ring", 3, 1, false);
+        config.steps = 1;
+        config.round_deadline_ns = 5 * KITH_S;
+        start();
+        worked(KITH_WORK_TRAIN);
+        worked(KITH_WORK_SNAPSHOT);
+        const struct kith_send to0 = effects.sends[0], to2 = effects.sends[1];
+        step(&(struct kith_event){.kind = KITH_EVENT_LEAVE});
+        assert_int_equal(effects.send_count, 0);
+        assert_false(kith_node_quiet(node));
+        give_model(&to2);
+        say(2, about(&to2, KITH_MESSAGE_READY));
+        give_model(&to0);
+        assert_null(sent(KITH_MESSAGE_BYE));
+        if (answered)
+            say(0, about(&to0, KITH_MESSAGE_ACK));
+        else
+            expire(); /* in doubt: asked once more */
+        assert_true(now_ns < 5 * KITH_S);
+        if (answered) {
+            worked(KITH_WORK_MERGE);
+            assert_true(marked(KITH_MARK_MERGED));
+            assert_false(marked(KITH_MARK_FAILED));
+        } else {
+            assert_non_null(sent(KITH_MESSAGE_PROBE));
+        }
+        assert_non_null(sent(KITH_MESSAGE_BYE));
+        assert_true(kith_node_quiet(node) == (answered != 0));
+    }
+}
+
 static void test_round_trailing_peer_catches_up(void **state)
 {
     (void)state;
@@ -129,6 +166,7 @@ int main(void)
         cmocka_unit_test(test_round_deadline),
         cmocka_unit_test(test_round_torn_and_down),
         cmocka_unit_test(test_round_leave),
+        cmocka_unit_test(test_round_leave_at_the_end),
         cmocka_unit_test(test_round_trailing_peer_catches_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

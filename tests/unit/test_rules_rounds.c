@@ -140,8 +140,9 @@ static void newest(const struct reference *reference, models b, models x)
     models before, sent;
     matrix w;
     rows_of(reference->topology, 0, w);
-    for (unsigned t = 0; t < STEPS; t++) {
-        descend(x, b, x);
+    for (unsigned t = 0; t <= STEPS; t++) {
+        if (t < STEPS)
+            descend(x, b, x);
         memcpy(sent, x, sizeof sent);
         if (t > 0) {
             multiply(w, DIAGONAL, x);
@@ -197,7 +198,8 @@ static void push_sum_overlapped(const struct reference *reference, models b,
     divide(x, w, x);
 }
 
-/* As above, but split off first: nobody waits for what is under way. */
+/* As above, but split off first: nobody waits for what is under way. Steps are
+ * those of z. */
 static void totals(const struct reference *reference, models b, models x)
 {
     models w, z, way_x, way_w, old_x, old_w;
@@ -206,9 +208,13 @@ static void totals(const struct reference *reference, models b, models x)
     fill(0, way_x);
     fill(0, way_w);
     columns_of(reference->topology, 0, c);
-    for (unsigned t = 0; t < STEPS; t++) {
+    for (unsigned t = 0; t <= STEPS; t++) {
         divide(x, w, z);
-        descend(z, b, x);
+        if (t < STEPS)
+            descend(z, b, z);
+        for (unsigned i = 0; i < N; i++)
+            for (unsigned k = 0; k < TRIAL_DIM; k++)
+                x[i][k] = w[i][k] * z[i][k];
         memcpy(old_x, way_x, sizeof old_x);
         memcpy(old_w, way_w, sizeof old_w);
         fill(0, way_x);

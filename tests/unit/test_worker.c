@@ -262,7 +262,8 @@ static void test_round(void **state)
 }
 
 /* Push-sum: x and weight are split and added, z = x / w is what counts, and
- * the gradient is taken there: x -= rate (z - b). */
+ * the gradient is taken and applied there: z -= rate (z - b). Who gives away
+ * over and over keeps its z. */
 static void test_push(void **state)
 {
     (void)state;
@@ -270,7 +271,7 @@ static void test_push(void **state)
         fixture_experiment("quadratic", "sgp", 2);
     struct kith_worker *a = open_worker(&experiment, NULL, 0, 10);
     struct kith_worker *b = open_worker(&experiment, NULL, 1, 10);
-    double z[DIM], again[DIM], x[DIM];
+    double z[DIM], again[DIM];
     train(a, 2);
     train(b, 2);
     kith_worker_read(a, z);
@@ -288,8 +289,7 @@ static void test_push(void **state)
     for (size_t i = 0; i < DIM; i++) /* Halving is exact. */
         assert_true(again[i] == z[i]);
 
-    /* One plain step at weight 1/2: gradient at z, applied to x. */
-    memcpy(x, kith_worker_slot(a, KITH_SLOT_LIVE), sizeof x);
+    /* One plain step at weight 1/2. */
     const double momentum = experiment.train.config.momentum;
     assert_true(momentum == 0);
     const struct kith_model *model = experiment.model;
@@ -298,9 +298,10 @@ static void test_push(void **state)
     (void)model->loss(&experiment.model_config, experiment.backend, z, &batch,
                       gradient);
     train(a, 1);
-    memcpy(again, kith_worker_slot(a, KITH_SLOT_LIVE), sizeof again);
+    kith_worker_read(a, again);
     for (size_t i = 0; i < DIM; i++)
-        assert_true(fabs(again[i] - (x[i] - 0.1 * gradient[i])) < 1e-14);
+        assert_true(fabs(again[i] - (z[i] - 0.1 * gradient[i])) < 1e-14);
+    assert_true(kith_worker_scalars(a)[0] == 0.5);
 
     struct kith_work_edge in = {
         .peer = 0, .sent = KITH_SLOT_NONE, .inbox = KITH_SLOT_SERVED_INBOX};
@@ -319,6 +320,18 @@ static void test_push(void **state)
                               .edges = &edge,
                               .edge_count = 1});
     assert_true(kith_worker_scalars(a)[0] == 1);
+
+    kith_worker_read(a, z);
+    for (unsigned times = 0; times < 2000; times++) {
+        run(a, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
+                                  .pattern = KITH_PATTERN_PUSH,
+                                  .edges = &edge,
+                                  .edge_count = 1});
+        assert_true(edge.scalars_sent[0] > 0);
+    }
+    kith_worker_read(a, again);
+    for (size_t i = 0; i < DIM; i++)
+        assert_true(fabs(again[i] - z[i]) <= 1e-12 * fabs(z[i]));
     kith_worker_close(a);
     kith_worker_close(b);
 }
