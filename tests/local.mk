@@ -89,6 +89,7 @@ UNIT = \
   tests/unit/test_taxonomy_clipped \
   tests/unit/test_taxonomy_consensus \
   tests/unit/test_taxonomy_equal \
+  tests/unit/test_taxonomy_links \
   tests/unit/test_taxonomy_mass \
   tests/unit/test_taxonomy_noise \
   tests/unit/test_text \
@@ -203,6 +204,8 @@ tests_unit_test_taxonomy_clipped_SOURCES = \
   tests/unit/test_taxonomy_clipped.c $(PROBE)
 tests_unit_test_taxonomy_equal_SOURCES = tests/unit/test_taxonomy_equal.c \
   $(PROBE)
+tests_unit_test_taxonomy_links_SOURCES = tests/unit/test_taxonomy_links.c \
+  $(SIMULATE)
 tests_unit_test_taxonomy_mass_SOURCES = tests/unit/test_taxonomy_mass.c \
   tests/support/net.c tests/support/net.h
 tests_unit_test_taxonomy_noise_SOURCES = tests/unit/test_taxonomy_noise.c \
