@@ -196,6 +196,8 @@ tests_unit_test_taxonomy_bias_SOURCES = tests/unit/test_taxonomy_bias.c \
   tests/support/trial.c tests/support/trial.h
 PROBE = tests/support/probe.c tests/support/probe.h
 tests_property_test_matrix_SOURCES = tests/property/test_matrix.c $(PROBE)
+tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
+  $(PROBE)
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
 tests_unit_test_taxonomy_consensus_SOURCES = \
