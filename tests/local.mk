@@ -159,6 +159,7 @@ LONG = \
   tests/long/accept_1.sh \
   tests/long/accept_2.sh \
   tests/long/accept_6.sh \
+  tests/long/accept_choco.sh \
   tests/long/accept_hash.sh \
   tests/long/accept_lab.sh \
   tests/long/accept_parity.sh \
@@ -168,11 +169,13 @@ LONG = \
   tests/long/check_deploy.sh \
   tests/long/check_matrix.sh \
   tests/long/coverage.sh \
-  tests/long/fuzz.sh
+  tests/long/fuzz.sh \
+  tests/long/theory_table.sh
 LONG_BUILDS = $(PARITY)
 EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
+  tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/integration/lab_taxonomy.py docs/make_algorithms.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)

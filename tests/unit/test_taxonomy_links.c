@@ -103,8 +103,8 @@ static void holds(const char *what, unsigned peers, const struct link *link,
                   double expected, double measured, double law)
 {
     const double apart = fabs(measured / expected - 1);
-    printf("  T12 %-30s n = %-4u %-7s s: expected %.9f measured %.9f, law "
-           "%.9f, measured / law %.4f\n",
+    printf("  T12 %-30s n = %-4u %-7s expected %.9f s, measured %.9f "
+           "s, law %.9f s, measured / law %.4f\n",
            what, peers, link->counts, expected, measured, law, measured / law);
     assert_true(apart < 1e-9);
     if (link->within > 0)
@@ -233,8 +233,8 @@ static void test_noloco(void **state)
             const double L = link->latency_s, train = every * by * STEP_S;
             const double answers = slow == 0 && by > 1 ? 1 : 2;
             char what[64];
-            (void)snprintf(what, sizeof what, "noloco, peer %u takes %ux", slow,
-                           by);
+            (void)snprintf(what, sizeof what, "noloco, peer %u %ux as slow",
+                           slow, by);
             holds(what, 2, link,
                   train + 2 * L + model_of(link, bytes, 0) +
                       answers * ready_of(link),
@@ -302,8 +302,8 @@ static void swap(const struct link *link, const char *algorithm, unsigned by)
     char spent[96], rest[256], what[64];
     (void)snprintf(rest, sizeof rest, "%s\ngossip: {algorithm: %s, every: 4}",
                    compute(spent, "1s", 1, by), algorithm);
-    (void)snprintf(what, sizeof what, "swap (%s), %s", algorithm,
-                   by > 1 ? "one asks" : "both ask");
+    (void)snprintf(what, sizeof what, "swap, %s (%s)",
+                   by > 1 ? "one asks" : "both ask", algorithm);
     holds(what, 2, link,
           5 * L + on_wire(link, KITH_MESSAGE_REQUEST, pattern, bytes, 0) +
               2 * on_wire(link, KITH_MESSAGE_MODEL, pattern, bytes, 0) +

@@ -125,7 +125,8 @@ static void consensus(const char *name, uint32_t n, double rho, double wave)
         round_of(x, 0);
         drift += fabs(centre(x, n));
     }
-    assert_true(drift < 1e-12);
+    snprintf(what, sizeof what, "T1 %s-%u drift of the mean", name, n);
+    check(what, 0, drift, 1e-12);
     snprintf(what, sizeof what, "T1 %s-%u slope", name, n);
     if (rho > 0) {
         check(what, log(rho), (log(norm(x, n)) - log(first)) / 20, 1e-3);
@@ -418,6 +419,7 @@ static void test_t5_one_peer_exponential_is_exact(void **state)
     const struct kith_algorithm *sgp = kith_algorithm_find("sgp");
     for (uint32_t tau = 1; tau <= 6; tau++) {
         const uint32_t n = 1u << tau;
+        unsigned off = 0;
         open_graph("one-peer-exponential", n);
         for (uint64_t start = 0; start < tau; start++) {
             float x[PEERS_MAX], sent[PEERS_MAX];
@@ -452,13 +454,13 @@ static void test_t5_one_peer_exponential_is_exact(void **state)
                                &edges[i]);
                 }
             }
-            for (uint32_t i = 0; i < n; i++) {
-                assert_true(x[i] == (float)(sum / n));
-                assert_true(w[i] == 1.0);
-            }
+            for (uint32_t i = 0; i < n; i++)
+                off += x[i] != (float)(sum / n) || w[i] != 1.0;
         }
-        printf("  T5 n=%u: bit-exact mean after %u rounds, any start\n", n,
-               tau);
+        printf("  T5 n=%u, %u rounds, any start: peers whose bits are not the "
+               "mean's expected 0 measured %u\n",
+               n, tau, off);
+        assert_int_equal(off, 0);
     }
 }
 
