@@ -108,6 +108,7 @@ libkith_plugins_a_SOURCES = \
   src/topology/adjacency.c \
   src/topology/barabasi_albert.c \
   src/topology/base.c \
+  src/topology/beneath.c \
   src/topology/binary_tree.c \
   src/topology/circulant.c \
   src/topology/collective_doubling.c \

@@ -90,6 +90,7 @@ UNIT = \
   tests/unit/test_taxonomy_clipped \
   tests/unit/test_taxonomy_consensus \
   tests/unit/test_taxonomy_equal \
+  tests/unit/test_taxonomy_links \
   tests/unit/test_taxonomy_mass \
   tests/unit/test_taxonomy_noise \
   tests/unit/test_text \
@@ -159,6 +160,7 @@ LONG = \
   tests/long/accept_1.sh \
   tests/long/accept_2.sh \
   tests/long/accept_6.sh \
+  tests/long/accept_choco.sh \
   tests/long/accept_hash.sh \
   tests/long/accept_lab.sh \
   tests/long/accept_parity.sh \
@@ -168,11 +170,13 @@ LONG = \
   tests/long/check_deploy.sh \
   tests/long/check_matrix.sh \
   tests/long/coverage.sh \
-  tests/long/fuzz.sh
+  tests/long/fuzz.sh \
+  tests/long/theory_table.sh
 LONG_BUILDS = $(PARITY)
 EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
+  tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/integration/lab_taxonomy.py docs/make_algorithms.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
@@ -196,6 +200,8 @@ tests_unit_test_taxonomy_bias_SOURCES = tests/unit/test_taxonomy_bias.c \
   tests/support/trial.c tests/support/trial.h
 PROBE = tests/support/probe.c tests/support/probe.h
 tests_property_test_matrix_SOURCES = tests/property/test_matrix.c $(PROBE)
+tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
+  $(PROBE)
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
 tests_unit_test_taxonomy_consensus_SOURCES = \
@@ -204,6 +210,8 @@ tests_unit_test_taxonomy_clipped_SOURCES = \
   tests/unit/test_taxonomy_clipped.c $(PROBE)
 tests_unit_test_taxonomy_equal_SOURCES = tests/unit/test_taxonomy_equal.c \
   $(PROBE)
+tests_unit_test_taxonomy_links_SOURCES = tests/unit/test_taxonomy_links.c \
+  $(SIMULATE)
 tests_unit_test_taxonomy_mass_SOURCES = tests/unit/test_taxonomy_mass.c \
   tests/support/net.c tests/support/net.h
 tests_unit_test_taxonomy_noise_SOURCES = tests/unit/test_taxonomy_noise.c \

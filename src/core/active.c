@@ -256,6 +256,52 @@ static void answer_probe(struct kith_node *node, kith_id from,
     kith_node_send(effects, from, &answer);
 }
 
+static void step_accept(struct kith_node *node, kith_ns now_ns,
+                        struct kith_effects *effects)
+{
+    struct kith_exchange *active = &node->active;
+    if (active->state == ACTIVE_ASKED) {
+        kith_estimate_add(&node->control, now_ns - active->since_ns);
+        if (active->pattern == KITH_PATTERN_PUSH) {
+            active->state = ACTIVE_SPLIT;
+            active->deadline_ns = KITH_NEVER;
+        } else {
+            send_model(node, now_ns, effects);
+        }
+    } else if (active->state == ACTIVE_SENT) { /* alive and still waiting */
+        if (++active->probes > KITH_PROBES_MAX)
+            abort_exchange(node, now_ns, effects);
+        else
+            active->tries = 0;
+    }
+}
+
+static void step_busy(struct kith_node *node, kith_ns now_ns,
+                      struct kith_effects *effects)
+{
+    struct kith_exchange *active = &node->active;
+    if (active->state != ACTIVE_ASKED)
+        return;
+    node->refused++;
+    kith_node_mark(node, effects, KITH_MARK_REFUSED, active, active->edge.peer,
+                   0, 0);
+    refuse(node, now_ns, effects);
+}
+
+/* The other side has added what was pushed. */
+static void step_ack(struct kith_node *node, kith_ns now_ns,
+                     struct kith_effects *effects)
+{
+    struct kith_exchange *active = &node->active;
+    if (active->pattern != KITH_PATTERN_PUSH ||
+        (active->state != ACTIVE_SENT && active->state != ACTIVE_ABORTING))
+        return;
+    if (active->state == ACTIVE_SENT)
+        kith_estimate_add(&node->turn, now_ns - active->since_ns);
+    kith_node_tell(node, effects, active, true, KITH_MESSAGE_ACK);
+    finish(node, now_ns, effects, true);
+}
+
 static void step_model(struct kith_node *node,
                        const struct kith_message *message, kith_ns now_ns,
                        struct kith_effects *effects)
@@ -306,40 +352,16 @@ void kith_active_message(struct kith_node *node, kith_id from,
     const enum active_state state = (enum active_state)active->state;
     switch (message->kind) {
     case KITH_MESSAGE_ACCEPT:
-        if (state == ACTIVE_ASKED) {
-            kith_estimate_add(&node->control, now_ns - active->since_ns);
-            if (active->pattern == KITH_PATTERN_PUSH) {
-                active->state = ACTIVE_SPLIT;
-                active->deadline_ns = KITH_NEVER;
-            } else {
-                send_model(node, now_ns, effects);
-            }
-        } else if (state == ACTIVE_SENT) { /* alive and still waiting */
-            if (++active->probes > KITH_PROBES_MAX)
-                abort_exchange(node, now_ns, effects);
-            else
-                active->tries = 0;
-        }
+        step_accept(node, now_ns, effects);
         break;
     case KITH_MESSAGE_BUSY:
-        if (state == ACTIVE_ASKED) {
-            node->refused++;
-            kith_node_mark(node, effects, KITH_MARK_REFUSED, active, from, 0,
-                           0);
-            refuse(node, now_ns, effects);
-        }
+        step_busy(node, now_ns, effects);
         break;
     case KITH_MESSAGE_MODEL:
         step_model(node, message, now_ns, effects);
         break;
     case KITH_MESSAGE_ACK:
-        if (active->pattern == KITH_PATTERN_PUSH &&
-            (state == ACTIVE_SENT || state == ACTIVE_ABORTING)) {
-            if (state == ACTIVE_SENT)
-                kith_estimate_add(&node->turn, now_ns - active->since_ns);
-            kith_node_tell(node, effects, active, true, KITH_MESSAGE_ACK);
-            finish(node, now_ns, effects, true);
-        }
+        step_ack(node, now_ns, effects);
         break;
     case KITH_MESSAGE_ABORTED:
         if (state == ACTIVE_ASKED || state == ACTIVE_SENT ||

@@ -5,8 +5,6 @@
  * A cycle ends in exact agreement. */
 #include "private.h"
 
-#include <string.h>
-
 extern const struct kith_topology_kind kith_topology_global_rounds;
 
 #define PERIOD_DEFAULT 8u
@@ -16,50 +14,19 @@ struct rounds {
     struct kith_topology graph;
 };
 
-static enum kith_err prepare_graph(const struct kith_topology *topology,
-                                   struct kith_topology *graph, size_t *size,
-                                   char *error)
-{
-    struct kith_topology_options options = topology->options;
-    options.weights = KITH_WEIGHTS_METROPOLIS;
-    return kith_topology_prepare(options.graph, topology->peers, topology->seed,
-                                 &options, graph, size, error);
-}
-
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
-    struct kith_topology_options *options = &topology->options;
-    struct kith_topology graph;
-    size_t size;
-    if (options->graph == NULL)
-        options->graph = kith_topology_find("circulant");
-    if (options->period == 0)
-        options->period = PERIOD_DEFAULT;
-    if (!options->graph->is_static || options->graph->directed ||
-        options->graph->any_pair)
-        return kith_topology_refuse(error, KITH_EINVAL,
-                                    "graph: found %s; allowed: a static "
-                                    "undirected one",
-                                    options->graph->name);
-    const enum kith_err err = prepare_graph(topology, &graph, &size, error);
-    if (err != KITH_OK)
-        return err;
-    const struct kith_topology_options own = *options;
-    *options = graph.options;
-    options->weights = own.weights;
-    options->graph = own.graph;
-    options->period = own.period;
-    return KITH_OK;
+    if (topology->options.period == 0)
+        topology->options.period = PERIOD_DEFAULT;
+    return kith_beneath_prepare(topology, error);
 }
 
 static size_t size(const struct kith_topology *topology)
 {
-    char error[KITH_TOPOLOGY_ERROR_BYTES];
-    struct kith_topology graph;
     size_t beneath;
-    return prepare_graph(topology, &graph, &beneath, error) == KITH_OK
+    return kith_beneath_size(topology, &beneath)
                ? sizeof(struct rounds) + beneath
-               : 0; /* prepare() has said so */
+               : 0;
 }
 
 static enum kith_err build(struct kith_topology *topology, void *memory,
@@ -67,12 +34,8 @@ static enum kith_err build(struct kith_topology *topology, void *memory,
 {
     struct rounds *rounds = memory;
     size_t size;
-    const enum kith_err err =
-        prepare_graph(topology, &rounds->graph, &size, error);
-    if (err != KITH_OK)
-        return err;
-    rounds->graph.options.edges = topology->options.edges;
-    return kith_topology_build(&rounds->graph, rounds + 1, error);
+    return kith_beneath_build(topology, &rounds->graph, rounds + 1, &size,
+                              error);
 }
 
 static uint32_t degree(const struct kith_topology *topology, kith_id self)

@@ -48,44 +48,15 @@ struct sums {
     double *y; /* (n) */
 };
 
-static enum kith_err prepare_graph(const struct kith_topology *topology,
-                                   struct kith_topology *graph, size_t *size,
-                                   char *error)
-{
-    struct kith_topology_options options = topology->options;
-    options.weights = KITH_WEIGHTS_METROPOLIS;
-    return kith_topology_prepare(options.graph, topology->peers, topology->seed,
-                                 &options, graph, size, error);
-}
-
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
-    struct kith_topology_options *options = &topology->options;
-    struct kith_topology graph;
-    size_t size;
-    if (options->graph == NULL)
-        options->graph = kith_topology_find("circulant");
-    if (options->budget == 0)
-        options->budget = 0.5;
-    if (!options->graph->is_static || options->graph->directed ||
-        options->graph->any_pair)
-        return kith_topology_refuse(error, KITH_EINVAL,
-                                    "graph: found %s; allowed: a static "
-                                    "undirected one",
-                                    options->graph->name);
+    if (topology->options.budget == 0)
+        topology->options.budget = 0.5;
     if (topology->peers > MATCHA_PEERS_MAX)
         return kith_topology_refuse(
             error, KITH_ELIMIT, "found matcha with %u peers; allowed: up to %u",
             topology->peers, MATCHA_PEERS_MAX);
-    const enum kith_err err = prepare_graph(topology, &graph, &size, error);
-    if (err != KITH_OK)
-        return err;
-    const struct kith_topology_options own = *options;
-    *options = graph.options;
-    options->weights = own.weights;
-    options->graph = own.graph;
-    options->budget = own.budget;
-    return KITH_OK;
+    return kith_beneath_prepare(topology, error);
 }
 
 static uint32_t colours_of(const struct kith_topology *topology)
@@ -96,11 +67,9 @@ static uint32_t colours_of(const struct kith_topology *topology)
 /* The record, the graph beneath, the table, and four vectors and Lanczos'. */
 static size_t size(const struct kith_topology *topology)
 {
-    char error[KITH_TOPOLOGY_ERROR_BYTES];
-    struct kith_topology graph;
     size_t beneath;
-    if (prepare_graph(topology, &graph, &beneath, error) != KITH_OK)
-        return 0; /* prepare() has said so */
+    if (!kith_beneath_size(topology, &beneath))
+        return 0;
     const size_t table = (size_t)topology->peers * colours_of(topology);
     return sizeof(struct matcha) + (beneath + 7) / 8 * 8 +
            (table + 1) / 2 * sizeof(uint64_t) +
@@ -280,12 +249,8 @@ static enum kith_err build(struct kith_topology *topology, void *memory,
     char *at = (char *)(matcha + 1);
     size_t beneath;
     memset(matcha, 0, sizeof *matcha);
-    enum kith_err err =
-        prepare_graph(topology, &matcha->graph, &beneath, error);
-    if (err == KITH_OK) {
-        matcha->graph.options.edges = topology->options.edges;
-        err = kith_topology_build(&matcha->graph, at, error);
-    }
+    const enum kith_err err =
+        kith_beneath_build(topology, &matcha->graph, at, &beneath, error);
     if (err != KITH_OK || topology->peers == 1)
         return err;
     matcha->colours = colours_of(topology);

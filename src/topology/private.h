@@ -75,6 +75,18 @@ KITH_MUST_CHECK enum kith_err
 kith_adjacency_draw(struct kith_topology *topology, void *memory,
                     uint32_t width, kith_adjacency_drawer *draw, char *error);
 
+/* beneath.c: the static undirected `graph` that a schedule of rounds stands on.
+ * prepare: names it (circulant where nothing does) and takes over its options;
+ * size: bytes of what it builds, false where prepare() has refused it. */
+KITH_MUST_CHECK enum kith_err
+kith_beneath_prepare(struct kith_topology *topology, char *error);
+KITH_MUST_CHECK bool kith_beneath_size(const struct kith_topology *topology,
+                                       size_t *size);
+KITH_MUST_CHECK enum kith_err
+kith_beneath_build(const struct kith_topology *topology,
+                   struct kith_topology *graph, void *memory, size_t *size,
+                   char *error);
+
 /* colouring.c: edges into matchings; at (peers, colours), colours above every
  * degree: neighbour by colour or KITH_NOBODY. Returns how many are used. */
 uint32_t kith_colour_edges(const struct kith_topology *graph, uint32_t colours,

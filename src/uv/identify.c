@@ -181,52 +181,32 @@ static bool may_send_models(const struct kith_link *link,
     return false;
 }
 
-bool kith_transport_identify(struct kith_link *link)
+/* True where this link may carry that rank's exchanges; else says why not. */
+static bool may_be(const struct kith_link *link, kith_id rank,
+                   char detail[DETAIL_BYTES])
+{
+    const struct kith_transport *transport = link->transport;
+    const struct kith_transport_options *options = &transport->options;
+    const struct kith_certificate *peer = kith_session_peer(link->session);
+    if (rank >= options->peers || rank == options->self)
+        snprintf(detail, DETAIL_BYTES, "%s claims rank %u, of %u peers",
+                 peer->name, rank, options->peers);
+    else if (link->initiator && rank != link->rank)
+        snprintf(detail, DETAIL_BYTES, "rank %u was dialled, %s has rank %u",
+                 link->rank, peer->name, rank);
+    else if ((peer->roles & (uint32_t)KITH_ROLE_TRAIN) == 0)
+        snprintf(detail, DETAIL_BYTES,
+                 "the certificate of %s lacks the role train", peer->name);
+    else
+        return may_send_models(link, detail) &&
+               is_member(link, &transport->contacts[rank], detail);
+    return false;
+}
+
+static void connected(struct kith_link *link, kith_id rank)
 {
     struct kith_transport *transport = link->transport;
     const struct kith_transport_options *options = &transport->options;
-    const struct kith_certificate *peer = kith_session_peer(link->session);
-    const kith_id rank = kith_session_peer_hello(link->session)->rank;
-    char detail[DETAIL_BYTES];
-    if (rank == KITH_NOBODY && !link->initiator) {
-        see_off(link);
-        return false;
-    }
-    if (rank >= options->peers || rank == options->self) {
-        snprintf(detail, sizeof detail, "%s claims rank %u, of %u peers",
-                 peer->name, rank, options->peers);
-        kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
-        return false;
-    }
-    if (link->initiator && rank != link->rank) {
-        snprintf(detail, sizeof detail, "rank %u was dialled, %s has rank %u",
-                 link->rank, peer->name, rank);
-        kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
-        return false;
-    }
-    if ((peer->roles & (uint32_t)KITH_ROLE_TRAIN) == 0) {
-        snprintf(detail, sizeof detail,
-                 "the certificate of %s lacks the role train", peer->name);
-        kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
-        return false;
-    }
-    if (!may_send_models(link, detail)) {
-        kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
-        return false;
-    }
-    struct kith_contact *contact = &transport->contacts[rank];
-    if (!is_member(link, contact, detail)) {
-        kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
-        return false;
-    }
-    if (!take_token(contact)) {
-        kith_link_refuse(link, KITH_REFUSAL_RATE, peer->name);
-        return false;
-    }
-    if (transport->session_count >= options->limits.sessions_max) {
-        kith_link_refuse(link, KITH_REFUSAL_SESSIONS, peer->name);
-        return false;
-    }
     if (!link->initiator) {
         link->rank = rank;
         kith_lane_init(&link->socket.lane, options->seed, options->self, rank);
@@ -239,9 +219,34 @@ bool kith_transport_identify(struct kith_link *link)
     kith_transport_log(transport,
                        "connected rank=%u name=%s address=%s direction=%s "
                        "suite=%s provider=%s incarnation=%u",
-                       rank, peer->name, link->address,
-                       link->initiator ? "out" : "in",
+                       rank, kith_session_peer(link->session)->name,
+                       link->address, link->initiator ? "out" : "in",
                        kith_suite_name(options->suite), kith_aead_name(aead),
                        kith_session_peer_hello(link->session)->incarnation);
+}
+
+bool kith_transport_identify(struct kith_link *link)
+{
+    struct kith_transport *transport = link->transport;
+    const char *name = kith_session_peer(link->session)->name;
+    const kith_id rank = kith_session_peer_hello(link->session)->rank;
+    char detail[DETAIL_BYTES];
+    if (rank == KITH_NOBODY && !link->initiator) {
+        see_off(link);
+        return false;
+    }
+    if (!may_be(link, rank, detail)) {
+        kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
+        return false;
+    }
+    if (!take_token(&transport->contacts[rank])) {
+        kith_link_refuse(link, KITH_REFUSAL_RATE, name);
+        return false;
+    }
+    if (transport->session_count >= transport->options.limits.sessions_max) {
+        kith_link_refuse(link, KITH_REFUSAL_SESSIONS, name);
+        return false;
+    }
+    connected(link, rank);
     return true;
 }

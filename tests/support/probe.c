@@ -65,6 +65,8 @@ static void open_probe(struct probe *probe,
                 probe->seen != NULL);
 }
 
+_Static_assert(KITH_DATA_ERROR_BYTES <= SIM_ERROR_BYTES, "either fits");
+
 static enum kith_err run(struct probe *probe, const char *format, va_list list)
 {
     char text[4096], words[SIM_ERROR_BYTES] = "";
@@ -82,7 +84,16 @@ static enum kith_err run(struct probe *probe, const char *format, va_list list)
     options.experiment = &experiment;
     options.observe = observe;
     options.arg = probe;
-    err = sim_run(&options, &probe->summary, &probe->report, words);
+    struct kith_dataset dataset;
+    const bool reads = experiment.model->input != KITH_INPUT_NONE;
+    if (reads)
+        err = kith_dataset_open(&experiment.data.config, &dataset, words);
+    options.dataset = reads ? &dataset : NULL;
+    if (err == KITH_OK) {
+        err = sim_run(&options, &probe->summary, &probe->report, words);
+        if (reads)
+            kith_dataset_close(&dataset);
+    }
     kith_experiment_close(&experiment);
     if (err == KITH_OK)
         return KITH_OK;

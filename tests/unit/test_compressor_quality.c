@@ -18,7 +18,7 @@
 static void near(const char *what, double expected, double measured,
                  double tolerance)
 {
-    print_message("  %-34s expected %.6g, measured %.6g (tolerance %.2g)\n",
+    print_message("  T10 %-34s expected %.6g, measured %.6g (tolerance %.2g)\n",
                   what, expected, measured, tolerance);
     if (!(fabs(measured - expected) <= tolerance))
         fail_msg("%s", what);
@@ -163,7 +163,9 @@ static void sign_equals(const char *backend, double tolerance)
     }
     trip_send(&trip, 0);
     const double w = 1 - trip_error(&trip), exact = sum * sum / DIM / squares;
-    near(backend, exact, w, tolerance * exact);
+    char what[32];
+    (void)snprintf(what, sizeof what, "sign: w, %s", backend);
+    near(what, exact, w, tolerance * exact);
     /* |v|_1^2 / |v|^2 has a relative variance of (2 pi - 6) / n or so. */
     near("sign: w of Gaussian values", 0.637, w,
          0.0005 + 3 * 0.637 * sqrt(0.3 / DIM));

@@ -226,16 +226,23 @@ static void test_qg(void **state)
     compare("algorithm: qg-dsgdm-n, topology: ring, decay: 0.8", STEPS, ahead);
 }
 
+/* A step of one's own, five of them from `base` on; true after the fifth. */
+static bool inner(unsigned t, models b, models x, models base)
+{
+    models g;
+    if (t % 5 == 0)
+        memcpy(base, x, sizeof(models));
+    gradient(x, b, g);
+    add(-eta, g, x);
+    return t % 5 == 4;
+}
+
 static void slow_momentum(unsigned steps, matrix w, models b, models x)
 {
-    models g, u, outer;
+    models u, outer;
     memset(u, 0, sizeof u);
     for (unsigned t = 0; t < steps; t++) {
-        if (t % 5 == 0)
-            memcpy(outer, x, sizeof outer);
-        gradient(x, b, g);
-        add(-eta, g, x);
-        if (t % 5 != 4)
+        if (!inner(t, b, x, outer))
             continue;
         multiply(N, w, x);
         for (unsigned i = 0; i < N; i++) {
@@ -294,20 +301,21 @@ static void test_beer(void **state)
             compressed_tracking);
 }
 
-/* All peers average with all: H own steps, then Nesterov's outer one. */
-static void diloco(unsigned steps, matrix w, models b, models x)
+static void all_alike(matrix w)
 {
-    models g, m, outer;
-    memset(m, 0, sizeof m);
     for (unsigned i = 0; i < N; i++)
         for (unsigned j = 0; j < N; j++)
             w[i][j] = 1.0 / N;
+}
+
+/* All peers average with all: H own steps, then Nesterov's outer one. */
+static void diloco(unsigned steps, matrix w, models b, models x)
+{
+    models m, outer;
+    memset(m, 0, sizeof m);
+    all_alike(w);
     for (unsigned t = 0; t < steps; t++) {
-        if (t % 5 == 0)
-            memcpy(outer, x, sizeof outer);
-        gradient(x, b, g);
-        add(-eta, g, x);
-        if (t % 5 != 4)
+        if (!inner(t, b, x, outer))
             continue;
         multiply(N, w, x);
         for (unsigned i = 0; i < N; i++) {
@@ -329,17 +337,11 @@ static void test_diloco(void **state)
 /* The whole group is the pair: DiLoCo with heavy-ball momentum (T13). */
 static void heavy_diloco(unsigned steps, matrix w, models b, models x)
 {
-    models g, d, f;
+    models d, f;
     memset(d, 0, sizeof d);
-    for (unsigned i = 0; i < N; i++)
-        for (unsigned j = 0; j < N; j++)
-            w[i][j] = 1.0 / N;
+    all_alike(w);
     for (unsigned t = 0; t < steps; t++) {
-        if (t % 5 == 0)
-            memcpy(f, x, sizeof f);
-        gradient(x, b, g);
-        add(-eta, g, x);
-        if (t % 5 != 4)
+        if (!inner(t, b, x, f))
             continue;
         multiply(N, w, x);
         for (unsigned i = 0; i < N; i++) {
@@ -360,14 +362,10 @@ static void test_noloco(void **state)
 
 static void gasloc(unsigned steps, matrix w, models b, models x)
 {
-    models g, base, y, before, mixed;
+    models base, y, before, mixed;
     memcpy(before, x, sizeof before);
     for (unsigned t = 0; t < steps; t++) {
-        if (t % 5 == 0)
-            memcpy(base, x, sizeof base);
-        gradient(x, b, g);
-        add(-eta, g, x);
-        if (t % 5 != 4)
+        if (!inner(t, b, x, base))
             continue;
         memcpy(y, base, sizeof y);
         add(0.7, x, y);

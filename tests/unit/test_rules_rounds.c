@@ -47,6 +47,14 @@ static void columns_of(const struct kith_topology *topology, uint64_t round,
     }
 }
 
+/* y <- y + factor x */
+static void add(double factor, models x, models y)
+{
+    for (unsigned i = 0; i < N; i++)
+        for (unsigned k = 0; k < TRIAL_DIM; k++)
+            y[i][k] += factor * x[i][k];
+}
+
 /* y <- y + factor (diagonal, or all but it) of m x. */
 enum part { DIAGONAL, REST, WHOLE };
 static void add_product(double factor, matrix m, enum part part, models x,
@@ -59,9 +67,7 @@ static void add_product(double factor, matrix m, enum part part, models x,
             for (unsigned k = 0; k < TRIAL_DIM; k++)
                 if (part == WHOLE || (part == DIAGONAL) == (i == j))
                     sum[i][k] += factor * m[i][j] * x[j][k];
-    for (unsigned i = 0; i < N; i++)
-        for (unsigned k = 0; k < TRIAL_DIM; k++)
-            y[i][k] += sum[i][k];
+    add(1, sum, y);
 }
 
 /* x <- m x */
@@ -126,9 +132,7 @@ static void overlapped(const struct reference *reference, models b, models x)
         if (t > 0) { /* x + (W - I) sent */
             rows_of(reference->topology, t - 1, w);
             add_product(1, w, WHOLE, sent, x);
-            for (unsigned i = 0; i < N; i++)
-                for (unsigned k = 0; k < TRIAL_DIM; k++)
-                    x[i][k] -= sent[i][k];
+            add(-1, sent, x);
         }
         memcpy(sent, x, sizeof sent);
     }
@@ -180,11 +184,8 @@ static void push_sum_overlapped(const struct reference *reference, models b,
         divide(x, w, z);
         if (t < STEPS)
             descend(z, b, x);
-        for (unsigned i = 0; i < N; i++)
-            for (unsigned k = 0; k < TRIAL_DIM; k++) {
-                x[i][k] += way_x[i][k];
-                w[i][k] += way_w[i][k];
-            }
+        add(1, way_x, x);
+        add(1, way_w, w);
         if (t == STEPS)
             break;
         columns_of(reference->topology, t, c);
@@ -223,11 +224,8 @@ static void totals(const struct reference *reference, models b, models x)
         add_product(1, c, REST, w, way_w);
         multiply(c, DIAGONAL, x);
         multiply(c, DIAGONAL, w);
-        for (unsigned i = 0; i < N; i++)
-            for (unsigned k = 0; k < TRIAL_DIM; k++) {
-                x[i][k] += old_x[i][k];
-                w[i][k] += old_w[i][k];
-            }
+        add(1, old_x, x);
+        add(1, old_w, w);
     }
     divide(x, w, x);
 }

@@ -171,6 +171,9 @@ static void test_t3_moments(void **state)
         assert_true(error < 1e-12);
         assert_true(fabs(rate - rates[s]) < 6e-6);
     }
+    const double limit = asymptotic(1u << 20, 0.5, 0.7);
+    printf("  T3 n large: rate expected 0.7001, measured %.5f\n", limit);
+    assert_true(fabs(limit - 0.7001) < 6e-5);
     /* c below 2 (1 - a^2) / (1 + a - 2 a q): 1.8 for n = 4. */
     assert_true(formula_error(4, 0.5, 1.8) < 1e-12);
     const double below = asymptotic(4, 0.5, 1.799);
