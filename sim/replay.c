@@ -402,6 +402,19 @@ static void check_end(struct sim_replay *replay)
     }
 }
 
+static void close_replay(struct sim_replay *replay)
+{
+    if (replay->actors != NULL)
+        sim_mail_close(replay);
+    for (uint32_t i = 0; replay->actors != NULL && i < replay->peers; i++)
+        sim_life_close(&replay->actors[i]);
+    kith_journal_close(replay->journal);
+    free(replay->actors);
+    free(replay->effects);
+    free(replay->z);
+    free(replay->models);
+}
+
 enum kith_err sim_replay(const struct sim_replay_options *options,
                          struct sim_replay_report *report, char *note,
                          char *error)
@@ -425,15 +438,7 @@ enum kith_err sim_replay(const struct sim_replay_options *options,
         check_end(&replay);
     if (replay.err == KITH_OK)
         sim_result_average(&replay);
-    if (replay.actors != NULL)
-        sim_mail_close(&replay);
-    for (uint32_t i = 0; replay.actors != NULL && i < replay.peers; i++)
-        sim_life_close(&replay.actors[i]);
-    kith_journal_close(replay.journal);
-    free(replay.actors);
-    free(replay.effects);
-    free(replay.z);
-    free(replay.models);
+    close_replay(&replay);
     return replay.err;
 }
 

@@ -49,7 +49,7 @@ struct sim_replay_report {
     struct sim_replay_model *models; /* (model_count) malloc'd */
     bool averaged;                   /* and so was their average */
     struct sim_replay_model average; /* no values of its own */
-    double relative_max; /* over all models' values; NaN: none kept */
+    double relative_max; /* over the models' values that were kept */
     double accuracy_gap; /* most, of any model or the average */
     bool diverged;       /* what the error says */
 };

@@ -4,6 +4,7 @@
  * put in their place. Status 0 where every final model agrees to 1e-5 of each
  * value and 0.3 points of accuracy, 1 where one does not or the run diverged.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,10 +12,9 @@
 #include <string.h>
 
 #include "cli.h"
-#include "kith/replay.h"
-#include "kith/text.h"
-#include "src/lab/folder.h"
 #include "kith/lab.h"
+#include "kith/replay.h"
+#include "src/lab/folder.h"
 
 #define RELATIVE_MOST 1e-5
 #define ACCURACY_MOST 0.003
@@ -58,21 +58,9 @@ static void json_agreement(const struct sim_agreement *agreement)
     json_number("relative_max", agreement->relative_max, "");
 }
 
-static void print_json(const struct kith_experiment *experiment,
-                       const struct sim_replay_report *report, const char *path,
-                       bool agrees)
+static void json_models(const struct sim_replay_report *report)
 {
-    fputs("{\"experiment\": ", stdout);
-    cli_json_text(experiment->name);
-    printf(", \"algorithm\": \"%s\", \"seed\": %" PRIu64 ", \"peers\": %" PRIu32
-           ", \"restarts\": %" PRIu32 ", \"events\": %" PRIu64
-           ", \"messages\": %" PRIu64 ", \"lost\": %" PRIu64
-           ", \"items\": %" PRIu64 ", \"steps\": %" PRIu64 ", \"losses\": {",
-           experiment->gossip.algorithm->name, experiment->seed, report->peers,
-           report->restarts, report->events, report->messages, report->lost,
-           report->items, report->steps);
-    json_agreement(&report->losses);
-    fputs("}, \"models\": [", stdout);
+    fputs("\"models\": [", stdout);
     for (uint32_t i = 0; i < report->model_count; i++) {
         const struct sim_replay_model *model = &report->models[i];
         printf("%s{\"peer\": %" PRIu32 ", \"step\": %" PRIu64
@@ -92,6 +80,24 @@ static void print_json(const struct kith_experiment *experiment,
     } else {
         fputs("null", stdout);
     }
+}
+
+static void print_json(const struct kith_experiment *experiment,
+                       const struct sim_replay_report *report, const char *path,
+                       bool agrees)
+{
+    fputs("{\"experiment\": ", stdout);
+    cli_json_text(experiment->name);
+    printf(", \"algorithm\": \"%s\", \"seed\": %" PRIu64 ", \"peers\": %" PRIu32
+           ", \"restarts\": %" PRIu32 ", \"events\": %" PRIu64
+           ", \"messages\": %" PRIu64 ", \"lost\": %" PRIu64
+           ", \"items\": %" PRIu64 ", \"steps\": %" PRIu64 ", \"losses\": {",
+           experiment->gossip.algorithm->name, experiment->seed, report->peers,
+           report->restarts, report->events, report->messages, report->lost,
+           report->items, report->steps);
+    json_agreement(&report->losses);
+    fputs("}, ", stdout);
+    json_models(report);
     fputs(", ", stdout);
     json_number("relative_max", report->relative_max, ", ");
     json_number("accuracy_gap", report->accuracy_gap, ", ");
@@ -103,16 +109,14 @@ static void print_json(const struct kith_experiment *experiment,
 static void print_model(const char *name, const struct sim_replay_model *model)
 {
     char values[80] = "";
-    if (model->peer == KITH_NOBODY)
-        (void)0;
-    else if (model->same)
+    if (model->same)
         snprintf(values, sizeof values, "same bytes");
     else if (model->kept)
         snprintf(values, sizeof values,
                  "%" PRIu64 " of %" PRIu64 " values differ, by %.2g at most",
                  model->values.differ, model->values.compared,
                  model->values.relative_max);
-    else
+    else if (model->peer != KITH_NOBODY)
         snprintf(values, sizeof values, "other bytes, too many to be kept");
     printf("%-9s step %-8" PRIu64
            " accuracy lab %7.3f %%  replay %7.3f %%  %s\n",
@@ -140,10 +144,14 @@ static void print_text(const struct kith_experiment *experiment,
     }
     if (report->averaged)
         print_model("average", &report->average);
-    printf("replay %s: values within %.2g (allowed %.0e), accuracy within %.3f "
-           "points (allowed %.1f)\n",
-           agrees ? "agrees" : "does not agree", report->relative_max,
-           RELATIVE_MOST, 100 * report->accuracy_gap, 100 * ACCURACY_MOST);
+    if (report->model_count == 0)
+        puts("nothing to compare: the record has no final model, for the run "
+             "was cut short; it was carried out as far as it goes");
+    else
+        printf("replay %s: values within %.2g (allowed %.0e), accuracy within "
+               "%.3f points (allowed %.1f)\n",
+               agrees ? "agrees" : "does not agree", report->relative_max,
+               RELATIVE_MOST, 100 * report->accuracy_gap, 100 * ACCURACY_MOST);
 }
 
 /* Nothing to compare is no agreement. A model that was too large to be kept has
@@ -210,6 +218,26 @@ static int open_inputs(const struct cli_arguments *arguments, const char *path,
     return code;
 }
 
+static int tell(const struct cli_arguments *arguments,
+                const struct replayed *run,
+                const struct sim_replay_report *report, const char *path)
+{
+    const bool agrees = does_agree(report);
+    (cli_given(arguments, CLI_JSON) ? print_json : print_text)(
+        &run->experiment, report, path, agrees);
+    if (fflush(stdout) != 0)
+        return cli_fail(arguments, KITH_EXIT_WRITE,
+                        "cannot write to standard output: %s", strerror(errno));
+    return agrees ? KITH_EXIT_OK : KITH_EXIT_FAILED;
+}
+
+static int code_of(enum kith_err err, bool diverged)
+{
+    if (err == KITH_EAGAIN)
+        return KITH_EXIT_INTERRUPTED;
+    return diverged ? KITH_EXIT_FAILED : cli_exit_of(err);
+}
+
 static int replay(const struct cli_arguments *arguments, const char *path,
                   const struct replayed *run)
 {
@@ -232,19 +260,10 @@ static int replay(const struct cli_arguments *arguments, const char *path,
     cli_progress_end();
     if (note[0] != '\0')
         (void)cli_fail(arguments, KITH_EXIT_OK, "%s", note);
-    int code = KITH_EXIT_OK;
-    if (err == KITH_EAGAIN)
-        code = cli_fail(arguments, KITH_EXIT_INTERRUPTED, "%s", error);
-    else if (err != KITH_OK)
-        code = cli_fail(arguments,
-                        report.diverged ? KITH_EXIT_FAILED : cli_exit_of(err),
-                        "%s", error);
-    if (err == KITH_OK) {
-        const bool agrees = does_agree(&report);
-        (cli_given(arguments, CLI_JSON) ? print_json : print_text)(
-            &run->experiment, &report, path, agrees);
-        code = agrees ? KITH_EXIT_OK : KITH_EXIT_FAILED;
-    }
+    const int code =
+        err == KITH_OK
+            ? tell(arguments, run, &report, path)
+            : cli_fail(arguments, code_of(err, report.diverged), "%s", error);
     sim_replay_report_close(&report);
     return code;
 }

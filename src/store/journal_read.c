@@ -159,8 +159,10 @@ static enum kith_err open_journal(struct kith_journal *journal,
     const enum kith_err err = kith_file_check(journal->path, why);
     if (err != KITH_OK)
         return refuse(error, journal->path, err, "%s", why);
-    if (sqlite3_open_v2(journal->path, &journal->database, SQLITE_OPEN_READONLY,
-                        NULL) != SQLITE_OK)
+    /* For writing where that is allowed: of a run that a full disk ended SQLite
+     * first takes back what was not committed. Nothing else is written. */
+    if (sqlite3_open_v2(journal->path, &journal->database,
+                        SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         return refuse(error, journal->path, KITH_ENOENT, "%.200s",
                       sqlite3_errmsg(journal->database));
     set_limits(
@@ -266,12 +268,28 @@ static enum kith_err take_part(struct kith_journal *journal, kith_id peer,
     return KITH_OK;
 }
 
+/* The next part, where there is one. */
+static enum kith_err step_part(struct kith_journal *journal, kith_id peer,
+                               char *error)
+{
+    struct life *life = &journal->lives[peer];
+    const int code = life->over ? SQLITE_DONE : sqlite3_step(life->parts);
+    life->over = code != SQLITE_ROW;
+    if (code == SQLITE_DONE)
+        return KITH_ENOENT;
+    if (code != SQLITE_ROW)
+        return refuse(error, journal->path, KITH_EPARSE,
+                      "reading peer %" PRIu32 "'s journal: %.200s", peer,
+                      sqlite3_errmsg(journal->database));
+    return take_part(journal, peer, error);
+}
+
 enum kith_err kith_journal_next(struct kith_journal *journal, kith_id peer,
                                 uint32_t *incarnation,
                                 struct kith_journal_entry *entry, char *error)
 {
-    struct life *life = &journal->lives[peer];
     KITH_ASSERT(peer < journal->peers);
+    struct life *life = &journal->lives[peer];
     for (;;) {
         size_t used = 0;
         enum kith_err err =
@@ -290,18 +308,7 @@ enum kith_err kith_journal_next(struct kith_journal *journal, kith_id peer,
                           ") holds no entry at byte %zu",
                           life->part > 0 ? life->part - 1 : 0, peer,
                           life->incarnation, life->at);
-        if (life->over)
-            return KITH_ENOENT;
-        const int code = sqlite3_step(life->parts);
-        if (code == SQLITE_DONE) {
-            life->over = true;
-            return KITH_ENOENT;
-        }
-        if (code != SQLITE_ROW)
-            return refuse(error, journal->path, KITH_EPARSE,
-                          "reading peer %" PRIu32 "'s journal: %.200s", peer,
-                          sqlite3_errmsg(journal->database));
-        err = take_part(journal, peer, error);
+        err = step_part(journal, peer, error);
         if (err != KITH_OK)
             return err;
     }
@@ -329,10 +336,10 @@ static enum kith_err take_model(sqlite3_stmt *statement, size_t dim,
     if (!model->kept)
         return KITH_OK;
     const void *bytes = sqlite3_column_blob(statement, 5);
-    if (bytes == NULL ||
-        (size_t)sqlite3_column_bytes(statement, 5) != dim * sizeof *z)
+    if ((size_t)sqlite3_column_bytes(statement, 5) != dim * sizeof *z ||
+        (bytes == NULL && dim > 0))
         return KITH_EPARSE;
-    if (z != NULL)
+    if (z != NULL && dim > 0)
         memcpy(z, bytes, dim * sizeof *z);
     return KITH_OK;
 }

@@ -119,7 +119,8 @@ enum kith_err kith_store_experiment(const char *path, char **text, char *error)
     enum kith_err err = kith_file_check(path, why);
     if (err != KITH_OK)
         err = unread(error, path, err, why);
-    else if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) !=
+    /* Not read-only: what a full disk or a kill cut short is taken back. */
+    else if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL) !=
              SQLITE_OK)
         err = unread(error, path, KITH_ENOENT, sqlite3_errmsg(database));
     else if ((*text = malloc(KITH_YAML_BYTES_MAX + 1)) == NULL)

@@ -365,9 +365,9 @@ enum kith_err kith_store_journal_begin(struct kith_store *store)
         err = store_exec(store, STORE_JOURNAL, "creating tables");
     if (err == KITH_OK)
         err = store_prepare(store, JOURNAL, STATEMENT_COUNT);
-    return err == KITH_OK
-               ? store_run(store, "journal", "%d", KITH_JOURNAL_VERSION)
-               : err;
+    if (err == KITH_OK)
+        err = store_run(store, "journal", "%d", KITH_JOURNAL_VERSION);
+    return err == KITH_OK ? kith_store_commit(store) : err;
 }
 
 enum kith_err kith_store_journal(struct kith_store *store, kith_id peer,

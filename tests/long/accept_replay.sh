@@ -18,6 +18,7 @@ replay() {
 }
 
 replay all
-replay crash --algorithms adpsgd+crash,dpsgd+crash,gosgd+crash,swarm+crash
+replay crash --algorithms \
+    adpsgd+crash,dpsgd+crash,gosgd+crash,swarm+crash,choco+crash
 none_left "the labs"
 finish
