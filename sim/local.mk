@@ -37,6 +37,11 @@ libkith_sim_a_SOURCES = \
   sim/outbox.c \
   sim/queue.c \
   sim/queue.h \
+  sim/replay.c \
+  sim/replay.h \
+  sim/replay_life.c \
+  sim/replay_mail.c \
+  sim/replay_result.c \
   sim/result.c \
   sim/run.c \
   sim/sort.c \

@@ -41,6 +41,7 @@ UNIT = \
   tests/unit/test_heap \
   tests/unit/test_hello \
   tests/unit/test_idx \
+  tests/unit/test_journal \
   tests/unit/test_keys \
   tests/unit/test_lab_process \
   tests/unit/test_lab_rows \
@@ -147,6 +148,7 @@ INTEGRATION = \
   tests/integration/test_lab_full_disk.sh \
   tests/integration/test_lab_learns.sh \
   tests/integration/test_lab_refuses.sh \
+  tests/integration/test_lab_replay.sh \
   tests/integration/test_lab_resumes.sh \
   tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_netns_peers.sh \
@@ -165,6 +167,7 @@ LONG = \
   tests/long/accept_lab.sh \
   tests/long/accept_parity.sh \
   tests/long/accept_quality.sh \
+  tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
   tests/long/accept_taxonomy.sh \
   tests/long/check_deploy.sh \
@@ -178,7 +181,7 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
-  tests/integration/lab_taxonomy.py docs/make_algorithms.py
+  tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)

@@ -209,6 +209,9 @@ const char *kith_world_name(enum kith_world world);
 KITH_MUST_CHECK enum kith_err
 kith_experiment_check_world(const struct kith_experiment *experiment,
                             enum kith_world world, char *error);
+/* Evaluations during a lab run read the peers' saves, which must be as fresh:
+ * sets save_period_ns and evaluate_ns as its peers have them. */
+void kith_experiment_lab_periods(struct kith_experiment *experiment);
 /* What can be checked only once the training set is known: features and
  * classes against the model, a batch for every peer, at least one step, and
  * no fault after the predicted end. set: NULL where the model needs no data. */

@@ -53,6 +53,7 @@ struct kith_lab_options {
      * run does not complete; NULL: a private one below $TMPDIR, never kept. */
     const char *saves;
     bool resume;   /* go on from those saves, and from the rows in the store */
+    bool record;   /* keep a journal of it: kith/journal.h; not with resume */
     uint16_t port; /* peer i listens on 127.0.0.1:port + i; 0: any free ones */
     void *user;
     /* Any may be NULL. Lines are for people and have no newline. on_line: a

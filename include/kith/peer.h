@@ -128,6 +128,10 @@ struct kith_peer_options {
     void *user;
     void (*on_row)(void *user, const struct kith_row *row);
     void (*on_mark)(void *user, kith_ns time_ns, const struct kith_mark *mark);
+    /* A part of the journal (journal.h), KITH_JOURNAL_PART_BYTES at most; NULL:
+     * none is kept. `last`: this life is at its end. */
+    void (*on_journal)(void *user, const uint8_t *bytes, size_t size,
+                       bool last);
     /* One line, no newline: `connected`, `refused`, `closed`, ... */
     void (*on_log)(void *user, const char *line);
     /* Once, when everything is open and the loop is about to run: returns the

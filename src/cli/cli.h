@@ -45,6 +45,10 @@
     X(CALIBRATE, "--calibrate", NULL,                                          \
       "measure this machine once and write compute.step (sim) or "             \
       ".products, .threads, .peak into the file")                              \
+    X(RECORD, "--record", NULL,                                                \
+      "keep a journal in the database, for kith sim --replay")                 \
+    X(REPLAY, "--replay", "RUN.db",                                            \
+      "carry a recorded kith lab out again, and compare the models")           \
     X(PORT, "--port", "N", "peer i listens on port N + i [any free ones]")     \
     X(LOG, "--log", NULL, "show what the peers log, on standard error")        \
     X(SWEEP, "--sweep", "KEY=V1,V2,...",                                       \
@@ -194,6 +198,8 @@ int cli_eval(const struct cli_arguments *arguments);
 int cli_sample(const struct cli_arguments *arguments);
 int cli_export(const struct cli_arguments *arguments);
 int cli_sim(const struct cli_arguments *arguments);
+/* replay.c: kith sim --replay RUN.db. */
+int cli_replay(const struct cli_arguments *arguments);
 int cli_lab(const struct cli_arguments *arguments);
 int cli_peer(const struct cli_arguments *arguments);
 int cli_keys(const struct cli_arguments *arguments);

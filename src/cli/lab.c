@@ -53,6 +53,11 @@ int cli_lab(const struct cli_arguments *arguments)
     char error[KITH_LAB_ERROR_BYTES] = "";
     uint64_t port = 0;
     int code = cli_number(arguments, CLI_PORT, 1, 65535, &port);
+    const bool record = cli_given(arguments, CLI_RECORD);
+    if (code == KITH_EXIT_OK && record && cli_given(arguments, CLI_RESUME))
+        return cli_fail(arguments, KITH_EXIT_USAGE,
+                        "--record and --resume: a journal begins with the "
+                        "first step of a run; give one of them");
     if (code == KITH_EXIT_OK)
         code = cli_calibrate_if(arguments, true);
     if (code == KITH_EXIT_OK)
@@ -66,6 +71,7 @@ int cli_lab(const struct cli_arguments *arguments)
         .store = run.store,
         .saves = run.save,
         .resume = run.resume,
+        .record = record,
         .port = (uint16_t)port,
         .on_progress = show_progress,
         .on_line = show_line,

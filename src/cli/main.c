@@ -89,7 +89,8 @@ static const struct cli_command commands[] = {
                  "                [--sweep KEY=V1,V2,...]... [--seeds K] "
                  "[--jobs N] |\n"
                  "                --all-cells [--cells DIR] [--seeds K] "
-                 "[--jobs N] | --resume RUNS.db",
+                 "[--jobs N] | --resume RUNS.db |\n"
+                 "                --replay RUN.db [--json]",
         .details =
             "Same file and seed: same trace hash, whatever the threads, queue "
             "or wire mode.\n\n"
@@ -98,6 +99,9 @@ static const struct cli_command commands[] = {
             "Interrupted, the same command goes on: runs in\nthe database are "
             "not run again. More --seeds are added to what is there. kith "
             "report\nplots it.\n\n"
+            "--replay carries out again what a kith lab --record wrote down, "
+            "event for event,\nwithout a socket, and says how far its final "
+            "models are from the lab's.\n\n"
             "Example: kith sim examples/demo.yaml --set gossip.every=4\n"
             "         kith sim examples/digits.yaml --sweep gossip.every=1,2,4 "
             "--seeds 3",
@@ -105,22 +109,27 @@ static const struct cli_command commands[] = {
                    CLI_BIT(WIRE) | CLI_BIT(TRACE) | CLI_BIT(CALIBRATE) |
                    CLI_BIT(SWEEP) | CLI_BIT(SEEDS) | CLI_BIT(JOBS) |
                    CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) | CLI_BIT(RESUME) |
-                   CLI_BIT(TARGET_LOSS),
+                   CLI_BIT(TARGET_LOSS) | CLI_BIT(REPLAY),
         .words_max = 1,
         .run = cli_sim,
     },
     {
         .name = "lab",
         .summary = "run an experiment with real processes on this machine",
-        .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json] |\n"
+        .usage = "EXPERIMENT.yaml [--record] [--seed N] [--set KEY=VALUE] "
+                 "[--json] |\n"
                  "                --resume RUN.db",
         .details = "One process for each peer, real sockets, sealed channels, "
                    "the file's faults injected.\nInterrupted, it keeps what "
-                   "its peers saved, and --resume goes on from there.\n\n"
+                   "its peers saved, and --resume goes on from there.\n"
+                   "--record writes down what every peer was told and when, "
+                   "for kith sim --replay.\n\n"
                    "Example: kith lab examples/demo.yaml --out runs\n"
-                   "         kith lab --resume runs/demo-lab-1.db",
+                   "         kith lab --resume runs/demo-lab-1.db\n"
+                   "         kith lab examples/demo.yaml --record",
         .options = RUN_OPTIONS | CLI_BIT(PORT) | CLI_BIT(SAVE) |
-                   CLI_BIT(RESUME) | CLI_BIT(CALIBRATE) | CLI_BIT(LOG),
+                   CLI_BIT(RESUME) | CLI_BIT(CALIBRATE) | CLI_BIT(LOG) |
+                   CLI_BIT(RECORD),
         .words_max = 1,
         .run = cli_lab,
     },

@@ -83,6 +83,8 @@ int cli_sim(const struct cli_arguments *arguments)
     struct kith_summary summary = {0};
     struct sim_options options = {0};
     char error[SIM_ERROR_BYTES] = "";
+    if (cli_given(arguments, CLI_REPLAY))
+        return cli_replay(arguments);
     int code = parse_choices(arguments, &options);
     double target;
     if (code == KITH_EXIT_OK)

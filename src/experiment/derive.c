@@ -196,6 +196,16 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
     return KITH_OK;
 }
 
+void kith_experiment_lab_periods(struct kith_experiment *experiment)
+{
+    const kith_ns evaluate_ns = experiment->evaluate_ns;
+    const bool scored = evaluate_ns > 0 && kith_model_learns(experiment->model);
+    if (scored && (experiment->save_period_ns == 0 ||
+                   experiment->save_period_ns > evaluate_ns))
+        experiment->save_period_ns = evaluate_ns;
+    experiment->evaluate_ns = scored ? evaluate_ns : 0;
+}
+
 const char *kith_world_name(enum kith_world world)
 {
     switch (world) {

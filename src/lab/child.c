@@ -33,6 +33,7 @@ struct speaker {
     struct lab_record *queue; /* (QUEUE_RECORDS) ring */
     uint32_t first, count;
     uint64_t dropped;
+    uint32_t part;    /* of the journal: the next one */
     kith_ns start_ns; /* the common instant; 0: not yet told */
 };
 
@@ -100,6 +101,17 @@ static void on_log(void *user, const char *line)
     speak(user, &record, false);
 }
 
+/* A part that is dropped leaves a gap in the numbers, which a replay names. */
+static void on_journal(void *user, const uint8_t *bytes, size_t size, bool last)
+{
+    struct speaker *speaker = user;
+    struct lab_record record = {.kind = LAB_RECORD_JOURNAL};
+    record.as.journal.part = speaker->part++;
+    record.as.journal.size = (uint32_t)size;
+    memcpy(record.as.journal.bytes, bytes, size);
+    speak(speaker, &record, last);
+}
+
 /* Reads one line, byte by byte: what follows it is for the peer's own loop.
  * false: the launcher is gone. */
 static bool read_line(int fd, char *line, size_t size)
@@ -165,6 +177,7 @@ static void set_options(struct kith_peer_options *options,
     options->on_row = on_row;
     options->on_mark = on_mark;
     options->on_log = on_log;
+    options->on_journal = child->record ? on_journal : NULL;
     options->on_ready = on_ready;
 }
 

@@ -17,6 +17,7 @@ struct lab_child {
     struct lab_cluster *cluster;
     kith_id self;
     uint32_t incarnation, first; /* the run's first one adopts nobody */
+    bool record;                 /* keep a journal */
     bool resume;                 /* and may go on from its save all the same */
     int listen_fd;
 };

@@ -64,19 +64,6 @@ static void close_signals(struct lab *lab, const sigset_t *before)
     sigprocmask(SIG_SETMASK, before, NULL);
 }
 
-/* Evaluations during the run read saves: they must be as fresh. */
-static void set_periods(struct lab *lab)
-{
-    lab->experiment = *lab->options->experiment;
-    const kith_ns evaluate_ns = lab->experiment.evaluate_ns;
-    const bool scored =
-        evaluate_ns > 0 && kith_model_learns(lab->experiment.model);
-    if (scored && (lab->experiment.save_period_ns == 0 ||
-                   lab->experiment.save_period_ns > evaluate_ns))
-        lab->experiment.save_period_ns = evaluate_ns;
-    lab->experiment.evaluate_ns = scored ? evaluate_ns : 0;
-}
-
 static enum kith_err open_peers(struct lab *lab)
 {
     const uint32_t count = lab->options->experiment->peers;
@@ -124,17 +111,25 @@ static enum kith_err open_lab(struct lab *lab)
     const struct kith_dataset *dataset = lab->options->dataset;
     lab->steps =
         kith_experiment_steps(experiment, dataset ? dataset->train.count : 0);
-    set_periods(lab);
+    lab->experiment = *experiment;
+    kith_experiment_lab_periods(&lab->experiment);
     kith_checks_start(&lab->checks);
     kith_values_clear(&lab->values);
     lab->correlation_lowest = NAN;
+    struct kith_store *store = lab->options->store;
+    enum kith_err err = KITH_OK;
+    if (lab->options->record)
+        err = kith_store_journal_begin(store);
+    if (err != KITH_OK) {
+        lab_fail(lab, err, "%s", kith_store_error(store));
+        return err;
+    }
     raise_file_limit();
     kith_backend_threads(1);
     lab->opened_ns = lab_now();
     char text[KITH_LAB_ERROR_BYTES];
-    const enum kith_err err =
-        lab_cluster_open(&lab->cluster, experiment->peers, lab->options->port,
-                         lab->options->saves, text);
+    err = lab_cluster_open(&lab->cluster, experiment->peers, lab->options->port,
+                           lab->options->saves, text);
     if (err != KITH_OK) {
         lab_fail(lab, err, "%s", text);
         return err;

@@ -172,6 +172,12 @@ static void take_record(void *user, const struct lab_record *record)
     case LAB_RECORD_FINAL:
         take_final(peer, &record->as.final);
         break;
+    case LAB_RECORD_JOURNAL:
+        (void)kith_store_journal(peer->lab->options->store, peer->rank,
+                                 record->incarnation, record->as.journal.part,
+                                 record->as.journal.bytes,
+                                 record->as.journal.size);
+        break;
     case LAB_RECORD_SCORE:
     case LAB_RECORD_KINDS:
         break;
@@ -215,6 +221,7 @@ enum kith_err lab_peer_start(struct lab_peer *peer)
     peer->child.experiment = &lab->experiment;
     peer->child.dataset = lab->options->dataset;
     peer->child.cluster = &lab->cluster;
+    peer->child.record = lab->options->record;
     peer->child.self = peer->rank;
     peer->child.listen_fd = fd;
     struct lab_job job = {

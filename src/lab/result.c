@@ -192,6 +192,10 @@ static void score_peers(struct lab *lab, const struct lab_average *average,
         }
         put_row(lab, average->peers[i], average->steps[i], &own,
                 average->distance[i]);
+        if (lab->options->record)
+            (void)kith_store_model(lab->options->store, average->peers[i],
+                                   average->steps[i], &own, average->models[i],
+                                   average->dim);
         accuracy += own.accuracy / average->count;
         loss += own.loss / average->count;
         summary->accuracy.worst = fmin(summary->accuracy.worst, own.accuracy);
@@ -238,6 +242,9 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
         summary->correlation.lowest =
             fmin(lab->correlation_lowest, average.correlation);
         put_row(lab, KITH_NOBODY, step, &all, average.consensus_distance);
+        if (lab->options->record)
+            (void)kith_store_model(lab->options->store, KITH_NOBODY, step, &all,
+                                   NULL, average.dim);
         score_peers(lab, &average, summary);
     }
     lab_average_close(&average);

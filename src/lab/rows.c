@@ -7,10 +7,16 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/lab.h"
 
 _Static_assert(sizeof(double) == 8, "doubles travel as 64 bits");
 _Static_assert(LAB_RECORD_HEADER + 64 + 60 + LAB_TEXT_BYTES < LAB_RECORD_BYTES,
                "the longest body fits");
+_Static_assert(LAB_RECORD_HEADER + 8 + KITH_JOURNAL_PART_BYTES <=
+                   LAB_RECORD_BYTES,
+               "a part of the journal fits");
+_Static_assert(KITH_JOURNAL_PEERS_MAX == KITH_LAB_PEERS_MAX,
+               "a journal is one of a lab");
 
 /* A cursor over the body: `at` never passes LAB_RECORD_BYTES. */
 struct writer {
@@ -303,6 +309,29 @@ static void get_score(struct reader *reader, struct lab_score *score)
         reader->bad = true;
 }
 
+static void put_part(struct writer *writer, const struct lab_part *part)
+{
+    KITH_ASSERT(part->size > 0 && part->size <= KITH_JOURNAL_PART_BYTES);
+    put32(writer, part->part);
+    put32(writer, part->size);
+    memcpy(writer->bytes + writer->at, part->bytes, part->size);
+    writer->at += part->size;
+}
+
+static void get_part(struct reader *reader, struct lab_part *part)
+{
+    part->part = get32(reader);
+    part->size = get32(reader);
+    if (reader->bad || part->size == 0 ||
+        part->size > KITH_JOURNAL_PART_BYTES ||
+        part->size > reader->end - reader->at) {
+        reader->bad = true;
+        return;
+    }
+    memcpy(part->bytes, reader->bytes + reader->at, part->size);
+    reader->at += part->size;
+}
+
 void lab_record_pack(const struct lab_record *record,
                      uint8_t bytes[LAB_RECORD_BYTES])
 {
@@ -326,6 +355,9 @@ void lab_record_pack(const struct lab_record *record,
         break;
     case LAB_RECORD_SCORE:
         put_score(&body, &record->as.score);
+        break;
+    case LAB_RECORD_JOURNAL:
+        put_part(&body, &record->as.journal);
         break;
     case LAB_RECORD_KINDS:
         break;
@@ -363,6 +395,9 @@ static void get_body(struct reader *reader, struct lab_record *record)
         break;
     case LAB_RECORD_SCORE:
         get_score(reader, &record->as.score);
+        break;
+    case LAB_RECORD_JOURNAL:
+        get_part(reader, &record->as.journal);
         break;
     case LAB_RECORD_KINDS:
         reader->bad = true;

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "kith/err.h"
+#include "kith/journal.h"
 #include "kith/node.h"
 #include "kith/store.h"
 #include "kith/types.h"
@@ -30,12 +31,13 @@
 
 /* X(NAME): append only. */
 #define LAB_RECORDS(X)                                                         \
-    X(READY) /* everything is open: waiting for `start` */                     \
-    X(ROW)   /* one point of the series */                                     \
-    X(MARK)  /* one line of the trace */                                       \
-    X(LINE)  /* one line for people */                                         \
-    X(FINAL) /* the last one: how it ended */                                  \
-    X(SCORE) /* from an evaluation: the averaged model */
+    X(READY)   /* everything is open: waiting for `start` */                   \
+    X(ROW)     /* one point of the series */                                   \
+    X(MARK)    /* one line of the trace */                                     \
+    X(LINE)    /* one line for people */                                       \
+    X(FINAL)   /* the last one: how it ended */                                \
+    X(SCORE)   /* from an evaluation: the averaged model */                    \
+    X(JOURNAL) /* a part of the journal */
 
 enum lab_record_kind {
 #define KITH_X(name) LAB_RECORD_##name,
@@ -60,6 +62,12 @@ struct lab_score {
     double loss, accuracy, consensus_distance, correlation;
 };
 
+struct lab_part {
+    uint32_t part; /* 0, 1, ... of this life */
+    uint32_t size; /* 1 to KITH_JOURNAL_PART_BYTES */
+    uint8_t bytes[KITH_JOURNAL_PART_BYTES];
+};
+
 struct lab_record {
     enum lab_record_kind kind;
     kith_id peer; /* the sender; a ROW's peer is the same */
@@ -71,6 +79,7 @@ struct lab_record {
         char line[LAB_TEXT_BYTES];
         struct lab_final final;
         struct lab_score score;
+        struct lab_part journal;
     } as;
 };
 

@@ -135,7 +135,7 @@ enum kith_err store_open_new(struct kith_store *store, const char *path)
         err = write_mark_kinds(store);
     if (err == KITH_OK)
         err = store_exec(store, "COMMIT", "creating tables");
-    return err == KITH_OK ? store_prepare(store) : err;
+    return err == KITH_OK ? store_prepare(store, ROW, JOURNAL) : err;
 }
 
 void store_free(struct kith_store *store)

@@ -15,6 +15,8 @@ enum statement {
     SUMMARY,
     RUN,
     FINISH,
+    JOURNAL, /* from here on: of recorded runs alone */
+    MODEL,
     STATEMENT_COUNT
 };
 
@@ -33,8 +35,12 @@ struct kith_store {
 enum kith_err store_stick(struct kith_store *store, const char *what);
 enum kith_err store_exec(struct kith_store *store, const char *sql,
                          const char *what);
-/* Every statement of the table. */
-enum kith_err store_prepare(struct kith_store *store);
+/* The statements of the table from `first` up to `end`. */
+enum kith_err store_prepare(struct kith_store *store, enum statement first,
+                            enum statement end);
+/* The first column of the first row, or false. */
+bool store_read_text(sqlite3 *database, const char *sql, char *text,
+                     size_t size);
 void store_free(struct kith_store *store);
 /* A row of the table run. */
 enum kith_err store_run(struct kith_store *store, const char *key,

@@ -19,9 +19,8 @@ static enum kith_err refuse(char *error, const char *path, enum kith_err err,
     return err;
 }
 
-/* The first column of the first row, or false. */
-static bool read_text(sqlite3 *database, const char *sql, char *text,
-                      size_t size)
+bool store_read_text(sqlite3 *database, const char *sql, char *text,
+                     size_t size)
 {
     sqlite3_stmt *statement;
     bool found = false;
@@ -43,24 +42,25 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
 {
     char text[64], wanted[256];
     snprintf(wanted, sizeof wanted, "%d", STORE_APPLICATION_ID);
-    if (!read_text(database, "PRAGMA application_id", text, sizeof text) ||
+    if (!store_read_text(database, "PRAGMA application_id", text,
+                         sizeof text) ||
         strcmp(text, wanted) != 0)
         return refuse(error, path, KITH_EPARSE, "not a run database of kith");
     snprintf(wanted, sizeof wanted, "%d", STORE_SCHEMA_VERSION);
-    if (!read_text(database, "PRAGMA user_version", text, sizeof text) ||
+    if (!store_read_text(database, "PRAGMA user_version", text, sizeof text) ||
         strcmp(text, wanted) != 0)
         return refuse(error, path, KITH_EVERSION,
                       "written by another version of kith");
-    if (!read_text(database, "SELECT value FROM run WHERE key='world'", text,
-                   sizeof text) ||
+    if (!store_read_text(database, "SELECT value FROM run WHERE key='world'",
+                         text, sizeof text) ||
         strcmp(text, world) != 0)
         return refuse(error, path, KITH_EMISMATCH,
                       "it is a run of another command");
     snprintf(wanted, sizeof wanted, "%016" PRIx64,
              kith_experiment_hash(experiment));
-    if (!read_text(database,
-                   "SELECT value FROM run WHERE key='experiment_hash'", text,
-                   sizeof text) ||
+    if (!store_read_text(database,
+                         "SELECT value FROM run WHERE key='experiment_hash'",
+                         text, sizeof text) ||
         strcmp(text, wanted) != 0) {
         char what[200], *yaml = NULL, unread[KITH_STORE_ERROR_BYTES];
         (void)!kith_store_experiment(path, &yaml, unread);
@@ -91,7 +91,7 @@ enum kith_err kith_store_reopen(const char *path, const char *world,
         err = refuse(error, path, KITH_ENOENT, sqlite3_errmsg(store->database));
     if (err == KITH_OK)
         err = check_run(store->database, path, world, experiment, error);
-    if (err == KITH_OK && (err = store_prepare(store)) != KITH_OK)
+    if (err == KITH_OK && (err = store_prepare(store, ROW, JOURNAL)) != KITH_OK)
         kith_text_copy(error, KITH_STORE_ERROR_BYTES, store->error);
     if (err != KITH_OK) {
         store_free(store);
@@ -101,6 +101,16 @@ enum kith_err kith_store_reopen(const char *path, const char *world,
     return KITH_OK;
 }
 
+static enum kith_err unread(char *error, const char *path, enum kith_err err,
+                            const char *what)
+{
+    snprintf(error, KITH_STORE_ERROR_BYTES,
+             "cannot read the experiment of %.200s: %s; give the run database "
+             "of a kith lab",
+             path, what);
+    return err;
+}
+
 enum kith_err kith_store_experiment(const char *path, char **text, char *error)
 {
     sqlite3 *database = NULL;
@@ -108,17 +118,18 @@ enum kith_err kith_store_experiment(const char *path, char **text, char *error)
     *text = NULL;
     enum kith_err err = kith_file_check(path, why);
     if (err != KITH_OK)
-        err = refuse(error, path, err, why);
-    else if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL) !=
+        err = unread(error, path, err, why);
+    /* Not read-only: what a full disk or a kill cut short is taken back. */
+    else if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL) !=
              SQLITE_OK)
-        err = refuse(error, path, KITH_ENOENT, sqlite3_errmsg(database));
+        err = unread(error, path, KITH_ENOENT, sqlite3_errmsg(database));
     else if ((*text = malloc(KITH_YAML_BYTES_MAX + 1)) == NULL)
-        err = refuse(error, path, KITH_ENOMEM, "out of memory");
-    else if (!read_text(database,
-                        "SELECT value FROM run WHERE key='experiment'", *text,
-                        KITH_YAML_BYTES_MAX + 1) ||
+        err = unread(error, path, KITH_ENOMEM, "out of memory");
+    else if (!store_read_text(database,
+                              "SELECT value FROM run WHERE key='experiment'",
+                              *text, KITH_YAML_BYTES_MAX + 1) ||
              (*text)[0] == '\0')
-        err = refuse(error, path, KITH_EPARSE, "not a run database of kith");
+        err = unread(error, path, KITH_EPARSE, "not a run database of kith");
     sqlite3_close(database);
     if (err != KITH_OK) {
         free(*text);
@@ -219,9 +230,9 @@ enum kith_err kith_store_incarnation(struct kith_store *store, uint32_t *next)
 {
     char text[24];
     uint64_t most;
-    if (!read_text(store->database,
-                   "SELECT coalesce(max(incarnation) + 1, 0) FROM marks", text,
-                   sizeof text))
+    if (!store_read_text(store->database,
+                         "SELECT coalesce(max(incarnation) + 1, 0) FROM marks",
+                         text, sizeof text))
         return store_stick(store, "reading marks");
     if (kith_text_u64(text, &most) != KITH_OK || most >= UINT32_MAX)
         return KITH_ELIMIT;

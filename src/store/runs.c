@@ -198,9 +198,9 @@ enum kith_err kith_runs_open(const char *path, struct kith_runs **out,
         err = plan_check(runs->store->database, path, error);
     if (err == KITH_OK)
         err = lock_parts(runs, error);
-    if (err == KITH_OK &&
-        (plan_read(runs->store, &runs->plan) != KITH_OK ||
-         read_states(runs) != KITH_OK || store_prepare(runs->store) != KITH_OK))
+    if (err == KITH_OK && (plan_read(runs->store, &runs->plan) != KITH_OK ||
+                           read_states(runs) != KITH_OK ||
+                           store_prepare(runs->store, ROW, JOURNAL) != KITH_OK))
         err = told(runs, error);
     if (err != KITH_OK) {
         kith_runs_close(runs);

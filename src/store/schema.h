@@ -141,5 +141,15 @@
 #define STORE_INDEXES                                                          \
     "CREATE INDEX series_run ON series(run_id, peer);"                         \
     "CREATE INDEX marks_run ON marks(run_id);"
+/* Of a recorded run, and there alone: kith/journal.h. Version 3 stands, for no
+ * reader looks at tables that it does not know. peer NULL in models: the
+ * average; digest 0, model NULL: not kept. */
+#define STORE_JOURNAL                                                          \
+    "CREATE TABLE journal(run_id INTEGER NOT NULL, peer INTEGER NOT NULL,"     \
+    " incarnation INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT "    \
+    "NULL, PRIMARY KEY(run_id, peer, incarnation, part)) WITHOUT ROWID;"       \
+    "CREATE TABLE models(run_id INTEGER NOT NULL, peer INTEGER, step INTEGER"  \
+    " NOT NULL, loss REAL, accuracy REAL, dim INTEGER NOT NULL, digest "       \
+    "INTEGER NOT NULL, model BLOB);"
 
 #endif

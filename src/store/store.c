@@ -14,6 +14,7 @@
 
 #include "kith/assert.h"
 #include "kith/check.h"
+#include "kith/journal.h"
 #include "kith/text.h"
 #include "private.h"
 #include "schema.h"
@@ -35,6 +36,8 @@ static const char *const statements[STATEMENT_COUNT] = {
                 "staleness_mean=?7, staleness_max=?8, consensus_distance=?9, "
                 "utilisation=?10, loss=?11, accuracy=?12, violations=?13, "
                 "virtual_s=?14, wall_s=?15 WHERE run_id=?1"),
+    [JOURNAL] = "INSERT INTO journal VALUES(?,?,?,?,?)",
+    [MODEL] = "INSERT INTO models VALUES(?,?,?,?,?,?,?,?)",
 };
 
 static kith_ns now_ns(void)
@@ -181,6 +184,12 @@ static void bind_text(struct binder *binder, const char *text)
 {
     sqlite3_bind_text(binder->statement, ++binder->at, text, -1,
                       SQLITE_TRANSIENT);
+}
+
+static void bind_bytes(struct binder *binder, const void *bytes, size_t size)
+{
+    sqlite3_bind_blob64(binder->statement, ++binder->at, bytes, size,
+                        SQLITE_TRANSIENT);
 }
 
 /* Opens a transaction where none is. */
@@ -349,6 +358,54 @@ enum kith_err kith_store_verdicts(struct kith_store *store,
     return store->err;
 }
 
+enum kith_err kith_store_journal_begin(struct kith_store *store)
+{
+    enum kith_err err = kith_store_commit(store);
+    if (err == KITH_OK)
+        err = store_exec(store, STORE_JOURNAL, "creating tables");
+    if (err == KITH_OK)
+        err = store_prepare(store, JOURNAL, STATEMENT_COUNT);
+    if (err == KITH_OK)
+        err = store_run(store, "journal", "%d", KITH_JOURNAL_VERSION);
+    return err == KITH_OK ? kith_store_commit(store) : err;
+}
+
+enum kith_err kith_store_journal(struct kith_store *store, kith_id peer,
+                                 uint32_t incarnation, uint32_t part,
+                                 const uint8_t *bytes, size_t size)
+{
+    struct binder binder;
+    const enum kith_err err = store_begin(store, JOURNAL, &binder);
+    if (err != KITH_OK)
+        return err;
+    bind_peer(&binder, peer);
+    bind_whole(&binder, incarnation);
+    bind_whole(&binder, part);
+    bind_bytes(&binder, bytes, size);
+    return store_end(store, &binder);
+}
+
+enum kith_err kith_store_model(struct kith_store *store, kith_id peer,
+                               uint64_t step, const struct kith_score *score,
+                               const double *z, size_t dim)
+{
+    struct binder binder;
+    const uint64_t digest = z == NULL ? 0 : kith_journal_digest(z, dim);
+    const bool kept =
+        z != NULL && dim <= KITH_JOURNAL_MODEL_BYTES_MAX / sizeof *z;
+    const enum kith_err err = store_begin(store, MODEL, &binder);
+    if (err != KITH_OK)
+        return err;
+    bind_peer(&binder, peer);
+    bind_whole(&binder, step);
+    bind_real(&binder, score->loss);
+    bind_real(&binder, score->accuracy);
+    bind_whole(&binder, dim);
+    sqlite3_bind_int64(binder.statement, ++binder.at, (sqlite3_int64)digest);
+    bind_bytes(&binder, kept ? z : NULL, kept ? dim * sizeof *z : 0);
+    return store_end(store, &binder);
+}
+
 enum kith_err store_pair(struct kith_store *store, enum statement statement,
                          const char *key, const char *value)
 {
@@ -445,10 +502,11 @@ const char *kith_store_error(const struct kith_store *store)
     return store->error;
 }
 
-enum kith_err store_prepare(struct kith_store *store)
+enum kith_err store_prepare(struct kith_store *store, enum statement first,
+                            enum statement end)
 {
     enum kith_err err = KITH_OK;
-    for (unsigned i = 0; i < STATEMENT_COUNT && err == KITH_OK; i++)
+    for (unsigned i = first; i < end && err == KITH_OK; i++)
         if (sqlite3_prepare_v3(store->database, statements[i], -1,
                                SQLITE_PREPARE_PERSISTENT, &store->prepared[i],
                                NULL) != SQLITE_OK)

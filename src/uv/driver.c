@@ -59,6 +59,7 @@ void kith_driver_step(struct kith_driver *driver, struct kith_event *event)
     event->now_ns = kith_driver_now(driver);
     event->utc_s = (int64_t)time(NULL);
     kith_node_step(driver->node, event, &driver->effects);
+    kith_journal_stepped(driver, event);
     apply_effects(driver, event->now_ns);
     kith_rows_overlap(driver, event->now_ns);
     driver->stepping = false;
@@ -70,6 +71,7 @@ void kith_driver_begin(struct kith_driver *driver)
     struct kith_event event = {.kind = KITH_EVENT_START, .from = KITH_NOBODY};
     driver->phase = KITH_DRIVER_RUNNING;
     kith_rows_start(driver);
+    kith_journal_starts(driver);
     kith_driver_step(driver, &event);
     kith_transport_unhold(&driver->transport);
 }

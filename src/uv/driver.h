@@ -3,6 +3,7 @@
  *   driver.c    effects -> actions, what happened -> events
  *   peer.c      setting up, running, ending, reporting
  *   control.c   lines from the launcher, signals
+ *   journal.c   what the node was given, for a replay
  *   rows.c      series, CPU accounting, the report */
 #ifndef KITH_UV_DRIVER_H
 #define KITH_UV_DRIVER_H
@@ -10,6 +11,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "kith/journal.h"
 #include "kith/node.h"
 #include "kith/peer.h"
 #include "kith/worker.h"
@@ -74,6 +76,13 @@ struct kith_driver {
         kith_ns training_ns;          /* since the start */
     } overlap;
     struct {
+        bool begun;
+        uint64_t step, digest; /* of the save that it went on from */
+        struct kith_journal_clock clock;
+        size_t size;
+        uint8_t bytes[KITH_JOURNAL_PART_BYTES + KITH_JOURNAL_ENTRY_BYTES_MAX];
+    } journal; /* what has not been handed on yet */
+    struct {
         uint64_t received; /* models that found a slot */
         uint64_t sum, max; /* own steps less the sender's */
     } staleness;
@@ -101,6 +110,18 @@ void kith_driver_check_end(struct kith_driver *driver);
 /* control.c */
 KITH_MUST_CHECK enum kith_err kith_control_open(struct kith_driver *driver);
 void kith_control_close(struct kith_driver *driver);
+
+/* journal.c; all of it does nothing where no journal is kept. At the opening,
+ * with the model that the run goes on from; before START; after a step and
+ * before its effects; once the thread has stopped. */
+KITH_MUST_CHECK enum kith_err kith_journal_restored(struct kith_driver *driver,
+                                                    uint64_t step);
+void kith_journal_starts(struct kith_driver *driver);
+void kith_journal_stepped(struct kith_driver *driver,
+                          const struct kith_event *event);
+void kith_journal_ends(struct kith_driver *driver);
+/* Hands on what there is. */
+void kith_journal_flush(struct kith_driver *driver);
 
 /* rows.c. At the start, where the node stands; after every step of it. */
 void kith_rows_start(struct kith_driver *driver);

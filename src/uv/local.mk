@@ -16,6 +16,7 @@ libkith_uv_a_SOURCES = \
   src/uv/halfopen.c \
   src/uv/halfopen.h \
   src/uv/identify.c \
+  src/uv/journal.c \
   src/uv/link.c \
   src/uv/listen.c \
   src/uv/net.c \

@@ -89,8 +89,10 @@ static void leave(struct kith_driver *driver)
     uv_timer_stop(&driver->rows);
     kith_rows_send(driver);
     kith_thread_stop(&driver->thread);
-    if (driver->failed == KITH_OK)
+    if (driver->failed == KITH_OK) {
+        kith_journal_ends(driver);
         final_save(driver);
+    }
     if (driver->failed == KITH_EDEVICE)
         kith_transport_cancel(&driver->transport, UINT32_MAX);
     kith_transport_leave(&driver->transport);
@@ -286,6 +288,8 @@ static enum kith_err open_node(struct kith_driver *driver)
         return err;
     struct kith_standing standing = {.step = 0};
     err = resume(driver, &standing);
+    if (err == KITH_OK)
+        err = kith_journal_restored(driver, standing.step);
     if (err != KITH_OK)
         goto no_node;
     driver->kept_step = standing.step;

@@ -158,6 +158,7 @@ void kith_rows_send(struct kith_driver *driver)
     kith_rows_make(driver, &driver->report->row);
     if (options->on_row != NULL)
         options->on_row(options->user, &driver->report->row);
+    kith_journal_flush(driver);
 }
 
 void kith_rows_report(struct kith_driver *driver)

@@ -14,6 +14,7 @@ FUZZERS = \
   tests/fuzz/fuzz_frame \
   tests/fuzz/fuzz_handshake \
   tests/fuzz/fuzz_idx \
+  tests/fuzz/fuzz_journal \
   tests/fuzz/fuzz_npy \
   tests/fuzz/fuzz_safetensors \
   tests/fuzz/fuzz_shard \
@@ -35,6 +36,7 @@ tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c $(SESSIONS)
 tests_fuzz_fuzz_handshake_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_handshake_SOURCES = tests/fuzz/fuzz_handshake.c $(SESSIONS)
 tests_fuzz_fuzz_idx_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_journal_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_npy_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_safetensors_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_shard_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)

@@ -21,6 +21,16 @@ database=$(find "$small" -name '*.db')
 [ "$(sql "$database" "PRAGMA integrity_check")" = ok ] ||
     fail "the database is damaged"
 rm -rf "${small:?}"/*
+
+# With a journal, of which what there is can be carried out: no more, no less.
+lab 5 --record --set gossip.every=1 "$scratch/digits.yaml"
+one_line "full disk, journal" "no space left"
+none_left "full disk, journal"
+database=$(find "$small" -name '*.db')
+expect 1 sim --replay "$database"
+grep -q "nothing to compare" "$scratch/json" ||
+    one_line "full disk, replay" "stops at event [0-9]* without an end"
+rm -rf "${small:?}"/*
 out=$scratch
 
 # 167,178 parameters: one save is 1.3 MB with its optimiser state.

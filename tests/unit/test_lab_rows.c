@@ -89,6 +89,11 @@ static struct lab_record sample(enum lab_record_kind kind)
                                              .consensus_distance = 0.5,
                                              .correlation = 0.99};
         break;
+    case LAB_RECORD_JOURNAL:
+        record.as.journal.part = UINT32_MAX;
+        record.as.journal.size = KITH_JOURNAL_PART_BYTES;
+        memset(record.as.journal.bytes, 0xa5, KITH_JOURNAL_PART_BYTES);
+        break;
     }
     return record;
 }

@@ -1,0 +1,449 @@
+/* A replay: whose event is next, and what it does.
+ *
+ * Every peer holds its next entry. The earliest one by the lab's clock, which
+ * all its peers share, goes first; a MESSAGE whose letter has not been sent
+ * stands back. Where nobody can go on, the record and the replay do not agree.
+ *
+ *   driver of a real peer        here
+ *   submits an item to a thread  keeps it; runs it when WORK_DONE says so
+ *   seals a model from its slot  copies it into a letter
+ *   opens it into the inbox      copies it there when it was complete
+ *
+ * Items may run at any moment between the two events: the node asks for no slot
+ * that one which is out could touch (src/work). */
+#include "sim/replay.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+
+#define PROGRESS_EVENTS 256u
+#define TEXT_BYTES 160u
+
+void sim_replay_fail(struct sim_replay *replay, enum kith_err err,
+                     const char *format, ...)
+{
+    if (replay->err != KITH_OK)
+        return;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(replay->error, SIM_REPLAY_ERROR_BYTES, format, list);
+    va_end(list);
+    replay->err = err;
+}
+
+void sim_replay_diverge(struct sim_replay *replay, kith_id peer,
+                        const char *format, ...)
+{
+    const struct sim_actor *actor = &replay->actors[peer];
+    char what[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    if (replay->err == KITH_OK)
+        replay->report->diverged = true;
+    sim_replay_fail(replay, KITH_EMISMATCH,
+                    "replay diverged: peer %" PRIu32 ", event %" PRIu64
+                    " (%.6f s, life %" PRIu32 "): %s",
+                    peer, actor->entries,
+                    (double)actor->head.event.now_ns / 1e9, actor->head_life,
+                    what);
+}
+
+/* ---- one event */
+
+static void run_item(struct sim_replay *replay, kith_id peer,
+                     struct kith_work_result *result)
+{
+    struct sim_actor *actor = &replay->actors[peer];
+    *result =
+        (struct kith_work_result){.kind = actor->work.kind, .finite = true};
+    actor->working = false;
+    if (actor->work.kind == KITH_WORK_SAVE)
+        return; /* written when it was asked for: it may outlive its peer */
+    kith_worker_run(actor->worker, &actor->work, result);
+    if (actor->work.kind != KITH_WORK_TRAIN)
+        sim_mail_forget(actor);
+    replay->report->items++;
+    const char *failed = kith_worker_failed(actor->worker);
+    if (failed != NULL)
+        sim_replay_fail(replay, KITH_EPARSE, "peer %" PRIu32 ": %s", peer,
+                        failed);
+}
+
+static void apply(struct sim_replay *replay, kith_id peer)
+{
+    struct sim_actor *actor = &replay->actors[peer];
+    const struct kith_effects *effects = replay->effects;
+    for (uint32_t i = 0; i < effects->send_count; i++) {
+        KITH_ASSERT(effects->sends[i].to < replay->peers);
+        sim_mail_send(replay, peer, &effects->sends[i]);
+    }
+    if (!effects->has_work)
+        return;
+    KITH_ASSERT(!actor->working);
+    actor->working = true;
+    actor->work = effects->work;
+    if (actor->work.kind == KITH_WORK_SAVE)
+        sim_life_save(replay, peer);
+}
+
+static void step(struct sim_replay *replay, kith_id peer)
+{
+    struct sim_actor *actor = &replay->actors[peer];
+    kith_node_step(actor->node, &actor->head.event, replay->effects);
+    apply(replay, peer);
+    replay->report->events++;
+}
+
+/* A model goes where the node wants it; what it did not want, or does not any
+ * more, was discarded. */
+static void receive(struct sim_replay *replay, kith_id peer,
+                    struct sim_letter *letter)
+{
+    struct sim_actor *actor = &replay->actors[peer];
+    struct kith_message *message = &actor->head.message;
+    const struct sim_parcel *parcel = letter->parcel;
+    actor->head.event.message = message;
+    if (parcel != NULL && message->slot != KITH_SLOT_NONE &&
+        message->slot == kith_node_inbox(actor->node, letter->from, message))
+        memcpy(kith_worker_slot(actor->worker, message->slot), parcel->bytes,
+               parcel->size);
+    sim_letter_free(letter);
+    replay->report->messages++;
+    step(replay, peer);
+}
+
+static void worked(struct sim_replay *replay, kith_id peer)
+{
+    struct sim_actor *actor = &replay->actors[peer];
+    const struct kith_work_result expected = actor->head.result;
+    struct kith_work_result *found = &actor->head.result;
+    if (!actor->working || actor->work.kind != expected.kind) {
+        sim_replay_diverge(replay, peer,
+                           "expected the end of an item %s, found %s",
+                           kith_work_name(expected.kind),
+                           actor->working ? kith_work_name(actor->work.kind)
+                                          : "that none is out");
+        return;
+    }
+    run_item(replay, peer, found);
+    if (found->finite != expected.finite) {
+        sim_replay_diverge(replay, peer, "expected a %s step, found a %s one",
+                           expected.finite ? "finite" : "non-finite",
+                           found->finite ? "finite" : "non-finite");
+        return;
+    }
+    if (found->kind == KITH_WORK_TRAIN) {
+        replay->report->steps++;
+        sim_agree(&replay->report->losses, expected.loss, found->loss);
+    }
+    actor->head.event.result = found;
+    step(replay, peer);
+}
+
+static void event(struct sim_replay *replay, kith_id peer)
+{
+    struct sim_actor *actor = &replay->actors[peer];
+    const struct kith_event *event = &actor->head.event;
+    const bool start = event->kind == KITH_EVENT_START;
+    if (!actor->alive || start == actor->started) {
+        sim_replay_diverge(replay, peer, "found a journal out of order");
+        return;
+    }
+    actor->started = true;
+    switch (event->kind) {
+    case KITH_EVENT_START:
+    case KITH_EVENT_WAKE:
+    case KITH_EVENT_LINK_UP:
+    case KITH_EVENT_LINK_DOWN:
+    case KITH_EVENT_LEAVE:
+        step(replay, peer);
+        break;
+    case KITH_EVENT_MESSAGE:
+        receive(replay, peer,
+                sim_mail_take(replay, peer, event->from, &actor->head.message));
+        break;
+    case KITH_EVENT_WORK_DONE:
+        worked(replay, peer);
+        break;
+    }
+}
+
+/* The thread was stopped, with an item done or not begun. */
+static void end(struct sim_replay *replay, kith_id peer)
+{
+    struct sim_actor *actor = &replay->actors[peer];
+    struct kith_work_result result;
+    if (!actor->started) {
+        sim_replay_diverge(replay, peer, "found a journal out of order");
+        return;
+    }
+    if (actor->head.ran && !actor->working) {
+        sim_replay_diverge(replay, peer,
+                           "expected an item to end with its peer, found that "
+                           "none is out");
+        return;
+    }
+    if (actor->head.ran)
+        run_item(replay, peer, &result);
+    actor->ended = true;
+    actor->started = false;
+    if (replay->err == KITH_OK)
+        sim_result_model(replay, peer);
+}
+
+static void carry_out(struct sim_replay *replay, kith_id peer)
+{
+    struct sim_actor *actor = &replay->actors[peer];
+    switch (actor->head.kind) {
+    case KITH_JOURNAL_BEGIN:
+        if (actor->ended)
+            sim_replay_diverge(replay, peer, "found a life after its end");
+        else
+            sim_life_begin(replay, peer);
+        break;
+    case KITH_JOURNAL_EVENT:
+        event(replay, peer);
+        break;
+    case KITH_JOURNAL_END:
+        end(replay, peer);
+        break;
+    }
+    actor->has_head = false;
+}
+
+/* ---- whose turn it is */
+
+static void read_head(struct sim_replay *replay, kith_id peer)
+{
+    struct sim_actor *actor = &replay->actors[peer];
+    if (actor->has_head || actor->over)
+        return;
+    const enum kith_err err = kith_journal_next(
+        replay->journal, peer, &actor->head_life, &actor->head, replay->error);
+    if (err == KITH_ENOENT) {
+        actor->over = true;
+        return;
+    }
+    if (err != KITH_OK) {
+        replay->err = err;
+        return;
+    }
+    actor->entries++;
+    actor->has_head = true;
+    const kith_id from = actor->head.event.from;
+    if (actor->head.kind == KITH_JOURNAL_EVENT && from != KITH_NOBODY &&
+        (from >= replay->peers || from == peer))
+        sim_replay_diverge(replay, peer,
+                           "found the rank %" PRIu32
+                           "; allowed: another one below %" PRIu32,
+                           from, replay->peers);
+}
+
+static bool is_ready(const struct sim_replay *replay, kith_id peer)
+{
+    const struct sim_actor *actor = &replay->actors[peer];
+    const struct kith_journal_entry *head = &actor->head;
+    return head->kind != KITH_JOURNAL_EVENT ||
+           head->event.kind != KITH_EVENT_MESSAGE || !actor->started ||
+           sim_mail_has(replay, peer, head->event.from, &head->message);
+}
+
+/* A beginning and an end have no time: they go first. */
+static kith_ns time_of(const struct sim_actor *actor)
+{
+    return actor->head.kind == KITH_JOURNAL_EVENT ? actor->head.event.now_ns
+                                                  : -1;
+}
+
+/* The earliest that is ready, or NOBODY; *stuck: the earliest of all. */
+static kith_id whose_turn(struct sim_replay *replay, kith_id *stuck)
+{
+    kith_id turn = KITH_NOBODY;
+    *stuck = KITH_NOBODY;
+    for (kith_id i = 0; i < replay->peers && replay->err == KITH_OK; i++) {
+        read_head(replay, i);
+        const struct sim_actor *actors = replay->actors;
+        if (!actors[i].has_head)
+            continue;
+        const kith_ns at_ns = time_of(&actors[i]);
+        if (*stuck == KITH_NOBODY || at_ns < time_of(&actors[*stuck]))
+            *stuck = i;
+        if ((turn == KITH_NOBODY || at_ns < time_of(&actors[turn])) &&
+            is_ready(replay, i))
+            turn = i;
+    }
+    return turn;
+}
+
+static void stuck_at(struct sim_replay *replay, kith_id peer)
+{
+    const struct kith_event *event = &replay->actors[peer].head.event;
+    const struct sim_actor *sender = &replay->actors[event->from];
+    char expected[TEXT_BYTES], found[TEXT_BYTES], why[TEXT_BYTES] = "";
+    sim_message_text(&replay->actors[peer].head.message, expected,
+                     sizeof expected);
+    sim_mail_text(replay, peer, event->from, found, sizeof found);
+    if (sender->over && !sender->ended)
+        snprintf(why, sizeof why,
+                 "; the journal of peer %" PRIu32 " stops at event %" PRIu64
+                 " without an end",
+                 event->from, sender->entries);
+    sim_replay_diverge(replay, peer,
+                       "expected a %s from peer %" PRIu32
+                       ", which never sent it; found %s waiting%s",
+                       expected, event->from, found, why);
+}
+
+static void look_up(struct sim_replay *replay, kith_id peer)
+{
+    const struct sim_replay_options *options = replay->options;
+    const uint64_t events = replay->report->events;
+    if (options->stop != NULL && *options->stop)
+        sim_replay_fail(replay, KITH_EAGAIN, "stopped after %" PRIu64 " events",
+                        events);
+    if (options->progress != NULL && events % PROGRESS_EVENTS == 0)
+        options->progress(events, replay->actors[peer].head.event.now_ns,
+                          options->arg);
+}
+
+static void run(struct sim_replay *replay)
+{
+    while (replay->err == KITH_OK) {
+        kith_id stuck;
+        const kith_id turn = whose_turn(replay, &stuck);
+        if (replay->err != KITH_OK || stuck == KITH_NOBODY)
+            return;
+        if (turn == KITH_NOBODY) {
+            stuck_at(replay, stuck);
+            return;
+        }
+        carry_out(replay, turn);
+        look_up(replay, turn);
+    }
+}
+
+/* ---- from options to report */
+
+static void open_peers(struct sim_replay *replay)
+{
+    const size_t peers = replay->peers, dim = replay->dim;
+    replay->actors = calloc(peers, sizeof *replay->actors);
+    replay->effects = calloc(1, sizeof *replay->effects);
+    replay->z = malloc((dim + 1) * sizeof *replay->z);
+    replay->models = calloc(peers, (dim + 1) * sizeof *replay->models);
+    replay->report->models = calloc(peers, sizeof *replay->report->models);
+    if (replay->actors == NULL || replay->effects == NULL ||
+        replay->z == NULL || replay->models == NULL ||
+        replay->report->models == NULL) {
+        sim_replay_fail(replay, KITH_ENOMEM,
+                        "out of memory for %zu models of %zu values", peers,
+                        dim);
+        return;
+    }
+    for (size_t i = 0; i < peers; i++)
+        replay->actors[i].last = &replay->actors[i].first;
+}
+
+static void open_replay(struct sim_replay *replay, char *note)
+{
+    const struct sim_replay_options *options = replay->options;
+    const struct kith_experiment *experiment = &replay->experiment;
+    const struct kith_dataset *dataset = options->dataset;
+    if (experiment->backend->host != experiment->backend) {
+        sim_replay_fail(replay, KITH_EUNSUPPORTED,
+                        "cannot replay %.200s: it was computed on %s, and a "
+                        "replay computes on the host alone",
+                        options->path, experiment->backend->name);
+        return;
+    }
+    replay->err = kith_journal_open(options->path, experiment, &replay->journal,
+                                    note, replay->error);
+    if (replay->err != KITH_OK)
+        return;
+    const enum kith_err err = kith_experiment_node_config(
+        experiment,
+        kith_experiment_steps(experiment, dataset ? dataset->train.count : 0),
+        &replay->topology, &replay->config);
+    replay->config.topology = &replay->topology;
+    if (err != KITH_OK)
+        sim_replay_fail(replay, err, "cannot open the topology: %s",
+                        kith_err_text(err));
+    else
+        open_peers(replay);
+}
+
+/* A journal that is there and says nothing was cut. */
+static void check_end(struct sim_replay *replay)
+{
+    for (kith_id i = 0; i < replay->peers && replay->err == KITH_OK; i++) {
+        struct kith_journal_model model;
+        const struct sim_actor *actor = &replay->actors[i];
+        if (actor->ended)
+            continue;
+        const enum kith_err err = kith_journal_model(
+            replay->journal, i, replay->dim, &model, NULL, replay->error);
+        if (err == KITH_OK)
+            sim_replay_fail(replay, KITH_EPARSE,
+                            "cannot replay %.200s: peer %" PRIu32
+                            " left a final model, but its journal stops at "
+                            "event %" PRIu64 " without an end: the file was "
+                            "cut, or its launcher was behind; record it again",
+                            replay->options->path, i, actor->entries);
+        else if (err != KITH_ENOENT)
+            replay->err = err;
+    }
+}
+
+static void close_replay(struct sim_replay *replay)
+{
+    if (replay->actors != NULL)
+        sim_mail_close(replay);
+    for (uint32_t i = 0; replay->actors != NULL && i < replay->peers; i++)
+        sim_life_close(&replay->actors[i]);
+    kith_journal_close(replay->journal);
+    free(replay->actors);
+    free(replay->effects);
+    free(replay->z);
+    free(replay->models);
+}
+
+enum kith_err sim_replay(const struct sim_replay_options *options,
+                         struct sim_replay_report *report, char *note,
+                         char *error)
+{
+    struct sim_replay replay = {.options = options,
+                                .report = report,
+                                .error = error,
+                                .experiment = *options->experiment,
+                                .peers = options->experiment->peers};
+    memset(report, 0, sizeof *report);
+    report->peers = replay.peers;
+    note[0] = error[0] = '\0';
+    kith_experiment_lab_periods(&replay.experiment);
+    replay.dim = kith_model_size_of(replay.experiment.model,
+                                    &replay.experiment.model_config)
+                     .dim;
+    open_replay(&replay, note);
+    if (replay.err == KITH_OK)
+        run(&replay);
+    if (replay.err == KITH_OK)
+        check_end(&replay);
+    if (replay.err == KITH_OK)
+        sim_result_average(&replay);
+    close_replay(&replay);
+    return replay.err;
+}
+
+void sim_replay_report_close(struct sim_replay_report *report)
+{
+    free(report->models);
+    report->models = NULL;
+}

@@ -1,0 +1,139 @@
+/* What a replay says at its end: its final models beside the lab's, value by
+ * value and by what they score. Sums in the order of src/lab/average.c. */
+#include "sim/replay.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void sim_agree(struct sim_agreement *agreement, double expected, double found)
+{
+    agreement->compared++;
+    if (expected == found || (isnan(expected) && isnan(found)))
+        return;
+    agreement->differ++;
+    const double gap =
+        fabs(expected - found) / fmax(fabs(expected), fabs(found));
+    /* One is not finite: nothing is further apart. */
+    agreement->relative_max =
+        fmax(agreement->relative_max, isfinite(gap) ? gap : 1);
+}
+
+static void add_gap(struct sim_replay_report *report,
+                    const struct sim_replay_model *model)
+{
+    const double gap = fabs(model->lab.accuracy - model->replay.accuracy);
+    if (gap > report->accuracy_gap)
+        report->accuracy_gap = gap;
+}
+
+static bool score(struct sim_replay *replay, const double *z,
+                  struct kith_score *score)
+{
+    const struct kith_dataset *dataset = replay->options->dataset;
+    const enum kith_err err =
+        kith_evaluate(&replay->experiment, replay->experiment.backend,
+                      dataset ? &dataset->test : NULL, z, score);
+    if (err != KITH_OK)
+        sim_replay_fail(replay, err, "cannot evaluate a final model: %s",
+                        kith_err_text(err));
+    return err == KITH_OK;
+}
+
+static void compare(struct sim_replay *replay, struct sim_replay_model *model,
+                    const double *z)
+{
+    struct sim_replay_report *report = replay->report;
+    for (size_t i = 0; i < replay->dim; i++)
+        sim_agree(&model->values, replay->z[i], z[i]);
+    report->relative_max =
+        fmax(report->relative_max, model->values.relative_max);
+}
+
+void sim_result_model(struct sim_replay *replay, kith_id peer)
+{
+    struct sim_replay_report *report = replay->report;
+    const struct sim_actor *actor = &replay->actors[peer];
+    struct kith_journal_model lab;
+    struct kith_node_counters counters;
+    const enum kith_err err = kith_journal_model(
+        replay->journal, peer, replay->dim, &lab, replay->z, replay->error);
+    if (err == KITH_ENOENT) /* no complete save: not in the average */
+        return;
+    if (err != KITH_OK) {
+        replay->err = err;
+        return;
+    }
+    kith_node_counters(actor->node, &counters);
+    if (lab.step != counters.steps) {
+        sim_replay_diverge(replay, peer,
+                           "expected a final model of step %" PRIu64
+                           ", found step %" PRIu64,
+                           lab.step, counters.steps);
+        return;
+    }
+    double *z = replay->models + replay->dim * peer;
+    struct sim_replay_model *model = &report->models[report->model_count];
+    *model = (struct sim_replay_model){
+        .peer = peer, .step = lab.step, .kept = lab.kept, .lab = lab.score};
+    kith_worker_read(actor->worker, z);
+    model->same = kith_journal_digest(z, replay->dim) == lab.digest;
+    if (lab.kept)
+        compare(replay, model, z);
+    if (!score(replay, z, &model->replay))
+        return;
+    add_gap(report, model);
+    report->model_count++;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct sim_replay_model *x = a, *y = b;
+    return (x->peer > y->peer) - (x->peer < y->peer);
+}
+
+/* In rank order, as the lab: sums of floats depend on it. */
+static void average(struct sim_replay *replay)
+{
+    const struct sim_replay_report *report = replay->report;
+    qsort(report->models, report->model_count, sizeof *report->models, by_rank);
+    memset(replay->z, 0, replay->dim * sizeof *replay->z);
+    for (uint32_t i = 0; i < report->model_count; i++)
+        for (size_t k = 0; k < replay->dim; k++)
+            replay->z[k] +=
+                replay->models[report->models[i].peer * replay->dim + k];
+    const double share = 1.0 / (double)report->model_count;
+    for (size_t k = 0; k < replay->dim; k++)
+        replay->z[k] *= share;
+}
+
+void sim_result_average(struct sim_replay *replay)
+{
+    struct sim_replay_report *report = replay->report;
+    const struct kith_dataset *dataset = replay->options->dataset;
+    struct kith_journal_model lab;
+    enum kith_err err = kith_journal_model(
+        replay->journal, KITH_NOBODY, replay->dim, &lab, NULL, replay->error);
+    if (err == KITH_ENOENT || report->model_count == 0)
+        return;
+    if (err != KITH_OK) {
+        replay->err = err;
+        return;
+    }
+    average(replay);
+    report->average = (struct sim_replay_model){
+        .peer = KITH_NOBODY, .step = lab.step, .lab = lab.score};
+    err = kith_estimate(&replay->experiment, replay->experiment.backend,
+                        dataset ? &dataset->train : NULL, KITH_ESTIMATE_BATCHES,
+                        replay->z);
+    if (err != KITH_OK) {
+        sim_replay_fail(replay, err, "cannot evaluate the average: %s",
+                        kith_err_text(err));
+        return;
+    }
+    if (!score(replay, replay->z, &report->average.replay))
+        return;
+    report->averaged = true;
+    add_gap(report, &report->average);
+}
