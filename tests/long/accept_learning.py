@@ -9,15 +9,17 @@ with seeds 1 to 5, the same for all: differences are paired, intervals are of
   d  NoLoCo beside DiLoCo, 4 peers x 1,000 steps, H = 50, characters
   e  SGD without clipping on the transformer
   f  SPARTA's replicas, and SPARTA with DiLoCo
+  g  a lab run and its replay in the recorded order (all algorithms:
+     accept_replay.sh)
   l  noloco, gasloc, diloco, sparta and adpsgd over a slow link
-  g  a lab run and its replay: tests/long/accept_replay.sh
 
 TEXT names the text (tiny Shakespeare, see examples/shakespeare.yaml), DATASET,
-KITH and OUT are as in accept.py. ROWS=abdefl takes some of them. A run that was
+KITH and OUT are as in accept.py. ROWS=abdefgl takes some of them. A run that was
 interrupted goes on where it was if OUT is kept. WRITE=1 puts the table into
 docs/validation.md.
 """
 import glob
+import json
 import os
 import sqlite3
 import subprocess
@@ -28,7 +30,7 @@ from accept import DATASET, KITH, OUT, TOP, mean, need_dataset, skip
 SEEDS, TUNING = 5, 101
 BUDGET_S = 20  # of row l, in virtual time
 STUDENT = 2.776  # 97.5 %, 4 degrees of freedom
-ROWS = os.environ.get("ROWS", "abdefl")
+ROWS = os.environ.get("ROWS", "abdefgl")
 TEXT = os.environ.get("TEXT", os.path.join(TOP, "examples", "data",
                                            "tinyshakespeare.txt"))
 
@@ -293,16 +295,19 @@ def row_e(outcomes):
 
 
 def row_f(outcomes):
-    pairs = letters("sparta", "algorithm: sparta, topology: random",
-                    evaluate="2s")
+    fast = {"evaluate": "2s", "network": "latency: 200us"}
+    pairs = letters("sparta-pairs", "algorithm: sparta, topology: random",
+                    **fast)
     everybody = letters("sparta-all", "algorithm: sparta-diloco, outer_every: "
-                        "1000000, topology: complete", evaluate="2s",
-                        network="latency: 200us")
+                        "1000000, topology: complete", **fast)
     for name, method in (("pairs", pairs), ("all", everybody)):
-        lowest = interval(method["correlation.lowest"])
-        outcomes.add("f", f"SPARTA p = 0.5 % of {name}: lowest correlation of "
-                     "replicas", "> 0.9", lowest, "{:.4f}",
-                     min(method["correlation.lowest"]) > 0.9)
+        for rate in 0.001, 0.002, 0.004, 0.008:
+            lowest = list(method.sweep(f"rate-{rate:g}", 1, SEEDS, [rate])
+                          .values("correlation.lowest").values())[0]
+            best = " (the best for its loss)" if rate == method.rate else ""
+            outcomes.add("f", f"SPARTA p = 0.5 % among {name}, rate {rate:g}"
+                         f"{best}: lowest correlation of replicas", "> 0.9",
+                         interval(lowest), "{:.4f}", min(lowest) > 0.9)
     outer = "momentum: 0.3, rate: 0.7, topology: complete"
     diloco = letters("diloco-100", f"algorithm: diloco, every: 100, {outer}")
     both = letters("sparta-diloco", "algorithm: sparta-diloco, outer_every: "
@@ -310,6 +315,31 @@ def row_f(outcomes):
     apart = difference(both["loss.averaged"], diloco["loss.averaged"])
     outcomes.add("f", "SPARTA + DiLoCo, H = 1,000, less DiLoCo, H = 100, nats",
                  "<= 0", apart, "{:+.4f}", apart[0] <= 0)
+
+
+def row_g(outcomes):
+    """Real peers and their replay, on the demo's experiment."""
+    scratch = os.path.join(OUT, "replay")
+    os.makedirs(scratch, exist_ok=True)
+    run([sys.executable, os.path.join(TOP, "tests", "integration",
+                                      "lab_replay.py"),
+         KITH, os.path.join(TOP, "examples", "data", "digits"), scratch,
+         "--experiment", os.path.join(TOP, "examples", "demo.yaml"),
+         "--algorithms", "adpsgd,dpsgd,gosgd", "--set", "peers=4", "--set",
+         "stop.epochs=1"] + [str(1 + i) for i in range(SEEDS)])
+    with open(os.path.join(scratch, "replays.json"), encoding="utf-8") as file:
+        found = json.load(file)
+    for name in "adpsgd", "dpsgd", "gosgd":
+        runs = [one for one in found if one["asked"]["name"] == name]
+        gap = interval([100 * one["accuracy_gap"] for one in runs])
+        outcomes.add("g", f"{name}, 4 real peers against their replay: "
+                     "accuracy, points", "<= 0.3", gap, "{:.3f}",
+                     max(one["accuracy_gap"] for one in runs) <= 0.003)
+        apart = interval([one["relative_max"] for one in runs])
+        outcomes.add("g", f"{name}: largest relative difference of a float",
+                     "<= 1e-5", apart, "{:.1e}",
+                     len(runs) == SEEDS and
+                     max(one["relative_max"] for one in runs) <= 1e-5)
 
 
 def row_l(outcomes):
@@ -351,13 +381,14 @@ def row_l(outcomes):
 
 
 def main():
-    if set(ROWS) & set("ab"):
+    if set(ROWS) & set("abg"):
         need_dataset()
     if set(ROWS) & set("defl") and not os.path.exists(TEXT):
         skip(f"{TEXT} is not there: TEXT=FILE names it")
     outcomes = Outcomes()
     for row, measure in (("a", row_a), ("b", row_b), ("d", row_d),
-                         ("e", row_e), ("f", row_f), ("l", row_l)):
+                         ("e", row_e), ("f", row_f), ("g", row_g),
+                         ("l", row_l)):
         if row in ROWS:
             measure(outcomes)
     print("\n" + outcomes.table())
