@@ -10,8 +10,9 @@
  *
  * Both sides open their workers within the time. The linker puts a recorder
  * around the worker's functions (--wrap); it is off while anything is timed. A
- * model that is sent is copied on both sides. Both must end with the same
- * models, byte for byte.
+ * model that is sent is copied by the
+ * bare loop for each neighbour, by the simulator for all. Both must end with
+ * the same models, byte for byte.
  *
  * Gate: sim <= 1.25 bare, which prints as bare : sim >= 0.80. Where a method
  * asks for everybody's model by definition (eager; a round in 8 of gossip-pga)
@@ -69,14 +70,14 @@ enum act { ACT_RUN, ACT_COPY, ACT_PUT, ACT_READ, ACT_SCORE };
 struct record {
     enum act act;
     kith_id peer;
-    uint32_t slot, block, old; /* COPY: from, to; PUT: to, from, what was there
-                                  becomes block `old` */
+    uint32_t slot, block, old; /* COPY: from, to; PUT: to, from, and what was
+                                  there becomes block `old` */
     struct kith_work work;     /* RUN */
     size_t edges;              /* of it, from here in the list of edges */
 };
 
 static struct {
-    bool on, inside; /* an item runs: what it calls is its own */
+    bool on;
     struct record *records;
     size_t count, room;
     struct kith_work_edge *edges;
@@ -84,9 +85,14 @@ static struct {
     struct kith_worker_config configs[PEERS];
     struct kith_worker *workers[PEERS];
     void *models[PEERS]; /* as they were at the end */
-    const void *blocks[BLOCKS];
-    uint32_t block_count;
-    const void *taken; /* the block that was taken last */
+    /* What the bare loop copies messages into. */
+    uint32_t block_count, free_count, free_blocks[BLOCKS];
+    uint32_t inboxes[PEERS][KITH_SLOTS_MAX]; /* 1 + block; 0: its first one */
+    struct way {
+        const void *block; /* the simulator's */
+        uint32_t copied;
+    } * ways; /* messages under way */
+    size_t way_count, way_room;
 } tape;
 
 static void *grow(void *list, size_t count, size_t *room, size_t size)
@@ -109,18 +115,6 @@ static struct record *add(enum act act, const struct kith_worker *worker)
     while (worker != NULL && tape.workers[record->peer] != worker)
         record->peer++;
     return record;
-}
-
-static uint32_t block_of(const void *block)
-{
-    uint32_t i = 0;
-    while (i < tape.block_count && tape.blocks[i] != block)
-        i++;
-    if (i == BLOCKS)
-        abort();
-    tape.blocks[i] = block;
-    tape.block_count += i == tape.block_count;
-    return i;
 }
 
 enum kith_err __real_kith_worker_open(const struct kith_worker_config *config,
@@ -153,9 +147,7 @@ void __wrap_kith_worker_close(struct kith_worker *worker)
 {
     for (kith_id id = 0; tape.on && id < PEERS; id++) {
         if (tape.workers[id] == worker) {
-            tape.inside = true;
             tape.models[id] = model_of(worker);
-            tape.inside = false;
         }
     }
     __real_kith_worker_close(worker);
@@ -178,30 +170,58 @@ void __wrap_kith_worker_run(struct kith_worker *worker, struct kith_work *work,
             tape.edges[tape.edge_count++] = work->edges[i];
         }
     }
-    tape.inside = true;
     __real_kith_worker_run(worker, work, result);
-    tape.inside = false;
 }
 
-void *__real_sim_block_take(struct sim_world *world);
-void *__wrap_sim_block_take(struct sim_world *world);
-void *__wrap_sim_block_take(struct sim_world *world)
+/* The place in the bare loop's list of what it copies; freed ones serve again.
+ */
+static uint32_t block_take(void)
 {
-    void *block = __real_sim_block_take(world);
-    tape.taken = block;
+    if (tape.free_count > 0)
+        return tape.free_blocks[--tape.free_count];
+    if (tape.block_count == BLOCKS)
+        abort();
+    return tape.block_count++;
+}
+
+static void block_give(uint32_t block)
+{
+    tape.free_blocks[tape.free_count++] = block;
+}
+
+void *__real_sim_block_copy(struct sim_world *world, kith_id peer,
+                            uint32_t slot, size_t bytes);
+void *__wrap_sim_block_copy(struct sim_world *world, kith_id peer,
+                            uint32_t slot, size_t bytes);
+void *__wrap_sim_block_copy(struct sim_world *world, kith_id peer,
+                            uint32_t slot, size_t bytes)
+{
+    void *block = __real_sim_block_copy(world, peer, slot, bytes);
+    if (tape.on) {
+        struct record *record = add(ACT_COPY, tape.workers[peer]);
+        record->slot = slot;
+        record->block = block_take();
+        tape.ways =
+            grow(tape.ways, tape.way_count, &tape.way_room, sizeof *tape.ways);
+        tape.ways[tape.way_count++] = (struct way){block, record->block};
+    }
     return block;
 }
 
-void *__real_kith_worker_slot(struct kith_worker *worker, uint32_t slot);
-void *__wrap_kith_worker_slot(struct kith_worker *worker, uint32_t slot);
-void *__wrap_kith_worker_slot(struct kith_worker *worker, uint32_t slot)
+/* The simulator has one block for all neighbours of a round, the bare loop a
+ * copy for each: any of them that is under way is what arrives. */
+static uint32_t way_end(const void *block)
 {
-    if (tape.on && !tape.inside) {
-        struct record *record = add(ACT_COPY, worker);
-        record->slot = slot;
-        record->block = block_of(tape.taken);
-    }
-    return __real_kith_worker_slot(worker, slot);
+    size_t i = tape.way_count;
+    while (i > 0 && tape.ways[i - 1].block != block)
+        i--;
+    if (i == 0)
+        abort();
+    const uint32_t copied = tape.ways[i - 1].copied;
+    tape.way_count--;
+    memmove(tape.ways + i - 1, tape.ways + i,
+            (tape.way_count - i + 1) * sizeof *tape.ways);
+    return copied;
 }
 
 void *__real_kith_worker_swap(struct kith_worker *worker, uint32_t slot,
@@ -212,11 +232,14 @@ void *__wrap_kith_worker_swap(struct kith_worker *worker, uint32_t slot,
                               void *memory)
 {
     void *old = __real_kith_worker_swap(worker, slot, memory);
-    if (tape.on && tape.count > 0 && memory != NULL) { /* nor lent nor back */
+    if (tape.on && tape.count > 0 && memory != NULL) { /* not lent, not back */
         struct record *record = add(ACT_PUT, worker);
+        uint32_t *inbox = &tape.inboxes[record->peer][slot];
         record->slot = slot;
-        record->block = block_of(memory);
-        record->old = block_of(old);
+        record->block = way_end(memory);
+        record->old = *inbox > 0 ? *inbox - 1 : block_take();
+        block_give(record->old);
+        *inbox = 1 + record->block;
     }
     return old;
 }
@@ -263,8 +286,17 @@ static void must(enum kith_err err, const char *what, const char *error)
     exit(1);
 }
 
-/* Seconds of a run as `kith sim` has it. */
-static double run_sim(struct bout *bout)
+struct span {
+    double wall, cpu;
+};
+
+static struct span span_from(struct span start)
+{
+    return (struct span){bench_now() - start.wall, bench_cpu() - start.cpu};
+}
+
+/* A run as `kith sim` has it. */
+static struct span run_sim(struct bout *bout)
 {
     char path[KITH_PATH_BYTES_MAX], error[SIM_ERROR_BYTES] = "";
     struct kith_store *store;
@@ -275,15 +307,15 @@ static double run_sim(struct bout *bout)
     const struct sim_options options = {.experiment = &bout->experiment,
                                         .dataset = bout->dataset,
                                         .store = store};
-    const double start = bench_now();
+    const struct span start = {bench_now(), bench_cpu()};
     must(sim_run(&options, &summary, NULL, error), "sim", error);
     must(kith_store_finish(store, &bout->experiment, &summary), "store", path);
     must(kith_store_close(store, error), "store", error);
-    const double seconds = bench_now() - start;
+    const struct span took = span_from(start);
     if (!summary.completed)
         must(KITH_EINVAL, "sim", "did not complete");
     (void)unlink(path);
-    return seconds;
+    return took;
 }
 
 static void play(const struct record *record, struct kith_worker **workers,
@@ -305,7 +337,7 @@ static void play(const struct record *record, struct kith_worker **workers,
         if (*block == NULL)
             *block = made[record->block] =
                 aligned_alloc(64, (kith_worker_payload(worker) + 63) / 64 * 64);
-        memcpy(*block, __real_kith_worker_slot(worker, record->slot),
+        memcpy(*block, kith_worker_slot(worker, record->slot),
                kith_worker_payload(worker));
         break;
     case ACT_PUT:
@@ -322,8 +354,8 @@ static void play(const struct record *record, struct kith_worker **workers,
     }
 }
 
-/* Seconds of the bare loop. */
-static double run_bare(struct bout *bout)
+/* The bare loop. */
+static struct span run_bare(struct bout *bout)
 {
     static void *blocks[BLOCKS], *made[BLOCKS];
     struct kith_worker *workers[PEERS];
@@ -335,7 +367,7 @@ static double run_bare(struct bout *bout)
     double *z = malloc(dim * sizeof *z);
     memset(blocks, 0, sizeof blocks);
     memset(made, 0, sizeof made);
-    const double start = bench_now();
+    const struct span start = {bench_now(), bench_cpu()};
     for (kith_id id = 0; id < PEERS; id++)
         must(__real_kith_worker_open(&tape.configs[id], &workers[id], error),
              "worker", error);
@@ -344,26 +376,26 @@ static double run_bare(struct bout *bout)
          "evaluator", error);
     for (size_t i = 0; i < tape.count; i++)
         play(&tape.records[i], workers, blocks, made, z, evaluator);
-    const double seconds = bench_now() - start;
+    const struct span took = span_from(start);
     for (kith_id id = 0; id < PEERS; id++) {
-        tape.inside = true;
-        if (memcmp(__real_kith_worker_slot(workers[id], KITH_SLOT_LIVE),
+        if (memcmp(kith_worker_slot(workers[id], KITH_SLOT_LIVE),
                    tape.models[id], dim * sizeof(float)) != 0)
             must(KITH_EMISMATCH, "bare", "the models are not the same");
-        tape.inside = false;
         __real_kith_worker_close(workers[id]);
     }
     kith_evaluator_close(evaluator);
     for (uint32_t i = 0; i < tape.block_count; i++)
         free(made[i]);
     free(z);
-    return seconds;
+    return took;
 }
 
 /* One run, recorded. */
 static void record_run(struct bout *bout)
 {
-    tape.count = tape.edge_count = tape.block_count = 0;
+    tape.count = tape.edge_count = tape.way_count = 0;
+    tape.block_count = tape.free_count = 0;
+    memset(tape.inboxes, 0, sizeof tape.inboxes);
     for (kith_id id = 0; id < PEERS; id++)
         free(tape.models[id]);
     tape.on = true;
@@ -411,6 +443,7 @@ static double compare(const struct kith_algorithm *algorithm,
                       const struct kith_dataset *dataset, const char *folder)
 {
     static double sim[BENCH_ROUNDS_MAX], bare[BENCH_ROUNDS_MAX];
+    static double cpu[BENCH_ROUNDS_MAX];
     const int rounds = (int)bench_setting("BENCH_ROUNDS", 5);
     struct bout bout = {.dataset = dataset};
     char name[96];
@@ -418,13 +451,16 @@ static double compare(const struct kith_algorithm *algorithm,
     open_bout(&bout, algorithm);
     record_run(&bout);
     for (int i = 0; i < rounds; i++) {
-        sim[i] = run_sim(&bout);
-        bare[i] = run_bare(&bout);
+        const struct span one = run_sim(&bout), other = run_bare(&bout);
+        sim[i] = one.wall;
+        bare[i] = other.wall;
+        cpu[i] = other.cpu / one.cpu;
     }
-    snprintf(name, sizeof name, "%s, %s, <= %u, %.3g s : %.3g s",
+    snprintf(name, sizeof name, "%s, %s <= %u, %.2f s : %.2f s (CPU %.2f)",
              algorithm->name, bout.experiment.gossip.topology->name,
              degree_of(&bout), bench_spread_of(bare, rounds).median,
-             bench_spread_of(sim, rounds).median);
+             bench_spread_of(sim, rounds).median,
+             bench_spread_of(cpu, rounds).median);
     const double ratio = bench_ratio(name, bare, sim, rounds, 0.80);
     kith_experiment_close(&bout.experiment);
     return ratio;
