@@ -131,6 +131,83 @@ static double loop_mix_bf16(size_t n, float weight, const uint16_t *received,
     return lanes_fold(lanes);
 }
 
+static float term_of(const struct kith_term *term, size_t i)
+{
+    const float *plus = term->plus, *minus = term->minus;
+    return (float)term->factor * (minus == NULL ? plus[i] : plus[i] - minus[i]);
+}
+
+/* Sixteen values of a term, of which `factor` is known. */
+static inline f16 term_block(f16 factor, const float *plus, const float *minus)
+{
+    f16 value = f16_load(plus);
+    if (minus != NULL)
+        value = f16_sub(value, f16_load(minus));
+    return f16_mul(factor, value);
+}
+
+/* The rest of n / 16. */
+static double combine_rest(size_t i, size_t n, bool reads, float own, float *y,
+                           unsigned count, const struct kith_term *terms,
+                           double before[BLOCK], double after[BLOCK])
+{
+    for (size_t lane = 0; i < n; i++, lane++) {
+        float value = reads ? own * y[i] : term_of(&terms[0], i);
+        for (unsigned t = reads ? 0 : 1; t < count; t++)
+            value = value + term_of(&terms[t], i);
+        before[lane] += reads ? (double)y[i] : 0;
+        after[lane] += (double)value;
+        y[i] = value;
+    }
+    return lanes_fold(after) - lanes_fold(before);
+}
+
+static void loop_combine(size_t n, float own, float *y, unsigned count,
+                         const struct kith_term *terms, double *change)
+{
+    const bool reads = own < 0 || own > 0;
+    const bool streams = !reads && is_streamed(n, y);
+    f16 factors[1 + KITH_TERMS_MAX];
+    const float *plus[1 + KITH_TERMS_MAX], *minus[1 + KITH_TERMS_MAX];
+    d16 before = d16_zero(), after = d16_zero();
+    unsigned all = 0;
+    if (reads) { /* y is the first term */
+        factors[all] = f16_all(own);
+        minus[all] = NULL;
+        plus[all++] = y;
+    }
+    for (unsigned t = 0; t < count; t++, all++) {
+        factors[all] = f16_all((float)terms[t].factor);
+        plus[all] = terms[t].plus;
+        minus[all] = terms[t].minus;
+    }
+    size_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        if (reads && change != NULL)
+            before = d16_add(before, f16_load(y + i));
+        f16 value = term_block(factors[0], plus[0] + i,
+                               minus[0] == NULL ? NULL : minus[0] + i);
+        for (unsigned t = 1; t < all; t++)
+            value = f16_add(value,
+                            term_block(factors[t], plus[t] + i,
+                                       minus[t] == NULL ? NULL : minus[t] + i));
+        if (change != NULL)
+            after = d16_add(after, value);
+        if (streams)
+            f16_stream(y + i, value);
+        else
+            f16_store(y + i, value);
+    }
+    f16_fence();
+    double old[BLOCK], new[BLOCK];
+    d16_store(old, before);
+    d16_store(new, after);
+    const double changed =
+        combine_rest(i, n, reads, own, y, count, terms, old, new);
+    if (change != NULL)
+        *change = changed;
+}
+
 static double loop_sum(size_t n, const float *x)
 {
     d16 sums = d16_zero();
@@ -280,6 +357,7 @@ const struct kith_cpu_loops VARIANT = {
     .mix = loop_mix,
     .swap_mix = loop_swap_mix,
     .mix_bf16 = loop_mix_bf16,
+    .combine = loop_combine,
     .sum = loop_sum,
     .distance_squared = loop_distance_squared,
     .finite = loop_finite,

@@ -88,6 +88,30 @@ static double naive_mix_bf16(size_t n, double weight, const uint16_t *received,
     return lanes_fold(lanes);
 }
 
+static REAL naive_term(const struct kith_term *term, size_t i)
+{
+    const REAL *plus = term->plus, *minus = term->minus;
+    return (REAL)term->factor * (minus == NULL ? plus[i] : plus[i] - minus[i]);
+}
+
+static void naive_combine(size_t n, double own, void *y, unsigned count,
+                          const struct kith_term *terms, double *change)
+{
+    const bool reads = own < 0 || own > 0;
+    REAL *v = y;
+    double before[LANES] = {0}, after[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        REAL value = reads ? (REAL)own * v[i] : naive_term(&terms[0], i);
+        for (unsigned t = reads ? 0 : 1; t < count; t++)
+            value += naive_term(&terms[t], i);
+        before[i % LANES] += reads ? (double)v[i] : 0;
+        after[i % LANES] += (double)value;
+        v[i] = value;
+    }
+    if (change != NULL)
+        *change = lanes_fold(after) - lanes_fold(before);
+}
+
 static double naive_sum(size_t n, const void *x)
 {
     const REAL *v = x;
@@ -197,6 +221,7 @@ const struct kith_backend RECORD = {
     .mix = naive_mix,
     .swap_mix = naive_swap_mix,
     .mix_bf16 = naive_mix_bf16,
+    .combine = naive_combine,
     .sum = naive_sum,
     .distance_squared = naive_distance_squared,
     .finite = naive_finite,
