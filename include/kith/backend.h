@@ -76,9 +76,10 @@ struct kith_backend {
                        const void *sent, void *x);
     /* y <- own y + the terms, each product and each sum rounded, in order: the
      * bits of scale and then add or mix. Where own is 0 y is only written.
-     * *change (may be NULL): the sum of y after less the sum before; own 0:
-     * after. One pass, count <= KITH_TERMS_MAX, at least 1 where own is 0.
-     * NULL: algorithms take those passes. */
+     * *change (may be NULL, else y is read): the sum over coordinates of y
+     * after less y before; of one term added to y as it is, the sum of that
+     * term, as mix has it. One pass, count <= KITH_TERMS_MAX, at least 1 where
+     * own is 0. NULL: algorithms take those passes. */
     void (*combine)(size_t n, double own, void *y, unsigned count,
                     const struct kith_term *terms, double *change);
     double (*sum)(size_t n, const void *x);

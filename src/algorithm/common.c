@@ -29,19 +29,11 @@ void algorithm_add_difference(const struct kith_backend *backend, size_t n,
     algorithm_combine_only(backend, n, 1, y, 1, &difference);
 }
 
-/* No more terms than backend.h's combine takes. */
-static double combine_some(const struct kith_backend *backend, size_t n,
-                           double own, void *y, unsigned count,
-                           const struct kith_term *terms, bool sums)
+static void combine_by_passes(const struct kith_backend *backend, size_t n,
+                              double own, void *y, unsigned count,
+                              const struct kith_term *terms)
 {
     const bool reads = own < 0 || own > 0;
-    double change = 0;
-    const double before =
-        sums && (!reads || backend->combine == NULL) ? backend->sum(n, y) : 0;
-    if (backend->combine != NULL) {
-        backend->combine(n, own, y, count, terms, sums ? &change : NULL);
-        return change - before;
-    }
     if (reads)
         backend->scale(n, own, y);
     for (unsigned t = 0; t < count; t++) {
@@ -57,7 +49,37 @@ static double combine_some(const struct kith_backend *backend, size_t n,
             (void)backend->mix(n, term->factor, term->plus, term->minus, y);
         }
     }
-    return sums ? backend->sum(n, y) - before : 0;
+}
+
+/* Of one term, exactly what it adds: the other side of a pair has that. */
+static double sum_of_passes(const struct kith_backend *backend, size_t n,
+                            double own, void *y, unsigned count,
+                            const struct kith_term *terms)
+{
+    const struct kith_term *term = terms;
+    if (own >= 1 && own <= 1 && count == 1 && term->minus != NULL)
+        return backend->mix(n, term->factor, term->plus, term->minus, y);
+    const bool plain = own >= 1 && own <= 1 && count == 1 &&
+                       (term->factor >= 1 || term->factor <= -1);
+    const double before = plain ? 0 : backend->sum(n, y);
+    combine_by_passes(backend, n, own, y, count, terms);
+    return plain ? term->factor * backend->sum(n, term->plus)
+                 : backend->sum(n, y) - before;
+}
+
+/* No more terms than backend.h's combine takes. */
+static double combine_some(const struct kith_backend *backend, size_t n,
+                           double own, void *y, unsigned count,
+                           const struct kith_term *terms, bool sums)
+{
+    double change = 0;
+    if (backend->combine != NULL)
+        backend->combine(n, own, y, count, terms, sums ? &change : NULL);
+    else if (sums)
+        change = sum_of_passes(backend, n, own, y, count, terms);
+    else
+        combine_by_passes(backend, n, own, y, count, terms);
+    return change;
 }
 
 static double combine(const struct kith_backend *backend, size_t n, double own,

@@ -50,23 +50,21 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
-    const struct kith_backend *backend = algebra->backend;
+    const double share = 1.0 / algebra->peers;
     struct kith_term terms[KITH_DEGREE_MAX + 1];
     double missing = algebra->peers - 1.0;
     uint32_t count = 0;
     (void)edges;
     (void)edge_count;
     for (; count < algebra->edge_count; count++) {
-        terms[count] =
-            (struct kith_term){1, algebra->edges[count * COPIES + HEARD], NULL};
+        terms[count] = (struct kith_term){
+            share, algebra->edges[count * COPIES + HEARD], NULL};
         missing -= algebra->edge_scalars[count * KITH_EDGE_SCALARS];
     }
-    terms[count++] = (struct kith_term){missing, algebra->vectors[FIRST], NULL};
-    const double added = algorithm_combine(backend, algebra->dim, 1,
-                                           algebra->live, count, terms);
-    return added + algorithm_combine(backend, algebra->dim,
-                                     1.0 / algebra->peers, algebra->live, 0,
-                                     NULL);
+    terms[count++] =
+        (struct kith_term){missing * share, algebra->vectors[FIRST], NULL};
+    return algorithm_combine(algebra->backend, algebra->dim, share,
+                             algebra->live, count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_relaysgd = {

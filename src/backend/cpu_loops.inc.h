@@ -146,66 +146,79 @@ static inline f16 term_block(f16 factor, const float *plus, const float *minus)
     return f16_mul(factor, value);
 }
 
-/* The rest of n / 16. */
-static double combine_rest(size_t i, size_t n, bool reads, float own, float *y,
-                           unsigned count, const struct kith_term *terms,
-                           double before[BLOCK], double after[BLOCK])
+/* How combine goes about it. */
+struct recipe {
+    bool reads, plain; /* y has a share; a term is added to it as it is */
+    unsigned count;    /* of the terms, y the first of them where it is read */
+    const float *plus[1 + KITH_TERMS_MAX], *minus[1 + KITH_TERMS_MAX];
+    float factors[1 + KITH_TERMS_MAX];
+};
+
+static void recipe_add(struct recipe *recipe, float factor, const float *plus,
+                       const float *minus)
 {
+    recipe->factors[recipe->count] = factor;
+    recipe->plus[recipe->count] = plus;
+    recipe->minus[recipe->count++] = minus;
+}
+
+/* The rest of n / 16. */
+static double combine_rest(size_t i, size_t n, const struct recipe *recipe,
+                           float own, float *y, const struct kith_term *terms,
+                           double lanes[BLOCK], bool sums)
+{
+    const unsigned count = recipe->count - recipe->reads;
     for (size_t lane = 0; i < n; i++, lane++) {
-        float value = reads ? own * y[i] : term_of(&terms[0], i);
-        for (unsigned t = reads ? 0 : 1; t < count; t++)
+        const float old = recipe->reads || sums ? y[i] : 0;
+        float value = recipe->reads ? own * old : term_of(&terms[0], i);
+        for (unsigned t = recipe->reads ? 0 : 1; t < count; t++)
             value = value + term_of(&terms[t], i);
-        before[lane] += reads ? (double)y[i] : 0;
-        after[lane] += (double)value;
+        const float delta = recipe->plain ? term_of(&terms[0], i) : value - old;
+        lanes[lane] += (double)delta;
         y[i] = value;
     }
-    return lanes_fold(after) - lanes_fold(before);
+    return lanes_fold(lanes);
 }
 
 static void loop_combine(size_t n, float own, float *y, unsigned count,
                          const struct kith_term *terms, double *change)
 {
-    const bool reads = own < 0 || own > 0;
-    const bool streams = !reads && is_streamed(n, y);
+    struct recipe recipe = {.reads = own < 0 || own > 0,
+                            .plain = own >= 1 && own <= 1 && count == 1};
+    const bool sums = change != NULL;
+    const bool streams = !recipe.reads && !sums && is_streamed(n, y);
     f16 factors[1 + KITH_TERMS_MAX];
-    const float *plus[1 + KITH_TERMS_MAX], *minus[1 + KITH_TERMS_MAX];
-    d16 before = d16_zero(), after = d16_zero();
-    unsigned all = 0;
-    if (reads) { /* y is the first term */
-        factors[all] = f16_all(own);
-        minus[all] = NULL;
-        plus[all++] = y;
-    }
-    for (unsigned t = 0; t < count; t++, all++) {
-        factors[all] = f16_all((float)terms[t].factor);
-        plus[all] = terms[t].plus;
-        minus[all] = terms[t].minus;
-    }
+    d16 sum = d16_zero();
+    if (recipe.reads)
+        recipe_add(&recipe, own, y, NULL);
+    for (unsigned t = 0; t < count; t++)
+        recipe_add(&recipe, (float)terms[t].factor, terms[t].plus,
+                   terms[t].minus);
+    for (unsigned t = 0; t < recipe.count; t++)
+        factors[t] = f16_all(recipe.factors[t]);
     size_t i = 0;
     for (; i + BLOCK <= n; i += BLOCK) {
-        if (reads && change != NULL)
-            before = d16_add(before, f16_load(y + i));
-        f16 value = term_block(factors[0], plus[0] + i,
-                               minus[0] == NULL ? NULL : minus[0] + i);
-        for (unsigned t = 1; t < all; t++)
-            value = f16_add(value,
-                            term_block(factors[t], plus[t] + i,
-                                       minus[t] == NULL ? NULL : minus[t] + i));
-        if (change != NULL)
-            after = d16_add(after, value);
+        f16 term = f16_all(0), value = f16_all(0);
+        for (unsigned t = 0; t < recipe.count; t++) {
+            const float *minus = recipe.minus[t];
+            term = term_block(factors[t], recipe.plus[t] + i,
+                              minus == NULL ? NULL : minus + i);
+            value = t == 0 ? term : f16_add(value, term);
+        }
+        if (sums)
+            sum = d16_add(sum, recipe.plain ? term
+                                            : f16_sub(value, f16_load(y + i)));
         if (streams)
             f16_stream(y + i, value);
         else
             f16_store(y + i, value);
     }
     f16_fence();
-    double old[BLOCK], new[BLOCK];
-    d16_store(old, before);
-    d16_store(new, after);
-    const double changed =
-        combine_rest(i, n, reads, own, y, count, terms, old, new);
-    if (change != NULL)
-        *change = changed;
+    double lanes[BLOCK];
+    d16_store(lanes, sum);
+    const double all = combine_rest(i, n, &recipe, own, y, terms, lanes, sums);
+    if (sums)
+        *change = all;
 }
 
 static double loop_sum(size_t n, const float *x)

@@ -98,18 +98,20 @@ static void naive_combine(size_t n, double own, void *y, unsigned count,
                           const struct kith_term *terms, double *change)
 {
     const bool reads = own < 0 || own > 0;
+    const bool plain = own >= 1 && own <= 1 && count == 1;
     REAL *v = y;
-    double before[LANES] = {0}, after[LANES] = {0};
+    double lanes[LANES] = {0};
     for (size_t i = 0; i < n; i++) {
-        REAL value = reads ? (REAL)own * v[i] : naive_term(&terms[0], i);
+        const REAL old = change != NULL || reads ? v[i] : 0;
+        REAL value = reads ? (REAL)own * old : naive_term(&terms[0], i);
         for (unsigned t = reads ? 0 : 1; t < count; t++)
             value += naive_term(&terms[t], i);
-        before[i % LANES] += reads ? (double)v[i] : 0;
-        after[i % LANES] += (double)value;
+        const REAL delta = plain ? naive_term(&terms[0], i) : value - old;
+        lanes[i % LANES] += (double)delta;
         v[i] = value;
     }
     if (change != NULL)
-        *change = lanes_fold(after) - lanes_fold(before);
+        *change = lanes_fold(lanes);
 }
 
 static double naive_sum(size_t n, const void *x)
