@@ -96,9 +96,9 @@ static const struct rule {
 #define U3 a[i] + b[i] + c[i]
 #define U4 a[i] + b[i] + c[i] + d[i]
 #define W1 a[i] = m
-#define W2 a[i] = m, b[i] = m
-#define W3 a[i] = m, b[i] = m, c[i] = m
-#define W4 a[i] = m, b[i] = m, c[i] = m, d[i] = m
+#define W2 a[i] = m, b[i] = -m
+#define W3 a[i] = m, b[i] = -m, c[i] = m
+#define W4 a[i] = m, b[i] = -m, c[i] = m, d[i] = m
 PLAIN_LOOP(plain_011, R1, W1)
 PLAIN_LOOP(plain_012, R1, W2)
 PLAIN_LOOP(plain_021, R2, W1)

@@ -354,10 +354,9 @@ enum kith_err kith_store_mark(struct kith_store *store, kith_id peer,
         return err;
     store->waiting[store->waiting_count++] =
         (struct store_mark){peer, time_ns, *mark};
-    if (store->waiting_count == STORE_TOGETHER &&
-        store_settle(store) != KITH_OK)
-        return store->err;
-    return store_age(store);
+    if (store->waiting_count < STORE_TOGETHER)
+        return KITH_OK;
+    return store_settle(store) == KITH_OK ? store_age(store) : store->err;
 }
 
 enum kith_err kith_store_fault(struct kith_store *store, kith_ns happened_ns,
