@@ -1,5 +1,6 @@
 # A benchmark is bench/bench_NAME.c and one line here, sorted.
 BENCHES = \
+  bench/bench_algorithms \
   bench/bench_channel \
   bench/bench_conv \
   bench/bench_events \
@@ -11,12 +12,21 @@ BENCHES = \
   bench/bench_merge \
   bench/bench_ops \
   bench/bench_record \
+  bench/bench_rules \
   bench/bench_train \
   bench/bench_transport \
   bench/bench_wire
 EXTRA_PROGRAMS += $(BENCHES)
 bench_bench_train_CPPFLAGS = $(AM_CPPFLAGS) \
   -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
+# The linker puts a recorder around what the simulator calls.
+bench_bench_algorithms_CPPFLAGS = $(AM_CPPFLAGS) \
+  -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
+bench_bench_algorithms_LDFLAGS = $(AM_LDFLAGS) \
+  -Wl,--wrap=kith_worker_open,--wrap=kith_worker_close \
+  -Wl,--wrap=kith_worker_run,--wrap=sim_block_copy \
+  -Wl,--wrap=kith_worker_swap,--wrap=kith_worker_read \
+  -Wl,--wrap=kith_evaluator_score
 bench_bench_conv_SOURCES = bench/bench_conv.c bench/peak.h
 bench_bench_train_SOURCES = bench/bench_train.c bench/peak.h
 EXTRA_DIST += bench/conv_torch.py

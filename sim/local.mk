@@ -24,6 +24,7 @@ libkith_sim_a_SOURCES = \
   sim/central/treeeasgd.c \
   sim/central/vertical.c \
   sim/central/vertical.h \
+  sim/block.c \
   sim/channel.c \
   sim/delay.c \
   sim/delay.h \

@@ -297,11 +297,9 @@ void sim_arrive(struct sim_world *world, uint32_t index)
 static void receive_vector(struct sim_world *world, kith_id peer, void *block,
                            struct kith_message *message)
 {
-    const struct kith_backend *backend = world->experiment->backend;
-    message->finite =
-        (world->config.algorithm->opaque &&
-         message->pattern != KITH_PATTERN_PULL) ||
-        backend->finite(message->payload_bytes / backend->element_bytes, block);
+    message->finite = (world->config.algorithm->opaque &&
+                       message->pattern != KITH_PATTERN_PULL) ||
+                      sim_block_finite(world, block, message->payload_bytes);
     world->bulk_bytes += message->payload_bytes;
     if (message->slot != KITH_SLOT_NONE) {
         block =

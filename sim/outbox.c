@@ -11,8 +11,6 @@
  * is kept, because messages leave in the order in which they came. */
 #include "sim/world.h"
 
-#include <string.h>
-
 #include "kith/rng.h"
 
 /* Whole pushes lost at random: the stream DROP of i -> j, by exchange. */
@@ -52,14 +50,12 @@ static uint32_t wrap(struct sim_world *world, kith_id from,
     }
     if (send->message.kind == KITH_MESSAGE_MODEL && world->desks) {
         struct sim_cargo *cargo = &world->cargo[index - 1];
-        cargo->block = sim_block_take(world);
+        cargo->block = sim_block_copy(world, from, send->message.slot,
+                                      send->message.payload_bytes);
         if (!cargo->block) {
             sim_parcel_free(world, index);
             return 0;
         }
-        memcpy(cargo->block,
-               kith_worker_slot(world->desks[from].worker, send->message.slot),
-               send->message.payload_bytes);
         cargo->left_ns = KITH_NEVER; /* until it is on the wire */
         sim_transfer_list(world, index);
     }

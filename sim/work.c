@@ -179,6 +179,7 @@ enum kith_err sim_desk_open(struct sim_world *world, kith_id peer)
 void sim_desk_close(struct sim_world *world, kith_id peer)
 {
     struct sim_desk *desk = &world->desks[peer];
+    sim_block_forget(world, peer);
     if (desk->worker) {
         (void)lend_inboxes(world, peer, false);
         kith_worker_close(desk->worker);
@@ -261,6 +262,9 @@ static void start_item(struct sim_world *world, kith_id peer,
     struct sim_crew *crew = world->crew;
     struct sim_desk *desk = &world->desks[peer];
     desk->work = *work;
+    if (work->kind != KITH_WORK_TRAIN) {
+        sim_block_forget(world, peer); /* it may fill its snapshots anew */
+    }
     if (work->kind == KITH_WORK_SAVE) {
         desk->result =
             (struct kith_work_result){.kind = work->kind, .finite = true};
@@ -350,44 +354,5 @@ void sim_work_counts(const struct sim_world *world, uint64_t *items)
 {
     for (unsigned i = 0; world->crew && i < world->crew->count; i++) {
         items[i] = world->crew->items[i];
-    }
-}
-
-/* Free vectors are chained through their first bytes: a vector of one float32
- * still takes a cache line. */
-static size_t block_bytes(const struct sim_world *world)
-{
-    return (world->vector_bytes + 63) / 64 * 64;
-}
-
-void *sim_block_take(struct sim_world *world)
-{
-    void *block = world->blocks;
-    if (block) {
-        world->blocks = *(void **)block;
-        return block;
-    }
-    block = aligned_alloc(64, block_bytes(world));
-    if (!block) {
-        sim_fail(world, KITH_ENOMEM, "no memory for another %zu byte model",
-                 world->vector_bytes);
-    }
-    return block;
-}
-
-void sim_block_free(struct sim_world *world, void *block)
-{
-    if (block) {
-        *(void **)block = world->blocks;
-        world->blocks = block;
-    }
-}
-
-void sim_blocks_close(struct sim_world *world)
-{
-    while (world->blocks) {
-        void *block = world->blocks;
-        world->blocks = *(void **)block;
-        free(block);
     }
 }

@@ -7,6 +7,7 @@
  *   link.c     connections: dial, handshake, up, dead
  *   channel.c  wire `full`: real sessions at both ends
  *   memory.c   huge pages for the large tables
+ *   block.c    vectors under way
  *   work.c     work items on a pool of threads
  *   fault.c    crash, restart, pause, slow, cut
  *   trace.c    the hash of all decisions, and the story as text
@@ -90,12 +91,18 @@ struct sim_lane {           /* one direction of a peer's access link */
     kith_ns up_ns, down_ns; /* free from then on */
 };
 
+/* Slots of snapshots: those of exchanges and that of rounds. */
+#define SIM_SNAPSHOTS 3u
+
 /* A peer's vectors; only where the model has parameters. */
 struct sim_desk {
     struct kith_worker *worker;
     struct kith_work work;
     struct kith_work_result result;
-    uint32_t transfers[3]; /* MODELs under way, by slot: chains of parcels */
+    /* By snapshot: MODELs under way, chains of parcels, and what is sent to
+     * whom asks for it before the snapshot is filled again. */
+    uint32_t transfers[SIM_SNAPSHOTS];
+    void *sent[SIM_SNAPSHOTS];
     struct sim_desk *next, *previous; /* in the pool's queue */
     uint32_t state;                   /* work.c, under the pool's lock */
 };
@@ -153,6 +160,7 @@ struct sim_outbox {
 };
 
 struct sim_crew; /* threads */
+struct sim_block;
 struct sim_channels;
 struct sim_ledger;
 
@@ -193,9 +201,9 @@ struct sim_world {
     /* Work. */
     struct sim_desk *desks; /* (peer_count), NULL without parameters */
     struct sim_crew *crew;
-    size_t dim;          /* of a whole model */
-    size_t vector_bytes; /* of the longest message's vector */
-    void *blocks;        /* free vectors, chained through their first bytes */
+    size_t dim;               /* of a whole model */
+    size_t vector_bytes;      /* of the longest message's vector */
+    struct sim_block *blocks; /* free vectors */
 
     /* Faults. */
     struct sim_extra *extras;
@@ -310,6 +318,18 @@ uint64_t sim_channel_seal(struct sim_world *world, uint32_t parcel);
 /* Opens the sealed bytes into the parcel's message and block. */
 void sim_channel_open(struct sim_world *world, uint32_t parcel);
 
+/* block.c: a block has holders, and is free when none is left. NULL: no memory;
+ * the run is failed then. */
+void *sim_block_take(struct sim_world *world);
+void sim_block_free(struct sim_world *world, void *block);
+void sim_blocks_close(struct sim_world *world);
+/* What stands in the peer's slot, to be sent; one more holder. */
+void *sim_block_copy(struct sim_world *world, kith_id peer, uint32_t slot,
+                     size_t bytes);
+/* Before an item that may fill the peer's snapshots. */
+void sim_block_forget(struct sim_world *world, kith_id peer);
+bool sim_block_finite(const struct sim_world *world, void *block, size_t bytes);
+
 /* work.c */
 enum kith_err sim_work_open(struct sim_world *world);
 void sim_work_close(struct sim_world *world);
@@ -321,9 +341,6 @@ void sim_work_start(struct sim_world *world, kith_id peer,
 void sim_work_join(struct sim_world *world, kith_id peer);
 void sim_work_join_all(struct sim_world *world);
 void sim_work_counts(const struct sim_world *world, uint64_t *items);
-void *sim_block_take(struct sim_world *world);
-void sim_block_free(struct sim_world *world, void *block);
-void sim_blocks_close(struct sim_world *world);
 
 /* fault.c */
 enum kith_err sim_fault_open(struct sim_world *world);

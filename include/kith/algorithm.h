@@ -54,6 +54,7 @@ enum kith_gossip_key {
 
 /* Vectors of an algorithm's own, beside x and the exchange's slots. */
 #define KITH_ALGORITHM_VECTORS_MAX 6u
+#define KITH_EDGE_VECTORS_MAX 4u
 
 /* Numbers kept for each neighbour, 0 at the start. */
 #define KITH_EDGE_SCALARS 2u
@@ -62,6 +63,8 @@ enum kith_gossip_key {
 struct kith_algebra {
     const struct kith_backend *backend;
     size_t dim;
+    size_t rest; /* where this is a part of the vectors: elements beyond it, so
+                    that the second vector of a message is dim + rest on */
     uint32_t peers;
     kith_id self;
     uint64_t seed;
@@ -129,6 +132,8 @@ struct kith_algorithm {
     bool opaque;        /* messages are bytes: `merge` checks them */
     bool steps_at_z;    /* own steps are z <- z - eta g(z), whatever `factor`
                            is: at x they count by weight */
+    bool elementwise;   /* make, merge and finish treat every coordinate alike
+                           and alone: they may be given parts, see below */
 
     const char *schedule; /* the one topology that it runs on, a cycle of
                              rounds each time; NULL: any that fits */
@@ -186,6 +191,22 @@ static inline bool kith_algorithm_is_whole(uint64_t period, uint64_t round)
 {
     return period < 2 || round % period == period - 1;
 }
+/* The hooks of an exchange. Those of an `elementwise` algorithm are called for
+ * parts that the nearest cache holds, where the vectors lie in the host's
+ * memory: several passes cost little more than one. Every value is the same;
+ * scalars change once; sums are sums of the parts'.
+ * Test: unit/test_parts.c. */
+void kith_algorithm_make(const struct kith_algorithm *algorithm,
+                         struct kith_algebra *algebra,
+                         struct kith_work_edge *edge);
+void kith_algorithm_merge(const struct kith_algorithm *algorithm,
+                          struct kith_algebra *algebra,
+                          struct kith_work_edge *edge);
+double kith_algorithm_finish(const struct kith_algorithm *algorithm,
+                             struct kith_algebra *algebra,
+                             const struct kith_work_edge *edges,
+                             uint32_t edge_count);
+
 /* May one of its scalars be this, on the wire or in a checkpoint? */
 static inline bool
 kith_algorithm_is_sane(const struct kith_algorithm *algorithm, uint32_t peers,

@@ -42,37 +42,37 @@ static void after_step(struct kith_algebra *algebra)
                              algebra->vectors[BEFORE], algebra->vectors[COPY]);
 }
 
-/* x <- x + a (x~ - x), x~ <- x~ + a (x - x~): what a time of 1 does. */
-static void flow(struct kith_algebra *algebra)
+/* x~ <- x~ + alpha (received - sent), and then what a time of 1 does, in place:
+ *   d = x~ - x;   x <- x + a d;   x~ <- x~ - a d, which is x + (1 - 2 a) d */
+static void pull_and_flow(struct kith_algebra *algebra)
 {
     const struct kith_backend *backend = algebra->backend;
     const double e = algebra->coefficients[KITH_GOSSIP_MIXING];
     const double a = (1 - exp(-2 * e)) / 2;
-    void *const copy = algebra->vectors[COPY];
-    void *const before = algebra->vectors[BEFORE];
-    backend->copy(algebra->dim, before, algebra->live);
-    (void)backend->mix(algebra->dim, a, copy, before, algebra->live);
-    (void)backend->mix(algebra->dim, a, before, copy, copy);
-}
-
-static void pull_copy(struct kith_algebra *algebra, double sign)
-{
-    (void)algebra->backend->mix(
-        algebra->dim, sign * algebra->coefficients[KITH_GOSSIP_STRENGTH],
-        algebra->received, algebra->sent, algebra->vectors[COPY]);
+    void *const copy = algebra->vectors[COPY], *const x = algebra->live;
+    const struct kith_term apart[] = {
+        {algebra->coefficients[KITH_GOSSIP_STRENGTH], algebra->received,
+         algebra->sent},
+        {-1, x, NULL}};
+    algorithm_combine_only(backend, algebra->dim, 1, copy, 2, apart);
+    algorithm_combine_only(backend, algebra->dim, 1, x, 1,
+                           &(struct kith_term){a, copy, NULL});
+    algorithm_combine_only(backend, algebra->dim, 1 - 2 * a, copy, 1,
+                           &(struct kith_term){1, x, NULL});
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     algorithm_mix(algebra, edge);
-    pull_copy(algebra, 1);
-    flow(algebra);
+    pull_and_flow(algebra);
 }
 
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     algorithm_unmix(algebra, edge);
-    pull_copy(algebra, -1);
+    (void)algebra->backend->mix(
+        algebra->dim, -algebra->coefficients[KITH_GOSSIP_STRENGTH],
+        algebra->received, algebra->sent, algebra->vectors[COPY]);
 }
 
 const struct kith_algorithm kith_algorithm_acid = {
@@ -81,6 +81,7 @@ const struct kith_algorithm kith_algorithm_acid = {
     .summary = "pairwise averaging, accelerated: a copy of x carries momentum",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
+    .elementwise = true,
     .exclusive = true,
     .keys = KITH_GOSSIP_READS(MIXING) | KITH_GOSSIP_READS(STRENGTH),
     .vectors = 2,

@@ -46,17 +46,20 @@ static double radius_of(const struct kith_algebra *algebra,
 static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
-    double distances[KITH_DEGREE_MAX], added = 0;
+    double distances[KITH_DEGREE_MAX];
+    struct kith_term terms[KITH_DEGREE_MAX];
     for (uint32_t i = 0; i < edge_count; i++)
         distances[i] = distance(algebra, algebra->inboxes[i]);
     const double radius = radius_of(algebra, distances, edge_count);
     for (uint32_t i = 0; i < edge_count; i++) {
         const double share = distances[i] > radius ? radius / distances[i] : 1;
-        added += algebra->backend->mix(algebra->dim, edges[i].weight * share,
-                                       algebra->inboxes[i], algebra->sent,
-                                       algebra->live);
+        terms[i] = (struct kith_term){edges[i].weight * share,
+                                      algebra->inboxes[i], algebra->sent};
     }
-    return added;
+    return edge_count == 0
+               ? 0
+               : algorithm_combine(algebra->backend, algebra->dim, 1,
+                                   algebra->live, edge_count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_clipped = {

@@ -42,12 +42,16 @@ void collective_add(struct kith_algebra *algebra,
     *collective_count(algebra) += edge->scalars_received[0];
 }
 
-double collective_end(struct kith_algebra *algebra)
+static double end_part(struct kith_algebra *algebra, void *argument)
 {
     const struct kith_backend *backend = algebra->backend;
-    const double before = backend->sum(algebra->dim, algebra->live);
-    backend->copy(algebra->dim, algebra->live,
-                  algebra->vectors[COLLECTIVE_SUM]);
-    backend->scale(algebra->dim, 1 / *collective_count(algebra), algebra->live);
-    return backend->sum(algebra->dim, algebra->live) - before;
+    const struct kith_term mean = {1 / *collective_count(algebra),
+                                   algebra->vectors[COLLECTIVE_SUM], NULL};
+    (void)argument;
+    return algorithm_combine(backend, algebra->dim, 0, algebra->live, 1, &mean);
+}
+
+double collective_end(struct kith_algebra *algebra)
+{
+    return algorithm_in_parts(algebra, COLLECTIVE_VECTORS, 0, end_part, NULL);
 }

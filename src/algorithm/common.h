@@ -3,6 +3,7 @@
 #define KITH_ALGORITHM_COMMON_H
 
 #include "kith/algorithm.h"
+#include "parts.h"
 
 /* x <- x + w (received - sent), and back: what two that average do. */
 void algorithm_mix(struct kith_algebra *algebra, struct kith_work_edge *edge);
@@ -25,6 +26,16 @@ void algorithm_track(struct kith_algebra *algebra, unsigned tracked,
 
 /* before_step: own vector `index` <- x, where a round has just been. */
 void algorithm_stash(struct kith_algebra *algebra, unsigned index);
+/* y <- own y + the terms, any number of them, at least one where own is 0;
+ * returns the sum of what that changed. backend.h's combine, or the passes
+ * that it stands for. */
+double algorithm_combine(const struct kith_backend *backend, size_t n,
+                         double own, void *y, unsigned count,
+                         const struct kith_term *terms);
+/* The same, where nobody asks for the sum. */
+void algorithm_combine_only(const struct kith_backend *backend, size_t n,
+                            double own, void *y, unsigned count,
+                            const struct kith_term *terms);
 /* y <- y + a - b, (n) elements. */
 void algorithm_add_difference(const struct kith_backend *backend, size_t n,
                               const void *a, const void *b, void *y);
@@ -32,7 +43,8 @@ void algorithm_add_difference(const struct kith_backend *backend, size_t n,
 static inline void *algorithm_second(const struct kith_algebra *algebra,
                                      const void *message)
 {
-    return (char *)message + algebra->dim * algebra->backend->element_bytes;
+    return (char *)message +
+           (algebra->dim + algebra->rest) * algebra->backend->element_bytes;
 }
 
 #endif

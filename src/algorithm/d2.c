@@ -44,6 +44,7 @@ const struct kith_algorithm kith_algorithm_d2 = {
                "no bias on unlike data",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .elementwise = true,
     .fixed_graph = true,
     .lossless = true,
     .no_churn = true,

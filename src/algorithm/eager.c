@@ -59,6 +59,7 @@ const struct kith_algorithm kith_algorithm_eager = {
                "later",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
+    .elementwise = true,
     .lossless = true,
     .no_churn = true,
     .schedule = "complete",

@@ -19,13 +19,15 @@ void epidemic_merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 double epidemic_finish(struct kith_algebra *algebra,
                        const struct kith_work_edge *edges, uint32_t edge_count)
 {
-    double added = 0;
+    struct kith_term terms[KITH_DEGREE_MAX];
     (void)edges;
     for (uint32_t i = 0; i < edge_count; i++)
-        added += algebra->backend->mix(algebra->dim, 1 / (1.0 + edge_count),
-                                       algebra->inboxes[i], algebra->sent,
-                                       algebra->live);
-    return added;
+        terms[i] = (struct kith_term){1 / (1.0 + edge_count),
+                                      algebra->inboxes[i], algebra->sent};
+    return edge_count == 0
+               ? 0
+               : algorithm_combine(algebra->backend, algebra->dim, 1,
+                                   algebra->live, edge_count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_epidemic = {
@@ -35,6 +37,7 @@ const struct kith_algorithm kith_algorithm_epidemic = {
                "what came",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .elementwise = true,
     .directed = true,
     .schedule = "random-out",
     .merge = epidemic_merge,

@@ -32,9 +32,10 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     algorithm_mix(algebra, edge);
-    (void)algebra->backend->mix(algebra->trained, edge->weight / 2,
-                                algebra->received, algebra->sent,
-                                algebra->vectors[CORRECTION]);
+    algorithm_combine_only(
+        algebra->backend, algebra->trained, 1, algebra->vectors[CORRECTION], 1,
+        &(struct kith_term){edge->weight / 2, algebra->received,
+                            algebra->sent});
 }
 
 const struct kith_algorithm kith_algorithm_extra = {
@@ -44,6 +45,7 @@ const struct kith_algorithm kith_algorithm_extra = {
                "data",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .elementwise = true,
     .fixed_graph = true,
     .lossless = true,
     .no_churn = true,

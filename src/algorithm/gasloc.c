@@ -67,6 +67,7 @@ const struct kith_algorithm kith_algorithm_gasloc = {
     .summary = "H local steps, accelerated gossip on any graph",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .elementwise = true,
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
             KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,

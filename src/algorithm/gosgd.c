@@ -16,16 +16,16 @@
 /* Sums of doubles are exact up to here. */
 #define SHARES_MAX 9007199254740992.0
 
-/* x <- (a x + b y) / (a + b), a and b in shares. */
-static void join(struct kith_algebra *algebra, double b, const void *y)
+/* x <- (a x + b y) / (a + b), a and b in shares; what that added. */
+static double join(struct kith_algebra *algebra, double b, const void *y)
 {
-    const struct kith_backend *backend = algebra->backend;
     const double all = algebra->scalars[0] + b;
     if (!(b > 0))
-        return;
-    backend->scale(algebra->dim, algebra->scalars[0] / all, algebra->live);
-    backend->add(algebra->dim, b / all, y, algebra->live);
+        return 0;
+    const double own = algebra->scalars[0] / all;
     algebra->scalars[0] = all;
+    return algorithm_combine(algebra->backend, algebra->dim, own, algebra->live,
+                             1, &(struct kith_term){b / all, y, NULL});
 }
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -39,15 +39,13 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const double before = backend->sum(algebra->dim, algebra->live);
-    join(algebra, edge->scalars_received[0], algebra->received);
-    edge->delta_sum = backend->sum(algebra->dim, algebra->live) - before;
+    edge->delta_sum =
+        join(algebra, edge->scalars_received[0], algebra->received);
 }
 
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    join(algebra, edge->scalars_sent[0], algebra->sent);
+    (void)join(algebra, edge->scalars_sent[0], algebra->sent);
 }
 
 const struct kith_algorithm kith_algorithm_gosgd = {
@@ -57,6 +55,7 @@ const struct kith_algorithm kith_algorithm_gosgd = {
                "x = (a x + a_j s_j) / (a + a_j)",
     .pattern = KITH_PATTERN_PUSH,
     .wait = KITH_WAIT_NO,
+    .elementwise = true,
     .directed = true,
     .scalar_count = 1,
     .scalars_start = {SHARES},

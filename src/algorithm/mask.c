@@ -45,23 +45,70 @@ static void *element(const struct kith_algebra *algebra, const void *vector,
     return (char *)vector + at * algebra->backend->element_bytes;
 }
 
+/* Coordinates that are drawn before any is touched: memory is slow where they
+ * stand far apart, and may be asked for ahead. */
+enum { TOGETHER = 256 };
+
+struct places {
+    void *of[TOGETHER]; /* elements of x */
+    size_t count;
+};
+
+static void draw(struct kith_algebra *algebra, struct mask *mask,
+                 struct places *places)
+{
+    const size_t left = mask->count - mask->at;
+    places->count = left < TOGETHER ? left : TOGETHER;
+    for (size_t i = 0; i < places->count; i++) {
+        places->of[i] = element(algebra, algebra->live, next(mask));
+        __builtin_prefetch(places->of[i], 1);
+    }
+}
+
 void mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     struct mask mask = mask_of(algebra);
+    struct places places;
     (void)edge;
-    for (size_t i = 0; i < mask.count; i++)
-        algebra->backend->copy(1, element(algebra, algebra->sent, i),
-                               element(algebra, algebra->live, next(&mask)));
+    while (mask.at < mask.count) {
+        char *to = element(algebra, algebra->sent, mask.at);
+        draw(algebra, &mask, &places);
+        for (size_t i = 0; i < places.count; i++)
+            algebra->backend->copy(1, element(algebra, to, i), places.of[i]);
+    }
+}
+
+/* In the host's memory they are mixed side by side, as any vector is. */
+static double mix_places(struct kith_algebra *algebra, double weight,
+                         const void *received, const void *sent,
+                         const struct places *places)
+{
+    const struct kith_backend *backend = algebra->backend;
+    double beside[TOGETHER], added = 0; /* of any element's size */
+    if (backend->host != backend) {
+        for (size_t i = 0; i < places->count; i++)
+            added += backend->mix(1, weight, element(algebra, received, i),
+                                  element(algebra, sent, i), places->of[i]);
+        return added;
+    }
+    for (size_t i = 0; i < places->count; i++)
+        backend->copy(1, element(algebra, beside, i), places->of[i]);
+    added = backend->mix(places->count, weight, received, sent, beside);
+    for (size_t i = 0; i < places->count; i++)
+        backend->copy(1, places->of[i], element(algebra, beside, i));
+    return added;
 }
 
 double mask_mix(struct kith_algebra *algebra, double weight)
 {
     struct mask mask = mask_of(algebra);
+    struct places places;
     double added = 0;
-    for (size_t i = 0; i < mask.count; i++)
-        added += algebra->backend->mix(
-            1, weight, element(algebra, algebra->received, i),
-            element(algebra, algebra->sent, i),
-            element(algebra, algebra->live, next(&mask)));
+    while (mask.at < mask.count) {
+        const void *received = element(algebra, algebra->received, mask.at);
+        const void *sent = element(algebra, algebra->sent, mask.at);
+        draw(algebra, &mask, &places);
+        added += mix_places(algebra, weight, received, sent, &places);
+    }
     return added;
 }

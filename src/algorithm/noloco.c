@@ -45,7 +45,7 @@ static void mix_buffers(struct kith_algebra *algebra, double weight)
     const char *received = (const char *)algebra->received + at;
     const char *sent = (const char *)algebra->sent + at;
     void *const live = (char *)algebra->live + at;
-    const size_t second = algebra->dim * element;
+    const size_t second = (algebra->dim + algebra->rest) * element;
     (void)algebra->backend->mix(n, weight, received, sent, live);
     (void)algebra->backend->mix(n, weight, received + second, sent + second,
                                 live);
@@ -56,13 +56,13 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const struct kith_backend *backend = algebra->backend;
     const double *coefficients = algebra->coefficients;
     void *const momentum = algebra->vectors[MOMENTUM];
-    (void)backend->mix(algebra->trained,
-                       edge->weight * coefficients[KITH_GOSSIP_CONSENSUS],
-                       algebra->received, algebra->sent, momentum);
-    (void)backend->mix(algebra->trained,
-                       edge->weight * coefficients[KITH_GOSSIP_RATE],
-                       algorithm_second(algebra, algebra->received),
-                       algorithm_second(algebra, algebra->sent), momentum);
+    const struct kith_term terms[] = {
+        {edge->weight * coefficients[KITH_GOSSIP_CONSENSUS], algebra->received,
+         algebra->sent},
+        {edge->weight * coefficients[KITH_GOSSIP_RATE],
+         algorithm_second(algebra, algebra->received),
+         algorithm_second(algebra, algebra->sent)}};
+    algorithm_combine_only(backend, algebra->trained, 1, momentum, 2, terms);
     mix_buffers(algebra, edge->weight);
     edge->delta_sum = 0;
 }
@@ -88,6 +88,7 @@ const struct kith_algorithm kith_algorithm_noloco = {
     .summary = "H local steps, an outer step on pairs that draws them together",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .elementwise = true,
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
             KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,

@@ -15,16 +15,13 @@ double outer_step(struct kith_algebra *algebra, bool nesterov)
     void *const before = algebra->vectors[OUTER_BEFORE];
     void *const buffer = algebra->vectors[OUTER_BUFFER];
     void *const x = algebra->live;
-    const double sum = backend->sum(n, x);
-    backend->scale(n, momentum, buffer);
-    algorithm_add_difference(backend, n, before, x, buffer);
+    const struct kith_term moved = {1, before, x};
+    algorithm_combine_only(backend, n, momentum, buffer, 1, &moved);
     if (nesterov) { /* before - rate D = before (1 - rate) + rate x */
-        backend->scale(n, rate, x);
-        backend->add(n, 1 - rate, before, x);
-        backend->add(n, -rate * momentum, buffer, x);
-    } else {
-        backend->copy(n, x, before);
-        backend->add(n, -rate, buffer, x);
+        const struct kith_term terms[] = {{1 - rate, before, NULL},
+                                          {-rate * momentum, buffer, NULL}};
+        return algorithm_combine(backend, n, rate, x, 2, terms);
     }
-    return backend->sum(n, x) - sum;
+    const struct kith_term terms[] = {{1, before, NULL}, {-rate, buffer, NULL}};
+    return algorithm_combine(backend, n, 0, x, 2, terms);
 }

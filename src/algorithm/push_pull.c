@@ -42,16 +42,15 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const double before = backend->sum(algebra->dim, algebra->live);
+    struct kith_term terms[KITH_DEGREE_MAX];
     double own = 1;
-    for (uint32_t i = 0; i < edge_count; i++)
+    for (uint32_t i = 0; i < edge_count; i++) {
         own -= edges[i].weight;
-    backend->scale(algebra->dim, own, algebra->live);
-    for (uint32_t i = 0; i < edge_count; i++)
-        backend->add(algebra->dim, edges[i].weight, algebra->inboxes[i],
-                     algebra->live);
-    return backend->sum(algebra->dim, algebra->live) - before;
+        terms[i] =
+            (struct kith_term){edges[i].weight, algebra->inboxes[i], NULL};
+    }
+    return algorithm_combine(algebra->backend, algebra->dim, own, algebra->live,
+                             edge_count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_push_pull = {
@@ -61,6 +60,7 @@ const struct kith_algorithm kith_algorithm_push_pull = {
                "gradients pushed",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .elementwise = true,
     .directed = true,
     .lossless = true,
     .no_churn = true,

@@ -11,19 +11,21 @@ void push_sum_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct kith_backend *backend = algebra->backend;
     const double fraction = push_sum_fraction(algebra, edge);
-    backend->copy(algebra->dim, algebra->sent, algebra->live);
-    backend->scale(algebra->dim, fraction, algebra->sent);
-    backend->add(algebra->dim, -1.0, algebra->sent, algebra->live);
+    const struct kith_term share = {fraction, algebra->live, NULL};
+    const struct kith_term given = {-1, algebra->sent, NULL};
+    algorithm_combine_only(backend, algebra->dim, 0, algebra->sent, 1, &share);
     edge->scalars_sent[0] = fraction * algebra->scalars[0];
     algebra->scalars[0] -= edge->scalars_sent[0];
-    edge->delta_sum = -backend->sum(algebra->dim, algebra->sent);
+    edge->delta_sum =
+        algorithm_combine(backend, algebra->dim, 1, algebra->live, 1, &given);
 }
 
 void push_sum_merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    algebra->backend->add(algebra->dim, 1.0, algebra->received, algebra->live);
+    const struct kith_term taken = {1, algebra->received, NULL};
     algebra->scalars[0] += edge->scalars_received[0];
-    edge->delta_sum = algebra->backend->sum(algebra->dim, algebra->received);
+    edge->delta_sum = algorithm_combine(algebra->backend, algebra->dim, 1,
+                                        algebra->live, 1, &taken);
 }
 
 double push_sum_factor(const double *scalars)

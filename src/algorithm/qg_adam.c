@@ -67,23 +67,31 @@ static void square(struct kith_algebra *algebra, double length)
     }
 }
 
+static double moments(struct kith_algebra *algebra, void *argument)
+{
+    const double *length = argument;
+    const double beta1 = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
+    const struct kith_term moved = {(1 - beta1) / *length,
+                                    algebra->vectors[QUASI_GLOBAL_BEFORE],
+                                    algebra->live};
+    algorithm_combine_only(algebra->backend, algebra->trained, beta1,
+                           algebra->vectors[QUASI_GLOBAL_BUFFER], 1, &moved);
+    square(algebra, *length);
+    return 0;
+}
+
 static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
     const struct kith_backend *backend = algebra->backend;
-    const double beta1 = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
-    void *const before = algebra->vectors[QUASI_GLOBAL_BEFORE];
-    void *const first = algebra->vectors[QUASI_GLOBAL_BUFFER];
-    const double length = sqrt(
-        backend->distance_squared(algebra->trained, before, algebra->live));
+    double length = sqrt(backend->distance_squared(
+        algebra->trained, algebra->vectors[QUASI_GLOBAL_BEFORE],
+        algebra->live));
     (void)edges;
     (void)edge_count;
     if (!(length > 0))
         return 0;
-    backend->scale(algebra->trained, beta1, first);
-    (void)backend->mix(algebra->trained, (1 - beta1) / length, before,
-                       algebra->live, first);
-    square(algebra, length);
+    (void)algorithm_in_parts(algebra, VECTORS, 0, moments, &length);
     return 0;
 }
 

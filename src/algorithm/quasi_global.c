@@ -20,9 +20,10 @@ double quasi_global_finish(struct kith_algebra *algebra,
     void *const buffer = algebra->vectors[QUASI_GLOBAL_BUFFER];
     (void)edges;
     (void)edge_count;
-    algebra->backend->scale(algebra->trained, mu, buffer);
-    (void)algebra->backend->mix(algebra->trained, (1 - mu) / algebra->every,
-                                algebra->vectors[QUASI_GLOBAL_BEFORE],
-                                algebra->live, buffer);
+    const struct kith_term moved = {(1 - mu) / algebra->every,
+                                    algebra->vectors[QUASI_GLOBAL_BEFORE],
+                                    algebra->live};
+    algorithm_combine_only(algebra->backend, algebra->trained, mu, buffer, 1,
+                           &moved);
     return 0;
 }

@@ -50,19 +50,21 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const double before = backend->sum(algebra->dim, algebra->live);
+    const double share = 1.0 / algebra->peers;
+    struct kith_term terms[KITH_DEGREE_MAX + 1];
     double missing = algebra->peers - 1.0;
+    uint32_t count = 0;
     (void)edges;
     (void)edge_count;
-    for (uint32_t e = 0; e < algebra->edge_count; e++) {
-        backend->add(algebra->dim, 1.0, algebra->edges[e * COPIES + HEARD],
-                     algebra->live);
-        missing -= algebra->edge_scalars[e * KITH_EDGE_SCALARS];
+    for (; count < algebra->edge_count; count++) {
+        terms[count] = (struct kith_term){
+            share, algebra->edges[count * COPIES + HEARD], NULL};
+        missing -= algebra->edge_scalars[count * KITH_EDGE_SCALARS];
     }
-    backend->add(algebra->dim, missing, algebra->vectors[FIRST], algebra->live);
-    backend->scale(algebra->dim, 1.0 / algebra->peers, algebra->live);
-    return backend->sum(algebra->dim, algebra->live) - before;
+    terms[count++] =
+        (struct kith_term){missing * share, algebra->vectors[FIRST], NULL};
+    return algorithm_combine(algebra->backend, algebra->dim, share,
+                             algebra->live, count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_relaysgd = {
@@ -71,6 +73,7 @@ const struct kith_algorithm kith_algorithm_relaysgd = {
     .summary = "sums travel along a tree: all hear all, no bias on unlike data",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .elementwise = true,
     .fixed_graph = true,
     .tree = true,
     .lossless = true,

@@ -73,6 +73,7 @@ const struct kith_algorithm kith_algorithm_running_sums = {
     .summary = "push-sum of totals: exact whatever is lost, nobody waits",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_NO,
+    .elementwise = true,
     .directed = true,
     .fixed_graph = true,
     .steps_at_z = true,

@@ -79,45 +79,63 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 }
 
 /* theta <- (1 - alpha) theta + alpha mean - alpha mu m; x is blended with it.
- */
-static void outer(struct kith_algebra *algebra, size_t n, size_t offset,
-                  const void *mean)
+ * Returns what that added to the sum of x. */
+static double outer(struct kith_algebra *algebra, size_t n, const void *mean)
 {
     const struct kith_backend *backend = algebra->backend;
     const double mu = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
     const double alpha = algebra->coefficients[KITH_GOSSIP_RATE];
     const double blend = algebra->coefficients[KITH_GOSSIP_BLEND];
-    void *const theta = at(algebra, algebra->vectors[THETA], offset);
-    void *const momentum = at(algebra, algebra->vectors[MOMENTUM], offset);
-    void *const x = at(algebra, algebra->live, offset);
-    backend->scale(n, mu, momentum);
-    algorithm_add_difference(backend, n, theta, mean, momentum);
-    backend->scale(n, 1 - alpha, theta);
-    backend->add(n, alpha, mean, theta);
-    backend->add(n, -alpha * mu, momentum, theta);
-    backend->scale(n, blend, x);
-    backend->add(n, 1 - blend, theta, x);
+    void *const theta = algebra->vectors[THETA];
+    void *const momentum = algebra->vectors[MOMENTUM];
+    const struct kith_term moved = {1, theta, mean};
+    const struct kith_term steps[] = {{alpha, mean, NULL},
+                                      {-alpha * mu, momentum, NULL}};
+    const struct kith_term global = {1 - blend, theta, NULL};
+    algorithm_combine_only(backend, n, mu, momentum, 1, &moved);
+    algorithm_combine_only(backend, n, 1 - alpha, theta, 2, steps);
+    return algorithm_combine(backend, n, blend, algebra->live, 1, &global);
 }
 
+struct round {
+    const struct kith_work_edge *edges;
+    uint32_t edge_count;
+};
+
 /* Running statistics move by what the mean adds. */
+static double finish_part(struct kith_algebra *algebra, void *argument)
+{
+    const struct round *round = argument;
+    const struct kith_backend *backend = algebra->backend;
+    const size_t n = algebra->trained, rest = algebra->dim - n;
+    void *const mean = algebra->scratch;
+    struct kith_term terms[1 + KITH_DEGREE_MAX] = {{1, algebra->sent, NULL}};
+    for (uint32_t i = 0; i < round->edge_count; i++)
+        terms[1 + i] = (struct kith_term){round->edges[i].weight,
+                                          algebra->inboxes[i], algebra->sent};
+    algorithm_combine_only(backend, algebra->dim, 0, mean,
+                           1 + round->edge_count, terms);
+    const struct kith_term moved = {1, at(algebra, mean, n),
+                                    at(algebra, algebra->sent, n)};
+    const double added = outer(algebra, n, mean);
+    return added + algorithm_combine(backend, rest, 1,
+                                     at(algebra, algebra->live, n), 1, &moved);
+}
+
 static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
-    const struct kith_backend *backend = algebra->backend;
     const struct fragment fragment = fragment_of(algebra);
-    const size_t rest = fragment.count - fragment.trained;
-    void *const mean = algebra->scratch;
-    const double before = backend->sum(algebra->dim, algebra->live);
-    backend->copy(fragment.count, mean, algebra->sent);
-    for (uint32_t i = 0; i < edge_count; i++)
-        (void)backend->mix(fragment.count, edges[i].weight, algebra->inboxes[i],
-                           algebra->sent, mean);
-    outer(algebra, fragment.trained, fragment.offset, mean);
-    algorithm_add_difference(
-        backend, rest, at(algebra, mean, fragment.trained),
-        at(algebra, algebra->sent, fragment.trained),
-        at(algebra, algebra->live, fragment.offset + fragment.trained));
-    return backend->sum(algebra->dim, algebra->live) - before;
+    struct kith_algebra here = *algebra;
+    void *vectors[VECTORS];
+    for (unsigned i = 0; i < VECTORS; i++)
+        vectors[i] = at(algebra, algebra->vectors[i], fragment.offset);
+    here.dim = fragment.count;
+    here.trained = fragment.trained;
+    here.live = at(algebra, algebra->live, fragment.offset);
+    here.vectors = vectors;
+    return algorithm_in_parts(&here, VECTORS, edge_count, finish_part,
+                              &(struct round){edges, edge_count});
 }
 
 const struct kith_algorithm kith_algorithm_streaming = {

@@ -36,8 +36,9 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     algorithm_mix(algebra, edge);
-    (void)algebra->backend->mix(algebra->dim, edge->weight, algebra->received,
-                                algebra->sent, algebra->vectors[PUBLISHED]);
+    algorithm_combine_only(
+        algebra->backend, algebra->dim, 1, algebra->vectors[PUBLISHED], 1,
+        &(struct kith_term){edge->weight, algebra->received, algebra->sent});
 }
 
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -54,6 +55,7 @@ const struct kith_algorithm kith_algorithm_swarm = {
                "x += (y_j - y_i) / 2, every H steps",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
+    .elementwise = true,
     .conserves_sum = true,
     .exclusive = true,
     .vectors = 1,

@@ -50,6 +50,12 @@ static double cpu_mix_bf16(size_t n, double weight, const uint16_t *received,
     return kith_cpu_best()->mix_bf16(n, (float)weight, received, sent, x);
 }
 
+static void cpu_combine(size_t n, double own, void *y, unsigned count,
+                        const struct kith_term *terms, double *change)
+{
+    kith_cpu_best()->combine(n, (float)own, y, count, terms, change);
+}
+
 static double cpu_sum(size_t n, const void *x)
 {
     return kith_cpu_best()->sum(n, x);
@@ -137,6 +143,7 @@ const struct kith_backend RECORD = {
     .mix = cpu_mix,
     .swap_mix = cpu_swap_mix,
     .mix_bf16 = cpu_mix_bf16,
+    .combine = cpu_combine,
     .sum = cpu_sum,
     .distance_squared = cpu_distance_squared,
     .finite = cpu_finite,

@@ -131,6 +131,96 @@ static double loop_mix_bf16(size_t n, float weight, const uint16_t *received,
     return lanes_fold(lanes);
 }
 
+static float term_of(const struct kith_term *term, size_t i)
+{
+    const float *plus = term->plus, *minus = term->minus;
+    return (float)term->factor * (minus == NULL ? plus[i] : plus[i] - minus[i]);
+}
+
+/* Sixteen values of a term, of which `factor` is known. */
+static inline f16 term_block(f16 factor, const float *plus, const float *minus)
+{
+    f16 value = f16_load(plus);
+    if (minus != NULL)
+        value = f16_sub(value, f16_load(minus));
+    return f16_mul(factor, value);
+}
+
+/* How combine goes about it. */
+struct recipe {
+    bool reads, plain; /* y has a share; a term is added to it as it is */
+    unsigned count;    /* of the terms, y the first of them where it is read */
+    const float *plus[1 + KITH_TERMS_MAX], *minus[1 + KITH_TERMS_MAX];
+    float factors[1 + KITH_TERMS_MAX];
+};
+
+static void recipe_add(struct recipe *recipe, float factor, const float *plus,
+                       const float *minus)
+{
+    recipe->factors[recipe->count] = factor;
+    recipe->plus[recipe->count] = plus;
+    recipe->minus[recipe->count++] = minus;
+}
+
+/* The rest of n / 16. */
+static double combine_rest(size_t i, size_t n, const struct recipe *recipe,
+                           float own, float *y, const struct kith_term *terms,
+                           double lanes[BLOCK], bool sums)
+{
+    const unsigned count = recipe->count - recipe->reads;
+    for (size_t lane = 0; i < n; i++, lane++) {
+        const float old = recipe->reads || sums ? y[i] : 0;
+        float value = recipe->reads ? own * old : term_of(&terms[0], i);
+        for (unsigned t = recipe->reads ? 0 : 1; t < count; t++)
+            value = value + term_of(&terms[t], i);
+        const float delta = recipe->plain ? term_of(&terms[0], i) : value - old;
+        lanes[lane] += (double)delta;
+        y[i] = value;
+    }
+    return lanes_fold(lanes);
+}
+
+static void loop_combine(size_t n, float own, float *y, unsigned count,
+                         const struct kith_term *terms, double *change)
+{
+    struct recipe recipe = {.reads = own < 0 || own > 0,
+                            .plain = own >= 1 && own <= 1 && count == 1};
+    const bool sums = change != NULL;
+    const bool streams = !recipe.reads && !sums && is_streamed(n, y);
+    f16 factors[1 + KITH_TERMS_MAX];
+    d16 sum = d16_zero();
+    if (recipe.reads)
+        recipe_add(&recipe, own, y, NULL);
+    for (unsigned t = 0; t < count; t++)
+        recipe_add(&recipe, (float)terms[t].factor, terms[t].plus,
+                   terms[t].minus);
+    for (unsigned t = 0; t < recipe.count; t++)
+        factors[t] = f16_all(recipe.factors[t]);
+    size_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        f16 term = f16_all(0), value = f16_all(0);
+        for (unsigned t = 0; t < recipe.count; t++) {
+            const float *minus = recipe.minus[t];
+            term = term_block(factors[t], recipe.plus[t] + i,
+                              minus == NULL ? NULL : minus + i);
+            value = t == 0 ? term : f16_add(value, term);
+        }
+        if (sums)
+            sum = d16_add(sum, recipe.plain ? term
+                                            : f16_sub(value, f16_load(y + i)));
+        if (streams)
+            f16_stream(y + i, value);
+        else
+            f16_store(y + i, value);
+    }
+    f16_fence();
+    double lanes[BLOCK];
+    d16_store(lanes, sum);
+    const double all = combine_rest(i, n, &recipe, own, y, terms, lanes, sums);
+    if (sums)
+        *change = all;
+}
+
 static double loop_sum(size_t n, const float *x)
 {
     d16 sums = d16_zero();
@@ -280,6 +370,7 @@ const struct kith_cpu_loops VARIANT = {
     .mix = loop_mix,
     .swap_mix = loop_swap_mix,
     .mix_bf16 = loop_mix_bf16,
+    .combine = loop_combine,
     .sum = loop_sum,
     .distance_squared = loop_distance_squared,
     .finite = loop_finite,

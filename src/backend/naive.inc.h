@@ -88,6 +88,32 @@ static double naive_mix_bf16(size_t n, double weight, const uint16_t *received,
     return lanes_fold(lanes);
 }
 
+static REAL naive_term(const struct kith_term *term, size_t i)
+{
+    const REAL *plus = term->plus, *minus = term->minus;
+    return (REAL)term->factor * (minus == NULL ? plus[i] : plus[i] - minus[i]);
+}
+
+static void naive_combine(size_t n, double own, void *y, unsigned count,
+                          const struct kith_term *terms, double *change)
+{
+    const bool reads = own < 0 || own > 0;
+    const bool plain = own >= 1 && own <= 1 && count == 1;
+    REAL *v = y;
+    double lanes[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        const REAL old = change != NULL || reads ? v[i] : 0;
+        REAL value = reads ? (REAL)own * old : naive_term(&terms[0], i);
+        for (unsigned t = reads ? 0 : 1; t < count; t++)
+            value += naive_term(&terms[t], i);
+        const REAL delta = plain ? naive_term(&terms[0], i) : value - old;
+        lanes[i % LANES] += (double)delta;
+        v[i] = value;
+    }
+    if (change != NULL)
+        *change = lanes_fold(lanes);
+}
+
 static double naive_sum(size_t n, const void *x)
 {
     const REAL *v = x;
@@ -197,6 +223,7 @@ const struct kith_backend RECORD = {
     .mix = naive_mix,
     .swap_mix = naive_swap_mix,
     .mix_bf16 = naive_mix_bf16,
+    .combine = naive_combine,
     .sum = naive_sum,
     .distance_squared = naive_distance_squared,
     .finite = naive_finite,

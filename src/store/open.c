@@ -121,8 +121,9 @@ enum kith_err store_open_new(struct kith_store *store, const char *path)
 {
     char pragmas[160];
     kith_text_copy(store->path, sizeof store->path, path);
-    if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE, NULL) !=
-        SQLITE_OK)
+    if (sqlite3_open_v2(path, &store->database,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK)
         return store_stick(store, "opening");
     snprintf(pragmas, sizeof pragmas,
              "PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL;"

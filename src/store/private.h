@@ -10,6 +10,7 @@
 enum statement {
     ROW,
     MARK,
+    MARKS, /* STORE_TOGETHER of them */
     FAULT,
     VERDICT,
     SUMMARY,
@@ -20,12 +21,24 @@ enum statement {
     STATEMENT_COUNT
 };
 
+/* Rows of marks, by far the most, are inserted so many at a time. */
+#define STORE_TOGETHER 16u
+
+struct store_mark {
+    kith_id peer;
+    kith_ns time_ns;
+    struct kith_mark mark;
+};
+
+/* Its calls come from one thread at a time: the database takes no lock. */
 struct kith_store {
     sqlite3 *database;
     sqlite3_stmt *prepared[STATEMENT_COUNT];
-    uint32_t run_id;  /* of all rows that come */
-    kith_ns begun_ns; /* of the transaction */
-    uint32_t rows;    /* in it; 0: none is open */
+    uint32_t run_id;                           /* of all rows that come */
+    kith_ns begun_ns;                          /* of the transaction */
+    uint32_t rows;                             /* in it; 0: none is open */
+    struct store_mark waiting[STORE_TOGETHER]; /* (waiting_count) of them */
+    uint32_t waiting_count;
     enum kith_err err;
     char path[KITH_PATH_BYTES_MAX];
     char error[KITH_STORE_ERROR_BYTES];

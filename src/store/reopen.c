@@ -86,7 +86,8 @@ enum kith_err kith_store_reopen(const char *path, const char *world,
     enum kith_err err = kith_file_check(path, why);
     if (err != KITH_OK)
         err = refuse(error, path, err, why);
-    else if (sqlite3_open_v2(path, &store->database, SQLITE_OPEN_READWRITE,
+    else if (sqlite3_open_v2(path, &store->database,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                              NULL) != SQLITE_OK)
         err = refuse(error, path, KITH_ENOENT, sqlite3_errmsg(store->database));
     if (err == KITH_OK)

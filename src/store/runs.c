@@ -190,7 +190,8 @@ enum kith_err kith_runs_open(const char *path, struct kith_runs **out,
         return fail(error, KITH_ENOMEM, path, "out of memory");
     kith_text_copy(runs->store->path, sizeof runs->store->path, path);
     enum kith_err err = KITH_OK;
-    if (sqlite3_open_v2(path, &runs->store->database, SQLITE_OPEN_READWRITE,
+    if (sqlite3_open_v2(path, &runs->store->database,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                         NULL) != SQLITE_OK)
         err = fail(error, KITH_ENOENT, path,
                    sqlite3_errmsg(runs->store->database));

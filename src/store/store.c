@@ -22,10 +22,15 @@
 /* Rows of one transaction, should they come faster than seconds pass. */
 #define BATCH_ROWS_MAX 200000u
 
+#define MARK_ROW "(?,?,?,?,?,?,?,?,?,?)"
+#define MARK_ROWS MARK_ROW "," MARK_ROW "," MARK_ROW "," MARK_ROW
+
 static const char *const statements[STATEMENT_COUNT] = {
     [ROW] = ("INSERT INTO series VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
              "?,?,?,?,?,?,?,?,?,?,?,?,?)"),
-    [MARK] = "INSERT INTO marks VALUES(?,?,?,?,?,?,?,?,?,?)",
+    [MARK] = "INSERT INTO marks VALUES" MARK_ROW,
+    [MARKS] = ("INSERT INTO marks VALUES" MARK_ROWS "," MARK_ROWS "," MARK_ROWS
+               "," MARK_ROWS),
     [FAULT] = "INSERT INTO faults VALUES(?,?,?,?,?,?,?,?)",
     [VERDICT] = "INSERT INTO verdicts VALUES(?,?,?,?,?)",
     [SUMMARY] = "INSERT OR REPLACE INTO summary VALUES(?,?,?)",
@@ -102,7 +107,7 @@ enum kith_err store_stick(struct kith_store *store, const char *what)
              store_advice(store->err));
     if (!sqlite3_get_autocommit(store->database))
         (void)sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
-    store->rows = 0;
+    store->rows = store->waiting_count = 0;
     return store->err;
 }
 
@@ -114,12 +119,16 @@ enum kith_err store_exec(struct kith_store *store, const char *sql,
     return KITH_OK;
 }
 
+static enum kith_err store_settle(struct kith_store *store);
+
 /* While somebody reads, the transaction stays open and is committed later: a
  * look at a running database must not end the run. */
 static enum kith_err store_commit(struct kith_store *store)
 {
     if (store->rows == 0)
         return KITH_OK;
+    if (store_settle(store) != KITH_OK)
+        return store->err;
     if (sqlite3_exec(store->database, "COMMIT", NULL, NULL, NULL) ==
         SQLITE_OK) {
         store->rows = 0;
@@ -192,10 +201,8 @@ static void bind_bytes(struct binder *binder, const void *bytes, size_t size)
                         SQLITE_TRANSIENT);
 }
 
-/* Opens a transaction where none is. */
-static enum kith_err store_begin(struct kith_store *store,
-                                 enum statement statement,
-                                 struct binder *binder)
+/* Room for a row; opens a transaction where none is. */
+static enum kith_err store_room(struct kith_store *store)
 {
     if (store->err != KITH_OK)
         return store->err;
@@ -206,24 +213,43 @@ static enum kith_err store_begin(struct kith_store *store,
         store->begun_ns = now_ns();
     }
     store->rows++;
-    *binder = (struct binder){.statement = store->prepared[statement]};
-    sqlite3_bind_int64(binder->statement, ++binder->at, store->run_id);
     return KITH_OK;
+}
+
+static enum kith_err store_begin(struct kith_store *store,
+                                 enum statement statement,
+                                 struct binder *binder)
+{
+    const enum kith_err err = store_room(store);
+    *binder = (struct binder){.statement = store->prepared[statement]};
+    if (err == KITH_OK)
+        sqlite3_bind_int64(binder->statement, ++binder->at, store->run_id);
+    return err;
+}
+
+static enum kith_err store_insert(struct kith_store *store,
+                                  const struct binder *binder)
+{
+    KITH_ASSERT(binder->at == sqlite3_bind_parameter_count(binder->statement));
+    enum kith_err err = KITH_OK;
+    if (sqlite3_step(binder->statement) != SQLITE_DONE)
+        err = store_stick(store, "adding a row");
+    sqlite3_reset(binder->statement);
+    return err;
+}
+
+/* Not for ever in a transaction. */
+static enum kith_err store_age(struct kith_store *store)
+{
+    if (store->rows >= BATCH_ROWS_MAX)
+        return store_commit(store);
+    return kith_store_flush(store);
 }
 
 static enum kith_err store_end(struct kith_store *store, struct binder *binder)
 {
-    KITH_ASSERT(binder->at == sqlite3_bind_parameter_count(binder->statement));
-    const int code = sqlite3_step(binder->statement);
-    if (code != SQLITE_DONE) {
-        const enum kith_err err = store_stick(store, "adding a row");
-        sqlite3_reset(binder->statement);
-        return err;
-    }
-    sqlite3_reset(binder->statement);
-    if (store->rows >= BATCH_ROWS_MAX)
-        return store_commit(store);
-    return kith_store_flush(store);
+    const enum kith_err err = store_insert(store, binder);
+    return err == KITH_OK ? store_age(store) : err;
 }
 
 /* STORE_SPEED, in its order. */
@@ -291,27 +317,55 @@ enum kith_err kith_store_row(struct kith_store *store,
     return store_end(store, &binder);
 }
 
+static void bind_mark(struct binder *binder, uint32_t run_id,
+                      const struct store_mark *row)
+{
+    const struct kith_mark *mark = &row->mark;
+    sqlite3_bind_int64(binder->statement, ++binder->at, run_id);
+    bind_peer(binder, row->peer);
+    bind_time(binder, row->time_ns);
+    bind_whole(binder, (uint64_t)mark->kind);
+    bind_peer(binder, mark->peer);
+    bind_whole(binder, mark->initiator);
+    bind_whole(binder, mark->id.incarnation);
+    /* The database's integers are signed; a counter or value that does not
+     * fit keeps its bits. */
+    sqlite3_bind_int64(binder->statement, ++binder->at,
+                       (sqlite3_int64)mark->id.counter);
+    sqlite3_bind_int64(binder->statement, ++binder->at,
+                       (sqlite3_int64)mark->value);
+    bind_real(binder, mark->sum);
+}
+
+/* The marks that wait, in their order. */
+static enum kith_err store_settle(struct kith_store *store)
+{
+    const uint32_t count = store->waiting_count;
+    const bool all = count == STORE_TOGETHER;
+    enum kith_err err = KITH_OK;
+    for (uint32_t i = 0; i < count && err == KITH_OK;) {
+        struct binder binder = {.statement =
+                                    store->prepared[all ? MARKS : MARK]};
+        do
+            bind_mark(&binder, store->run_id, &store->waiting[i++]);
+        while (all && i < count);
+        err = store_insert(store, &binder);
+    }
+    store->waiting_count = 0;
+    return err;
+}
+
 enum kith_err kith_store_mark(struct kith_store *store, kith_id peer,
                               kith_ns time_ns, const struct kith_mark *mark)
 {
-    struct binder binder;
-    const enum kith_err err = store_begin(store, MARK, &binder);
+    const enum kith_err err = store_room(store);
     if (err != KITH_OK)
         return err;
-    bind_peer(&binder, peer);
-    bind_time(&binder, time_ns);
-    bind_whole(&binder, (uint64_t)mark->kind);
-    bind_peer(&binder, mark->peer);
-    bind_whole(&binder, mark->initiator);
-    bind_whole(&binder, mark->id.incarnation);
-    /* The database's integers are signed; a counter or value that does not
-     * fit keeps its bits. */
-    sqlite3_bind_int64(binder.statement, ++binder.at,
-                       (sqlite3_int64)mark->id.counter);
-    sqlite3_bind_int64(binder.statement, ++binder.at,
-                       (sqlite3_int64)mark->value);
-    bind_real(&binder, mark->sum);
-    return store_end(store, &binder);
+    store->waiting[store->waiting_count++] =
+        (struct store_mark){peer, time_ns, *mark};
+    if (store->waiting_count < STORE_TOGETHER)
+        return KITH_OK;
+    return store_settle(store) == KITH_OK ? store_age(store) : store->err;
 }
 
 enum kith_err kith_store_fault(struct kith_store *store, kith_ns happened_ns,

@@ -125,6 +125,70 @@ static void test_vector_operations(void **state)
     }
 }
 
+/* y <- own y + a (p - q) + b p, with as many of the terms as `count`. */
+static void check_combine(const struct kith_backend *backend, size_t n,
+                          double own, unsigned count)
+{
+    const struct kith_backend *exact = reference();
+    static struct vector y, p, q;
+    set(&y, backend, n, 4);
+    set(&p, backend, n, 5);
+    set(&q, backend, n, 6);
+    const struct kith_term terms[] = {{0.7, p.memory, q.memory},
+                                      {-0.3, p.memory, NULL},
+                                      {1, q.memory, NULL},
+                                      {-1, q.memory, p.memory}};
+    const struct kith_term exacts[] = {{0.7, p.exact, q.exact},
+                                       {-0.3, p.exact, NULL},
+                                       {1, q.exact, NULL},
+                                       {-1, q.exact, p.exact}};
+    double got, want;
+    backend->combine(n, own, y.memory, count, terms, &got);
+    exact->combine(n, own, y.exact, count, exacts, &want);
+    /* Below 2 + 3 + 1 + 2 + 4, each rounded three times. */
+    assert_near(&y, backend, n, 36 * unit_of(backend));
+    assert_true(fabs(got - want) <= (double)(n + 1) * 64 * unit_of(backend));
+}
+
+/* combine beside naive64; its bits are those of the passes that it stands for.
+ */
+static void test_combine(void **state)
+{
+    (void)state;
+    static struct vector y, z, p, q;
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        if (!works_here(backend))
+            continue;
+        for (size_t s = 0; s < SIZES; s++) {
+            const size_t n = sizes[s];
+            for (unsigned count = 0; count <= KITH_TERMS_MAX; count++) {
+                check_combine(backend, n, 0.6, count);
+                check_combine(backend, n, 1, count);
+                if (count > 0)
+                    check_combine(backend, n, 0, count);
+            }
+            set(&y, backend, n, 7);
+            set(&z, backend, n, 7);
+            set(&p, backend, n, 8);
+            set(&q, backend, n, 9);
+            const struct kith_term terms[] = {{0.4, p.memory, NULL},
+                                              {0.2, p.memory, q.memory}};
+            const double before = backend->sum(n, y.memory);
+            backend->scale(n, 0.9, y.memory);
+            backend->add(n, 0.4, p.memory, y.memory);
+            (void)backend->mix(n, 0.2, p.memory, q.memory, y.memory);
+            const double added = backend->sum(n, y.memory) - before;
+            double change;
+            backend->combine(n, 0.9, z.memory, 2, terms, &change);
+            /* Here the sum of differences, there a difference of sums. */
+            assert_true(fabs(change - added) <=
+                        (double)(n + 1) * 16 * unit_of(backend));
+            assert_memory_equal(y.memory, z.memory, n * backend->element_bytes);
+        }
+    }
+}
+
 static void test_mixing(void **state)
 {
     (void)state;
@@ -446,6 +510,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_registry),
         cmocka_unit_test(test_vector_operations),
+        cmocka_unit_test(test_combine),
         cmocka_unit_test(test_mixing),
         cmocka_unit_test(test_pair_is_exact),
         cmocka_unit_test(test_finite),

@@ -1,0 +1,504 @@
+/* What the simulator adds to the work of its peers: for every algorithm, the
+ * wall time of a run over that of a bare loop.
+ *
+ *   sim    64 peers learn the digits, MLP 64-128-10, at most 4 neighbours: what
+ *          `kith sim` does, its run database included
+ *   bare   workers like those of the run, and a loop over the same work items
+ *          in the same order: kith_worker_run, the copy of every message that
+ *          was received, and every evaluation of the end. No node, no event, no
+ *          message, no check of what came, no mean, no database
+ *
+ * The database lies in memory (/dev/shm): a disk is not what is measured. Both
+ * sides open their workers within the time. The linker puts a recorder
+ * around the worker's functions (--wrap); it is off while anything is timed. A
+ * model that is sent is copied by the
+ * bare loop for each neighbour, by the simulator for all. Both must end with
+ * the same models, byte for byte.
+ *
+ * Gate: sim <= 1.25 bare, which prints as bare : sim >= 0.80. Where a method
+ * asks for everybody's model by definition (eager; a round in 8 of gossip-pga)
+ * it gets it. Arguments: names of algorithms (all). BENCH_STEPS (200),
+ * BENCH_ROUNDS (5). */
+#include "bench/bench.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "kith/algorithm.h"
+#include "kith/sim.h"
+#include "sim/world.h"
+
+enum { PEERS = 64, BLOCKS = 1 << 16 };
+
+/* Graphs of four neighbours but where the method has its own. */
+static const struct choice {
+    const char *name, *gossip;
+    unsigned divide; /* steps, where a step is many rounds */
+} choices[] = {
+    {"allreduce-doubling", "", 1},
+    {"allreduce-ring", "", 10},
+    {"allreduce-tree", "", 1},
+    {"beer", "topology: torus, compressor: top-k, density: 0.1", 10},
+    {"choco", "topology: torus, compressor: top-k, density: 0.01", 10},
+    {"d2", "topology: torus, weights: lazy", 1},
+    {"diloco", "topology: torus, every: 50", 1},
+    {"eager", "every: 50", 1},
+    {"epidemic", "degree: 4", 1},
+    {"epidemic-oracle", "degree: 4", 1},
+    {"gasloc", "topology: torus, every: 50", 1},
+    {"gossip-pga", "graph: torus, period: 8", 1},
+    {"gossipgrad", "", 1},
+    {"local", "", 1},
+    {"local-sgd", "topology: torus, every: 10", 1},
+    {"matcha", "graph: torus, budget: 0.5", 1},
+    {"moshpit", "degree: 3, every: 4", 1},
+    {"noloco", "topology: random-matching, every: 50", 1},
+    {"overlap-sgp", "topology: equistatic, degree: 4", 1},
+    {"push-pull", "topology: equistatic, degree: 4", 1},
+    {"relaysgd", "topology: binary-tree", 1},
+    {"running-sums", "topology: equistatic, degree: 4", 1},
+    {"sgp", "topology: equistatic, degree: 4", 1},
+    {"sgp-sync", "topology: equistatic, degree: 4", 1},
+    {"slowmo", "topology: torus, every: 12", 1},
+    {"streaming", "topology: torus, every: 12", 1},
+    {"swarm", "topology: torus, every: 3", 1},
+};
+
+/* ---- The recorder. */
+
+enum act { ACT_RUN, ACT_COPY, ACT_PUT, ACT_READ, ACT_SCORE };
+
+struct record {
+    enum act act;
+    kith_id peer;
+    uint32_t slot, block, old; /* COPY: from, to; PUT: to, from, and what was
+                                  there becomes block `old` */
+    struct kith_work work;     /* RUN */
+    size_t edges;              /* of it, from here in the list of edges */
+};
+
+static struct {
+    bool on;
+    struct record *records;
+    size_t count, room;
+    struct kith_work_edge *edges;
+    size_t edge_count, edge_room;
+    struct kith_worker_config configs[PEERS];
+    struct kith_worker *workers[PEERS];
+    void *models[PEERS]; /* as they were at the end */
+    /* What the bare loop copies messages into. */
+    uint32_t block_count, free_count, free_blocks[BLOCKS];
+    uint32_t inboxes[PEERS][KITH_SLOTS_MAX]; /* 1 + block; 0: its first one */
+    struct way {
+        const void *block; /* the simulator's */
+        uint32_t copied;
+    } * ways; /* messages under way */
+    size_t way_count, way_room;
+} tape;
+
+static void *grow(void *list, size_t count, size_t *room, size_t size)
+{
+    if (count < *room)
+        return list;
+    *room = *room == 0 ? 4096 : 2 * *room;
+    list = realloc(list, *room * size);
+    if (list == NULL)
+        abort();
+    return list;
+}
+
+static struct record *add(enum act act, const struct kith_worker *worker)
+{
+    tape.records =
+        grow(tape.records, tape.count, &tape.room, sizeof *tape.records);
+    struct record *record = &tape.records[tape.count++];
+    *record = (struct record){.act = act};
+    while (worker != NULL && tape.workers[record->peer] != worker)
+        record->peer++;
+    return record;
+}
+
+enum kith_err __real_kith_worker_open(const struct kith_worker_config *config,
+                                      struct kith_worker **worker, char *error);
+enum kith_err __wrap_kith_worker_open(const struct kith_worker_config *config,
+                                      struct kith_worker **worker, char *error);
+enum kith_err __wrap_kith_worker_open(const struct kith_worker_config *config,
+                                      struct kith_worker **worker, char *error)
+{
+    const enum kith_err err = __real_kith_worker_open(config, worker, error);
+    if (tape.on) {
+        tape.configs[config->self] = *config;
+        tape.workers[config->self] = *worker;
+    }
+    return err;
+}
+
+static void *model_of(struct kith_worker *worker)
+{
+    const size_t bytes = kith_worker_dim(worker) * sizeof(float);
+    void *model = malloc(bytes);
+    if (model == NULL)
+        abort();
+    return memcpy(model, kith_worker_slot(worker, KITH_SLOT_LIVE), bytes);
+}
+
+void __real_kith_worker_close(struct kith_worker *worker);
+void __wrap_kith_worker_close(struct kith_worker *worker);
+void __wrap_kith_worker_close(struct kith_worker *worker)
+{
+    for (kith_id id = 0; tape.on && id < PEERS; id++) {
+        if (tape.workers[id] == worker) {
+            tape.models[id] = model_of(worker);
+        }
+    }
+    __real_kith_worker_close(worker);
+}
+
+void __real_kith_worker_run(struct kith_worker *worker, struct kith_work *work,
+                            struct kith_work_result *result);
+void __wrap_kith_worker_run(struct kith_worker *worker, struct kith_work *work,
+                            struct kith_work_result *result);
+void __wrap_kith_worker_run(struct kith_worker *worker, struct kith_work *work,
+                            struct kith_work_result *result)
+{
+    if (tape.on) {
+        struct record *record = add(ACT_RUN, worker);
+        record->work = *work;
+        record->edges = tape.edge_count;
+        for (uint32_t i = 0; i < work->edge_count; i++) {
+            tape.edges = grow(tape.edges, tape.edge_count, &tape.edge_room,
+                              sizeof *tape.edges);
+            tape.edges[tape.edge_count++] = work->edges[i];
+        }
+    }
+    __real_kith_worker_run(worker, work, result);
+}
+
+/* The place in the bare loop's list of what it copies; freed ones serve again.
+ */
+static uint32_t block_take(void)
+{
+    if (tape.free_count > 0)
+        return tape.free_blocks[--tape.free_count];
+    if (tape.block_count == BLOCKS)
+        abort();
+    return tape.block_count++;
+}
+
+static void block_give(uint32_t block)
+{
+    tape.free_blocks[tape.free_count++] = block;
+}
+
+void *__real_sim_block_copy(struct sim_world *world, kith_id peer,
+                            uint32_t slot, size_t bytes);
+void *__wrap_sim_block_copy(struct sim_world *world, kith_id peer,
+                            uint32_t slot, size_t bytes);
+void *__wrap_sim_block_copy(struct sim_world *world, kith_id peer,
+                            uint32_t slot, size_t bytes)
+{
+    void *block = __real_sim_block_copy(world, peer, slot, bytes);
+    if (tape.on) {
+        struct record *record = add(ACT_COPY, tape.workers[peer]);
+        record->slot = slot;
+        record->block = block_take();
+        tape.ways =
+            grow(tape.ways, tape.way_count, &tape.way_room, sizeof *tape.ways);
+        tape.ways[tape.way_count++] = (struct way){block, record->block};
+    }
+    return block;
+}
+
+/* The simulator has one block for all neighbours of a round, the bare loop a
+ * copy for each: any of them that is under way is what arrives. */
+static uint32_t way_end(const void *block)
+{
+    size_t i = tape.way_count;
+    while (i > 0 && tape.ways[i - 1].block != block)
+        i--;
+    if (i == 0)
+        abort();
+    const uint32_t copied = tape.ways[i - 1].copied;
+    tape.way_count--;
+    memmove(tape.ways + i - 1, tape.ways + i,
+            (tape.way_count - i + 1) * sizeof *tape.ways);
+    return copied;
+}
+
+void *__real_kith_worker_swap(struct kith_worker *worker, uint32_t slot,
+                              void *memory);
+void *__wrap_kith_worker_swap(struct kith_worker *worker, uint32_t slot,
+                              void *memory);
+void *__wrap_kith_worker_swap(struct kith_worker *worker, uint32_t slot,
+                              void *memory)
+{
+    void *old = __real_kith_worker_swap(worker, slot, memory);
+    if (tape.on && tape.count > 0 && memory != NULL) { /* not lent, not back */
+        struct record *record = add(ACT_PUT, worker);
+        uint32_t *inbox = &tape.inboxes[record->peer][slot];
+        record->slot = slot;
+        record->block = way_end(memory);
+        record->old = *inbox > 0 ? *inbox - 1 : block_take();
+        block_give(record->old);
+        *inbox = 1 + record->block;
+    }
+    return old;
+}
+
+void __real_kith_worker_read(struct kith_worker *worker, double *z);
+void __wrap_kith_worker_read(struct kith_worker *worker, double *z);
+void __wrap_kith_worker_read(struct kith_worker *worker, double *z)
+{
+    if (tape.on)
+        (void)add(ACT_READ, worker);
+    __real_kith_worker_read(worker, z);
+}
+
+enum kith_err __real_kith_evaluator_score(struct kith_evaluator *evaluator,
+                                          const double *z,
+                                          struct kith_score *score,
+                                          char *error);
+enum kith_err __wrap_kith_evaluator_score(struct kith_evaluator *evaluator,
+                                          const double *z,
+                                          struct kith_score *score,
+                                          char *error);
+enum kith_err __wrap_kith_evaluator_score(struct kith_evaluator *evaluator,
+                                          const double *z,
+                                          struct kith_score *score, char *error)
+{
+    if (tape.on)
+        (void)add(ACT_SCORE, NULL);
+    return __real_kith_evaluator_score(evaluator, z, score, error);
+}
+
+/* ---- The two sides. */
+
+struct bout {
+    struct kith_experiment experiment;
+    const struct kith_dataset *dataset;
+    char folder[64];
+};
+
+static void must(enum kith_err err, const char *what, const char *error)
+{
+    if (err == KITH_OK)
+        return;
+    fprintf(stderr, "bench_algorithms: %s: %s\n", what, error);
+    exit(1);
+}
+
+struct span {
+    double wall, cpu;
+};
+
+static struct span span_from(struct span start)
+{
+    return (struct span){bench_now() - start.wall, bench_cpu() - start.cpu};
+}
+
+/* A run as `kith sim` has it. */
+static struct span run_sim(struct bout *bout)
+{
+    char path[KITH_PATH_BYTES_MAX], error[SIM_ERROR_BYTES] = "";
+    struct kith_store *store;
+    struct kith_summary summary;
+    must(kith_store_create(bout->folder, "sim", &bout->experiment, &store, path,
+                           error),
+         "store", error);
+    const struct sim_options options = {.experiment = &bout->experiment,
+                                        .dataset = bout->dataset,
+                                        .store = store};
+    const struct span start = {bench_now(), bench_cpu()};
+    must(sim_run(&options, &summary, NULL, error), "sim", error);
+    must(kith_store_finish(store, &bout->experiment, &summary), "store", path);
+    must(kith_store_close(store, error), "store", error);
+    const struct span took = span_from(start);
+    if (!summary.completed)
+        must(KITH_EINVAL, "sim", "did not complete");
+    (void)unlink(path);
+    return took;
+}
+
+static void play(const struct record *record, struct kith_worker **workers,
+                 void **blocks, void **made, double *z,
+                 struct kith_evaluator *evaluator)
+{
+    struct kith_work work = record->work;
+    struct kith_work_result result;
+    struct kith_score score;
+    char error[KITH_DATA_ERROR_BYTES];
+    struct kith_worker *worker = workers[record->peer];
+    void **block = &blocks[record->block];
+    switch (record->act) {
+    case ACT_RUN:
+        work.edges = tape.edges + record->edges;
+        __real_kith_worker_run(worker, &work, &result);
+        break;
+    case ACT_COPY:
+        if (*block == NULL)
+            *block = made[record->block] =
+                aligned_alloc(64, (kith_worker_payload(worker) + 63) / 64 * 64);
+        memcpy(*block, kith_worker_slot(worker, record->slot),
+               kith_worker_payload(worker));
+        break;
+    case ACT_PUT:
+        blocks[record->old] =
+            __real_kith_worker_swap(worker, record->slot, *block);
+        break;
+    case ACT_READ:
+        __real_kith_worker_read(worker, z);
+        break;
+    case ACT_SCORE:
+        must(__real_kith_evaluator_score(evaluator, z, &score, error),
+             "evaluation", error);
+        break;
+    }
+}
+
+/* The bare loop. */
+static struct span run_bare(struct bout *bout)
+{
+    static void *blocks[BLOCKS], *made[BLOCKS];
+    struct kith_worker *workers[PEERS];
+    struct kith_evaluator *evaluator;
+    char error[KITH_DATA_ERROR_BYTES] = "";
+    const size_t dim = kith_model_size_of(bout->experiment.model,
+                                          &bout->experiment.model_config)
+                           .dim;
+    double *z = malloc(dim * sizeof *z);
+    memset(blocks, 0, sizeof blocks);
+    memset(made, 0, sizeof made);
+    const struct span start = {bench_now(), bench_cpu()};
+    for (kith_id id = 0; id < PEERS; id++)
+        must(__real_kith_worker_open(&tape.configs[id], &workers[id], error),
+             "worker", error);
+    must(kith_evaluator_open(&bout->experiment, bout->experiment.backend,
+                             &bout->dataset->test, &evaluator, error),
+         "evaluator", error);
+    for (size_t i = 0; i < tape.count; i++)
+        play(&tape.records[i], workers, blocks, made, z, evaluator);
+    const struct span took = span_from(start);
+    for (kith_id id = 0; id < PEERS; id++) {
+        if (memcmp(kith_worker_slot(workers[id], KITH_SLOT_LIVE),
+                   tape.models[id], dim * sizeof(float)) != 0)
+            must(KITH_EMISMATCH, "bare", "the models are not the same");
+        __real_kith_worker_close(workers[id]);
+    }
+    kith_evaluator_close(evaluator);
+    for (uint32_t i = 0; i < tape.block_count; i++)
+        free(made[i]);
+    free(z);
+    return took;
+}
+
+/* One run, recorded. */
+static void record_run(struct bout *bout)
+{
+    tape.count = tape.edge_count = tape.way_count = 0;
+    tape.block_count = tape.free_count = 0;
+    memset(tape.inboxes, 0, sizeof tape.inboxes);
+    for (kith_id id = 0; id < PEERS; id++)
+        free(tape.models[id]);
+    tape.on = true;
+    (void)run_sim(bout);
+    tape.on = false;
+}
+
+static void open_bout(struct bout *bout, const struct kith_algorithm *algorithm)
+{
+    struct choice choice = {algorithm->name, "topology: torus", 1};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (strcmp(choices[i].name, algorithm->name) == 0)
+            choice = choices[i];
+    char text[2048], error[KITH_EXPERIMENT_ERROR_BYTES];
+    const unsigned steps = (unsigned)bench_setting("BENCH_STEPS", 200);
+    const int size = snprintf(
+        text, sizeof text,
+        "name: digits\nseed: 7\npeers: %d\nstop: {steps: %u}\n"
+        "model: {kind: mlp, layers: [64, 128, 10]}\n"
+        "data: {kind: idx, path: %s/../examples/data/digits, split: iid}\n"
+        "train: {learning_rate: 0.02, momentum: 0.9, batch: 16}\n"
+        "gossip: {algorithm: %s, %s}\n"
+        "compute: {step: 1ms}\n",
+        PEERS, steps / choice.divide, BENCH_FOLDER, algorithm->name,
+        choice.gossip);
+    must(kith_experiment_parse("digits", text, (size_t)size, NULL, 0,
+                               &bout->experiment, error),
+         algorithm->name, error);
+}
+
+static uint32_t degree_of(const struct bout *bout)
+{
+    uint32_t most = 0;
+    const struct kith_topology *graph = &bout->experiment.gossip.graph;
+    if (bout->experiment.gossip.algorithm->pattern == KITH_PATTERN_NONE)
+        return 0;
+    for (kith_id id = 0; id < PEERS; id++) {
+        const uint32_t degree = kith_topology_degree(graph, id);
+        most = degree > most ? degree : most;
+    }
+    return most;
+}
+
+static double compare(const struct kith_algorithm *algorithm,
+                      const struct kith_dataset *dataset, const char *folder)
+{
+    static double sim[BENCH_ROUNDS_MAX], bare[BENCH_ROUNDS_MAX];
+    static double cpu[BENCH_ROUNDS_MAX];
+    const int rounds = (int)bench_setting("BENCH_ROUNDS", 5);
+    struct bout bout = {.dataset = dataset};
+    char name[96];
+    snprintf(bout.folder, sizeof bout.folder, "%s", folder);
+    open_bout(&bout, algorithm);
+    record_run(&bout);
+    for (int i = 0; i < rounds; i++) {
+        const struct span one = run_sim(&bout), other = run_bare(&bout);
+        sim[i] = one.wall;
+        bare[i] = other.wall;
+        cpu[i] = other.cpu / one.cpu;
+    }
+    snprintf(name, sizeof name, "%s, %s <= %u, %.2f s : %.2f s (CPU %.2f)",
+             algorithm->name, bout.experiment.gossip.topology->name,
+             degree_of(&bout), bench_spread_of(bare, rounds).median,
+             bench_spread_of(sim, rounds).median,
+             bench_spread_of(cpu, rounds).median);
+    const double ratio = bench_ratio(name, bare, sim, rounds, 0.80);
+    kith_experiment_close(&bout.experiment);
+    return ratio;
+}
+
+int main(int count, char **words)
+{
+    char folder[] = "/dev/shm/kith-bench-XXXXXX", error[KITH_DATA_ERROR_BYTES];
+    struct kith_dataset dataset;
+    struct bout first = {.dataset = NULL};
+    const char *worst = "none";
+    double least = INFINITY;
+    bench_pin(0);
+    kith_backend_threads(1);
+    if (mkdtemp(folder) == NULL)
+        must(KITH_EIO, folder, "cannot be made");
+    open_bout(&first, kith_algorithm_find("local"));
+    must(kith_dataset_open(&first.experiment.data.config, &dataset, error),
+         "digits", error);
+    printf("# bare loop : kith sim, %d peers, digits, MLP 64-128-10\n", PEERS);
+    for (unsigned i = 0; kith_algorithms[i] != NULL; i++) {
+        bool chosen = count == 1;
+        for (int word = 1; word < count; word++)
+            chosen =
+                chosen || strcmp(words[word], kith_algorithms[i]->name) == 0;
+        if (!chosen)
+            continue;
+        const double ratio = compare(kith_algorithms[i], &dataset, folder);
+        if (ratio < least) {
+            least = ratio;
+            worst = kith_algorithms[i]->name;
+        }
+    }
+    printf("worst: %s, sim takes %.3f of the bare loop's time\n", worst,
+           1 / least);
+    kith_dataset_close(&dataset);
+    kith_experiment_close(&first.experiment);
+    (void)rmdir(folder);
+    return 0;
+}
