@@ -164,8 +164,10 @@ LONG = \
   tests/long/accept_2.sh \
   tests/long/accept_6.sh \
   tests/long/accept_choco.sh \
+  tests/long/accept_choosing.sh \
   tests/long/accept_hash.sh \
   tests/long/accept_lab.sh \
+  tests/long/accept_learning.sh \
   tests/long/accept_parity.sh \
   tests/long/accept_quality.sh \
   tests/long/accept_replay.sh \
@@ -182,6 +184,7 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_1.py tests/long/accept_2.py tests/long/accept_6.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
+  tests/long/accept_learning.py tests/long/accept_choosing.py \
   tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 

@@ -9,6 +9,21 @@
 #define DIM (1u << 20)
 #define PEERS 8u
 
+/* Of x; on average, where most rounds carry slices. */
+static double share_of(const struct kith_algorithm *algorithm,
+                       const struct kith_algebra *algebra)
+{
+    const double x = (double)DIM * (double)algebra->backend->element_bytes;
+    const double whole = algorithm->payload != NULL
+                             ? (double)algorithm->payload(algebra) / x
+                             : 1;
+    if (algorithm->slice == NULL)
+        return whole;
+    const double slice = (double)algorithm->slice(algebra) / x;
+    return slice +
+           (whole - slice) / algebra->coefficients[KITH_GOSSIP_OUTER_EVERY];
+}
+
 void cli_sends(const struct kith_algorithm *algorithm, char *text, size_t size)
 {
     const struct kith_backend *const backend = kith_backend_find("naive32");
@@ -21,15 +36,12 @@ void cli_sends(const struct kith_algorithm *algorithm, char *text, size_t size)
                                          .coefficients = algorithm->initial,
                                          .compression = &none,
                                          .every = 1};
-    double values = 1;
     char factor[24] = "";
     if (algorithm->pattern == KITH_PATTERN_NONE) {
         (void)snprintf(text, size, "0");
         return;
     }
-    if (algorithm->payload != NULL)
-        values = (double)algorithm->payload(&algebra) /
-                 ((double)DIM * (double)backend->element_bytes);
+    const double values = share_of(algorithm, &algebra);
     if (values < 0.9995 || values > 1.0005)
         (void)snprintf(factor, sizeof factor, "%.3g ", values);
     (void)snprintf(text, size, "%s%s%s", factor,
