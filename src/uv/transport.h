@@ -167,7 +167,7 @@ struct kith_transport_options {
     const struct kith_backend *backend;
     size_t payload_bytes, model_bytes; /* of an exchange's message; a pull's */
     size_t slice_bytes; /* of a round that is not whole; 0: all are */
-    bool opaque; /* an exchange's message is not a vector of numbers */
+    bool opaque;        /* an exchange's message is not a vector of numbers */
     bool measure_distance; /* beside the finite gate: there is a guard */
     const char *congestion;
     void *log_user;

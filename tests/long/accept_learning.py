@@ -64,6 +64,19 @@ ADAM = "optimiser: adamw, clip: 1, " + COSINE
 ADAM_RATES = [0.004, 0.008, 0.016]
 
 
+METHODS = {}  # by name: rows share them
+
+
+def is_done(folder, runs):
+    """Whether the sweep in this folder has been run to its end."""
+    files = glob.glob(os.path.join(folder, "*.db"))
+    if len(files) != 1:
+        return False
+    database = sqlite3.connect(f"file:{files[0]}?mode=ro", uri=True)
+    done = database.execute("SELECT count(*) FROM runs WHERE state = 'done'")
+    return done.fetchone()[0] == runs
+
+
 def run(line):
     done = subprocess.run(line, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, text=True, check=False)
@@ -137,7 +150,8 @@ class Method:
                 ",".join(f"{rate:g}" for rate in rates), "--out", out]
         for setting in settings:
             line += ["--set", setting]
-        run(line)
+        if not is_done(out, seeds * len(rates)):
+            run(line)
         return Runs(out, seeds)
 
     def __getitem__(self, key):
@@ -195,9 +209,11 @@ def clothes(name, rates, key="accuracy.mean", **fields):
 
 def letters(name, gossip, rates=None, train=ADAM, key="loss.averaged",
             evaluate="end", network="latency: 50ms, rate: 8Mbit"):
-    return Method(name, LETTERS, rates or ADAM_RATES, key, path=TEXT,
-                  gossip=gossip, train=train, steps=1000, evaluate=evaluate,
-                  network=network)
+    if name not in METHODS:
+        METHODS[name] = Method(name, LETTERS, rates or ADAM_RATES, key,
+                               path=TEXT, gossip=gossip, train=train,
+                               steps=1000, evaluate=evaluate, network=network)
+    return METHODS[name]
 
 
 def points(pair):
@@ -206,7 +222,7 @@ def points(pair):
 
 def row_a(outcomes):
     fields = {"peers": 32, "steps": 2000, "alpha": 0.1, "train": "batch: 8"}
-    rates = [0.05, 0.1, 0.2]
+    rates = [0.1, 0.2, 0.4]
     epidemic = clothes("epidemic", rates, **fields,
                        gossip="algorithm: epidemic, degree: 4")
     static = clothes("static", rates, **fields,
@@ -257,26 +273,30 @@ def row_b(outcomes):
                      "{:+.2f}", gain[0] >= 1 if asked else abs(gain[0]) < 0.5)
 
 
+def noloco():
+    return letters("noloco", "algorithm: noloco, every: 50, topology: "
+                   "random-matching", evaluate="7s")
+
+
 def row_d(outcomes):
-    noloco = letters("noloco", "algorithm: noloco, every: 50, topology: "
-                     "random-matching", evaluate="7s")
+    pairs = noloco()
     diloco = letters("diloco-heavy-ball", "algorithm: slowmo, momentum: 0.3, "
                      "rate: 0.7, every: 50, topology: complete")
     loss = mean(diloco["loss.averaged"])
-    apart = difference(noloco["loss.averaged"], diloco["loss.averaged"])
+    apart = difference(pairs["loss.averaged"], diloco["loss.averaged"])
     outcomes.add("d", "loss of NoLoCo less DiLoCo (heavy ball), of it, %",
                  "within 2", (100 * apart[0] / loss, 100 * apart[1] / loss),
                  "{:+.2f}", abs(apart[0]) / loss <= 0.02)
     outcomes.add("d", "sent by a peer, NoLoCo / DiLoCo all to all", "2 / 3",
-                 interval([a / b for a, b in zip(noloco["bytes.sent"],
+                 interval([a / b for a, b in zip(pairs["bytes.sent"],
                                                  diloco["bytes.sent"])]),
                  "{:.3f}", None)
-    early, late = noloco.runs.apart()
+    early, late = pairs.runs.apart()
     outcomes.add("d", "NoLoCo's replicas apart, end / half-way (the rate "
                  "decays)", "< 1", interval([b / a for a, b in
                                              zip(early, late)]), "{:.3f}",
                  mean(late) < mean(early))
-    merge = difference(noloco["loss.worst"], noloco["loss.averaged"])
+    merge = difference(pairs["loss.worst"], pairs["loss.averaged"])
     outcomes.add("d", "worst replica's loss less that of the merge of all",
                  "> 0", merge, "{:+.4f}", merge[0] - merge[1] > 0)
 
@@ -286,7 +306,7 @@ def row_e(outcomes):
     ring = "algorithm: dpsgd, topology: ring"
     plain = letters("dsgd", ring, [0.1, 0.3, 1], sgd)
     clipped = letters("dsgd-clipped", ring, [0.3, 1, 3], sgd + ", clip: 1")
-    adam = letters("adam", ring)
+    adam = letters("adam", ring, [0.008, 0.016, 0.032])
     for name, other in (("Adam inside, clipped", adam),
                         ("SGD clipped", clipped)):
         worse = difference(plain["loss.averaged"], other["loss.averaged"])
@@ -295,7 +315,8 @@ def row_e(outcomes):
 
 
 def row_f(outcomes):
-    fast = {"evaluate": "2s", "network": "latency: 200us"}
+    fast = {"evaluate": "2s", "network": "latency: 200us",
+            "rates": [0.002, 0.004, 0.008]}
     pairs = letters("sparta-pairs", "algorithm: sparta, topology: random",
                     **fast)
     everybody = letters("sparta-all", "algorithm: sparta-diloco, outer_every: "
@@ -348,14 +369,13 @@ def row_l(outcomes):
     methods = {
         "adpsgd": letters("adpsgd", "algorithm: adpsgd, every: 1, topology: "
                           "random"),
-        "noloco": letters("noloco", "algorithm: noloco, every: 50, topology: "
-                          "random-matching", evaluate="7s"),
+        "noloco": noloco(),
         "gasloc": letters("gasloc", "algorithm: gasloc, every: 50, topology: "
                           "random-matching"),
         "diloco": letters("diloco", "algorithm: diloco, every: 50, topology: "
                           "complete"),
         "sparta": letters("sparta", "algorithm: sparta, topology: random",
-                          evaluate="2s"),
+                          [0.002, 0.004, 0.008]),
     }
     best = None
     for name, method in methods.items():

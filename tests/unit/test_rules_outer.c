@@ -154,8 +154,7 @@ static void test_sparta_diloco(void **state)
     compare("algorithm: sparta-diloco, every: 5, outer_every: 1, topology: "
             "complete",
             eta, only_outer);
-    compare("algorithm: diloco, every: 5, topology: complete", eta,
-            only_outer);
+    compare("algorithm: diloco, every: 5, topology: complete", eta, only_outer);
 }
 
 static void eager(models b, models x)
@@ -336,10 +335,8 @@ static void test_degenerate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_streaming),
-        cmocka_unit_test(test_sparta_diloco),
-        cmocka_unit_test(test_eager),
-        cmocka_unit_test(test_qg_adam),
+        cmocka_unit_test(test_streaming),  cmocka_unit_test(test_sparta_diloco),
+        cmocka_unit_test(test_eager),      cmocka_unit_test(test_qg_adam),
         cmocka_unit_test(test_degenerate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
