@@ -89,6 +89,7 @@ UNIT = \
   tests/unit/test_stragglers \
   tests/unit/test_taxonomy_bias \
   tests/unit/test_taxonomy_choco \
+  tests/unit/test_taxonomy_churn \
   tests/unit/test_taxonomy_clipped \
   tests/unit/test_taxonomy_consensus \
   tests/unit/test_taxonomy_equal \
@@ -211,6 +212,8 @@ tests_property_test_sim_theory_SOURCES = tests/property/test_sim_theory.c \
   $(PROBE)
 tests_unit_test_taxonomy_choco_SOURCES = tests/unit/test_taxonomy_choco.c \
   $(PROBE)
+tests_unit_test_taxonomy_churn_SOURCES = tests/unit/test_taxonomy_churn.c \
+  $(SIMULATE)
 tests_unit_test_taxonomy_consensus_SOURCES = \
   tests/unit/test_taxonomy_consensus.c $(PROBE)
 tests_unit_test_taxonomy_clipped_SOURCES = \

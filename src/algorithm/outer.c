@@ -1,6 +1,12 @@
 /* Outer steps: see outer.h. */
 #include "outer.h"
 
+void outer_start(struct kith_algebra *algebra)
+{
+    algebra->backend->copy(algebra->dim, algebra->vectors[OUTER_BEFORE],
+                           algebra->live);
+}
+
 void outer_before_step(struct kith_algebra *algebra)
 {
     algorithm_stash(algebra, OUTER_BEFORE);

@@ -1,6 +1,12 @@
 /* The buffer of quasi-global momentum: see quasi_global.h. */
 #include "quasi_global.h"
 
+void quasi_global_start(struct kith_algebra *algebra)
+{
+    algebra->backend->copy(algebra->dim, algebra->vectors[QUASI_GLOBAL_BEFORE],
+                           algebra->live);
+}
+
 void quasi_global_before(struct kith_algebra *algebra)
 {
     algorithm_stash(algebra, QUASI_GLOBAL_BEFORE);

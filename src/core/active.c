@@ -31,6 +31,15 @@ static void ask(struct kith_node *node, kith_ns now_ns,
     kith_node_tell(node, effects, active, true, KITH_MESSAGE_REQUEST);
 }
 
+/* Of a graph that changes. A peer that adopts tries others, should its
+ * neighbours of one round have crashed with it. */
+static uint64_t graph_round(const struct kith_node *node)
+{
+    return node->round != NULL  ? node->round->round + node->draws
+           : node->attempts > 0 ? node->attempts - 1
+                                : 0;
+}
+
 /* Draw a partner, leaving suspects out. False when alone. */
 static bool draw(struct kith_node *node, kith_ns now_ns)
 {
@@ -54,11 +63,10 @@ static bool draw(struct kith_node *node, kith_ns now_ns)
     struct kith_rng rng;
     kith_rng_init(&rng, node->config->seed, KITH_STREAM_PARTNER, node->self);
     rng.block = node->draws;
+    active->edge.peer = kith_topology_partner(
+        node->config->topology, node->self, graph_round(node), &rng, avoid,
+        count, &active->edge.weight);
     node->draws++;
-    active->edge.peer =
-        kith_topology_partner(node->config->topology, node->self,
-                              node->attempts > 0 ? node->attempts - 1 : 0, &rng,
-                              avoid, count, &active->edge.weight);
     return active->edge.peer != KITH_NOBODY;
 }
 
@@ -327,7 +335,7 @@ static void step_model(struct kith_node *node,
         /* Rounds are numbered by steps: take the donor's place in them. */
         node->steps = message->step < node->config->steps ? message->step
                                                           : node->config->steps;
-        kith_round_jump(node, kith_round_after(node, message->step));
+        kith_round_rejoin(node, effects, kith_round_after(node, message->step));
     }
     active->state = ACTIVE_MERGE;
     active->deadline_ns = KITH_NEVER;

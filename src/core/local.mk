@@ -8,6 +8,7 @@ libkith_core_a_SOURCES = \
   src/core/node.c \
   src/core/private.h \
   src/core/round.c \
+  src/core/round_catch.c \
   src/core/round_edge.c \
   src/core/round_list.c \
   src/core/served.c

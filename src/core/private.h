@@ -6,6 +6,7 @@
  *   round.c     rounds with all neighbours
  *   round_edge.c   one neighbour of them
  *   round_list.c   who they are
+ *   round_catch.c  finding back together
  *   mailbox.c      where nobody waits for them
  *   estimate.c  deadlines from measured round trips */
 #ifndef KITH_CORE_PRIVATE_H
@@ -122,12 +123,15 @@ struct kith_round_past {
     uint64_t round, committed; /* bit e: edge e of that round was */
 };
 
-/* A model that came more than a round too early: there was no inbox for it. */
-struct kith_round_early {
+/* A peer says that it is in a round. */
+struct kith_round_claim {
     uint64_t round;
     kith_id peer;
 };
 #define KITH_EARLY_MAX 16u
+/* Rounds after one that somebody was missing in: where neighbours change, those
+ * who still think that we are dead show up one by one. */
+#define KITH_WARY_ROUNDS 16u
 
 struct kith_round {
     uint64_t round; /* open, or next to open */
@@ -139,8 +143,11 @@ struct kith_round {
     bool passing;     /* mailbox: it passes on what one who trains sent */
     uint8_t patience; /* rounds in a row that lapsed */
     struct kith_round_list lists[2];
-    struct kith_round_early early[KITH_EARLY_MAX]; /* (early_count) */
+    /* Models that came more than a round too early: there was no inbox. */
+    struct kith_round_claim early[KITH_EARLY_MAX]; /* (early_count) */
+    struct kith_round_claim furthest[2];           /* of two peers */
     uint32_t early_count;
+    uint8_t wary; /* rounds in which what is missing is asked for */
     uint64_t generations, passed; /* mailbox: above those heard, passed on */
     struct kith_work_edge *work;  /* (degree), gathered for each item */
     struct kith_round_past past[KITH_OUTCOMES]; /* by round % KITH_OUTCOMES */
@@ -297,6 +304,35 @@ const struct kith_round_list *kith_round_list_of(const struct kith_node *node,
                                                  uint64_t number);
 uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
                           const struct kith_message *model);
+
+/* round_catch.c */
+/* Its peer has closed the round at hand, or will never open it. */
+bool kith_edge_is_past(const struct kith_node *node,
+                       const struct kith_round_edge *edge);
+/* Any message: its sender is alive, and in that round. */
+void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said);
+/* A one-way edge to a peer that is further is over. */
+void kith_round_heed(struct kith_node *node, struct kith_effects *effects,
+                     kith_id from);
+/* The open round is over. Was anybody missing? */
+bool kith_round_review(struct kith_node *node);
+/* Go on where two others are, if they are further than the next round. */
+void kith_round_catch_up(struct kith_node *node, struct kith_effects *effects);
+/* Go on with round `number`, and tell those who wait for us in ours. */
+void kith_round_rejoin(struct kith_node *node, struct kith_effects *effects,
+                       uint64_t number);
+/* Where somebody was missing lately: will this model come? */
+void kith_round_ask(struct kith_node *node, struct kith_effects *effects,
+                    const struct kith_round_edge *edge);
+void kith_round_answer(struct kith_node *node, struct kith_effects *effects,
+                       kith_id from, uint64_t number);
+/* Where models came too early: there is an inbox for them now, or their round
+ * is left out. */
+void kith_round_ask_early(struct kith_node *node, struct kith_effects *effects);
+/* A directed edge of a round that has not begun here: its sender is further and
+ * has given it up. */
+void kith_round_note_gone(struct kith_node *node, kith_id from,
+                          uint64_t number);
 
 /* mailbox.c */
 /* Training goes on whatever the round does. */

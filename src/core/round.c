@@ -32,17 +32,6 @@
 /* Deadlines are doubled so often at most. */
 #define PATIENCE_MAX 5
 
-/* The earliest round that a live neighbour claims to be in: one liar cannot
- * send us further than the others are. 0 when all are silent. */
-static uint64_t least_said(const struct kith_round_list *list)
-{
-    uint64_t least = UINT64_MAX;
-    for (uint32_t e = 0; e < list->count; e++)
-        if (!list->edges[e].down && list->edges[e].said < least)
-            least = list->edges[e].said;
-    return least == UINT64_MAX ? 0 : least;
-}
-
 static void reopen(struct kith_round *round)
 {
     round->lapsed = false;
@@ -50,29 +39,10 @@ static void reopen(struct kith_round *round)
     round->state = ROUND_SNAPSHOT;
 }
 
-/* Where models came too early: there is an inbox for them now. */
-static void ask_early(struct kith_node *node, struct kith_effects *effects)
-{
-    struct kith_round *round = node->round;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < round->early_count; i++) {
-        const struct kith_round_early early = round->early[i];
-        if (early.round > round->round + 1)
-            round->early[kept++] = early;
-        else if (early.round >= round->round)
-            kith_round_tell(node, effects, early.peer, KITH_MESSAGE_REQUEST,
-                            early.round);
-    }
-    round->early_count = kept;
-}
-
 static void close_round(struct kith_node *node, struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
-    const struct kith_round_list *list = kith_round_current(node);
-    bool any = false;
-    for (uint32_t e = 0; e < list->count; e++)
-        any |= list->edges[e].decision == EDGE_COMMITTED;
+    const bool missed = kith_round_review(node);
     kith_round_remember(node);
     kith_node_cancel(effects, KITH_SLOT_ROUND_SENT);
     kith_node_mark(node, effects, KITH_MARK_ROUND, NULL, KITH_NOBODY,
@@ -83,15 +53,9 @@ static void close_round(struct kith_node *node, struct kith_effects *effects)
     if (kith_round_is_mailbox(node))
         return; /* its one list keeps what came */
     kith_round_list_fill(node, round->round + 1);
-    /* What was given to us for the next round is not left behind. */
-    for (uint32_t e = 0;
-         kith_round_splits(node) && e < kith_round_current(node)->count; e++)
-        any |= kith_round_current(node)->edges[e].have;
-    const uint64_t ahead =
-        any ? 0 : kith_round_begins(node, least_said(kith_round_current(node)));
-    if (ahead > round->round) /* join the others, or trail for ever */
-        kith_round_jump(node, ahead);
-    ask_early(node, effects);
+    if (missed) /* join the others, or trail for ever */
+        kith_round_catch_up(node, effects);
+    kith_round_ask_early(node, effects);
     /* A cycle is one exchange: nothing is trained within it. */
     if (kith_round_is_within(node) && !node->leaving)
         reopen(round);
@@ -151,7 +115,7 @@ static void schedule_snapshot(struct kith_node *node,
     uint32_t count = 0;
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];
-        edge->made = edge->out && !edge->down;
+        edge->made = edge->out && !edge->down && !kith_edge_is_past(node, edge);
         if (!per_edge || !edge->made)
             continue;
         round->work[count++] =
@@ -169,13 +133,14 @@ static void schedule_snapshot(struct kith_node *node,
                    KITH_PATTERN_ROUND, round->round, round->work, count, false);
 }
 
-/* Mailbox: what came last stays, and is merged again where nothing newer did.
- */
+/* Mailbox: what came last stays, and is merged again where nothing newer did,
+ * as long as its sender is alive: it would hold us back for ever. */
 static bool is_merged(const struct kith_node *node,
                       const struct kith_round_edge *edge)
 {
     return edge->have &&
-           (kith_round_is_mailbox(node) || edge->decision == EDGE_COMMITTED);
+           (kith_round_is_mailbox(node) ? !edge->down
+                                        : edge->decision == EDGE_COMMITTED);
 }
 
 static void schedule_merge(struct kith_node *node, struct kith_effects *effects)
@@ -201,6 +166,8 @@ static void schedule_merge(struct kith_node *node, struct kith_effects *effects)
         memcpy(work->scalars_received, edge->scalars,
                sizeof work->scalars_received);
     }
+    if (count < list->count)
+        round->work[count].peer = KITH_NOBODY; /* `merged` reads so far */
     kith_node_work(node, effects, OWNER_ROUND, KITH_WORK_MERGE,
                    KITH_PATTERN_ROUND, round->round, round->work, count, false);
 }
@@ -247,6 +214,7 @@ static void opened(struct kith_node *node, kith_ns now_ns,
         struct kith_round_edge *edge = &list->edges[e];
         if (edge->gone && edge->decision == EDGE_OPEN)
             kith_edge_lapse(node, effects, edge);
+        kith_round_ask(node, effects, edge);
         kith_edge_advance(node, effects, edge);
     }
     try_close(node, now_ns, effects);
@@ -261,7 +229,7 @@ static void merged(struct kith_node *node, kith_ns now_ns,
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];
         const struct kith_work_edge *work = &round->work[count];
-        if (!is_merged(node, edge) || work->peer != edge->peer)
+        if (work->peer != edge->peer)
             continue;
         count++;
         node->gated += work->refused;
@@ -405,21 +373,6 @@ static void step_ready(struct kith_node *node, kith_id from, uint64_t number,
     }
 }
 
-/* A directed edge of a round that has not begun here: its sender is further and
- * has given it up. */
-static void note_gone(struct kith_node *node, kith_id from, uint64_t number)
-{
-    const struct kith_round *round = node->round;
-    const bool ahead =
-        number == round->round + 1 ||
-        (number == round->round &&
-         (round->state == ROUND_CLOSED || round->state == ROUND_SNAPSHOT));
-    struct kith_round_edge *edge =
-        ahead ? kith_round_find(kith_round_list_of(node, number), from) : NULL;
-    if (edge != NULL && !kith_edge_is_mutual(node, edge) && !edge->have)
-        edge->gone = true;
-}
-
 static void bad(struct kith_node *node, kith_id from,
                 const struct kith_message *message,
                 struct kith_effects *effects)
@@ -439,9 +392,7 @@ void kith_round_message(struct kith_node *node, kith_id from,
         bad(node, from, message, effects);
         return;
     }
-    kith_round_set_down(node, from, false);
-    if (message->step <= kith_round_most(node))
-        kith_round_set_said(node, from, message->step);
+    kith_round_hear(node, from, message->step);
     const uint64_t number = message->id.counter;
     struct kith_round_edge *edge =
         number == round->round && round->state == ROUND_OPEN
@@ -465,11 +416,13 @@ void kith_round_message(struct kith_node *node, kith_id from,
         else if (undecided)
             kith_edge_lapse(node, effects, edge);
         else
-            note_gone(node, from, number);
+            kith_round_note_gone(node, from, number);
         break;
     case KITH_MESSAGE_PROBE:
-        if (kith_edge_decides(node, from) && !undecided &&
-            number <= round->round)
+        if (kith_round_is_one_way(node))
+            kith_round_answer(node, effects, from, number);
+        else if (kith_edge_decides(node, from) && !undecided &&
+                 number <= round->round)
             answer_past(node, effects, from, number);
         break;
     case KITH_MESSAGE_REQUEST: /* it came too early: now there is room */
@@ -487,6 +440,7 @@ void kith_round_message(struct kith_node *node, kith_id from,
         bad(node, from, message, effects);
         break;
     }
+    kith_round_heed(node, effects, from);
     try_close(node, now_ns, effects);
 }
 

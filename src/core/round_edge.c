@@ -158,8 +158,9 @@ void kith_edge_advance(struct kith_node *node, struct kith_effects *effects,
 void kith_edge_open(struct kith_node *node, struct kith_effects *effects,
                     struct kith_round_edge *edge)
 {
+    const bool past = kith_edge_is_past(node, edge);
     if (!node->config->algorithm->per_edge)
-        edge->made = edge->out && !edge->down;
+        edge->made = edge->out && !edge->down && !past;
     edge->tries = 0;
     edge->told_ready = false;
     edge->heard_ready = false;
@@ -170,9 +171,9 @@ void kith_edge_open(struct kith_node *node, struct kith_effects *effects,
     if (edge->made && (!edge->down || kith_round_splits(node))) {
         kith_edge_send(node, effects, edge);
     } else if (edge->have && kith_round_is_one_way(node)) {
-        /* It came before the link broke. */
+        /* It came before the link broke, or its sender went on. */
         kith_edge_lapse(node, effects, edge);
-    } else if (edge->down || edge->out) {
+    } else if (edge->down || edge->out || past) {
         edge->decision = EDGE_DROPPED;
         kith_edge_mark(node, effects, KITH_MARK_FAILED, edge, 0);
     }

@@ -119,6 +119,8 @@ void kith_round_init(struct kith_node *node, void *memory)
     round->lists[1].edges = round->lists[0].edges + degree;
     for (uint32_t k = 0; k < KITH_OUTCOMES; k++)
         round->past[k].round = UINT64_MAX;
+    round->wary =
+        node->adopting ? KITH_WARY_ROUNDS : 0; /* the others went on */
     kith_round_jump(node, kith_round_after(node, node->steps));
 }
 
@@ -220,7 +222,7 @@ void kith_round_note_early(struct kith_node *node, kith_id peer,
         at++;
     if (at == KITH_EARLY_MAX)
         return; /* that round does without it */
-    round->early[at] = (struct kith_round_early){.round = number, .peer = peer};
+    round->early[at] = (struct kith_round_claim){.round = number, .peer = peer};
     if (at == round->early_count)
         round->early_count++;
 }

@@ -130,6 +130,67 @@ static void test_directed_overtaken(void **state)
     assert_null(sent(KITH_MESSAGE_REQUEST));
 }
 
+static uint64_t rounds(void)
+{
+    struct kith_node_counters counters;
+    kith_node_counters(node, &counters);
+    return counters.rounds;
+}
+
+/* `from` gave up our round: it is further. */
+static void pass(kith_id from, uint64_t round, uint64_t claim)
+{
+    struct kith_message word_of = word(1, from, KITH_MESSAGE_ABORT, round);
+    word_of.step = claim;
+    say(from, word_of);
+}
+
+/* Whom one peer alone calls further on goes on by one round; whom two do, to
+ * where both are. 1 of 8: to 2, 3, 5 and from 0, 7, 5. */
+static void test_directed_catches_up(void **state)
+{
+    (void)state;
+    open_plain("dpsgd-atc", "one-peer-exponential", 8, 1);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_null(sent(KITH_MESSAGE_PROBE)); /* nobody is missing yet */
+    pass(0, 0, UINT64_MAX);                /* no peer can be there */
+    pass(0, 0, 8);
+    pass(2, 0, 0);
+    assert_true(marked(KITH_MARK_ROUND));
+    assert_int_equal(rounds(), 1);
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(sent(KITH_MESSAGE_PROBE)->to, 7);
+    assert_int_equal(sent(KITH_MESSAGE_MODEL)->to, 3);
+    pass(7, 1, 6);
+    say(3, word(1, 3, KITH_MESSAGE_READY, 1));
+    worked(KITH_WORK_MERGE);
+    assert_true(marked(KITH_MARK_ROUND));
+    assert_int_equal(rounds(), 6);
+    assert_int_equal(sent(KITH_MESSAGE_ABORT)->to, 5); /* of round 2 */
+    assert_int_equal(sent(KITH_MESSAGE_ABORT)->message.id.counter, 2);
+}
+
+/* Who asks for a model hears whether it will come, and nothing if it does. */
+static void test_directed_answers(void **state)
+{
+    (void)state;
+    open_plain("dpsgd-atc", "one-peer-exponential", 8, 1);
+    start();
+    worked(KITH_WORK_TRAIN);
+    worked(KITH_WORK_SNAPSHOT);
+    say(2, word(1, 2, KITH_MESSAGE_PROBE, 0));
+    assert_int_equal(effects.send_count, 0); /* it is under way */
+    say(6, word(1, 6, KITH_MESSAGE_PROBE, 0));
+    assert_int_equal(sent(KITH_MESSAGE_ABORT)->to, 6);
+    say(3, word(1, 3, KITH_MESSAGE_PROBE, 1));
+    assert_int_equal(effects.send_count, 0); /* it will be */
+    say(3, word(1, 3, KITH_MESSAGE_PROBE, UINT64_MAX));
+    assert_non_null(sent(KITH_MESSAGE_ABORT)); /* that round never comes */
+}
+
 /* A share: booked when it is split off, torn when nobody says that it came. */
 static void test_share(void **state)
 {
@@ -322,6 +383,8 @@ int main(void)
         cmocka_unit_test(test_directed_story),
         cmocka_unit_test(test_directed_deadline),
         cmocka_unit_test(test_directed_overtaken),
+        cmocka_unit_test(test_directed_catches_up),
+        cmocka_unit_test(test_directed_answers),
         cmocka_unit_test(test_share),
         cmocka_unit_test(test_mailbox),
         cmocka_unit_test(test_mailbox_down),
