@@ -13,14 +13,16 @@
  * a block of sim/block.c is filled, shared or used again, so is its. The linker
  * puts a recorder around the worker's functions (--wrap); it is off while
  * anything is timed. The database lies in memory (/dev/shm): a disk is not what
- * is measured. Both sides open their workers within the time. Both must end
- * with the same models, byte for byte.
+ * is measured. Both sides open their workers within the time, and begin without
+ * the memory of the run before. Both must end with the same models, byte for
+ * byte.
  *
  * Gate: sim <= 1.25 bare. Where a method asks for everybody's model by
  * definition (eager; a round in 8 of gossip-pga) it gets it. Arguments: names
  * of algorithms (all). BENCH_STEPS (200), BENCH_ROUNDS (5). */
 #include "bench/bench.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include "kith/algorithm.h"
@@ -297,6 +299,7 @@ static struct span run_sim(struct bout *bout)
     const struct sim_options options = {.experiment = &bout->experiment,
                                         .dataset = bout->dataset,
                                         .store = store};
+    (void)malloc_trim(0);
     const struct span start = {bench_now(), bench_cpu()};
     must(sim_run(&options, &summary, NULL, error), "sim", error);
     must(kith_store_finish(store, &bout->experiment, &summary), "store", path);
@@ -352,6 +355,7 @@ static struct span run_bare(struct bout *bout)
                            .dim;
     double *z = malloc(dim * sizeof *z);
     memset(blocks, 0, sizeof blocks);
+    (void)malloc_trim(0);
     const struct span start = {bench_now(), bench_cpu()};
     for (kith_id id = 0; id < PEERS; id++)
         must(__real_kith_worker_open(&tape.configs[id], &workers[id], error),
