@@ -29,7 +29,7 @@ static size_t whole_bytes(const struct sim_world *world)
     return sizeof(struct sim_block) + (world->vector_bytes + 63) / 64 * 64;
 }
 
-void *sim_block_take(struct sim_world *world)
+static void *block_take(struct sim_world *world)
 {
     struct sim_block *head = world->blocks;
     if (head) {
@@ -73,7 +73,7 @@ void *sim_block_copy(struct sim_world *world, kith_id peer, uint32_t slot,
     const void *vector = kith_worker_slot(world->desks[peer].worker, slot);
     void **place = shared_place(world, peer, slot);
     if (!place || !*place || head_of(*place)->bytes != bytes) {
-        void *block = sim_block_take(world);
+        void *block = block_take(world);
         if (!block) {
             return NULL;
         }

@@ -126,11 +126,11 @@ static void crew_close(struct sim_crew *crew)
     free(crew);
 }
 
-/* A received vector changes places with the inbox's. All vectors that take
- * part in this are the simulator's own from the start, so that a crash, which
- * frees the worker's, takes none with it that is under way elsewhere. */
-static enum kith_err lend_inboxes(struct sim_world *world, kith_id peer,
-                                  bool lend)
+/* A received vector takes the inbox's place and gives it up to the next one.
+ * What stands there is the simulator's own from the start, and nothing until
+ * something came: a crash, which frees the worker's vectors, takes none with it
+ * that is under way elsewhere, and memory is touched as messages need it. */
+static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
 {
     struct kith_worker *worker = world->desks[peer].worker;
     const enum kith_pattern pattern = world->config.algorithm->pattern;
@@ -140,16 +140,11 @@ static enum kith_err lend_inboxes(struct sim_world *world, kith_id peer,
         if (!kith_slot_is_inbox(slot) || pattern == KITH_PATTERN_NONE) {
             continue;
         }
-        void *block = lend ? sim_block_take(world) : NULL;
-        if (lend && !block) {
-            return KITH_ENOMEM;
-        }
-        block = kith_worker_swap(worker, slot, block);
-        if (!lend) {
+        void *block = kith_worker_swap(worker, slot, NULL);
+        if (!first) {
             sim_block_free(world, block);
         }
     }
-    return KITH_OK;
 }
 
 enum kith_err sim_desk_open(struct sim_world *world, kith_id peer)
@@ -173,7 +168,8 @@ enum kith_err sim_desk_open(struct sim_world *world, kith_id peer)
                  text[0] ? text : kith_err_text(err));
         return err;
     }
-    return lend_inboxes(world, peer, true);
+    empty_inboxes(world, peer, true);
+    return KITH_OK;
 }
 
 void sim_desk_close(struct sim_world *world, kith_id peer)
@@ -181,7 +177,7 @@ void sim_desk_close(struct sim_world *world, kith_id peer)
     struct sim_desk *desk = &world->desks[peer];
     sim_block_forget(world, peer);
     if (desk->worker) {
-        (void)lend_inboxes(world, peer, false);
+        empty_inboxes(world, peer, false);
         kith_worker_close(desk->worker);
     }
     *desk = (struct sim_desk){0};

@@ -318,12 +318,11 @@ uint64_t sim_channel_seal(struct sim_world *world, uint32_t parcel);
 /* Opens the sealed bytes into the parcel's message and block. */
 void sim_channel_open(struct sim_world *world, uint32_t parcel);
 
-/* block.c: a block has holders, and is free when none is left. NULL: no memory;
- * the run is failed then. */
-void *sim_block_take(struct sim_world *world);
+/* block.c: a block has holders, and is free when none is left. */
 void sim_block_free(struct sim_world *world, void *block);
 void sim_blocks_close(struct sim_world *world);
-/* What stands in the peer's slot, to be sent; one more holder. */
+/* What stands in the peer's slot, to be sent; one more holder. NULL: no memory;
+ * the run is failed then. */
 void *sim_block_copy(struct sim_world *world, kith_id peer, uint32_t slot,
                      size_t bytes);
 /* Before an item that may fill the peer's snapshots. */

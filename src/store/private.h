@@ -9,8 +9,7 @@
 
 enum statement {
     ROW,
-    MARK,
-    MARKS, /* STORE_TOGETHER of them */
+    MARKS, /* all that wait */
     FAULT,
     VERDICT,
     SUMMARY,
@@ -21,8 +20,10 @@ enum statement {
     STATEMENT_COUNT
 };
 
-/* Rows of marks, by far the most, are inserted so many at a time. */
-#define STORE_TOGETHER 16u
+/* Rows of marks, by far the most, are inserted so many at a time; as often as
+ * that the clock is looked at. */
+#define STORE_TOGETHER 1024u
+#define STORE_LOOK 16u
 
 struct store_mark {
     kith_id peer;
@@ -54,6 +55,8 @@ enum kith_err store_prepare(struct kith_store *store, enum statement first,
 /* The first column of the first row, or false. */
 bool store_read_text(sqlite3 *database, const char *sql, char *text,
                      size_t size);
+/* marks.c: the table `waiting`, before MARKS is prepared. */
+enum kith_err store_marks_open(struct kith_store *store);
 void store_free(struct kith_store *store);
 /* A row of the table run. */
 enum kith_err store_run(struct kith_store *store, const char *key,

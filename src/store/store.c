@@ -22,15 +22,10 @@
 /* Rows of one transaction, should they come faster than seconds pass. */
 #define BATCH_ROWS_MAX 200000u
 
-#define MARK_ROW "(?,?,?,?,?,?,?,?,?,?)"
-#define MARK_ROWS MARK_ROW "," MARK_ROW "," MARK_ROW "," MARK_ROW
-
 static const char *const statements[STATEMENT_COUNT] = {
     [ROW] = ("INSERT INTO series VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
              "?,?,?,?,?,?,?,?,?,?,?,?,?)"),
-    [MARK] = "INSERT INTO marks VALUES" MARK_ROW,
-    [MARKS] = ("INSERT INTO marks VALUES" MARK_ROWS "," MARK_ROWS "," MARK_ROWS
-               "," MARK_ROWS),
+    [MARKS] = "INSERT INTO marks SELECT * FROM waiting",
     [FAULT] = "INSERT INTO faults VALUES(?,?,?,?,?,?,?,?)",
     [VERDICT] = "INSERT INTO verdicts VALUES(?,?,?,?,?)",
     [SUMMARY] = "INSERT OR REPLACE INTO summary VALUES(?,?,?)",
@@ -317,40 +312,13 @@ enum kith_err kith_store_row(struct kith_store *store,
     return store_end(store, &binder);
 }
 
-static void bind_mark(struct binder *binder, uint32_t run_id,
-                      const struct store_mark *row)
-{
-    const struct kith_mark *mark = &row->mark;
-    sqlite3_bind_int64(binder->statement, ++binder->at, run_id);
-    bind_peer(binder, row->peer);
-    bind_time(binder, row->time_ns);
-    bind_whole(binder, (uint64_t)mark->kind);
-    bind_peer(binder, mark->peer);
-    bind_whole(binder, mark->initiator);
-    bind_whole(binder, mark->id.incarnation);
-    /* The database's integers are signed; a counter or value that does not
-     * fit keeps its bits. */
-    sqlite3_bind_int64(binder->statement, ++binder->at,
-                       (sqlite3_int64)mark->id.counter);
-    sqlite3_bind_int64(binder->statement, ++binder->at,
-                       (sqlite3_int64)mark->value);
-    bind_real(binder, mark->sum);
-}
-
 /* The marks that wait, in their order. */
 static enum kith_err store_settle(struct kith_store *store)
 {
-    const uint32_t count = store->waiting_count;
-    const bool all = count == STORE_TOGETHER;
-    enum kith_err err = KITH_OK;
-    for (uint32_t i = 0; i < count && err == KITH_OK;) {
-        struct binder binder = {.statement =
-                                    store->prepared[all ? MARKS : MARK]};
-        do
-            bind_mark(&binder, store->run_id, &store->waiting[i++]);
-        while (all && i < count);
-        err = store_insert(store, &binder);
-    }
+    const struct binder binder = {.statement = store->prepared[MARKS]};
+    if (store->waiting_count == 0)
+        return KITH_OK;
+    const enum kith_err err = store_insert(store, &binder);
     store->waiting_count = 0;
     return err;
 }
@@ -363,9 +331,12 @@ enum kith_err kith_store_mark(struct kith_store *store, kith_id peer,
         return err;
     store->waiting[store->waiting_count++] =
         (struct store_mark){peer, time_ns, *mark};
-    if (store->waiting_count < STORE_TOGETHER)
+    if (store->waiting_count % STORE_LOOK != 0)
         return KITH_OK;
-    return store_settle(store) == KITH_OK ? store_age(store) : store->err;
+    if (store->waiting_count == STORE_TOGETHER &&
+        store_settle(store) != KITH_OK)
+        return store->err;
+    return store_age(store);
 }
 
 enum kith_err kith_store_fault(struct kith_store *store, kith_ns happened_ns,
@@ -559,7 +530,7 @@ const char *kith_store_error(const struct kith_store *store)
 enum kith_err store_prepare(struct kith_store *store, enum statement first,
                             enum statement end)
 {
-    enum kith_err err = KITH_OK;
+    enum kith_err err = first == ROW ? store_marks_open(store) : KITH_OK;
     for (unsigned i = first; i < end && err == KITH_OK; i++)
         if (sqlite3_prepare_v3(store->database, statements[i], -1,
                                SQLITE_PREPARE_PERSISTENT, &store->prepared[i],
