@@ -363,14 +363,14 @@ static double compare(struct stage *stage, const struct needs *needs, size_t n,
     static double ratios[BENCH_ROUNDS_MAX];
     const int rounds = (int)bench_setting("BENCH_ROUNDS", ROUNDS_DEFAULT);
     for (int i = -1; i < rounds; i++) {
-        const double start = bench_now();
+        const double start = bench_cpu();
         run_hook(stage, hook);
-        const double middle = bench_now();
+        const double middle = bench_cpu();
         run_plain(stage, needs, n, hook);
         if (i < 0)
             continue;
         rule[i] = middle - start;
-        plain[i] = bench_now() - middle;
+        plain[i] = bench_cpu() - middle;
         ratios[i] = plain[i] / rule[i];
     }
     char name[96];

@@ -82,7 +82,6 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
  * Returns what that added to the sum of x. */
 static double outer(struct kith_algebra *algebra, size_t n, const void *mean)
 {
-    const struct kith_backend *backend = algebra->backend;
     const double mu = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
     const double alpha = algebra->coefficients[KITH_GOSSIP_RATE];
     const double blend = algebra->coefficients[KITH_GOSSIP_BLEND];
@@ -92,9 +91,17 @@ static double outer(struct kith_algebra *algebra, size_t n, const void *mean)
     const struct kith_term steps[] = {{alpha, mean, NULL},
                                       {-alpha * mu, momentum, NULL}};
     const struct kith_term global = {1 - blend, theta, NULL};
-    algorithm_combine_only(backend, n, mu, momentum, 1, &moved);
-    algorithm_combine_only(backend, n, 1 - alpha, theta, 2, steps);
-    return algorithm_combine(backend, n, blend, algebra->live, 1, &global);
+    double added;
+    const struct kith_update updates[] = {
+        {.y = momentum, .own = mu, .count = 1, .terms = &moved},
+        {.y = theta, .own = 1 - alpha, .count = 2, .terms = steps},
+        {.y = algebra->live,
+         .own = blend,
+         .count = 1,
+         .terms = &global,
+         .change = &added}};
+    algorithm_update(algebra->backend, n, 3, updates);
+    return added;
 }
 
 struct round {

@@ -125,6 +125,20 @@ static void test_vector_operations(void **state)
     }
 }
 
+static double combine_one(const struct kith_backend *backend, size_t n,
+                          double own, void *y, unsigned count,
+                          const struct kith_term *terms)
+{
+    double change;
+    backend->combine(n, 1,
+                     &(struct kith_update){.y = y,
+                                           .own = own,
+                                           .count = count,
+                                           .terms = terms,
+                                           .change = &change});
+    return change;
+}
+
 /* y <- own y + a (p - q) + b p, with as many of the terms as `count`. */
 static void check_combine(const struct kith_backend *backend, size_t n,
                           double own, unsigned count)
@@ -142,9 +156,8 @@ static void check_combine(const struct kith_backend *backend, size_t n,
                                        {-0.3, p.exact, NULL},
                                        {1, q.exact, NULL},
                                        {-1, q.exact, p.exact}};
-    double got, want;
-    backend->combine(n, own, y.memory, count, terms, &got);
-    exact->combine(n, own, y.exact, count, exacts, &want);
+    const double got = combine_one(backend, n, own, y.memory, count, terms);
+    const double want = combine_one(exact, n, own, y.exact, count, exacts);
     /* Below 2 + 3 + 1 + 2 + 4, each rounded three times. */
     assert_near(&y, backend, n, 36 * unit_of(backend));
     assert_true(fabs(got - want) <= (double)(n + 1) * 64 * unit_of(backend));
@@ -179,8 +192,8 @@ static void test_combine(void **state)
             backend->add(n, 0.4, p.memory, y.memory);
             (void)backend->mix(n, 0.2, p.memory, q.memory, y.memory);
             const double added = backend->sum(n, y.memory) - before;
-            double change;
-            backend->combine(n, 0.9, z.memory, 2, terms, &change);
+            const double change =
+                combine_one(backend, n, 0.9, z.memory, 2, terms);
             /* Here the sum of differences, there a difference of sums. */
             assert_true(fabs(change - added) <=
                         (double)(n + 1) * 16 * unit_of(backend));
