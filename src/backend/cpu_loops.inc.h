@@ -94,7 +94,8 @@ static double loop_swap_mix(size_t n, float weight, const float *received,
             f16_store(x + i, f16_add(old, delta));
         sums = d16_add(sums, delta);
     }
-    f16_fence();
+    if (streams)
+        f16_fence();
     double lanes[BLOCK];
     d16_store(lanes, sums);
     for (size_t lane = 0; i < n; i++, lane++) {
@@ -171,28 +172,44 @@ static void recipe_of(struct recipe *recipe, const struct kith_update *update)
     }
 }
 
-/* Sixteen values of an update. */
-static inline void recipe_run(struct recipe *recipe, size_t i)
+/* So many blocks at a time: what is to be done is found out once for them. */
+#define TOGETHER 4
+
+/* `blocks` is known where this is inlined. */
+static inline void recipe_run(struct recipe *recipe, size_t i, unsigned blocks)
 {
-    const f16 old =
-        recipe->reads || recipe->sums ? f16_load(recipe->y + i) : f16_all(0);
-    f16 term = f16_all(0), value = f16_mul(recipe->own, old);
-    for (unsigned t = 0; t < recipe->count; t++) {
-        term = f16_load(recipe->plus[t] + i);
-        if (recipe->minus[t] != NULL)
-            term = f16_sub(term, f16_load(recipe->minus[t] + i));
-        term = f16_mul(recipe->factors[t], term);
-        if (recipe->squared)
-            term = f16_mul(term, term);
-        value = t == 0 && !recipe->reads ? term : f16_add(value, term);
+    f16 old[TOGETHER], term[TOGETHER], value[TOGETHER];
+    float *y = recipe->y + i;
+    const bool reads = recipe->reads;
+    for (unsigned b = 0; b < blocks; b++) {
+        old[b] = term[b] = f16_all(0);
+        if (reads || recipe->sums)
+            old[b] = f16_load(y + b * BLOCK);
+        value[b] = f16_mul(recipe->own, old[b]);
     }
-    if (recipe->streams)
-        f16_stream(recipe->y + i, value);
-    else
-        f16_store(recipe->y + i, value);
-    if (recipe->sums)
-        recipe->sum =
-            d16_add(recipe->sum, recipe->plain ? term : f16_sub(value, old));
+    for (unsigned t = 0; t < recipe->count; t++) {
+        const float *plus = recipe->plus[t] + i;
+        const float *minus = recipe->minus[t];
+        for (unsigned b = 0; b < blocks; b++)
+            term[b] = f16_load(plus + b * BLOCK);
+        for (unsigned b = 0; minus != NULL && b < blocks; b++)
+            term[b] = f16_sub(term[b], f16_load(minus + i + b * BLOCK));
+        for (unsigned b = 0; b < blocks; b++)
+            term[b] = f16_mul(recipe->factors[t], term[b]);
+        for (unsigned b = 0; recipe->squared && b < blocks; b++)
+            term[b] = f16_mul(term[b], term[b]);
+        for (unsigned b = 0; b < blocks; b++)
+            value[b] = t == 0 && !reads ? term[b] : f16_add(value[b], term[b]);
+    }
+    for (unsigned b = 0; b < blocks; b++) {
+        if (recipe->streams)
+            f16_stream(y + b * BLOCK, value[b]);
+        else
+            f16_store(y + b * BLOCK, value[b]);
+    }
+    for (unsigned b = 0; recipe->sums && b < blocks; b++)
+        recipe->sum = d16_add(
+            recipe->sum, recipe->plain ? term[b] : f16_sub(value[b], old[b]));
 }
 
 /* The rest of n / 16, and the sum. */
@@ -225,10 +242,14 @@ static void loop_combine(size_t n, unsigned count,
     recipes->streams = count == 1 && !recipes->reads && !recipes->sums &&
                        is_streamed(n, recipes->y);
     size_t i = 0;
+    for (; i + TOGETHER * BLOCK <= n; i += TOGETHER * BLOCK)
+        for (unsigned u = 0; u < count; u++)
+            recipe_run(&recipes[u], i, TOGETHER);
     for (; i + BLOCK <= n; i += BLOCK)
         for (unsigned u = 0; u < count; u++)
-            recipe_run(&recipes[u], i);
-    f16_fence();
+            recipe_run(&recipes[u], i, 1);
+    if (recipes->streams)
+        f16_fence();
     for (unsigned u = 0; u < count; u++)
         recipe_end(&recipes[u], &updates[u], i, n);
 }
