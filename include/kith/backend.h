@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "kith/err.h"
+#include "kith/limits.h"
 #include "kith/ops.h"
 
 #ifdef __cplusplus
@@ -35,7 +36,8 @@ struct kith_term {
     double factor;
     const void *plus, *minus;
 };
-#define KITH_TERMS_MAX 4u
+/* A vector of each neighbour's and one's own. */
+#define KITH_TERMS_MAX (KITH_DEGREE_MAX + 1)
 
 /* y <- own y + the terms or, squared, that of each: each product and each sum
  * rounded, in order: the bits of scale and then add or mix. Where own is 0 y is

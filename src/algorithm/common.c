@@ -116,40 +116,27 @@ void algorithm_update(const struct kith_backend *backend, size_t n,
     }
 }
 
-static double combine(const struct kith_backend *backend, size_t n, double own,
-                      void *y, unsigned count, const struct kith_term *terms,
-                      bool sums)
-{
-    double change = 0;
-    do {
-        const unsigned some = count < KITH_TERMS_MAX ? count : KITH_TERMS_MAX;
-        double added = 0;
-        algorithm_update(backend, n, 1,
-                         &(struct kith_update){.y = y,
-                                               .own = own,
-                                               .count = some,
-                                               .terms = terms,
-                                               .change = sums ? &added : NULL});
-        change += added;
-        terms += some;
-        count -= some;
-        own = 1;
-    } while (count > 0);
-    return change;
-}
-
 double algorithm_combine(const struct kith_backend *backend, size_t n,
                          double own, void *y, unsigned count,
                          const struct kith_term *terms)
 {
-    return combine(backend, n, own, y, count, terms, true);
+    double change;
+    algorithm_update(backend, n, 1,
+                     &(struct kith_update){.y = y,
+                                           .own = own,
+                                           .count = count,
+                                           .terms = terms,
+                                           .change = &change});
+    return change;
 }
 
 void algorithm_combine_only(const struct kith_backend *backend, size_t n,
                             double own, void *y, unsigned count,
                             const struct kith_term *terms)
 {
-    (void)combine(backend, n, own, y, count, terms, false);
+    algorithm_update(backend, n, 1,
+                     &(struct kith_update){
+                         .y = y, .own = own, .count = count, .terms = terms});
 }
 
 size_t algorithm_two_vectors(const struct kith_algebra *algebra)

@@ -149,7 +149,7 @@ struct recipe {
     bool reads, squared, sums, streams;
     bool plain; /* a term is added to y as it is */
     const float *plus[KITH_TERMS_MAX], *minus[KITH_TERMS_MAX];
-    f16 own, factors[KITH_TERMS_MAX];
+    float own, factors[KITH_TERMS_MAX];
     d16 sum;
 };
 
@@ -163,12 +163,12 @@ static void recipe_of(struct recipe *recipe, const struct kith_update *update)
     recipe->sums = update->change != NULL;
     recipe->streams = false;
     recipe->plain = own >= 1 && own <= 1 && update->count == 1;
-    recipe->own = f16_all((float)own);
+    recipe->own = (float)own;
     recipe->sum = d16_zero();
     for (unsigned t = 0; t < update->count; t++) {
         recipe->plus[t] = update->terms[t].plus;
         recipe->minus[t] = update->terms[t].minus;
-        recipe->factors[t] = f16_all((float)update->terms[t].factor);
+        recipe->factors[t] = (float)update->terms[t].factor;
     }
 }
 
@@ -185,7 +185,7 @@ static inline void recipe_run(struct recipe *recipe, size_t i, unsigned blocks)
         old[b] = term[b] = f16_all(0);
         if (reads || recipe->sums)
             old[b] = f16_load(y + b * BLOCK);
-        value[b] = f16_mul(recipe->own, old[b]);
+        value[b] = f16_mul(f16_all(recipe->own), old[b]);
     }
     for (unsigned t = 0; t < recipe->count; t++) {
         const float *plus = recipe->plus[t] + i;
@@ -195,7 +195,7 @@ static inline void recipe_run(struct recipe *recipe, size_t i, unsigned blocks)
         for (unsigned b = 0; minus != NULL && b < blocks; b++)
             term[b] = f16_sub(term[b], f16_load(minus + i + b * BLOCK));
         for (unsigned b = 0; b < blocks; b++)
-            term[b] = f16_mul(recipe->factors[t], term[b]);
+            term[b] = f16_mul(f16_all(recipe->factors[t]), term[b]);
         for (unsigned b = 0; recipe->squared && b < blocks; b++)
             term[b] = f16_mul(term[b], term[b]);
         for (unsigned b = 0; b < blocks; b++)
