@@ -11,9 +11,10 @@
  * Gate: merge and finish >= 0.85 of the plain loop's speed; make is shown. A
  * vector has BENCH_MIB (64) MiB, and so has what of it an exchange moves: of
  * allreduce-ring, whose parts are halves here, it has twice that; streaming has
- * one fragment. sparta's plain loop gathers and scatters at the same places,
- * which it has in a list. choco and beer have no compressor: what they unpack
- * is the vector itself. Arguments: names of algorithms (all). */
+ * one fragment, and every round of sparta-diloco is whole. sparta's plain loop
+ * gathers and scatters at the same places, which it has in a list. choco and
+ * beer have no compressor: what they unpack is the vector itself. Arguments:
+ * names of algorithms (all). */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -25,6 +26,7 @@
 #include "kith/rng.h"
 
 enum { ROUNDS_DEFAULT = 9, VECTORS_MAX = 24, PLAIN_MAX = 5 };
+#define TARGET 0.85
 enum hook { MAKE, MERGE, FINISH, HOOKS };
 static const char *const hook_names[HOOKS] = {"make", "merge", "finish"};
 
@@ -66,6 +68,7 @@ static const struct rule {
     {"sgp", {{1, 0, 1, 0}, {1, 1, 0, 0}, {0, 0, 0, 0}}},
     {"sgp-sync", {{1, 0, 1, 0}, {1, 1, 0, 0}, {0, 0, 0, 0}}},
     {"slowmo", {{0, 0, 0, 0}, {1, 2, 0, 0}, {2, 1, 0, 0}}},
+    {"sparta-diloco", {{0, 1, 1, 0}, {1, 2, 0, 0}, {2, 1, 0, 0}}},
     {"streaming", {{0, 1, 1, 0}, {0, 0, 0, 0}, {3, 2, 0, 0}}},
     {"swarm", {{0, 1, 2, 0}, {2, 2, 0, 0}, {0, 0, 0, 0}}},
     {NULL, {{0, 0, 0, 0}, {1, 2, 0, 0}, {0, 0, 0, 0}}},
@@ -230,6 +233,7 @@ static void open_stage(struct stage *stage,
     memcpy(coefficients, stage->experiment.gossip.coefficients,
            sizeof coefficients);
     coefficients[KITH_GOSSIP_FRAGMENTS] = 1;
+    coefficients[KITH_GOSSIP_OUTER_EVERY] = 1; /* every round is whole */
     const uint64_t period =
         kith_topology_period(&stage->experiment.gossip.graph);
     stage->compression = kith_experiment_compression(&stage->experiment, n);
@@ -363,14 +367,14 @@ static double compare(struct stage *stage, const struct needs *needs, size_t n,
     static double ratios[BENCH_ROUNDS_MAX];
     const int rounds = (int)bench_setting("BENCH_ROUNDS", ROUNDS_DEFAULT);
     for (int i = -1; i < rounds; i++) {
-        const double start = bench_now();
+        const double start = bench_cpu();
         run_hook(stage, hook);
-        const double middle = bench_now();
+        const double middle = bench_cpu();
         run_plain(stage, needs, n, hook);
         if (i < 0)
             continue;
         rule[i] = middle - start;
-        plain[i] = bench_now() - middle;
+        plain[i] = bench_cpu() - middle;
         ratios[i] = plain[i] / rule[i];
     }
     char name[96];
@@ -383,7 +387,7 @@ static double compare(struct stage *stage, const struct needs *needs, size_t n,
                  needs->u + needs->w);
     if (hook == MAKE)
         return bench_print(name, ratios, rounds, "of the plain loop");
-    return bench_ratio(name, plain, rule, rounds, 0.85);
+    return bench_ratio(name, plain, rule, rounds, TARGET);
 }
 
 static const struct rule *rule_of(const struct kith_algorithm *algorithm)
@@ -396,7 +400,7 @@ static const struct rule *rule_of(const struct kith_algorithm *algorithm)
 
 /* Returns the worst of merge and finish. */
 static double run_rule(const struct kith_algorithm *algorithm, size_t n,
-                       void *const *memory)
+                       void *const *memory, unsigned *missed)
 {
     static struct stage stage;
     const struct rule *rule = rule_of(algorithm);
@@ -416,6 +420,7 @@ static double run_rule(const struct kith_algorithm *algorithm, size_t n,
             compare(&stage, needs, halves && hook == FINISH ? 2 * n : n, hook);
         if (hook != MAKE && ratio < worst)
             worst = ratio;
+        *missed += hook != MAKE && ratio < TARGET;
     }
     free(stage.places);
     kith_experiment_close(&stage.experiment);
@@ -426,6 +431,7 @@ int main(int count, char **words)
 {
     void *memory[VECTORS_MAX];
     const char *worst = "none";
+    unsigned missed = 0;
     double least = INFINITY;
     const size_t n =
         (size_t)bench_setting("BENCH_MIB", 64) * ((1u << 20) / sizeof(float));
@@ -435,8 +441,8 @@ int main(int count, char **words)
      * They begin at unlike places of a page, lest all compete for the same
      * lines of a cache. */
     for (unsigned i = 0; i < VECTORS_MAX; i++) {
-        const size_t at = (size_t)i * 33 * 16;
-        float *x = bench_alloc((2 * n + VECTORS_MAX * 33 * 16) * sizeof *x);
+        const size_t at = (size_t)i * 43 * 16;
+        float *x = bench_alloc((2 * n + VECTORS_MAX * 43 * 16) * sizeof *x);
         memory[i] = x += at;
         for (size_t k = 0; k < 2 * n; k++)
             x[k] = (float)(1 + (i + k) % 7) / 8;
@@ -450,12 +456,13 @@ int main(int count, char **words)
             chosen = chosen || strcmp(words[word], algorithm->name) == 0;
         if (!chosen || algorithm->merge == NULL)
             continue;
-        const double ratio = run_rule(algorithm, n, memory);
+        const double ratio = run_rule(algorithm, n, memory, &missed);
         if (ratio < least) {
             least = ratio;
             worst = algorithm->name;
         }
     }
-    printf("worst: %s, %.3f of the plain loop\n", worst, least);
+    printf("worst: %s, %.3f of the plain loop; %u missed\n", worst, least,
+           missed);
     return 0;
 }

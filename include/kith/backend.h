@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "kith/err.h"
+#include "kith/limits.h"
 #include "kith/ops.h"
 
 #ifdef __cplusplus
@@ -30,12 +31,28 @@ struct kith_found {
     bool finite; /* every loss, and every new value of x */
 };
 
-/* What combine adds: factor (plus - minus), or with NULL factor plus. */
+/* What an update adds: factor (plus - minus), or with NULL factor plus. */
 struct kith_term {
     double factor;
     const void *plus, *minus;
 };
-#define KITH_TERMS_MAX 4u
+/* A vector of each neighbour's and one's own. */
+#define KITH_TERMS_MAX (KITH_DEGREE_MAX + 1)
+
+/* y <- own y + the terms or, squared, that of each: each product and each sum
+ * rounded, in order: the bits of scale and then add or mix. Where own is 0 y is
+ * only written, and there is a term. *change (may be NULL, else y is read): the
+ * sum over coordinates of y after less y before; of one term added to y as it
+ * is, the sum of that term, as mix has it. */
+struct kith_update {
+    void *y;
+    double own;
+    unsigned count;
+    const struct kith_term *terms;
+    bool squared;
+    double *change;
+};
+#define KITH_UPDATES_MAX 4u
 
 struct kith_backend {
     const char *name, *summary;
@@ -74,14 +91,12 @@ struct kith_backend {
      * traffic in float32 where sent == x. */
     double (*mix_bf16)(size_t n, double weight, const uint16_t *received,
                        const void *sent, void *x);
-    /* y <- own y + the terms, each product and each sum rounded, in order: the
-     * bits of scale and then add or mix. Where own is 0 y is only written.
-     * *change (may be NULL, else y is read): the sum over coordinates of y
-     * after less y before; of one term added to y as it is, the sum of that
-     * term, as mix has it. One pass, count <= KITH_TERMS_MAX, at least 1 where
-     * own is 0. NULL: algorithms take those passes. */
-    void (*combine)(size_t n, double own, void *y, unsigned count,
-                    const struct kith_term *terms, double *change);
+    /* The updates in order: a later one sees what an earlier one wrote. One
+     * pass over all their vectors, which are the same or apart; count <=
+     * KITH_UPDATES_MAX, of up to KITH_TERMS_MAX terms each. NULL: algorithms
+     * take a pass for each term. */
+    void (*combine)(size_t n, unsigned count,
+                    const struct kith_update *updates);
     double (*sum)(size_t n, const void *x);
     /* |x - y|^2 in float64; y may be NULL (0). */
     double (*distance_squared)(size_t n, const void *x, const void *y);

@@ -76,6 +76,7 @@ struct kith_compressor {
     uint32_t block; /* where config.block is 0; 0: the whole vector */
     bool keyed;     /* C(v) depends on the key as well */
     bool unbiased;  /* E C(v) = v whatever `unbiased:` says */
+    bool raw;       /* the wire is v, as the backend has it */
     bool feedback;  /* leaves out so much that error feedback is needed */
 
     /* On the wire, exactly. */
@@ -138,6 +139,11 @@ KITH_MUST_CHECK bool kith_compress(const struct kith_compression *how,
  * use. */
 KITH_MUST_CHECK bool kith_decompress(const struct kith_compression *how,
                                      const void *wire, uint64_t key, void *out);
+/* The same without a copy: where C(v) lies, which is `out` or, of a `raw`
+ * compressor, the wire; NULL: refused. */
+KITH_MUST_CHECK const void *
+kith_decompressed(const struct kith_compression *how, const void *wire,
+                  uint64_t key, void *out);
 /* Error feedback: what was left out is sent later.
  *
  *   v = u + decay e;  c = C(v);  e <- v - c

@@ -42,29 +42,31 @@ static void after_step(struct kith_algebra *algebra)
                              algebra->vectors[BEFORE], algebra->vectors[COPY]);
 }
 
-/* x~ <- x~ + alpha (received - sent), and then what a time of 1 does, in place:
+/* Both are pulled, and then what a time of 1 does, in place:
  *   d = x~ - x;   x <- x + a d;   x~ <- x~ - a d, which is x + (1 - 2 a) d */
-static void pull_and_flow(struct kith_algebra *algebra)
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const struct kith_backend *backend = algebra->backend;
     const double e = algebra->coefficients[KITH_GOSSIP_MIXING];
     const double a = (1 - exp(-2 * e)) / 2;
     void *const copy = algebra->vectors[COPY], *const x = algebra->live;
+    const struct kith_term pull = {edge->weight, algebra->received,
+                                   algebra->sent};
     const struct kith_term apart[] = {
         {algebra->coefficients[KITH_GOSSIP_STRENGTH], algebra->received,
          algebra->sent},
         {-1, x, NULL}};
-    algorithm_combine_only(backend, algebra->dim, 1, copy, 2, apart);
-    algorithm_combine_only(backend, algebra->dim, 1, x, 1,
-                           &(struct kith_term){a, copy, NULL});
-    algorithm_combine_only(backend, algebra->dim, 1 - 2 * a, copy, 1,
-                           &(struct kith_term){1, x, NULL});
-}
-
-static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
-{
-    algorithm_mix(algebra, edge);
-    pull_and_flow(algebra);
+    const struct kith_term draw = {a, copy, NULL};
+    const struct kith_term drawn = {1, x, NULL};
+    const struct kith_update updates[] = {
+        {.y = x,
+         .own = 1,
+         .count = 1,
+         .terms = &pull,
+         .change = &edge->delta_sum},
+        {.y = copy, .own = 1, .count = 2, .terms = apart},
+        {.y = x, .own = 1, .count = 1, .terms = &draw},
+        {.y = copy, .own = 1 - 2 * a, .count = 1, .terms = &drawn}};
+    algorithm_update(algebra->backend, algebra->dim, 4, updates);
 }
 
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)

@@ -29,86 +29,114 @@ void algorithm_add_difference(const struct kith_backend *backend, size_t n,
     algorithm_combine_only(backend, n, 1, y, 1, &difference);
 }
 
-static void combine_by_passes(const struct kith_backend *backend, size_t n,
-                              double own, void *y, unsigned count,
-                              const struct kith_term *terms)
+/* y <- own y + the squares of the terms, for which no backend has a pass. */
+static void add_squares(const struct kith_backend *backend, size_t n,
+                        const struct kith_update *update)
 {
-    const bool reads = own < 0 || own > 0;
-    if (reads)
-        backend->scale(n, own, y);
-    for (unsigned t = 0; t < count; t++) {
-        const struct kith_term *term = &terms[t];
-        if (t == 0 && !reads) {
-            backend->copy(n, y, term->plus);
+    enum { CHUNK = 256 };
+    double y[CHUNK], plus[CHUNK], minus[CHUNK] = {0};
+    for (size_t at = 0, count; at < n; at += count) {
+        const size_t skip = at * backend->element_bytes;
+        count = n - at < CHUNK ? n - at : CHUNK;
+        backend->read(count, (char *)update->y + skip, y);
+        for (size_t i = 0; i < count; i++)
+            y[i] = update->own * y[i];
+        for (unsigned t = 0; t < update->count; t++) {
+            const struct kith_term *term = &update->terms[t];
+            backend->read(count, (const char *)term->plus + skip, plus);
             if (term->minus != NULL)
-                backend->add(n, -1, term->minus, y);
-            backend->scale(n, term->factor, y);
-        } else if (term->minus == NULL) {
-            backend->add(n, term->factor, term->plus, y);
-        } else {
-            (void)backend->mix(n, term->factor, term->plus, term->minus, y);
+                backend->read(count, (const char *)term->minus + skip, minus);
+            for (size_t i = 0; i < count; i++) {
+                const double value =
+                    term->factor *
+                    (term->minus == NULL ? plus[i] : plus[i] - minus[i]);
+                y[i] += value * value;
+            }
         }
+        backend->write(count, y, (char *)update->y + skip);
+    }
+}
+
+static void by_passes(const struct kith_backend *backend, size_t n,
+                      const struct kith_update *update)
+{
+    const struct kith_term *term = update->terms;
+    const bool reads = update->own < 0 || update->own > 0;
+    if (update->squared) {
+        add_squares(backend, n, update);
+        return;
+    }
+    if (reads) {
+        backend->scale(n, update->own, update->y);
+    } else {
+        backend->copy(n, update->y, term->plus);
+        if (term->minus != NULL)
+            backend->add(n, -1, term->minus, update->y);
+        backend->scale(n, term->factor, update->y);
+    }
+    for (unsigned t = reads ? 0 : 1; t < update->count; t++) {
+        term = &update->terms[t];
+        if (term->minus == NULL)
+            backend->add(n, term->factor, term->plus, update->y);
+        else
+            (void)backend->mix(n, term->factor, term->plus, term->minus,
+                               update->y);
     }
 }
 
 /* Of one term, exactly what it adds: the other side of a pair has that. */
 static double sum_of_passes(const struct kith_backend *backend, size_t n,
-                            double own, void *y, unsigned count,
-                            const struct kith_term *terms)
+                            const struct kith_update *update)
 {
-    const struct kith_term *term = terms;
-    if (own >= 1 && own <= 1 && count == 1 && term->minus != NULL)
-        return backend->mix(n, term->factor, term->plus, term->minus, y);
-    const bool plain = own >= 1 && own <= 1 && count == 1 &&
-                       (term->factor >= 1 || term->factor <= -1);
-    const double before = plain ? 0 : backend->sum(n, y);
-    combine_by_passes(backend, n, own, y, count, terms);
+    const struct kith_term *term = update->terms;
+    const bool one = update->own >= 1 && update->own <= 1 &&
+                     update->count == 1 && !update->squared;
+    if (one && term->minus != NULL)
+        return backend->mix(n, term->factor, term->plus, term->minus,
+                            update->y);
+    const bool plain = one && (term->factor >= 1 || term->factor <= -1);
+    const double before = plain ? 0 : backend->sum(n, update->y);
+    by_passes(backend, n, update);
     return plain ? term->factor * backend->sum(n, term->plus)
-                 : backend->sum(n, y) - before;
+                 : backend->sum(n, update->y) - before;
 }
 
-/* No more terms than backend.h's combine takes. */
-static double combine_some(const struct kith_backend *backend, size_t n,
-                           double own, void *y, unsigned count,
-                           const struct kith_term *terms, bool sums)
+void algorithm_update(const struct kith_backend *backend, size_t n,
+                      unsigned count, const struct kith_update *updates)
 {
-    double change = 0;
-    if (backend->combine != NULL)
-        backend->combine(n, own, y, count, terms, sums ? &change : NULL);
-    else if (sums)
-        change = sum_of_passes(backend, n, own, y, count, terms);
-    else
-        combine_by_passes(backend, n, own, y, count, terms);
-    return change;
-}
-
-static double combine(const struct kith_backend *backend, size_t n, double own,
-                      void *y, unsigned count, const struct kith_term *terms,
-                      bool sums)
-{
-    double change = 0;
-    do {
-        const unsigned some = count < KITH_TERMS_MAX ? count : KITH_TERMS_MAX;
-        change += combine_some(backend, n, own, y, some, terms, sums);
-        terms += some;
-        count -= some;
-        own = 1;
-    } while (count > 0);
-    return change;
+    if (backend->combine != NULL) {
+        backend->combine(n, count, updates);
+        return;
+    }
+    for (unsigned u = 0; u < count; u++) {
+        if (updates[u].change == NULL)
+            by_passes(backend, n, &updates[u]);
+        else
+            *updates[u].change = sum_of_passes(backend, n, &updates[u]);
+    }
 }
 
 double algorithm_combine(const struct kith_backend *backend, size_t n,
                          double own, void *y, unsigned count,
                          const struct kith_term *terms)
 {
-    return combine(backend, n, own, y, count, terms, true);
+    double change;
+    algorithm_update(backend, n, 1,
+                     &(struct kith_update){.y = y,
+                                           .own = own,
+                                           .count = count,
+                                           .terms = terms,
+                                           .change = &change});
+    return change;
 }
 
 void algorithm_combine_only(const struct kith_backend *backend, size_t n,
                             double own, void *y, unsigned count,
                             const struct kith_term *terms)
 {
-    (void)combine(backend, n, own, y, count, terms, false);
+    algorithm_update(backend, n, 1,
+                     &(struct kith_update){
+                         .y = y, .own = own, .count = count, .terms = terms});
 }
 
 size_t algorithm_two_vectors(const struct kith_algebra *algebra)

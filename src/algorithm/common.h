@@ -26,9 +26,10 @@ void algorithm_track(struct kith_algebra *algebra, unsigned tracked,
 
 /* before_step: own vector `index` <- x, where a round has just been. */
 void algorithm_stash(struct kith_algebra *algebra, unsigned index);
-/* y <- own y + the terms, any number of them, at least one where own is 0;
- * returns the sum of what that changed. backend.h's combine, or the passes
- * that it stands for. */
+/* backend.h's combine, or the passes that it stands for. */
+void algorithm_update(const struct kith_backend *backend, size_t n,
+                      unsigned count, const struct kith_update *updates);
+/* One update; returns the sum of what that changed. */
 double algorithm_combine(const struct kith_backend *backend, size_t n,
                          double own, void *y, unsigned count,
                          const struct kith_term *terms);

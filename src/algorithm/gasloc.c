@@ -51,13 +51,24 @@ static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
     const struct kith_backend *backend = algebra->backend;
+    const size_t n = algebra->trained, at = n * backend->element_bytes;
+    const size_t rest = algebra->dim - n;
+    char *const x = algebra->live, *const sent = algebra->sent;
+    char *const base = algebra->vectors[BASE];
+    char *const y_before = algebra->vectors[Y_BEFORE];
+    const struct kith_term step = {algebra->coefficients[KITH_GOSSIP_MOMENTUM],
+                                   sent, y_before};
+    const struct kith_term y = {1, sent, NULL}, all = {1, x, NULL};
+    double added;
+    const struct kith_update updates[] = {
+        {.y = x, .own = 1, .count = 1, .terms = &step, .change = &added},
+        {.y = y_before, .count = 1, .terms = &y},
+        {.y = base, .count = 1, .terms = &all}};
     (void)edges;
     (void)edge_count;
-    const double added = backend->mix(
-        algebra->trained, algebra->coefficients[KITH_GOSSIP_MOMENTUM],
-        algebra->sent, algebra->vectors[Y_BEFORE], algebra->live);
-    backend->copy(algebra->dim, algebra->vectors[Y_BEFORE], algebra->sent);
-    backend->copy(algebra->dim, algebra->vectors[BASE], algebra->live);
+    algorithm_update(backend, n, 3, updates);
+    backend->copy(rest, y_before + at, sent + at);
+    backend->copy(rest, base + at, x + at);
     return added;
 }
 

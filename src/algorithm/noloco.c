@@ -71,15 +71,19 @@ static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
     const struct kith_backend *backend = algebra->backend;
-    const size_t n = algebra->trained;
-    const double before = backend->sum(n, algebra->live);
+    const size_t n = algebra->trained, at = n * backend->element_bytes;
+    char *const slow = algebra->vectors[SLOW], *const x = algebra->live;
+    const struct kith_term step = {1, algebra->vectors[MOMENTUM], NULL};
+    const struct kith_term all = {1, slow, NULL};
+    double added;
+    const struct kith_update updates[] = {
+        {.y = slow, .own = 1, .count = 1, .terms = &step},
+        {.y = x, .count = 1, .terms = &all, .change = &added}};
     (void)edges;
     (void)edge_count;
-    backend->add(n, 1.0, algebra->vectors[MOMENTUM], algebra->vectors[SLOW]);
-    backend->copy(n, algebra->live, algebra->vectors[SLOW]);
-    const double after = backend->sum(n, algebra->live);
-    backend->copy(algebra->dim, algebra->vectors[SLOW], algebra->live);
-    return after - before;
+    algorithm_update(backend, n, 2, updates);
+    backend->copy(algebra->dim - n, slow + at, x + at);
+    return added;
 }
 
 const struct kith_algorithm kith_algorithm_noloco = {

@@ -14,20 +14,21 @@ void outer_before_step(struct kith_algebra *algebra)
 
 double outer_step(struct kith_algebra *algebra, bool nesterov)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const size_t n = algebra->trained;
     const double momentum = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
     const double rate = algebra->coefficients[KITH_GOSSIP_RATE];
     void *const before = algebra->vectors[OUTER_BEFORE];
     void *const buffer = algebra->vectors[OUTER_BUFFER];
     void *const x = algebra->live;
     const struct kith_term moved = {1, before, x};
-    algorithm_combine_only(backend, n, momentum, buffer, 1, &moved);
-    if (nesterov) { /* before - rate D = before (1 - rate) + rate x */
-        const struct kith_term terms[] = {{1 - rate, before, NULL},
-                                          {-rate * momentum, buffer, NULL}};
-        return algorithm_combine(backend, n, rate, x, 2, terms);
-    }
-    const struct kith_term terms[] = {{1, before, NULL}, {-rate, buffer, NULL}};
-    return algorithm_combine(backend, n, 0, x, 2, terms);
+    /* nesterov: before - rate D = before (1 - rate) + rate x */
+    const double own = nesterov ? rate : 0;
+    const struct kith_term steps[] = {
+        {1 - own, before, NULL},
+        {nesterov ? -rate * momentum : -rate, buffer, NULL}};
+    double added;
+    const struct kith_update updates[] = {
+        {.y = buffer, .own = momentum, .count = 1, .terms = &moved},
+        {.y = x, .own = own, .count = 2, .terms = steps, .change = &added}};
+    algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    return added;
 }

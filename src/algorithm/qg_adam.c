@@ -45,53 +45,32 @@ static void direction(struct kith_algebra *algebra)
     }
 }
 
-/* v <- beta2 v + (1 - beta2) ((x - x+) / length)^2 */
-static void square(struct kith_algebra *algebra, double length)
-{
-    const struct kith_backend *backend = algebra->backend;
-    const double beta2 = algebra->coefficients[KITH_GOSSIP_DECAY];
-    double old[CHUNK], x[CHUNK], v[CHUNK];
-    for (size_t from = 0; from < algebra->trained; from += CHUNK) {
-        const size_t rest = algebra->trained - from;
-        const size_t n = rest < CHUNK ? rest : CHUNK;
-        void *const second = at(algebra, algebra->vectors[SECOND], from);
-        backend->read(
-            n, at(algebra, algebra->vectors[QUASI_GLOBAL_BEFORE], from), old);
-        backend->read(n, at(algebra, algebra->live, from), x);
-        backend->read(n, second, v);
-        for (size_t i = 0; i < n; i++) {
-            const double d = (old[i] - x[i]) / length;
-            v[i] = beta2 * v[i] + (1 - beta2) * d * d;
-        }
-        backend->write(n, v, second);
-    }
-}
-
-static double moments(struct kith_algebra *algebra, void *argument)
-{
-    const double *length = argument;
-    const double beta1 = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
-    const struct kith_term moved = {(1 - beta1) / *length,
-                                    algebra->vectors[QUASI_GLOBAL_BEFORE],
-                                    algebra->live};
-    algorithm_combine_only(algebra->backend, algebra->trained, beta1,
-                           algebra->vectors[QUASI_GLOBAL_BUFFER], 1, &moved);
-    square(algebra, *length);
-    return 0;
-}
-
 static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
-    const struct kith_backend *backend = algebra->backend;
-    double length = sqrt(backend->distance_squared(
-        algebra->trained, algebra->vectors[QUASI_GLOBAL_BEFORE],
-        algebra->live));
+    const double beta1 = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
+    const double beta2 = algebra->coefficients[KITH_GOSSIP_DECAY];
+    const void *const before = algebra->vectors[QUASI_GLOBAL_BEFORE];
+    const double length = sqrt(algebra->backend->distance_squared(
+        algebra->trained, before, algebra->live));
     (void)edges;
     (void)edge_count;
     if (!(length > 0))
         return 0;
-    (void)algorithm_in_parts(algebra, VECTORS, 0, moments, &length);
+    const struct kith_term d = {(1 - beta1) / length, before, algebra->live};
+    const struct kith_term square = {sqrt(1 - beta2) / length, before,
+                                     algebra->live};
+    const struct kith_update updates[] = {
+        {.y = algebra->vectors[QUASI_GLOBAL_BUFFER],
+         .own = beta1,
+         .count = 1,
+         .terms = &d},
+        {.y = algebra->vectors[SECOND],
+         .own = beta2,
+         .count = 1,
+         .terms = &square,
+         .squared = true}};
+    algorithm_update(algebra->backend, algebra->trained, 2, updates);
     return 0;
 }
 

@@ -67,9 +67,8 @@ double replica_number(const struct kith_algebra *algebra)
 void replica_make(struct kith_algebra *algebra, unsigned part, const void *v,
                   const void *mine, void *wire)
 {
-    const struct kith_backend *backend = algebra->backend;
-    backend->copy(algebra->dim, algebra->scratch, v);
-    backend->add(algebra->dim, -1.0, mine, algebra->scratch);
+    algorithm_combine_only(algebra->backend, algebra->dim, 0, algebra->scratch,
+                           1, &(struct kith_term){1, v, mine});
     const bool finite =
         kith_compress(algebra->compression, algebra->scratch,
                       key_of(algebra, algebra->self, part), wire);
@@ -91,11 +90,12 @@ bool replica_agree(struct kith_algebra *algebra,
 bool replica_take(struct kith_algebra *algebra, kith_id from, unsigned part,
                   const void *wire, void *copy)
 {
-    if (!kith_decompress(algebra->compression, wire,
-                         key_of(algebra, from, part), algebra->scratch))
-        return false;
-    algebra->backend->add(algebra->dim, 1.0, algebra->scratch, copy);
-    return true;
+    const void *sent =
+        kith_decompressed(algebra->compression, wire,
+                          key_of(algebra, from, part), algebra->scratch);
+    if (sent != NULL)
+        algebra->backend->add(algebra->dim, 1.0, sent, copy);
+    return sent != NULL;
 }
 
 void replica_commit(struct kith_algebra *algebra)

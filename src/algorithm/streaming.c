@@ -78,47 +78,69 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     edge->delta_sum = 0;
 }
 
-/* theta <- (1 - alpha) theta + alpha mean - alpha mu m; x is blended with it.
- * Returns what that added to the sum of x. */
-static double outer(struct kith_algebra *algebra, size_t n, const void *mean)
-{
-    const struct kith_backend *backend = algebra->backend;
-    const double mu = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
-    const double alpha = algebra->coefficients[KITH_GOSSIP_RATE];
-    const double blend = algebra->coefficients[KITH_GOSSIP_BLEND];
-    void *const theta = algebra->vectors[THETA];
-    void *const momentum = algebra->vectors[MOMENTUM];
-    const struct kith_term moved = {1, theta, mean};
-    const struct kith_term steps[] = {{alpha, mean, NULL},
-                                      {-alpha * mu, momentum, NULL}};
-    const struct kith_term global = {1 - blend, theta, NULL};
-    algorithm_combine_only(backend, n, mu, momentum, 1, &moved);
-    algorithm_combine_only(backend, n, 1 - alpha, theta, 2, steps);
-    return algorithm_combine(backend, n, blend, algebra->live, 1, &global);
-}
-
 struct round {
     const struct kith_work_edge *edges;
     uint32_t edge_count;
 };
 
+/* The mean of elements from `from` on, as terms (1 + edges). */
+static void mean_terms(const struct kith_algebra *algebra,
+                       const struct round *round, size_t from,
+                       struct kith_term *terms)
+{
+    const void *sent = at(algebra, algebra->sent, from);
+    terms[0] = (struct kith_term){1, sent, NULL};
+    for (uint32_t i = 0; i < round->edge_count; i++)
+        terms[1 + i] =
+            (struct kith_term){round->edges[i].weight,
+                               at(algebra, algebra->inboxes[i], from), sent};
+}
+
+/* theta <- (1 - alpha) theta + alpha mean - alpha mu m; x is blended with it.
+ * Returns what that added to the sum of x. */
+static double outer(struct kith_algebra *algebra, const struct round *round)
+{
+    const double mu = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
+    const double alpha = algebra->coefficients[KITH_GOSSIP_RATE];
+    const double blend = algebra->coefficients[KITH_GOSSIP_BLEND];
+    void *const theta = algebra->vectors[THETA];
+    void *const momentum = algebra->vectors[MOMENTUM];
+    void *const mean = algebra->scratch;
+    struct kith_term terms[1 + KITH_DEGREE_MAX];
+    const struct kith_term moved = {1, theta, mean};
+    const struct kith_term steps[] = {{alpha, mean, NULL},
+                                      {-alpha * mu, momentum, NULL}};
+    const struct kith_term global = {1 - blend, theta, NULL};
+    double added;
+    const struct kith_update updates[] = {
+        {.y = mean, .count = 1 + round->edge_count, .terms = terms},
+        {.y = momentum, .own = mu, .count = 1, .terms = &moved},
+        {.y = theta, .own = 1 - alpha, .count = 2, .terms = steps},
+        {.y = algebra->live,
+         .own = blend,
+         .count = 1,
+         .terms = &global,
+         .change = &added}};
+    mean_terms(algebra, round, 0, terms);
+    algorithm_update(algebra->backend, algebra->trained, 4, updates);
+    return added;
+}
+
 /* Running statistics move by what the mean adds. */
 static double finish_part(struct kith_algebra *algebra, void *argument)
 {
     const struct round *round = argument;
-    const struct kith_backend *backend = algebra->backend;
     const size_t n = algebra->trained, rest = algebra->dim - n;
     void *const mean = algebra->scratch;
-    struct kith_term terms[1 + KITH_DEGREE_MAX] = {{1, algebra->sent, NULL}};
-    for (uint32_t i = 0; i < round->edge_count; i++)
-        terms[1 + i] = (struct kith_term){round->edges[i].weight,
-                                          algebra->inboxes[i], algebra->sent};
-    algorithm_combine_only(backend, algebra->dim, 0, mean,
+    struct kith_term terms[1 + KITH_DEGREE_MAX];
+    const struct kith_term moved = {1, mean, at(algebra, algebra->sent, n)};
+    const double added = n == 0 ? 0 : outer(algebra, round);
+    if (rest == 0)
+        return added;
+    mean_terms(algebra, round, n, terms);
+    algorithm_combine_only(algebra->backend, rest, 0, mean,
                            1 + round->edge_count, terms);
-    const struct kith_term moved = {1, at(algebra, mean, n),
-                                    at(algebra, algebra->sent, n)};
-    const double added = outer(algebra, n, mean);
-    return added + algorithm_combine(backend, rest, 1,
+    return added + algorithm_combine(algebra->backend, rest, 1,
                                      at(algebra, algebra->live, n), 1, &moved);
 }
 

@@ -35,10 +35,18 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    algorithm_mix(algebra, edge);
-    algorithm_combine_only(
-        algebra->backend, algebra->dim, 1, algebra->vectors[PUBLISHED], 1,
-        &(struct kith_term){edge->weight, algebra->received, algebra->sent});
+    const struct kith_term pull = {edge->weight, algebra->received,
+                                   algebra->sent};
+    const struct kith_update updates[] = {{.y = algebra->live,
+                                           .own = 1,
+                                           .count = 1,
+                                           .terms = &pull,
+                                           .change = &edge->delta_sum},
+                                          {.y = algebra->vectors[PUBLISHED],
+                                           .own = 1,
+                                           .count = 1,
+                                           .terms = &pull}};
+    algorithm_update(algebra->backend, algebra->dim, 2, updates);
 }
 
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)

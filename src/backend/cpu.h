@@ -23,8 +23,8 @@ struct kith_cpu_loops {
                        const float *sent, float *x);
     double (*mix_bf16)(size_t n, float weight, const uint16_t *received,
                        const float *sent, float *x);
-    void (*combine)(size_t n, float own, float *y, unsigned count,
-                    const struct kith_term *terms, double *change);
+    void (*combine)(size_t n, unsigned count,
+                    const struct kith_update *updates);
     double (*sum)(size_t n, const float *x);
     double (*distance_squared)(size_t n, const float *x, const float *y);
     bool (*finite)(size_t n, const float *x);

@@ -50,10 +50,10 @@ static double cpu_mix_bf16(size_t n, double weight, const uint16_t *received,
     return kith_cpu_best()->mix_bf16(n, (float)weight, received, sent, x);
 }
 
-static void cpu_combine(size_t n, double own, void *y, unsigned count,
-                        const struct kith_term *terms, double *change)
+static void cpu_combine(size_t n, unsigned count,
+                        const struct kith_update *updates)
 {
-    kith_cpu_best()->combine(n, (float)own, y, count, terms, change);
+    kith_cpu_best()->combine(n, count, updates);
 }
 
 static double cpu_sum(size_t n, const void *x)

@@ -94,7 +94,8 @@ static double loop_swap_mix(size_t n, float weight, const float *received,
             f16_store(x + i, f16_add(old, delta));
         sums = d16_add(sums, delta);
     }
-    f16_fence();
+    if (streams)
+        f16_fence();
     double lanes[BLOCK];
     d16_store(lanes, sums);
     for (size_t lane = 0; i < n; i++, lane++) {
@@ -131,94 +132,126 @@ static double loop_mix_bf16(size_t n, float weight, const uint16_t *received,
     return lanes_fold(lanes);
 }
 
-static float term_of(const struct kith_term *term, size_t i)
+/* What term t of an update adds. */
+static float term_of(const struct kith_update *update, unsigned t, size_t i)
 {
+    const struct kith_term *term = &update->terms[t];
     const float *plus = term->plus, *minus = term->minus;
-    return (float)term->factor * (minus == NULL ? plus[i] : plus[i] - minus[i]);
+    const float value =
+        (float)term->factor * (minus == NULL ? plus[i] : plus[i] - minus[i]);
+    return update->squared ? value * value : value;
 }
 
-/* Sixteen values of a term, of which `factor` is known. */
-static inline f16 term_block(f16 factor, const float *plus, const float *minus)
-{
-    f16 value = f16_load(plus);
-    if (minus != NULL)
-        value = f16_sub(value, f16_load(minus));
-    return f16_mul(factor, value);
-}
-
-/* How combine goes about it. */
+/* How combine goes about an update. */
 struct recipe {
-    bool reads, plain; /* y has a share; a term is added to it as it is */
-    unsigned count;    /* of the terms, y the first of them where it is read */
-    const float *plus[1 + KITH_TERMS_MAX], *minus[1 + KITH_TERMS_MAX];
-    float factors[1 + KITH_TERMS_MAX];
+    float *y;
+    unsigned count;
+    bool reads, squared, sums, streams;
+    bool plain; /* a term is added to y as it is */
+    const float *plus[KITH_TERMS_MAX], *minus[KITH_TERMS_MAX];
+    float own, factors[KITH_TERMS_MAX];
+    d16 sum;
 };
 
-static void recipe_add(struct recipe *recipe, float factor, const float *plus,
-                       const float *minus)
+static void recipe_of(struct recipe *recipe, const struct kith_update *update)
 {
-    recipe->factors[recipe->count] = factor;
-    recipe->plus[recipe->count] = plus;
-    recipe->minus[recipe->count++] = minus;
+    const double own = update->own;
+    recipe->y = update->y;
+    recipe->count = update->count;
+    recipe->reads = own < 0 || own > 0;
+    recipe->squared = update->squared;
+    recipe->sums = update->change != NULL;
+    recipe->streams = false;
+    recipe->plain = own >= 1 && own <= 1 && update->count == 1;
+    recipe->own = (float)own;
+    recipe->sum = d16_zero();
+    for (unsigned t = 0; t < update->count; t++) {
+        recipe->plus[t] = update->terms[t].plus;
+        recipe->minus[t] = update->terms[t].minus;
+        recipe->factors[t] = (float)update->terms[t].factor;
+    }
 }
 
-/* The rest of n / 16. */
-static double combine_rest(size_t i, size_t n, const struct recipe *recipe,
-                           float own, float *y, const struct kith_term *terms,
-                           double lanes[BLOCK], bool sums)
+/* So many blocks at a time: what is to be done is found out once for them. */
+#define TOGETHER 4
+
+/* `blocks` is known where this is inlined. */
+static inline void recipe_run(struct recipe *recipe, size_t i, unsigned blocks)
 {
-    const unsigned count = recipe->count - recipe->reads;
+    f16 old[TOGETHER], term[TOGETHER], value[TOGETHER];
+    float *y = recipe->y + i;
+    const bool reads = recipe->reads;
+    for (unsigned b = 0; b < blocks; b++) {
+        old[b] = term[b] = f16_all(0);
+        if (reads || recipe->sums)
+            old[b] = f16_load(y + b * BLOCK);
+        value[b] = f16_mul(f16_all(recipe->own), old[b]);
+    }
+    for (unsigned t = 0; t < recipe->count; t++) {
+        const float *plus = recipe->plus[t] + i;
+        const float *minus = recipe->minus[t];
+        for (unsigned b = 0; b < blocks; b++)
+            term[b] = f16_load(plus + b * BLOCK);
+        for (unsigned b = 0; minus != NULL && b < blocks; b++)
+            term[b] = f16_sub(term[b], f16_load(minus + i + b * BLOCK));
+        for (unsigned b = 0; b < blocks; b++)
+            term[b] = f16_mul(f16_all(recipe->factors[t]), term[b]);
+        for (unsigned b = 0; recipe->squared && b < blocks; b++)
+            term[b] = f16_mul(term[b], term[b]);
+        for (unsigned b = 0; b < blocks; b++)
+            value[b] = t == 0 && !reads ? term[b] : f16_add(value[b], term[b]);
+    }
+    for (unsigned b = 0; b < blocks; b++) {
+        if (recipe->streams)
+            f16_stream(y + b * BLOCK, value[b]);
+        else
+            f16_store(y + b * BLOCK, value[b]);
+    }
+    for (unsigned b = 0; recipe->sums && b < blocks; b++)
+        recipe->sum = d16_add(
+            recipe->sum, recipe->plain ? term[b] : f16_sub(value[b], old[b]));
+}
+
+/* The rest of n / 16, and the sum. */
+static void recipe_end(const struct recipe *recipe,
+                       const struct kith_update *update, size_t i, size_t n)
+{
+    const bool reads = recipe->reads;
+    float *y = update->y;
+    double lanes[BLOCK];
+    d16_store(lanes, recipe->sum);
     for (size_t lane = 0; i < n; i++, lane++) {
-        const float old = recipe->reads || sums ? y[i] : 0;
-        float value = recipe->reads ? own * old : term_of(&terms[0], i);
-        for (unsigned t = recipe->reads ? 0 : 1; t < count; t++)
-            value = value + term_of(&terms[t], i);
-        const float delta = recipe->plain ? term_of(&terms[0], i) : value - old;
-        lanes[lane] += (double)delta;
+        const float old = reads || recipe->sums ? y[i] : 0;
+        const float first = update->count == 0 ? 0 : term_of(update, 0, i);
+        float value = reads ? (float)update->own * old : first;
+        for (unsigned t = reads ? 0 : 1; t < update->count; t++)
+            value = value + term_of(update, t, i);
+        lanes[lane] += (double)(recipe->plain ? first : value - old);
         y[i] = value;
     }
-    return lanes_fold(lanes);
+    if (update->change != NULL)
+        *update->change = lanes_fold(lanes);
 }
 
-static void loop_combine(size_t n, float own, float *y, unsigned count,
-                         const struct kith_term *terms, double *change)
+static void loop_combine(size_t n, unsigned count,
+                         const struct kith_update *updates)
 {
-    struct recipe recipe = {.reads = own < 0 || own > 0,
-                            .plain = own >= 1 && own <= 1 && count == 1};
-    const bool sums = change != NULL;
-    const bool streams = !recipe.reads && !sums && is_streamed(n, y);
-    f16 factors[1 + KITH_TERMS_MAX];
-    d16 sum = d16_zero();
-    if (recipe.reads)
-        recipe_add(&recipe, own, y, NULL);
-    for (unsigned t = 0; t < count; t++)
-        recipe_add(&recipe, (float)terms[t].factor, terms[t].plus,
-                   terms[t].minus);
-    for (unsigned t = 0; t < recipe.count; t++)
-        factors[t] = f16_all(recipe.factors[t]);
+    struct recipe recipes[KITH_UPDATES_MAX];
+    for (unsigned u = 0; u < count; u++)
+        recipe_of(&recipes[u], &updates[u]);
+    recipes->streams = count == 1 && !recipes->reads && !recipes->sums &&
+                       is_streamed(n, recipes->y);
     size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK) {
-        f16 term = f16_all(0), value = f16_all(0);
-        for (unsigned t = 0; t < recipe.count; t++) {
-            const float *minus = recipe.minus[t];
-            term = term_block(factors[t], recipe.plus[t] + i,
-                              minus == NULL ? NULL : minus + i);
-            value = t == 0 ? term : f16_add(value, term);
-        }
-        if (sums)
-            sum = d16_add(sum, recipe.plain ? term
-                                            : f16_sub(value, f16_load(y + i)));
-        if (streams)
-            f16_stream(y + i, value);
-        else
-            f16_store(y + i, value);
-    }
-    f16_fence();
-    double lanes[BLOCK];
-    d16_store(lanes, sum);
-    const double all = combine_rest(i, n, &recipe, own, y, terms, lanes, sums);
-    if (sums)
-        *change = all;
+    for (; i + TOGETHER * BLOCK <= n; i += TOGETHER * BLOCK)
+        for (unsigned u = 0; u < count; u++)
+            recipe_run(&recipes[u], i, TOGETHER);
+    for (; i + BLOCK <= n; i += BLOCK)
+        for (unsigned u = 0; u < count; u++)
+            recipe_run(&recipes[u], i, 1);
+    if (recipes->streams)
+        f16_fence();
+    for (unsigned u = 0; u < count; u++)
+        recipe_end(&recipes[u], &updates[u], i, n);
 }
 
 static double loop_sum(size_t n, const float *x)

@@ -88,30 +88,41 @@ static double naive_mix_bf16(size_t n, double weight, const uint16_t *received,
     return lanes_fold(lanes);
 }
 
-static REAL naive_term(const struct kith_term *term, size_t i)
+/* What term t of an update adds. */
+static REAL naive_term(const struct kith_update *update, unsigned t, size_t i)
 {
+    const struct kith_term *term = &update->terms[t];
     const REAL *plus = term->plus, *minus = term->minus;
-    return (REAL)term->factor * (minus == NULL ? plus[i] : plus[i] - minus[i]);
+    const REAL value =
+        (REAL)term->factor * (minus == NULL ? plus[i] : plus[i] - minus[i]);
+    return update->squared ? value * value : value;
 }
 
-static void naive_combine(size_t n, double own, void *y, unsigned count,
-                          const struct kith_term *terms, double *change)
+static void naive_update(size_t n, const struct kith_update *update)
 {
+    const double own = update->own;
     const bool reads = own < 0 || own > 0;
-    const bool plain = own >= 1 && own <= 1 && count == 1;
-    REAL *v = y;
+    const bool plain = own >= 1 && own <= 1 && update->count == 1;
+    REAL *v = update->y;
     double lanes[LANES] = {0};
     for (size_t i = 0; i < n; i++) {
-        const REAL old = change != NULL || reads ? v[i] : 0;
-        REAL value = reads ? (REAL)own * old : naive_term(&terms[0], i);
-        for (unsigned t = reads ? 0 : 1; t < count; t++)
-            value += naive_term(&terms[t], i);
-        const REAL delta = plain ? naive_term(&terms[0], i) : value - old;
+        const REAL old = update->change != NULL || reads ? v[i] : 0;
+        REAL value = reads ? (REAL)own * old : naive_term(update, 0, i);
+        for (unsigned t = reads ? 0 : 1; t < update->count; t++)
+            value += naive_term(update, t, i);
+        const REAL delta = plain ? naive_term(update, 0, i) : value - old;
         lanes[i % LANES] += (double)delta;
         v[i] = value;
     }
-    if (change != NULL)
-        *change = lanes_fold(lanes);
+    if (update->change != NULL)
+        *update->change = lanes_fold(lanes);
+}
+
+static void naive_combine(size_t n, unsigned count,
+                          const struct kith_update *updates)
+{
+    for (unsigned u = 0; u < count; u++)
+        naive_update(n, &updates[u]);
 }
 
 static double naive_sum(size_t n, const void *x)

@@ -42,6 +42,7 @@ const struct kith_compressor kith_compressor_none = {
     .paper = "-",
     .summary = "dense, 4 bytes per parameter in float32",
     .unbiased = true,
+    .raw = true,
     .bytes = none_bytes,
     .contraction = none_contraction,
     .encode = none_encode,

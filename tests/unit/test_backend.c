@@ -125,6 +125,20 @@ static void test_vector_operations(void **state)
     }
 }
 
+static double combine_one(const struct kith_backend *backend, size_t n,
+                          double own, void *y, unsigned count,
+                          const struct kith_term *terms)
+{
+    double change;
+    backend->combine(n, 1,
+                     &(struct kith_update){.y = y,
+                                           .own = own,
+                                           .count = count,
+                                           .terms = terms,
+                                           .change = &change});
+    return change;
+}
+
 /* y <- own y + a (p - q) + b p, with as many of the terms as `count`. */
 static void check_combine(const struct kith_backend *backend, size_t n,
                           double own, unsigned count)
@@ -142,9 +156,8 @@ static void check_combine(const struct kith_backend *backend, size_t n,
                                        {-0.3, p.exact, NULL},
                                        {1, q.exact, NULL},
                                        {-1, q.exact, p.exact}};
-    double got, want;
-    backend->combine(n, own, y.memory, count, terms, &got);
-    exact->combine(n, own, y.exact, count, exacts, &want);
+    const double got = combine_one(backend, n, own, y.memory, count, terms);
+    const double want = combine_one(exact, n, own, y.exact, count, exacts);
     /* Below 2 + 3 + 1 + 2 + 4, each rounded three times. */
     assert_near(&y, backend, n, 36 * unit_of(backend));
     assert_true(fabs(got - want) <= (double)(n + 1) * 64 * unit_of(backend));
@@ -162,7 +175,7 @@ static void test_combine(void **state)
             continue;
         for (size_t s = 0; s < SIZES; s++) {
             const size_t n = sizes[s];
-            for (unsigned count = 0; count <= KITH_TERMS_MAX; count++) {
+            for (unsigned count = 0; count <= 4; count++) {
                 check_combine(backend, n, 0.6, count);
                 check_combine(backend, n, 1, count);
                 if (count > 0)
@@ -179,12 +192,56 @@ static void test_combine(void **state)
             backend->add(n, 0.4, p.memory, y.memory);
             (void)backend->mix(n, 0.2, p.memory, q.memory, y.memory);
             const double added = backend->sum(n, y.memory) - before;
-            double change;
-            backend->combine(n, 0.9, z.memory, 2, terms, &change);
+            const double change =
+                combine_one(backend, n, 0.9, z.memory, 2, terms);
             /* Here the sum of differences, there a difference of sums. */
             assert_true(fabs(change - added) <=
                         (double)(n + 1) * 16 * unit_of(backend));
             assert_memory_equal(y.memory, z.memory, n * backend->element_bytes);
+        }
+    }
+}
+
+/* Updates of which each sees what the one before wrote, one of them squared. */
+static void run_updates(const struct kith_backend *backend, size_t n, void *y,
+                        void *z, const void *p, bool together)
+{
+    const struct kith_term gap = {0.5, p, y}, next = {0.3, y, NULL};
+    const struct kith_term back = {-0.2, z, p};
+    double change;
+    const struct kith_update updates[] = {
+        {.y = y, .own = 0.9, .count = 1, .terms = &gap},
+        {.y = z, .count = 1, .terms = &next, .squared = true},
+        {.y = y, .own = 1, .count = 1, .terms = &back, .change = &change}};
+    if (together)
+        backend->combine(n, 3, updates);
+    for (unsigned u = 0; !together && u < 3; u++)
+        backend->combine(n, 1, &updates[u]);
+}
+
+static void test_updates(void **state)
+{
+    (void)state;
+    const struct kith_backend *exact = reference();
+    static struct vector y, z, p, u, v;
+    for (size_t b = 0; kith_backends[b] != NULL; b++) {
+        const struct kith_backend *backend = kith_backends[b];
+        if (!works_here(backend) || backend->combine == NULL)
+            continue;
+        for (size_t s = 0; s < SIZES; s++) {
+            const size_t n = sizes[s], bytes = n * backend->element_bytes;
+            set(&y, backend, n, 4);
+            set(&z, backend, n, 5);
+            set(&p, backend, n, 6);
+            set(&u, backend, n, 4);
+            set(&v, backend, n, 5);
+            run_updates(backend, n, y.memory, z.memory, p.memory, true);
+            run_updates(backend, n, u.memory, v.memory, p.memory, false);
+            assert_memory_equal(y.memory, u.memory, bytes);
+            assert_memory_equal(z.memory, v.memory, bytes);
+            run_updates(exact, n, y.exact, z.exact, p.exact, true);
+            assert_near(&y, backend, n, 36 * unit_of(backend));
+            assert_near(&z, backend, n, 36 * unit_of(backend));
         }
     }
 }
@@ -511,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_registry),
         cmocka_unit_test(test_vector_operations),
         cmocka_unit_test(test_combine),
+        cmocka_unit_test(test_updates),
         cmocka_unit_test(test_mixing),
         cmocka_unit_test(test_pair_is_exact),
         cmocka_unit_test(test_finite),
