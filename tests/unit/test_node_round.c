@@ -140,6 +140,34 @@ static void test_round_leave_at_the_end(void **state)
     }
 }
 
+/* The most that one step says: a round opens, finds every model there, and its
+ * time to leave is over. */
+static void test_round_leave_of_many_neighbours(void **state)
+{
+    (void)state;
+    const uint32_t many = KITH_DEGREE_MAX;
+    open_node("dpsgd", "complete", many + 1, many, false);
+    config.steps = 1;
+    start();
+    worked(KITH_WORK_TRAIN);
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    for (kith_id peer = 0; peer < many; peer++) {
+        struct kith_message model = {.kind = KITH_MESSAGE_MODEL,
+                                     .pattern = KITH_PATTERN_ROUND,
+                                     .mine = true,
+                                     .finite = true,
+                                     .payload_bytes = config.payload_bytes};
+        model.slot = kith_node_inbox(node, peer, &model);
+        assert_int_not_equal(model.slot, KITH_SLOT_NONE);
+        say(peer, model);
+    }
+    step(&(struct kith_event){.kind = KITH_EVENT_LEAVE});
+    now_ns += KITH_S;
+    effects.has_work = true;
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(effects.send_count, 4 * many);
+}
+
 static void test_round_trailing_peer_catches_up(void **state)
 {
     (void)state;
@@ -167,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_round_torn_and_down),
         cmocka_unit_test(test_round_leave),
         cmocka_unit_test(test_round_leave_at_the_end),
+        cmocka_unit_test(test_round_leave_of_many_neighbours),
         cmocka_unit_test(test_round_trailing_peer_catches_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
