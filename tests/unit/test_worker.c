@@ -473,9 +473,57 @@ static void test_memory(void **state)
     kith_worker_close(worker);
 }
 
+/* A model without parameters: messages of no bytes, in every algorithm. */
+static void empty_with(const struct kith_algorithm *algorithm)
+{
+    char text[256];
+    struct kith_experiment experiment;
+    snprintf(text, sizeof text,
+             "name: e\npeers: 3\nmodel: {kind: none}\nstop: {steps: 9}\n"
+             "gossip: {algorithm: %s, topology: %s}\n",
+             algorithm->name,
+             algorithm->schedule != NULL ? algorithm->schedule
+             : algorithm->tree           ? "path"
+                                         : "ring");
+    if (kith_experiment_parse("e.yaml", text, strlen(text), NULL, 0,
+                              &experiment, error) != KITH_OK)
+        fail_msg("%s", error);
+    struct kith_worker *worker = open_worker(&experiment, NULL, 0, 9);
+    const enum kith_pattern pattern = algorithm->pattern;
+    struct kith_work_edge edge = {
+        .peer = 1,
+        .weight = 0.25,
+        .sent = pattern != KITH_PATTERN_ROUND ? KITH_SLOT_ACTIVE_SENT
+                : algorithm->per_edge         ? kith_slot_outbox(0)
+                                              : KITH_SLOT_ROUND_SENT,
+        .inbox = pattern == KITH_PATTERN_ROUND ? kith_slot_inbox(0, 0)
+                                               : KITH_SLOT_ACTIVE_INBOX};
+    memcpy(edge.scalars_received, algorithm->scalars_start,
+           sizeof edge.scalars_received);
+    struct kith_work work = {.pattern = pattern,
+                             .step = 1,
+                             .edges = &edge,
+                             .edge_count = pattern != KITH_PATTERN_NONE};
+    assert_int_equal(kith_worker_payload(worker), 0);
+    work.kind = KITH_WORK_SNAPSHOT;
+    assert_true(run(worker, work).finite);
+    work.kind = KITH_WORK_MERGE;
+    assert_true(run(worker, work).finite);
+    kith_worker_close(worker);
+    kith_experiment_close(&experiment);
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    for (size_t i = 0; kith_algorithms[i] != NULL; i++)
+        empty_with(kith_algorithms[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_empty),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_swap),
         cmocka_unit_test(test_undo_is_exact_on_exact_sums),
