@@ -54,6 +54,9 @@ enum kith_err store_prepare(struct kith_store *store, enum statement first,
 /* The first column of the first row, or false. */
 bool store_read_text(sqlite3 *database, const char *sql, char *text,
                      size_t size);
+/* Are what a replay reads ordinary tables? A view or a virtual table could be
+ * any query, one without end among them. */
+bool store_is_plain(sqlite3 *database);
 void store_free(struct kith_store *store);
 /* A row of the table run. */
 enum kith_err store_run(struct kith_store *store, const char *key,
