@@ -24,7 +24,10 @@ void algorithm_mix_two(struct kith_algebra *algebra,
 void algorithm_track(struct kith_algebra *algebra, unsigned tracked,
                      unsigned before);
 
-/* before_step: own vector `index` <- x, where a round has just been. */
+/* Own vector `index` <- x. */
+void algorithm_keep(struct kith_algebra *algebra, unsigned index);
+/* before_step: the same, where a round has just been. Who adopts a model does
+ * so at any step, and keeps it in `start`. */
 void algorithm_stash(struct kith_algebra *algebra, unsigned index);
 /* y <- own y + the terms, any number of them, at least one where own is 0;
  * returns the sum of what that changed. backend.h's combine, or the passes

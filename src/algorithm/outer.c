@@ -1,6 +1,11 @@
 /* Outer steps: see outer.h. */
 #include "outer.h"
 
+void outer_start(struct kith_algebra *algebra)
+{
+    algorithm_keep(algebra, OUTER_BEFORE);
+}
+
 void outer_before_step(struct kith_algebra *algebra)
 {
     algorithm_stash(algebra, OUTER_BEFORE);

@@ -6,6 +6,7 @@
 
 enum { OUTER_BEFORE, OUTER_BUFFER, OUTER_VECTORS };
 
+void outer_start(struct kith_algebra *algebra);
 void outer_before_step(struct kith_algebra *algebra);
 /* D = before - x, x the mean of the neighbours;  v <- momentum v + D
  * x <- before - rate v, or with nesterov before - rate (D + momentum v).

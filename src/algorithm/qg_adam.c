@@ -106,6 +106,7 @@ const struct kith_algorithm kith_algorithm_qg_adam = {
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.99},
     .vectors = VECTORS,
+    .start = quasi_global_start,
     .before_step = quasi_global_before,
     .direction = direction,
     .merge = algorithm_mix,

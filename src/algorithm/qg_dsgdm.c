@@ -27,6 +27,7 @@ const struct kith_algorithm kith_algorithm_qg_dsgdm = {
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.9},
     .vectors = QUASI_GLOBAL_VECTORS,
+    .start = quasi_global_start,
     .before_step = quasi_global_before,
     .after_step = after_step,
     .merge = algorithm_mix,

@@ -1,6 +1,11 @@
 /* The buffer of quasi-global momentum: see quasi_global.h. */
 #include "quasi_global.h"
 
+void quasi_global_start(struct kith_algebra *algebra)
+{
+    algorithm_keep(algebra, QUASI_GLOBAL_BEFORE);
+}
+
 void quasi_global_before(struct kith_algebra *algebra)
 {
     algorithm_stash(algebra, QUASI_GLOBAL_BEFORE);

@@ -13,6 +13,7 @@
 
 enum { QUASI_GLOBAL_BEFORE, QUASI_GLOBAL_BUFFER, QUASI_GLOBAL_VECTORS };
 
+void quasi_global_start(struct kith_algebra *algebra);
 void quasi_global_before(struct kith_algebra *algebra);
 /* x <- x - factor v */
 void quasi_global_step(struct kith_algebra *algebra, double factor);

@@ -29,6 +29,7 @@ const struct kith_algorithm kith_algorithm_slowmo = {
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5, [KITH_GOSSIP_RATE] = 1},
     .vectors = OUTER_VECTORS,
+    .start = outer_start,
     .before_step = outer_before_step,
     .merge = algorithm_mix,
     .finish = finish,

@@ -77,6 +77,7 @@ const struct kith_algorithm kith_algorithm_sparta_diloco = {
     .vectors = OUTER_VECTORS,
     .payload = payload,
     .slice = mask_payload,
+    .start = outer_start,
     .before_step = before_step,
     .make = make,
     .merge = merge,
