@@ -193,8 +193,8 @@ static void end(struct sim_replay *replay, kith_id peer)
     }
     if (actor->head.ran)
         run_item(replay, peer, &result);
-    actor->ended = true;
-    actor->started = false;
+    actor->ended = true; /* and no event of it comes any more */
+    actor->alive = actor->started = false;
     if (replay->err == KITH_OK)
         sim_result_model(replay, peer);
 }

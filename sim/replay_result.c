@@ -23,9 +23,10 @@ void sim_agree(struct sim_agreement *agreement, double expected, double found)
 static void add_gap(struct sim_replay_report *report,
                     const struct sim_replay_model *model)
 {
-    const double gap = fabs(model->lab.accuracy - model->replay.accuracy);
-    if (gap > report->accuracy_gap)
-        report->accuracy_gap = gap;
+    const double lab = model->lab.accuracy, replay = model->replay.accuracy;
+    const double gap = isnan(lab) && isnan(replay) ? 0 : fabs(lab - replay);
+    /* One has none: nothing is further apart. */
+    report->accuracy_gap = fmax(report->accuracy_gap, isfinite(gap) ? gap : 1);
 }
 
 static bool score(struct sim_replay *replay, const double *z,

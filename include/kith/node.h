@@ -102,9 +102,11 @@ struct kith_send {
     struct kith_message message;
 };
 
-/* Room for the answers of one step; sized by kith_node_effects(). */
-#define KITH_EFFECT_SENDS (2u * KITH_DEGREE_MAX + 20u)
-#define KITH_EFFECT_MARKS (2u * KITH_DEGREE_MAX + 8u)
+/* Room for the answers of one step. The longest opens a round and leaves it at
+ * once: to each neighbour MODEL, READY, BYE and PROBE; of each edge SPLIT,
+ * TORN, FAILED and SUSPECT. Test: unit/test_node_round.c. */
+#define KITH_EFFECT_SENDS (4u * KITH_DEGREE_MAX + 20u)
+#define KITH_EFFECT_MARKS (4u * KITH_DEGREE_MAX + 8u)
 struct kith_effects {
     uint32_t send_count, mark_count, cancel; /* cancel: bit per slot < 6 */
     bool has_work;

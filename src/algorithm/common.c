@@ -164,11 +164,16 @@ void algorithm_mix_two(struct kith_algebra *algebra,
                                 algebra->vectors[0]);
 }
 
+void algorithm_keep(struct kith_algebra *algebra, unsigned index)
+{
+    algebra->backend->copy(algebra->dim, algebra->vectors[index],
+                           algebra->live);
+}
+
 void algorithm_stash(struct kith_algebra *algebra, unsigned index)
 {
     if (algebra->step % algebra->every == 0)
-        algebra->backend->copy(algebra->dim, algebra->vectors[index],
-                               algebra->live);
+        algorithm_keep(algebra, index);
 }
 
 void algorithm_track(struct kith_algebra *algebra, unsigned tracked,

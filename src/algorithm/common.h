@@ -24,7 +24,10 @@ void algorithm_mix_two(struct kith_algebra *algebra,
 void algorithm_track(struct kith_algebra *algebra, unsigned tracked,
                      unsigned before);
 
-/* before_step: own vector `index` <- x, where a round has just been. */
+/* Own vector `index` <- x. */
+void algorithm_keep(struct kith_algebra *algebra, unsigned index);
+/* before_step: the same, where a round has just been. Who adopts a model does
+ * so at any step, and keeps it in `start`. */
 void algorithm_stash(struct kith_algebra *algebra, unsigned index);
 /* backend.h's combine, or the passes that it stands for. */
 void algorithm_update(const struct kith_backend *backend, size_t n,

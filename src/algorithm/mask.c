@@ -6,8 +6,9 @@
 static size_t count_of(const struct kith_algebra *algebra)
 {
     const double share = algebra->coefficients[KITH_GOSSIP_SHARE];
-    const size_t count = (size_t)(share * (double)algebra->dim + 0.5);
-    return count < 1 ? 1 : count < algebra->dim ? count : algebra->dim;
+    const size_t rounded = (size_t)(share * (double)algebra->dim + 0.5);
+    const size_t count = rounded < 1 ? 1 : rounded;
+    return count < algebra->dim ? count : algebra->dim;
 }
 
 size_t mask_payload(const struct kith_algebra *algebra)

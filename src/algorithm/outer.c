@@ -3,8 +3,7 @@
 
 void outer_start(struct kith_algebra *algebra)
 {
-    algebra->backend->copy(algebra->dim, algebra->vectors[OUTER_BEFORE],
-                           algebra->live);
+    algorithm_keep(algebra, OUTER_BEFORE);
 }
 
 void outer_before_step(struct kith_algebra *algebra)

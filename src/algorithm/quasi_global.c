@@ -3,8 +3,7 @@
 
 void quasi_global_start(struct kith_algebra *algebra)
 {
-    algebra->backend->copy(algebra->dim, algebra->vectors[QUASI_GLOBAL_BEFORE],
-                           algebra->live);
+    algorithm_keep(algebra, QUASI_GLOBAL_BEFORE);
 }
 
 void quasi_global_before(struct kith_algebra *algebra)

@@ -15,11 +15,11 @@ static bool reads(const struct kith_compression *how, unsigned key)
     return (how->compressor->keys & key) != 0;
 }
 
-/* Values of a whole block: config.block, the compressor's own, or all. */
+/* Values of a whole block: config.block, the compressor's own, or all; at least
+ * 1, for a model may have none. */
 static size_t block_of(const struct kith_compression *how)
 {
     const struct kith_compressor_config *config = &how->config;
-    KITH_ASSERT(how->dim > 0);
     KITH_ASSERT(how->dim <= KITH_PARAMETERS_MAX);
     if (reads(how, KITH_COMPRESSOR_READS(DENSITY)))
         KITH_ASSERT(config->density > 0 && config->density <= 1);
@@ -30,7 +30,9 @@ static size_t block_of(const struct kith_compression *how)
         KITH_ASSERT(config->block <= KITH_COMPRESSOR_BLOCK_MAX);
         block = config->block;
     }
-    return block == 0 || block > how->dim ? how->dim : block;
+    if (block == 0 || block > how->dim)
+        block = how->dim;
+    return block > 0 ? block : 1;
 }
 
 size_t kith_compression_bytes(const struct kith_compression *how)

@@ -110,6 +110,16 @@ enum kith_err lab_average_score(struct lab_average *average,
                                           average->mean, score);
 }
 
+uint64_t lab_average_step(const struct lab_average *average)
+{
+    uint64_t whole = 0, rest = 0;
+    for (uint32_t i = 0; i < average->count; i++) {
+        whole += average->steps[i] / average->count;
+        rest += average->steps[i] % average->count;
+    }
+    return whole + rest / average->count;
+}
+
 void lab_average_close(struct lab_average *average)
 {
     for (uint32_t i = 0; i < average->count; i++)

@@ -37,6 +37,8 @@ KITH_MUST_CHECK enum kith_err
 lab_average_score(struct lab_average *average,
                   const struct kith_experiment *experiment,
                   const struct kith_dataset *dataset, struct kith_score *score);
+/* The mean of their steps, rounded down. count > 0. */
+uint64_t lab_average_step(const struct lab_average *average);
 void lab_average_close(struct lab_average *average);
 
 #endif

@@ -256,8 +256,7 @@ int lab_child_score(void *user, int rows_fd, int control_fd)
     if (average.count > 0 &&
         lab_average_score(&average, child->experiment, child->dataset,
                           &score) == KITH_OK) {
-        for (uint32_t i = 0; i < average.count; i++)
-            record.as.score.step += average.steps[i] / average.count;
+        record.as.score.step = lab_average_step(&average);
         record.as.score.peers = average.count;
         record.as.score.loss = score.loss;
         record.as.score.accuracy = score.accuracy;

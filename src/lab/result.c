@@ -226,9 +226,6 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
         return;
     }
     struct kith_score all;
-    uint64_t step = 0;
-    for (uint32_t i = 0; i < average.count; i++)
-        step += average.steps[i] / average.count;
     if (average.count == 0)
         lab_say(lab, "no peer left a complete save: nothing to evaluate");
     else if (lab_average_score(&average, &lab->experiment,
@@ -241,6 +238,7 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
         summary->correlation.last = average.correlation;
         summary->correlation.lowest =
             fmin(lab->correlation_lowest, average.correlation);
+        const uint64_t step = lab_average_step(&average);
         put_row(lab, KITH_NOBODY, step, &all, average.consensus_distance);
         if (lab->options->record)
             (void)kith_store_model(lab->options->store, KITH_NOBODY, step, &all,

@@ -74,6 +74,10 @@ static enum kith_err check_file(sqlite3 *database, const char *path,
                       "found schema %.20s, this kith reads %s; record the run "
                       "again",
                       text, wanted);
+    if (!store_is_plain(database))
+        return refuse(error, path, KITH_EPARSE,
+                      "found a view or a virtual table in place of run, "
+                      "journal or models; record the run again");
     return KITH_OK;
 }
 

@@ -57,6 +57,9 @@ bool store_read_text(sqlite3 *database, const char *sql, char *text,
                      size_t size);
 /* marks.c: the table `waiting`, before MARKS is prepared. */
 enum kith_err store_marks_open(struct kith_store *store);
+/* Are what a replay reads ordinary tables? A view or a virtual table could be
+ * any query, one without end among them. */
+bool store_is_plain(sqlite3 *database);
 void store_free(struct kith_store *store);
 /* A row of the table run. */
 enum kith_err store_run(struct kith_store *store, const char *key,

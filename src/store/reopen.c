@@ -35,6 +35,17 @@ bool store_read_text(sqlite3 *database, const char *sql, char *text,
     return found;
 }
 
+bool store_is_plain(sqlite3 *database)
+{
+    char text[24];
+    return store_read_text(database,
+                           "SELECT count(*) FROM sqlite_schema WHERE "
+                           "lower(name) IN ('run', 'journal', 'models') AND "
+                           "(type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
+                           text, sizeof text) &&
+           strcmp(text, "0") == 0;
+}
+
 static enum kith_err check_run(sqlite3 *database, const char *path,
                                const char *world,
                                const struct kith_experiment *experiment,
@@ -126,7 +137,8 @@ enum kith_err kith_store_experiment(const char *path, char **text, char *error)
         err = unread(error, path, KITH_ENOENT, sqlite3_errmsg(database));
     else if ((*text = malloc(KITH_YAML_BYTES_MAX + 1)) == NULL)
         err = unread(error, path, KITH_ENOMEM, "out of memory");
-    else if (!store_read_text(database,
+    else if (!store_is_plain(database) ||
+             !store_read_text(database,
                               "SELECT value FROM run WHERE key='experiment'",
                               *text, KITH_YAML_BYTES_MAX + 1) ||
              (*text)[0] == '\0')

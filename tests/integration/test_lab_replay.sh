@@ -83,6 +83,11 @@ damaged "UPDATE journal SET bytes=zeroblob(300000000) WHERE peer=0 AND part=1"
 refused 3 "too big" --replay "$scratch/damaged.db"
 damaged "UPDATE models SET model=zeroblob(8) WHERE peer=0"
 refused 3 "final model of peer 0 is damaged" --replay "$scratch/damaged.db"
+# What comes after a peer's end is no part of its life.
+damaged "INSERT INTO journal SELECT run_id, peer, incarnation, max(part) + 1,
+    x'0000004500000000450000000045000000004500' FROM journal WHERE peer=0"
+refused 1 "replay diverged: peer 0.*out of order" \
+    --replay "$scratch/damaged.db"
 
 # One value of one final model is off: that is found, and counted.
 damaged "UPDATE models SET model=zeroblob(8) || substr(model, 9), digest=0
@@ -94,6 +99,11 @@ print([m['differ'] for m in json.load(open(sys.argv[1]))['models']])" \
     "$scratch/json")
 holds "$differ == [0, 1] and $(json relative_max) == 1" ||
     fail "a value that is off is not counted"
+
+damaged "UPDATE models SET accuracy=NULL WHERE peer=1"
+timeout 60 "$kith" sim --json --replay "$scratch/damaged.db" >"$scratch/json"
+[ $? -eq 1 ] || fail "an accuracy that is missing: not exit 1"
+holds "$(json accuracy_gap) == 1" || fail "an accuracy that is missing: agrees"
 
 # Bytes at random places: a line or an answer, never a crash.
 python3 - "$kith" "$good" "$scratch/damaged.db" <<'PY' || fail "damaged journals"

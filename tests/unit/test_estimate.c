@@ -210,6 +210,19 @@ static void test_lab(void **state)
     free(z);
 }
 
+/* It is as old as they are on average: no peer's rest is lost. */
+static void test_lab_step(void **state)
+{
+    (void)state;
+    uint64_t steps[] = {20, 20, 20};
+    const struct lab_average average = {.count = 3, .steps = steps};
+    assert_int_equal(lab_average_step(&average), 20);
+    steps[2] = 22;
+    assert_int_equal(lab_average_step(&average), 20);
+    steps[0] = steps[1] = steps[2] = UINT64_MAX;
+    assert_true(lab_average_step(&average) == UINT64_MAX);
+}
+
 /* Without running statistics nothing is touched or needed. */
 static void test_none(void **state)
 {
@@ -274,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_matches_training),
         cmocka_unit_test(test_average),
         cmocka_unit_test(test_lab),
+        cmocka_unit_test(test_lab_step),
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_correlation),
     };

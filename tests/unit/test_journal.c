@@ -327,6 +327,12 @@ static void test_damaged_database(void **state)
     assert_refused("UPDATE journal SET incarnation=-1 WHERE incarnation=0",
                    KITH_EPARSE, "life -1");
     assert_refused("DROP TABLE journal", KITH_EPARSE, "no such table");
+    /* A query without end in place of a table. */
+    assert_refused("DROP TABLE journal; CREATE VIEW journal AS WITH RECURSIVE "
+                   "n(part) AS (SELECT 0 UNION ALL SELECT part + 1 FROM n) "
+                   "SELECT 1 AS run_id, 1 AS peer, 0 AS incarnation, part, "
+                   "x'45' AS bytes FROM n",
+                   KITH_EPARSE, "found a view");
     assert_refused("UPDATE run SET value='2' WHERE key='journal'",
                    KITH_EVERSION, "version 2");
     assert_refused("DELETE FROM run WHERE key='journal'", KITH_EMISMATCH,

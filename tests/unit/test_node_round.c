@@ -140,6 +140,73 @@ static void test_round_leave_at_the_end(void **state)
     }
 }
 
+/* Of two rounds the first carries slices, the second whole models: what has the
+ * other's size has no inbox, is not merged, and the round ends without it. */
+static void test_round_slices(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 2; round++) {
+        open_node("dpsgd", "ring", 3, 1, false);
+        config.period = 2;
+        config.slice_bytes = 8;
+        start();
+        worked(KITH_WORK_TRAIN);
+        worked(KITH_WORK_SNAPSHOT);
+        for (uint64_t before = 0; before < round; before++) {
+            const struct kith_send to0 = effects.sends[0];
+            const struct kith_send to2 = effects.sends[1];
+            say(0, about(&to0, KITH_MESSAGE_ABORT));
+            say(2, about(&to2, KITH_MESSAGE_ABORT));
+            effects.has_work = true;
+            worked(KITH_WORK_TRAIN);
+            worked(KITH_WORK_SNAPSHOT);
+        }
+        const struct kith_send to0 = effects.sends[0];
+        assert_int_equal(to0.message.id.counter, round);
+        assert_int_equal(to0.message.payload_bytes, round == 0 ? 8 : 32);
+        struct kith_message model = about(&to0, KITH_MESSAGE_MODEL);
+        model.payload_bytes = round == 0 ? 32 : 8;
+        model.slot = kith_node_inbox(node, 0, &model);
+        assert_int_equal(model.slot, KITH_SLOT_NONE);
+        say(0, model);
+        assert_null(sent(KITH_MESSAGE_REQUEST)); /* nor asked for again */
+        assert_null(sent(KITH_MESSAGE_READY));
+        model.payload_bytes = to0.message.payload_bytes;
+        model.slot = kith_node_inbox(node, 0, &model);
+        assert_int_not_equal(model.slot, KITH_SLOT_NONE);
+        say(0, model);
+        assert_non_null(sent(KITH_MESSAGE_READY));
+    }
+}
+
+/* The most that one step says: a round opens, finds every model there, and its
+ * time to leave is over. */
+static void test_round_leave_of_many_neighbours(void **state)
+{
+    (void)state;
+    const uint32_t many = KITH_DEGREE_MAX;
+    open_node("dpsgd", "complete", many + 1, many, false);
+    config.steps = 1;
+    start();
+    worked(KITH_WORK_TRAIN);
+    assert_int_equal(effects.work.kind, KITH_WORK_SNAPSHOT);
+    for (kith_id peer = 0; peer < many; peer++) {
+        struct kith_message model = {.kind = KITH_MESSAGE_MODEL,
+                                     .pattern = KITH_PATTERN_ROUND,
+                                     .mine = true,
+                                     .finite = true,
+                                     .payload_bytes = config.payload_bytes};
+        model.slot = kith_node_inbox(node, peer, &model);
+        assert_int_not_equal(model.slot, KITH_SLOT_NONE);
+        say(peer, model);
+    }
+    step(&(struct kith_event){.kind = KITH_EVENT_LEAVE});
+    now_ns += KITH_S;
+    effects.has_work = true;
+    worked(KITH_WORK_SNAPSHOT);
+    assert_int_equal(effects.send_count, 4 * many);
+}
+
 static void test_round_trailing_peer_catches_up(void **state)
 {
     (void)state;
@@ -167,6 +234,8 @@ int main(void)
         cmocka_unit_test(test_round_torn_and_down),
         cmocka_unit_test(test_round_leave),
         cmocka_unit_test(test_round_leave_at_the_end),
+        cmocka_unit_test(test_round_slices),
+        cmocka_unit_test(test_round_leave_of_many_neighbours),
         cmocka_unit_test(test_round_trailing_peer_catches_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -473,16 +473,123 @@ static void test_memory(void **state)
     kith_worker_close(worker);
 }
 
+/* Between two rounds a model is adopted, and the next round finds all at it:
+ * nobody moves, for what the algorithm keeps of the last round is the adopted
+ * one's, too. */
+static void adopt_within(const struct kith_algorithm *algorithm)
+{
+    struct kith_experiment experiment =
+        fixture_experiment("consensus", algorithm->name, 2);
+    experiment.gossip.every = 4;
+    memcpy(experiment.gossip.coefficients, algorithm->initial,
+           sizeof algorithm->initial);
+    experiment.gossip.coefficients[KITH_GOSSIP_OUTER_EVERY] = 1;
+    struct kith_worker *worker = open_worker(&experiment, NULL, 0, 10);
+    double y[DIM], after[DIM];
+    train(worker, 2);
+    for (size_t i = 0; i < DIM; i++)
+        y[i] = 3 + (double)i;
+    memcpy(kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX), y, sizeof y);
+    struct kith_work_edge pulled = {.sent = KITH_SLOT_NONE,
+                                    .inbox = KITH_SLOT_ACTIVE_INBOX};
+    run(worker, (struct kith_work){.kind = KITH_WORK_ADOPT,
+                                   .pattern = KITH_PATTERN_PULL,
+                                   .step = 2,
+                                   .edges = &pulled,
+                                   .edge_count = 1});
+    for (uint64_t step = 2; step < 4; step++)
+        run(worker, (struct kith_work){.kind = KITH_WORK_TRAIN, .step = step});
+    struct kith_work_edge edge = {.peer = 1,
+                                  .weight = 0.5,
+                                  .sent = KITH_SLOT_ROUND_SENT,
+                                  .inbox = kith_slot_inbox(0, 0)};
+    struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
+                             .pattern = KITH_PATTERN_ROUND,
+                             .step = 4,
+                             .edges = &edge,
+                             .edge_count = 1};
+    run(worker, work);
+    carry(worker, KITH_SLOT_ROUND_SENT, worker, kith_slot_inbox(0, 0));
+    work.kind = KITH_WORK_MERGE;
+    run(worker, work);
+    kith_worker_read(worker, after);
+    for (size_t i = 0; i < DIM; i++)
+        if (!(fabs(after[i] - y[i]) < 1e-9))
+            fail_msg("%s: %g became %g", algorithm->name, y[i], after[i]);
+    assert_non_null(algorithm->start);
+    kith_worker_close(worker);
+}
+
+static void test_adopt_within(void **state)
+{
+    (void)state;
+    for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
+        const struct kith_algorithm *algorithm = kith_algorithms[i];
+        if (algorithm->before_step != NULL && !algorithm->no_churn &&
+            algorithm->pattern == KITH_PATTERN_ROUND)
+            adopt_within(algorithm);
+    }
+}
+
+/* A model without parameters: messages of no bytes, in every algorithm. */
+static void empty_with(const struct kith_algorithm *algorithm)
+{
+    char text[256];
+    struct kith_experiment experiment;
+    snprintf(text, sizeof text,
+             "name: e\npeers: 3\nmodel: {kind: none}\nstop: {steps: 9}\n"
+             "gossip: {algorithm: %s, topology: %s}\n",
+             algorithm->name,
+             algorithm->schedule != NULL ? algorithm->schedule
+             : algorithm->tree           ? "path"
+                                         : "ring");
+    if (kith_experiment_parse("e.yaml", text, strlen(text), NULL, 0,
+                              &experiment, error) != KITH_OK)
+        fail_msg("%s", error);
+    struct kith_worker *worker = open_worker(&experiment, NULL, 0, 9);
+    const enum kith_pattern pattern = algorithm->pattern;
+    struct kith_work_edge edge = {
+        .peer = 1,
+        .weight = 0.25,
+        .sent = pattern != KITH_PATTERN_ROUND ? KITH_SLOT_ACTIVE_SENT
+                : algorithm->per_edge         ? kith_slot_outbox(0)
+                                              : KITH_SLOT_ROUND_SENT,
+        .inbox = pattern == KITH_PATTERN_ROUND ? kith_slot_inbox(0, 0)
+                                               : KITH_SLOT_ACTIVE_INBOX};
+    memcpy(edge.scalars_received, algorithm->scalars_start,
+           sizeof edge.scalars_received);
+    struct kith_work work = {.pattern = pattern,
+                             .step = 1,
+                             .edges = &edge,
+                             .edge_count = pattern != KITH_PATTERN_NONE};
+    assert_int_equal(kith_worker_payload(worker), 0);
+    work.kind = KITH_WORK_SNAPSHOT;
+    assert_true(run(worker, work).finite);
+    work.kind = KITH_WORK_MERGE;
+    assert_true(run(worker, work).finite);
+    kith_worker_close(worker);
+    kith_experiment_close(&experiment);
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    for (size_t i = 0; kith_algorithms[i] != NULL; i++)
+        empty_with(kith_algorithms[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adopt),
+        cmocka_unit_test(test_adopt_within),
+        cmocka_unit_test(test_empty),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_swap),
         cmocka_unit_test(test_undo_is_exact_on_exact_sums),
         cmocka_unit_test(test_snapshots_stay),
         cmocka_unit_test(test_round),
         cmocka_unit_test(test_push),
-        cmocka_unit_test(test_adopt),
         cmocka_unit_test(test_swap_memory),
         cmocka_unit_test(test_variances),
     };
