@@ -347,6 +347,7 @@ def row_g(outcomes):
          KITH, os.path.join(TOP, "examples", "data", "digits"), scratch,
          "--experiment", os.path.join(TOP, "examples", "demo.yaml"),
          "--algorithms", "adpsgd,dpsgd,gosgd", "--set", "peers=4", "--set",
+         "gossip.topology=ring", "--set",
          "stop.epochs=1"] + [str(1 + i) for i in range(SEEDS)])
     with open(os.path.join(scratch, "replays.json"), encoding="utf-8") as file:
         found = json.load(file)
