@@ -367,7 +367,7 @@ def row_g(outcomes):
 
 def row_l(outcomes):
     """The default for language models over slow links: who is furthest after
-    the same time."""
+    the same time, beside peers that are alone."""
     methods = {
         "adpsgd": letters("adpsgd", "algorithm: adpsgd, every: 1, topology: "
                           "random"),
@@ -378,6 +378,7 @@ def row_l(outcomes):
                           "complete"),
         "sparta": letters("sparta", "algorithm: sparta, topology: random",
                           [0.002, 0.004, 0.008]),
+        "local": letters("local", "algorithm: local", key="loss.mean"),
     }
     best = None
     for name, method in methods.items():
@@ -393,7 +394,8 @@ def row_l(outcomes):
                      interval(found["loss.mean"]), "{:.4f}", None)
         outcomes.add("l", f"{name}: loss of the merge of all then", "",
                      interval(found["loss.averaged"]), "{:.4f}", None)
-        if best is None or mean(found["loss.mean"]) < best[0]:
+        if name != "local" and (best is None or
+                                mean(found["loss.mean"]) < best[0]):
             best = mean(found["loss.mean"]), name, found["loss.mean"]
         methods[name] = found["loss.mean"]
     for name, losses in methods.items():
