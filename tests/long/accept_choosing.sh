@@ -1,5 +1,6 @@
 #!/bin/sh
-# Goal: what docs/choosing.md says of links and churn is what a run says.
+# Goal: makes the tables of docs/choosing.md; fails only where a run does (what
+# churn may cost is held by unit/test_taxonomy_churn).
 # Method: accept_choosing.py; KITH, OUT and WRITE as there.
 top=${srcdir:-$(dirname "$0")/../..}
 command -v python3 >/dev/null || {
