@@ -13,9 +13,10 @@
  * a block of sim/block.c is filled, shared or used again, so is its. The linker
  * puts a recorder around the worker's functions (--wrap); it is off while
  * anything is timed. The database lies in memory (/dev/shm): a disk is not what
- * is measured. Both sides open their workers within the time, and begin without
- * the memory of the run before. Both must end with the same models, byte for
- * byte.
+ * is measured. It has a thread of its own for its rows, so nothing is pinned
+ * and a second core should be free. Both sides open their workers within the
+ * time, and begin without the memory of the run before. Both must end with the
+ * same models, byte for byte.
  *
  * Gate: sim <= 1.25 bare. Where a method asks for everybody's model by
  * definition (eager; a round in 8 of gossip-pga) it gets it. Arguments: names
@@ -478,7 +479,6 @@ int main(int count, char **words)
     const char *worst = "none";
     double most = 0;
     unsigned compared = 0, missed = 0;
-    bench_pin(0);
     kith_backend_threads(1);
     if (mkdtemp(folder) == NULL)
         must(KITH_EIO, folder, "cannot be made");

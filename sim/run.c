@@ -65,6 +65,9 @@ static enum kith_err world_open(struct sim_world *world)
         (world->options.store && (!world->bytes_received || !world->tallies))) {
         return KITH_ENOMEM;
     }
+    if (world->options.store) {
+        kith_store_ahead(world->options.store);
+    }
     for (kith_id id = 0; id < world->peer_count; id++) {
         world->peers[id].near = KITH_NOBODY;
     }

@@ -33,6 +33,10 @@ KITH_MUST_CHECK enum kith_err
 kith_store_create_part(const char *path, uint32_t run_id, const char *world,
                        const struct kith_experiment *experiment,
                        struct kith_store **store, char *error);
+/* From now on a thread of the store's makes rows of marks; nothing else changes
+ * for the caller, who does not fork while the store is open. Without a thread
+ * to be had rows are made as before. Test: unit/test_store. */
+void kith_store_ahead(struct kith_store *store);
 /* The database of an interrupted run of the same experiment and world; nothing
  * is changed yet. KITH_ENOENT, KITH_EPARSE, KITH_EVERSION, KITH_EMISMATCH. */
 KITH_MUST_CHECK enum kith_err

@@ -1,6 +1,6 @@
 noinst_LIBRARIES += libkith_store.a
 libkith_store_a_CFLAGS = $(GNU11)
-libkith_store_a_SOURCES = src/store/private.h src/store/reopen.c \
+libkith_store_a_SOURCES = src/store/ahead.c src/store/private.h src/store/reopen.c \
   src/store/journal.c src/store/journal_read.c \
   src/store/marks.c src/store/open.c src/store/plan.c src/store/plan.h \
   src/store/runs.c \

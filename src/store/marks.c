@@ -83,9 +83,14 @@ static const struct kith_store *store_of(const sqlite3_vtab_cursor *cursor)
     return ((const struct table *)cursor->pVtab)->store;
 }
 
+static const struct store_batch *leaving(const struct kith_store *store)
+{
+    return &store->batches[store->leaving];
+}
+
 static int cursor_end(sqlite3_vtab_cursor *cursor)
 {
-    return ((struct cursor *)cursor)->at >= store_of(cursor)->waiting_count;
+    return ((struct cursor *)cursor)->at >= leaving(store_of(cursor))->count;
 }
 
 static int cursor_row(sqlite3_vtab_cursor *cursor, sqlite3_int64 *row)
@@ -117,7 +122,7 @@ static int cursor_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context,
 {
     const struct kith_store *store = store_of(cursor);
     const struct store_mark *row =
-        &store->waiting[((struct cursor *)cursor)->at];
+        &leaving(store)->marks[((struct cursor *)cursor)->at];
     const struct kith_mark *mark = &row->mark;
     switch (column) {
     case 0:
@@ -170,4 +175,34 @@ enum kith_err store_marks_open(struct kith_store *store)
                    SQLITE_OK
                ? KITH_OK
                : store_stick(store, "preparing");
+}
+
+bool store_marks_write(struct kith_store *store)
+{
+    sqlite3_stmt *insert = store->prepared[MARKS];
+    const bool done = sqlite3_step(insert) == SQLITE_DONE;
+    (void)sqlite3_reset(insert);
+    store->batches[store->leaving].count = 0;
+    store->leaving = (store->leaving + 1) % STORE_BATCHES;
+    return done;
+}
+
+enum kith_err store_marks_leave(struct kith_store *store)
+{
+    if (store_ahead_wait(store, STORE_BATCHES - 2) != KITH_OK)
+        return store->err;
+    store->filling = (store->filling + 1) % STORE_BATCHES;
+    if (store->ahead != NULL)
+        store_ahead_go(store);
+    else if (!store_marks_write(store))
+        return store_stick(store, "adding marks");
+    return KITH_OK;
+}
+
+enum kith_err store_marks_settle(struct kith_store *store)
+{
+    const enum kith_err err = store->batches[store->filling].count > 0
+                                  ? store_marks_leave(store)
+                                  : KITH_OK;
+    return err == KITH_OK ? store_ahead_wait(store, 0) : err;
 }

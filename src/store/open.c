@@ -141,6 +141,7 @@ enum kith_err store_open_new(struct kith_store *store, const char *path)
 
 void store_free(struct kith_store *store)
 {
+    store_ahead_end(store);
     for (unsigned i = 0; i < STATEMENT_COUNT; i++)
         sqlite3_finalize(store->prepared[i]);
     sqlite3_close(store->database);

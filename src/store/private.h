@@ -24,11 +24,18 @@ enum statement {
  * that the clock is looked at. */
 #define STORE_TOGETHER 1024u
 #define STORE_LOOK 16u
+/* One fills while the others become rows: a thread may come late. */
+#define STORE_BATCHES 8u
 
 struct store_mark {
     kith_id peer;
     kith_ns time_ns;
     struct kith_mark mark;
+};
+
+struct store_batch {
+    struct store_mark marks[STORE_TOGETHER]; /* (count) */
+    uint32_t count;
 };
 
 /* Its calls come from one thread at a time: the database takes no lock. */
@@ -38,8 +45,9 @@ struct kith_store {
     uint32_t run_id;                           /* of all rows that come */
     kith_ns begun_ns;                          /* of the transaction */
     uint32_t rows;                             /* in it; 0: none is open */
-    struct store_mark waiting[STORE_TOGETHER]; /* (waiting_count) of them */
-    uint32_t waiting_count;
+    struct store_batch batches[STORE_BATCHES]; /* of marks */
+    unsigned filling, leaving;                 /* which of them */
+    struct store_ahead *ahead;                 /* where they leave; or NULL */
     enum kith_err err;
     char path[KITH_PATH_BYTES_MAX];
     char error[KITH_STORE_ERROR_BYTES];
@@ -57,6 +65,19 @@ bool store_read_text(sqlite3 *database, const char *sql, char *text,
                      size_t size);
 /* marks.c: the table `waiting`, before MARKS is prepared. */
 enum kith_err store_marks_open(struct kith_store *store);
+/* The batch that leaves becomes rows; the one after it is next, also where it
+ * failed: false. */
+bool store_marks_write(struct kith_store *store);
+/* The batch that fills leaves: becomes rows, or is on its way there. */
+enum kith_err store_marks_leave(struct kith_store *store);
+/* All marks are rows, and the database is the caller's. */
+enum kith_err store_marks_settle(struct kith_store *store);
+/* ahead.c: until no more batches than that are the thread's; at 0 the database
+ * is the caller's. */
+enum kith_err store_ahead_wait(struct kith_store *store, unsigned batches);
+/* The thread has the database, and one batch more. */
+void store_ahead_go(struct kith_store *store);
+void store_ahead_end(struct kith_store *store);
 /* Are what a replay reads ordinary tables? A view or a virtual table could be
  * any query, one without end among them. */
 bool store_is_plain(sqlite3 *database);

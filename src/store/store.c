@@ -102,7 +102,7 @@ enum kith_err store_stick(struct kith_store *store, const char *what)
              store_advice(store->err));
     if (!sqlite3_get_autocommit(store->database))
         (void)sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
-    store->rows = store->waiting_count = 0;
+    store->rows = store->batches[store->filling].count = 0;
     return store->err;
 }
 
@@ -114,15 +114,13 @@ enum kith_err store_exec(struct kith_store *store, const char *sql,
     return KITH_OK;
 }
 
-static enum kith_err store_settle(struct kith_store *store);
-
 /* While somebody reads, the transaction stays open and is committed later: a
  * look at a running database must not end the run. */
 static enum kith_err store_commit(struct kith_store *store)
 {
     if (store->rows == 0)
         return KITH_OK;
-    if (store_settle(store) != KITH_OK)
+    if (store_marks_settle(store) != KITH_OK)
         return store->err;
     if (sqlite3_exec(store->database, "COMMIT", NULL, NULL, NULL) ==
         SQLITE_OK) {
@@ -215,7 +213,9 @@ static enum kith_err store_begin(struct kith_store *store,
                                  enum statement statement,
                                  struct binder *binder)
 {
-    const enum kith_err err = store_room(store);
+    enum kith_err err = store_room(store);
+    if (err == KITH_OK)
+        err = store_ahead_wait(store, 0);
     *binder = (struct binder){.statement = store->prepared[statement]};
     if (err == KITH_OK)
         sqlite3_bind_int64(binder->statement, ++binder->at, store->run_id);
@@ -312,29 +312,17 @@ enum kith_err kith_store_row(struct kith_store *store,
     return store_end(store, &binder);
 }
 
-/* The marks that wait, in their order. */
-static enum kith_err store_settle(struct kith_store *store)
-{
-    const struct binder binder = {.statement = store->prepared[MARKS]};
-    if (store->waiting_count == 0)
-        return KITH_OK;
-    const enum kith_err err = store_insert(store, &binder);
-    store->waiting_count = 0;
-    return err;
-}
-
 enum kith_err kith_store_mark(struct kith_store *store, kith_id peer,
                               kith_ns time_ns, const struct kith_mark *mark)
 {
     const enum kith_err err = store_room(store);
     if (err != KITH_OK)
         return err;
-    store->waiting[store->waiting_count++] =
-        (struct store_mark){peer, time_ns, *mark};
-    if (store->waiting_count % STORE_LOOK != 0)
+    struct store_batch *batch = &store->batches[store->filling];
+    batch->marks[batch->count++] = (struct store_mark){peer, time_ns, *mark};
+    if (batch->count % STORE_LOOK != 0)
         return KITH_OK;
-    if (store->waiting_count == STORE_TOGETHER &&
-        store_settle(store) != KITH_OK)
+    if (batch->count == STORE_TOGETHER && store_marks_leave(store) != KITH_OK)
         return store->err;
     return store_age(store);
 }

@@ -203,13 +203,52 @@ static void test_kill(void **state)
     unlink(path);
 }
 
-/* The disk fills up: one clear error that stays, and a readable file. */
-static void test_full(void **state)
+static enum kith_err put_row(struct kith_store *store, uint64_t step)
+{
+    const struct kith_row row = row_of(0, step);
+    return kith_store_row(store, &row);
+}
+
+static enum kith_err put_mark(struct kith_store *store, uint64_t counter)
+{
+    const struct kith_mark mark = {
+        .kind = KITH_MARK_MERGED, .peer = 1, .id = {.counter = counter}};
+    return kith_store_mark(store, 2, (kith_ns)counter, &mark);
+}
+
+/* Marks that a thread writes: all of them, in order, beside rows. */
+static void test_ahead(void **state)
 {
     (void)state;
+    enum { MARKS = 10000 };
+    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES];
+    struct kith_store *store = create(path);
+    kith_store_ahead(store);
+    for (uint64_t i = 1; i <= MARKS; i++) {
+        assert_int_equal(put_mark(store, i), KITH_OK);
+        if (i % 997 == 0)
+            assert_int_equal(put_row(store, i), KITH_OK);
+        if (i == MARKS / 2)
+            assert_int_equal(kith_store_commit(store), KITH_OK);
+    }
+    assert_int_equal(kith_store_close(store, error), KITH_OK);
+    assert_query(path, "SELECT count(*) FROM marks", "10000");
+    assert_query(path, "SELECT count(*) FROM marks WHERE rowid != counter",
+                 "0");
+    assert_query(path, "SELECT count(*) FROM series", "10");
+    assert_query(path, "PRAGMA integrity_check", "ok");
+    unlink(path);
+}
+
+/* The disk fills up: one clear error that stays, and a readable file. */
+static void fill_up(bool ahead, enum kith_err (*put)(struct kith_store *store,
+                                                     uint64_t step))
+{
     char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES] = "";
     struct rlimit old, small;
     struct kith_store *store = create(path);
+    if (ahead)
+        kith_store_ahead(store);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = old;
     small.rlim_cur = 256 * 1024;
@@ -217,20 +256,26 @@ static void test_full(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
 
     enum kith_err err = KITH_OK;
-    for (uint64_t step = 0; step < 2000000 && err == KITH_OK; step++) {
-        const struct kith_row row = row_of(0, step);
-        err = kith_store_row(store, &row);
-    }
+    for (uint64_t step = 0; step < 2000000 && err == KITH_OK; step++)
+        err = put(store, step);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 
     assert_true(err == KITH_ENOSPC || err == KITH_EIO);
-    const struct kith_row more = row_of(0, 1);
-    assert_int_equal(kith_store_row(store, &more), err);
+    assert_int_equal(put(store, 1), err);
+    assert_int_equal(put_row(store, 1), err);
     assert_non_null(strstr(kith_store_error(store), path));
     assert_int_equal(kith_store_close(store, error), err);
     assert_non_null(strstr(error, path));
     assert_query(path, "PRAGMA integrity_check", "ok");
     unlink(path);
+}
+
+static void test_full(void **state)
+{
+    (void)state;
+    fill_up(false, put_row);
+    fill_up(false, put_mark);
+    fill_up(true, put_mark);
 }
 
 static struct kith_summary some_summary(void)
@@ -398,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_never_overwrites),
         cmocka_unit_test(test_folders),
         cmocka_unit_test(test_kill),
+        cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_finish),
