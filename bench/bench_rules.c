@@ -288,12 +288,11 @@ static void run_hook(struct stage *stage, enum hook hook)
                                                                 : 0;
     stage->algebra.given = 0;
     if (hook == MAKE)
-        kith_algorithm_make(algorithm, &stage->algebra, &stage->edge);
+        algorithm->make(&stage->algebra, &stage->edge);
     else if (hook == MERGE)
-        kith_algorithm_merge(algorithm, &stage->algebra, &stage->edge);
+        algorithm->merge(&stage->algebra, &stage->edge);
     else
-        (void)kith_algorithm_finish(algorithm, &stage->algebra, &stage->edge,
-                                    1);
+        (void)algorithm->finish(&stage->algebra, &stage->edge, 1);
     if (hook == MERGE && stage->edge.refused)
         fail(algorithm->name, "merge refused what came");
 }

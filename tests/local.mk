@@ -58,7 +58,6 @@ UNIT = \
   tests/unit/test_ops \
   tests/unit/test_ops_text \
   tests/unit/test_optimiser \
-  tests/unit/test_parts \
   tests/unit/test_peak \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
