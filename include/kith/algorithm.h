@@ -127,7 +127,8 @@ struct kith_algorithm {
                            rule is the published one, but they are of models
                            that have moved, so pairs mix about 0.6 as fast */
     bool splits;        /* and takes what it sends out of x: delta_sum */
-    bool opaque;        /* messages are bytes: `merge` checks them */
+    bool opaque;        /* messages are bytes that `merge` checks, or of a raw
+                           compressor vectors like any other */
     bool steps_at_z;    /* own steps are z <- z - eta g(z), whatever `factor`
                            is: at x they count by weight */
 
