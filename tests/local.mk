@@ -63,6 +63,7 @@ UNIT = \
   tests/unit/test_peer_file \
   tests/unit/test_pool \
   tests/unit/test_repeat \
+  tests/unit/test_replicas \
   tests/unit/test_rng \
   tests/unit/test_rules \
   tests/unit/test_rules_outer \
