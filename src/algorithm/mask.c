@@ -48,30 +48,35 @@ struct group {
 };
 
 /* The next of the mask: out of each run [at dim / count, (at + 1) dim / count)
- * one. None are left: 0. */
-static size_t draw(const struct kith_algebra *algebra, struct mask *mask,
-                   struct group *group)
+ * one. */
+static void draw_some(const struct kith_algebra *algebra, struct mask *mask,
+                      struct group *group)
 {
     const size_t each = mask->dim / mask->count, more = mask->dim % mask->count;
-    const size_t left = mask->count - mask->at, first = mask->at;
-    const size_t count = left < TOGETHER ? left : TOGETHER;
-    const size_t longer = first >= more           ? 0
-                          : more - first >= count ? count
-                                                  : more - first;
+    const size_t longer = more < group->at ? 0 : more - group->at;
+    const size_t first = longer < group->count ? longer : group->count;
     uint32_t offsets[TOGETHER];
-    kith_rng_below_each(&mask->rng, (uint32_t)each + 1, offsets, longer);
-    kith_rng_below_each(&mask->rng, (uint32_t)each, offsets + longer,
-                        count - longer);
-    for (size_t i = 0; i < count; i++) {
-        const size_t run = first + i;
+    kith_rng_below_each(&mask->rng, (uint32_t)each + 1, offsets, first);
+    kith_rng_below_each(&mask->rng, (uint32_t)each, offsets + first,
+                        group->count - first);
+    for (size_t i = 0; i < group->count; i++) {
+        const size_t run = group->at + i;
         group->places[i] = run * each + (run < more ? run : more) + offsets[i];
         __builtin_prefetch(element(algebra, algebra->live, group->places[i]), 0,
                            2);
     }
-    group->at = first;
-    group->count = count;
-    mask->at += count;
-    return count;
+}
+
+/* None are left: a group of 0. */
+static void draw(const struct kith_algebra *algebra, struct mask *mask,
+                 struct group *group)
+{
+    const size_t left = mask->count - mask->at;
+    group->at = mask->at;
+    group->count = left < TOGETHER ? left : TOGETHER;
+    mask->at += group->count;
+    if (group->count > 0)
+        draw_some(algebra, mask, group);
 }
 
 /* `bytes` is known where this is inlined. */
@@ -113,9 +118,9 @@ void mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     struct mask mask = mask_of(algebra);
     struct group groups[2];
     (void)edge;
-    (void)draw(algebra, &mask, &groups[0]);
+    draw(algebra, &mask, &groups[0]);
     for (unsigned g = 0; groups[g].count > 0; g = 1 - g) {
-        (void)draw(algebra, &mask, &groups[1 - g]);
+        draw(algebra, &mask, &groups[1 - g]);
         gather(algebra, &groups[g],
                element(algebra, algebra->sent, groups[g].at));
     }
@@ -151,9 +156,9 @@ double mask_mix(struct kith_algebra *algebra, double weight)
     struct mask mask = mask_of(algebra);
     struct group groups[2];
     double added = 0;
-    (void)draw(algebra, &mask, &groups[0]);
+    draw(algebra, &mask, &groups[0]);
     for (unsigned g = 0; groups[g].count > 0; g = 1 - g) {
-        (void)draw(algebra, &mask, &groups[1 - g]);
+        draw(algebra, &mask, &groups[1 - g]);
         added += mix_group(algebra, weight, &groups[g]);
     }
     return added;
