@@ -297,7 +297,7 @@ void sim_arrive(struct sim_world *world, uint32_t index)
 static void receive_vector(struct sim_world *world, kith_id peer, void *block,
                            struct kith_message *message)
 {
-    message->finite = (world->config.algorithm->opaque &&
+    message->finite = (kith_experiment_opaque(world->experiment) &&
                        message->pattern != KITH_PATTERN_PULL) ||
                       sim_block_finite(world, block, message->payload_bytes);
     world->bulk_bytes += message->payload_bytes;

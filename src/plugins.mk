@@ -41,8 +41,6 @@ libkith_plugins_a_SOURCES = \
   src/algorithm/outer.c \
   src/algorithm/outer.h \
   src/algorithm/overlap_sgp.c \
-  src/algorithm/parts.c \
-  src/algorithm/parts.h \
   src/algorithm/push_pull.c \
   src/algorithm/push_sum.c \
   src/algorithm/push_sum.h \

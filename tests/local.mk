@@ -58,12 +58,12 @@ UNIT = \
   tests/unit/test_ops \
   tests/unit/test_ops_text \
   tests/unit/test_optimiser \
-  tests/unit/test_parts \
   tests/unit/test_peak \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
   tests/unit/test_pool \
   tests/unit/test_repeat \
+  tests/unit/test_replicas \
   tests/unit/test_rng \
   tests/unit/test_rules \
   tests/unit/test_rules_outer \

@@ -63,8 +63,6 @@ enum kith_gossip_key {
 struct kith_algebra {
     const struct kith_backend *backend;
     size_t dim;
-    size_t rest; /* where this is a part of the vectors: elements beyond it, so
-                    that the second vector of a message is dim + rest on */
     uint32_t peers;
     kith_id self;
     uint64_t seed;
@@ -129,11 +127,10 @@ struct kith_algorithm {
                            rule is the published one, but they are of models
                            that have moved, so pairs mix about 0.6 as fast */
     bool splits;        /* and takes what it sends out of x: delta_sum */
-    bool opaque;        /* messages are bytes: `merge` checks them */
+    bool opaque;        /* messages are bytes that `merge` checks, or of a raw
+                           compressor vectors like any other */
     bool steps_at_z;    /* own steps are z <- z - eta g(z), whatever `factor`
                            is: at x they count by weight */
-    bool elementwise;   /* make, merge and finish treat every coordinate alike
-                           and alone: they may be given parts, see below */
 
     const char *schedule; /* the one topology that it runs on, a cycle of
                              rounds each time; NULL: any that fits */
@@ -191,21 +188,6 @@ static inline bool kith_algorithm_is_whole(uint64_t period, uint64_t round)
 {
     return period < 2 || round % period == period - 1;
 }
-/* The hooks of an exchange. Those of an `elementwise` algorithm are called for
- * parts that the nearest cache holds, where the vectors lie in the host's
- * memory: several passes cost little more than one. Every value is the same;
- * scalars change once; sums are sums of the parts'.
- * Test: unit/test_parts.c. */
-void kith_algorithm_make(const struct kith_algorithm *algorithm,
-                         struct kith_algebra *algebra,
-                         struct kith_work_edge *edge);
-void kith_algorithm_merge(const struct kith_algorithm *algorithm,
-                          struct kith_algebra *algebra,
-                          struct kith_work_edge *edge);
-double kith_algorithm_finish(const struct kith_algorithm *algorithm,
-                             struct kith_algebra *algebra,
-                             const struct kith_work_edge *edges,
-                             uint32_t edge_count);
 
 /* May one of its scalars be this, on the wire or in a checkpoint? */
 static inline bool

@@ -36,8 +36,8 @@ struct kith_term {
     double factor;
     const void *plus, *minus;
 };
-/* A vector of each neighbour's and one's own. */
-#define KITH_TERMS_MAX (KITH_DEGREE_MAX + 1)
+/* A vector of each neighbour's and two of one's own. */
+#define KITH_TERMS_MAX (KITH_DEGREE_MAX + 2)
 
 /* y <- own y + the terms or, squared, that of each: each product and each sum
  * rounded, in order: the bits of scale and then add or mix. Where own is 0 y is
@@ -52,7 +52,7 @@ struct kith_update {
     bool squared;
     double *change;
 };
-#define KITH_UPDATES_MAX 4u
+#define KITH_UPDATES_MAX 6u
 
 struct kith_backend {
     const char *name, *summary;

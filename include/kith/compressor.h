@@ -139,11 +139,6 @@ KITH_MUST_CHECK bool kith_compress(const struct kith_compression *how,
  * use. */
 KITH_MUST_CHECK bool kith_decompress(const struct kith_compression *how,
                                      const void *wire, uint64_t key, void *out);
-/* The same without a copy: where C(v) lies, which is `out` or, of a `raw`
- * compressor, the wire; NULL: refused. */
-KITH_MUST_CHECK const void *
-kith_decompressed(const struct kith_compression *how, const void *wire,
-                  uint64_t key, void *out);
 /* Error feedback: what was left out is sent later.
  *
  *   v = u + decay e;  c = C(v);  e <- v - c

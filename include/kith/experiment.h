@@ -196,6 +196,9 @@ void kith_experiment_differ(const char *yaml,
 struct kith_compression
 kith_experiment_compression(const struct kith_experiment *experiment,
                             size_t dim);
+/* Are an exchange's messages bytes that its merge checks? Else they are
+ * numbers, and the gate sees to it that all are finite. */
+bool kith_experiment_opaque(const struct kith_experiment *experiment);
 /* Bytes of an exchange's message: an algorithm may send more than x, or less.
  * `slice`: of a round that is not whole; 0: all are. */
 size_t kith_experiment_payload(const struct kith_experiment *experiment,

@@ -65,6 +65,9 @@ uint32_t kith_rng_u32(struct kith_rng *rng);
 uint64_t kith_rng_u64(struct kith_rng *rng);
 /* Uniform in [0, n), n > 0, without bias (Lemire's rejection). */
 uint32_t kith_rng_below(struct kith_rng *rng, uint32_t n);
+/* values (count) <- the next `count` of those, many blocks at a time. */
+void kith_rng_below_each(struct kith_rng *rng, uint32_t n, uint32_t *values,
+                         size_t count);
 /* Uniform in [0, 1): 53 random bits. Exact in any build. */
 double kith_rng_double(struct kith_rng *rng);
 /* A span with mean mean_ns, exponential, from a table in base (not libm). */

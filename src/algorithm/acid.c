@@ -83,7 +83,6 @@ const struct kith_algorithm kith_algorithm_acid = {
     .summary = "pairwise averaging, accelerated: a copy of x carries momentum",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
-    .elementwise = true,
     .exclusive = true,
     .keys = KITH_GOSSIP_READS(MIXING) | KITH_GOSSIP_READS(STRENGTH),
     .vectors = 2,

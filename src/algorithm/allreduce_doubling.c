@@ -42,7 +42,6 @@ const struct kith_algorithm kith_algorithm_allreduce_doubling = {
     .summary = "the mean of all models by recursive doubling: synchronous SGD",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .schedule = "collective-doubling",
     .lossless = true,
     .scalar_count = 1,

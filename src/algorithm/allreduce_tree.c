@@ -45,7 +45,6 @@ const struct kith_algorithm kith_algorithm_allreduce_tree = {
     .summary = "the mean of all models along a binomial tree: synchronous SGD",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .schedule = "collective-tree",
     .lossless = true,
     .scalar_count = 1,

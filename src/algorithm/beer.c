@@ -77,14 +77,9 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
                  part_of(algebra, algebra->sent, GRADIENT));
 }
 
-static bool take(struct kith_algebra *algebra, kith_id from,
-                 const void *message, unsigned h, unsigned g)
+static size_t scratch(const struct kith_algebra *algebra)
 {
-    return replica_take(algebra, from, MODEL, part_of(algebra, message, MODEL),
-                        replica_of(algebra, h)) &&
-           replica_take(algebra, from, GRADIENT,
-                        part_of(algebra, message, GRADIENT),
-                        replica_of(algebra, g));
+    return replica_scratch(algebra, COPIES);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -94,11 +89,27 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
         edge->weight;
     if (!replica_agree(algebra, edge, COPIES))
         return;
-    edge->refused =
-        !take(algebra, edge->peer, algebra->received, H_THEIRS, G_THEIRS) ||
-        !take(algebra, algebra->self, algebra->sent, H_MINE, G_MINE);
-    if (!edge->refused)
-        replica_commit(algebra);
+    struct kith_term news[COPIES];
+    struct kith_update updates[COPIES];
+    for (unsigned i = 0; i < COPIES; i++) {
+        const bool mine = i == H_MINE || i == G_MINE;
+        const unsigned part = i == H_MINE || i == H_THEIRS ? MODEL : GRADIENT;
+        const void *wire =
+            part_of(algebra, mine ? algebra->sent : algebra->received, part);
+        news[i].factor = 1;
+        news[i].plus = replica_read(algebra, mine ? algebra->self : edge->peer,
+                                    part, wire, i);
+        news[i].minus = NULL;
+        updates[i] = (struct kith_update){.y = replica_of(algebra, i),
+                                          .own = 1,
+                                          .count = 1,
+                                          .terms = &news[i]};
+        edge->refused = edge->refused || news[i].plus == NULL;
+    }
+    if (edge->refused)
+        return;
+    replica_commit(algebra);
+    algorithm_update(algebra->backend, algebra->dim, COPIES, updates);
 }
 
 const struct kith_algorithm kith_algorithm_beer = {
@@ -120,7 +131,7 @@ const struct kith_algorithm kith_algorithm_beer = {
     .vectors = VECTORS,
     .edge_vectors = COPIES,
     .payload = payload,
-    .scratch_bytes = replica_scratch,
+    .scratch_bytes = scratch,
     .start = start,
     .direction = direction,
     .after_step = after_step,

@@ -26,6 +26,11 @@ static size_t payload(const struct kith_algebra *algebra)
     return kith_compression_bytes(algebra->compression);
 }
 
+static size_t scratch(const struct kith_algebra *algebra)
+{
+    return replica_scratch(algebra, COPIES);
+}
+
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     edge->scalars_sent[0] = replica_number(algebra);
@@ -41,14 +46,23 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     edge->delta_sum = 0;
     if (!replica_agree(algebra, edge, COPIES))
         return;
-    edge->refused =
-        !replica_take(algebra, edge->peer, 0, algebra->received, theirs) ||
-        !replica_take(algebra, algebra->self, 0, algebra->sent, mine);
+    const struct kith_term news[] = {
+        {1, replica_read(algebra, edge->peer, 0, algebra->received, 0), NULL},
+        {1, replica_read(algebra, algebra->self, 0, algebra->sent, 1), NULL}};
+    const struct kith_term pull = {gamma * edge->weight, theirs, mine};
+    const struct kith_update updates[] = {
+        {.y = theirs, .own = 1, .count = 1, .terms = &news[0]},
+        {.y = mine, .own = 1, .count = 1, .terms = &news[1]},
+        {.y = algebra->live,
+         .own = 1,
+         .count = 1,
+         .terms = &pull,
+         .change = &edge->delta_sum}};
+    edge->refused = news[0].plus == NULL || news[1].plus == NULL;
     if (edge->refused)
         return;
     replica_commit(algebra);
-    edge->delta_sum = algebra->backend->mix(algebra->dim, gamma * edge->weight,
-                                            theirs, mine, algebra->live);
+    algorithm_update(algebra->backend, algebra->dim, 3, updates);
 }
 
 const struct kith_algorithm kith_algorithm_choco = {
@@ -69,7 +83,7 @@ const struct kith_algorithm kith_algorithm_choco = {
     .scalars_high = REPLICA_NUMBER_MAX,
     .edge_vectors = COPIES,
     .payload = payload,
-    .scratch_bytes = replica_scratch,
+    .scratch_bytes = scratch,
     .start = start,
     .make = make,
     .merge = merge,

@@ -27,10 +27,14 @@ void collective_begin(struct kith_algebra *algebra)
 
 void collective_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    if (collective_phase(algebra) == 0)
-        collective_begin(algebra);
-    algebra->backend->copy(algebra->dim, algebra->sent,
-                           algebra->vectors[COLLECTIVE_SUM]);
+    void *const sum = algebra->vectors[COLLECTIVE_SUM];
+    if (collective_phase(algebra) == 0) {
+        algorithm_copy_twice(algebra->backend, algebra->dim, algebra->live, sum,
+                             algebra->sent);
+        *collective_count(algebra) = 1;
+    } else {
+        algebra->backend->copy(algebra->dim, algebra->sent, sum);
+    }
     edge->scalars_sent[0] = *collective_count(algebra);
 }
 
@@ -42,16 +46,10 @@ void collective_add(struct kith_algebra *algebra,
     *collective_count(algebra) += edge->scalars_received[0];
 }
 
-static double end_part(struct kith_algebra *algebra, void *argument)
-{
-    const struct kith_backend *backend = algebra->backend;
-    const struct kith_term mean = {1 / *collective_count(algebra),
-                                   algebra->vectors[COLLECTIVE_SUM], NULL};
-    (void)argument;
-    return algorithm_combine(backend, algebra->dim, 0, algebra->live, 1, &mean);
-}
-
 double collective_end(struct kith_algebra *algebra)
 {
-    return algorithm_in_parts(algebra, COLLECTIVE_VECTORS, 0, end_part, NULL);
+    const struct kith_term mean = {1 / *collective_count(algebra),
+                                   algebra->vectors[COLLECTIVE_SUM], NULL};
+    return algorithm_combine(algebra->backend, algebra->dim, 0, algebra->live,
+                             1, &mean);
 }

@@ -22,6 +22,15 @@ void algorithm_unmix(struct kith_algebra *algebra, struct kith_work_edge *edge)
                                 algebra->sent, algebra->live);
 }
 
+void algorithm_copy_twice(const struct kith_backend *backend, size_t n,
+                          const void *x, void *a, void *b)
+{
+    const struct kith_term all = {1, x, NULL};
+    const struct kith_update updates[] = {{.y = a, .count = 1, .terms = &all},
+                                          {.y = b, .count = 1, .terms = &all}};
+    algorithm_update(backend, n, 2, updates);
+}
+
 void algorithm_add_difference(const struct kith_backend *backend, size_t n,
                               const void *a, const void *b, void *y)
 {
@@ -57,6 +66,11 @@ static void add_squares(const struct kith_backend *backend, size_t n,
     }
 }
 
+static bool is_one(double factor)
+{
+    return factor >= 1 && factor <= 1;
+}
+
 static void by_passes(const struct kith_backend *backend, size_t n,
                       const struct kith_update *update)
 {
@@ -72,7 +86,8 @@ static void by_passes(const struct kith_backend *backend, size_t n,
         backend->copy(n, update->y, term->plus);
         if (term->minus != NULL)
             backend->add(n, -1, term->minus, update->y);
-        backend->scale(n, term->factor, update->y);
+        if (!is_one(term->factor))
+            backend->scale(n, term->factor, update->y);
     }
     for (unsigned t = reads ? 0 : 1; t < update->count; t++) {
         term = &update->terms[t];
@@ -89,8 +104,8 @@ static double sum_of_passes(const struct kith_backend *backend, size_t n,
                             const struct kith_update *update)
 {
     const struct kith_term *term = update->terms;
-    const bool one = update->own >= 1 && update->own <= 1 &&
-                     update->count == 1 && !update->squared;
+    const bool one =
+        is_one(update->own) && update->count == 1 && !update->squared;
     if (one && term->minus != NULL)
         return backend->mix(n, term->factor, term->plus, term->minus,
                             update->y);

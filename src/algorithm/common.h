@@ -3,7 +3,6 @@
 #define KITH_ALGORITHM_COMMON_H
 
 #include "kith/algorithm.h"
-#include "parts.h"
 
 /* x <- x + w (received - sent), and back: what two that average do. */
 void algorithm_mix(struct kith_algebra *algebra, struct kith_work_edge *edge);
@@ -40,6 +39,9 @@ double algorithm_combine(const struct kith_backend *backend, size_t n,
 void algorithm_combine_only(const struct kith_backend *backend, size_t n,
                             double own, void *y, unsigned count,
                             const struct kith_term *terms);
+/* a <- x, b <- x, (n) elements. */
+void algorithm_copy_twice(const struct kith_backend *backend, size_t n,
+                          const void *x, void *a, void *b);
 /* y <- y + a - b, (n) elements. */
 void algorithm_add_difference(const struct kith_backend *backend, size_t n,
                               const void *a, const void *b, void *y);
@@ -47,8 +49,7 @@ void algorithm_add_difference(const struct kith_backend *backend, size_t n,
 static inline void *algorithm_second(const struct kith_algebra *algebra,
                                      const void *message)
 {
-    return (char *)message +
-           (algebra->dim + algebra->rest) * algebra->backend->element_bytes;
+    return (char *)message + algebra->dim * algebra->backend->element_bytes;
 }
 
 #endif

@@ -20,10 +20,16 @@ enum { CORRECTION };
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct kith_backend *backend = algebra->backend;
+    const size_t n = algebra->trained, at = n * backend->element_bytes;
+    char *const x = algebra->live, *const sent = algebra->sent;
+    const struct kith_term c = {1, algebra->vectors[CORRECTION], NULL};
+    const struct kith_term all = {1, x, NULL};
+    const struct kith_update updates[] = {
+        {.y = x, .own = 1, .count = 1, .terms = &c},
+        {.y = sent, .count = 1, .terms = &all}};
     (void)edge;
-    backend->add(algebra->trained, 1.0, algebra->vectors[CORRECTION],
-                 algebra->live);
-    backend->copy(algebra->dim, algebra->sent, algebra->live);
+    algorithm_update(backend, n, 2, updates);
+    backend->copy(algebra->dim - n, sent + at, x + at);
 }
 
 /* y - (x + u) = (y - sent) + c. */
@@ -44,7 +50,6 @@ const struct kith_algorithm kith_algorithm_d2 = {
                "no bias on unlike data",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .fixed_graph = true,
     .lossless = true,
     .no_churn = true,

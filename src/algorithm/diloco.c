@@ -25,7 +25,6 @@ const struct kith_algorithm kith_algorithm_diloco = {
     .summary = "H local steps, an outer Nesterov step on their mean",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_RATE] = 0.7},
     .vectors = OUTER_VECTORS,

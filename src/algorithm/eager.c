@@ -21,28 +21,40 @@ static void start(struct kith_algebra *algebra)
                            algebra->live);
 }
 
-/* OTHERS becomes D; running statistics take it as it is. */
+/* Elements [from, from + n): OTHERS becomes D, and then 0. */
+static void advance(struct kith_algebra *algebra, size_t from, size_t n,
+                    double alpha, double mu)
+{
+    const size_t skip = from * algebra->backend->element_bytes;
+    char *const x = (char *)algebra->live + skip;
+    char *const sent = (char *)algebra->sent + skip;
+    char *const theta = (char *)algebra->vectors[THETA] + skip;
+    char *const momentum = (char *)algebra->vectors[MOMENTUM] + skip;
+    char *const sum = (char *)algebra->vectors[OTHERS] + skip;
+    const struct kith_term own = {1, theta, x};
+    const struct kith_term share = {1.0 / algebra->peers, sent, NULL};
+    const struct kith_term all = {1, sum, NULL}, none = {0, sum, NULL};
+    const struct kith_term steps[] = {{-alpha, sum, NULL},
+                                      {-alpha * mu, momentum, NULL}};
+    const struct kith_term next = {1, theta, NULL};
+    const struct kith_update updates[] = {
+        {.y = sent, .count = 1, .terms = &own},
+        {.y = sum, .own = 1, .count = 1, .terms = &share},
+        {.y = momentum, .own = mu, .count = 1, .terms = &all},
+        {.y = theta, .own = 1, .count = 2, .terms = steps},
+        {.y = x, .count = 1, .terms = &next},
+        {.y = sum, .count = 1, .terms = &none}};
+    algorithm_update(algebra->backend, n, 6, updates);
+}
+
+/* Running statistics take D as it is. */
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const size_t n = algebra->trained, skip = n * backend->element_bytes;
-    const double mu = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
-    const double alpha = algebra->coefficients[KITH_GOSSIP_RATE];
-    void *const theta = algebra->vectors[THETA];
-    void *const momentum = algebra->vectors[MOMENTUM];
-    void *const sum = algebra->vectors[OTHERS];
+    const size_t n = algebra->trained;
     (void)edge;
-    backend->copy(algebra->dim, algebra->sent, theta);
-    backend->add(algebra->dim, -1.0, algebra->live, algebra->sent);
-    backend->add(algebra->dim, 1.0 / algebra->peers, algebra->sent, sum);
-    backend->scale(n, mu, momentum);
-    backend->add(n, 1.0, sum, momentum);
-    backend->add(n, -alpha, sum, theta);
-    backend->add(n, -alpha * mu, momentum, theta);
-    backend->add(algebra->dim - n, -1.0, (char *)sum + skip,
-                 (char *)theta + skip);
-    backend->copy(algebra->dim, algebra->live, theta);
-    backend->scale(algebra->dim, 0, sum);
+    advance(algebra, 0, n, algebra->coefficients[KITH_GOSSIP_RATE],
+            algebra->coefficients[KITH_GOSSIP_MOMENTUM]);
+    advance(algebra, n, algebra->dim - n, 1, 0);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -59,7 +71,6 @@ const struct kith_algorithm kith_algorithm_eager = {
                "later",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
-    .elementwise = true,
     .lossless = true,
     .no_churn = true,
     .schedule = "complete",

@@ -37,7 +37,6 @@ const struct kith_algorithm kith_algorithm_epidemic = {
                "what came",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .directed = true,
     .schedule = "random-out",
     .merge = epidemic_merge,

@@ -31,11 +31,24 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    algorithm_mix(algebra, edge);
-    algorithm_combine_only(
-        algebra->backend, algebra->trained, 1, algebra->vectors[CORRECTION], 1,
-        &(struct kith_term){edge->weight / 2, algebra->received,
-                            algebra->sent});
+    const struct kith_backend *backend = algebra->backend;
+    const size_t n = algebra->trained, at = n * backend->element_bytes;
+    const char *const received = algebra->received, *const sent = algebra->sent;
+    char *const x = algebra->live;
+    const struct kith_term all = {edge->weight, received, sent};
+    const struct kith_term half = {edge->weight / 2, received, sent};
+    const struct kith_update updates[] = {{.y = x,
+                                           .own = 1,
+                                           .count = 1,
+                                           .terms = &all,
+                                           .change = &edge->delta_sum},
+                                          {.y = algebra->vectors[CORRECTION],
+                                           .own = 1,
+                                           .count = 1,
+                                           .terms = &half}};
+    algorithm_update(backend, n, 2, updates);
+    edge->delta_sum += backend->mix(algebra->dim - n, edge->weight,
+                                    received + at, sent + at, x + at);
 }
 
 const struct kith_algorithm kith_algorithm_extra = {
@@ -45,7 +58,6 @@ const struct kith_algorithm kith_algorithm_extra = {
                "data",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .fixed_graph = true,
     .lossless = true,
     .no_churn = true,

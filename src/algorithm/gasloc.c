@@ -25,11 +25,16 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct kith_backend *backend = algebra->backend;
     const double alpha = algebra->coefficients[KITH_GOSSIP_RATE];
+    const size_t n = algebra->trained, at = n * backend->element_bytes;
+    char *const x = algebra->live, *const sent = algebra->sent;
+    const struct kith_term base = {1 - alpha, algebra->vectors[BASE], NULL};
+    const struct kith_term y = {1, x, NULL};
+    const struct kith_update updates[] = {
+        {.y = x, .own = alpha, .count = 1, .terms = &base},
+        {.y = sent, .count = 1, .terms = &y}};
     (void)edge;
-    backend->scale(algebra->trained, alpha, algebra->live);
-    backend->add(algebra->trained, 1 - alpha, algebra->vectors[BASE],
-                 algebra->live);
-    backend->copy(algebra->dim, algebra->sent, algebra->live);
+    algorithm_update(backend, n, 2, updates);
+    backend->copy(algebra->dim - n, sent + at, x + at);
 }
 
 /* Running statistics are averaged plainly. */
@@ -78,7 +83,6 @@ const struct kith_algorithm kith_algorithm_gasloc = {
     .summary = "H local steps, accelerated gossip on any graph",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
             KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,

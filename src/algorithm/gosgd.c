@@ -55,7 +55,6 @@ const struct kith_algorithm kith_algorithm_gosgd = {
                "x = (a x + a_j s_j) / (a + a_j)",
     .pattern = KITH_PATTERN_PUSH,
     .wait = KITH_WAIT_NO,
-    .elementwise = true,
     .directed = true,
     .scalar_count = 1,
     .scalars_start = {SHARES},

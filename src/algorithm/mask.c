@@ -1,6 +1,8 @@
 /* Random masks: see mask.h. */
 #include "mask.h"
 
+#include <string.h>
+
 #include "kith/hash.h"
 
 static size_t count_of(const struct kith_algebra *algebra)
@@ -29,87 +31,135 @@ static struct mask mask_of(const struct kith_algebra *algebra)
     return mask;
 }
 
-/* The next coordinate of the mask: one of run [at dim / count,
- * (at + 1) dim / count). */
-static size_t next(struct mask *mask)
-{
-    const size_t each = mask->dim / mask->count, more = mask->dim % mask->count;
-    const size_t at = mask->at++;
-    const size_t first = at * each + (at < more ? at : more);
-    const size_t length = each + (at < more ? 1 : 0);
-    return first + kith_rng_below(&mask->rng, (uint32_t)length);
-}
-
 static void *element(const struct kith_algebra *algebra, const void *vector,
                      size_t at)
 {
     return (char *)vector + at * algebra->backend->element_bytes;
 }
 
-/* Coordinates that are drawn before any is touched: memory is slow where they
- * stand far apart, and may be asked for ahead. */
-enum { TOGETHER = 256 };
+/* Coordinates that are drawn together, and before those of the group before
+ * are touched: they stand far apart in memory, which is asked for ahead, into
+ * the second cache: it takes more requests at a time than the first. */
+enum { TOGETHER = 128 };
 
-struct places {
-    void *of[TOGETHER]; /* elements of x */
-    size_t count;
+struct group {
+    size_t at, count; /* of the message's values */
+    size_t places[TOGETHER];
 };
 
-static void draw(struct kith_algebra *algebra, struct mask *mask,
-                 struct places *places)
+/* The next of the mask: out of each run [at dim / count, (at + 1) dim / count)
+ * one. */
+static void draw_some(const struct kith_algebra *algebra, struct mask *mask,
+                      struct group *group)
+{
+    const size_t each = mask->dim / mask->count, more = mask->dim % mask->count;
+    const size_t longer = more < group->at ? 0 : more - group->at;
+    const size_t first = longer < group->count ? longer : group->count;
+    uint32_t offsets[TOGETHER];
+    kith_rng_below_each(&mask->rng, (uint32_t)each + 1, offsets, first);
+    kith_rng_below_each(&mask->rng, (uint32_t)each, offsets + first,
+                        group->count - first);
+    for (size_t i = 0; i < group->count; i++) {
+        const size_t run = group->at + i;
+        group->places[i] = run * each + (run < more ? run : more) + offsets[i];
+        __builtin_prefetch(element(algebra, algebra->live, group->places[i]), 0,
+                           2);
+    }
+}
+
+/* None are left: a group of 0. */
+static void draw(const struct kith_algebra *algebra, struct mask *mask,
+                 struct group *group)
 {
     const size_t left = mask->count - mask->at;
-    places->count = left < TOGETHER ? left : TOGETHER;
-    for (size_t i = 0; i < places->count; i++) {
-        places->of[i] = element(algebra, algebra->live, next(mask));
-        __builtin_prefetch(places->of[i], 1);
-    }
+    group->at = mask->at;
+    group->count = left < TOGETHER ? left : TOGETHER;
+    mask->at += group->count;
+    if (group->count > 0)
+        draw_some(algebra, mask, group);
+}
+
+/* `bytes` is known where this is inlined. */
+static inline void take(const char *x, const struct group *group, char *values,
+                        size_t bytes)
+{
+    for (size_t i = 0; i < group->count; i++)
+        memcpy(values + i * bytes, x + group->places[i] * bytes, bytes);
+}
+
+static inline void put(char *x, const struct group *group, const char *values,
+                       size_t bytes)
+{
+    for (size_t i = 0; i < group->count; i++)
+        memcpy(x + group->places[i] * bytes, values + i * bytes, bytes);
+}
+
+static bool is_host(const struct kith_backend *backend)
+{
+    return backend->host == backend;
+}
+
+/* values <- x at the group's places. */
+static void gather(const struct kith_algebra *algebra,
+                   const struct group *group, void *values)
+{
+    const struct kith_backend *backend = algebra->backend;
+    for (size_t i = 0; !is_host(backend) && i < group->count; i++)
+        backend->copy(1, element(algebra, values, i),
+                      element(algebra, algebra->live, group->places[i]));
+    if (is_host(backend) && backend->element_bytes == sizeof(float))
+        take(algebra->live, group, values, sizeof(float));
+    else if (is_host(backend))
+        take(algebra->live, group, values, sizeof(double));
 }
 
 void mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     struct mask mask = mask_of(algebra);
-    struct places places;
+    struct group groups[2];
     (void)edge;
-    while (mask.at < mask.count) {
-        char *to = element(algebra, algebra->sent, mask.at);
-        draw(algebra, &mask, &places);
-        for (size_t i = 0; i < places.count; i++)
-            algebra->backend->copy(1, element(algebra, to, i), places.of[i]);
+    draw(algebra, &mask, &groups[0]);
+    for (unsigned g = 0; groups[g].count > 0; g = 1 - g) {
+        draw(algebra, &mask, &groups[1 - g]);
+        gather(algebra, &groups[g],
+               element(algebra, algebra->sent, groups[g].at));
     }
 }
 
 /* In the host's memory they are mixed side by side, as any vector is. */
-static double mix_places(struct kith_algebra *algebra, double weight,
-                         const void *received, const void *sent,
-                         const struct places *places)
+static double mix_group(struct kith_algebra *algebra, double weight,
+                        const struct group *group)
 {
     const struct kith_backend *backend = algebra->backend;
+    const void *received = element(algebra, algebra->received, group->at);
+    const void *sent = element(algebra, algebra->sent, group->at);
     double beside[TOGETHER], added = 0; /* of any element's size */
-    if (backend->host != backend) {
-        for (size_t i = 0; i < places->count; i++)
-            added += backend->mix(1, weight, element(algebra, received, i),
-                                  element(algebra, sent, i), places->of[i]);
+    if (!is_host(backend)) {
+        for (size_t i = 0; i < group->count; i++)
+            added +=
+                backend->mix(1, weight, element(algebra, received, i),
+                             element(algebra, sent, i),
+                             element(algebra, algebra->live, group->places[i]));
         return added;
     }
-    for (size_t i = 0; i < places->count; i++)
-        backend->copy(1, element(algebra, beside, i), places->of[i]);
-    added = backend->mix(places->count, weight, received, sent, beside);
-    for (size_t i = 0; i < places->count; i++)
-        backend->copy(1, places->of[i], element(algebra, beside, i));
+    gather(algebra, group, beside);
+    added = backend->mix(group->count, weight, received, sent, beside);
+    if (backend->element_bytes == sizeof(float))
+        put(algebra->live, group, (const char *)beside, sizeof(float));
+    else
+        put(algebra->live, group, (const char *)beside, sizeof(double));
     return added;
 }
 
 double mask_mix(struct kith_algebra *algebra, double weight)
 {
     struct mask mask = mask_of(algebra);
-    struct places places;
+    struct group groups[2];
     double added = 0;
-    while (mask.at < mask.count) {
-        const void *received = element(algebra, algebra->received, mask.at);
-        const void *sent = element(algebra, algebra->sent, mask.at);
-        draw(algebra, &mask, &places);
-        added += mix_places(algebra, weight, received, sent, &places);
+    draw(algebra, &mask, &groups[0]);
+    for (unsigned g = 0; groups[g].count > 0; g = 1 - g) {
+        draw(algebra, &mask, &groups[1 - g]);
+        added += mix_group(algebra, weight, &groups[g]);
     }
     return added;
 }

@@ -20,20 +20,35 @@ static void start(struct kith_algebra *algebra)
     algebra->backend->copy(algebra->dim, algebra->vectors[SLOW], algebra->live);
 }
 
+/* Elements [from, from + n) of the first `count` vectors. */
+static void make_part(struct kith_algebra *algebra, size_t from, size_t n,
+                      unsigned count)
+{
+    const double *coefficients = algebra->coefficients;
+    const size_t skip = from * algebra->backend->element_bytes;
+    const char *const x = (char *)algebra->live + skip;
+    const char *const slow = (char *)algebra->vectors[SLOW] + skip;
+    char *const sent = (char *)algebra->sent + skip;
+    const struct kith_term all = {1, slow, NULL}, difference = {1, x, slow};
+    const struct kith_term step = {coefficients[KITH_GOSSIP_RATE], x, slow};
+    const struct kith_update updates[] = {
+        {.y = sent, .count = 1, .terms = &all},
+        {.y = algorithm_second(algebra, sent),
+         .count = 1,
+         .terms = &difference},
+        {.y = (char *)algebra->vectors[MOMENTUM] + skip,
+         .own = coefficients[KITH_GOSSIP_MOMENTUM],
+         .count = 1,
+         .terms = &step}};
+    algorithm_update(algebra->backend, n, count, updates);
+}
+
 /* (f, D), and d <- a d + b D of one's own. */
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const struct kith_backend *backend = algebra->backend;
-    void *const difference = algorithm_second(algebra, algebra->sent);
     (void)edge;
-    backend->copy(algebra->dim, algebra->sent, algebra->vectors[SLOW]);
-    backend->copy(algebra->dim, difference, algebra->live);
-    backend->add(algebra->dim, -1.0, algebra->vectors[SLOW], difference);
-    backend->scale(algebra->trained,
-                   algebra->coefficients[KITH_GOSSIP_MOMENTUM],
-                   algebra->vectors[MOMENTUM]);
-    backend->add(algebra->trained, algebra->coefficients[KITH_GOSSIP_RATE],
-                 difference, algebra->vectors[MOMENTUM]);
+    make_part(algebra, 0, algebra->trained, 3);
+    make_part(algebra, algebra->trained, algebra->dim - algebra->trained, 2);
 }
 
 /* Running statistics are averaged plainly. */
@@ -45,7 +60,7 @@ static void mix_buffers(struct kith_algebra *algebra, double weight)
     const char *received = (const char *)algebra->received + at;
     const char *sent = (const char *)algebra->sent + at;
     void *const live = (char *)algebra->live + at;
-    const size_t second = (algebra->dim + algebra->rest) * element;
+    const size_t second = algebra->dim * element;
     (void)algebra->backend->mix(n, weight, received, sent, live);
     (void)algebra->backend->mix(n, weight, received + second, sent + second,
                                 live);
@@ -92,7 +107,6 @@ const struct kith_algorithm kith_algorithm_noloco = {
     .summary = "H local steps, an outer step on pairs that draws them together",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
             KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,

@@ -18,7 +18,6 @@ const struct kith_algorithm kith_algorithm_overlap_sgp = {
                "step",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
-    .elementwise = true,
     .directed = true,
     .conserves_sum = true,
     .lossless = true,

@@ -22,12 +22,18 @@ static void direction(struct kith_algebra *algebra)
 /* (x, C_ji y); y keeps the rest. */
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const struct kith_backend *backend = algebra->backend;
-    void *const pushed = algorithm_second(algebra, algebra->sent);
-    backend->copy(algebra->dim, algebra->sent, algebra->live);
-    backend->copy(algebra->dim, pushed, algebra->vectors[TRACKED]);
-    backend->scale(algebra->dim, push_sum_fraction(algebra, edge), pushed);
-    backend->add(algebra->dim, -1.0, pushed, algebra->vectors[TRACKED]);
+    const double fraction = push_sum_fraction(algebra, edge);
+    void *const y = algebra->vectors[TRACKED];
+    const struct kith_term x = {1, algebra->live, NULL};
+    const struct kith_term gift = {fraction, y, NULL},
+                           loss = {-fraction, y, NULL};
+    const struct kith_update updates[] = {
+        {.y = algebra->sent, .count = 1, .terms = &x},
+        {.y = algorithm_second(algebra, algebra->sent),
+         .count = 1,
+         .terms = &gift},
+        {.y = y, .own = 1, .count = 1, .terms = &loss}};
+    algorithm_update(algebra->backend, algebra->dim, 3, updates);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -60,7 +66,6 @@ const struct kith_algorithm kith_algorithm_push_pull = {
                "gradients pushed",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .directed = true,
     .lossless = true,
     .no_churn = true,

@@ -9,15 +9,19 @@ double push_sum_fraction(const struct kith_algebra *algebra,
 
 void push_sum_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const struct kith_backend *backend = algebra->backend;
     const double fraction = push_sum_fraction(algebra, edge);
     const struct kith_term share = {fraction, algebra->live, NULL};
     const struct kith_term given = {-1, algebra->sent, NULL};
-    algorithm_combine_only(backend, algebra->dim, 0, algebra->sent, 1, &share);
+    const struct kith_update updates[] = {
+        {.y = algebra->sent, .count = 1, .terms = &share},
+        {.y = algebra->live,
+         .own = 1,
+         .count = 1,
+         .terms = &given,
+         .change = &edge->delta_sum}};
+    algorithm_update(algebra->backend, algebra->dim, 2, updates);
     edge->scalars_sent[0] = fraction * algebra->scalars[0];
     algebra->scalars[0] -= edge->scalars_sent[0];
-    edge->delta_sum =
-        algorithm_combine(backend, algebra->dim, 1, algebra->live, 1, &given);
 }
 
 void push_sum_merge(struct kith_algebra *algebra, struct kith_work_edge *edge)

@@ -22,7 +22,6 @@ const struct kith_algorithm kith_algorithm_qg_dsgdm = {
                "together",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .conserves_sum = true,
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.9},

@@ -25,16 +25,18 @@ static void start(struct kith_algebra *algebra)
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
+    struct kith_term terms[KITH_DEGREE_MAX + 1] = {{1, algebra->live, NULL}};
+    unsigned terms_count = 1;
     double count = 1;
-    algebra->backend->copy(algebra->dim, algebra->sent, algebra->live);
     for (uint32_t e = 0; e < algebra->edge_count; e++) {
         if (e == algebra->edge_index)
             continue;
-        algebra->backend->add(algebra->dim, 1.0,
-                              algebra->edges[e * COPIES + HEARD],
-                              algebra->sent);
+        terms[terms_count++] =
+            (struct kith_term){1, algebra->edges[e * COPIES + HEARD], NULL};
         count += algebra->edge_scalars[e * KITH_EDGE_SCALARS];
     }
+    algorithm_combine_only(algebra->backend, algebra->dim, 0, algebra->sent,
+                           terms_count, terms);
     edge->scalars_sent[0] = count;
 }
 
@@ -73,7 +75,6 @@ const struct kith_algorithm kith_algorithm_relaysgd = {
     .summary = "sums travel along a tree: all hear all, no bias on unlike data",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .fixed_graph = true,
     .tree = true,
     .lossless = true,

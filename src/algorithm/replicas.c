@@ -1,6 +1,8 @@
 /* Public copies, of which compressed differences travel: see replicas.h. */
 #include "replicas.h"
 
+#include <string.h>
+
 #include "kith/hash.h"
 
 static unsigned per_edge(const struct kith_algebra *algebra)
@@ -28,9 +30,19 @@ void *replica_of(const struct kith_algebra *algebra, unsigned index)
     return algebra->edges[algebra->edge_index * per_edge(algebra) + index];
 }
 
-size_t replica_scratch(const struct kith_algebra *algebra)
+static bool is_raw(const struct kith_algebra *algebra)
+{
+    return algebra->compression->compressor->raw;
+}
+
+static size_t vector_bytes(const struct kith_algebra *algebra)
 {
     return algebra->dim * algebra->backend->element_bytes;
+}
+
+size_t replica_scratch(const struct kith_algebra *algebra, unsigned parts)
+{
+    return is_raw(algebra) ? 0 : parts * vector_bytes(algebra);
 }
 
 /* Where an edge counts from: edges that start over from 0, those whose ends
@@ -67,13 +79,17 @@ double replica_number(const struct kith_algebra *algebra)
 void replica_make(struct kith_algebra *algebra, unsigned part, const void *v,
                   const void *mine, void *wire)
 {
-    algorithm_combine_only(algebra->backend, algebra->dim, 0, algebra->scratch,
-                           1, &(struct kith_term){1, v, mine});
+    const struct kith_compression *how = algebra->compression;
+    void *const difference = is_raw(algebra) ? wire : algebra->scratch;
+    algorithm_combine_only(algebra->backend, algebra->dim, 0, difference, 1,
+                           &(struct kith_term){1, v, mine});
     const bool finite =
-        kith_compress(algebra->compression, algebra->scratch,
-                      key_of(algebra, algebra->self, part), wire);
-    /* A value that is not finite is refused by whoever takes it. */
-    (void)finite;
+        is_raw(algebra)
+            ? algebra->backend->finite(algebra->dim, wire)
+            : kith_compress(how, difference,
+                            key_of(algebra, algebra->self, part), wire);
+    if (!finite)
+        memset(wire, 0, kith_compression_bytes(how));
 }
 
 bool replica_agree(struct kith_algebra *algebra,
@@ -87,15 +103,16 @@ bool replica_agree(struct kith_algebra *algebra,
     return false;
 }
 
-bool replica_take(struct kith_algebra *algebra, kith_id from, unsigned part,
-                  const void *wire, void *copy)
+const void *replica_read(struct kith_algebra *algebra, kith_id from,
+                         unsigned part, const void *wire, unsigned index)
 {
-    const void *sent =
-        kith_decompressed(algebra->compression, wire,
-                          key_of(algebra, from, part), algebra->scratch);
-    if (sent != NULL)
-        algebra->backend->add(algebra->dim, 1.0, sent, copy);
-    return sent != NULL;
+    if (is_raw(algebra))
+        return wire;
+    void *const out = (char *)algebra->scratch + index * vector_bytes(algebra);
+    return kith_decompress(algebra->compression, wire,
+                           key_of(algebra, from, part), out)
+               ? out
+               : NULL;
 }
 
 void replica_commit(struct kith_algebra *algebra)

@@ -39,13 +39,22 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct kith_backend *backend = algebra->backend;
     void *const given = total_of(algebra, GIVEN);
-    const double kept = 1 - push_sum_fraction(algebra, edge);
-    if (kept * algebra->scalars[0] >= PUSH_SUM_LIGHT) {
-        push_sum_make(algebra, edge);
-        backend->add(algebra->dim, 1.0, algebra->sent, given);
-        *weight_of(algebra, GIVEN) += edge->scalars_sent[0];
+    const double fraction = push_sum_fraction(algebra, edge);
+    const double share = fraction * algebra->scalars[0];
+    const struct kith_term gift = {fraction, algebra->live, NULL};
+    const struct kith_term loss = {-fraction, algebra->live, NULL};
+    const struct kith_term all = {1, given, NULL};
+    const struct kith_update updates[] = {
+        {.y = given, .own = 1, .count = 1, .terms = &gift},
+        {.y = algebra->live, .own = 1, .count = 1, .terms = &loss},
+        {.y = algebra->sent, .count = 1, .terms = &all}};
+    if ((1 - fraction) * algebra->scalars[0] >= PUSH_SUM_LIGHT) {
+        algorithm_update(backend, algebra->dim, 3, updates);
+        algebra->scalars[0] -= share;
+        *weight_of(algebra, GIVEN) += share;
+    } else {
+        backend->copy(algebra->dim, algebra->sent, given);
     }
-    backend->copy(algebra->dim, algebra->sent, given);
     edge->scalars_sent[0] = *weight_of(algebra, GIVEN);
     edge->delta_sum = 0;
 }
@@ -60,10 +69,17 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
         backend->scale(algebra->dim, 0, taken);
         *before = 0;
     }
-    edge->delta_sum = backend->mix(algebra->dim, 1.0, algebra->received, taken,
-                                   algebra->live);
+    const struct kith_term more = {1, algebra->received, taken};
+    const struct kith_term all = {1, algebra->received, NULL};
+    const struct kith_update updates[] = {
+        {.y = algebra->live,
+         .own = 1,
+         .count = 1,
+         .terms = &more,
+         .change = &edge->delta_sum},
+        {.y = taken, .count = 1, .terms = &all}};
+    algorithm_update(backend, algebra->dim, 2, updates);
     algebra->scalars[0] += weight - *before;
-    backend->copy(algebra->dim, taken, algebra->received);
     *before = weight;
 }
 
@@ -73,7 +89,6 @@ const struct kith_algorithm kith_algorithm_running_sums = {
     .summary = "push-sum of totals: exact whatever is lost, nobody waits",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_NO,
-    .elementwise = true,
     .directed = true,
     .fixed_graph = true,
     .steps_at_z = true,

@@ -47,7 +47,6 @@ const struct kith_algorithm kith_algorithm_sgp = {
     .summary = "push-sum: give a share of (x, w) away, train at x / w",
     .pattern = KITH_PATTERN_PUSH,
     .wait = KITH_WAIT_NO,
-    .elementwise = true,
     .directed = true,
     .conserves_sum = true,
     .steps_at_z = true,

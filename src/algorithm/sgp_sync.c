@@ -19,7 +19,6 @@ const struct kith_algorithm kith_algorithm_sgp_sync = {
                "out-neighbours",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .directed = true,
     .conserves_sum = true,
     .lossless = true,

@@ -25,7 +25,6 @@ const struct kith_algorithm kith_algorithm_slowmo = {
     .summary = "local SGD, averaging every H steps, momentum over the averages",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .elementwise = true,
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5, [KITH_GOSSIP_RATE] = 1},
     .vectors = OUTER_VECTORS,

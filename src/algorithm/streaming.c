@@ -78,86 +78,63 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     edge->delta_sum = 0;
 }
 
-struct round {
-    const struct kith_work_edge *edges;
-    uint32_t edge_count;
-};
-
-/* The mean of elements from `from` on, as terms (1 + edges). */
+/* factor (mean - sent) from element `from` of the fragment on, as terms
+ * (edge_count). */
 static void mean_terms(const struct kith_algebra *algebra,
-                       const struct round *round, size_t from,
-                       struct kith_term *terms)
+                       const struct kith_work_edge *edges, uint32_t edge_count,
+                       size_t from, double factor, struct kith_term *terms)
 {
-    const void *sent = at(algebra, algebra->sent, from);
-    terms[0] = (struct kith_term){1, sent, NULL};
-    for (uint32_t i = 0; i < round->edge_count; i++)
-        terms[1 + i] =
-            (struct kith_term){round->edges[i].weight,
-                               at(algebra, algebra->inboxes[i], from), sent};
+    for (uint32_t i = 0; i < edge_count; i++)
+        terms[i] = (struct kith_term){factor * edges[i].weight,
+                                      at(algebra, algebra->inboxes[i], from),
+                                      at(algebra, algebra->sent, from)};
 }
 
 /* theta <- (1 - alpha) theta + alpha mean - alpha mu m; x is blended with it.
  * Returns what that added to the sum of x. */
-static double outer(struct kith_algebra *algebra, const struct round *round)
+static double outer(const struct kith_algebra *algebra,
+                    const struct fragment *fragment,
+                    const struct kith_work_edge *edges, uint32_t edge_count)
 {
     const double mu = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
     const double alpha = algebra->coefficients[KITH_GOSSIP_RATE];
     const double blend = algebra->coefficients[KITH_GOSSIP_BLEND];
-    void *const theta = algebra->vectors[THETA];
-    void *const momentum = algebra->vectors[MOMENTUM];
-    void *const mean = algebra->scratch;
-    struct kith_term terms[1 + KITH_DEGREE_MAX];
-    const struct kith_term moved = {1, theta, mean};
-    const struct kith_term steps[] = {{alpha, mean, NULL},
-                                      {-alpha * mu, momentum, NULL}};
+    const size_t from = fragment->offset;
+    void *const theta = at(algebra, algebra->vectors[THETA], from);
+    void *const momentum = at(algebra, algebra->vectors[MOMENTUM], from);
+    struct kith_term moved[KITH_TERMS_MAX], steps[KITH_TERMS_MAX];
     const struct kith_term global = {1 - blend, theta, NULL};
     double added;
     const struct kith_update updates[] = {
-        {.y = mean, .count = 1 + round->edge_count, .terms = terms},
-        {.y = momentum, .own = mu, .count = 1, .terms = &moved},
-        {.y = theta, .own = 1 - alpha, .count = 2, .terms = steps},
-        {.y = algebra->live,
+        {.y = momentum, .own = mu, .count = 1 + edge_count, .terms = moved},
+        {.y = theta, .own = 1 - alpha, .count = 2 + edge_count, .terms = steps},
+        {.y = at(algebra, algebra->live, from),
          .own = blend,
          .count = 1,
          .terms = &global,
          .change = &added}};
-    mean_terms(algebra, round, 0, terms);
-    algorithm_update(algebra->backend, algebra->trained, 4, updates);
+    moved[0] = (struct kith_term){1, theta, algebra->sent};
+    mean_terms(algebra, edges, edge_count, 0, -1, moved + 1);
+    steps[0] = (struct kith_term){alpha, algebra->sent, NULL};
+    steps[1] = (struct kith_term){-alpha * mu, momentum, NULL};
+    mean_terms(algebra, edges, edge_count, 0, alpha, steps + 2);
+    algorithm_update(algebra->backend, fragment->trained, 3, updates);
     return added;
 }
 
 /* Running statistics move by what the mean adds. */
-static double finish_part(struct kith_algebra *algebra, void *argument)
-{
-    const struct round *round = argument;
-    const size_t n = algebra->trained, rest = algebra->dim - n;
-    void *const mean = algebra->scratch;
-    struct kith_term terms[1 + KITH_DEGREE_MAX];
-    const struct kith_term moved = {1, mean, at(algebra, algebra->sent, n)};
-    const double added = n == 0 ? 0 : outer(algebra, round);
-    if (rest == 0)
-        return added;
-    mean_terms(algebra, round, n, terms);
-    algorithm_combine_only(algebra->backend, rest, 0, mean,
-                           1 + round->edge_count, terms);
-    return added + algorithm_combine(algebra->backend, rest, 1,
-                                     at(algebra, algebra->live, n), 1, &moved);
-}
-
 static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
     const struct fragment fragment = fragment_of(algebra);
-    struct kith_algebra here = *algebra;
-    void *vectors[VECTORS];
-    for (unsigned i = 0; i < VECTORS; i++)
-        vectors[i] = at(algebra, algebra->vectors[i], fragment.offset);
-    here.dim = fragment.count;
-    here.trained = fragment.trained;
-    here.live = at(algebra, algebra->live, fragment.offset);
-    here.vectors = vectors;
-    return algorithm_in_parts(&here, VECTORS, edge_count, finish_part,
-                              &(struct round){edges, edge_count});
+    const size_t n = fragment.trained;
+    struct kith_term terms[KITH_TERMS_MAX];
+    const double added = outer(algebra, &fragment, edges, edge_count);
+    mean_terms(algebra, edges, edge_count, n, 1, terms);
+    return added +
+           algorithm_combine(algebra->backend, fragment.count - n, 1,
+                             at(algebra, algebra->live, fragment.offset + n),
+                             edge_count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_streaming = {
@@ -174,7 +151,6 @@ const struct kith_algorithm kith_algorithm_streaming = {
                 [KITH_GOSSIP_BLEND] = 0.5},
     .vectors = VECTORS,
     .payload = bytes,
-    .scratch_bytes = bytes,
     .start = start,
     .make = make,
     .merge = merge,

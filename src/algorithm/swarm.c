@@ -27,10 +27,12 @@ static void start(struct kith_algebra *algebra)
 /* Who initiates is at the end of its H steps. */
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
+    void *const published = algebra->vectors[PUBLISHED];
     if (edge->sent == KITH_SLOT_ACTIVE_SENT)
-        start(algebra);
-    algebra->backend->copy(algebra->dim, algebra->sent,
-                           algebra->vectors[PUBLISHED]);
+        algorithm_copy_twice(algebra->backend, algebra->dim, algebra->live,
+                             published, algebra->sent);
+    else
+        algebra->backend->copy(algebra->dim, algebra->sent, published);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -63,7 +65,6 @@ const struct kith_algorithm kith_algorithm_swarm = {
                "x += (y_j - y_i) / 2, every H steps",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
-    .elementwise = true,
     .conserves_sum = true,
     .exclusive = true,
     .vectors = 1,

@@ -233,14 +233,31 @@ static void recipe_end(const struct recipe *recipe,
         *update->change = lanes_fold(lanes);
 }
 
+/* A vector that is written and of no use to any update. */
+static bool is_sink(unsigned count, const struct recipe *recipes, unsigned u)
+{
+    const float *y = recipes[u].y;
+    bool used = recipes[u].reads || recipes[u].sums;
+    for (unsigned v = 0; v < count; v++) {
+        used = used || (v != u && recipes[v].y == y);
+        for (unsigned t = 0; t < recipes[v].count; t++)
+            used = used || recipes[v].plus[t] == y || recipes[v].minus[t] == y;
+    }
+    return !used;
+}
+
 static void loop_combine(size_t n, unsigned count,
                          const struct kith_update *updates)
 {
     struct recipe recipes[KITH_UPDATES_MAX];
+    bool streams = false;
     for (unsigned u = 0; u < count; u++)
         recipe_of(&recipes[u], &updates[u]);
-    recipes->streams = count == 1 && !recipes->reads && !recipes->sums &&
-                       is_streamed(n, recipes->y);
+    for (unsigned u = 0; u < count; u++) {
+        recipes[u].streams =
+            is_streamed(n, recipes[u].y) && is_sink(count, recipes, u);
+        streams = streams || recipes[u].streams;
+    }
     size_t i = 0;
     for (; i + TOGETHER * BLOCK <= n; i += TOGETHER * BLOCK)
         for (unsigned u = 0; u < count; u++)
@@ -248,7 +265,7 @@ static void loop_combine(size_t n, unsigned count,
     for (; i + BLOCK <= n; i += BLOCK)
         for (unsigned u = 0; u < count; u++)
             recipe_run(&recipes[u], i, 1);
-    if (recipes->streams)
+    if (streams)
         f16_fence();
     for (unsigned u = 0; u < count; u++)
         recipe_end(&recipes[u], &updates[u], i, n);

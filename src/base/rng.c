@@ -6,6 +6,9 @@
  * All arithmetic is on integers: the same draws in every build. */
 #include "kith/rng.h"
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "kith/assert.h"
 #include "rng_table.h"
 
@@ -89,6 +92,74 @@ uint32_t kith_rng_below(struct kith_rng *rng, uint32_t n)
             product = (uint64_t)kith_rng_u32(rng) * n;
     }
     return (uint32_t)(product >> 32);
+}
+
+/* Blocks side by side, for whatever vectors the compiler has. */
+enum { LANES = 32 };
+
+static void next_blocks(const struct kith_rng *rng, uint32_t word[4][LANES])
+{
+    uint32_t k0 = (uint32_t)rng->seed, k1 = (uint32_t)(rng->seed >> 32);
+    uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
+    for (uint32_t i = 0; i < LANES; i++) {
+        c0[i] = rng->block + i;
+        c1[i] = (uint32_t)rng->entity;
+        c2[i] = (uint32_t)(rng->entity >> 32);
+        c3[i] = rng->stream;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (uint32_t i = 0; i < LANES; i++) {
+            const uint64_t p0 = (uint64_t)MULTIPLIER_0 * c0[i];
+            const uint64_t p1 = (uint64_t)MULTIPLIER_1 * c2[i];
+            c0[i] = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0;
+            c1[i] = (uint32_t)p1;
+            c2[i] = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
+            c3[i] = (uint32_t)p0;
+        }
+        k0 += WEYL_0;
+        k1 += WEYL_1;
+    }
+    memcpy(word[0], c0, sizeof c0);
+    memcpy(word[1], c1, sizeof c1);
+    memcpy(word[2], c2, sizeof c2);
+    memcpy(word[3], c3, sizeof c3);
+}
+
+/* The draws of whole blocks, up to `count`; none where they are few, or where
+ * one may have to be drawn again. */
+static size_t draw_blocks(struct kith_rng *rng, uint32_t n, uint32_t *values,
+                          size_t count)
+{
+    const uint32_t blocks = count / 4 < LANES ? (uint32_t)(count / 4) : LANES;
+    uint32_t word[4][LANES], biased = 0;
+    if (rng->used < 4 || blocks < LANES / 4 || rng->block > UINT32_MAX - LANES)
+        return 0;
+    next_blocks(rng, word);
+    for (int k = 0; k < 4; k++) {
+        for (int i = 0; i < LANES; i++) {
+            const uint64_t product = (uint64_t)word[k][i] * n;
+            biased |= (uint32_t)product < n;
+            word[k][i] = (uint32_t)(product >> 32);
+        }
+    }
+    if (biased != 0)
+        return 0;
+    for (uint32_t i = 0; i < blocks; i++)
+        for (uint32_t k = 0; k < 4; k++)
+            values[4 * i + k] = word[k][i];
+    rng->block += blocks;
+    return (size_t)4 * blocks;
+}
+
+void kith_rng_below_each(struct kith_rng *rng, uint32_t n, uint32_t *values,
+                         size_t count)
+{
+    for (size_t at = 0; at < count;) {
+        const size_t drawn = draw_blocks(rng, n, values + at, count - at);
+        if (drawn == 0)
+            values[at] = kith_rng_below(rng, n);
+        at += drawn == 0 ? 1 : drawn;
+    }
 }
 
 double kith_rng_double(struct kith_rng *rng)

@@ -106,15 +106,6 @@ bool kith_decompress(const struct kith_compression *how, const void *wire,
     return how->backend->finite(how->dim, out);
 }
 
-const void *kith_decompressed(const struct kith_compression *how,
-                              const void *wire, uint64_t key, void *out)
-{
-    const bool aligned = (uintptr_t)wire % how->backend->element_bytes == 0;
-    if (how->compressor->raw && aligned)
-        return how->backend->finite(how->dim, wire) ? wire : NULL;
-    return kith_decompress(how, wire, key, out) ? out : NULL;
-}
-
 bool kith_compress_feedback(const struct kith_compression *how, double decay,
                             const void *u, void *error, uint64_t key,
                             void *wire, void *sent)

@@ -85,6 +85,12 @@ kith_experiment_compression(const struct kith_experiment *experiment,
         .dim = dim};
 }
 
+bool kith_experiment_opaque(const struct kith_experiment *experiment)
+{
+    return experiment->gossip.algorithm->opaque &&
+           !kith_compressor_find(experiment->gossip.compressor)->raw;
+}
+
 /* What a hook that counts bytes sees. */
 static size_t count(const struct kith_experiment *experiment, size_t dim,
                     size_t (*bytes)(const struct kith_algebra *algebra))

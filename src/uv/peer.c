@@ -336,7 +336,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
         .payload_bytes = kith_worker_payload(driver->worker),
         .model_bytes = kith_worker_bytes(driver->worker),
         .slice_bytes = driver->config.slice_bytes,
-        .opaque = experiment->gossip.algorithm->opaque,
+        .opaque = kith_experiment_opaque(experiment),
         .measure_distance = strcmp(experiment->gossip.guard, "none") != 0,
         .congestion = options->congestion,
         .log_user = options->user,

@@ -285,7 +285,7 @@ static void make_edge(struct kith_worker *worker, const struct kith_work *work,
         worker->slots[edge->sent] = spare(worker);
     struct kith_algebra algebra = algebra_of(worker, work, edge);
     algebra.given = given;
-    kith_algorithm_make(worker->algorithm, &algebra, edge);
+    worker->algorithm->make(&algebra, edge);
 }
 
 /* Fills what travels: x itself, which own_live() copies should it change while
@@ -372,7 +372,7 @@ static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
     if (swaps)
         algorithm->swap_merge(&algebra, edge);
     else
-        kith_algorithm_merge(algorithm, &algebra, edge);
+        algorithm->merge(&algebra, edge);
 }
 
 static double finish_round(struct kith_worker *worker,
@@ -388,8 +388,7 @@ static double finish_round(struct kith_worker *worker,
     for (uint32_t i = 0; i < work->edge_count; i++)
         worker->inboxes[i] = kith_worker_slot(worker, work->edges[i].inbox);
     algebra.inboxes = worker->inboxes;
-    return kith_algorithm_finish(algorithm, &algebra, work->edges,
-                                 work->edge_count);
+    return algorithm->finish(&algebra, work->edges, work->edge_count);
 }
 
 static void run_merge(struct kith_worker *worker, struct kith_work *work)

@@ -517,7 +517,7 @@ static void test_variants_agree(void **state)
     assert_true(tested >= 1);
 }
 
-/* Where the target is large it is written past the caches: the same bits. */
+/* A large target that is only written goes past the caches: the same bits. */
 static void test_large_swap(void **state)
 {
     (void)state;
@@ -539,6 +539,12 @@ static void test_large_swap(void **state)
         memcpy(want, s, fits * sizeof *want);
         const double sum = loops->mix(fits, 0.3f, r, s, want);
         assert_true(loops->swap_mix(fits, 0.3f, r, s, got) == sum);
+        assert_memory_equal(got, want, fits * sizeof *got);
+        const struct kith_term half = {0.5, r, s}, same = {1, want, NULL};
+        const struct kith_update updates[] = {
+            {.y = want, .own = 0.9, .count = 1, .terms = &half},
+            {.y = got, .count = 1, .terms = &same}};
+        loops->combine(fits, 2, updates);
         assert_memory_equal(got, want, fits * sizeof *got);
     }
     free(memory);

@@ -68,6 +68,27 @@ static void test_streams_differ(void **state)
     assert_int_not_equal(first, kith_rng_u64(&d));
 }
 
+/* Many at a time are the same draws: from the midst of a block, where some must
+ * be drawn again, and where a stream carries. */
+static void test_below_each(void **state)
+{
+    (void)state;
+    static const uint32_t ranges[] = {1, 2, 200, 1u << 16, 3u << 24, 3u << 30};
+    static uint32_t values[1000];
+    for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++) {
+        struct kith_rng one, many;
+        kith_rng_init(&one, 5, KITH_STREAM_TEST, r);
+        one.block = UINT32_MAX - 60;
+        many = one;
+        for (size_t count = 0; count < 1000; count += 37) {
+            kith_rng_below_each(&many, ranges[r], values, count);
+            for (size_t i = 0; i < count; i++)
+                assert_int_equal(values[i], kith_rng_below(&one, ranges[r]));
+        }
+        assert_int_equal(kith_rng_u32(&many), kith_rng_u32(&one));
+    }
+}
+
 /* A stream goes on past 2^32 blocks without starting again. */
 static void test_block_carry(void **state)
 {
@@ -204,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_known_answers),
         cmocka_unit_test(test_stream_is_counter),
         cmocka_unit_test(test_streams_differ),
+        cmocka_unit_test(test_below_each),
         cmocka_unit_test(test_block_carry),
         cmocka_unit_test(test_below_is_uniform),
         cmocka_unit_test(test_double_is_in_unit),
