@@ -56,8 +56,6 @@ static uint32_t wrap(struct sim_world *world, kith_id from,
             sim_parcel_free(world, index);
             return 0;
         }
-        cargo->left_ns = KITH_NEVER; /* until it is on the wire */
-        sim_transfer_list(world, index);
     }
     return index;
 }

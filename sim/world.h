@@ -281,8 +281,10 @@ void sim_network_close(struct sim_world *world);
 uint32_t sim_parcel_take(struct sim_world *world);
 void sim_parcel_free(struct sim_world *world, uint32_t parcel);
 void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots);
-/* A MODEL that can still be cancelled stands in its sender's chain. */
-void sim_transfer_list(struct sim_world *world, uint32_t parcel);
+/* The parcel's last bit leaves then. A MODEL that can be cancelled until then
+ * stands in its sender's chain. */
+void sim_transfer_list(struct sim_world *world, uint32_t parcel,
+                       kith_ns left_ns);
 /* A message whose link is up: size it, and put it on the wire. */
 void sim_launch(struct sim_world *world, uint32_t parcel);
 /* Put a parcel on its link's wire now. */
