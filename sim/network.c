@@ -115,10 +115,7 @@ uint32_t sim_parcel_take(struct sim_world *world)
     struct sim_parcel *parcel = &world->parcels[index - 1];
     parcel->next = 0;
     parcel->bytes = 0;
-    parcel->flags = 0;
-    if (world->cargo) {
-        world->cargo[index - 1] = (struct sim_cargo){0};
-    }
+    parcel->flags = world->channels ? SIM_PARCEL_LADEN : 0;
     return index;
 }
 
@@ -136,7 +133,7 @@ void sim_transfer_list(struct sim_world *world, uint32_t parcel,
                        kith_ns left_ns)
 {
     struct sim_parcel *entry = &world->parcels[parcel - 1];
-    if (!world->cargo) {
+    if (!(entry->flags & SIM_PARCEL_LADEN)) {
         return;
     }
     struct sim_cargo *cargo = &world->cargo[parcel - 1];
@@ -171,7 +168,7 @@ void sim_parcel_free(struct sim_world *world, uint32_t parcel)
 {
     transfer_unlist(world, parcel);
     struct sim_parcel *entry = &world->parcels[parcel - 1];
-    if (world->cargo) {
+    if (entry->flags & SIM_PARCEL_LADEN) {
         struct sim_cargo *cargo = &world->cargo[parcel - 1];
         sim_block_free(world, cargo->block);
         free(cargo->sealed);

@@ -50,6 +50,7 @@ static uint32_t wrap(struct sim_world *world, kith_id from,
     }
     if (send->message.kind == KITH_MESSAGE_MODEL && world->desks) {
         struct sim_cargo *cargo = &world->cargo[index - 1];
+        parcel->flags |= SIM_PARCEL_LADEN;
         cargo->block = sim_block_copy(world, from, send->message.slot,
                                       send->message.payload_bytes);
         if (!cargo->block) {

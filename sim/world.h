@@ -122,6 +122,7 @@ enum sim_parcel_kind {
 #define SIM_PARCEL_CANCELLED 1u /* its sender stopped sending it */
 #define SIM_PARCEL_DROPPED 2u   /* `drop_push` took it */
 #define SIM_PARCEL_LISTED 4u    /* stands in a desk's chain of transfers */
+#define SIM_PARCEL_LADEN 8u     /* has cargo; the other ones' is zero */
 
 /* One thing on its way from a peer to another. */
 struct sim_parcel {
