@@ -113,21 +113,22 @@ static enum kith_err events_grow(struct sim_queue *queue)
 static void heap_put(struct sim_queue *queue, const struct sim_event *event)
 {
     const bool room = kith_heap_push(
-        &queue->heap,
-        (struct kith_heap_entry){.time_ns = event->time_ns,
-                                 .peer = event->peer,
-                                 .value = event->value << 3 | event->kind,
-                                 .sequence = event->sequence});
+        &queue->heap, (struct kith_heap_entry){
+                          .time_ns = event->time_ns,
+                          .peer = event->peer,
+                          .value = (uint32_t)event->value << 3 | event->kind,
+                          .sequence = event->sequence});
     KITH_ASSERT(room);
 }
 
 static struct sim_event event_of(const struct kith_heap_entry *entry)
 {
+    const uint32_t value = entry->value >> 3;
     return (struct sim_event){.time_ns = entry->time_ns,
                               .sequence = entry->sequence,
                               .peer = entry->peer,
                               .kind = entry->value & 7u,
-                              .value = entry->value >> 3 & SIM_VALUE_MAX};
+                              .value = value & SIM_VALUE_MAX};
 }
 
 static uint32_t chunk_take(struct sim_queue *queue)

@@ -7,6 +7,7 @@
  *   link.c     connections: dial, handshake, up, dead
  *   channel.c  wire `full`: real sessions at both ends
  *   memory.c   huge pages for the large tables
+ *   queue.c    events to come; instant.c: those due at once
  *   block.c    vectors under way
  *   work.c     work items on a pool of threads
  *   fault.c    crash, restart, pause, slow, cut
