@@ -69,6 +69,7 @@ void sim_link_wait(struct sim_world *world, uint32_t link, unsigned side,
     }
     world->parcels[parcel - 1].next = 0;
     *last = parcel;
+    sim_transfer_list(world, parcel, KITH_NEVER);
 }
 
 static void forget_waiting(struct sim_world *world, struct sim_link *link,

@@ -30,6 +30,8 @@ libkith_sim_a_SOURCES = \
   sim/delay.h \
   sim/engine.c \
   sim/fault.c \
+  sim/instant.c \
+  sim/instant.h \
   sim/ledger.c \
   sim/link.c \
   sim/memory.c \

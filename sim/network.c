@@ -115,14 +115,10 @@ uint32_t sim_parcel_take(struct sim_world *world)
     struct sim_parcel *parcel = &world->parcels[index - 1];
     parcel->next = 0;
     parcel->bytes = 0;
-    parcel->flags = 0;
-    if (world->cargo) {
-        world->cargo[index - 1] = (struct sim_cargo){0};
-    }
+    parcel->flags = world->channels ? SIM_PARCEL_LADEN : 0;
     return index;
 }
 
-/* A MODEL that can still be cancelled stands in its sender's chain. */
 static uint32_t *transfers_of(struct sim_world *world,
                               const struct sim_parcel *parcel)
 {
@@ -133,11 +129,21 @@ static uint32_t *transfers_of(struct sim_world *world,
     return &world->desks[parcel->from].transfers[slot / 2];
 }
 
-void sim_transfer_list(struct sim_world *world, uint32_t parcel)
+void sim_transfer_list(struct sim_world *world, uint32_t parcel,
+                       kith_ns left_ns)
 {
     struct sim_parcel *entry = &world->parcels[parcel - 1];
+    if (!(entry->flags & SIM_PARCEL_LADEN)) {
+        return;
+    }
+    struct sim_cargo *cargo = &world->cargo[parcel - 1];
+    cargo->left_ns = left_ns;
+    if (left_ns <= world->now_ns || !cargo->block ||
+        (entry->flags & SIM_PARCEL_LISTED)) {
+        return;
+    }
     uint32_t *head = transfers_of(world, entry);
-    world->cargo[parcel - 1].next_transfer = *head;
+    cargo->next_transfer = *head;
     entry->flags |= SIM_PARCEL_LISTED;
     *head = parcel;
 }
@@ -162,7 +168,7 @@ void sim_parcel_free(struct sim_world *world, uint32_t parcel)
 {
     transfer_unlist(world, parcel);
     struct sim_parcel *entry = &world->parcels[parcel - 1];
-    if (world->cargo) {
+    if (entry->flags & SIM_PARCEL_LADEN) {
         struct sim_cargo *cargo = &world->cargo[parcel - 1];
         sim_block_free(world, cargo->block);
         free(cargo->sealed);
@@ -226,9 +232,7 @@ void sim_transmit(struct sim_world *world, uint32_t index)
                  sim_wire_time(parcel->bytes, experiment->network.rate_bits);
         left_ns = *up_ns;
     }
-    if (world->cargo) {
-        world->cargo[index - 1].left_ns = left_ns;
-    }
+    sim_transfer_list(world, index, left_ns);
     kith_ns arrives_ns = leaves_ns + experiment->network.latency_ns;
     if (experiment->network.jitter_ns > 0 || world->loss_threshold > 0) {
         arrives_ns += mishaps(world, link, side, parcel->bytes);

@@ -50,14 +50,13 @@ static uint32_t wrap(struct sim_world *world, kith_id from,
     }
     if (send->message.kind == KITH_MESSAGE_MODEL && world->desks) {
         struct sim_cargo *cargo = &world->cargo[index - 1];
+        parcel->flags |= SIM_PARCEL_LADEN;
         cargo->block = sim_block_copy(world, from, send->message.slot,
                                       send->message.payload_bytes);
         if (!cargo->block) {
             sim_parcel_free(world, index);
             return 0;
         }
-        cargo->left_ns = KITH_NEVER; /* until it is on the wire */
-        sim_transfer_list(world, index);
     }
     return index;
 }

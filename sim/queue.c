@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "sim/instant.h"
 #include "sim/memory.h"
 #include "sim/sort.h"
 
@@ -24,13 +25,13 @@
 static enum kith_err take_memory(struct sim_queue *queue, size_t capacity)
 {
     struct kith_heap_entry *entries = sim_pages(capacity * sizeof *entries);
-    queue->pool = sim_pages(capacity * sizeof *queue->pool);
+    queue->places = sim_pages(capacity * sizeof *queue->places);
     queue->today = sim_pages(capacity * sizeof *queue->today);
     queue->scratch = sim_pages(capacity * sizeof *queue->scratch);
     queue->capacity = capacity;
     kith_heap_init(&queue->heap, entries, entries ? capacity : 0);
     const bool complete =
-        entries && queue->pool && queue->today && queue->scratch;
+        entries && queue->places && queue->today && queue->scratch;
     return complete ? KITH_OK : KITH_ENOMEM;
 }
 
@@ -38,7 +39,7 @@ static void give_memory(struct sim_queue *queue)
 {
     const size_t events = queue->capacity;
     sim_pages_free(queue->heap.entries, events * sizeof *queue->heap.entries);
-    sim_pages_free(queue->pool, events * sizeof *queue->pool);
+    sim_pages_free(queue->places, events * sizeof *queue->places);
     sim_pages_free(queue->today, events * sizeof *queue->today);
     sim_pages_free(queue->scratch, events * sizeof *queue->scratch);
 }
@@ -48,7 +49,8 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
 {
     KITH_ASSERT(capacity < UINT32_MAX / 4);
     *queue = (struct sim_queue){.day = kind == SIM_QUEUE_HEAP ? UINT64_MAX : 0,
-                                .shift = SHIFT_START};
+                                .shift = SHIFT_START,
+                                .now_ns = -1};
     capacity = capacity < CAPACITY_MIN ? CAPACITY_MIN : capacity;
     uint64_t buckets = BUCKETS_MIN;
     while (buckets < capacity / 4 && buckets < BUCKETS_MAX) {
@@ -61,7 +63,12 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
     /* Heap and today have room for every event, so that only a push can run
      * out of memory; pages never touched cost nothing. */
     const enum kith_err err = take_memory(queue, capacity);
-    if (err != KITH_OK || !queue->buckets || !queue->chunks) {
+    const bool calendar = kind == SIM_QUEUE_CALENDAR;
+    if (calendar) {
+        queue->instant = sim_pages(sizeof *queue->instant);
+    }
+    if (err != KITH_OK || !queue->buckets || !queue->chunks ||
+        (calendar && !queue->instant)) {
         sim_queue_close(queue);
         return KITH_ENOMEM;
     }
@@ -74,6 +81,7 @@ void sim_queue_close(struct sim_queue *queue)
     sim_pages_free(queue->buckets, (queue->mask + 1) * sizeof *queue->buckets);
     sim_pages_free(queue->chunks,
                    queue->chunk_capacity * sizeof *queue->chunks);
+    sim_pages_free(queue->instant, sizeof *queue->instant);
     *queue = (struct sim_queue){0};
 }
 
@@ -91,7 +99,10 @@ static enum kith_err events_grow(struct sim_queue *queue)
     larger.heap.count = queue->heap.count;
     memcpy(larger.heap.entries, queue->heap.entries,
            queue->heap.count * sizeof *queue->heap.entries);
-    memcpy(larger.pool, queue->pool, queue->pool_used * sizeof *queue->pool);
+    if (queue->instant) {
+        memcpy(larger.places, queue->places,
+               queue->instant->used * sizeof *queue->places);
+    }
     memcpy(larger.today, queue->today,
            queue->today_count * sizeof *queue->today);
     give_memory(queue);
@@ -101,30 +112,23 @@ static enum kith_err events_grow(struct sim_queue *queue)
 
 static void heap_put(struct sim_queue *queue, const struct sim_event *event)
 {
-    uint32_t index = queue->pool_free;
-    if (index != 0) {
-        index--;
-        queue->pool_free = (uint32_t)queue->pool[index].sequence;
-    } else {
-        index = queue->pool_used++;
-    }
-    queue->pool[index] = *event;
     const bool room = kith_heap_push(
-        &queue->heap, (struct kith_heap_entry){.time_ns = event->time_ns,
-                                               .peer = event->peer,
-                                               .value = index,
-                                               .sequence = event->sequence});
+        &queue->heap, (struct kith_heap_entry){
+                          .time_ns = event->time_ns,
+                          .peer = event->peer,
+                          .value = (uint32_t)event->value << 3 | event->kind,
+                          .sequence = event->sequence});
     KITH_ASSERT(room);
 }
 
-static void heap_take(struct sim_queue *queue, struct sim_event *event)
+static struct sim_event event_of(const struct kith_heap_entry *entry)
 {
-    struct kith_heap_entry entry;
-    const bool found = kith_heap_pop(&queue->heap, &entry);
-    KITH_ASSERT(found);
-    *event = queue->pool[entry.value];
-    queue->pool[entry.value].sequence = queue->pool_free; /* free list */
-    queue->pool_free = entry.value + 1;
+    const uint32_t value = entry->value >> 3;
+    return (struct sim_event){.time_ns = entry->time_ns,
+                              .sequence = entry->sequence,
+                              .peer = entry->peer,
+                              .kind = entry->value & 7u,
+                              .value = value & SIM_VALUE_MAX};
 }
 
 static uint32_t chunk_take(struct sim_queue *queue)
@@ -187,7 +191,11 @@ enum kith_err sim_queue_push_slow(struct sim_queue *queue,
         }
     }
     const uint64_t day = day_of(queue, event->time_ns);
-    if (day <= queue->day) { /* always, where everything is the heap's */
+    if (event->time_ns == queue->now_ns && queue->instant &&
+        event->peer < SIM_INSTANT_PEERS) {
+        sim_instant_push(queue->instant, queue->places, event);
+        queue->due++;
+    } else if (day <= queue->day) { /* always, where all is the heap's */
         heap_put(queue, event);
     } else {
         const enum kith_err err = bucket_put(queue, event, day);
@@ -369,35 +377,78 @@ static void tune(struct sim_queue *queue)
     queue->pops = queue->instants = queue->days = queue->wasted = 0;
 }
 
+/* The calendar's next day, where nothing of this one is left. */
+static void refill(struct sim_queue *queue)
+{
+    const uint64_t window =
+        queue->mask + 1 > WINDOW_MIN ? queue->mask + 1 : WINDOW_MIN;
+    if (queue->pops >= window) {
+        tune(queue); /* may put events into the heap */
+    }
+    if (queue->heap.count == 0) {
+        advance(queue);
+    }
+}
+
+/* The first of what is left of today, of the heap and of the instant in hand;
+ * who is asked later gives way. */
+enum source { NOWHERE, TODAY, HEAP, INSTANT };
+
+static void prefer(enum source *from, struct sim_event *first,
+                   enum source source, const struct sim_event *event)
+{
+    if (*from == NOWHERE || sim_event_before(event, first)) {
+        *from = source;
+        *first = *event;
+    }
+}
+
+static enum source first_of(const struct sim_queue *queue,
+                            struct sim_event *first)
+{
+    enum source from = NOWHERE;
+    if (queue->due > 0) {
+        prefer(&from, first, INSTANT,
+               sim_instant_first(queue->instant, queue->places));
+    }
+    if (queue->today_at < queue->today_count) {
+        prefer(&from, first, TODAY, &queue->today[queue->today_at]);
+    }
+    if (queue->heap.count > 0) {
+        const struct sim_event late = event_of(&queue->heap.entries[0]);
+        prefer(&from, first, HEAP, &late);
+    }
+    return from;
+}
+
 bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
 {
     if (queue->count == 0) {
         return false;
     }
-    bool left = queue->today_at < queue->today_count;
-    if (!left && queue->heap.count == 0) {
-        const uint64_t window =
-            queue->mask + 1 > WINDOW_MIN ? queue->mask + 1 : WINDOW_MIN;
-        if (queue->pops >= window) {
-            tune(queue); /* may put events into the heap */
-        }
-        if (queue->heap.count == 0) {
-            advance(queue);
-            left = true;
-        }
+    if (queue->today_at == queue->today_count &&
+        queue->heap.count + queue->due == 0) {
+        refill(queue);
     }
-    queue->count--;
-    if (left && queue->heap.count > 0) {
-        const struct sim_event *first = &queue->today[queue->today_at];
-        left =
-            sim_event_before(first, &queue->pool[queue->heap.entries[0].value]);
-    }
-    if (left) {
-        *event = queue->today[queue->today_at++];
-    } else {
-        heap_take(queue, event);
+    struct kith_heap_entry late;
+    switch (first_of(queue, event)) {
+    case INSTANT:
+        sim_instant_pop(queue->instant, queue->places);
+        queue->due--;
+        queue->pops++;
+        break;
+    case TODAY:
+        queue->today_at++;
+        break;
+    case HEAP:
+        (void)kith_heap_pop(&queue->heap, &late);
         queue->pops++;
         queue->instants++;
+        break;
+    case NOWHERE:
+        return false;
     }
+    queue->count--;
+    queue->now_ns = event->time_ns;
     return true;
 }

@@ -7,6 +7,7 @@
  *             lockstep do: sorted buckets were refused because they need
  *             O(k^2) then. What is pushed into the day in hand goes through a
  *             4-ary heap that stays small.
+ *             What is due at once goes into lists by peer, of the first peers.
  *   heap      the 4-ary heap of base/, for everything.
  *
  * Source: Brown, "Calendar queues", CACM 1988; Tang et al., "Ladder queue",
@@ -43,14 +44,21 @@ struct sim_chunk {
     struct sim_event events[SIM_CHUNK_EVENTS];
 };
 
+/* What is due at once; instant.h. */
+#define SIM_INSTANT_PEERS 4096u
+struct sim_instant;
+struct sim_late;
+
 struct sim_queue {
     size_t count, capacity; /* events pending, and room for them */
     /* All events, or late-comers of today. */
     struct kith_heap heap;
-    struct sim_event *pool; /* (capacity), by the heap's values */
-    uint32_t pool_used, pool_free;
     /* Calendar. */
-    struct sim_chunk *chunks; /* (chunk_capacity) */
+    kith_ns now_ns;              /* of the last pop; -1: none yet */
+    struct sim_instant *instant; /* NULL: a heap's queue */
+    struct sim_late *places;     /* (capacity), the instant's */
+    size_t due;                  /* events in it */
+    struct sim_chunk *chunks;    /* (chunk_capacity) */
     uint32_t chunk_capacity, chunk_used, chunk_free;
     uint32_t *buckets; /* (mask + 1): 1 + index of the newest chunk */
     uint64_t mask;
@@ -108,18 +116,20 @@ SIM_INLINE bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
         queue->chased = queue->chunks[queue->chased - 1].next;
         sim_chunk_fetch(queue, queue->chased);
     }
-    if (queue->today_at == queue->today_count || queue->heap.count > 0) {
+    if (queue->today_at == queue->today_count ||
+        queue->heap.count + queue->due > 0) {
         return sim_queue_pop_slow(queue, event);
     }
     queue->count--;
     *event = queue->today[queue->today_at++];
+    queue->now_ns = event->time_ns;
     return true;
 }
 
 /* No event is earlier than this; KITH_NEVER: not known without a pop. */
 static inline kith_ns sim_queue_next_ns(const struct sim_queue *queue)
 {
-    kith_ns next_ns = KITH_NEVER;
+    kith_ns next_ns = queue->due > 0 ? queue->now_ns : KITH_NEVER;
     if (queue->today_at < queue->today_count) {
         next_ns = queue->today[queue->today_at].time_ns;
     }

@@ -306,9 +306,14 @@ void sim_work_start(struct sim_world *world, kith_id id,
                  peer->incarnation);
 }
 
-/* A data set that has gone ends the run: what came of it is nothing. */
+/* A data set that has gone ends the run: what came of it is nothing. Only steps
+ * of training read it; a device may fail in any item. */
 static void check_worker(struct sim_world *world, kith_id peer)
 {
+    if (world->peers[peer].work != KITH_WORK_TRAIN &&
+        !world->experiment->backend->failed) {
+        return;
+    }
     const struct kith_worker *worker = world->desks[peer].worker;
     const char *failed = worker ? kith_worker_failed(worker) : NULL;
     if (failed) {

@@ -7,6 +7,7 @@
  *   link.c     connections: dial, handshake, up, dead
  *   channel.c  wire `full`: real sessions at both ends
  *   memory.c   huge pages for the large tables
+ *   queue.c    events to come; instant.c: those due at once
  *   block.c    vectors under way
  *   work.c     work items on a pool of threads
  *   fault.c    crash, restart, pause, slow, cut
@@ -122,6 +123,7 @@ enum sim_parcel_kind {
 #define SIM_PARCEL_CANCELLED 1u /* its sender stopped sending it */
 #define SIM_PARCEL_DROPPED 2u   /* `drop_push` took it */
 #define SIM_PARCEL_LISTED 4u    /* stands in a desk's chain of transfers */
+#define SIM_PARCEL_LADEN 8u     /* has cargo; the other ones' is zero */
 
 /* One thing on its way from a peer to another. */
 struct sim_parcel {
@@ -281,8 +283,10 @@ void sim_network_close(struct sim_world *world);
 uint32_t sim_parcel_take(struct sim_world *world);
 void sim_parcel_free(struct sim_world *world, uint32_t parcel);
 void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots);
-/* A MODEL that can still be cancelled stands in its sender's chain. */
-void sim_transfer_list(struct sim_world *world, uint32_t parcel);
+/* The parcel's last bit leaves then. A MODEL that can be cancelled until then
+ * stands in its sender's chain. */
+void sim_transfer_list(struct sim_world *world, uint32_t parcel,
+                       kith_ns left_ns);
 /* A message whose link is up: size it, and put it on the wire. */
 void sim_launch(struct sim_world *world, uint32_t parcel);
 /* Put a parcel on its link's wire now. */

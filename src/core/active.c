@@ -251,17 +251,17 @@ static void answer_probe(struct kith_node *node, kith_id from,
                          const struct kith_message *message,
                          struct kith_effects *effects)
 {
-    struct kith_message answer = {.kind = KITH_MESSAGE_ABORTED,
-                                  .pattern = message->pattern,
-                                  .id = message->id,
-                                  .mine = true,
-                                  .step = node->steps,
-                                  .slot = KITH_SLOT_NONE};
+    struct kith_message *answer = kith_node_send(effects, from);
+    *answer = (struct kith_message){.kind = KITH_MESSAGE_ABORTED,
+                                    .pattern = message->pattern,
+                                    .id = message->id,
+                                    .mine = true,
+                                    .step = node->steps,
+                                    .slot = KITH_SLOT_NONE};
     const uint64_t age = node->next_counter - 1 - message->id.counter;
     if (message->id.incarnation == node->incarnation && age < KITH_OUTCOMES)
-        answer.kind = (node->outcomes >> age & 1) != 0 ? KITH_MESSAGE_ACK
-                                                       : KITH_MESSAGE_ABORT;
-    kith_node_send(effects, from, &answer);
+        answer->kind = (node->outcomes >> age & 1) != 0 ? KITH_MESSAGE_ACK
+                                                        : KITH_MESSAGE_ABORT;
 }
 
 static void step_accept(struct kith_node *node, kith_ns now_ns,

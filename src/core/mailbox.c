@@ -17,11 +17,6 @@
 /* No honest generation comes near; a liar's cannot make numbers wrap. */
 #define GENERATIONS_MAX (UINT64_MAX / 2)
 
-bool kith_round_is_mailbox(const struct kith_node *node)
-{
-    return node->config->algorithm->wait == KITH_WAIT_NO;
-}
-
 /* Of its two inboxes the one that does not hold what came last; never one that
  * is being merged. */
 uint32_t kith_mailbox_inbox(const struct kith_node *node, uint32_t e)

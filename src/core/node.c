@@ -71,26 +71,14 @@ void kith_node_mark(struct kith_node *node, struct kith_effects *effects,
     }
 }
 
-void kith_node_send(struct kith_effects *effects, kith_id to,
-                    const struct kith_message *message)
-{
-    KITH_ASSERT(effects->send_count < KITH_EFFECT_SENDS);
-    struct kith_send *send = &effects->sends[effects->send_count++];
-    send->to = to;
-    send->message = *message;
-}
-
-/* Written where it stays: the simulator says millions of these a second. */
 void kith_node_tell(const struct kith_node *node, struct kith_effects *effects,
                     const struct kith_exchange *exchange, bool mine,
                     enum kith_message_kind kind)
 {
-    KITH_ASSERT(effects->send_count < KITH_EFFECT_SENDS);
-    struct kith_send *send = &effects->sends[effects->send_count++];
+    struct kith_message *message = kith_node_send(effects, exchange->edge.peer);
     const bool carries = kind == KITH_MESSAGE_MODEL;
     const bool sized = carries || kind == KITH_MESSAGE_REQUEST;
-    send->to = exchange->edge.peer;
-    send->message = (struct kith_message){
+    *message = (struct kith_message){
         .kind = kind,
         .pattern = (enum kith_pattern)exchange->pattern,
         .id = {.counter = exchange->counter,
@@ -105,9 +93,9 @@ void kith_node_tell(const struct kith_node *node, struct kith_effects *effects,
         .slot = carries ? exchange->edge.sent : KITH_SLOT_NONE,
     };
     if (carries) {
-        send->message.scalar_count = node->config->algorithm->scalar_count;
-        memcpy(send->message.scalars, exchange->edge.scalars_sent,
-               sizeof send->message.scalars);
+        message->scalar_count = node->config->algorithm->scalar_count;
+        memcpy(message->scalars, exchange->edge.scalars_sent,
+               sizeof message->scalars);
     }
 }
 

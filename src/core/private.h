@@ -69,13 +69,13 @@ enum served_state {
 /* One two-party exchange as seen from one side. */
 struct kith_exchange {
     kith_ns deadline_ns, since_ns; /* of this phase */
-    struct kith_work_edge edge;
     uint64_t counter;
     uint32_t incarnation; /* of the initiator */
     uint8_t state, pattern, tries, probes;
     bool running;   /* its work item is out */
     bool abort_due; /* ABORT came while its work item was out */
     bool broken;    /* the link broke after our answer left */
+    struct kith_work_edge edge;
 };
 
 struct kith_suspect {
@@ -115,7 +115,8 @@ struct kith_round_edge {
 struct kith_round_list {
     uint64_t round;
     uint32_t count;
-    struct kith_round_edge *edges;
+    struct kith_round_edge *edges; /* (count) */
+    kith_id *peers;                /* (count) theirs, to search in */
 };
 
 /* How a round that was opened ended, for one who still asks. */
@@ -142,14 +143,18 @@ struct kith_round {
     bool lapsed;      /* an edge of it was left out at the deadline */
     bool passing;     /* mailbox: it passes on what one who trains sent */
     uint8_t patience; /* rounds in a row that lapsed */
+    uint8_t wary;     /* rounds in which what is missing is asked for */
+    bool endless;     /* more of them than can be counted */
+    uint32_t early_count;
     struct kith_round_list lists[2];
+    struct kith_work_edge *work; /* (degree), gathered for each item */
+    uint64_t share;              /* rounds of all steps */
+    uint64_t most; /* no peer can honestly be beyond: one takes a step or
+                      more */
+    struct kith_round_claim furthest[2]; /* of two peers */
+    uint64_t generations, passed; /* mailbox: above those heard, passed on */
     /* Models that came more than a round too early: there was no inbox. */
     struct kith_round_claim early[KITH_EARLY_MAX]; /* (early_count) */
-    struct kith_round_claim furthest[2];           /* of two peers */
-    uint32_t early_count;
-    uint8_t wary; /* rounds in which what is missing is asked for */
-    uint64_t generations, passed; /* mailbox: above those heard, passed on */
-    struct kith_work_edge *work;  /* (degree), gathered for each item */
     struct kith_round_past past[KITH_OUTCOMES]; /* by round % KITH_OUTCOMES */
 };
 enum round_state {
@@ -169,31 +174,31 @@ enum owner {
     OWNER_SAVE
 };
 
+/* What every event asks for stands in front. */
 struct kith_node {
     const struct kith_node_config *config;
     struct kith_round *round; /* NULL unless the pattern is ROUND */
     uint64_t steps;
-    uint32_t attempts;
-    uint32_t draws;        /* partners drawn: the position in that stream */
-    uint64_t next_counter; /* of our next exchange */
-    uint64_t outcomes;     /* bit k: exchange next_counter - 1 - k merged */
-    kith_ns save_ns;       /* next SAVE */
-    kith_ns leave_ns;      /* told to leave: until then the last round ends */
-    kith_ns blocked_ns;    /* training held back since, KITH_NEVER: it is not */
-    kith_ns waited_ns;
-    struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
-    struct kith_exchange active, served;
+    kith_ns save_ns;    /* next SAVE */
+    kith_ns leave_ns;   /* told to leave: until then the last round ends */
+    kith_ns blocked_ns; /* training held back since, KITH_NEVER: it is not */
     kith_id self;
-    uint32_t incarnation;
-    uint32_t skipped, refused, done, failed, torn, serving, bad, gated, undone,
-        late;
-    struct kith_suspect suspects[KITH_SUSPECTS_MAX];
     uint8_t owner;
     uint8_t retries_left;
     uint8_t pulls; /* failed pulls while adopting */
     uint8_t
         charged; /* bit s: suspects[s] wasted our time, see kith_node_charge */
     bool started, leaving, adopting, trigger_due, saving_due;
+    struct kith_suspect suspects[KITH_SUSPECTS_MAX];
+    struct kith_exchange active, served;
+    struct kith_estimate control, turn; /* REQUEST -> ACCEPT; MODEL -> answer */
+    kith_ns waited_ns;
+    uint64_t next_counter; /* of our next exchange */
+    uint64_t outcomes;     /* bit k: exchange next_counter - 1 - k merged */
+    uint32_t draws;        /* partners drawn: the position in that stream */
+    uint32_t incarnation;
+    uint32_t attempts, skipped, refused, done, failed, torn, serving, bad,
+        gated, undone, late;
 };
 
 /* Effects: appended here, bounded by KITH_ASSERT. */
@@ -205,8 +210,16 @@ void kith_node_mark(struct kith_node *node, struct kith_effects *effects,
 void kith_node_tell(const struct kith_node *node, struct kith_effects *effects,
                     const struct kith_exchange *exchange, bool mine,
                     enum kith_message_kind kind);
-void kith_node_send(struct kith_effects *effects, kith_id to,
-                    const struct kith_message *message);
+/* A message that goes out, to be written where it stays: the simulator says
+ * millions of them a second. */
+static inline struct kith_message *kith_node_send(struct kith_effects *effects,
+                                                  kith_id to)
+{
+    KITH_ASSERT(effects->send_count < KITH_EFFECT_SENDS);
+    struct kith_send *send = &effects->sends[effects->send_count++];
+    send->to = to;
+    return &send->message;
+}
 void kith_node_suspect(struct kith_node *node, struct kith_effects *effects,
                        kith_id peer, kith_ns now_ns, kith_ns span_ns);
 /* A suspect that held our served exchange and let it lapse: until the span is
@@ -231,6 +244,73 @@ kith_exchange_number(const struct kith_exchange *exchange, kith_id initiator)
 {
     return ((uint64_t)initiator << 44 ^ (uint64_t)exchange->incarnation << 36) +
            exchange->counter;
+}
+
+/* ---- What a message asks again and again. */
+
+/* Training goes on whatever the round does. */
+static inline bool kith_round_is_mailbox(const struct kith_node *node)
+{
+    return node->config->algorithm->wait == KITH_WAIT_NO;
+}
+
+/* What is sent leaves x: each message is an exchange, its sender's. */
+static inline bool kith_round_splits(const struct kith_node *node)
+{
+    return node->config->algorithm->splits;
+}
+
+/* Each model goes its own way, whatever comes back. */
+static inline bool kith_round_is_one_way(const struct kith_node *node)
+{
+    return kith_round_is_mailbox(node) || kith_round_splits(node) ||
+           node->config->topology->kind->directed;
+}
+
+/* The open round's list, or the next one's. A mailbox has one for all. */
+static inline const struct kith_round_list *
+kith_round_list_of(const struct kith_node *node, uint64_t number)
+{
+    return &node->round->lists[kith_round_is_mailbox(node) ? 0 : number & 1];
+}
+
+static inline const struct kith_round_list *
+kith_round_current(const struct kith_node *node)
+{
+    return kith_round_list_of(node, node->round->round);
+}
+
+/* By halves, without a branch: the last one that is not above `peer`. */
+static inline struct kith_round_edge *
+kith_round_find(const struct kith_round_list *list, kith_id peer)
+{
+    const kith_id *at = list->peers;
+    for (uint32_t count = list->count, half; count > 1; count -= half) {
+        half = count / 2;
+        at = at[half] <= peer ? at + half : at;
+    }
+    return list->count > 0 && *at == peer ? &list->edges[at - list->peers]
+                                          : NULL;
+}
+
+/* Of a mutual edge's two ends, is it ours that decides? */
+static inline bool kith_edge_decides(const struct kith_node *node, kith_id peer)
+{
+    return node->self < peer;
+}
+
+/* Both ends commit or neither does. */
+static inline bool kith_edge_is_mutual(const struct kith_node *node,
+                                       const struct kith_round_edge *edge)
+{
+    return edge->in && edge->out && !kith_round_is_one_way(node);
+}
+
+/* Its peer has closed the round at hand, or will never open it. */
+static inline bool kith_edge_is_past(const struct kith_node *node,
+                                     const struct kith_round_edge *edge)
+{
+    return !kith_round_is_mailbox(node) && edge->said > node->round->round;
 }
 
 /* Scalars of a MODEL are sane, all of them. */
@@ -266,8 +346,6 @@ void kith_served_down(struct kith_node *node, kith_id peer, kith_ns now_ns,
 /* round_list.c */
 /* The first round of the trigger after so many own steps. */
 uint64_t kith_round_after(const struct kith_node *node, uint64_t steps);
-/* No peer can honestly be beyond this round: one takes a step or more. */
-uint64_t kith_round_most(const struct kith_node *node);
 /* The first of a trigger's rounds, from this one on. */
 uint64_t kith_round_begins(const struct kith_node *node, uint64_t number);
 /* Between two rounds of one trigger. */
@@ -280,10 +358,7 @@ void kith_round_init(struct kith_node *node, void *memory);
 void kith_round_jump(struct kith_node *node, uint64_t number);
 /* The list of `number` in the place of the one two rounds before. */
 void kith_round_list_fill(struct kith_node *node, uint64_t number);
-struct kith_round_edge *kith_round_find(const struct kith_round_list *list,
-                                        kith_id peer);
-void kith_round_set_down(struct kith_node *node, kith_id peer, bool down);
-void kith_round_set_said(struct kith_node *node, kith_id peer, uint64_t said);
+void kith_round_set_down(struct kith_node *node, kith_id peer);
 /* It let a round lapse: after two it is left out. */
 void kith_round_count_silent(struct kith_node *node,
                              struct kith_effects *effects, kith_id peer,
@@ -299,21 +374,15 @@ bool kith_round_is_forgotten(const struct kith_node *node, uint64_t number);
 bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
                               uint64_t number);
 
-/* The open round's list, or the next one's. */
-const struct kith_round_list *kith_round_list_of(const struct kith_node *node,
-                                                 uint64_t number);
 uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
                           const struct kith_message *model);
 
 /* round_catch.c */
-/* Its peer has closed the round at hand, or will never open it. */
-bool kith_edge_is_past(const struct kith_node *node,
-                       const struct kith_round_edge *edge);
 /* Any message: its sender is alive, and in that round. */
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said);
-/* A one-way edge to a peer that is further is over. */
+/* A one-way edge to a peer that is further is over; NULL: there is none. */
 void kith_round_heed(struct kith_node *node, struct kith_effects *effects,
-                     kith_id from);
+                     struct kith_round_edge *edge);
 /* The open round is over. Was anybody missing? */
 bool kith_round_review(struct kith_node *node);
 /* Go on where two others are, if they are further than the next round. */
@@ -335,8 +404,6 @@ void kith_round_note_gone(struct kith_node *node, kith_id from,
                           uint64_t number);
 
 /* mailbox.c */
-/* Training goes on whatever the round does. */
-bool kith_round_is_mailbox(const struct kith_node *node);
 uint32_t kith_mailbox_inbox(const struct kith_node *node, uint32_t e);
 /* A model came. */
 void kith_mailbox_hear(struct kith_node *node,
@@ -353,19 +420,9 @@ void kith_mailbox_pass_on(struct kith_node *node, kith_ns now_ns,
                           struct kith_effects *effects);
 
 /* round_edge.c */
-const struct kith_round_list *kith_round_current(const struct kith_node *node);
-/* What is sent leaves x: each message is an exchange, its sender's. */
-bool kith_round_splits(const struct kith_node *node);
-/* Each model goes its own way, whatever comes back. */
-bool kith_round_is_one_way(const struct kith_node *node);
 void kith_round_tell(const struct kith_node *node, struct kith_effects *effects,
                      kith_id peer, enum kith_message_kind kind,
                      uint64_t number);
-/* Of a mutual edge's two ends, is it ours that decides? */
-bool kith_edge_decides(const struct kith_node *node, kith_id peer);
-/* Both ends commit or neither does. */
-bool kith_edge_is_mutual(const struct kith_node *node,
-                         const struct kith_round_edge *edge);
 /* Its message goes out, if there is one. */
 void kith_edge_open(struct kith_node *node, struct kith_effects *effects,
                     struct kith_round_edge *edge);

@@ -310,19 +310,22 @@ static void refuse_model(struct kith_node *node, kith_id from, uint64_t number,
 }
 
 static void step_model(struct kith_node *node, kith_id from,
+                       struct kith_round_edge *known,
                        const struct kith_message *message,
                        struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
     const uint64_t number = message->id.counter;
     const bool mailbox = kith_round_is_mailbox(node);
-    const bool due =
-        mailbox || number == round->round || number == round->round + 1;
+    const bool at_hand = mailbox || number == round->round;
+    const bool due = at_hand || number == round->round + 1;
     struct kith_round_edge *edge =
-        due ? kith_round_find(kith_round_list_of(node, number), from) : NULL;
+        at_hand ? known
+        : due   ? kith_round_find(kith_round_list_of(node, number), from)
+                : NULL;
     if (edge == NULL || !edge->in || message->slot == KITH_SLOT_NONE) {
         node->late++;
-        if (!due && number > round->round && number <= kith_round_most(node))
+        if (!due && number > round->round && number <= round->most)
             kith_round_note_early(node, from, number);
         if (mailbox && edge != NULL)
             kith_mailbox_discard(node, from, message, effects);
@@ -352,12 +355,11 @@ static void step_model(struct kith_node *node, kith_id from,
         kith_edge_advance(node, effects, edge);
 }
 
-static void step_ready(struct kith_node *node, kith_id from, uint64_t number,
+static void step_ready(struct kith_node *node, kith_id from,
+                       struct kith_round_edge *edge, uint64_t number,
                        struct kith_effects *effects)
 {
     const struct kith_round *round = node->round;
-    struct kith_round_edge *edge =
-        kith_round_find(kith_round_current(node), from);
     const bool undecided = edge != NULL && number == round->round &&
                            round->state == ROUND_OPEN &&
                            edge->decision == EDGE_OPEN;
@@ -386,25 +388,24 @@ void kith_round_message(struct kith_node *node, kith_id from,
                         struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
+    struct kith_round_edge *known =
+        round != NULL ? kith_round_find(kith_round_current(node), from) : NULL;
     if (round == NULL || message->mine == kith_edge_decides(node, from) ||
-        (node->config->topology->kind->is_static &&
-         kith_round_find(kith_round_current(node), from) == NULL)) {
+        (known == NULL && node->config->topology->kind->is_static)) {
         bad(node, from, message, effects);
         return;
     }
     kith_round_hear(node, from, message->step);
     const uint64_t number = message->id.counter;
     struct kith_round_edge *edge =
-        number == round->round && round->state == ROUND_OPEN
-            ? kith_round_find(kith_round_current(node), from)
-            : NULL;
+        number == round->round && round->state == ROUND_OPEN ? known : NULL;
     const bool undecided = edge != NULL && edge->decision == EDGE_OPEN;
     switch (message->kind) {
     case KITH_MESSAGE_MODEL:
-        step_model(node, from, message, effects);
+        step_model(node, from, known, message, effects);
         break;
     case KITH_MESSAGE_READY:
-        step_ready(node, from, number, effects);
+        step_ready(node, from, known, number, effects);
         break;
     case KITH_MESSAGE_ACK:
         if (undecided && edge->told_ready && kith_edge_is_mutual(node, edge))
@@ -440,7 +441,7 @@ void kith_round_message(struct kith_node *node, kith_id from,
         bad(node, from, message, effects);
         break;
     }
-    kith_round_heed(node, effects, from);
+    kith_round_heed(node, effects, known);
     try_close(node, now_ns, effects);
 }
 
@@ -521,7 +522,7 @@ void kith_round_down(struct kith_node *node, kith_id peer,
     struct kith_round *round = node->round;
     struct kith_round_edge *edge =
         kith_round_find(kith_round_current(node), peer);
-    kith_round_set_down(node, peer, true);
+    kith_round_set_down(node, peer);
     forget(node, peer);
     if (edge == NULL || round->state != ROUND_OPEN ||
         edge->decision != EDGE_OPEN)

@@ -19,12 +19,6 @@
  * such question: our own model asks it. */
 #include "src/core/private.h"
 
-bool kith_edge_is_past(const struct kith_node *node,
-                       const struct kith_round_edge *edge)
-{
-    return !kith_round_is_mailbox(node) && edge->said > node->round->round;
-}
-
 /* The two furthest claims, of two peers. */
 static void note_claim(struct kith_round *round, kith_id peer, uint64_t number)
 {
@@ -43,18 +37,24 @@ static void note_claim(struct kith_round *round, kith_id peer, uint64_t number)
 
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
 {
-    kith_round_set_down(node, from, false);
-    if (kith_round_is_mailbox(node) || said > kith_round_most(node))
-        return;
-    kith_round_set_said(node, from, said);
-    note_claim(node->round, from, said);
+    struct kith_round *round = node->round;
+    const bool claims = !kith_round_is_mailbox(node) && said <= round->most;
+    for (unsigned k = 0; k < 2; k++) {
+        struct kith_round_edge *edge = kith_round_find(&round->lists[k], from);
+        if (edge == NULL)
+            continue;
+        edge->down = false;
+        edge->silent = 0;
+        if (claims && said > edge->said)
+            edge->said = said;
+    }
+    if (claims)
+        note_claim(round, from, said);
 }
 
 void kith_round_heed(struct kith_node *node, struct kith_effects *effects,
-                     kith_id from)
+                     struct kith_round_edge *edge)
 {
-    struct kith_round_edge *edge =
-        kith_round_find(kith_round_current(node), from);
     if (edge != NULL && node->round->state == ROUND_OPEN &&
         edge->decision == EDGE_OPEN && kith_edge_is_past(node, edge) &&
         !kith_edge_is_mutual(node, edge))

@@ -3,38 +3,12 @@
 
 #include <string.h>
 
-const struct kith_round_list *kith_round_current(const struct kith_node *node)
+static struct kith_message *say(const struct kith_node *node,
+                                struct kith_effects *effects, kith_id peer,
+                                enum kith_message_kind kind, uint64_t number)
 {
-    return kith_round_list_of(node, node->round->round);
-}
-
-bool kith_edge_decides(const struct kith_node *node, kith_id peer)
-{
-    return node->self < peer;
-}
-
-bool kith_round_splits(const struct kith_node *node)
-{
-    return node->config->algorithm->splits;
-}
-
-bool kith_round_is_one_way(const struct kith_node *node)
-{
-    return kith_round_is_mailbox(node) || kith_round_splits(node) ||
-           node->config->topology->kind->directed;
-}
-
-bool kith_edge_is_mutual(const struct kith_node *node,
-                         const struct kith_round_edge *edge)
-{
-    return edge->in && edge->out && !kith_round_is_one_way(node);
-}
-
-static struct kith_message message_to(const struct kith_node *node,
-                                      kith_id peer, enum kith_message_kind kind,
-                                      uint64_t number)
-{
-    return (struct kith_message){
+    struct kith_message *message = kith_node_send(effects, peer);
+    *message = (struct kith_message){
         .kind = kind,
         .pattern = KITH_PATTERN_ROUND,
         .id = {.counter = number,
@@ -44,13 +18,13 @@ static struct kith_message message_to(const struct kith_node *node,
         .step = kith_round_is_mailbox(node) ? node->steps : node->round->round,
         .slot = KITH_SLOT_NONE,
     };
+    return message;
 }
 
 void kith_round_tell(const struct kith_node *node, struct kith_effects *effects,
                      kith_id peer, enum kith_message_kind kind, uint64_t number)
 {
-    const struct kith_message message = message_to(node, peer, kind, number);
-    kith_node_send(effects, peer, &message);
+    (void)say(node, effects, peer, kind, number);
 }
 
 /* What the snapshot made for this edge; stands until the merge. */
@@ -71,14 +45,13 @@ void kith_edge_send(const struct kith_node *node, struct kith_effects *effects,
     const struct kith_round *round = node->round;
     const struct kith_algorithm *algorithm = node->config->algorithm;
     const struct kith_work_edge *made = made_for(node, edge);
-    struct kith_message message =
-        message_to(node, edge->peer, KITH_MESSAGE_MODEL, round->round);
-    message.payload_bytes =
+    struct kith_message *message =
+        say(node, effects, edge->peer, KITH_MESSAGE_MODEL, round->round);
+    message->payload_bytes =
         kith_node_payload(node->config, KITH_PATTERN_ROUND, round->round);
-    message.slot = made->sent;
-    message.scalar_count = algorithm->scalar_count;
-    memcpy(message.scalars, made->scalars_sent, sizeof message.scalars);
-    kith_node_send(effects, edge->peer, &message);
+    message->slot = made->sent;
+    message->scalar_count = algorithm->scalar_count;
+    memcpy(message->scalars, made->scalars_sent, sizeof message->scalars);
 }
 
 void kith_edge_mark(struct kith_node *node, struct kith_effects *effects,

@@ -34,22 +34,6 @@ static uint32_t list_neighbours(const struct kith_node_config *config,
     return count;
 }
 
-/* A mailbox has one list for all rounds. */
-const struct kith_round_list *kith_round_list_of(const struct kith_node *node,
-                                                 uint64_t number)
-{
-    return &node->round->lists[kith_round_is_mailbox(node) ? 0 : number & 1];
-}
-
-struct kith_round_edge *kith_round_find(const struct kith_round_list *list,
-                                        kith_id peer)
-{
-    for (uint32_t e = 0; e < list->count; e++)
-        if (list->edges[e].peer == peer)
-            return &list->edges[e];
-    return NULL;
-}
-
 /* What outlives a round. */
 static void inherit(const struct kith_node *node, struct kith_round_edge *edge,
                     const struct kith_round_list *from)
@@ -78,8 +62,10 @@ void kith_round_list_fill(struct kith_node *node, uint64_t number)
     }
     list->count =
         list_neighbours(node->config, node->self, number, list->edges);
-    for (uint32_t e = 0; e < list->count; e++)
+    for (uint32_t e = 0; e < list->count; e++) {
+        list->peers[e] = list->edges[e].peer;
         inherit(node, &list->edges[e], other);
+    }
 }
 
 uint32_t kith_node_edges(const struct kith_node_config *config, kith_id self)
@@ -103,7 +89,12 @@ size_t kith_round_size(const struct kith_node_config *config)
     }
     return sizeof(struct kith_round) +
            most * (sizeof(struct kith_work_edge) +
-                   2 * sizeof(struct kith_round_edge));
+                   2 * (sizeof(struct kith_round_edge) + sizeof(kith_id)));
+}
+
+static uint32_t phases(const struct kith_node *node)
+{
+    return node->config->phases > 1 ? node->config->phases : 1;
 }
 
 void kith_round_init(struct kith_node *node, void *memory)
@@ -117,6 +108,12 @@ void kith_round_init(struct kith_node *node, void *memory)
     round->work = (struct kith_work_edge *)(round + 1);
     round->lists[0].edges = (struct kith_round_edge *)(round->work + degree);
     round->lists[1].edges = round->lists[0].edges + degree;
+    round->lists[0].peers = (kith_id *)(round->lists[1].edges + degree);
+    round->lists[1].peers = round->lists[0].peers + degree;
+    round->share = kith_round_after(node, node->config->steps);
+    round->endless = node->config->steps > UINT64_MAX / phases(node);
+    round->most =
+        round->endless ? UINT64_MAX : node->config->steps * phases(node);
     for (uint32_t k = 0; k < KITH_OUTCOMES; k++)
         round->past[k].round = UINT64_MAX;
     round->wary =
@@ -124,20 +121,9 @@ void kith_round_init(struct kith_node *node, void *memory)
     kith_round_jump(node, kith_round_after(node, node->steps));
 }
 
-static uint32_t phases(const struct kith_node *node)
-{
-    return node->config->phases > 1 ? node->config->phases : 1;
-}
-
 uint64_t kith_round_after(const struct kith_node *node, uint64_t steps)
 {
     return steps / node->config->every * phases(node);
-}
-
-uint64_t kith_round_most(const struct kith_node *node)
-{
-    const uint64_t steps = node->config->steps, each = phases(node);
-    return steps > UINT64_MAX / each ? UINT64_MAX : steps * each;
 }
 
 uint64_t kith_round_begins(const struct kith_node *node, uint64_t number)
@@ -149,11 +135,9 @@ uint64_t kith_round_begins(const struct kith_node *node, uint64_t number)
 bool kith_round_comes(const struct kith_node *node, uint64_t number)
 {
     const struct kith_round *round = node->round;
-    const uint64_t steps = node->config->steps;
-    if (steps > UINT64_MAX / phases(node) || number < round->round)
+    if (round->endless || number < round->round)
         return true; /* until told to leave */
-    uint64_t left =
-        kith_round_after(node, steps) - kith_round_after(node, node->steps);
+    uint64_t left = round->share - kith_round_after(node, node->steps);
     if (node->trigger_due)
         left += phases(node);
     if (round->state != ROUND_CLOSED)
@@ -173,26 +157,13 @@ void kith_round_jump(struct kith_node *node, uint64_t number)
     kith_round_list_fill(node, number + 1);
 }
 
-void kith_round_set_down(struct kith_node *node, kith_id peer, bool down)
+void kith_round_set_down(struct kith_node *node, kith_id peer)
 {
     for (unsigned k = 0; k < 2; k++) {
         struct kith_round_edge *edge =
             kith_round_find(&node->round->lists[k], peer);
-        if (edge == NULL)
-            continue;
-        edge->down = down;
-        if (!down)
-            edge->silent = 0;
-    }
-}
-
-void kith_round_set_said(struct kith_node *node, kith_id peer, uint64_t said)
-{
-    for (unsigned k = 0; k < 2; k++) {
-        struct kith_round_edge *edge =
-            kith_round_find(&node->round->lists[k], peer);
-        if (edge != NULL && said > edge->said)
-            edge->said = said;
+        if (edge != NULL)
+            edge->down = true;
     }
 }
 
@@ -252,11 +223,12 @@ bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
     if (past->round != number)
         return false;
     struct kith_round_edge edges[KITH_DEGREE_MAX];
-    const struct kith_round_list then = {
-        .count = list_neighbours(node->config, node->self, number, edges),
-        .edges = edges};
-    const struct kith_round_edge *edge = kith_round_find(&then, peer);
-    return edge != NULL && (past->committed >> (edge - edges) & 1u) != 0;
+    const uint32_t count =
+        list_neighbours(node->config, node->self, number, edges);
+    for (uint32_t e = 0; e < count; e++)
+        if (edges[e].peer == peer)
+            return (past->committed >> e & 1u) != 0;
+    return false;
 }
 
 uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,

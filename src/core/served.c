@@ -23,13 +23,13 @@ static void reply(const struct kith_node *node, kith_id to,
                   const struct kith_message *about, enum kith_message_kind kind,
                   struct kith_effects *effects)
 {
-    const struct kith_message answer = {.kind = kind,
-                                        .pattern = about->pattern,
-                                        .id = about->id,
-                                        .mine = false,
-                                        .step = node->steps,
-                                        .slot = KITH_SLOT_NONE};
-    kith_node_send(effects, to, &answer);
+    *kith_node_send(effects, to) =
+        (struct kith_message){.kind = kind,
+                              .pattern = about->pattern,
+                              .id = about->id,
+                              .mine = false,
+                              .step = node->steps,
+                              .slot = KITH_SLOT_NONE};
 }
 
 static bool welcome(const struct kith_node *node,

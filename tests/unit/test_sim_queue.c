@@ -1,7 +1,7 @@
 /* Goal: both queues pop any events in the order (time, peer, sequence).
  * Method: the calendar beside the heap under the loads that could break it:
  * spread times, one instant for all, bursts with long silence, far timers, and
- * events pushed into the day in hand. */
+ * events pushed into the day or the instant in hand, in any order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +84,9 @@ static void hold(delay_of delay, uint32_t pending, uint32_t rounds)
             i < rounds ? kith_rng_below(&rng, 3) + (queues[0].count == 0) : 0;
         for (uint32_t k = 0; k < births; k++) {
             events[0].time_ns = last_ns + delay(&rng);
-            events[0].sequence = sequence++;
+            events[0].peer = kith_rng_below(&rng, pending);
+            events[0].sequence =
+                (uint64_t)kith_rng_below(&rng, 8) << 40 | sequence++;
             push(&queues[0], &events[0]);
             push(&queues[1], &events[0]);
         }
