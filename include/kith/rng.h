@@ -68,6 +68,11 @@ uint32_t kith_rng_below(struct kith_rng *rng, uint32_t n);
 /* values (count) <- the next `count` of those, many blocks at a time. */
 void kith_rng_below_each(struct kith_rng *rng, uint32_t n, uint32_t *values,
                          size_t count);
+/* Blocks of the stream, `stride` apart from the next one on, side by side for
+ * whatever vectors the compiler has: word[k][i] <- word k of the i-th. */
+#define KITH_RNG_LANES 32
+void kith_rng_blocks(const struct kith_rng *rng, uint32_t stride,
+                     uint32_t word[4][KITH_RNG_LANES]);
 /* Uniform in [0, 1): 53 random bits. Exact in any build. */
 double kith_rng_double(struct kith_rng *rng);
 /* A span with mean mean_ns, exponential, from a table in base (not libm). */

@@ -94,15 +94,15 @@ uint32_t kith_rng_below(struct kith_rng *rng, uint32_t n)
     return (uint32_t)(product >> 32);
 }
 
-/* Blocks side by side, for whatever vectors the compiler has. */
-enum { LANES = 32 };
+enum { LANES = KITH_RNG_LANES };
 
-static void next_blocks(const struct kith_rng *rng, uint32_t word[4][LANES])
+void kith_rng_blocks(const struct kith_rng *rng, uint32_t stride,
+                     uint32_t word[4][KITH_RNG_LANES])
 {
     uint32_t k0 = (uint32_t)rng->seed, k1 = (uint32_t)(rng->seed >> 32);
     uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
     for (uint32_t i = 0; i < LANES; i++) {
-        c0[i] = rng->block + i;
+        c0[i] = rng->block + i * stride;
         c1[i] = (uint32_t)rng->entity;
         c2[i] = (uint32_t)(rng->entity >> 32);
         c3[i] = rng->stream;
@@ -134,7 +134,7 @@ static size_t draw_blocks(struct kith_rng *rng, uint32_t n, uint32_t *values,
     uint32_t word[4][LANES], biased = 0;
     if (rng->used < 4 || blocks < LANES / 4 || rng->block > UINT32_MAX - LANES)
         return 0;
-    next_blocks(rng, word);
+    kith_rng_blocks(rng, 1, word);
     for (int k = 0; k < 4; k++) {
         for (int i = 0; i < LANES; i++) {
             const uint64_t product = (uint64_t)word[k][i] * n;

@@ -76,15 +76,46 @@ static bool sends(const struct kith_topology *topology, struct kith_rng *round,
     return found;
 }
 
+/* Bit i: does peer `first` + i draw `to`, or what only `sends` can tell, a word
+ * that is drawn again or a pick that takes another one's place? */
+static uint32_t suspects(const struct kith_topology *topology,
+                         struct kith_rng *round, kith_id first, kith_id to)
+{
+    const uint32_t s = topology->options.degree;
+    const uint32_t kept = topology->peers - 1 - s;
+    uint32_t words[4][KITH_RNG_LANES], found[KITH_RNG_LANES] = {0}, bits = 0;
+    for (uint32_t k = 0; k < s; k++) {
+        round->block = first * BLOCKS + k / 4;
+        if (k % 4 == 0)
+            kith_rng_blocks(round, BLOCKS, words);
+        for (uint32_t i = 0; i < KITH_RNG_LANES; i++) {
+            const uint64_t product = (uint64_t)words[k % 4][i] * (kept + k + 1);
+            const uint32_t wanted = to - (to > first + i);
+            found[i] |= (uint32_t)(product >> 32) == wanted;
+            found[i] |= (uint32_t)product <= kept + k;
+            found[i] |= wanted >= kept;
+        }
+    }
+    for (uint32_t i = 0; i < KITH_RNG_LANES; i++)
+        bits |= found[i] << i;
+    return bits;
+}
+
 static uint32_t list_senders(const struct kith_topology *topology,
                              struct kith_rng *round, kith_id to,
                              kith_id in[KITH_DEGREE_MAX])
 {
     const uint32_t most = degree(topology, to);
     uint32_t count = 0;
-    for (kith_id from = 0; from < topology->peers && count < most; from++)
-        if (from != to && sends(topology, round, from, to))
-            in[count++] = from;
+    for (kith_id first = 0; first < topology->peers; first += KITH_RNG_LANES) {
+        uint32_t bits = suspects(topology, round, first, to);
+        for (; bits != 0 && count < most; bits &= bits - 1) {
+            const kith_id from = first + (uint32_t)__builtin_ctz(bits);
+            if (from < topology->peers && from != to &&
+                sends(topology, round, from, to))
+                in[count++] = from;
+        }
+    }
     return count;
 }
 

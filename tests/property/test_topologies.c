@@ -223,6 +223,23 @@ static void test_every_weight(void **state)
     }
 }
 
+/* Peers draw for all others, many side by side: whatever number of draws. */
+static void test_every_draw(void **state)
+{
+    static const uint32_t degrees[] = {1, 3, 5, 8, 16};
+    (void)state;
+    for (int d = 0; d < 5; d++)
+        for (uint32_t n = degrees[d] + 1; n <= LARGEST; n += 8) {
+            struct graph graph;
+            graph_must("random-out", n, 11,
+                       &(struct kith_topology_options){.degree = degrees[d]},
+                       &graph);
+            for (uint64_t round = 0; round < ROUNDS; round++)
+                check_mirror(&graph.topology, round);
+            graph_close(&graph);
+        }
+}
+
 /* The same seed: the same lists. Another one: not the same, where it is drawn.
  */
 static void test_seeds(void **state)
@@ -509,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_every_size),
         cmocka_unit_test(test_every_weight),
+        cmocka_unit_test(test_every_draw),
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_partners),
         cmocka_unit_test(test_alone),
