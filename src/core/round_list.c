@@ -78,14 +78,21 @@ uint32_t kith_node_edges(const struct kith_node_config *config, kith_id self)
     return both < KITH_DEGREE_MAX ? both : KITH_DEGREE_MAX;
 }
 
+/* Of edges and their items; one who is alone still takes a snapshot. */
+static uint32_t room_of(const struct kith_node_config *config, kith_id self)
+{
+    const uint32_t edges = kith_node_edges(config, self);
+    return edges > 0 ? edges : 1;
+}
+
 size_t kith_round_size(const struct kith_node_config *config)
 {
     if (config->algorithm->pattern != KITH_PATTERN_ROUND)
         return 0;
     size_t most = 0;
     for (kith_id self = 0; self < config->topology->peers; self++) {
-        const size_t edges = kith_node_edges(config, self);
-        most = edges > most ? edges : most;
+        const size_t room = room_of(config, self);
+        most = room > most ? room : most;
     }
     return sizeof(struct kith_round) +
            most * (sizeof(struct kith_work_edge) +
@@ -100,16 +107,16 @@ static uint32_t phases(const struct kith_node *node)
 void kith_round_init(struct kith_node *node, void *memory)
 {
     struct kith_round *round = memory;
-    const uint32_t degree = kith_node_edges(node->config, node->self);
+    const uint32_t room = room_of(node->config, node->self);
     KITH_ASSERT(node->config->algorithm->wait != KITH_WAIT_NO ||
                 node->config->topology->kind->is_static);
     node->round = round;
     round->deadline_ns = KITH_NEVER;
     round->work = (struct kith_work_edge *)(round + 1);
-    round->lists[0].edges = (struct kith_round_edge *)(round->work + degree);
-    round->lists[1].edges = round->lists[0].edges + degree;
-    round->lists[0].peers = (kith_id *)(round->lists[1].edges + degree);
-    round->lists[1].peers = round->lists[0].peers + degree;
+    round->lists[0].edges = (struct kith_round_edge *)(round->work + room);
+    round->lists[1].edges = round->lists[0].edges + room;
+    round->lists[0].peers = (kith_id *)(round->lists[1].edges + room);
+    round->lists[1].peers = round->lists[0].peers + room;
     round->share = kith_round_after(node, node->config->steps);
     round->endless = node->config->steps > UINT64_MAX / phases(node);
     round->most =
