@@ -223,7 +223,7 @@ enum kith_err kith_store_close(struct kith_store *store, char *error)
 {
     if (store == NULL)
         return KITH_OK;
-    enum kith_err err = store->err;
+    enum kith_err err = store_ahead_wait(store, 0);
     sqlite3_busy_timeout(store->database, CLOSE_WAIT_MS);
     if (err == KITH_OK)
         err = kith_store_commit(store);
