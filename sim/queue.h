@@ -130,7 +130,8 @@ SIM_INLINE bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
 static inline kith_ns sim_queue_next_ns(const struct sim_queue *queue)
 {
     kith_ns next_ns = queue->due > 0 ? queue->now_ns : KITH_NEVER;
-    if (queue->today_at < queue->today_count) {
+    if (queue->today_at < queue->today_count &&
+        queue->today[queue->today_at].time_ns < next_ns) {
         next_ns = queue->today[queue->today_at].time_ns;
     }
     if (queue->heap.count > 0 && queue->heap.entries[0].time_ns < next_ns) {
