@@ -80,9 +80,9 @@ static void by_passes(const struct kith_backend *backend, size_t n,
         add_squares(backend, n, update);
         return;
     }
-    if (reads) {
+    if (reads && !is_one(update->own)) {
         backend->scale(n, update->own, update->y);
-    } else {
+    } else if (!reads) {
         backend->copy(n, update->y, term->plus);
         if (term->minus != NULL)
             backend->add(n, -1, term->minus, update->y);

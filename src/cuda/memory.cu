@@ -27,6 +27,7 @@ struct span {
     size_t offset, bytes;
     direction way;
     cudaEvent_t done; /* of the copy out or in */
+    uint64_t turn;    /* of the copy out: one is made after the other */
 };
 
 struct shared_block {
@@ -34,6 +35,7 @@ struct shared_block {
     char *mirror; /* NULL: not needed yet, or no room for it */
     bool refused; /* there was no room */
     std::vector<span> spans;
+    uint64_t turns; /* copies out, so far */
 };
 
 /* Guards the table; never held while waiting for the device. */
@@ -157,12 +159,24 @@ static span *span_at(shared_block *block, size_t offset, size_t bytes)
             return &s;
         }
     }
-    span made = {offset, bytes, NOWHERE, nullptr};
+    span made = {offset, bytes, NOWHERE, nullptr, 0};
     if (!check(cudaEventCreateWithFlags(&made.done, cudaEventDisableTiming),
                "opening a stream"))
         return nullptr;
     block->spans.push_back(made);
     return &block->spans.back();
+}
+
+/* What is sent may be written in pieces, a span each, and is out when the last
+ * of them is. */
+static const span *last_out(const shared_block *block)
+{
+    const span *last = nullptr;
+    for (const span &s : block->spans) {
+        if (s.way == OUT && (last == nullptr || s.turn > last->turn))
+            last = &s;
+    }
+    return last;
 }
 
 static bool mirror_of(shared_block *block)
@@ -198,9 +212,16 @@ const void *readable(const void *memory, size_t bytes)
     if (block == nullptr)
         return memory;
     span *const s = span_of(block, offset);
-    if (s == nullptr || s->way == NOWHERE ||
-        offset + bytes > s->offset + s->bytes)
+    if (s == nullptr || s->way == NOWHERE)
         return memory;
+    if (offset + bytes > s->offset + s->bytes) {
+        if (s->way == OUT) {
+            end_segment();
+            check(cudaStreamWaitEvent(stream(), last_out(block)->done, 0),
+                  "waiting");
+        }
+        return memory;
+    }
     if (s->way == IN) {
         end_segment();
         check(cudaStreamWaitEvent(stream(), s->done, 0), "waiting");
@@ -233,6 +254,7 @@ void wrote(void *memory, size_t bytes)
     if (s == nullptr || has_failed())
         return;
     s->way = OUT;
+    s->turn = ++block->turns;
     if (block->mirror == nullptr) { /* it was written there already */
         check(cudaEventRecord(s->done, stream()), "ordering a copy");
         return;
@@ -256,7 +278,7 @@ bool settled(const void *shared, bool wait)
             block == nullptr ? nullptr : span_of(block, offset);
         if (s == nullptr || s->way != OUT || has_failed())
             return true;
-        done = s->done;
+        done = last_out(block)->done;
     }
     const cudaError_t code =
         wait ? cudaEventSynchronize(done) : cudaEventQuery(done);

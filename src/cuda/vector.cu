@@ -80,7 +80,7 @@ struct scale_each {
 void scale(size_t n, double factor, void *x)
 {
     const call c;
-    if (!c.well())
+    if (!c.well() || n == 0) /* it may be where another slot begins */
         return;
     const size_t bytes = n * sizeof(float);
     float *const to = (float *)writable(x, bytes);
@@ -109,11 +109,17 @@ struct add_each {
 void add(size_t n, double factor, const void *x, void *y)
 {
     const call c;
-    if (!c.well())
+    if (!c.well() || n == 0)
         return;
-    const float *const from = (const float *)readable(x, n * sizeof(float));
-    each("adding", n, aligned(from, 16) && aligned(y, 16),
-         add_each{(float)factor, from, (float *)y});
+    const size_t bytes = n * sizeof(float);
+    const float *const from = (const float *)readable(x, bytes);
+    float *const to = (float *)writable(y, bytes);
+    if (to != y && readable(y, bytes) != to)
+        check(cudaMemcpyAsync(to, y, bytes, cudaMemcpyDefault, stream()),
+              "adding");
+    each("adding", n, aligned(from, 16) && aligned(to, 16),
+         add_each{(float)factor, from, to});
+    wrote(y, bytes);
 }
 
 struct bytes_each {

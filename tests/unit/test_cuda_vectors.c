@@ -330,6 +330,45 @@ static void test_shared(void **state)
     gpu->release(x);
 }
 
+/* What is sent is written in pieces, by the device and then again: it has
+ * settled when all of it has, however late copies are. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    enum { N = 4096, FIRST = N - 64 };
+    static double values[N], got[N];
+    void (*late)(long queries) = NULL;
+    void *const symbol = cuda_emulation("kith_emulate_late");
+    float *const sent = gpu->alloc(N * sizeof(float), true);
+    void *const x = cuda_room(gpu, N), *const y = cuda_room(gpu, N);
+    if (symbol != NULL) {
+        memcpy(&late, &symbol, sizeof late);
+        late(1000);
+    }
+    cuda_fill(values, N, 3);
+    gpu->write(N, values, x);
+    gpu->copy(FIRST, sent, x);
+    gpu->copy(N - FIRST, sent + FIRST, (float *)x + FIRST);
+    gpu->scale(0, 3, sent + FIRST); /* nothing of a slot of its own */
+    gpu->copy(N, y, sent);          /* whole, while its pieces leave */
+    assert_true(gpu->settled(sent, true));
+    gpu->read(N, y, got);
+    for (size_t i = 0; i < N; i++) {
+        assert_true(fabs((double)sent[i] - values[i]) <= 0);
+        assert_true(fabs(got[i] - values[i]) <= 0);
+    }
+    gpu->copy(N, sent, x);
+    gpu->add(N, 1, x, sent);
+    assert_true(gpu->settled(sent, true));
+    for (size_t i = 0; i < N; i++)
+        assert_true(fabs((double)sent[i] - 2 * values[i]) <= 0);
+    if (late != NULL)
+        late(0);
+    gpu->release(sent);
+    gpu->release(x);
+    gpu->release(y);
+}
+
 static void test_conversions(void **state)
 {
     (void)state;
@@ -518,6 +557,7 @@ int main(void)
         cmocka_unit_test(test_optimisers),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_conversions),
         cmocka_unit_test(test_step),
         cmocka_unit_test(test_no_memory),
