@@ -196,6 +196,8 @@ check_DATA += $(PARITY)
 dist_check_SCRIPTS += $(FENCES) $(INTEGRATION)
 
 EXTRA_DIST += tests/support/dataset.h tests/support/story.h
+tests_unit_test_store_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sqlite3_step \
+  -Wl,--wrap=sqlite3_exec,--wrap=sqlite3_busy_timeout
 tests_unit_test_rules_rounds_SOURCES = tests/unit/test_rules_rounds.c \
   tests/support/trial.c tests/support/trial.h
 tests_unit_test_acid_SOURCES = tests/unit/test_acid.c \
