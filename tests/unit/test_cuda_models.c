@@ -66,7 +66,7 @@ static void fill_tokens(int32_t *tokens, size_t n, size_t classes,
                         uint64_t seed)
 {
     struct kith_rng rng;
-    kith_rng_init(&rng, seed, KITH_STREAM_TEST, n);
+    kith_rng_init(&rng, cuda_seed(seed), KITH_STREAM_TEST, n);
     for (size_t i = 0; i < n; i++)
         tokens[i] = (int32_t)kith_rng_below(&rng, (uint32_t)classes);
 }
@@ -120,10 +120,10 @@ static void run(const struct kith_backend *on, const struct sample *s,
     const struct kith_batch batch = {.inputs = inputs_on(on, s, model),
                                      .labels = wanted,
                                      .rows = s->rows,
-                                     .seed = 1,
+                                     .seed = cuda_seed(1),
                                      .step = 7};
     fill_tokens(wanted, labels, s->classes, 5);
-    kith_network_start(network, 1, 0, start);
+    kith_network_start(network, cuda_seed(1), 0, start);
     /* Weights that bfloat16 holds, so that both compute one function. */
     for (size_t i = 0; i < dim; i++)
         start[i] = floor(start[i] * 256 + 0.5) / 256;
