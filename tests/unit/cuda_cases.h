@@ -37,7 +37,7 @@ void cuda_get(const struct kith_backend *backend, bool activation, size_t n,
 
 /* Fails the test where a value is further off than tolerance (1 + the largest
  * of `want`), or where all of them are by more than half of tolerance of their
- * norm. */
+ * norm and one rounding each. */
 void cuda_close(const char *where, const char *what, size_t n,
                 const double *got, const double *want, double tolerance);
 
