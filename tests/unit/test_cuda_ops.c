@@ -20,11 +20,14 @@
 static const struct kith_backend *single, *half;
 
 /* float32: sums of some hundred products below 1, each rounding at most 6e-8
- * of a partial sum below some tens. bfloat16: what is stored between two
- * operations is off by 2^-9 of itself, and some results come from several. */
+ * of a partial sum below some tens; a fresh seed also draws groups of three
+ * values that are nearly equal, whose norm's gradient cancels. bfloat16: what
+ * is stored between two operations is off by 2^-9 of itself, and some results
+ * come from several. */
 static double tolerance_of(const struct kith_backend *backend)
 {
-    return backend->activation_bytes == 2 ? 2e-2 : 8e-6;
+    const double single_tolerance = cuda_seed(0) == 0 ? 8e-6 : 3.2e-5;
+    return backend->activation_bytes == 2 ? 2e-2 : single_tolerance;
 }
 
 /* A case on one backend. */
