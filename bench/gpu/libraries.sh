@@ -4,7 +4,7 @@
 # A library is looked for where the loader looks, in the folder of the CUDA
 # toolkit, then in the wheels that PyTorch brings (site-packages/nvidia/*); a
 # header in the toolkit, in the system's folders, then in the wheels. Needs cuda
-# (the toolkit's folder, may be empty), python and work (a folder); calls row.
+# (the toolkit's folder), python and work (a folder); calls row.
 #
 # Sets library_path, folders that the loader must be told, include, a folder
 # with the headers that only wheels hold, and without_cudnn (1: no header).

@@ -267,7 +267,7 @@ build() {
 
 find_toolkit() {
     nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
-    cuda=
+    cuda=/usr/local/cuda
     [ ! -x "${nvcc%% *}" ] ||
         cuda=$(dirname "$(dirname "$(readlink -f "${nvcc%% *}")")")
 }

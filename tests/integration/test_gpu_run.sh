@@ -18,7 +18,8 @@ emulation=$PWD/tests/cuda/kith-cuda-host.so
 run=$top/bench/gpu/run.sh
 out=$scratch/out
 
-command -v "${CXX:-c++}" >/dev/null || {
+cxx=${CXX:-c++}
+command -v "${cxx%% *}" >/dev/null || {
     echo "$name: skipped: no C++ compiler" >&2
     exit 77
 }
@@ -69,7 +70,9 @@ case $1 in
 --query-gpu=name*) echo 'stand-in, 1.0' ;;
 esac
 S
-script "$scratch/bin/ldconfig" </dev/null
+script "$scratch/bin/ldconfig" <<'S'
+echo '	libcuda.so.1 (libc6,x86-64) => /planted/libcuda.so.1'
+S
 # PyTorch with a row, and the interpreter's other uses.
 script "$scratch/python" <<'S'
 case "$1 $2" in
@@ -80,6 +83,8 @@ esac
 S
 # A toolkit whose compiler refuses the unit that PLANT_BROKEN names.
 toolkit=$scratch/cuda
+NVCC=$toolkit/bin/nvcc
+export NVCC
 mkdir -p "$toolkit/lib64" "$toolkit/include"
 touch "$toolkit/include/cublasLt.h" "$toolkit/include/cublas_api.h" \
     "$toolkit/lib64/libcublasLt.so.13"
@@ -218,7 +223,7 @@ wait "$pid"
 row '|ceilings|rate|1|'
 row '|kernels|before|1|'
 row '|FAILED (interrupted)$'
-grep -q '1 FAILED' "$out/summary.txt" || fail 'no table of what there was'
+grep -q ', 1 FAILED' "$out/summary.txt" || fail "no table of what there was"
 PLANT=
 export PLANT
 
@@ -227,8 +232,9 @@ export PLANT
 script "$scratch/cc" <<'S'
 exec "${0%/*}/cuda/bin/nvcc" "$@"
 S
-NVCC=$toolkit/bin/nvcc CC=$scratch/cc PLANT_BROKEN=src/cuda/norm.cu
-export NVCC CC PLANT_BROKEN
+real_cc=${CC:-cc}
+CC=$scratch/cc PLANT_BROKEN=src/cuda/norm.cu
+export CC PLANT_BROKEN
 gpu 1 --parts checks,ceilings "$out"
 says 'norm.cu(7): error: identifier "planted" is undefined'
 says 'no kith-cuda.so: src/cuda/norm.cu did not compile'
@@ -241,7 +247,7 @@ unset PLANT_BROKEN
 
 cudnn_of_system=$(find /usr/include -maxdepth 2 -name cudnn.h 2>/dev/null)
 rm -f "$toolkit/bin/calls"
-gpu 1 --parts ceilings "$out" # the driver is missing, the programs are empty
+gpu 1 --parts ceilings "$out" # its programs are empty
 row '|libraries|cuDNN|missing||libcudnn.so.9 is nowhere.*|info$'
 row "|libraries|cuBLASLt|CUDA's folder.*|ok$"
 row '|build|module and programs|.*|ok$'
@@ -263,10 +269,16 @@ row "|libraries|cuDNN|PyTorch's wheels||$wheels/lib/libcudnn.so.9|ok$"
     row "|libraries|cuDNN headers|PyTorch's wheels||$wheels/include/cudnn.h|ok$"
 ! grep -q KITH_WITHOUT_CUDNN "$toolkit/bin/calls" ||
     fail 'the headers of the wheels were not taken'
-planted '' 1 --parts checks # the driver is missing
+planted '' 0 --parts checks
 grep -q "libraries .*$wheels/lib" "$out/checks.log" ||
     fail "the loader was not told of the wheels: $(cat "$out/checks.log")"
-unset PYTHONPATH NVCC CC
+unset PYTHONPATH
+CC=$real_cc
+rm "$toolkit/lib64/libcublasLt.so.13"
+planted '' 1 --parts ceilings
+row '|libraries|cuBLASLt|missing||libcublasLt.so.13 is nowhere.*|FAILED$'
+row '|ceilings|rate|1|'
+unset NVCC
 
 # ---- the real programs, with the emulation behind them
 
