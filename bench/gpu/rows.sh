@@ -29,23 +29,32 @@ write_summary() {
     {
         printf 'kith on %s\nsource %s, %s, checks by --seed %s\ntook:%s\n' \
             "$machine" "$source" "$(date -u +%Y-%m-%dT%H:%MZ)" "$seed" "$took"
-        awk -F '	' '
+        awk -F '\t' '
+            function line(r,  text, i) {
+                for (i = cell[r, 1] == "EMULATED" ? 1 : 2; i <= 7; i++)
+                    text = text sprintf("%-" width[i] "s  ", cell[r, i])
+                sub(" +$", "", text)
+                return text
+            }
+            BEGIN { split("8 12 72 28 9 8 0", most, " ") }
             NR == 1 { next }
             $2 == "libraries" && $4 == "missing" { print "without " $3 ": " $6 }
             { rows++; verdict = $7; sub(" .*", "", verdict); count[verdict]++
+              bad[rows] = verdict == "FAILED" || verdict == "MISSED"
               $0 = $1 FS $2 FS $3 FS $4 FS $5 FS $7 FS $6
               for (i = 1; i <= 7; i++) {
                   cell[rows, i] = $i
                   if (length($i) > width[i]) width[i] = length($i)
-                  if (width[i] > 44) width[i] = 44 } }
+                  if (width[i] > most[i]) width[i] = most[i] } }
             END {
                 print ""
-                for (r = 1; r <= rows; r++) {
-                    line = ""
-                    for (i = cell[r, 1] == "EMULATED" ? 1 : 2; i <= 7; i++)
-                        line = line sprintf("%-" width[i] "s  ", cell[r, i])
-                    sub(" +$", "", line); print line }
-                printf "\n%d ok, %d MISSED, %d FAILED, %d info\n",
+                for (r = 1; r <= rows; r++)
+                    print line(r)
+                # Once more, where the end of a long output is all that is kept.
+                print ""
+                for (r = 1; r <= rows; r++)
+                    if (bad[r]) print line(r)
+                printf "%d ok, %d MISSED, %d FAILED, %d info\n",
                     count["ok"], count["MISSED"], count["FAILED"], count["info"]
             }' "$out/rows.tsv"
     } >"$work/summary.txt"
