@@ -90,6 +90,7 @@ read_options() {
     *[!0-9]*) stop "--seed $seed: a number is needed" ;;
     esac
     seed=${seed:-$(date +%s)}
+    [ -z "${GPU_MODULE:-}" ] || GPU_MODULE=$(readlink -f "$GPU_MODULE")
 }
 
 has_device() {
