@@ -53,3 +53,6 @@ bench_bench_handshake_SOURCES = bench/bench_handshake.c bench/plain.h $(PEERS) \
   $(SESSIONS)
 bench_bench_transport_SOURCES = bench/bench_transport.c bench/plain.h
 EXTRA_DIST += bench/exchange_gloo.py
+
+# What runs on a machine with a GPU builds itself: bench/gpu/run.sh.
+EXTRA_DIST += $(wildcard $(srcdir)/bench/gpu/*.*)

@@ -145,6 +145,7 @@ INTEGRATION = \
   tests/integration/test_cli_topology.sh \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_docs_algorithms.sh \
+  tests/integration/test_gpu_run.sh \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
   tests/integration/test_lab_full_disk.sh \

@@ -2,10 +2,11 @@
  * are (kernel, kernel, in, out) here and (out, kernel, kernel, in) there, one
  * matrix transposed, which costs little beside the convolution. The library
  * proposes an algorithm that gives the same bits each time; the choice is kept
- * per shape. KITH_CUDA_CONV=own leaves it all to our kernel. */
+ * per shape. KITH_CUDA_CONV=own leaves it all to our kernel, and so does a
+ * build with KITH_WITHOUT_CUDNN, for machines that lack cuDNN's headers. */
 #include "cudnn.cuh"
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) && !defined(KITH_WITHOUT_CUDNN)
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <map>

@@ -66,7 +66,7 @@ static void fill_tokens(int32_t *tokens, size_t n, size_t classes,
                         uint64_t seed)
 {
     struct kith_rng rng;
-    kith_rng_init(&rng, seed, KITH_STREAM_TEST, n);
+    kith_rng_init(&rng, cuda_seed(seed), KITH_STREAM_TEST, n);
     for (size_t i = 0; i < n; i++)
         tokens[i] = (int32_t)kith_rng_below(&rng, (uint32_t)classes);
 }
@@ -120,10 +120,10 @@ static void run(const struct kith_backend *on, const struct sample *s,
     const struct kith_batch batch = {.inputs = inputs_on(on, s, model),
                                      .labels = wanted,
                                      .rows = s->rows,
-                                     .seed = 1,
+                                     .seed = cuda_seed(1),
                                      .step = 7};
     fill_tokens(wanted, labels, s->classes, 5);
-    kith_network_start(network, 1, 0, start);
+    kith_network_start(network, cuda_seed(1), 0, start);
     /* Weights that bfloat16 holds, so that both compute one function. */
     for (size_t i = 0; i < dim; i++)
         start[i] = floor(start[i] * 256 + 0.5) / 256;
@@ -161,6 +161,16 @@ static double distance(size_t n, const double *got, const double *want)
     return sqrt(error / norm);
 }
 
+/* What is close to 0 before a ReLU, or to its neighbour before a max pool, may
+ * fall to either side and takes its branch of the gradient with it: in a deep
+ * model of few rows always somewhere, in a shallow one by some seeds. */
+static double kinks(const struct sample *s)
+{
+    const bool deep = strcmp(s->model, "resnet") == 0;
+    const bool smooth = strcmp(s->model, "gpt") == 0;
+    return deep || (!smooth && cuda_seed(0) != 0) ? 5 : 1;
+}
+
 static void agrees(const struct kith_backend *on, double loss, double slope)
 {
     for (size_t i = 0; i < SAMPLES; i++) {
@@ -177,10 +187,7 @@ static void agrees(const struct kith_backend *on, double loss, double slope)
                       fabs(got.training / want.training - 1), off, score);
         assert_true(fabs(got.training / want.training - 1) <= loss);
         assert_true(fabs(got.evaluation / want.evaluation - 1) <= loss);
-        /* A deep one of few rows: what is close to 0 before a ReLU may fall to
-         * either side, and takes its branch of the gradient with it. */
-        const bool deep = strcmp(s->model, "resnet") == 0;
-        assert_true(off <= (deep ? 5 * slope : slope));
+        assert_true(off <= slope * kinks(s));
         assert_true(score <= slope);
         free(got.gradient);
         free(got.scores);

@@ -20,11 +20,14 @@
 static const struct kith_backend *single, *half;
 
 /* float32: sums of some hundred products below 1, each rounding at most 6e-8
- * of a partial sum below some tens. bfloat16: what is stored between two
- * operations is off by 2^-9 of itself, and some results come from several. */
+ * of a partial sum below some tens; a fresh seed also draws groups of three
+ * values that are nearly equal, whose norm's gradient cancels. bfloat16: what
+ * is stored between two operations is off by 2^-9 of itself, and some results
+ * come from several. */
 static double tolerance_of(const struct kith_backend *backend)
 {
-    return backend->activation_bytes == 2 ? 2e-2 : 8e-6;
+    const double single_tolerance = cuda_seed(0) == 0 ? 8e-6 : 3.2e-5;
+    return backend->activation_bytes == 2 ? 2e-2 : single_tolerance;
 }
 
 /* A case on one backend. */
@@ -86,9 +89,11 @@ static void bench_close(struct bench *b)
     free(b->values);
 }
 
-/* Both ways; gradients begin at `start`. */
-static void bench_run(struct bench *b, unsigned add, double start)
+/* Both ways; gradients begin at 0.5 where they are added to, at NaN where they
+ * are written. */
+static void bench_run(struct bench *b, unsigned add)
 {
+    const double start = add == 0 ? (double)NAN : 0.5;
     b->c->kind->forward(b->c, &b->pass);
     cuda_fill(b->values, b->shape.out, 99);
     cuda_put(b->backend, true, b->shape.out, b->values, b->pass.dy);
@@ -113,8 +118,8 @@ static void agrees(const struct kith_backend *backend, const struct ops_case *c,
                    add ? ", adding" : "");
     bench_open(&b, backend, c);
     bench_open(&exact, kith_backend_find("naive64"), c);
-    bench_run(&b, add, 0.5);
-    bench_run(&exact, add, 0.5);
+    bench_run(&b, add);
+    bench_run(&exact, add);
     const double tolerance = tolerance_of(backend);
     cuda_get(backend, true, b.shape.out, b.pass.y, b.values);
     exact.backend->read(b.shape.out, exact.pass.y, exact.values);
@@ -362,6 +367,7 @@ static void test_buffers(void **state)
         KITH_NORM_BATCH, PIXELS, CHANNELS, 1, 1e-5, 0.1, KITH_ACTIVATION_NONE};
     const struct kith_backend *const all[] = {kith_backend_find("naive64"),
                                               single, half};
+    static const double zeros[2 * CHANNELS];
     double values[N], y[3][N], kept[3][2 * CHANNELS];
     for (size_t k = 0; k < 3; k++) {
         const struct kith_backend *on = all[k];
@@ -372,6 +378,7 @@ static void test_buffers(void **state)
         cuda_fill(values, N, 1);
         cuda_put(on, true, N, values, x);
         on->write(CHANNELS, values, scale);
+        on->write(2 * CHANNELS, zeros, buffers);
         on->ops->norm(&op, ROWS, true, x, scale, scale, buffers, saved, out);
         on->read(2 * CHANNELS, buffers, kept[k]);
         on->ops->norm(&op, ROWS, false, x, scale, scale, buffers, NULL, out);
