@@ -72,6 +72,8 @@ struct kith_backend {
 
     /* target <- source */
     void (*copy)(size_t n, void *target, const void *source);
+    /* x <- 0, whatever stands there: factor 0 would keep what is not finite. */
+    void (*clear)(size_t n, void *x);
     /* x <- factor * x */
     void (*scale)(size_t n, double factor, void *x);
     /* y <- y + factor * x */

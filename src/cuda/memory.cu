@@ -76,7 +76,7 @@ static void *alloc_shared(size_t bytes)
     }
     memset(memory, 0, bytes);
     const std::lock_guard<std::mutex> hold(table_lock);
-    table[(uintptr_t)memory] = {bytes, nullptr, false, {}};
+    table[(uintptr_t)memory] = {bytes, nullptr, false, {}, 0};
     return memory;
 }
 
@@ -325,6 +325,17 @@ void copy(size_t n, void *target, const void *source)
     wrote(target, bytes);
     if (waits)
         check(cudaStreamSynchronize(stream()), "copying");
+}
+
+void clear(size_t n, void *x)
+{
+    const call c;
+    const size_t bytes = n * sizeof(float);
+    if (!c.well() || n == 0)
+        return;
+    check(cudaMemsetAsync(writable(x, bytes), 0, bytes, stream()),
+          "clearing memory");
+    wrote(x, bytes);
 }
 
 void read(size_t n, const void *x, double *out)
