@@ -265,7 +265,8 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
     algebra.step = work->step;
     algebra.round = work->round;
     algebra.rate = learning_rate(worker, work->step);
-    if (edge->sent != KITH_SLOT_NONE)
+    /* Nothing is sent for a model that is pulled. */
+    if (edge->sent != KITH_SLOT_NONE && work->kind != KITH_WORK_ADOPT)
         algebra.sent = kith_worker_slot(worker, edge->sent);
     if (edge->inbox != KITH_SLOT_NONE)
         algebra.received = kith_worker_slot(worker, edge->inbox);
@@ -382,8 +383,9 @@ static double finish_round(struct kith_worker *worker,
     if (algorithm->finish == NULL || work->pattern != KITH_PATTERN_ROUND)
         return 0;
     (void)own_live(worker, true);
-    const struct kith_work_edge none = {.sent = KITH_SLOT_ROUND_SENT,
-                                        .inbox = KITH_SLOT_NONE};
+    const struct kith_work_edge none = {
+        .sent = algorithm->per_edge ? KITH_SLOT_NONE : KITH_SLOT_ROUND_SENT,
+        .inbox = KITH_SLOT_NONE};
     struct kith_algebra algebra = algebra_of(worker, work, &none);
     for (uint32_t i = 0; i < work->edge_count; i++)
         worker->inboxes[i] = kith_worker_slot(worker, work->edges[i].inbox);
