@@ -133,11 +133,10 @@ static void crew_close(struct sim_crew *crew)
 static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
 {
     struct kith_worker *worker = world->desks[peer].worker;
-    const enum kith_pattern pattern = world->config.algorithm->pattern;
     const uint32_t edges = kith_node_edges(&world->config, peer);
     const uint32_t slots = KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * edges;
     for (uint32_t slot = 1; slot < slots; slot++) {
-        if (!kith_slot_is_inbox(slot) || pattern == KITH_PATTERN_NONE) {
+        if (!kith_slot_is_inbox(slot) || !kith_worker_uses(worker, slot)) {
             continue;
         }
         void *block = kith_worker_swap(worker, slot, NULL);

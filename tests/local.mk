@@ -26,11 +26,13 @@ UNIT = \
   tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
   tests/unit/test_cuda_ops \
+  tests/unit/test_cuda_order \
   tests/unit/test_cuda_vectors \
   tests/unit/test_data \
   tests/unit/test_data_cache \
   tests/unit/test_data_shrinks \
   tests/unit/test_derive \
+  tests/unit/test_device_algorithms \
   tests/unit/test_epidemic \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
@@ -247,6 +249,11 @@ tests_unit_test_cuda_module_SOURCES = tests/unit/test_cuda_module.c \
 tests_unit_test_cuda_ops_SOURCES = tests/unit/test_cuda_ops.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h \
   tests/unit/ops_cases.c tests/unit/ops_cases.h
+tests_unit_test_device_algorithms_SOURCES = \
+  tests/unit/test_device_algorithms.c tests/unit/cuda_cases.c \
+  tests/unit/cuda_cases.h
+tests_unit_test_cuda_order_SOURCES = tests/unit/test_cuda_order.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_vectors_SOURCES = tests/unit/test_cuda_vectors.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_worker_device_SOURCES = tests/unit/test_worker_device.c \

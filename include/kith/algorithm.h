@@ -131,6 +131,11 @@ struct kith_algorithm {
                            compressor vectors like any other */
     bool steps_at_z;    /* own steps are z <- z - eta g(z), whatever `factor`
                            is: at x they count by weight */
+    bool needs_host_vectors; /* reads or writes vectors a few values at a time,
+                                which on a device are a copy and a wait each:
+                                such backends are refused, in favour of */
+    const char *on_device;   /* the nearest algorithm that a device runs;
+                                required with needs_host_vectors */
 
     const char *schedule; /* the one topology that it runs on, a cycle of
                              rounds each time; NULL: any that fits */

@@ -72,6 +72,8 @@ struct kith_backend {
 
     /* target <- source */
     void (*copy)(size_t n, void *target, const void *source);
+    /* x <- 0, whatever stands there: factor 0 would keep what is not finite. */
+    void (*clear)(size_t n, void *x);
     /* x <- factor * x */
     void (*scale)(size_t n, double factor, void *x);
     /* y <- y + factor * x */
@@ -126,7 +128,8 @@ struct kith_backend {
      * that works on while its caller goes ahead. Calls take effect in the
      * order in which they are made. A shared vector is written by one side
      * only: one that is sent by the backend, one that is received by the
-     * host. */
+     * host. A call that reads one that is received has done so when it
+     * returns: the host may write it again. Test: unit/test_cuda_order.c */
 
     /* Bytes of one value between the operations of a network (x, y, dx, dy,
      * pre, logits): 2 is bfloat16. Weights and their gradients, buffers and

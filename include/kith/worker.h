@@ -81,6 +81,10 @@ size_t kith_worker_payload(const struct kith_worker *worker);
  * the live model to another vector: ask again after each. What a snapshot slot
  * holds stays until it is filled again. */
 void *kith_worker_slot(struct kith_worker *worker, uint32_t slot);
+/* Has the slot a vector? Those that the algorithm's pattern does not use have
+ * none. Test: unit/test_worker_device.c, and every simulation: the calls around
+ * this one assert it. */
+bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot);
 /* May what a snapshot's slot holds leave, now that the item which filled it is
  * done? A backend with memory of its own copies it out while later items run.
  * What was taken of a model that a step had spoiled never leaves, and nothing

@@ -124,6 +124,8 @@ const struct kith_algorithm kith_algorithm_beer = {
     .compresses = true,
     .per_edge = true,
     .opaque = true,
+    .needs_host_vectors = true,
+    .on_device = "gt",
     .keys = KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_CONSENSUS] = 0.01},
     .scalar_count = 1,

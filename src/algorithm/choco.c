@@ -77,6 +77,8 @@ const struct kith_algorithm kith_algorithm_choco = {
     .compresses = true,
     .per_edge = true,
     .opaque = true,
+    .needs_host_vectors = true,
+    .on_device = "dpsgd-atc",
     .keys = KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_CONSENSUS] = 0.02},
     .scalar_count = 1,

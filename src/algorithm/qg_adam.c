@@ -82,6 +82,8 @@ const struct kith_algorithm kith_algorithm_qg_adam = {
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
     .conserves_sum = true,
+    .needs_host_vectors = true,
+    .on_device = "qg-dsgdm",
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.99},
     .vectors = VECTORS,

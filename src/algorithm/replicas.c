@@ -88,7 +88,12 @@ void replica_make(struct kith_algebra *algebra, unsigned part, const void *v,
             ? algebra->backend->finite(algebra->dim, wire)
             : kith_compress(how, difference,
                             key_of(algebra, algebra->self, part), wire);
-    if (!finite)
+    if (finite)
+        return;
+    /* A raw wire is the backend's, whose copy to the host may be under way. */
+    if (is_raw(algebra))
+        algebra->backend->clear(algebra->dim, wire);
+    else
         memset(wire, 0, kith_compression_bytes(how));
 }
 

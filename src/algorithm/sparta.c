@@ -28,6 +28,8 @@ const struct kith_algorithm kith_algorithm_sparta = {
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
     .conserves_sum = true,
+    .needs_host_vectors = true,
+    .on_device = "adpsgd",
     .keys = KITH_GOSSIP_READS(SHARE),
     .initial = {[KITH_GOSSIP_SHARE] = 0.005},
     .payload = mask_payload,

@@ -43,6 +43,11 @@ static void cuda_copy(size_t n, void *target, const void *source)
     module()->copy(n, target, source);
 }
 
+static void cuda_clear(size_t n, void *x)
+{
+    module()->clear(n, x);
+}
+
 static void cuda_scale(size_t n, double factor, void *x)
 {
     module()->scale(n, factor, x);
@@ -337,6 +342,7 @@ const struct kith_backend RECORD = {
     .alloc = cuda_alloc,
     .release = cuda_release,
     .copy = cuda_copy,
+    .clear = cuda_clear,
     .scale = cuda_scale,
     .add = cuda_add,
     .mix = cuda_mix,

@@ -97,6 +97,8 @@ static bool read_algorithm(unsigned index, struct entry *entry)
     add_flag(entry, "exact", algorithm->exact);
     add_flag(entry, "lazy", algorithm->lazy);
     add_flag(entry, "compresses", algorithm->compresses);
+    add_flag(entry, "needs_host_vectors", algorithm->needs_host_vectors);
+    add_text(entry, "on_device", algorithm->on_device);
     add_count(entry, "scalars", algorithm->scalar_count);
     add_count(entry, "vectors", algorithm->vectors);
     add_count(entry, "edge_vectors", algorithm->edge_vectors);
@@ -424,7 +426,7 @@ static void print_entry(const struct entry *entry)
     puts(entry->name);
     for (unsigned i = 0; i < entry->field_count; i++)
         if (strcmp(entry->fields[i].value, "null") != 0)
-            printf("  %-14s %s\n", entry->fields[i].key,
+            printf("  %-18s %s\n", entry->fields[i].key,
                    entry->fields[i].value);
 }
 

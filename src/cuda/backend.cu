@@ -49,6 +49,7 @@ static struct kith_backend record(const char *name, const struct kith_ops *ops,
     b.alloc = alloc;
     b.release = release;
     b.copy = copy;
+    b.clear = clear;
     b.scale = scale;
     b.add = add;
     b.mix = mix;

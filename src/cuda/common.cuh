@@ -174,8 +174,13 @@ void end_segment();
 /* Where the device finds what stands in `memory`: itself, or for a shared
  * vector the copy on the device where that is newer or fetched already. */
 const void *readable(const void *memory, size_t bytes);
+/* Is it a shared vector that the host writes? It may do so again as soon as a
+ * call returns: one that reads it waits until it is done. */
+bool of_the_host(const void *memory);
 /* Where the device is to write; wrote() sends it on. */
 void *writable(void *memory, size_t bytes);
+/* The same with the values that stand in `memory`. */
+void *changeable(void *memory, size_t bytes);
 void wrote(void *memory, size_t bytes);
 
 /* ---- launching */

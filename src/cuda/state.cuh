@@ -17,6 +17,7 @@ bool open_memory(int device);
 void *alloc(size_t bytes, bool shared);
 void release(void *memory);
 void copy(size_t n, void *target, const void *source);
+void clear(size_t n, void *x);
 void read(size_t n, const void *x, double *out);
 void write(size_t n, const double *in, void *x);
 bool settled(const void *shared, bool wait);

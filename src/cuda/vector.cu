@@ -83,10 +83,7 @@ void scale(size_t n, double factor, void *x)
     if (!c.well() || n == 0) /* it may be where another slot begins */
         return;
     const size_t bytes = n * sizeof(float);
-    float *const to = (float *)writable(x, bytes);
-    if (to != x && readable(x, bytes) != to)
-        check(cudaMemcpyAsync(to, x, bytes, cudaMemcpyDefault, stream()),
-              "scaling");
+    float *const to = (float *)changeable(x, bytes);
     each("scaling", n, aligned(to, 16), scale_each{(float)factor, to});
     wrote(x, bytes);
 }
@@ -112,14 +109,16 @@ void add(size_t n, double factor, const void *x, void *y)
     if (!c.well() || n == 0)
         return;
     const size_t bytes = n * sizeof(float);
+    const bool waits = of_the_host(x);
+    if (waits)
+        end_segment();
     const float *const from = (const float *)readable(x, bytes);
-    float *const to = (float *)writable(y, bytes);
-    if (to != y && readable(y, bytes) != to)
-        check(cudaMemcpyAsync(to, y, bytes, cudaMemcpyDefault, stream()),
-              "adding");
+    float *const to = (float *)changeable(y, bytes);
     each("adding", n, aligned(from, 16) && aligned(to, 16),
          add_each{(float)factor, from, to});
     wrote(y, bytes);
+    if (waits)
+        check(cudaStreamSynchronize(stream()), "adding");
 }
 
 struct bytes_each {
@@ -205,11 +204,17 @@ static double mix_with(size_t n, double weight, const R *received,
     const call c;
     if (!c.well())
         return (double)NAN;
+    if (n == 0)
+        return 0;
     const R *const r = (const R *)readable(received, n * sizeof(R));
     const float *const s = (const float *)readable(sent, n * sizeof(float));
+    const size_t bytes = n * sizeof(float);
+    float *const to =
+        (float *)(REPLACES ? writable(x, bytes) : changeable(x, bytes));
     reduce("mixing", n,
-           aligned(r, 4 * sizeof(R)) && aligned(s, 16) && aligned(x, 16),
-           mix_each<R, REPLACES>{(float)weight, r, s, (float *)x});
+           aligned(r, 4 * sizeof(R)) && aligned(s, 16) && aligned(to, 16),
+           mix_each<R, REPLACES>{(float)weight, r, s, to});
+    wrote(x, bytes);
     return value();
 }
 

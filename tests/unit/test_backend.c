@@ -111,6 +111,17 @@ static void test_vector_operations(void **state)
             exact->copy(n, z.exact, x.exact);
             assert_near(&z, backend, n, 6 * unit);
 
+            /* All of it and nothing beyond, whatever stands there. */
+            const size_t most = n > 0 ? n - 1 : 0;
+            z.exact[most] = (double)NAN;
+            backend->write(n, z.exact, z.memory);
+            backend->clear(most, z.memory);
+            assert_true(backend->finite(most, z.memory));
+            assert_true(backend->finite(n, z.memory) == (n == 0));
+            backend->clear(n, z.memory);
+            exact->clear(n, z.exact);
+            assert_near(&z, backend, n, 0);
+
             /* Sums of n values below 2, each rounded as above. */
             const double slack = (double)(n + 1) * 16 * unit;
             assert_true(fabs(backend->sum(n, x.memory) -

@@ -80,6 +80,9 @@ static void test_arithmetic(void **state)
             gpu->copy(n, s.x[2], s.x[0]);
             exact->copy(n, s.y[2], s.y[0]);
             same(&s, "copy", 2);
+            gpu->clear(n - 1, (float *)s.x[3] + 1);
+            exact->clear(n - 1, s.y[3] + 1);
+            same(&s, "clear", 3);
             close_to(gpu->sum(n, s.x[1]), exact->sum(n, s.y[1]), n);
             close_to(gpu->distance_squared(n, s.x[0], s.x[1]),
                      exact->distance_squared(n, s.y[0], s.y[1]), n);
