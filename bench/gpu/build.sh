@@ -22,8 +22,8 @@ cc=${CC:-cc}
 cxx=${CXX:-c++}
 version=$(sed -n 's/^AC_INIT(\[kith\], \[\(.*\)\])/\1/p' "$top/configure.ac")
 floor='base/err base/hash base/rng base/text base/units
-    backend/naive32 backend/naive64 backend/registry backend/memory
-    backend/cuda backend/cuda_module backend/cuda_bf16'
+    training/backend/naive32 training/backend/naive64 training/backend/registry training/backend/memory
+    training/backend/cuda training/backend/cuda_module training/backend/cuda_bf16'
 failures=0
 
 # object UNIT: where it is compiled to.
@@ -37,14 +37,14 @@ units() {
         cd "$top" || exit 1
         case $1 in
         module)
-            ls -S src/cuda/*.cu
+            ls -S src/training/cuda/*.cu
             [ "$emulate" = 0 ] || echo tests/cuda/emulate.cc
             ;;
         floor)
             for unit in $floor; do
                 echo "src/$unit.c"
             done
-            ls src/model/*.c src/network/*.c src/optimiser/*.c
+            ls src/training/model/*.c src/training/graph/*.c src/training/optimiser/*.c
             ;;
         host) echo bench/gpu/host.c ;;
         bench)
@@ -69,13 +69,13 @@ compile_unit() {
     # shellcheck disable=SC2086 # Compilers and targets carry flags.
     case $source:$emulate in
     *.cu:0)
-        $NVCC -std=c++17 -O3 $GPU_TARGETS "$@" -I"$top/src/cuda" -lineinfo \
+        $NVCC -std=c++17 -O3 $GPU_TARGETS "$@" -I"$top/src/training/cuda" -lineinfo \
             -Xcompiler -fPIC,-fvisibility=hidden -Xptxas -v \
             -c -o "$into" "$source"
         ;;
     *.cu:1 | *.cc:1)
         $cxx -std=c++17 -O2 -fPIC -ffp-contract=off -fvisibility=hidden "$@" \
-            -I"$top/src/cuda" -I"$top/tests/cuda" -x c++ -c -o "$into" "$source"
+            -I"$top/src/training/cuda" -I"$top/tests/cuda" -x c++ -c -o "$into" "$source"
         ;;
     *)
         $cc -std=gnu11 -O2 -g -D_GNU_SOURCE "$@" -I"$top/bench/gpu" \

@@ -115,9 +115,9 @@ find_libraries() {
 find_headers() {
     needed=$(needed) include=$work/include without_cudnn=''
     mkdir -p "$include"
-    find_header 'cuBLASLt headers' "$needed" 'src/cuda/products.cu fails' \
+    find_header 'cuBLASLt headers' "$needed" 'src/training/cuda/products.cu fails' \
         cublasLt.h 'cublasLt*.h' || :
-    find_header 'cuBLAS headers' "$needed" 'src/cuda/products.cu fails' \
+    find_header 'cuBLAS headers' "$needed" 'src/training/cuda/products.cu fails' \
         cublas_api.h 'cublas*.h' || :
     find_header 'cuDNN headers' info 'built without cuDNN' \
         cudnn.h 'cudnn*.h' || without_cudnn=1

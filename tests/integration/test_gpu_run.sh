@@ -233,11 +233,11 @@ script "$scratch/cc" <<'S'
 exec "${0%/*}/cuda/bin/nvcc" "$@"
 S
 real_cc=${CC:-cc}
-CC=$scratch/cc PLANT_BROKEN=src/cuda/norm.cu
+CC=$scratch/cc PLANT_BROKEN=src/training/cuda/norm.cu
 export CC PLANT_BROKEN
 gpu 1 --parts checks,ceilings "$out"
 says 'norm.cu(7): error: identifier "planted" is undefined'
-says 'no kith-cuda.so: src/cuda/norm.cu did not compile'
+says 'no kith-cuda.so: src/training/cuda/norm.cu did not compile'
 row '|build|module and programs|||see build.log|FAILED'
 row '|checks|.*|FAILED (no such program'
 grep -q planted "$out/build.log" || fail "build.log leaves out the compiler's text"
