@@ -145,7 +145,7 @@ static void print_gpt(const struct machine *m, const char *name,
                    1e3 * took, nominal,
                    100 * gpt_flops(config, t->layout->trained) * rate / own,
                    1e-12 * own, t->loss,
-                   (double)kith_network_bytes(t->network) / (1u << 30));
+                   (double)kith_graph_bytes(t->network) / (1u << 30));
     row(name, rate, "tokens/s", text, VERDICT_INFO);
 }
 

@@ -29,7 +29,7 @@ static bool draw_start(const struct trainer *t, const struct training *what)
     start.values = malloc(t->layout->dim * sizeof *start.values);
     if (start.values == NULL)
         return false;
-    kith_network_start(t->network, 1, 0, start.values);
+    kith_graph_start(t->network, 1, 0, start.values);
     start.config = what->config;
     (void)snprintf(start.model, sizeof start.model, "%s", what->model);
     return true;
@@ -51,12 +51,12 @@ bool trainer_open(struct trainer *t, const struct training *what,
                   char why[KITH_MODEL_ERROR_BYTES])
 {
     *t = (struct trainer){.on = probe_open(what->on)};
-    const struct kith_network_options options = {
+    const struct kith_graph_options options = {
         .backend = t->on, .rows = what->rows, .training = true};
-    if (kith_network_open(kith_model_find(what->model), &what->config, &options,
-                          &t->network, why) != KITH_OK)
+    if (kith_graph_open(kith_model_find(what->model), &what->config, &options,
+                        &t->network, why) != KITH_OK)
         return false;
-    t->layout = kith_network_layout(t->network);
+    t->layout = kith_graph_layout(t->network);
     if (!take_vectors(t) || !draw_start(t, what)) {
         (void)snprintf(why, KITH_MODEL_ERROR_BYTES, "no memory for a vector");
         trainer_close(t);
@@ -83,7 +83,7 @@ void trainer_close(struct trainer *t)
                          (void *)(uintptr_t)t->batch.labels};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         t->on->release(all[i]);
-    kith_network_close(t->network);
+    kith_graph_close(t->network);
     t->network = NULL;
 }
 
@@ -91,7 +91,7 @@ static void pass(struct trainer *t)
 {
     const struct kith_pass pass = {
         .x = t->x, .gradient = t->gradient, .batch = &t->batch, .scale = 1};
-    (void)kith_network_loss(t->network, &pass, NULL);
+    (void)kith_graph_loss(t->network, &pass, NULL);
 }
 
 static void end(struct trainer *t)

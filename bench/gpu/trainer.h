@@ -9,7 +9,7 @@
 
 struct trainer {
     const struct kith_backend *on; /* a probe */
-    struct kith_network *network;
+    struct kith_graph *network;
     const struct kith_layout *layout;
     const struct kith_optimiser *optimiser;
     struct kith_optimiser_config config;
