@@ -83,7 +83,9 @@ static bool told(cublasStatus_t status)
 }
 
 /* Two products of one form take the same kernel. */
-typedef std::tuple<int, size_t, size_t, size_t, int, int, bool> form;
+typedef std::tuple<int, size_t, size_t, size_t, size_t, size_t, size_t, int,
+                   bool>
+    form;
 
 struct plan {
     cublasLtMatmulDesc_t how;
@@ -147,14 +149,12 @@ static bool describe(plan *made, const product &p)
            set_pointers(made, p) &&
            told(lt.cublasLtMatrixLayoutCreate(
                &made->b, type_of(p.in), p.transpose_b ? p.k : p.n,
-               p.transpose_b ? p.n : p.k,
-               (int64_t)(p.transpose_b ? p.k : p.n))) &&
+               p.transpose_b ? p.n : p.k, (int64_t)p.b_stride)) &&
            told(lt.cublasLtMatrixLayoutCreate(
                &made->a, type_of(p.in), p.transpose_a ? p.m : p.k,
-               p.transpose_a ? p.k : p.m,
-               (int64_t)(p.transpose_a ? p.m : p.k))) &&
+               p.transpose_a ? p.k : p.m, (int64_t)p.a_stride)) &&
            told(lt.cublasLtMatrixLayoutCreate(&made->c, type_of(p.out), p.n,
-                                              p.m, (int64_t)p.n));
+                                              p.m, (int64_t)p.c_stride));
 }
 
 static void drop(plan *made)
@@ -210,7 +210,8 @@ static plan *plan_of(const product &p, bool wide)
                       (wide ? 16 : 0);
     const int tail = p.activation * 4 + (p.bias != nullptr ? 1 : 0) +
                      (p.pre != nullptr ? 2 : 0);
-    const form key(kinds, p.m, p.n, p.k, tail, 0, p.beta != 0);
+    const form key(kinds, p.m, p.n, p.k, p.a_stride, p.b_stride, p.c_stride,
+                   tail, p.beta != 0);
     const auto at = plans.find(key);
     if (at != plans.end())
         return at->second.good ? &at->second : nullptr;
@@ -222,8 +223,18 @@ static plan *plan_of(const product &p, bool wide)
     return made->good ? made : nullptr;
 }
 
-bool library_product(const product &p)
+/* Strides that were left out are those of matrices that lie close. */
+static product closed(product p)
 {
+    p.a_stride = p.a_stride > 0 ? p.a_stride : p.transpose_a ? p.m : p.k;
+    p.b_stride = p.b_stride > 0 ? p.b_stride : p.transpose_b ? p.k : p.n;
+    p.c_stride = p.c_stride > 0 ? p.c_stride : p.n;
+    return p;
+}
+
+bool library_product(const product &asked)
+{
+    const product p = closed(asked);
     if (lt.own || p.m == 0 || p.n == 0 || p.k == 0)
         return false;
     if (lt.handle == nullptr && !told(lt.cublasLtCreate(&lt.handle)))
@@ -265,14 +276,19 @@ void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
     const call own;
     if (!own.well())
         return;
-    const product p = {transpose_a, transpose_b,
-                       m,           n,
-                       k,           (float)alpha,
-                       (float)beta, a,
-                       b,           c,
-                       SINGLE,      SINGLE,
-                       nullptr,     KITH_ACTIVATION_NONE,
-                       nullptr};
+    product p = {};
+    p.transpose_a = transpose_a;
+    p.transpose_b = transpose_b;
+    p.m = m;
+    p.n = n;
+    p.k = k;
+    p.alpha = (float)alpha;
+    p.beta = (float)beta;
+    p.a = a;
+    p.b = b;
+    p.c = c;
+    p.in = p.out = SINGLE;
+    p.activation = KITH_ACTIVATION_NONE;
     if (library_product(p))
         return;
     tile_product("a product", m, n, k,

@@ -54,6 +54,13 @@ static const struct sample samples[] = {
      20,
      40,
      3},
+    /* Rows of scores that begin at multiples of 16 bytes. */
+    {"gpt",
+     {.depth = 2, .heads = 2, .width = 64, .context = 20, .vocabulary = 61},
+     20,
+     20,
+     61,
+     3},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
