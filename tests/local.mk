@@ -25,6 +25,7 @@ UNIT = \
   tests/unit/test_contact \
   tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
+  tests/unit/test_cuda_notice \
   tests/unit/test_cuda_ops \
   tests/unit/test_cuda_vectors \
   tests/unit/test_data \
@@ -242,6 +243,8 @@ EXTRA_DIST += tests/unit/compressor_cases.h \
 tests_unit_test_cuda_models_SOURCES = tests/unit/test_cuda_models.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_module_SOURCES = tests/unit/test_cuda_module.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_cuda_notice_SOURCES = tests/unit/test_cuda_notice.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_ops_SOURCES = tests/unit/test_cuda_ops.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h \

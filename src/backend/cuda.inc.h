@@ -317,6 +317,11 @@ static bool ops_adamw(size_t n, double rate, double beta1, double beta2,
                                 v, x);
 }
 
+static const char *cuda_notice(void)
+{
+    return module()->notice();
+}
+
 static const struct kith_ops cuda_ops = {
     .linear = ops_linear,
     .linear_backward = ops_linear_backward,
@@ -374,6 +379,7 @@ const struct kith_backend RECORD = {
     .settled = cuda_settled,
     .arrived = cuda_arrived,
     .failed = cuda_failed,
+    .notice = cuda_notice,
     .ops = &cuda_ops,
     .activation_bytes = ACTIVATION_BYTES,
 };

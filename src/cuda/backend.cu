@@ -74,6 +74,7 @@ static struct kith_backend record(const char *name, const struct kith_ops *ops,
     b.settled = settled;
     b.arrived = arrived;
     b.failed = failed;
+    b.notice = notice;
     return b;
 }
 

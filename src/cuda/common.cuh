@@ -166,6 +166,19 @@ void *scratch_of(scratch kind, size_t bytes);
 bool check(cudaError_t code, const char *doing);
 void fail(const char *text);
 bool has_failed();
+/* A way that is slower than another one; each kind is told once. */
+enum slow {
+    SLOW_PRODUCT,   /* by our own kernel */
+    SLOW_ROWS,      /* by a kernel of the library for odd addresses */
+    SLOW_CONV,      /* by our own kernel */
+    SLOW_ATTENTION, /* without tensor cores */
+    SLOW_NORM,      /* one element at a time, as all below */
+    SLOW_LOSS,
+    SLOW_VECTOR,
+    SLOW_COUNT
+};
+__attribute__((format(printf, 2, 3))) void took(slow way, const char *format,
+                                                ...);
 /* Notes what the last launch said. */
 void launched(const char *kernel);
 /* Ends what is being captured, so that the host may wait or allocate. */
@@ -192,6 +205,9 @@ static inline bool aligned(const void *p, size_t bytes)
     return p == nullptr || (uintptr_t)p % bytes == 0;
 }
 
+/* Fewer take no time worth a word. */
+enum { SLOW_VALUES = 1 << 16 };
+
 /* f.at<N>(i) for elements [i, i + N), every element once. */
 template <int N, typename F> __global__ void each_kernel(size_t n, F f)
 {
@@ -209,6 +225,11 @@ static void each(const char *name, size_t n, bool wide, const F &f)
     if (n == 0)
         return;
     const unsigned threads = 256;
+    if (!wide && n >= SLOW_VALUES)
+        took(SLOW_VECTOR,
+             "%s of %zu values that do not begin at a multiple of 16 bytes: "
+             "one at a time",
+             name, n);
     const size_t items = wide ? (n + 3) / 4 : n;
     const dim3 grid(blocks_for(items, threads));
     if (wide)

@@ -223,19 +223,14 @@ static plan *plan_of(const product &p, bool wide)
     return made->good ? made : nullptr;
 }
 
-/* Strides that were left out are those of matrices that lie close. */
-static product closed(product p)
+static const char *why_own()
 {
-    p.a_stride = p.a_stride > 0 ? p.a_stride : p.transpose_a ? p.m : p.k;
-    p.b_stride = p.b_stride > 0 ? p.b_stride : p.transpose_b ? p.k : p.n;
-    p.c_stride = p.c_stride > 0 ? p.c_stride : p.n;
-    return p;
+    return lt.own ? "KITH_CUDA_PRODUCTS=own" : "cuBLASLt refuses it";
 }
 
-bool library_product(const product &asked)
+static bool run_library(const product &p)
 {
-    const product p = closed(asked);
-    if (lt.own || p.m == 0 || p.n == 0 || p.k == 0)
+    if (lt.own)
         return false;
     if (lt.handle == nullptr && !told(lt.cublasLtCreate(&lt.handle)))
         return false;
@@ -261,7 +256,12 @@ const char *products_missing()
     return nullptr;
 }
 
-bool library_product(const product &)
+static const char *why_own()
+{
+    return "cuBLASLt is not here";
+}
+
+static bool run_library(const product &)
 {
     return false;
 }
@@ -270,6 +270,44 @@ bool library_product(const product &)
 
 namespace gpu
 {
+/* Strides that were left out are those of matrices that lie close. */
+static product closed(product p)
+{
+    p.a_stride = p.a_stride > 0 ? p.a_stride : p.transpose_a ? p.m : p.k;
+    p.b_stride = p.b_stride > 0 ? p.b_stride : p.transpose_b ? p.k : p.n;
+    p.c_stride = p.c_stride > 0 ? p.c_stride : p.n;
+    return p;
+}
+
+/* Kernels for tensor cores load 16 bytes: eight of bfloat16, four of float32.
+ * Float32 products use none. */
+static bool even(const product &p)
+{
+    const size_t each = p.out == HALF ? 8 : 4;
+    return p.in == SINGLE || (p.a_stride % 8 == 0 && p.b_stride % 8 == 0 &&
+                              p.c_stride % each == 0 && aligned(p.a, 16) &&
+                              aligned(p.b, 16) && aligned(p.c, 16));
+}
+
+bool library_product(const product &asked)
+{
+    const product p = closed(asked);
+    if (p.m == 0 || p.n == 0 || p.k == 0 || has_failed())
+        return false;
+    if (!even(p))
+        took(SLOW_ROWS,
+             "a bfloat16 product (%zu, %zu, %zu) whose rows do not begin at "
+             "multiples of 16 bytes: take sizes that 8 divides",
+             p.m, p.n, p.k);
+    if (run_library(p))
+        return true;
+    if (!has_failed())
+        took(SLOW_PRODUCT,
+             "a product (%zu, %zu, %zu) by the kernel of our own: %s", p.m, p.n,
+             p.k, why_own());
+    return false;
+}
+
 void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
           double alpha, const void *a, const void *b, double beta, void *c)
 {

@@ -8,6 +8,7 @@ namespace gpu
 {
 /* state.cu */
 const char *failed();
+const char *notice();
 const char *missing();
 void step_begin();
 void step_end(struct kith_found *out);
