@@ -236,17 +236,15 @@ void convolution<T>::backward(const struct kith_conv *op, size_t rows,
         return;
     }
     if (op->activation == KITH_ACTIVATION_RELU)
-        each("an activation's way back", pixels * op->out,
-             aligned(y, 4 * sizeof(T)) && aligned(dy, 4 * sizeof(T)),
-             mask_each<T>{(const T *)y, (T *)dy});
+        each<wide<T>::value>("an activation's way back", pixels * op->out,
+                             aligned(y, 16) && aligned(dy, 16),
+                             mask_each<T>{(const T *)y, (T *)dy});
     if (dx != nullptr)
         data_gradient<T>(op, rows, w, dy, dx, add);
     if (dw != nullptr)
         weight_gradient<T>(op, rows, x, dy, dw, add);
     if (dbias != nullptr)
-        columns<1>("a bias's gradient", pixels, op->out,
-                   column_of<T>{(const T *)dy, op->out},
-                   column_put{(float *)dbias, (add & KITH_ADD_WEIGHTS) != 0});
+        bias_gradient<T>(pixels, op->out, op->out, dy, dbias, add);
 }
 
 template struct convolution<float>;

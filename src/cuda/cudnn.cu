@@ -245,8 +245,9 @@ template <typename T>
 static void finish(const struct kith_conv *op, size_t n, const void *bias,
                    void *y)
 {
-    each("a convolution's bias", n, aligned(y, 4 * sizeof(T)),
-         finish_each<T>{op->out, op->activation, (const float *)bias, (T *)y});
+    each<wide<T>::value>(
+        "a convolution's bias", n, aligned(y, 16),
+        finish_each<T>{op->out, op->activation, (const float *)bias, (T *)y});
 }
 
 const char *cudnn_missing()

@@ -40,9 +40,9 @@ static void unactivate(int activation, size_t n, const void *pre, const void *y,
     if (activation == KITH_ACTIVATION_NONE)
         return;
     const void *const at = activation == KITH_ACTIVATION_GELU ? pre : y;
-    each("an activation's way back", n,
-         aligned(dy, 4 * sizeof(T)) && aligned(at, 4 * sizeof(T)),
-         slope_each<T>{activation, (const T *)pre, (const T *)y, (T *)dy});
+    each<wide<T>::value>(
+        "an activation's way back", n, aligned(dy, 16) && aligned(at, 16),
+        slope_each<T>{activation, (const T *)pre, (const T *)y, (T *)dy});
 }
 
 /* A layer as its product sees it. */
@@ -254,9 +254,7 @@ void dense<T>::linear_backward(const struct kith_linear *op, size_t rows,
     if (dw != nullptr)
         linear_weights<T>(op, rows, x, dy, dw, add);
     if (dbias != nullptr)
-        columns<1>("a bias's gradient", rows, op->out,
-                   column_of<T>{(const T *)dy, stride_of(op)},
-                   column_put{(float *)dbias, (add & KITH_ADD_WEIGHTS) != 0});
+        bias_gradient<T>(rows, op->out, stride_of(op), dy, dbias, add);
 }
 
 template struct dense<float>;

@@ -294,7 +294,6 @@ double text<T>::padded_cross_entropy(size_t rows, size_t classes, size_t stride,
                                      double scale, void *logits,
                                      uint32_t *correct)
 {
-    const int wide = 16 / (int)sizeof(T);
     const call c;
     if (!c.well() || rows == 0)
         return (double)NAN;
@@ -307,13 +306,13 @@ double text<T>::padded_cross_entropy(size_t rows, size_t classes, size_t stride,
     unsigned *const rights = (unsigned *)(losses + rows);
     const int32_t *const list =
         (const int32_t *)readable(labels, rows * sizeof *labels);
-    const bool even = stride % wide == 0 && aligned(logits, 16);
+    const bool even = stride % wide<T>::value == 0 && aligned(logits, 16);
     if (!even && rows * classes >= SLOW_VALUES)
         took(SLOW_LOSS,
              "a loss of %zu classes in rows that do not begin at multiples of "
              "16 bytes: one at a time",
              classes);
-    launch(even ? loss_kernel<wide, T> : loss_kernel<1, T>,
+    launch(even ? loss_kernel<wide<T>::value, T> : loss_kernel<1, T>,
            dim3((unsigned)rows), dim3(LOSS_THREADS), 0, stream(), classes,
            stride, list, (float)smoothing, (float)(scale / (double)rows),
            (T *)logits, losses, rights, found());

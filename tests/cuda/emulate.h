@@ -55,6 +55,7 @@ unsigned lane();
 #define blockIdx emulate::here.block
 #define blockDim emulate::here.block_size
 #define gridDim emulate::here.grid_size
+#define UNROLLED
 #define DYNAMIC_SHARED(name) unsigned char *const name = emulate::dynamic_shared
 
 typedef struct emulate_stream *cudaStream_t;

@@ -214,11 +214,21 @@ static void test_larger(void **state)
     c.rows = 70;
     c.op.norm.channels = 768;
     on_both(&c);
+    c.op.norm.channels = 44; /* bfloat16 one at a time, float32 four */
+    on_both(&c);
     c = *named("norm BATCH");
     c.name = "norm BATCH, larger";
     c.rows = 40;
     c.op.norm.pixels = 16;
     c.op.norm.channels = 70;
+    on_both(&c);
+    c.op.norm.channels = 72;
+    on_both(&c);
+    c = *named("norm GROUP");
+    c.name = "norm GROUP, larger";
+    c.rows = 9;
+    c.op.norm.pixels = 36;
+    c.op.norm.channels = 48;
     on_both(&c);
     c = *named("conv");
     c.name = "conv, larger";
@@ -226,6 +236,22 @@ static void test_larger(void **state)
     c.op.conv =
         (struct kith_conv){14, 14, 20, 70, 3, 2, 1, 7, 7, KITH_ACTIVATION_RELU};
     on_both(&c);
+}
+
+/* Sums of many rows, of one block's width and of several, with a last piece
+ * that is not full: a plain sum in float32 would be off by more. */
+static void test_long_sums(void **state)
+{
+    (void)state;
+    static const size_t shapes[][2] = {{20011, 8}, {20011, 3}, {3001, 24},
+                                       {131, 520}, {77, 300},  {1, 16}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct ops_case c = *named("linear");
+        c.name = "linear, long";
+        c.rows = shapes[i][0];
+        c.op.linear = (struct kith_linear){.in = 1, .out = shapes[i][1]};
+        on_both(&c);
+    }
 }
 
 /* ---- embeddings, with their tokens where a GPU reads them */
@@ -561,10 +587,15 @@ int main(void)
     if (!cuda_module_found(&single, &half))
         return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_single),          cmocka_unit_test(test_half),
-        cmocka_unit_test(test_attention_sizes), cmocka_unit_test(test_larger),
-        cmocka_unit_test(test_embed),           cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_padded_scores),   cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_single),
+        cmocka_unit_test(test_half),
+        cmocka_unit_test(test_attention_sizes),
+        cmocka_unit_test(test_larger),
+        cmocka_unit_test(test_long_sums),
+        cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_padded_scores),
+        cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_buffers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
