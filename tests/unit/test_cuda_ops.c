@@ -186,8 +186,9 @@ static void test_attention_sizes(void **state)
     (void)state;
     static const size_t sizes[][4] = {
         /* rows, context, heads, size */
-        {1, 64, 1, 64}, {2, 70, 2, 64}, {1, 130, 1, 32}, {1, 129, 1, 128},
-        {1, 65, 2, 96}, {1, 20, 3, 64}, {1, 40, 1, 48}};
+        {1, 64, 1, 64},  {2, 70, 2, 64}, {1, 130, 1, 32}, {1, 129, 1, 128},
+        {1, 65, 2, 96},  {1, 20, 3, 64}, {1, 40, 1, 48},  {1, 200, 1, 128},
+        {1, 193, 1, 64}, {1, 97, 1, 96}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct ops_case c = *named("attention");
         c.name = "attention, larger";
