@@ -175,6 +175,7 @@ LONG = \
   tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
   tests/long/accept_taxonomy.sh \
+  tests/long/check_cuda_code.sh \
   tests/long/check_deploy.sh \
   tests/long/check_matrix.sh \
   tests/long/coverage.sh \
