@@ -10,13 +10,13 @@
  *          of what came, no mean, no database
  *
  * The bare loop moves the bytes that the simulator moves and no others: where
- * a block of sim/block.c is filled, shared or used again, so is its. The linker
- * puts a recorder around the worker's functions (--wrap); it is off while
- * anything is timed. The database lies in memory (/dev/shm): a disk is not what
- * is measured. It has a thread of its own for its rows, so nothing is pinned
- * and a second core should be free. Both sides open their workers within the
- * time, and begin without the memory of the run before. Both must end with the
- * same models, byte for byte.
+ * a block of sim/model_copies.c is filled, shared or used again, so is its. The
+ * linker puts a recorder around the worker's functions (--wrap); it is off
+ * while anything is timed. The database lies in memory (/dev/shm): a disk is
+ * not what is measured. It has a thread of its own for its rows, so nothing is
+ * pinned and a second core should be free. Both sides open their workers within
+ * the time, and begin without the memory of the run before. Both must end with
+ * the same models, byte for byte.
  *
  * Gate: sim <= 1.25 bare. Where a method asks for everybody's model by
  * definition (eager; a round in 8 of gossip-pga) it gets it. Arguments: names

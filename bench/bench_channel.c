@@ -13,7 +13,7 @@
 
 #include <uv.h>
 
-#include "src/uv/transport.h"
+#include "src/peer/transport.h"
 #include "tests/support/peers.h"
 #include "tests/support/sessions.h"
 

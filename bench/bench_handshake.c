@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 #include <uv.h>
 
-#include "src/uv/transport.h"
+#include "src/peer/transport.h"
 #include "tests/support/peers.h"
 #include "tests/support/sessions.h"
 

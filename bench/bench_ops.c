@@ -10,7 +10,7 @@
 #include "bench.h"
 
 #include "kith/backend.h"
-#include "src/backend/pool.h"
+#include "src/training/backend/pool.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>

@@ -14,7 +14,7 @@
 #endif
 
 #include "kith/assert.h"
-#include "src/session/aead.h"
+#include "src/protocol/session/aead.h"
 #include "tests/support/sessions.h"
 
 #define ROUNDS 31

@@ -4,7 +4,7 @@
  * Target: 0.90 of blocking write and read. */
 #include "bench/plain.h"
 
-#include "src/uv/socket.h"
+#include "src/peer/socket.h"
 
 #define CHUNKS 3
 

@@ -5,7 +5,7 @@
 #define KITH_BENCH_PEAK_H
 
 #include "bench/bench.h"
-#include "src/backend/pool.h"
+#include "src/training/backend/pool.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>

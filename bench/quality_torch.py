@@ -35,7 +35,7 @@ def constant(value, count):
 
 
 def start(vocabulary):
-    """Weights as in src/model/gpt.c."""
+    """Weights as in src/training/model/gpt.c."""
     p = {"wte": normal(vocabulary, WIDTH), "wpe": normal(CONTEXT, WIDTH)}
     last = 0.02 / math.sqrt(2 * DEPTH)
     for name in [f"{i}.{n}" for i in range(DEPTH) for n in ("1", "2")] + ["f"]:

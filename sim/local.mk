@@ -1,57 +1,57 @@
 noinst_LIBRARIES += libkith_sim.a
 libkith_sim_a_CFLAGS = $(C11)
 libkith_sim_a_SOURCES = \
-  sim/central/bounds.c \
-  sim/central/central.h \
-  sim/central/collective.c \
-  sim/central/desk.c \
-  sim/central/doubling.c \
-  sim/central/easgd.c \
-  sim/central/engine.c \
-  sim/central/mpca.c \
-  sim/central/naive.c \
-  sim/central/quorum.c \
-  sim/central/result.c \
-  sim/central/ring.c \
-  sim/central/run.c \
-  sim/central/run.h \
-  sim/central/scatter.c \
-  sim/central/server.c \
-  sim/central/server.h \
-  sim/central/stages.c \
-  sim/central/sync.c \
-  sim/central/tree.c \
-  sim/central/treeeasgd.c \
-  sim/central/vertical.c \
-  sim/central/vertical.h \
-  sim/block.c \
-  sim/channel.c \
   sim/delay.c \
   sim/delay.h \
+  sim/delivery.c \
   sim/engine.c \
-  sim/fault.c \
-  sim/instant.c \
-  sim/instant.h \
+  sim/event_sort.c \
+  sim/event_sort.h \
+  sim/full_channel.c \
+  sim/huge_pages.c \
+  sim/huge_pages.h \
   sim/ledger.c \
-  sim/link.c \
-  sim/memory.c \
-  sim/memory.h \
-  sim/network.c \
+  sim/link_table.c \
+  sim/link_table.h \
+  sim/links.c \
+  sim/model_copies.c \
   sim/outbox.c \
+  sim/peer_totals.c \
   sim/queue.c \
   sim/queue.h \
   sim/replay.c \
   sim/replay.h \
-  sim/replay_life.c \
-  sim/replay_mail.c \
+  sim/replay_messages.c \
+  sim/replay_peer.c \
   sim/replay_result.c \
-  sim/result.c \
-  sim/run.c \
-  sim/sort.c \
-  sim/sort.h \
-  sim/table.c \
-  sim/table.h \
-  sim/tally.c \
+  sim/same_time.c \
+  sim/same_time.h \
+  sim/sim_faults.c \
+  sim/sim_result.c \
+  sim/sim_run.c \
   sim/trace.c \
-  sim/work.c \
-  sim/world.h
+  sim/work_pool.c \
+  sim/world.h \
+  sim/central/central_engine.c \
+  sim/central/central_result.c \
+  sim/central/central_run.c \
+  sim/central/central_run.h \
+  sim/central/central_state.h \
+  sim/central/central_vectors.c \
+  sim/central/doubling_allreduce.c \
+  sim/central/easgd.c \
+  sim/central/mpca.c \
+  sim/central/naive_exchange.c \
+  sim/central/quorum.c \
+  sim/central/ring_allreduce.c \
+  sim/central/scatter.c \
+  sim/central/server.c \
+  sim/central/server.h \
+  sim/central/staged_exchange.c \
+  sim/central/stages.c \
+  sim/central/staleness_bound.c \
+  sim/central/sync.c \
+  sim/central/tree_allreduce.c \
+  sim/central/treeeasgd.c \
+  sim/central/vertical.c \
+  sim/central/vertical.h

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "kith/assert.h"
-#include "sim/instant.h"
-#include "sim/memory.h"
-#include "sim/sort.h"
+#include "sim/same_time.h"
+#include "sim/huge_pages.h"
+#include "sim/event_sort.h"
 
 #define CAPACITY_MIN 64u
 #define BUCKETS_MIN 64u

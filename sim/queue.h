@@ -24,7 +24,7 @@
 #include "kith/heap.h"
 #include "kith/sim.h"
 #include "kith/types.h"
-#include "sim/memory.h"
+#include "sim/huge_pages.h"
 
 struct sim_event {
     kith_ns time_ns;
@@ -44,7 +44,7 @@ struct sim_chunk {
     struct sim_event events[SIM_CHUNK_EVENTS];
 };
 
-/* What is due at once; instant.h. */
+/* What is due at once; same_time.h. */
 #define SIM_INSTANT_PEERS 4096u
 struct sim_instant;
 struct sim_late;

@@ -1,8 +1,8 @@
 /* A replay in progress, shared by
  *
  *   replay.c         whose turn it is; events into steps, effects into letters
- *   replay_mail.c    letters: sent, waiting, taken, lost
- *   replay_life.c    a peer's node and worker: born, saved, restored
+ *   replay_messages.c    letters: sent, waiting, taken, lost
+ *   replay_peer.c    a peer's node and worker: born, saved, restored
  *   replay_result.c  final models beside the lab's */
 #ifndef KITH_SIM_REPLAY_H
 #define KITH_SIM_REPLAY_H
@@ -77,7 +77,7 @@ void sim_replay_fail(struct sim_replay *replay, enum kith_err err,
 void sim_replay_diverge(struct sim_replay *replay, kith_id peer,
                         const char *format, ...) KITH_PRINTF(3, 4);
 
-/* replay_mail.c */
+/* replay_messages.c */
 void sim_mail_send(struct sim_replay *replay, kith_id from,
                    const struct kith_send *send);
 /* The letter that this event received, out of the mail; NULL: not yet sent. */
@@ -97,7 +97,7 @@ void sim_mail_forget(struct sim_actor *actor);
 /* Everything; counts what nobody received. */
 void sim_mail_close(struct sim_replay *replay);
 
-/* replay_life.c */
+/* replay_peer.c */
 void sim_life_begin(struct sim_replay *replay, kith_id peer);
 void sim_life_save(struct sim_replay *replay, kith_id peer);
 void sim_life_close(struct sim_actor *actor);

@@ -1,20 +1,20 @@
 /* A run in progress, shared by the files of this folder.
  *
- *   run.c      a run from its options to its summary
+ *   sim_run.c      a run from its options to its summary
  *   engine.c   the loop: pop an event, step the node, carry out its effects
  *   outbox.c   messages that wait for their link's cache line
- *   network.c  parcels over links: latency, rate, loss, cuts, in order
- *   link.c     connections: dial, handshake, up, dead
- *   channel.c  wire `full`: real sessions at both ends
- *   memory.c   huge pages for the large tables
- *   queue.c    events to come; instant.c: those due at once
- *   block.c    vectors under way
- *   work.c     work items on a pool of threads
- *   fault.c    crash, restart, pause, slow, cut
+ *   delivery.c  parcels over links: latency, rate, loss, cuts, in order
+ *   links.c     connections: dial, handshake, up, dead
+ *   full_channel.c  wire `full`: real sessions at both ends
+ *   huge_pages.c   huge pages for the large tables
+ *   queue.c    events to come; same_time.c: those due at once
+ *   model_copies.c    vectors under way
+ *   work_pool.c     work items on a pool of threads
+ *   sim_faults.c    crash, restart, pause, slow, cut
  *   trace.c    the hash of all decisions, and the story as text
  *   ledger.c   conservation
- *   tally.c    staleness and utilisation of each peer
- *   result.c   evaluation, rows, summary
+ *   peer_totals.c    staleness and utilisation of each peer
+ *   sim_result.c   evaluation, rows, summary
  *
  * Nothing is allocated per event: parcels, payload blocks and links come from
  * pools that grow by doubling. */
@@ -25,9 +25,9 @@
 
 #include "kith/check.h"
 #include "kith/sim.h"
-#include "sim/memory.h"
+#include "sim/huge_pages.h"
 #include "sim/queue.h"
-#include "sim/table.h"
+#include "sim/link_table.h"
 
 /* Virtual runs start at this second of UTC: certificates carry it. */
 #define SIM_UTC_START 1767225600 /* 2026-01-01 */
@@ -105,7 +105,7 @@ struct sim_desk {
     uint32_t transfers[SIM_SNAPSHOTS];
     void *sent[SIM_SNAPSHOTS];
     struct sim_desk *next, *previous; /* in the pool's queue */
-    uint32_t state;                   /* work.c, under the pool's lock */
+    uint32_t state;                   /* work_pool.c, under the pool's lock */
 };
 
 enum sim_parcel_kind {
@@ -276,7 +276,7 @@ void sim_send(struct sim_world *world, kith_id from,
 /* Before links are touched or looked at in any other way. */
 void sim_outbox_flush(struct sim_world *world);
 
-/* network.c */
+/* delivery.c */
 enum kith_err sim_network_open(struct sim_world *world);
 void sim_network_close(struct sim_world *world);
 /* 1 + index; 0 when memory ran out (the run is failed then). */
@@ -297,7 +297,7 @@ void sim_deliver(struct sim_world *world, uint32_t parcel);
 /* Bytes of a message on the wire, its bulk records included. */
 uint64_t sim_message_bytes(const struct kith_message *message);
 
-/* link.c */
+/* links.c */
 struct sim_link *sim_link_between(struct sim_world *world, kith_id a, kith_id b,
                                   uint32_t *index);
 void sim_link_dial(struct sim_world *world, uint32_t link, kith_id from);
@@ -309,7 +309,7 @@ void sim_link_step(struct sim_world *world, uint32_t parcel);
 void sim_link_crash(struct sim_world *world, kith_id peer);
 void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut);
 
-/* channel.c */
+/* full_channel.c */
 enum kith_err sim_channels_open(struct sim_world *world);
 void sim_channels_close(struct sim_world *world);
 void sim_channel_dial(struct sim_world *world, uint32_t link, kith_id from);
@@ -322,7 +322,7 @@ uint64_t sim_channel_seal(struct sim_world *world, uint32_t parcel);
 /* Opens the sealed bytes into the parcel's message and block. */
 void sim_channel_open(struct sim_world *world, uint32_t parcel);
 
-/* block.c: a block has holders, and is free when none is left. */
+/* model_copies.c: a block has holders, and is free when none is left. */
 void sim_block_free(struct sim_world *world, void *block);
 void sim_blocks_close(struct sim_world *world);
 /* What stands in the peer's slot, to be sent; one more holder. NULL: no memory;
@@ -333,7 +333,7 @@ void *sim_block_copy(struct sim_world *world, kith_id peer, uint32_t slot,
 void sim_block_forget(struct sim_world *world, kith_id peer);
 bool sim_block_finite(const struct sim_world *world, void *block, size_t bytes);
 
-/* work.c */
+/* work_pool.c */
 enum kith_err sim_work_open(struct sim_world *world);
 void sim_work_close(struct sim_world *world);
 enum kith_err sim_desk_open(struct sim_world *world, kith_id peer);
@@ -345,7 +345,7 @@ void sim_work_join(struct sim_world *world, kith_id peer);
 void sim_work_join_all(struct sim_world *world);
 void sim_work_counts(const struct sim_world *world, uint64_t *items);
 
-/* fault.c */
+/* sim_faults.c */
 enum kith_err sim_fault_open(struct sim_world *world);
 void sim_fault_close(struct sim_world *world);
 void sim_fault_due(struct sim_world *world);
@@ -379,7 +379,7 @@ void sim_ledger_drop(struct sim_world *world, const struct sim_parcel *parcel);
 void sim_ledger_check(struct sim_world *world);
 void sim_ledger_finish(struct sim_world *world);
 
-/* tally.c: every call accepts a world without tallies. */
+/* peer_totals.c: every call accepts a world without tallies. */
 void sim_tally_train(struct sim_world *world, kith_id peer, kith_ns cost_ns);
 void sim_tally_finished(struct sim_world *world, kith_id peer);
 void sim_tally_model(struct sim_world *world, kith_id peer,
@@ -390,7 +390,7 @@ void sim_tally_row(const struct sim_world *world, kith_id peer,
 void sim_tally_summarise(const struct sim_world *world,
                          struct kith_summary *summary);
 
-/* result.c */
+/* sim_result.c */
 /* Adds what the peer's node has counted in this incarnation. */
 void sim_count(const struct sim_world *world, kith_id peer,
                struct kith_node_counters *sum);

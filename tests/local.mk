@@ -227,17 +227,17 @@ tests_unit_test_taxonomy_equal_SOURCES = tests/unit/test_taxonomy_equal.c \
 tests_unit_test_taxonomy_links_SOURCES = tests/unit/test_taxonomy_links.c \
   $(SIMULATE)
 tests_unit_test_taxonomy_mass_SOURCES = tests/unit/test_taxonomy_mass.c \
-  tests/support/net.c tests/support/net.h
+  tests/support/node_network.c tests/support/node_network.h
 tests_unit_test_taxonomy_noise_SOURCES = tests/unit/test_taxonomy_noise.c \
   $(PROBE)
 # The tests' own network of nodes, without sockets or a simulator.
 tests_unit_test_theory_SOURCES = tests/unit/test_theory.c \
-  tests/support/net.c tests/support/net.h
+  tests/support/node_network.c tests/support/node_network.h
 EXTRA_DIST += tests/support/graph.h
 tests_property_test_node_rounds_SOURCES = tests/property/test_node_rounds.c \
-  tests/support/net.c tests/support/net.h
+  tests/support/node_network.c tests/support/node_network.h
 tests_property_test_node_chaos_SOURCES = tests/property/test_node_chaos.c \
-  tests/support/net.c tests/support/net.h
+  tests/support/node_network.c tests/support/node_network.h
 EXTRA_DIST += tests/unit/compressor_cases.h \
   tests/unit/experiment_base.h tests/unit/model_cases.h \
   tests/unit/worker_fixture.h tests/unit/worker_run.h
@@ -305,7 +305,7 @@ tests_link_sim_only_LDADD = $(WHOLE_BEGIN) $(SIM_ARCHIVES) $(WHOLE_END) \
   $(SIM_EXTERNAL)
 
 # Central baselines: runs with their models.
-CENTRAL = tests/support/central.c tests/support/central.h
+CENTRAL = tests/support/central_run.c tests/support/central_run.h
 tests_unit_test_central_exchange_SOURCES = \
   tests/unit/test_central_exchange.c $(CENTRAL)
 tests_unit_test_central_identities_SOURCES = \

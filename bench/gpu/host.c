@@ -7,7 +7,7 @@
 #define RECORD kith_backend_cpu
 #define NAME "cpu"
 #define SUMMARY "plain loops, in the place of OpenBLAS"
-#include "src/backend/naive.inc.h"
+#include "src/training/backend/naive.inc.h"
 
 static const char *no_bf16(void)
 {

@@ -47,19 +47,19 @@ settle() {
 
 echo "== building with $nvcc in $out"
 if [ -z "${GPU_MODULE:-}" ]; then
-    for source in "$top"/src/cuda/*.cu; do
+    for source in "$top"/src/training/cuda/*.cu; do
         # shellcheck disable=SC2086 # targets and defines are lists
-        compile "$nvcc" -std=c++17 -O3 $targets $defines -I"$top/src/cuda" \
+        compile "$nvcc" -std=c++17 -O3 $targets $defines -I"$top/src/training/cuda" \
             -Xcompiler -fPIC,-fvisibility=hidden -Xptxas -v -lineinfo \
             -c -o "$out/cuda/$(basename "$source" .cu).o" "$source" \
             2>"$out/cuda/$(basename "$source" .cu).ptxas"
     done
 fi
 floors="base/err base/hash base/rng base/text base/units
-    backend/naive32 backend/naive64 backend/registry backend/memory
-    backend/cuda backend/cuda_module"
-for source in "$top"/src/model/*.c "$top"/src/network/*.c \
-    "$top"/src/optimiser/*.c "$top"/src/backend/cuda_bf16.c; do
+    training/backend/naive32 training/backend/naive64 training/backend/registry training/backend/memory
+    training/backend/cuda training/backend/cuda_module"
+for source in "$top"/src/training/model/*.c "$top"/src/training/graph/*.c \
+    "$top"/src/training/optimiser/*.c "$top"/src/training/backend/cuda_bf16.c; do
     [ -f "$source" ] || continue
     floors="$floors ${source#"$top/src/"}"
 done

@@ -1,7 +1,7 @@
 /* An algorithm: a choice on each axis, and a few lines of arithmetic.
  *
  * The core reads the declared choices; the worker runs the hooks over backend
- * vectors. One file, one line in src/algorithm/algorithms.def.
+ * vectors. One file, one line in src/gossip/algorithm/algorithms.def.
  *
  *   own step       before_step   direction   (optimiser)   after_step
  *   an exchange    make          merge, once for each edge

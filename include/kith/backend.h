@@ -4,9 +4,8 @@
  * (naive64 is what the theory tests use); `cpu` is OpenBLAS plus vectorised
  * loops, float32; `cpu-bf16` is cpu with linear layers that multiply bfloat16,
  * where the CPU can; `cuda` and `cuda-bf16` are a module loaded at run time
- * (src/backend/cuda_module.h). Elements are opaque here: element_bytes says
- * their size.
- * One file, one line in src/backend/backends.def.
+ * (src/training/backend/cuda_module.h). Elements are opaque here: element_bytes
+ * says their size. One file, one line in src/training/backend/backends.def.
  * Test: unit/test_backend.c holds every backend against naive64. */
 #ifndef KITH_BACKEND_H
 #define KITH_BACKEND_H

@@ -6,7 +6,7 @@
  * A driver fills `struct kith_values` with what it knows, NaN for the rest,
  * and hands it to kith_checks_always() as often as it likes and to
  * kith_checks_finish() at the end. One quantity is one file, one line in
- * src/check/checks.def.
+ * src/experiment/check/checks.def.
  * Test: unit/test_checks.c. */
 #ifndef KITH_CHECK_H
 #define KITH_CHECK_H

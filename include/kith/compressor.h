@@ -9,7 +9,7 @@
  *
  * A vector is cut into blocks, each encoded by itself; a plug-in knows one
  * block. It owns no heap, clock, file or writable global. One file, one line in
- * src/compressor/compressors.def.
+ * src/gossip/compressor/compressors.def.
  * Test: unit/test_compressors.c, unit/test_compressor_quality.c (T10),
  * fuzz/fuzz_compressor.c */
 #ifndef KITH_COMPRESSOR_H

@@ -1,7 +1,7 @@
 /* Data sets: what they hold, how they are opened, how peers share them.
  *
- * One file per format, one line in src/data/datasets.def. Large files are
- * mapped, never copied; a parser is pure and bounded and is what the fuzzer
+ * One file per format, one line in src/training/data/datasets.def. Large files
+ * are mapped, never copied; a parser is pure and bounded and is what the fuzzer
  * feeds. Test: unit/test_data_*.c. */
 #ifndef KITH_DATA_H
 #define KITH_DATA_H

@@ -56,7 +56,8 @@ struct kith_atom {
 };
 
 enum kith_check_when { KITH_CHECK_ALWAYS, KITH_CHECK_FINALLY };
-/* "always finite(model)", "finally accuracy >= 0.85": see src/check/. */
+/* "always finite(model)", "finally accuracy >= 0.85": see
+ * src/experiment/check/. */
 struct kith_check {
     enum kith_check_when when;
     char quantity[KITH_NAME_MAX]; /* "finite(model)", "accuracy", "loss",

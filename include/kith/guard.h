@@ -1,6 +1,6 @@
 /* A guard: what stands between a received model and the merge, after the gate
  * "finite, right shape, fresh" that is always on.
- * One file, one line in src/guard/guards.def. */
+ * One file, one line in src/gossip/guard/guards.def. */
 #ifndef KITH_GUARD_H
 #define KITH_GUARD_H
 

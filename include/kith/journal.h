@@ -24,7 +24,7 @@
 
 #include "kith/err.h"
 #include "kith/node.h"
-#include "kith/store.h"
+#include "kith/rundb.h"
 #include "kith/worker.h"
 
 #ifdef __cplusplus
@@ -84,7 +84,7 @@ kith_journal_unpack(struct kith_journal_clock *clock, const uint8_t *bytes,
 
 /* Makes its tables. Once, before the two below, in a new database. */
 enum kith_err kith_store_journal_begin(struct kith_store *store);
-/* Part 0, 1, ... of a life; errors stick, as in store.h. */
+/* Part 0, 1, ... of a life; errors stick, as in rundb.h. */
 enum kith_err kith_store_journal(struct kith_store *store, kith_id peer,
                                  uint32_t incarnation, uint32_t part,
                                  const uint8_t *bytes, size_t size);

@@ -1,7 +1,7 @@
 /* The lab: an experiment with real processes on this machine.
  *
  *   launcher --fork--> peer 0..n-1, each in kith_peer_run()
- *      ^ rows, marks, lines: one pipe per peer       (src/lab/rows.h)
+ *      ^ rows, marks, lines: one pipe per peer       (src/lab/records.h)
  *      | start, slow, cut, heal, stop: one pipe per peer
  *
  * The launcher alone writes the run database, carries the file's faults out
@@ -21,7 +21,7 @@
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
-#include "kith/store.h"
+#include "kith/rundb.h"
 #include "kith/types.h"
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
  * Most models describe a network: their `build` strings together operations of
  * ops.h through net.h, and everything else follows from that. A few for tests
  * of theory (quadratic, consensus, none) give their loss by hand. One file, one
- * line in src/model/models.def; every backend runs every model.
+ * line in src/training/model/models.def; every backend runs every model.
  *
  * The vector holds, in this order, so that each class is one range:
  *
@@ -93,7 +93,7 @@ struct kith_batch {
     uint64_t seed, step; /* for dropout */
 };
 
-struct kith_net; /* src/model/net.h */
+struct kith_net; /* src/training/model/model_builder.h */
 
 /* Keys of `model:` in an experiment that a model reads. X(NAME, key) */
 #define KITH_MODEL_KEYS(X)                                                     \

@@ -1,5 +1,5 @@
 /* Optimisers and learning-rate schedules. State is local: never gossiped.
- * One file per optimiser, one line in src/optimiser/optimisers.def.
+ * One file per optimiser, one line in src/training/optimiser/optimisers.def.
  * Test: unit/test_optimiser.c, against formulas in float64. */
 #ifndef KITH_OPTIMISER_H
 #define KITH_OPTIMISER_H

@@ -18,7 +18,7 @@
 #include "kith/experiment.h"
 #include "kith/node.h"
 #include "kith/session.h"
-#include "kith/store.h"
+#include "kith/rundb.h"
 #include "kith/types.h"
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "kith/err.h"
-#include "kith/runs.h"
+#include "kith/sweep.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,7 +25,7 @@ enum kith_report_form {
     KITH_REPORT_POINTS, /* CSV: all rows of all series */
 };
 
-/* Read `count` run databases (kith/store.h) and write `out`. Databases are
+/* Read `count` run databases (kith/rundb.h) and write `out`. Databases are
  * opened read-only; a run that is still being written may be read. `out`
  * appears whole or not at all (temporary file, then rename).
  *

@@ -139,7 +139,7 @@ struct kith_hello {
 };
 
 /* AEAD providers: one contract, two libraries. */
-struct kith_aead;                                  /* src/session/aead.h */
+struct kith_aead; /* src/protocol/session/aead.h */
 extern const struct kith_aead *const kith_aeads[]; /* NULL-terminated */
 const char *kith_aead_name(const struct kith_aead *aead);
 bool kith_aead_has(const struct kith_aead *aead, enum kith_suite suite);

@@ -16,7 +16,7 @@
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
-#include "kith/store.h"
+#include "kith/rundb.h"
 #include "kith/types.h"
 #include "kith/worker.h"
 

@@ -17,7 +17,7 @@
  * same one without talking. Draws come from the stream TOPOLOGY of (seed; kind,
  * round). An opened topology is never written to: threads may share it.
  *
- * One file, one line in src/topology/topologies.def.
+ * One file, one line in src/gossip/topology/topologies.def.
  * Test: property/test_topologies.c. */
 #ifndef KITH_TOPOLOGY_H
 #define KITH_TOPOLOGY_H

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "kith/assert.h"
-#include "sim/central/central.h"
+#include "sim/central/central_state.h"
 
 enum { ASK, MODEL, FORCE };
 

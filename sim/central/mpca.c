@@ -11,7 +11,7 @@
  * Source: Langer, Hall, He, Rahayu, "MPCA SGD", DIDL 2018; TPDS 2020, 2.3. */
 #include <stdlib.h>
 
-#include "sim/central/central.h"
+#include "sim/central/central_state.h"
 
 struct mpca_worker {
     bool sharing;

@@ -5,7 +5,7 @@
  *   on workers  2 (n-1)/n T + (n-1)/n R + U/n: naive with a server on each
  *
  * Source: Langer et al., TPDS 2020. */
-#include "sim/central/central.h"
+#include "sim/central/central_state.h"
 
 /* Round r of n - 1 among the workers; summing parts up, or handing them on. */
 static void among(const struct central_shape *shape, uint32_t node,

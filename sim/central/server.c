@@ -1,6 +1,6 @@
 /* Parameter servers that take gradients as they come: how these and the models
  * that go back move. Whether a gradient may be applied, and when a client gets
- * its answer, is for bounds.c and quorum.c to say.
+ * its answer, is for staleness_bound.c and quorum.c to say.
  *
  *   push    k parts, one to each server; with replicas each server sends its
  *           part on and waits for a majority (Project Adam, OSDI 2014)

@@ -1,5 +1,5 @@
 /* Servers that take gradients one by one: what server.c, which moves them, and
- * bounds.c and quorum.c, which decide, share.
+ * staleness_bound.c and quorum.c, which decide, share.
  *
  * A client is a worker, or a proxy for its group of them. Its gradient travels
  * in k parts to the k servers and counts once the last part is in, on a
@@ -7,7 +7,7 @@
 #ifndef KITH_SIM_CENTRAL_SERVER_H
 #define KITH_SIM_CENTRAL_SERVER_H
 
-#include "sim/central/central.h"
+#include "sim/central/central_state.h"
 
 /* A gradient on its way to the servers, or waiting there. */
 struct server_gradient {
@@ -62,7 +62,7 @@ void server_release(struct central *run, uint32_t client);
 /* All gradients asked for are in: the run is over. */
 bool server_done(struct central *run);
 
-/* bounds.c: async, ssp, essp, value-bound. */
+/* staleness_bound.c: async, ssp, essp, value-bound. */
 void bounds_in(struct central *run, uint32_t client);
 void bounds_received(struct central *run, uint32_t client);
 void bounds_stepped(struct central *run, uint32_t client);

@@ -8,7 +8,7 @@
  * them is worked out once, when the first worker has all of it: no script ends
  * before every worker has entered its own.
  * Source: Langer et al., TPDS 2020, section 2.3; Moritz et al., ICLR 2016. */
-#include "sim/central/central.h"
+#include "sim/central/central_state.h"
 
 static bool averages(const struct central *run)
 {

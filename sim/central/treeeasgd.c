@@ -11,7 +11,7 @@
  * Source: Zhang, Choromanska, LeCun, NeurIPS 2015, section 6. */
 #include <stdlib.h>
 
-#include "sim/central/central.h"
+#include "sim/central/central_state.h"
 
 struct tree_node {
     uint32_t parent; /* CENTRAL_NOBODY: the root */

@@ -4,7 +4,7 @@
 #define KITH_SIM_CENTRAL_VERTICAL_H
 
 #include "kith/loader.h"
-#include "sim/central/central.h"
+#include "sim/central/central_state.h"
 
 /* Parts of batches in the pipeline at a time. */
 #define VERTICAL_SLOTS_MAX 4096u

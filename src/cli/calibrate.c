@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "kith/backend.h"
-#include "kith/file.h"
+#include "kith/plain_file.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 

@@ -11,8 +11,8 @@
 #include "kith/err.h"
 #include "kith/exit.h"
 #include "kith/experiment.h"
-#include "kith/runs.h"
-#include "kith/store.h"
+#include "kith/sweep.h"
+#include "kith/rundb.h"
 
 /* X(NAME, "--option", "ARGUMENT" or NULL for a flag, help) */
 #define CLI_OPTIONS(X)                                                         \
@@ -188,7 +188,7 @@ void cli_progress(const char *format, ...) KITH_PRINTF(1, 2);
 void cli_progress_end(void);
 
 int cli_list(const struct cli_arguments *arguments);
-/* topology.c: kith list topology NAME PEERS. */
+/* command_topology.c: kith list topology NAME PEERS. */
 int cli_list_topology(const struct cli_arguments *arguments);
 /* What a peer sends in an exchange or a round, in d = values of the model,
  * C(d) = these compressed, deg = neighbours of the round: "2 deg d". */
@@ -198,7 +198,7 @@ int cli_eval(const struct cli_arguments *arguments);
 int cli_sample(const struct cli_arguments *arguments);
 int cli_export(const struct cli_arguments *arguments);
 int cli_sim(const struct cli_arguments *arguments);
-/* replay.c: kith sim --replay RUN.db. */
+/* command_replay.c: kith sim --replay RUN.db. */
 int cli_replay(const struct cli_arguments *arguments);
 int cli_lab(const struct cli_arguments *arguments);
 int cli_peer(const struct cli_arguments *arguments);

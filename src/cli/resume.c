@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "kith/file.h"
+#include "kith/plain_file.h"
 #include "kith/checkpoint.h"
 #include "kith/text.h"
 

@@ -3,7 +3,7 @@
 #define KITH_SRC_CLI_SWEEP_H
 
 #include "cli.h"
-#include "kith/runs.h"
+#include "kith/sweep.h"
 
 /* Data sets that are open while a plan is checked; forked children use them. */
 #define CLI_SHELF_SETS 4u

@@ -1,5 +1,5 @@
 /* Keys whose value is a name: the registries and a few short lists. */
-#include "keys.h"
+#include "key_table.h"
 
 #include "kith/backend.h"
 #include "kith/compressor.h"

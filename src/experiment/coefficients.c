@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "keys.h"
+#include "key_table.h"
 
 #include "kith/algorithm.h"
 

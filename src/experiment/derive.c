@@ -10,7 +10,7 @@
 #include "kith/hash.h"
 #include "kith/node.h"
 #include "kith/text.h"
-#include "keys.h"
+#include "key_table.h"
 
 uint64_t kith_experiment_steps(const struct kith_experiment *experiment,
                                size_t train_rows)

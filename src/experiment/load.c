@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "kith/check.h"
-#include "kith/file.h"
+#include "kith/plain_file.h"
 #include "kith/text.h"
-#include "keys.h"
-#include "read.h"
-#include "tree.h"
+#include "key_table.h"
+#include "read_file.h"
+#include "yaml_tree.h"
 
 /* A list of sizes in `model:`. */
 struct sizes {

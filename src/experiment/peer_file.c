@@ -17,9 +17,9 @@
 #include "kith/assert.h"
 #include "kith/experiment.h"
 #include "kith/text.h"
-#include "read.h"
+#include "read_file.h"
 #include "schema.h"
-#include "tree.h"
+#include "yaml_tree.h"
 
 #define TEXT_AT(field)                                                         \
     .offset = offsetof(struct kith_peer_file, field),                          \

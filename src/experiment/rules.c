@@ -5,7 +5,7 @@
 
 #include "kith/fault.h"
 #include "kith/text.h"
-#include "keys.h"
+#include "key_table.h"
 
 static enum kith_err rule_stop(const struct tree *tree,
                                const struct kith_experiment *experiment)

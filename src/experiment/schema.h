@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "kith/err.h"
-#include "tree.h"
+#include "yaml_tree.h"
 
 enum key_type {
     KEY_NAME,   /* char[size]: letters, digits, . _ - */

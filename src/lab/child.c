@@ -19,7 +19,7 @@
 #include "kith/text.h"
 #include "kith/worker.h"
 #include "src/lab/average.h"
-#include "src/lab/rows.h"
+#include "src/lab/records.h"
 #include "src/lab/process.h"
 
 /* Records kept while the pipe is full: 2 MiB. */

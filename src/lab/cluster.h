@@ -12,7 +12,7 @@
 #include "kith/limits.h"
 #include "kith/peer.h"
 #include "kith/session.h"
-#include "src/lab/folder.h"
+#include "src/lab/save_folder.h"
 
 struct lab_cluster {
     uint32_t peers;

@@ -2,9 +2,9 @@
  *
  *   lab.c       the phases: open, start together, run, stop, results
  *   launcher.c  one turn of the loop: signals, records, deaths, clocks
- *   fault.c     crash, restart, pause, slow, cut, as the clock says
- *   past.c      what an interrupted run had, and an early stop
- *   result.c    evaluation, rows of the end, checks, summary
+ *   lab_faults.c     crash, restart, pause, slow, cut, as the clock says
+ *   interrupted_run.c      what an interrupted run had, and an early stop
+ *   lab_result.c    evaluation, rows of the end, checks, summary
  *   process.c   a child and its pipes;  child.c  what runs in it
  *   cluster.c   keys, ports, folder;    average.c  the averaged model
  *
@@ -111,8 +111,8 @@ void lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
 /* Sums of the latest rows, for progress and checks. */
 void lab_values(struct lab *lab);
 
-/* fault.c: carries out every atom that is due; the time of the next one, or
- * KITH_NEVER. */
+/* lab_faults.c: carries out every atom that is due; the time of the next one,
+ * or KITH_NEVER. */
 kith_ns lab_faults(struct lab *lab, kith_ns now_ns);
 /* Is there an atom of this kind for this peer yet to come? */
 bool lab_fault_ahead(const struct lab *lab, kith_id peer,
@@ -122,11 +122,12 @@ void lab_faults_tell(struct lab_peer *peer);
 /* Atoms of the time before a resume: their state, not their deeds. */
 void lab_faults_pass(struct lab *lab);
 
-/* past.c: rows of the time before a resume; whether to stop early. */
+/* interrupted_run.c: rows of the time before a resume; whether to stop early.
+ */
 KITH_MUST_CHECK enum kith_err lab_past(struct lab *lab);
 void lab_judge(struct lab *lab, double loss, double accuracy);
 
-/* result.c */
+/* lab_result.c */
 void lab_result(struct lab *lab, struct kith_summary *summary);
 double lab_cpu_s(void);
 /* Adds a peer's speed to that of all: rates add up, what is a share is summed

@@ -1,13 +1,22 @@
+# Many real peers on one machine, and their launcher.
 noinst_LIBRARIES += libkith_lab.a
 libkith_lab_a_CFLAGS = $(GNU11)
 libkith_lab_a_SOURCES = \
-  src/lab/average.c src/lab/average.h \
-  src/lab/child.c src/lab/child.h \
-  src/lab/cluster.c src/lab/cluster.h \
-  src/lab/fault.c \
-  src/lab/folder.c src/lab/folder.h \
-  src/lab/lab.c src/lab/past.c \
-  src/lab/launcher.c src/lab/launcher.h \
-  src/lab/process.c src/lab/process.h \
-  src/lab/result.c \
-  src/lab/rows.c src/lab/rows.h
+  src/lab/average.c \
+  src/lab/average.h \
+  src/lab/child.c \
+  src/lab/child.h \
+  src/lab/cluster.c \
+  src/lab/cluster.h \
+  src/lab/interrupted_run.c \
+  src/lab/lab.c \
+  src/lab/lab_faults.c \
+  src/lab/lab_result.c \
+  src/lab/launcher.c \
+  src/lab/launcher.h \
+  src/lab/process.c \
+  src/lab/process.h \
+  src/lab/records.c \
+  src/lab/records.h \
+  src/lab/save_folder.c \
+  src/lab/save_folder.h

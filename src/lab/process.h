@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "kith/err.h"
-#include "src/lab/rows.h"
+#include "src/lab/records.h"
 
 /* Records read at one go; what a stopped launcher leaves behind is the pipe's
  * business. */

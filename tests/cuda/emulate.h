@@ -1,5 +1,5 @@
-/* The part of CUDA that src/cuda uses, on the host, so that its kernels can be
- * held against naive64 on a machine without a GPU.
+/* The part of CUDA that src/training/cuda uses, on the host, so that its
+ * kernels can be held against naive64 on a machine without a GPU.
  *
  * A kernel runs block after block; each thread of a block is a fiber that runs
  * until it meets a barrier or exchanges values with its warp. Threads of one

@@ -25,7 +25,7 @@ check() {
     END { exit breaches > 0 }'
 }
 
-archives="libkith_base.a libkith_wire.a libkith_core.a libkith_plugins.a
+archives="libkith_base.a libkith_wire.a libkith_core.a libkith_gossip.a libkith_model.a
     libkith_session.a"
 [ -f libkith_libcrypto.a ] && archives="$archives libkith_libcrypto.a"
 for archive in $archives; do

@@ -83,18 +83,18 @@ plant() {
 }
 plant src/base '#include "kith/node.h"'
 canary check "$scratch/tree"
-plant src/core '#include "src/algorithm/algorithms.h"'
+plant src/gossip/algorithm '#include "src/protocol/core/node_state.h"'
 canary check "$scratch/tree"
 plant sim '#include <uv.h>'
 canary check "$scratch/tree"
-plant src/core '#include <sodium.h>'
+plant src/protocol/core '#include <sodium.h>'
 canary check "$scratch/tree"
-plant src/backend '#include <cuda_runtime.h>'
+plant src/training/backend '#include <cuda_runtime.h>'
 canary check "$scratch/tree"
 plant src/attic '#include <stdio.h>'
 canary check "$scratch/tree"
-plant src/core '#include "kith/base.h"'
+plant src/protocol/core '#include "kith/base.h"'
 canary check "$scratch/tree"
-plant src/core '#include "kith/node.h"'
+plant src/protocol/core '#include "kith/node.h"'
 check "$scratch/tree" || fail "an innocent tree was accused"
 finish

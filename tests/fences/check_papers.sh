@@ -59,7 +59,7 @@ check_paths "$top" >"$scratch/found" || fail "$(cat "$scratch/found")"
 check_tables "$top" >"$scratch/found" || fail "$(cat "$scratch/found")"
 
 mkdir -p "$scratch/tree/docs" "$scratch/tree/include"
-echo 'See `src/core/gone.c`.' >"$scratch/tree/README.md"
+echo 'See `src/protocol/core/gone.c`.' >"$scratch/tree/README.md"
 canary check_paths "$scratch/tree"
 echo 'See [that](docs/gone.md).' >"$scratch/tree/README.md"
 canary check_paths "$scratch/tree"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Goal: registry, folder and build list agree: X(NAME) in src/KIND/KINDs.def,
-# src/KIND/NAME.c that defines it, and that file in a build list.
+# Goal: registry, folder and build list agree: X(NAME) in FOLDER/KINDs.def,
+# FOLDER/NAME.c that defines it, and that file in a build list.
 # Method: compare the three; each .c of the tree must be in some build list.
 # shellcheck source=tests/fences/common.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/fences/common.sh"
@@ -12,7 +12,7 @@ names() {
 
 # lists TREE: every build list, continued lines joined.
 lists() {
-    (cd "$1" && cat Makefile.am src/*.mk src/*/local.mk sim/local.mk \
+    (cd "$1" && cat Makefile.am src/*/local.mk sim/local.mk \
         2>/dev/null)
 }
 
@@ -29,13 +29,14 @@ sources() {
 check() {
     tree=$1 differences=0
     lists "$tree" >"$scratch/lists"
-    for def in "$tree"/src/*/*.def; do
+    for def in "$tree"/src/*/*.def "$tree"/src/*/*/*.def; do
+        [ -e "$def" ] || continue
         folder=$(dirname "$def")
         kind=$(basename "$folder")
         for entry in $(names "$def"); do
             grep -q "kith_[a-z]*_$entry\\>" "$folder/$entry.c" 2>/dev/null &&
                 continue
-            echo "$kind $entry: not defined in src/$kind/$entry.c"
+            echo "$kind $entry: not defined in ${folder#"$tree"/}/$entry.c"
             differences=1
         done
         for file in "$folder"/*.c; do
@@ -43,7 +44,7 @@ check() {
                 grep -q "^const struct kith_[a-z_]* kith_[a-z0-9_]* = {" ||
                 continue
             names "$def" | grep -qx "$(basename "$file" .c)" && continue
-            echo "src/$kind/$(basename "$file"): no line in $(basename "$def")"
+            echo "${folder#"$tree"/}/$(basename "$file"): no line in $(basename "$def")"
             differences=1
         done
     done
@@ -60,20 +61,20 @@ check "$top" >"$scratch/differences" || fail "$(cat "$scratch/differences")"
 # plant: a sound tree of one plug-in, before something is broken.
 plant() {
     rm -rf "$scratch/tree"
-    mkdir -p "$scratch/tree/src/guard" "$scratch/tree/sim"
-    echo 'X(none)' >"$scratch/tree/src/guard/guards.def"
+    mkdir -p "$scratch/tree/src/gossip/guard" "$scratch/tree/sim"
+    echo 'X(none)' >"$scratch/tree/src/gossip/guard/guards.def"
     echo 'const struct kith_guard kith_guard_none = {' \
-        >"$scratch/tree/src/guard/none.c"
-    echo 'a_SOURCES = src/guard/none.c' >"$scratch/tree/src/plugins.mk"
+        >"$scratch/tree/src/gossip/guard/none.c"
+    echo 'a_SOURCES = src/gossip/guard/none.c' >"$scratch/tree/src/gossip/local.mk"
 }
 plant
 check "$scratch/tree" || fail "a sound tree was accused"
-echo 'X(lost)' >>"$scratch/tree/src/guard/guards.def"
+echo 'X(lost)' >>"$scratch/tree/src/gossip/guard/guards.def"
 canary check "$scratch/tree"
 plant
-: >"$scratch/tree/src/guard/guards.def"
+: >"$scratch/tree/src/gossip/guard/guards.def"
 canary check "$scratch/tree"
 plant
-echo 'a_SOURCES =' >"$scratch/tree/src/plugins.mk"
+echo 'a_SOURCES =' >"$scratch/tree/src/gossip/local.mk"
 canary check "$scratch/tree"
 finish

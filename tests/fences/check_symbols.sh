@@ -32,10 +32,11 @@ fences=$top/tests/fences
 check libkith_base.a "$fences/base.allow" || fail "base"
 check libkith_wire.a "$fences/wire.allow" libkith_base.a || fail "wire"
 check libkith_core.a "$fences/core.allow" \
-    libkith_plugins.a libkith_wire.a libkith_base.a || fail "core"
-check libkith_plugins.a "$fences/plugins.allow" \
-    libkith_core.a libkith_backend.a libkith_wire.a libkith_base.a ||
-    fail "plug-ins"
+    libkith_gossip.a libkith_wire.a libkith_base.a || fail "core"
+check libkith_gossip.a "$fences/plugins.allow" \
+    libkith_backend.a libkith_wire.a libkith_base.a || fail "gossip"
+check libkith_model.a "$fences/plugins.allow" \
+    libkith_backend.a libkith_base.a || fail "model"
 check libkith_session.a "$fences/session.allow" \
     libkith_libcrypto.a libkith_wire.a libkith_base.a || fail "session"
 if [ -f libkith_libcrypto.a ]; then

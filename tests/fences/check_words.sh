@@ -32,12 +32,12 @@ for sin in '/* FIXME */' '/* TODO: later */' '#if 0' 'strcpy(a, b);' \
     'x = rand();' 'setlocale(LC_ALL, "");' 'assert(x);' 'puts("oops");' \
     '/* not implemented yet */' 'printf("%d", 1);'; do
     rm -rf "$scratch/tree"
-    mkdir -p "$scratch/tree/include" "$scratch/tree/src/core" \
+    mkdir -p "$scratch/tree/include" "$scratch/tree/src/protocol/core" \
         "$scratch/tree/sim"
-    echo "$sin" >"$scratch/tree/src/core/planted.c"
+    echo "$sin" >"$scratch/tree/src/protocol/core/planted.c"
     canary check "$scratch/tree"
 done
 echo '/* TODO(#3): a reason. */ KITH_ASSERT(x); snprintf(a, 1, "b");' \
-    >"$scratch/tree/src/core/planted.c"
+    >"$scratch/tree/src/protocol/core/planted.c"
 check "$scratch/tree" || fail "innocent lines were accused"
 finish

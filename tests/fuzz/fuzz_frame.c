@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
-#include "src/session/session_state.h"
+#include "src/protocol/session/session_state.h"
 #include "tests/support/sessions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 /* Goal: no bytes make the IDX header misbehave, nor, one time in 64, the
  * reading of a file with them, plain or gzip. What is accepted is exactly the
  * bytes given. */
-#include "tests/fuzz/folder.h"
+#include "tests/fuzz/fuzz_folder.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,7 +2,7 @@
  * a known type that fills the file exactly. Nor do they, accepted or, one time
  * in 64, not, make the reading of a folder misbehave whose y_train.npy or
  * x_train.npy they are. */
-#include "tests/fuzz/folder.h"
+#include "tests/fuzz/fuzz_folder.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

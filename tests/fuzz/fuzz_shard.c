@@ -2,7 +2,7 @@
  * lies within the bytes given and is as many tokens as the header says. One
  * time in 64 they are a training shard between two others, and every token of
  * the stream is read. */
-#include "tests/fuzz/folder.h"
+#include "tests/fuzz/fuzz_folder.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -23,7 +23,7 @@ FUZZERS = \
 FUZZ_RUNS = 1000000
 FUZZ_FLAGS = -fsanitize=fuzzer
 
-EXTRA_DIST += tests/fuzz/folder.h
+EXTRA_DIST += tests/fuzz/fuzz_folder.h
 EXTRA_PROGRAMS += $(FUZZERS) tests/fuzz/fuzz_canary
 tests_fuzz_fuzz_canary_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_certificate_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)

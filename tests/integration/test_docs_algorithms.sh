@@ -1,7 +1,7 @@
 #!/bin/sh
 # Goal: docs/algorithms.md says what the algorithms declare; their files stay
 # short.
-# Method: make the page anew and compare; the median length of src/algorithm/*.c
+# Method: make the page anew and compare; the median length of src/gossip/algorithm/*.c
 # that end in an algorithm is below 150 lines.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
@@ -11,7 +11,7 @@ python3 "$top/docs/make_algorithms.py" "$kith" >"$scratch/algorithms.md" ||
 diff -u "$top/docs/algorithms.md" "$scratch/algorithms.md" >&2 || fail \
     "make it anew: python3 docs/make_algorithms.py ./kith >docs/algorithms.md"
 
-grep -l '^const struct kith_algorithm kith_' "$top"/src/algorithm/*.c |
+grep -l '^const struct kith_algorithm kith_' "$top"/src/gossip/algorithm/*.c |
     xargs wc -l | grep -v ' total$' | sort -n >"$scratch/lengths"
 files=$(wc -l <"$scratch/lengths")
 median=$(sed -n "$(((files + 1) / 2))p" "$scratch/lengths" | awk '{print $1}')

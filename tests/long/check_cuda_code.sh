@@ -91,7 +91,7 @@ compile() {
     source=$1
     shift
     "$nvcc" -std=c++17 -O3 -gencode arch=compute_90,code=sm_90 \
-        -DPACKAGE_VERSION='"0"' -I"$top/include" -I"$top" -I"$top/src/cuda" \
+        -DPACKAGE_VERSION='"0"' -I"$top/include" -I"$top" -I"$top/src/training/cuda" \
         -Xptxas -v "$@" -cubin -o "$scratch/unit.cubin" "$source" \
         >"$scratch/ptxas" 2>&1 || {
         cat "$scratch/ptxas" >&2
@@ -193,7 +193,7 @@ printf '%-14s %-44s %4s %6s %8s %8s %5s\n' unit kernel regs spills \
     LDG.128 STG.128 HMMA
 for unit in attention attention_mma conv cudnn linear norm products simple \
     text vector; do
-    compile "$top/src/cuda/$unit.cu" || continue
+    compile "$top/src/training/cuda/$unit.cu" || continue
     check "$unit" "$scratch/table" || fail "$unit"
 done
 finish

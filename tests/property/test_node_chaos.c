@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/net.h"
+#include "tests/support/node_network.h"
 
 static struct net net; /* large: not for the stack */
 

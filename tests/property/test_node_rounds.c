@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/net.h"
+#include "tests/support/node_network.h"
 
 enum { STEPS = 60, SEEDS = 25 };
 

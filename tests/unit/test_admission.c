@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <uv.h>
 
-#include "src/uv/halfopen.h"
+#include "src/peer/half_open.h"
 
 #define PER_S 500u /* the default */
 

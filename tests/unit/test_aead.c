@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <sodium.h>
 
-#include "src/session/cipher.h"
+#include "src/protocol/session/cipher.h"
 
 static const enum kith_suite suites[] = {KITH_SUITE_AESGCM,
                                          KITH_SUITE_CHACHAPOLY};

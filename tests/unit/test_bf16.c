@@ -17,7 +17,7 @@
 
 #include "kith/backend.h"
 #include "kith/rng.h"
-#include "src/backend/cpu.h"
+#include "src/training/backend/cpu.h"
 
 /* A factor of bfloat16 is off by at most this share of itself. */
 #define HALF_UNIT (1.0 / 256)

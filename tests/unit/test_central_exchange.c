@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/central.h"
+#include "tests/support/central_run.h"
 
 #define BYTES (223.0 * 1024 * 1024)
 #define T (BYTES / 1.25e9)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/central.h"
+#include "tests/support/central_run.h"
 
 #define SMALL                                                                  \
     "name: t\nseed: 5\npeers: %u\nstop: {steps: 40}\n"                         \

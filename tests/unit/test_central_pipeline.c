@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "kith/rng.h"
-#include "tests/support/central.h"
+#include "tests/support/central_run.h"
 
 #define W1                                                                     \
     "name: w1\nseed: 1\nstop: {steps: 60}\n"                                   \

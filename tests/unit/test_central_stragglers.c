@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/central.h"
+#include "tests/support/central_run.h"
 
 static struct centralised run;
 

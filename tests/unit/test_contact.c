@@ -12,7 +12,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "src/uv/transport.h"
+#include "src/peer/transport.h"
 #include "tests/support/sessions.h"
 
 #define MEMBERS 2u

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/data/private.h"
+#include "src/training/data/data_files.h"
 
 enum { TOKENS = 100000, CONTEXT = 16 };
 

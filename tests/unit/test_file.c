@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "kith/file.h"
+#include "kith/plain_file.h"
 
 static char folder[] = "/tmp/kith-test-file-XXXXXX";
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "kith/rng.h"
-#include "src/lab/rows.h"
+#include "src/lab/records.h"
 
 static struct lab_record sample(enum lab_record_kind kind)
 {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "src/network/private.h"
+#include "src/training/graph/graph_state.h"
 
 struct plan_case {
     const char *name, *label;

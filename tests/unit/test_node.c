@@ -1,6 +1,6 @@
 /* Goal: one node answers every kind of message as message.h says.
  * Method: the node is stepped by hand; the test plays worker and neighbours. */
-#include "src/core/private.h"
+#include "src/protocol/core/node_state.h"
 #include "tests/support/story.h"
 
 static void test_swap_story(void **state)

@@ -1,7 +1,7 @@
 /* Goal: a peer that needs a model takes a neighbour's before it trains, and no
  * neighbour can hold it for long.
  * Method: the node is stepped by hand; the test plays worker and neighbours. */
-#include "src/core/private.h"
+#include "src/protocol/core/node_state.h"
 #include "tests/support/story.h"
 
 static void test_restarted_peer_adopts(void **state)

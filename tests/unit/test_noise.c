@@ -18,7 +18,7 @@
 #include <cmocka.h>
 #include <sodium.h>
 
-#include "src/session/noise.h"
+#include "src/protocol/session/noise.h"
 
 #define FILE_BYTES_MAX (8u << 20)
 #define MESSAGES_MAX 16

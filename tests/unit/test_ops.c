@@ -14,8 +14,8 @@
 
 #include "kith/rng.h"
 #include "ops_cases.h"
-#include "src/backend/cpu.h"
-#include "src/backend/dropout.h"
+#include "src/training/backend/cpu.h"
+#include "src/training/backend/dropout.h"
 
 #define N_MAX 16384 /* elements of one tensor */
 

@@ -15,8 +15,8 @@
 
 #include "kith/backend.h"
 #include "kith/rng.h"
-#include "src/backend/cpu.h"
-#include "src/backend/products.h"
+#include "src/training/backend/cpu.h"
+#include "src/training/backend/products.h"
 
 #define UNIT ((double)FLT_EPSILON)
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "kith/backend.h"
-#include "src/backend/cpu.h"
+#include "src/training/backend/cpu.h"
 
 static void test_loops(void **state)
 {

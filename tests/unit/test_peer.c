@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "kith/peer.h"
-#include "src/uv/alarm.h"
-#include "src/uv/thread.h"
+#include "src/peer/timer.h"
+#include "src/peer/training_thread.h"
 
 static void listening(void **state)
 {

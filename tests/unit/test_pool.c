@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "src/backend/pool.h"
+#include "src/training/backend/pool.h"
 
 enum { PARTS_MAX = 200, CALLERS = 4, ROUNDS = 300 };
 

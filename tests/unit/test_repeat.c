@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "src/uv/repeat.h"
+#include "src/peer/log_limit.h"
 
 static struct kith_repeats repeats;
 

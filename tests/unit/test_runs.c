@@ -18,8 +18,8 @@
 #include <sqlite3.h>
 
 #include "kith/report.h"
-#include "kith/runs.h"
-#include "kith/store.h"
+#include "kith/sweep.h"
+#include "kith/rundb.h"
 
 static char folder[64];
 static struct kith_experiment experiment;

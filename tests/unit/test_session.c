@@ -15,7 +15,7 @@
 #include <cmocka.h>
 #include <sodium.h>
 
-#include "src/session/session_state.h"
+#include "src/protocol/session/session_state.h"
 #include "tests/support/sessions.h"
 
 static uint8_t vector[KITH_BURST_BYTES], inbox[KITH_BURST_BYTES];

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <sodium.h>
 
-#include "src/session/session_state.h"
+#include "src/protocol/session/session_state.h"
 #include "tests/support/sessions.h"
 
 static uint8_t vector[200000], wire[2 * KITH_BURST_BYTES];

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "src/session/session_state.h"
+#include "src/protocol/session/session_state.h"
 #include "tests/support/refusals.h"
 
 #define UNAUTHENTIC                                                            \

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "src/session/session_state.h"
+#include "src/protocol/session/session_state.h"
 #include "tests/support/refusals.h"
 
 /* Plays the handshake, spoiling flight `flight` (0: the initiator's first) in

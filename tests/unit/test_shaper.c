@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "kith/limits.h"
-#include "src/uv/shaper.h"
+#include "src/peer/shaper.h"
 
 static void setup(struct kith_shaper *shaper, struct kith_lane *lane,
                   struct kith_shape shape)

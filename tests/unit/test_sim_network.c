@@ -13,7 +13,7 @@
 
 #include "kith/session.h"
 #include "kith/wire.h"
-#include "sim/table.h"
+#include "sim/link_table.h"
 #include "sim/world.h"
 #include "tests/support/simulate.h"
 

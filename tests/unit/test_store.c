@@ -22,7 +22,7 @@
 #include <sqlite3.h>
 
 #include "kith/check.h"
-#include "kith/store.h"
+#include "kith/rundb.h"
 
 /* The linker puts these around what the store asks of SQLite (--wrap). The
  * connection takes no lock: it is one thread's at a time. */

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/net.h"
+#include "tests/support/node_network.h"
 
 enum { PEERS = 8, STEPS = 12000, EVENTS = 100000 };
 static const double start = 1099511627776.0; /* 2^40 */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/net.h"
+#include "tests/support/node_network.h"
 
 #define PEERS_MAX 64
 static const double PI = 3.14159265358979323846;

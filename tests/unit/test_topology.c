@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/topology/private.h"
+#include "src/gossip/topology/topology_kinds.h"
 #include "tests/support/graph.h"
 
 #define LARGEST 128

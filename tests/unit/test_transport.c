@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #include <uv.h>
 
-#include "src/uv/address.h"
-#include "src/uv/halfopen.h"
+#include "src/peer/address.h"
+#include "src/peer/half_open.h"
 
 static void addresses(void **state)
 {

@@ -1,0 +1,46 @@
+/* Opening what a user named: a regular file, or a line that says what it is;
+ * and making the temporary file that a rename puts in its place.
+ *
+ * A FIFO that nobody writes to is waited for, a device may give bytes for ever;
+ * neither is what an experiment, a data set, a checkpoint or a database is.
+ * Test: unit/test_file.c; integration/test_cli_refuses.sh. */
+#ifndef KITH_PLAIN_FILE_H
+#define KITH_PLAIN_FILE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "kith/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KITH_FILE_WHY_BYTES 128
+
+/* What an errno of a file operation means: KITH_ENOENT, KITH_EPERM,
+ * KITH_ENOSPC, KITH_ENOMEM, else KITH_EIO. */
+enum kith_err kith_file_error(int code);
+
+/* Opens for reading, without waiting, close-on-exec. *fd is the caller's; bytes
+ * (may be NULL): its size now.
+ *
+ * Returns KITH_OK, or, with `why` (KITH_FILE_WHY_BYTES) a phrase without the
+ * path and nothing to close,
+ *   KITH_EINVAL  a folder, FIFO, socket or device
+ *   else         kith_file_error */
+KITH_MUST_CHECK enum kith_err kith_file_open(const char *path, int *fd,
+                                             size_t *bytes, char *why);
+/* The same for a file that somebody else opens (SQLite). */
+KITH_MUST_CHECK enum kith_err kith_file_check(const char *path, char *why);
+
+/* A new file to write, in the place of what stands there: a link that somebody
+ * else put there is not followed, a FIFO's reader not waited for.
+ * Close-on-exec. -1 or NULL: errno says why. Test: unit/test_file.c. */
+KITH_MUST_CHECK int kith_file_create(const char *path);
+KITH_MUST_CHECK FILE *kith_file_create_stream(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,167 @@
+/* A run database: one SQLite file, the same schema from sim, lab, train and
+ * peer, so that one query compares prediction with reality. */
+#ifndef KITH_RUNDB_H
+#define KITH_RUNDB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kith/build.h"
+#include "kith/check.h"
+#include "kith/err.h"
+#include "kith/experiment.h"
+#include "kith/node.h"
+#include "kith/speed.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct kith_store;
+#define KITH_STORE_ERROR_BYTES 512
+
+/* Creates DIRECTORY/NAME-WORLD-N.db with the first free N, never overwriting:
+ * the path is written to `path` (KITH_PATH_BYTES_MAX). Checks that it can be
+ * written before any work is done. */
+KITH_MUST_CHECK enum kith_err
+kith_store_create(const char *directory, const char *world,
+                  const struct kith_experiment *experiment,
+                  struct kith_store **store, char *path, char *error);
+/* The part of a database of many runs (kith/sweep.h) that one process writes:
+ * the new file `path`, all rows with that id. */
+KITH_MUST_CHECK enum kith_err
+kith_store_create_part(const char *path, uint32_t run_id, const char *world,
+                       const struct kith_experiment *experiment,
+                       struct kith_store **store, char *error);
+/* From now on a thread of the store's makes rows of marks; nothing else changes
+ * for the caller, who does not fork while the store is open. Without a thread
+ * to be had rows are made as before. Test: unit/test_store. */
+void kith_store_ahead(struct kith_store *store);
+/* The database of an interrupted run of the same experiment and world; nothing
+ * is changed yet. KITH_ENOENT, KITH_EPARSE, KITH_EVERSION, KITH_EMISMATCH. */
+KITH_MUST_CHECK enum kith_err
+kith_store_reopen(const char *path, const char *world,
+                  const struct kith_experiment *experiment,
+                  struct kith_store **store, char *error);
+/* The experiment that a run database keeps, malloc'd. */
+KITH_MUST_CHECK enum kith_err kith_store_experiment(const char *path,
+                                                    char **text, char *error);
+/* Commits and closes; safe after any failure. */
+KITH_MUST_CHECK enum kith_err kith_store_close(struct kith_store *store,
+                                               char *error);
+
+/* One point of a peer's series. NaN: not measured. peer KITH_NOBODY: the
+ * averaged model. */
+struct kith_row {
+    kith_id peer;
+    kith_ns time_ns; /* since the start of the run, virtual or real */
+    uint64_t step, samples;
+    double loss, accuracy;
+    double consensus_distance; /* |x_i - mean|, root of the squared distance */
+    uint64_t bytes_sent, bytes_received;
+    double waiting_s;
+    /* Of the models received so far, in steps: own steps when one arrived less
+     * its sender's when it was sent; 0 where the sender is ahead. */
+    double staleness, staleness_max; /* mean; NaN: none was received */
+    uint64_t received;               /* models */
+    double training_s; /* spent on own steps, virtual or real; NaN: unknown */
+    uint64_t attempts, done, failed, refused, skipped, torn;
+    double cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s; /* NaN in sim */
+    struct kith_speed speed;
+};
+/* The step of the sender when it made the snapshot of this MODEL: a round's
+ * message says the round in place of it, and each `every` steps begin one. */
+static inline uint64_t
+kith_store_sender_step(const struct kith_node_config *config,
+                       const struct kith_message *model)
+{
+    const uint32_t phases = config->phases > 1 ? config->phases : 1;
+    return model->pattern == KITH_PATTERN_ROUND &&
+                   config->algorithm->wait != KITH_WAIT_NO
+               ? (model->id.counter / phases + 1) * config->every
+               : model->step;
+}
+/* Nothing counted, nothing measured: what is real is NaN. */
+struct kith_row kith_row_unknown(kith_id peer);
+/* Takes out what the run will do again: rows from step `first` on, verdicts,
+ * summary. UINT64_MAX: no rows.
+ * `each` (may be NULL) sees the rows that stay, oldest first. */
+KITH_MUST_CHECK enum kith_err
+kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
+                   void (*each)(void *user, const struct kith_row *row));
+/* One above every incarnation in the marks; 0: there is none. */
+KITH_MUST_CHECK enum kith_err kith_store_incarnation(struct kith_store *store,
+                                                     uint32_t *next);
+/* Errors stick: the first one is returned by every later call and by close. */
+enum kith_err kith_store_row(struct kith_store *store,
+                             const struct kith_row *row);
+enum kith_err kith_store_mark(struct kith_store *store, kith_id peer,
+                              kith_ns time_ns, const struct kith_mark *mark);
+enum kith_err kith_store_fault(struct kith_store *store, kith_ns happened_ns,
+                               const struct kith_atom *atom);
+enum kith_err kith_store_verdict(struct kith_store *store,
+                                 const struct kith_check *check, bool held,
+                                 double value, kith_ns at_ns);
+/* All verdicts of a finished run. */
+enum kith_err kith_store_verdicts(struct kith_store *store,
+                                  const struct kith_experiment *experiment,
+                                  const struct kith_checks *checks);
+/* Commits what there is: a checkpoint that follows is past no lost row. */
+enum kith_err kith_store_commit(struct kith_store *store);
+/* Commits what is older than a second; for drivers whose rows pause. */
+enum kith_err kith_store_flush(struct kith_store *store);
+/* The summary: key and value as text; shown by --json and the report. */
+enum kith_err kith_store_summary(struct kith_store *store, const char *key,
+                                 const char *value);
+const char *kith_store_error(const struct kith_store *store);
+
+/* What --json prints (docs/operations.md); NaN and UINT64_MAX print as
+ * null: what does not apply. */
+struct kith_summary {
+    const char *world; /* "train" | "sim" | "lab" */
+    uint64_t trace_hash;
+    bool has_trace_hash;
+    double virtual_s, wall_s;
+    uint64_t events, steps, samples;
+    struct {
+        double averaged, mean, worst;
+    } accuracy, loss;
+    double consensus_distance;
+    struct {
+        double last, lowest; /* at the end; at any evaluation */
+    } correlation;
+    struct {
+        uint64_t attempts, done, failed, refused, skipped, torn;
+    } exchanges;
+    uint64_t bytes_sent, bytes_per_peer_max;
+    uint32_t nodes; /* machines that bytes_sent is of; 0: the peers */
+    struct {
+        double mean, max; /* as in a row, over all peers; NaN: not measured */
+    } staleness;
+    /* Time spent on training steps, as a share of the time until a peer's own
+     * share was done (else the end); mean over peers. NaN: not measured. */
+    double utilisation;
+    double time_to_target_s; /* kith_store_finish fills it in; NaN: never */
+    struct kith_speed speed; /* of all peers over the whole run; mfu: of their
+                                mean, memory: of the largest */
+    struct {
+        double train_s, aead_s, socket_s, other_s; /* NaN in sim */
+    } cpu;
+    uint32_t faults, violations;
+    struct kith_checks checks; /* the violations by name; zeros: none */
+    bool completed;            /* not interrupted */
+};
+/* Writes the summary into the store, and fills in time_to_target_s. */
+enum kith_err kith_store_finish(struct kith_store *store,
+                                const struct kith_experiment *experiment,
+                                struct kith_summary *summary);
+/* One JSON object on standard output, or a table for people. */
+void kith_summary_json(const struct kith_experiment *experiment,
+                       const struct kith_summary *summary, const char *path);
+void kith_summary_print(const struct kith_experiment *experiment,
+                        const struct kith_summary *summary, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

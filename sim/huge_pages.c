@@ -1,0 +1,79 @@
+/* Huge pages by advice; see huge_pages.h. */
+#define _DEFAULT_SOURCE /* madvise, MAP_ANONYMOUS */
+#include "sim/huge_pages.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE ((size_t)1 << 21)
+#define LINE ((size_t)64)
+#define LARGE ((size_t)1 << 16)
+
+/* Mapped, untouched pages free of charge; huge ones only where a table is so
+ * large that rounding up to them costs next to nothing. */
+static bool is_large(size_t bytes)
+{
+    return bytes >= LARGE;
+}
+
+static size_t rounded(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* mmap promises small pages only: take one huge page more, and give back what
+ * stands before the first and behind the last. */
+static void *map(size_t whole)
+{
+    char *start = mmap(NULL, whole + HUGE_PAGE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) {
+        return NULL;
+    }
+    const size_t before =
+        (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE) % HUGE_PAGE;
+    if (before > 0) {
+        (void)munmap(start, before);
+    }
+    if (before < HUGE_PAGE) {
+        (void)munmap(start + before + whole, HUGE_PAGE - before);
+    }
+#ifdef MADV_HUGEPAGE
+    if (whole >= 5 * HUGE_PAGE) {
+        (void)madvise(start + before, whole, MADV_HUGEPAGE);
+    }
+#endif
+    return start + before;
+}
+
+void *sim_pages(size_t bytes)
+{
+    if (is_large(bytes)) {
+        return map(rounded(bytes, HUGE_PAGE));
+    }
+    const size_t whole = rounded(bytes > 0 ? bytes : 1, LINE);
+    void *pages = aligned_alloc(LINE, whole);
+    return pages ? memset(pages, 0, whole) : NULL;
+}
+
+void sim_pages_free(void *pages, size_t bytes)
+{
+    if (pages && is_large(bytes)) {
+        (void)munmap(pages, rounded(bytes, HUGE_PAGE));
+    } else {
+        free(pages);
+    }
+}
+
+void *sim_pages_grow(void *pages, size_t old_bytes, size_t bytes)
+{
+    void *larger = sim_pages(bytes);
+    if (larger) {
+        memcpy(larger, pages, old_bytes);
+        sim_pages_free(pages, old_bytes);
+    }
+    return larger;
+}

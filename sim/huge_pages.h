@@ -1,0 +1,34 @@
+/* Memory of the large tables: zeroed, on huge pages where that is worth it,
+ * because peers are visited in random order and small pages miss the TLB. What
+ * is never touched costs address space only. */
+#ifndef KITH_SIM_HUGE_PAGES_H
+#define KITH_SIM_HUGE_PAGES_H
+
+#include <stddef.h>
+
+/* NULL when there is none. */
+void *sim_pages(size_t bytes);
+/* The same `bytes` as asked for; accepts NULL. */
+void sim_pages_free(void *pages, size_t bytes);
+/* Larger, with the old content in front; the old one is freed. NULL leaves the
+ * old one as it is. */
+void *sim_pages_grow(void *pages, size_t old_bytes, size_t bytes);
+
+/* Ask for a cache line that will be needed soon. Always inlined: gcc 12 takes
+ * a function that only does this for one without effect, and drops its calls.
+ */
+#if defined(__GNUC__)
+#define SIM_INLINE static inline __attribute__((always_inline))
+SIM_INLINE void sim_fetch(const void *line)
+{
+    __builtin_prefetch(line);
+}
+#else
+#define SIM_INLINE static inline
+SIM_INLINE void sim_fetch(const void *line)
+{
+    (void)line;
+}
+#endif
+
+#endif

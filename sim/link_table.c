@@ -1,0 +1,109 @@
+/* The map of links; see link_table.h. Linear probing at most half full. */
+#include "sim/link_table.h"
+
+#include <stdlib.h>
+
+#include "kith/assert.h"
+#include "sim/huge_pages.h"
+
+#define LINKS_MIN 64u
+
+enum kith_err sim_table_open(struct sim_table *table)
+{
+    *table =
+        (struct sim_table){.capacity = LINKS_MIN, .mask = 2 * LINKS_MIN - 1};
+    table->links = sim_pages(table->capacity * sizeof *table->links);
+    table->slots = sim_pages((table->mask + 1) * sizeof *table->slots);
+    if (!table->links || !table->slots) {
+        sim_table_close(table);
+        return KITH_ENOMEM;
+    }
+    return KITH_OK;
+}
+
+void sim_table_close(struct sim_table *table)
+{
+    sim_pages_free(table->links, table->capacity * sizeof *table->links);
+    sim_pages_free(table->slots, (table->mask + 1) * sizeof *table->slots);
+    *table = (struct sim_table){0};
+}
+
+uint64_t sim_table_hash(kith_id a, kith_id b)
+{
+    /* The finaliser of MurmurHash3: neighbours' ranks differ by little. */
+    const uint64_t low = a < b ? a : b, high = a < b ? b : a;
+    uint64_t key = low << 32 | high;
+    key = (key ^ key >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    key = (key ^ key >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return key ^ key >> 33;
+}
+
+/* Where a link that is not there yet goes. */
+static struct sim_slot *free_slot(struct sim_table *table, uint64_t hash)
+{
+    uint64_t slot = hash & table->mask;
+    while (table->slots[slot].link != 0) {
+        slot = (slot + 1) & table->mask;
+    }
+    return &table->slots[slot];
+}
+
+static bool table_grow(struct sim_table *table)
+{
+    if (table->capacity >= UINT32_MAX / 4) {
+        return false;
+    }
+    const uint32_t capacity = 2 * table->capacity;
+    const uint64_t slots = 2 * (uint64_t)capacity;
+    struct sim_slot *fresh = sim_pages(slots * sizeof *fresh);
+    if (!fresh) {
+        return false;
+    }
+    struct sim_link *links =
+        sim_pages_grow(table->links, table->capacity * sizeof *table->links,
+                       capacity * sizeof *table->links);
+    if (!links) {
+        sim_pages_free(fresh, slots * sizeof *fresh);
+        return false;
+    }
+    sim_pages_free(table->slots, (table->mask + 1) * sizeof *table->slots);
+    table->links = links;
+    table->capacity = capacity;
+    table->slots = fresh;
+    table->mask = slots - 1;
+    for (uint32_t i = 0; i < table->count; i++) {
+        const uint64_t hash = sim_table_hash(links[i].end[0], links[i].end[1]);
+        *free_slot(table, hash) =
+            (struct sim_slot){.link = i + 1, .tag = (uint32_t)(hash >> 32)};
+    }
+    return true;
+}
+
+struct sim_link *sim_table_get(struct sim_table *table, kith_id a, kith_id b,
+                               uint32_t *index, bool *made)
+{
+    KITH_ASSERT(a != b);
+    const kith_id low = a < b ? a : b, high = a < b ? b : a;
+    const uint64_t hash = sim_table_hash(low, high);
+    const uint32_t tag = (uint32_t)(hash >> 32);
+    *made = false;
+    for (uint64_t slot = hash & table->mask; table->slots[slot].link != 0;
+         slot = (slot + 1) & table->mask) {
+        if (table->slots[slot].tag != tag) {
+            continue;
+        }
+        *index = table->slots[slot].link - 1;
+        struct sim_link *link = &table->links[*index];
+        if (link->end[0] == low && link->end[1] == high) {
+            return link;
+        }
+    }
+    if (table->count == table->capacity && !table_grow(table)) {
+        return NULL;
+    }
+    *index = table->count++;
+    *free_slot(table, hash) = (struct sim_slot){.link = *index + 1, .tag = tag};
+    table->links[*index] = (struct sim_link){.end = {low, high}};
+    *made = true;
+    return &table->links[*index];
+}

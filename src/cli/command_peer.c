@@ -1,0 +1,317 @@
+/* kith peer: one peer of a cluster, until its share is done or it is told to
+ * stop.
+ *
+ * Below `save:` it keeps NAME.save, the model; NAME.incarnation, how often it
+ * was started; and NAME-peer-N.db, the rows of each start. A start that finds
+ * an incarnation goes on from the save and adopts a neighbour's model. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "calibrate.h"
+#include "kith/plain_file.h"
+#include "kith/text.h"
+#include "kith/worker.h"
+#include "peer_open.h"
+
+/* A peer whose share is done answers the others until nobody has asked for so
+ * long; then the run is over for it. */
+#define LINGER_NS (60 * KITH_S)
+/* Between two lines about progress. */
+#define PROGRESS_NS (10 * KITH_S)
+
+struct peering {
+    const struct cli_arguments *arguments;
+    struct cli_member member;
+    struct kith_dataset dataset;
+    bool has_dataset;
+    struct kith_store *store;
+    uint32_t incarnation;
+    int listen_fd;           /* the run takes it over */
+    uint64_t steps;          /* own share */
+    uint64_t bytes_received; /* at the last row that had news */
+    kith_ns news_ns;         /* and its time */
+    kith_ns told_ns;         /* of the last line about progress */
+    char database[KITH_PATH_BYTES_MAX];
+    char save[KITH_PATH_BYTES_MAX];
+};
+
+/* A time of day in front, for logs that have none. */
+static void show_line(void *user, const char *line)
+{
+    char when[32];
+    const time_t now = time(NULL);
+    struct tm utc;
+    (void)user;
+    gmtime_r(&now, &utc);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    fprintf(stderr, "%s %s\n", when, line);
+}
+
+/* How far it is and how fast; rarely, for a log. */
+static void show_progress(struct peering *peering, const struct kith_row *row)
+{
+    char line[KITH_PEER_LINE_BYTES], speed[KITH_SPEED_TEXT_BYTES];
+    char overlap[32] = "";
+    if (row->time_ns - peering->told_ns < PROGRESS_NS ||
+        row->step >= peering->steps)
+        return;
+    peering->told_ns = row->time_ns;
+    kith_speed_text(&row->speed, speed);
+    if (isfinite(row->speed.exchange_overlap))
+        snprintf(overlap, sizeof overlap, " overlap=%.3f",
+                 row->speed.exchange_overlap);
+    snprintf(line, sizeof line,
+             "progress step=%" PRIu64 " loss=%.4f exchanges=%" PRIu64
+             " speed=\"%s\" data_wait_s=%.3f%s memory_mb=%.1f",
+             row->step, row->loss, row->done, speed, row->speed.data_wait_s,
+             overlap, 1e-6 * (double)row->speed.memory_bytes);
+    show_line(NULL, line);
+}
+
+static void keep_row(void *user, const struct kith_row *row)
+{
+    struct peering *peering = user;
+    show_progress(peering, row);
+    /* The store keeps its first error until it is closed. */
+    (void)kith_store_row(peering->store, row);
+    if (row->step < peering->steps ||
+        row->bytes_received != peering->bytes_received) {
+        peering->bytes_received = row->bytes_received;
+        peering->news_ns = row->time_ns;
+    } else if (row->time_ns - peering->news_ns > LINGER_NS)
+        raise(SIGTERM); /* ends the loop in order, as from outside */
+}
+
+static void keep_mark(void *user, kith_ns time_ns, const struct kith_mark *mark)
+{
+    struct peering *peering = user;
+    (void)kith_store_mark(peering->store, peering->member.file.rank, time_ns,
+                          mark);
+}
+
+static int save_path(const struct peering *peering, const char *ending,
+                     char path[KITH_PATH_BYTES_MAX])
+{
+    const int length = snprintf(path, KITH_PATH_BYTES_MAX, "%s/%s.%s",
+                                peering->member.file.save,
+                                peering->member.experiment.name, ending);
+    if (length < 0 || length >= (int)KITH_PATH_BYTES_MAX)
+        return cli_fail(peering->arguments, KITH_EXIT_EXPERIMENT,
+                        "save: the path is too long");
+    return KITH_EXIT_OK;
+}
+
+/* Starts are counted in a file, one more each time, so that no exchange is
+ * named twice. */
+static int count_start(struct peering *peering)
+{
+    char path[KITH_PATH_BYTES_MAX], temporary[KITH_PATH_BYTES_MAX + 8];
+    char text[24] = "";
+    uint64_t before = 0;
+    const int code = save_path(peering, "incarnation", path);
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (cli_read_text(path, text, sizeof text) != KITH_ENOENT) {
+        text[strcspn(text, "\n")] = '\0';
+        if (kith_text_u64(text, &before) != KITH_OK || before >= UINT32_MAX)
+            return cli_fail(peering->arguments, KITH_EXIT_EXPERIMENT,
+                            "%s: found \"%s\"; allowed: a whole number; take "
+                            "the file and the save beside it away to start "
+                            "afresh",
+                            path, text);
+        peering->incarnation = (uint32_t)before + 1;
+    }
+    snprintf(temporary, sizeof temporary, "%s.new", path);
+    FILE *file = kith_file_create_stream(temporary);
+    bool good = file != NULL &&
+                fprintf(file, "%" PRIu32 "\n", peering->incarnation) > 0;
+    if (file != NULL && (fflush(file) != 0 || fsync(fileno(file)) != 0))
+        good = false;
+    if (file != NULL && fclose(file) != 0)
+        good = false;
+    if (good && rename(temporary, path) == 0)
+        return KITH_EXIT_OK;
+    return cli_fail(peering->arguments, KITH_EXIT_WRITE, "cannot write %s: %s",
+                    path, strerror(errno));
+}
+
+static int open_files(struct peering *peering)
+{
+    char error[KITH_STORE_ERROR_BYTES];
+    const char *folder = peering->member.file.save;
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        return cli_fail(peering->arguments, KITH_EXIT_WRITE,
+                        "cannot make the folder %s: %s", folder,
+                        strerror(errno));
+    int code = save_path(peering, "save", peering->save);
+    if (code == KITH_EXIT_OK)
+        code = count_start(peering);
+    if (code != KITH_EXIT_OK)
+        return code;
+    if (kith_store_create(folder, "peer", &peering->member.experiment,
+                          &peering->store, peering->database, error) != KITH_OK)
+        return cli_fail(peering->arguments, KITH_EXIT_WRITE, "%s", error);
+    return KITH_EXIT_OK;
+}
+
+/* Accuracy of the last save on this machine's test set, where there is one. */
+static struct kith_score score_save(const struct peering *peering)
+{
+    const struct kith_experiment *experiment = &peering->member.experiment;
+    struct kith_score score = {NAN, NAN};
+    char error[KITH_DATA_ERROR_BYTES];
+    double *z;
+    size_t dim;
+    uint64_t step;
+    if (!peering->has_dataset ||
+        kith_save_parameters(experiment, peering->save, &z, &dim, &step,
+                             error) != KITH_OK)
+        return score;
+    if (kith_evaluate(experiment, experiment->backend, &peering->dataset.test,
+                      z, &score) != KITH_OK)
+        score = (struct kith_score){NAN, NAN};
+    free(z);
+    return score;
+}
+
+static void summarise(const struct peering *peering,
+                      const struct kith_peer_report *report,
+                      struct kith_summary *summary)
+{
+    const struct kith_score score = score_save(peering);
+    *summary = (struct kith_summary){
+        .world = "peer",
+        .virtual_s = NAN,
+        .wall_s = (double)report->wall_ns / 1e9,
+        .events = UINT64_MAX,
+        .steps = report->counters.steps,
+        .samples = report->samples,
+        .accuracy = {NAN, score.accuracy, score.accuracy},
+        .loss = {NAN, score.loss, score.loss},
+        .consensus_distance = NAN,
+        .correlation = {NAN, NAN},
+        .exchanges = {report->counters.attempts, report->counters.done,
+                      report->counters.failed, report->counters.refused,
+                      report->counters.skipped, report->counters.torn},
+        .bytes_sent = report->bytes_sent,
+        .bytes_per_peer_max = report->bytes_sent,
+        .speed = report->speed,
+        .cpu = {report->cpu.train_s + report->cpu.merge_s, report->cpu.aead_s,
+                report->cpu.socket_s, report->cpu.other_s},
+        .completed = report->finished,
+    };
+}
+
+static enum kith_err run_peer(struct peering *peering,
+                              struct kith_peer_report *report, char *error)
+{
+    const struct cli_member *member = &peering->member;
+    struct kith_peer_options options;
+    kith_peer_options_default(&options);
+    peering->steps = kith_experiment_steps(
+        &member->experiment,
+        peering->has_dataset ? peering->dataset.train.count : 0);
+    options.experiment = &member->experiment;
+    options.train = peering->has_dataset ? &peering->dataset.train : NULL;
+    options.identity = &member->identity;
+    options.trust = &member->trust;
+    options.keys_folder = member->file.identity;
+    options.self = member->file.rank;
+    options.members = member->members;
+    options.listen_fd = peering->listen_fd;
+    options.save = peering->save;
+    options.incarnation = peering->incarnation;
+    options.resume = options.adopt = peering->incarnation > 0;
+    options.signals = true; /* keep_row() relies on it */
+    options.user = peering;
+    options.on_row = keep_row;
+    options.on_mark = keep_mark;
+    options.on_log = show_line;
+    return kith_peer_run(&options, report, error);
+}
+
+/* Prints the end of the run; the exit code. */
+static int finish(struct peering *peering, enum kith_err err, const char *error,
+                  const struct kith_peer_report *report)
+{
+    char store_error[KITH_STORE_ERROR_BYTES];
+    struct kith_summary summary;
+    const struct kith_experiment *experiment = &peering->member.experiment;
+    if (err == KITH_OK) {
+        summarise(peering, report, &summary);
+        (void)kith_store_finish(peering->store, experiment, &summary);
+    }
+    const enum kith_err stored = kith_store_close(peering->store, store_error);
+    if (err != KITH_OK)
+        return cli_fail(peering->arguments, cli_exit_of(err), "%s", error);
+    if (stored != KITH_OK)
+        return cli_fail(peering->arguments, KITH_EXIT_WRITE, "%s", store_error);
+    kith_summary_print(experiment, &summary, peering->database);
+    if (report->saved)
+        printf("  %-22s %s\n", "trained model", peering->save);
+    if (report->finished)
+        return KITH_EXIT_OK;
+    return report->interrupted ? KITH_EXIT_INTERRUPTED : KITH_EXIT_FAILED;
+}
+
+/* Listens before anything is written: a start on a busy port does not count. */
+static int serve(struct peering *peering)
+{
+    struct kith_peer_report report;
+    char error[KITH_PEER_ERROR_BYTES] = "";
+    enum kith_err err = kith_peer_listen(peering->member.file.listen,
+                                         &peering->listen_fd, NULL, error);
+    if (err != KITH_OK)
+        return cli_fail(peering->arguments, cli_exit_of(err), "%s", error);
+    const int code = open_files(peering);
+    if (code != KITH_EXIT_OK) {
+        close(peering->listen_fd);
+        return code;
+    }
+    err = run_peer(peering, &report, error);
+    return finish(peering, err, error, &report);
+}
+
+/* Into the experiment that the peer file names. */
+static int calibrate(const struct cli_arguments *arguments)
+{
+    struct kith_peer_file file;
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    if (!cli_given(arguments, CLI_CALIBRATE))
+        return KITH_EXIT_OK;
+    if (kith_peer_file_load(arguments->words[0], &file, error) != KITH_OK)
+        return cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
+    const int code = cli_calibrate_compute(arguments, file.experiment, false);
+    kith_peer_file_close(&file);
+    return code;
+}
+
+int cli_peer(const struct cli_arguments *arguments)
+{
+    struct peering peering = {.arguments = arguments};
+    int code = calibrate(arguments);
+    if (code == KITH_EXIT_OK)
+        code = cli_member_open(&peering.member, arguments);
+    if (code != KITH_EXIT_OK)
+        return code;
+    code = cli_compute_open(arguments, &peering.member.experiment,
+                            CLI_COMPUTE_ALL);
+    if (code == KITH_EXIT_OK)
+        code = cli_dataset_open(arguments, &peering.member.experiment,
+                                &peering.dataset, &peering.has_dataset);
+    if (code == KITH_EXIT_OK) {
+        code = serve(&peering);
+        if (peering.has_dataset)
+            kith_dataset_close(&peering.dataset);
+    }
+    cli_member_close(&peering.member);
+    return code;
+}

@@ -1,0 +1,289 @@
+/* kith sim --replay RUN.db: a recorded lab run once more, in one process.
+ *
+ * The experiment, its seed and its data are those of the record: nothing can be
+ * put in their place. Status 0 where every final model agrees to 1e-5 of each
+ * value and 0.3 points of accuracy, 1 where one does not or the run diverged.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "kith/lab.h"
+#include "kith/replay.h"
+#include "src/lab/save_folder.h"
+
+#define RELATIVE_MOST 1e-5
+#define ACCURACY_MOST 0.003
+
+static void show_progress(uint64_t events, kith_ns time_ns, void *arg)
+{
+    (void)arg;
+    cli_progress("%8.2f s of the lab's, events %" PRIu64, (double)time_ns / 1e9,
+                 events);
+}
+
+/* ---- printing */
+
+static void json_number(const char *key, double value, const char *after)
+{
+    if (isfinite(value))
+        printf("\"%s\": %.17g%s", key, value, after);
+    else
+        printf("\"%s\": null%s", key, after);
+}
+
+static void json_score(const char *key, double lab, double replay,
+                       const char *after)
+{
+    printf("\"%s\": {", key);
+    json_number("lab", lab, ", ");
+    json_number("replay", replay, "}");
+    fputs(after, stdout);
+}
+
+static void json_scores(const struct sim_replay_model *model)
+{
+    json_score("accuracy", model->lab.accuracy, model->replay.accuracy, ", ");
+    json_score("loss", model->lab.loss, model->replay.loss, "");
+}
+
+static void json_agreement(const struct sim_agreement *agreement)
+{
+    printf("\"compared\": %" PRIu64 ", \"differ\": %" PRIu64 ", ",
+           agreement->compared, agreement->differ);
+    json_number("relative_max", agreement->relative_max, "");
+}
+
+static void json_models(const struct sim_replay_report *report)
+{
+    fputs("\"models\": [", stdout);
+    for (uint32_t i = 0; i < report->model_count; i++) {
+        const struct sim_replay_model *model = &report->models[i];
+        printf("%s{\"peer\": %" PRIu32 ", \"step\": %" PRIu64
+               ", \"same_bytes\": %s, \"kept\": %s, ",
+               i == 0 ? "" : ", ", model->peer, model->step,
+               model->same ? "true" : "false", model->kept ? "true" : "false");
+        json_agreement(&model->values);
+        fputs(", ", stdout);
+        json_scores(model);
+        fputs("}", stdout);
+    }
+    fputs("], \"averaged\": ", stdout);
+    if (report->averaged) {
+        fputs("{", stdout);
+        json_scores(&report->average);
+        fputs("}", stdout);
+    } else {
+        fputs("null", stdout);
+    }
+}
+
+static void print_json(const struct kith_experiment *experiment,
+                       const struct sim_replay_report *report, const char *path,
+                       bool agrees)
+{
+    fputs("{\"experiment\": ", stdout);
+    cli_json_text(experiment->name);
+    printf(", \"algorithm\": \"%s\", \"seed\": %" PRIu64 ", \"peers\": %" PRIu32
+           ", \"restarts\": %" PRIu32 ", \"events\": %" PRIu64
+           ", \"messages\": %" PRIu64 ", \"lost\": %" PRIu64
+           ", \"items\": %" PRIu64 ", \"steps\": %" PRIu64 ", \"losses\": {",
+           experiment->gossip.algorithm->name, experiment->seed, report->peers,
+           report->restarts, report->events, report->messages, report->lost,
+           report->items, report->steps);
+    json_agreement(&report->losses);
+    fputs("}, ", stdout);
+    json_models(report);
+    fputs(", ", stdout);
+    json_number("relative_max", report->relative_max, ", ");
+    json_number("accuracy_gap", report->accuracy_gap, ", ");
+    printf("\"agrees\": %s, \"database\": ", agrees ? "true" : "false");
+    cli_json_text(path);
+    puts("}");
+}
+
+static void print_model(const char *name, const struct sim_replay_model *model)
+{
+    char values[80] = "";
+    if (model->same)
+        snprintf(values, sizeof values, "same bytes");
+    else if (model->kept)
+        snprintf(values, sizeof values,
+                 "%" PRIu64 " of %" PRIu64 " values differ, by %.2g at most",
+                 model->values.differ, model->values.compared,
+                 model->values.relative_max);
+    else if (model->peer != KITH_NOBODY)
+        snprintf(values, sizeof values, "other bytes, too many to be kept");
+    printf("%-9s step %-8" PRIu64
+           " accuracy lab %7.3f %%  replay %7.3f %%  %s\n",
+           name, model->step, 100 * model->lab.accuracy,
+           100 * model->replay.accuracy, values);
+}
+
+static void print_text(const struct kith_experiment *experiment,
+                       const struct sim_replay_report *report, const char *path,
+                       bool agrees)
+{
+    printf("%s: %s, %" PRIu32 " peers, %" PRIu32 " restarts, %" PRIu64
+           " events, %" PRIu64 " steps, %" PRIu64 " messages (%" PRIu64
+           " lost)\n",
+           path, experiment->gossip.algorithm->name, report->peers,
+           report->restarts, report->events, report->steps, report->messages,
+           report->lost);
+    printf("losses    %" PRIu64 " of %" PRIu64 " differ, by %.2g at most\n",
+           report->losses.differ, report->losses.compared,
+           report->losses.relative_max);
+    for (uint32_t i = 0; i < report->model_count; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "peer %" PRIu32, report->models[i].peer);
+        print_model(name, &report->models[i]);
+    }
+    if (report->averaged)
+        print_model("average", &report->average);
+    if (report->model_count == 0)
+        puts("nothing to compare: the record has no final model, for the run "
+             "was cut short; it was carried out as far as it goes");
+    else
+        printf("replay %s: values within %.2g (allowed %.0e), accuracy within "
+               "%.3f points (allowed %.1f)\n",
+               agrees ? "agrees" : "does not agree", report->relative_max,
+               RELATIVE_MOST, 100 * report->accuracy_gap, 100 * ACCURACY_MOST);
+}
+
+/* Nothing to compare is no agreement. A model that was too large to be kept has
+ * its digest. */
+static bool does_agree(const struct sim_replay_report *report)
+{
+    bool agrees = report->model_count > 0 &&
+                  report->relative_max <= RELATIVE_MOST &&
+                  report->losses.relative_max <= RELATIVE_MOST &&
+                  report->accuracy_gap <= ACCURACY_MOST;
+    for (uint32_t i = 0; i < report->model_count; i++)
+        agrees = agrees && (report->models[i].same || report->models[i].kept);
+    return agrees;
+}
+
+/* ---- the run */
+
+static int check_arguments(const struct cli_arguments *arguments)
+{
+    for (unsigned option = 0; option < CLI_OPTION_COUNT; option++)
+        if (arguments->values[option] != NULL && option != CLI_REPLAY &&
+            option != CLI_JSON)
+            return cli_fail(arguments, KITH_EXIT_USAGE,
+                            "--replay takes the experiment as it was recorded, "
+                            "and no other option but --json");
+    if (arguments->word_count > 0)
+        return cli_fail(arguments, KITH_EXIT_USAGE,
+                        "found the experiment %.200s beside --replay; a run "
+                        "database keeps its own: leave it out",
+                        arguments->words[0]);
+    return KITH_EXIT_OK;
+}
+
+struct replayed {
+    struct kith_experiment experiment;
+    struct kith_dataset dataset;
+    bool has_dataset;
+};
+
+static int open_inputs(const struct cli_arguments *arguments, const char *path,
+                       struct replayed *run)
+{
+    char error[KITH_EXPERIMENT_ERROR_BYTES], *source;
+    enum kith_err err = kith_store_experiment(path, &source, error);
+    if (err != KITH_OK)
+        return cli_fail(arguments, cli_exit_of(err), "%s", error);
+    err = kith_experiment_parse(path, source, strlen(source), NULL, 0,
+                                &run->experiment, error);
+    free(source);
+    if (err != KITH_OK)
+        return cli_fail(arguments, cli_exit_of(err), "%s", error);
+    int code = KITH_EXIT_OK;
+    if (kith_experiment_check_world(&run->experiment, KITH_WORLD_LAB, error) !=
+        KITH_OK)
+        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s", path,
+                        error);
+    if (code == KITH_EXIT_OK)
+        code = cli_compute_open(arguments, &run->experiment, CLI_COMPUTE_ONE);
+    if (code == KITH_EXIT_OK)
+        code = cli_dataset_open(arguments, &run->experiment, &run->dataset,
+                                &run->has_dataset);
+    if (code != KITH_EXIT_OK)
+        kith_experiment_close(&run->experiment);
+    return code;
+}
+
+static int tell(const struct cli_arguments *arguments,
+                const struct replayed *run,
+                const struct sim_replay_report *report, const char *path)
+{
+    const bool agrees = does_agree(report);
+    (cli_given(arguments, CLI_JSON) ? print_json : print_text)(
+        &run->experiment, report, path, agrees);
+    if (fflush(stdout) != 0)
+        return cli_fail(arguments, KITH_EXIT_WRITE,
+                        "cannot write to standard output: %s", strerror(errno));
+    return agrees ? KITH_EXIT_OK : KITH_EXIT_FAILED;
+}
+
+static int code_of(enum kith_err err, bool diverged)
+{
+    if (err == KITH_EAGAIN)
+        return KITH_EXIT_INTERRUPTED;
+    return diverged ? KITH_EXIT_FAILED : cli_exit_of(err);
+}
+
+static int replay(const struct cli_arguments *arguments, const char *path,
+                  const struct replayed *run)
+{
+    struct sim_replay_report report;
+    char error[SIM_REPLAY_ERROR_BYTES], note[KITH_JOURNAL_ERROR_BYTES];
+    struct lab_folder folder;
+    memset(&folder, 0, sizeof folder);
+    enum kith_err err = lab_folder_open(&folder, NULL, error);
+    if (err != KITH_OK)
+        return cli_fail(arguments, cli_exit_of(err), "%s", error);
+    const struct sim_replay_options options = {
+        .path = path,
+        .experiment = &run->experiment,
+        .dataset = run->has_dataset ? &run->dataset : NULL,
+        .saves = folder.path,
+        .progress = show_progress,
+        .stop = &cli_stop};
+    err = sim_replay(&options, &report, note, error);
+    lab_folder_close(&folder);
+    cli_progress_end();
+    if (note[0] != '\0')
+        (void)cli_fail(arguments, KITH_EXIT_OK, "%s", note);
+    const int code =
+        err == KITH_OK
+            ? tell(arguments, run, &report, path)
+            : cli_fail(arguments, code_of(err, report.diverged), "%s", error);
+    sim_replay_report_close(&report);
+    return code;
+}
+
+int cli_replay(const struct cli_arguments *arguments)
+{
+    const char *path = arguments->values[CLI_REPLAY];
+    struct replayed run = {.has_dataset = false};
+    int code = check_arguments(arguments);
+    if (code != KITH_EXIT_OK)
+        return code;
+    struct cli_arguments own = *arguments;
+    own.words[own.word_count++] = path; /* whose data it is, in messages */
+    code = open_inputs(&own, path, &run);
+    if (code != KITH_EXIT_OK)
+        return code;
+    cli_catch_signals();
+    code = replay(&own, path, &run);
+    if (run.has_dataset)
+        kith_dataset_close(&run.dataset);
+    kith_experiment_close(&run.experiment);
+    return code;
+}

@@ -1,0 +1,105 @@
+/* What an algorithm, its graph, its compressor and the model must be to one
+ * another, beyond the graph's kind: rules that need the graph itself. */
+#include "key_table.h"
+
+#include <string.h>
+
+#include "kith/algorithm.h"
+
+static enum kith_err fail(const struct tree *tree, const char *key,
+                          const struct kith_experiment *experiment,
+                          const char *found, const char *wanted)
+{
+    const struct tree_item *item = tree_find(tree, key);
+    if (item == NULL)
+        item = tree_find(tree, "gossip.algorithm");
+    return tree_fail(tree, item, key, KITH_EINVAL,
+                     "found %s, but algorithm %s needs %s", found,
+                     experiment->gossip.algorithm->name, wanted);
+}
+
+/* n peers and n - 1 edges: every graph here is connected. */
+static bool is_tree(const struct kith_topology *graph)
+{
+    uint64_t ends = 0;
+    for (kith_id self = 0; self < graph->peers; self++)
+        ends += kith_topology_degree(graph, self);
+    return ends == 2 * (uint64_t)(graph->peers - 1);
+}
+
+/* Rounds of a schedule that are looked at; of large graphs the first one. */
+#define ROUNDS_MAX 64u
+#define PEERS_SMALL 1024u
+
+/* Does somebody give away all that there is, or more? The best constant
+ * weights do, where degrees differ much. */
+static bool gives_all(const struct kith_topology *graph)
+{
+    const uint64_t period = kith_topology_period(graph);
+    const uint64_t rounds = graph->peers > PEERS_SMALL           ? 1
+                            : period == 0 || period > ROUNDS_MAX ? ROUNDS_MAX
+                                                                 : period;
+    for (uint64_t round = 0; round < rounds; round++)
+        for (kith_id self = 0; self < graph->peers; self++) {
+            kith_id out[KITH_DEGREE_MAX];
+            double shares[KITH_DEGREE_MAX], given = 0;
+            const uint32_t count =
+                kith_topology_neighbours(graph, self, round, out, shares);
+            for (uint32_t k = 0; k < count; k++)
+                given += shares[k];
+            if (given > 1 - 1e-9)
+                return true;
+        }
+    return false;
+}
+
+static enum kith_err match_graph(const struct tree *tree,
+                                 const struct kith_experiment *experiment)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const struct kith_topology *graph = &experiment->gossip.graph;
+    const char *name = graph->kind->name;
+    if (algorithm->pattern != KITH_PATTERN_ROUND)
+        return KITH_OK;
+    if (algorithm->tree && !is_tree(graph))
+        return fail(tree, "gossip.topology", experiment, name,
+                    "a tree: path, star, binary-tree");
+    if (algorithm->conserves_sum && !algorithm->splits && !graph->doubly)
+        return fail(tree, "gossip.topology", experiment, name,
+                    "weights whose columns sum to 1 as its rows do: try "
+                    "gossip.weights metropolis");
+    if (algorithm->directed && algorithm->per_edge && gives_all(graph))
+        return fail(tree, "gossip.topology", experiment, name,
+                    "shares of which something stays with each peer: try "
+                    "gossip.weights metropolis or another graph");
+    return KITH_OK;
+}
+
+static enum kith_err match_compressor(const struct tree *tree,
+                                      const struct kith_experiment *experiment)
+{
+    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const char *compressor = experiment->gossip.compressor;
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    if (!algorithm->compresses)
+        return strcmp(compressor, "none") == 0
+                   ? KITH_OK
+                   : fail(tree, "gossip.compressor", experiment, compressor,
+                          "none: what it sends is not a difference");
+    if (size.gossiped > size.trained)
+        return fail(tree, "model.kind", experiment, experiment->model->name,
+                    "a model without running statistics: those are averaged "
+                    "as they are; use GroupNorm");
+    if (experiment->backend->host != experiment->backend)
+        return fail(tree, "train.backend", experiment,
+                    experiment->backend->name, "a backend on the host");
+    return KITH_OK;
+}
+
+enum kith_err rule_match(const struct tree *tree,
+                         const struct kith_experiment *experiment)
+{
+    const enum kith_err err = match_graph(tree, experiment);
+    return err == KITH_OK ? match_compressor(tree, experiment) : err;
+}

@@ -1,0 +1,289 @@
+/* `faults:` and `compute.slow`: statements in YAML -> timed atoms.
+ *
+ * What a statement may hold is said by the fault's own record (kith/fault.h);
+ * here are only the words. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/fault.h"
+#include "kith/text.h"
+#include "key_table.h"
+#include "schema.h"
+#include "yaml_tree.h"
+
+#define NAMES_MAX 32u
+
+/* One statement as written. */
+struct reading {
+    const struct tree *tree;
+    const struct tree_item *map;
+    const struct kith_fault *fault;
+    const struct tree_item *target, *at;
+    struct kith_fault_statement statement;
+    uint64_t *entities; /* (count) of the statements before, twin 0 */
+    uint32_t count;
+    char where[40]; /* "faults[3]" */
+};
+
+static const char spread_allowed[] =
+    "a time with its unit (3s), uniform(1s, 3s) or exp(3s)";
+
+static enum kith_err read_spread(const struct reading *reading,
+                                 const struct tree_item *item,
+                                 struct kith_spread *spread)
+{
+    char found[TREE_SHOWN_BYTES], where[64];
+    if (item->kind == TREE_SCALAR &&
+        kith_spread_parse(item->text, spread) == KITH_OK)
+        return KITH_OK;
+    snprintf(where, sizeof where, "%s.%.20s", reading->where, item->key);
+    return tree_fail(reading->tree, item, where, KITH_EINVAL,
+                     "found %s; allowed: %s", tree_show(item, found),
+                     spread_allowed);
+}
+
+static enum kith_err read_by(struct reading *reading,
+                             const struct tree_item *item)
+{
+    char found[TREE_SHOWN_BYTES];
+    double *by = &reading->statement.by;
+    if (item->kind == TREE_SCALAR &&
+        kith_text_double(item->text, by) == KITH_OK && *by > 1 && *by <= 1e6)
+        return KITH_OK;
+    return tree_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                     "by: found %s; allowed: a number above 1 to 1e6",
+                     tree_show(item, found));
+}
+
+static enum kith_err unknown_word(const struct reading *reading,
+                                  const struct tree_item *item)
+{
+    const char *names[NAMES_MAX] = {"at", "for", "restart", "by"};
+    char hint[96], allowed[256];
+    uint32_t count = 4;
+    for (unsigned i = 0; kith_faults[i] != NULL && count + 1 < NAMES_MAX; i++)
+        names[count++] = kith_faults[i]->name;
+    names[count] = NULL;
+    size_t at = 0;
+    for (uint32_t i = 0; i < count; i++)
+        at = kith_text_add(allowed, sizeof allowed, at, "%s%s",
+                           i == 0 ? "" : ", ", names[i]);
+    schema_hint(item->key, names, hint, sizeof hint);
+    return tree_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                     "found the unknown key \"%.60s\"; allowed: %s%s",
+                     item->key, allowed, hint);
+}
+
+static enum kith_err read_fault_name(struct reading *reading,
+                                     const struct tree_item *item)
+{
+    const struct kith_fault *fault = kith_fault_find(item->key);
+    char found[TREE_SHOWN_BYTES];
+    if (fault == NULL)
+        return unknown_word(reading, item);
+    if (reading->fault != NULL)
+        return tree_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                         "found both %s and %s; allowed: one fault for each "
+                         "statement",
+                         reading->fault->name, fault->name);
+    if (item->kind != TREE_SCALAR ||
+        !kith_text_copy(reading->statement.target,
+                        sizeof reading->statement.target, item->text))
+        return tree_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                         "%s: found %s; allowed: which peers, such as "
+                         "\"n(1)\"",
+                         fault->name, tree_show(item, found));
+    reading->fault = fault;
+    reading->target = item;
+    return KITH_OK;
+}
+
+static enum kith_err read_word(struct reading *reading,
+                               const struct tree_item *item)
+{
+    struct kith_fault_statement *statement = &reading->statement;
+    if (strcmp(item->key, "at") == 0) {
+        reading->at = item;
+        return read_spread(reading, item, &statement->at);
+    }
+    if (strcmp(item->key, "for") == 0)
+        return read_spread(reading, item, &statement->duration);
+    if (strcmp(item->key, "restart") == 0)
+        return read_spread(reading, item, &statement->restart);
+    if (strcmp(item->key, "by") == 0)
+        return read_by(reading, item);
+    return read_fault_name(reading, item);
+}
+
+/* What this fault needs and takes. */
+static enum kith_err check_words(const struct reading *reading)
+{
+    static const struct {
+        const char *word;
+        enum kith_fault_key key;
+    } words[] = {{"for", KITH_FAULT_KEY_FOR},
+                 {"restart", KITH_FAULT_KEY_RESTART},
+                 {"by", KITH_FAULT_KEY_BY}};
+    const struct tree *tree = reading->tree;
+    if (reading->at == NULL)
+        return tree_fail(tree, reading->map, reading->where, KITH_EINVAL,
+                         "at: not given; allowed: %s", spread_allowed);
+    if (reading->fault == NULL)
+        return tree_fail(tree, reading->map, reading->where, KITH_EINVAL,
+                         "found no fault; allowed: one of those in kith list "
+                         "faults, such as crash: \"n(1)\"");
+    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const struct tree_item *item =
+            tree_child(tree, reading->map, words[i].word);
+        if (item != NULL && !(reading->fault->keys & (unsigned)words[i].key))
+            return tree_fail(tree, item, reading->where, KITH_EINVAL,
+                             "%s does not take \"%s\"", reading->fault->name,
+                             words[i].word);
+    }
+    if ((reading->fault->keys & KITH_FAULT_KEY_BY) &&
+        !(reading->statement.by > 0))
+        return tree_fail(tree, reading->map, reading->where, KITH_EINVAL,
+                         "by: not given; allowed: a number above 1");
+    return KITH_OK;
+}
+
+/* Its stream, from its own words; equal statements are told apart. */
+static void name_stream(struct reading *reading, const char *fault,
+                        const char *at)
+{
+    const char *target = reading->statement.target;
+    const uint64_t first = kith_fault_entity(fault, target, at, 0);
+    uint32_t twin = 0;
+    for (uint32_t i = 0; i < reading->count; i++)
+        twin += reading->entities[i] == first;
+    reading->entities[reading->count++] = first;
+    reading->statement.entity = kith_fault_entity(fault, target, at, twin);
+}
+
+static enum kith_err expand(const struct reading *reading,
+                            struct kith_atoms *atoms)
+{
+    char error[KITH_FAULT_ERROR_BYTES];
+    const enum kith_err err =
+        reading->fault->expand(&reading->statement, atoms, error);
+    const struct tree *tree = reading->tree;
+    if (err == KITH_OK)
+        return KITH_OK;
+    if (err == KITH_ENOMEM)
+        return tree_fail(tree, NULL, reading->where, err, "out of memory");
+    if (atoms->count == KITH_ATOMS_MAX)
+        return tree_fail(tree, reading->target, reading->where, KITH_ELIMIT,
+                         "the faults become more than %u timed events; name "
+                         "fewer peers",
+                         KITH_ATOMS_MAX);
+    return tree_fail(tree, reading->target, reading->where, KITH_EINVAL,
+                     "%s: %s", reading->fault->name, error);
+}
+
+static enum kith_err read_statement(struct reading *reading,
+                                    const struct tree_item *item,
+                                    struct kith_atoms *atoms)
+{
+    char found[TREE_SHOWN_BYTES];
+    reading->map = item;
+    if (item->kind != TREE_MAP)
+        return tree_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                         "found %s; allowed: a mapping such as {at: 2s, crash: "
+                         "\"n(1)\", restart: 3s}",
+                         tree_show(item, found));
+    const struct tree_item *word = tree_first(reading->tree, item);
+    for (; word != NULL; word = tree_next(reading->tree, word)) {
+        const enum kith_err err = read_word(reading, word);
+        if (err != KITH_OK)
+            return err;
+    }
+    const enum kith_err err = check_words(reading);
+    if (err != KITH_OK)
+        return err;
+    name_stream(reading, reading->fault->name, reading->at->text);
+    return expand(reading, atoms);
+}
+
+/* {peers: SELECTOR, by: FACTOR}: the fault `slow`, at 0, without an end. */
+static enum kith_err read_slow(struct reading *reading,
+                               const struct tree_item *item,
+                               struct kith_atoms *atoms)
+{
+    const struct tree *tree = reading->tree;
+    const struct tree_item *peers = tree_child(tree, item, "peers");
+    const struct tree_item *by = tree_child(tree, item, "by");
+    char found[TREE_SHOWN_BYTES];
+    if (item->kind != TREE_MAP || item->count != 2 || peers == NULL ||
+        by == NULL || peers->kind != TREE_SCALAR ||
+        !kith_text_copy(reading->statement.target,
+                        sizeof reading->statement.target, peers->text))
+        return tree_fail(tree, item, reading->where, KITH_EINVAL,
+                         "found %s; allowed: {peers: SELECTOR, by: FACTOR}, "
+                         "such as {peers: \"n(1)\", by: 10}",
+                         tree_show(item, found));
+    const enum kith_err err = read_by(reading, by);
+    if (err != KITH_OK)
+        return err;
+    reading->fault = kith_fault_find("slow");
+    reading->target = peers;
+    reading->statement.at.kind = KITH_SPREAD_FIXED;
+    name_stream(reading, "compute.slow", "");
+    return expand(reading, atoms);
+}
+
+/* One of the two lists. */
+static enum kith_err read_list(const struct tree *tree, const char *path,
+                               const struct kith_experiment *experiment,
+                               struct kith_atoms *atoms)
+{
+    const struct tree_item *list = tree_find(tree, path);
+    if (list == NULL)
+        return KITH_OK;
+    char found[TREE_SHOWN_BYTES];
+    if (list->kind != TREE_LIST || list->count > KITH_FAULTS_MAX)
+        return tree_fail(tree, list, path, KITH_EINVAL,
+                         "found %s; allowed: a list of at most %u statements",
+                         tree_show(list, found), KITH_FAULTS_MAX);
+    const bool is_slow = strcmp(path, "compute.slow") == 0;
+    uint64_t entities[KITH_FAULTS_MAX];
+    const struct tree_item *item = tree_first(tree, list);
+    enum kith_err err = KITH_OK;
+    for (uint32_t i = 0; item != NULL && err == KITH_OK;
+         i++, item = tree_next(tree, item)) {
+        struct reading reading = {.tree = tree,
+                                  .entities = entities,
+                                  .count = i,
+                                  .statement = {
+                                      .index = is_slow ? UINT32_MAX : i,
+                                      .peers = experiment->peers,
+                                      .seed = experiment->seed,
+                                  }};
+        snprintf(reading.where, sizeof reading.where, "%s[%u]", path, i);
+        err = is_slow ? read_slow(&reading, item, atoms)
+                      : read_statement(&reading, item, atoms);
+    }
+    return err;
+}
+
+enum kith_err read_faults(const struct tree *tree,
+                          struct kith_experiment *experiment)
+{
+    struct kith_atoms atoms = {0};
+    enum kith_err err = read_list(tree, "faults", experiment, &atoms);
+    if (err == KITH_OK)
+        err = read_list(tree, "compute.slow", experiment, &atoms);
+    if (err == KITH_OK) {
+        err = kith_atoms_settle(&atoms);
+        if (err != KITH_OK)
+            (void)tree_fail(tree, NULL, "faults", err, "%s",
+                            kith_err_text(err));
+    }
+    if (err != KITH_OK) {
+        free(atoms.list);
+        return err;
+    }
+    experiment->atoms = atoms.list;
+    experiment->atom_count = atoms.count;
+    return KITH_OK;
+}

@@ -1,0 +1,33 @@
+/* All-reduce: every peer ends with the mean of all models.
+ *
+ * The graph says in a cycle of rounds who sends to whom; training waits for the
+ * whole cycle. Sums travel with the number of models in them, so what is
+ * missing of a peer that died is missing in the mean as well: survivors finish.
+ * x changes once, in the last round. After plain SGD steps from one start this
+ * is synchronous SGD; with momentum too, not with Adam, whose state is each
+ * peer's own. */
+#ifndef KITH_GOSSIP_ALGORITHM_COLLECTIVE_H
+#define KITH_GOSSIP_ALGORITHM_COLLECTIVE_H
+
+#include "updates.h"
+
+enum { COLLECTIVE_SUM, COLLECTIVE_VECTORS };
+
+/* The most models in one sum. */
+#define COLLECTIVE_COUNT_MAX 1048576.0 /* KITH_PEERS_MAX */
+
+uint64_t collective_phase(const struct kith_algebra *algebra);
+uint64_t collective_phases(const struct kith_algebra *algebra);
+/* Models in the sum at hand. */
+double *collective_count(const struct kith_algebra *algebra);
+/* The first round of a cycle: a sum of one model. */
+void collective_begin(struct kith_algebra *algebra);
+/* Whole vectors: the sum and its count travel, */
+void collective_make(struct kith_algebra *algebra, struct kith_work_edge *edge);
+/* and sum <- sum + received, with its count. */
+void collective_add(struct kith_algebra *algebra,
+                    const struct kith_work_edge *edge);
+/* x <- sum / count; returns what that added to the sum of x. */
+double collective_end(struct kith_algebra *algebra);
+
+#endif

@@ -1,0 +1,62 @@
+/* D2 (exact diffusion): the drift between peers is corrected, step by step.
+ *
+ *   y_i = sum_j W_ij (x_j + u_j + c_j)        u_i = -eta g_i(x_i), the step
+ *   c_i <- y_i - x_i - u_i;    x_i <- y_i     c_i = 0 at the start
+ *
+ * the correction form of x(t+1) = W (2 x(t) - x(t-1) - eta g(t) + eta g(t-1)),
+ * which takes any optimiser's step and any schedule. No bias where the peers'
+ * data differ. The graph must stay as it is and lambda_min(W) be above
+ * -1 / (3 - 2 eta): an even ring with Metropolis weights has -1/3, so weights
+ * are lazy, (W + I) / 2, unless the file names others. An edge that lapses
+ * leaves its weight with both ends; running statistics are averaged plainly.
+ *
+ * Source: Tang et al., "D2: Decentralized Training over Decentralized Data",
+ * ICML 2018; NIDS, Li et al., 2019.
+ * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T6, T7). */
+#include "updates.h"
+
+enum { CORRECTION };
+
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const size_t n = algebra->trained, at = n * backend->element_bytes;
+    char *const x = algebra->live, *const sent = algebra->sent;
+    const struct kith_term c = {1, algebra->vectors[CORRECTION], NULL};
+    const struct kith_term all = {1, x, NULL};
+    const struct kith_update updates[] = {
+        {.y = x, .own = 1, .count = 1, .terms = &c},
+        {.y = sent, .count = 1, .terms = &all}};
+    (void)edge;
+    algorithm_update(backend, n, 2, updates);
+    backend->copy(algebra->dim - n, sent + at, x + at);
+}
+
+/* y - (x + u) = (y - sent) + c. */
+static double finish(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    (void)edges;
+    (void)edge_count;
+    algorithm_add_difference(algebra->backend, algebra->trained, algebra->live,
+                             algebra->sent, algebra->vectors[CORRECTION]);
+    return 0;
+}
+
+const struct kith_algorithm kith_algorithm_d2 = {
+    .name = "d2",
+    .paper = "Tang et al., ICML 2018",
+    .summary = "averaging with all neighbours that corrects their drift: "
+               "no bias on unlike data",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .fixed_graph = true,
+    .lossless = true,
+    .no_churn = true,
+    .exact = true,
+    .lazy = true,
+    .vectors = 1,
+    .make = make,
+    .merge = algorithm_mix,
+    .finish = finish,
+};

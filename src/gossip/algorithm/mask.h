@@ -1,0 +1,17 @@
+/* A random few of the coordinates, the same for all who draw them by the number
+ * of an exchange or a round: only values travel. One coordinate out of each run
+ * of 1/p, so that each has the chance p; p = `share`. */
+#ifndef KITH_GOSSIP_ALGORITHM_MASK_H
+#define KITH_GOSSIP_ALGORITHM_MASK_H
+
+#include "updates.h"
+
+/* Bytes of the values. */
+size_t mask_payload(const struct kith_algebra *algebra);
+/* sent <- the mask's coordinates of x. */
+void mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge);
+/* x_k <- x_k + weight (received_k - sent_k) for k in the mask. Returns the sum
+ * of what that added. */
+double mask_mix(struct kith_algebra *algebra, double weight);
+
+#endif

@@ -1,0 +1,121 @@
+/* NoLoCo: an outer step on pairs, without a collective.
+ *
+ *   H own steps from f_i to theta_i;   D_i = theta_i - f_i
+ *   d_i <- a d_i + b mean(D) + c (mean(f) - f_i);   f_i <- f_i + d_i
+ *
+ * means over the pair (the neighbours of this round), a = `momentum`,
+ * b = `rate`, c = `consensus`; stable for 0 < c < 2 (1 - a^2) / (1 + a - 2 a
+ * q), q = n / (2 (n - 1)). Two vectors travel, f and D. Use random-matching;
+ * with all peers in a group it is DiLoCo with heavy-ball momentum. Who sits out
+ * takes its own step.
+ *
+ * Source: Kolehmainen et al., "NoLoCo", 2025; constants of its code.
+ * Test: unit/test_rules.c (T13), unit/test_taxonomy_consensus.c (T3). */
+#include "updates.h"
+
+enum { SLOW, MOMENTUM, VECTORS };
+
+static void start(struct kith_algebra *algebra)
+{
+    algebra->backend->copy(algebra->dim, algebra->vectors[SLOW], algebra->live);
+}
+
+/* Elements [from, from + n) of the first `count` vectors. */
+static void make_part(struct kith_algebra *algebra, size_t from, size_t n,
+                      unsigned count)
+{
+    const double *coefficients = algebra->coefficients;
+    const size_t skip = from * algebra->backend->element_bytes;
+    const char *const x = (char *)algebra->live + skip;
+    const char *const slow = (char *)algebra->vectors[SLOW] + skip;
+    char *const sent = (char *)algebra->sent + skip;
+    const struct kith_term all = {1, slow, NULL}, difference = {1, x, slow};
+    const struct kith_term step = {coefficients[KITH_GOSSIP_RATE], x, slow};
+    const struct kith_update updates[] = {
+        {.y = sent, .count = 1, .terms = &all},
+        {.y = algorithm_second(algebra, sent),
+         .count = 1,
+         .terms = &difference},
+        {.y = (char *)algebra->vectors[MOMENTUM] + skip,
+         .own = coefficients[KITH_GOSSIP_MOMENTUM],
+         .count = 1,
+         .terms = &step}};
+    algorithm_update(algebra->backend, n, count, updates);
+}
+
+/* (f, D), and d <- a d + b D of one's own. */
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    (void)edge;
+    make_part(algebra, 0, algebra->trained, 3);
+    make_part(algebra, algebra->trained, algebra->dim - algebra->trained, 2);
+}
+
+/* Running statistics are averaged plainly. */
+static void mix_buffers(struct kith_algebra *algebra, double weight)
+{
+    const size_t element = algebra->backend->element_bytes;
+    const size_t at = algebra->trained * element;
+    const size_t n = algebra->dim - algebra->trained;
+    const char *received = (const char *)algebra->received + at;
+    const char *sent = (const char *)algebra->sent + at;
+    void *const live = (char *)algebra->live + at;
+    const size_t second = algebra->dim * element;
+    (void)algebra->backend->mix(n, weight, received, sent, live);
+    (void)algebra->backend->mix(n, weight, received + second, sent + second,
+                                live);
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const double *coefficients = algebra->coefficients;
+    void *const momentum = algebra->vectors[MOMENTUM];
+    const struct kith_term terms[] = {
+        {edge->weight * coefficients[KITH_GOSSIP_CONSENSUS], algebra->received,
+         algebra->sent},
+        {edge->weight * coefficients[KITH_GOSSIP_RATE],
+         algorithm_second(algebra, algebra->received),
+         algorithm_second(algebra, algebra->sent)}};
+    algorithm_combine_only(backend, algebra->trained, 1, momentum, 2, terms);
+    mix_buffers(algebra, edge->weight);
+    edge->delta_sum = 0;
+}
+
+static double finish(struct kith_algebra *algebra,
+                     const struct kith_work_edge *edges, uint32_t edge_count)
+{
+    const struct kith_backend *backend = algebra->backend;
+    const size_t n = algebra->trained, at = n * backend->element_bytes;
+    char *const slow = algebra->vectors[SLOW], *const x = algebra->live;
+    const struct kith_term step = {1, algebra->vectors[MOMENTUM], NULL};
+    const struct kith_term all = {1, slow, NULL};
+    double added;
+    const struct kith_update updates[] = {
+        {.y = slow, .own = 1, .count = 1, .terms = &step},
+        {.y = x, .count = 1, .terms = &all, .change = &added}};
+    (void)edges;
+    (void)edge_count;
+    algorithm_update(backend, n, 2, updates);
+    backend->copy(algebra->dim - n, slow + at, x + at);
+    return added;
+}
+
+const struct kith_algorithm kith_algorithm_noloco = {
+    .name = "noloco",
+    .paper = "Kolehmainen et al., 2025",
+    .summary = "H local steps, an outer step on pairs that draws them together",
+    .pattern = KITH_PATTERN_ROUND,
+    .wait = KITH_WAIT_STRICT,
+    .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
+            KITH_GOSSIP_READS(CONSENSUS),
+    .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5,
+                [KITH_GOSSIP_RATE] = 0.7,
+                [KITH_GOSSIP_CONSENSUS] = 0.7},
+    .vectors = VECTORS,
+    .payload = algorithm_two_vectors,
+    .start = start,
+    .make = make,
+    .merge = merge,
+    .finish = finish,
+};

@@ -1,0 +1,27 @@
+/* Push-sum: a value and a weight are given away in shares.
+ *
+ *   z_i = x_i / w_i                       gradients are taken at z_i
+ *   send (p x_i, p w_i);  x_i <- x_i - p x_i;  w_i <- w_i - p w_i
+ *   on receipt   x_j <- x_j + p x_i;  w_j <- w_j + p w_i
+ *
+ * sum_i x_i and sum_i w_i are kept, messages under way included. Shares of a
+ * column sum to less than 1; rows need not sum to anything. */
+#ifndef KITH_GOSSIP_ALGORITHM_PUSH_SUM_H
+#define KITH_GOSSIP_ALGORITHM_PUSH_SUM_H
+
+#include "updates.h"
+
+/* Who keeps less weight than that gives nothing more, or x would leave the
+ * range of a float in the end. GoSGD's smallest share, too. */
+#define PUSH_SUM_LIGHT 0x1p-40
+
+/* What of x that stands there now is the share of the x that stood there before
+ * this round's messages. */
+double push_sum_fraction(const struct kith_algebra *algebra,
+                         const struct kith_work_edge *edge);
+void push_sum_make(struct kith_algebra *algebra, struct kith_work_edge *edge);
+void push_sum_merge(struct kith_algebra *algebra, struct kith_work_edge *edge);
+/* 1 / w */
+double push_sum_factor(const double *scalars);
+
+#endif

@@ -1,0 +1,75 @@
+/* SwarmSGD, non-blocking: peers average copies that they have published.
+ *
+ *   X_i   the model that trains      Y_i   what was published last
+ *   every H steps: Y_i <- X_i, and with a random neighbour j
+ *   d = (Y_j - Y_i) / 2;   Y_i <- Y_i + d;   X_i <- X_i + d
+ *
+ * A peer takes part in one exchange at a time: two that overlap add up to more
+ * than the way to either, and in step they drive all apart.
+ *
+ * j answers with its own Y_j, though it may be in the midst of its H steps, and
+ * keeps its progress X_j - Y_j. Both sums are kept.
+ *
+ * Source: Nadiradze et al., "Asynchronous Decentralized SGD with Quantized and
+ * Local Updates", NeurIPS 2021; that j applies the mean to Y_j and keeps its
+ * progress is our reading of the non-blocking variant.
+ * Test: unit/test_rules.c, property/test_matrix.c. */
+#include "updates.h"
+
+enum { PUBLISHED };
+
+static void start(struct kith_algebra *algebra)
+{
+    algebra->backend->copy(algebra->dim, algebra->vectors[PUBLISHED],
+                           algebra->live);
+}
+
+/* Who initiates is at the end of its H steps. */
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    void *const published = algebra->vectors[PUBLISHED];
+    if (edge->sent == KITH_SLOT_ACTIVE_SENT)
+        algorithm_copy_twice(algebra->backend, algebra->dim, algebra->live,
+                             published, algebra->sent);
+    else
+        algebra->backend->copy(algebra->dim, algebra->sent, published);
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    const struct kith_term pull = {edge->weight, algebra->received,
+                                   algebra->sent};
+    const struct kith_update updates[] = {{.y = algebra->live,
+                                           .own = 1,
+                                           .count = 1,
+                                           .terms = &pull,
+                                           .change = &edge->delta_sum},
+                                          {.y = algebra->vectors[PUBLISHED],
+                                           .own = 1,
+                                           .count = 1,
+                                           .terms = &pull}};
+    algorithm_update(algebra->backend, algebra->dim, 2, updates);
+}
+
+static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    algorithm_unmix(algebra, edge);
+    (void)algebra->backend->mix(algebra->dim, -edge->weight, algebra->received,
+                                algebra->sent, algebra->vectors[PUBLISHED]);
+}
+
+const struct kith_algorithm kith_algorithm_swarm = {
+    .name = "swarm",
+    .paper = "Nadiradze et al., NeurIPS 2021",
+    .summary = "pairwise averaging of published copies: "
+               "x += (y_j - y_i) / 2, every H steps",
+    .pattern = KITH_PATTERN_SWAP,
+    .wait = KITH_WAIT_NO,
+    .conserves_sum = true,
+    .exclusive = true,
+    .vectors = 1,
+    .start = start,
+    .make = make,
+    .merge = merge,
+    .undo = undo,
+};

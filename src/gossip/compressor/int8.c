@@ -1,0 +1,92 @@
+/* Eight bits a value, in steps of a block's largest:
+ *
+ *   C(v) = scale l,   scale = max |v| / 127,   l = v / scale, rounded to
+ *                                              nearest, in [-127, 127]
+ *
+ * No value moves by more than half a step, nor further than 0 is away; the
+ * largest stays: w >= max(1 - (n - 1) / 254^2, 1 / n).
+ * On the wire: the scale, then the levels, two's complement.
+ *
+ * Dettmers et al., "8-bit Optimizers via Block-wise Quantization", ICLR 2022,
+ * with levels evenly apart. */
+#include "chunks.h"
+
+#define LEVELS 127
+
+static size_t int8_bytes(const struct kith_compression *how, size_t n)
+{
+    return how->backend->element_bytes + n;
+}
+
+static double int8_contraction(const struct kith_compression *how, size_t n)
+{
+    (void)how;
+    const double steps = 1 - (double)(n - 1) / (4.0 * LEVELS * LEVELS);
+    return steps > 1 / (double)n ? steps : 1 / (double)n;
+}
+
+static int8_t level_of(double value, double scale)
+{
+    const double level = value / scale;
+    if (!(level < LEVELS))
+        return LEVELS;
+    if (!(level > -LEVELS))
+        return -LEVELS;
+    return (int8_t)(level < 0 ? level - 0.5 : level + 0.5);
+}
+
+static bool int8_encode(const struct kith_compression *how, size_t n,
+                        const void *v, struct kith_rng *rng, uint8_t *wire)
+{
+    (void)rng;
+    const double most = kith_block_max(how, n, v);
+    const double scale = kith_number_put(how, most / LEVELS, wire);
+    double values[KITH_CHUNK];
+    size_t count;
+    /* 127 rounded steps may be beyond the largest number. */
+    if (!kith_number_finite(kith_number_round(how, scale * LEVELS)))
+        return false;
+    wire += how->backend->element_bytes;
+    for (size_t from = 0; from < n; from += count) {
+        count = kith_chunk_read(how, n, v, from, values);
+        for (size_t i = 0; i < count; i++)
+            *wire++ = (uint8_t)(scale > 0 ? level_of(values[i], scale) : 0);
+    }
+    return true;
+}
+
+static bool int8_decode(const struct kith_compression *how, size_t n,
+                        const uint8_t *wire, struct kith_rng *rng, void *out)
+{
+    (void)rng;
+    const double scale = kith_number_get(how, wire);
+    double values[KITH_CHUNK];
+    if (!(scale >= 0))
+        return false;
+    wire += how->backend->element_bytes;
+    for (size_t from = 0; from < n; from += KITH_CHUNK) {
+        const size_t count = n - from < KITH_CHUNK ? n - from : KITH_CHUNK;
+        for (size_t i = 0; i < count; i++) {
+            const int level = wire[i] < 128 ? wire[i] : wire[i] - 256;
+            if (level < -LEVELS)
+                return false;
+            values[i] = scale * level;
+        }
+        wire += count;
+        how->backend->write(count, values, kith_element(how, out, from));
+    }
+    return true;
+}
+
+extern const struct kith_compressor kith_compressor_int8;
+const struct kith_compressor kith_compressor_int8 = {
+    .name = "int8",
+    .paper = "Dettmers et al., ICLR 2022",
+    .summary = "steps of a block's largest value, 8 bits per parameter",
+    .keys = KITH_COMPRESSOR_READS(BLOCK),
+    .block = 256,
+    .bytes = int8_bytes,
+    .contraction = int8_contraction,
+    .encode = int8_encode,
+    .decode = int8_decode,
+};

@@ -1,0 +1,78 @@
+/* Signs and the mean size of a block, one bit a value:
+ *
+ *   C(v) = sign(v) |v|_1 / n,    sign(0) = 1
+ *   |v - C(v)|^2 = |v|^2 - |v|_1^2 / n:   w = |v|_1^2 / (n |v|^2)
+ *
+ * which is 2/pi on Gaussian values and 1/n where one value is all there is.
+ * On the wire: the mean, then the bits, 1 where v < 0.
+ *
+ * Karimireddy et al., "Error Feedback Fixes SignSGD and other Gradient
+ * Compression Schemes", ICML 2019. */
+#include "chunks.h"
+
+static size_t sign_bytes(const struct kith_compression *how, size_t n)
+{
+    return how->backend->element_bytes + kith_bits_bytes(n);
+}
+
+static double sign_contraction(const struct kith_compression *how, size_t n)
+{
+    (void)how;
+    return 1 / (double)n;
+}
+
+static bool sign_encode(const struct kith_compression *how, size_t n,
+                        const void *v, struct kith_rng *rng, uint8_t *wire)
+{
+    (void)rng;
+    const double mean = kith_block_sum(how, n, v) / (double)n;
+    if (!kith_number_finite(kith_number_put(how, mean, wire)))
+        return false;
+    struct kith_bits bits = {0};
+    double values[KITH_CHUNK];
+    size_t count;
+    wire += how->backend->element_bytes;
+    for (size_t from = 0; from < n; from += count) {
+        count = kith_chunk_read(how, n, v, from, values);
+        for (size_t i = 0; i < count; i++)
+            wire = kith_bits_put(&bits, wire, values[i] < 0, 1);
+    }
+    kith_bits_end(&bits, wire);
+    return true;
+}
+
+static bool sign_decode(const struct kith_compression *how, size_t n,
+                        const uint8_t *wire, struct kith_rng *rng, void *out)
+{
+    (void)rng;
+    const double mean = kith_number_get(how, wire);
+    struct kith_bits bits = {0};
+    double values[KITH_CHUNK];
+    if (!(mean >= 0))
+        return false;
+    wire += how->backend->element_bytes;
+    for (size_t from = 0; from < n; from += KITH_CHUNK) {
+        const size_t count = n - from < KITH_CHUNK ? n - from : KITH_CHUNK;
+        for (size_t i = 0; i < count; i++) {
+            uint32_t negative;
+            wire = kith_bits_get(&bits, wire, &negative, 1);
+            values[i] = negative ? -mean : mean;
+        }
+        how->backend->write(count, values, kith_element(how, out, from));
+    }
+    return bits.held == 0;
+}
+
+extern const struct kith_compressor kith_compressor_sign;
+const struct kith_compressor kith_compressor_sign = {
+    .name = "sign",
+    .paper = "Karimireddy et al., ICML 2019",
+    .summary = "signs and the mean size of a block, 1 bit per parameter",
+    .keys = KITH_COMPRESSOR_READS(BLOCK),
+    .block = 4096,
+    .feedback = true,
+    .bytes = sign_bytes,
+    .contraction = sign_contraction,
+    .encode = sign_encode,
+    .decode = sign_decode,
+};

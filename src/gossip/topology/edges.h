@@ -1,0 +1,21 @@
+/* What the kinds that come from a list of edges share. */
+#ifndef KITH_GOSSIP_TOPOLOGY_EDGES_H
+#define KITH_GOSSIP_TOPOLOGY_EDGES_H
+
+#include "topology_kinds.h"
+
+KITH_MUST_CHECK enum kith_err kith_edges_prepare(struct kith_topology *topology,
+                                                 char *error);
+size_t kith_edges_size(const struct kith_topology *topology);
+KITH_MUST_CHECK enum kith_err kith_edges_build(struct kith_topology *topology,
+                                               void *memory, char *error);
+uint32_t kith_edges_degree(const struct kith_topology *topology, kith_id self);
+uint32_t kith_edges_neighbours(const struct kith_topology *topology,
+                               kith_id self, uint64_t round,
+                               kith_id out[KITH_DEGREE_MAX],
+                               double weights[KITH_DEGREE_MAX]);
+uint32_t kith_edges_sources(const struct kith_topology *topology, kith_id self,
+                            uint64_t round, kith_id in[KITH_DEGREE_MAX],
+                            double weights[KITH_DEGREE_MAX]);
+
+#endif

@@ -1,0 +1,120 @@
+/* D-EquiStatic: M different shifts u from the shared seed,
+ *
+ *   W = 1/n I + (n - 1) / (n M) sum_u P^u,
+ *
+ * a directed circulant, doubly stochastic, whose expectation is J: its gap does
+ * not shrink as n grows. The paper draws with replacement; without it M
+ * neighbours are M, and M = n - 1 is J itself. */
+#include "topology_kinds.h"
+
+#include <string.h>
+
+extern const struct kith_topology_kind kith_topology_equistatic;
+
+static enum kith_err prepare(struct kith_topology *topology, char *error)
+{
+    const uint32_t most = topology->peers - 1;
+    uint32_t *degree = &topology->options.degree;
+    if (*degree == 0)
+        *degree = kith_topology_log2(topology->peers);
+    if (topology->peers > 1 && *degree > most)
+        return kith_topology_refuse(
+            error, KITH_EINVAL,
+            "degree: found %u with %u peers; allowed: up to %u", *degree,
+            topology->peers, most);
+    return KITH_OK;
+}
+
+static uint32_t divisor(uint32_t a, uint32_t b)
+{
+    while (b > 0) {
+        const uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static size_t size(const struct kith_topology *topology)
+{
+    (void)topology;
+    return KITH_DEGREE_MAX * sizeof(uint32_t);
+}
+
+/* Shifts that have a divisor in common with n and with each other leave groups
+ * that never meet: drawn anew. */
+static enum kith_err build(struct kith_topology *topology, void *memory,
+                           char *error)
+{
+    const uint32_t peers = topology->peers, degree = topology->options.degree;
+    uint32_t *shifts = memory;
+    (void)error;
+    for (uint32_t attempt = 0, common = 0; peers > 1 && common != 1;
+         attempt++) {
+        struct kith_rng rng;
+        kith_topology_stream(topology, attempt, &rng);
+        common = peers;
+        /* Floyd's sampling: each set of M is equally likely. */
+        for (uint32_t i = 0; i < degree; i++) {
+            const uint32_t last = peers - degree + i;
+            uint32_t shift = 1 + kith_rng_below(&rng, last);
+            for (uint32_t k = 0; k < i; k++)
+                if (shifts[k] == shift) {
+                    shift = last;
+                    break;
+                }
+            kith_topology_insert(shifts, NULL, i, shift, 0);
+            common = divisor(common, shift);
+        }
+    }
+    return KITH_OK;
+}
+
+static uint32_t degree_of(const struct kith_topology *topology, kith_id self)
+{
+    (void)self;
+    return topology->peers == 1 ? 0 : topology->options.degree;
+}
+
+static void fill_weights(const struct kith_topology *topology, double *weights)
+{
+    const double n = topology->peers;
+    for (uint32_t i = 0; i < topology->options.degree; i++)
+        weights[i] = (n - 1) / (n * topology->options.degree);
+}
+
+static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
+                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
+                           double weights[KITH_DEGREE_MAX])
+{
+    (void)round;
+    fill_weights(topology, weights);
+    return kith_shift_forward(topology->peers, self, topology->built,
+                              topology->options.degree, out);
+}
+
+static uint32_t sources(const struct kith_topology *topology, kith_id self,
+                        uint64_t round, kith_id in[KITH_DEGREE_MAX],
+                        double weights[KITH_DEGREE_MAX])
+{
+    (void)round;
+    fill_weights(topology, weights);
+    return kith_shift_backward(topology->peers, self, topology->built,
+                               topology->options.degree, in);
+}
+
+const struct kith_topology_kind kith_topology_equistatic = {
+    .name = "equistatic",
+    .paper = "Song et al., NeurIPS 2022 (2210.07881), D-EquiStatic",
+    .summary = "send at `degree` random shifts [log2 n]: a gap at any size",
+    .is_static = true,
+    .directed = true,
+    .weighted = true,
+    .keys = KITH_TOPOLOGY_READS(DEGREE),
+    .prepare = prepare,
+    .size = size,
+    .build = build,
+    .degree = degree_of,
+    .neighbours = neighbours,
+    .sources = sources,
+};

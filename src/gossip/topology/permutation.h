@@ -1,0 +1,25 @@
+/* Permutations of peers over places, drawn from a stream.
+ *
+ * Up to 256 peers a uniform one, shuffled, O(n); above that a Feistel network
+ * of eight rounds over the next power of two, with cycle walking, O(1). */
+#ifndef KITH_GOSSIP_TOPOLOGY_PERMUTATION_H
+#define KITH_GOSSIP_TOPOLOGY_PERMUTATION_H
+
+#include "kith/rng.h"
+
+#define KITH_SHUFFLED_MAX 256u
+
+struct kith_permutation {
+    uint32_t peers, key[2], low, high; /* bits of the halves */
+    uint32_t order[KITH_SHUFFLED_MAX]; /* (peers): who stands at a place */
+};
+
+/* peers > 0. */
+void kith_permutation_draw(struct kith_permutation *permutation, uint32_t peers,
+                           struct kith_rng *rng);
+uint32_t kith_permutation_place(const struct kith_permutation *permutation,
+                                kith_id peer);
+kith_id kith_permutation_peer(const struct kith_permutation *permutation,
+                              uint32_t place);
+
+#endif

@@ -1,0 +1,95 @@
+/* What a peer's process tells the launcher: fixed-size records over a pipe.
+ *
+ *   0  'K' 'L'      magic
+ *   2  version, kind
+ *   4  peer, incarnation, body bytes in use   (3 x u32)
+ *  16  time_ns                                (i64, since the common start)
+ *  24  body, zero-padded to the end
+ *
+ * Little-endian throughout. A record is one atomic pipe write (512 bytes, under
+ * POSIX's PIPE_BUF), so a killed writer leaves whole records behind it. The
+ * reader trusts nothing: whatever does not decode ends that peer.
+ * Test: unit/test_lab_rows.c. */
+#ifndef KITH_LAB_RECORDS_H
+#define KITH_LAB_RECORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/err.h"
+#include "kith/journal.h"
+#include "kith/node.h"
+#include "kith/rundb.h"
+#include "kith/types.h"
+
+#define LAB_RECORD_BYTES 512u
+#define LAB_RECORD_VERSION 3u
+#define LAB_RECORD_HEADER 24u
+/* Longer lines are cut; terminator included. */
+#define LAB_TEXT_BYTES 360u
+
+/* X(NAME): append only. */
+#define LAB_RECORDS(X)                                                         \
+    X(READY)   /* everything is open: waiting for `start` */                   \
+    X(ROW)     /* one point of the series */                                   \
+    X(MARK)    /* one line of the trace */                                     \
+    X(LINE)    /* one line for people */                                       \
+    X(FINAL)   /* the last one: how it ended */                                \
+    X(SCORE)   /* from an evaluation: the averaged model */                    \
+    X(JOURNAL) /* a part of the journal */
+
+enum lab_record_kind {
+#define KITH_X(name) LAB_RECORD_##name,
+    LAB_RECORDS(KITH_X)
+#undef KITH_X
+        LAB_RECORD_KINDS
+};
+
+struct lab_final {
+    enum kith_err err; /* what kith_peer_run returned */
+    bool finished, interrupted, saved;
+    uint64_t connected, closed, refused, dial_failures;
+    uint64_t dropped;          /* records that found the pipe full */
+    double merge_s;            /* part of the row's cpu_other_s */
+    struct kith_speed speed;   /* over the run */
+    char text[LAB_TEXT_BYTES]; /* the error, "" */
+};
+
+struct lab_score {
+    uint64_t step;  /* mean over the saves it was made of */
+    uint32_t peers; /* how many there were */
+    double loss, accuracy, consensus_distance, correlation;
+};
+
+struct lab_part {
+    uint32_t part; /* 0, 1, ... of this life */
+    uint32_t size; /* 1 to KITH_JOURNAL_PART_BYTES */
+    uint8_t bytes[KITH_JOURNAL_PART_BYTES];
+};
+
+struct lab_record {
+    enum lab_record_kind kind;
+    kith_id peer; /* the sender; a ROW's peer is the same */
+    uint32_t incarnation;
+    kith_ns time_ns;
+    union {
+        struct kith_row row;
+        struct kith_mark mark;
+        char line[LAB_TEXT_BYTES];
+        struct lab_final final;
+        struct lab_score score;
+        struct lab_part journal;
+    } as;
+};
+
+/* Cannot fail: text is cut and its control characters become spaces. */
+void lab_record_pack(const struct lab_record *record,
+                     uint8_t bytes[LAB_RECORD_BYTES]);
+/* KITH_EVERSION: another version. KITH_EPARSE: anything else that
+ * lab_record_pack() would not have written. */
+KITH_MUST_CHECK enum kith_err
+lab_record_unpack(const uint8_t bytes[LAB_RECORD_BYTES],
+                  struct lab_record *record);
+
+#endif

@@ -1,0 +1,453 @@
+/* One connection from TCP to its end.
+ *
+ *   CONNECTING -> HANDSHAKE -> OPEN [-> FIN both ways] -> CLOSED
+ *
+ * Until message 3 has verified a stranger costs a ticket (half_open.h), a
+ * session and KITH_PREAUTH_BYTES; no more is read at once than the handshake
+ * can use. */
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kith/assert.h"
+#include "transport.h"
+
+static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
+                       size_t *size);
+static void link_read(struct kith_socket *socket, ssize_t size);
+static void link_closed(struct kith_socket *socket);
+static void link_timer(uv_timer_t *timer);
+
+static void link_free(struct kith_link *link)
+{
+    if (link->session != NULL)
+        kith_session_close(link->session);
+    free(link->session_memory);
+    free(link->rest);
+    free(link);
+}
+
+struct kith_link *kith_link_new(struct kith_transport *transport,
+                                bool initiator)
+{
+    struct kith_link *link = calloc(1, sizeof *link);
+    if (link == NULL)
+        return NULL;
+    link->transport = transport;
+    link->initiator = initiator;
+    link->rank = KITH_NOBODY;
+    link->rest_capacity = KITH_PREAUTH_BYTES;
+    link->rest = malloc(link->rest_capacity);
+    if (link->rest == NULL ||
+        kith_socket_init(&link->socket, &transport->net, link) != KITH_OK) {
+        link_free(link);
+        return NULL;
+    }
+    link->socket.alloc = link_alloc;
+    link->socket.read = link_read;
+    link->socket.closed = link_closed;
+    uv_timer_init(transport->loop, &link->timer);
+    link->timer.data = link;
+    link->handles = 2;
+    link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
+    link->next = transport->links;
+    link->back = &transport->links;
+    if (link->next != NULL)
+        link->next->back = &link->next;
+    transport->links = link;
+    uv_timer_start(&link->timer, link_timer,
+                   (uint64_t)(transport->options.limits.message_ns / KITH_MS),
+                   0);
+    return link;
+}
+
+static void give_ticket(struct kith_link *link)
+{
+    if (link->has_ticket)
+        kith_halfopen_release(&link->transport->halfopen, link->ticket);
+    link->has_ticket = false;
+}
+
+static void handle_closed(struct kith_link *link)
+{
+    if (--link->handles > 0)
+        return;
+    *link->back = link->next;
+    if (link->next != NULL)
+        link->next->back = link->back;
+    link_free(link);
+}
+
+static void link_closed(struct kith_socket *socket)
+{
+    handle_closed(socket->owner);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    handle_closed(handle->data);
+}
+
+void kith_link_close(struct kith_link *link, const char *why)
+{
+    if (link->state == KITH_LINK_CLOSED)
+        return;
+    struct kith_transport *transport = link->transport;
+    if (link->known && link->state == KITH_LINK_OPEN) {
+        transport->closed++;
+        transport->session_count--;
+        kith_transport_log(transport,
+                           "closed rank=%u name=%s address=%s reason=\"%s\"",
+                           link->rank, kith_session_peer(link->session)->name,
+                           link->address, why);
+    }
+    link->state = KITH_LINK_CLOSED;
+    give_ticket(link);
+    kith_socket_close(&link->socket);
+    uv_close((uv_handle_t *)&link->timer, timer_closed);
+    if (link->rank != KITH_NOBODY)
+        kith_contact_closed(&transport->contacts[link->rank], link, why);
+}
+
+void kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
+                      const char *detail)
+{
+    if (link->state == KITH_LINK_CLOSED)
+        return;
+    kith_transport_refuse(link->transport, refusal, link->address, detail);
+    kith_link_close(link, detail);
+}
+
+/* ---- out */
+
+static bool flush_output(struct kith_link *link)
+{
+    struct kith_net *net = &link->transport->net;
+    for (;;) {
+        struct kith_chunk *chunk = kith_chunk_take(net, KITH_PREAUTH_BYTES);
+        if (chunk == NULL) {
+            kith_link_close(link, "out of memory");
+            return false;
+        }
+        chunk->size =
+            kith_session_output(link->session, chunk->bytes, chunk->capacity);
+        if (chunk->size == 0) {
+            kith_chunk_give(net, chunk);
+            return true;
+        }
+        kith_socket_write(&link->socket, chunk);
+    }
+}
+
+bool kith_link_control(struct kith_link *link, const uint8_t *frame,
+                       size_t size)
+{
+    struct kith_net *net = &link->transport->net;
+    if (link->state != KITH_LINK_OPEN || link->fin_sent)
+        return false;
+    if (link->socket.queued >= KITH_CHUNKS_MAX) {
+        kith_link_close(link, "the peer does not read");
+        return false;
+    }
+    struct kith_chunk *chunk =
+        kith_chunk_take(net, kith_session_control_size(size));
+    if (chunk == NULL) {
+        kith_link_close(link, "out of memory");
+        return false;
+    }
+    const enum kith_account_kind was =
+        kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
+    const enum kith_err err =
+        kith_session_seal_control(link->session, frame, size, chunk->bytes,
+                                  chunk->capacity, &chunk->size);
+    kith_account_switch(&net->account, was);
+    if (err != KITH_OK) {
+        kith_chunk_give(net, chunk);
+        kith_link_close(link, "a control frame could not be sealed");
+        return false;
+    }
+    kith_socket_write(&link->socket, chunk);
+    if (link->socket.failed) {
+        kith_link_close(link, "the connection broke");
+        return false;
+    }
+    return true;
+}
+
+void kith_link_settle(struct kith_link *link)
+{
+    struct kith_net *net = &link->transport->net;
+    if (!link->leaving || link->state != KITH_LINK_OPEN)
+        return;
+    if (!link->fin_sent && kith_traffic_is_idle(link)) {
+        struct kith_chunk *chunk = kith_chunk_take(net, KITH_CHUNK_SMALL);
+        if (chunk == NULL ||
+            kith_session_seal_fin(link->session, chunk->bytes, chunk->capacity,
+                                  &chunk->size) != KITH_OK) {
+            if (chunk != NULL)
+                kith_chunk_give(net, chunk);
+            kith_link_close(link, "could not say goodbye");
+            return;
+        }
+        link->fin_sent = true;
+        kith_socket_write(&link->socket, chunk);
+    }
+    if (link->fin_sent && link->fin_received && link->socket.queued == 0)
+        kith_link_close(link, "closed in order");
+}
+
+void kith_link_leave(struct kith_link *link)
+{
+    if (link->leaving || link->state != KITH_LINK_OPEN)
+        return;
+    link->leaving = true;
+    link->progress_ns = (kith_ns)uv_hrtime();
+    uv_timer_start(&link->timer, link_timer,
+                   (uint64_t)(KITH_DRAIN_NS / KITH_MS), 0);
+    kith_link_settle(link);
+}
+
+/* ---- in */
+
+static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
+                       size_t *size)
+{
+    struct kith_link *link = socket->owner;
+    struct kith_net *net = socket->net;
+    memcpy(net->read_buffer, link->rest, link->rest_size);
+    *bytes = net->read_buffer + link->rest_size;
+    if (link->state == KITH_LINK_OPEN) {
+        const size_t most = KITH_READ_BYTES - KITH_TALK_BYTES;
+        const size_t expected = kith_traffic_expected(link);
+        *size = KITH_TALK_BYTES + (expected < most ? expected : most);
+        link->asked = *size;
+        return;
+    }
+    const size_t want = kith_session_want(link->session);
+    *size = want > link->rest_size ? want - link->rest_size : 1;
+}
+
+/* What the session made of a bad byte, as a kind of refusal. */
+static enum kith_refusal refusal_of(const struct kith_link *link,
+                                    enum kith_err err)
+{
+    if (err == KITH_EAUTH)
+        return link->state == KITH_LINK_OPEN ? KITH_REFUSAL_RECORD
+                                             : KITH_REFUSAL_AUTH;
+    if (err == KITH_EEXPIRED)
+        return KITH_REFUSAL_EXPIRED;
+    if (err == KITH_EREVOKED)
+        return KITH_REFUSAL_REVOKED;
+    if (err == KITH_EVERSION)
+        return KITH_REFUSAL_VERSION;
+    if (err == KITH_EMISMATCH)
+        return KITH_REFUSAL_MISMATCH;
+    if (!link->initiator && link->progress_ns == link->born_ns)
+        return KITH_REFUSAL_PREFACE;
+    return KITH_REFUSAL_RECORD;
+}
+
+/* An open link keeps a cut record: on first need, most never have one. */
+static bool make_room(struct kith_link *link, size_t size)
+{
+    const size_t capacity = KITH_RECORD_BYTES_MAX + 2u;
+    uint8_t *rest = size <= capacity ? realloc(link->rest, capacity) : NULL;
+    if (rest == NULL)
+        return false;
+    link->rest = rest;
+    link->rest_capacity = capacity;
+    return true;
+}
+
+static bool link_opened(struct kith_link *link)
+{
+    give_ticket(link);
+    link->state = KITH_LINK_OPEN;
+    if (!kith_transport_identify(link))
+        return false;
+    const kith_ns idle = link->transport->options.limits.idle_ns;
+    uv_timer_start(&link->timer, link_timer, (uint64_t)(idle / KITH_MS), 0);
+    struct kith_contact *contact = &link->transport->contacts[link->rank];
+    return kith_contact_opened(contact, link);
+}
+
+static bool link_event(struct kith_link *link,
+                       const struct kith_session_event *event)
+{
+    if (event->kind == KITH_SESSION_OPEN) {
+        struct kith_net *net = &link->transport->net;
+        const enum kith_account_kind was = kith_net_enter(net);
+        /* Our HELLO first: the other side must be open before a message. */
+        const bool kept = flush_output(link) && link_opened(link);
+        kith_net_leave(net, was);
+        return kept;
+    }
+    if (event->kind == KITH_SESSION_FIN) {
+        link->fin_received = true;
+        kith_contact_finished(&link->transport->contacts[link->rank], link);
+        kith_link_leave(link);
+        kith_link_settle(link);
+        return link->state == KITH_LINK_OPEN;
+    }
+    return kith_traffic_event(link, event);
+}
+
+/* Reads `size` bytes at the start of the read buffer; keeps what is left. */
+static void link_consume(struct kith_link *link, size_t size)
+{
+    struct kith_net *net = &link->transport->net;
+    uint8_t *bytes = net->read_buffer;
+    size_t at = 0;
+    link->rest_size = 0;
+    const enum kith_account_kind was =
+        kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
+    while (link->state != KITH_LINK_CLOSED && !link->held) {
+        struct kith_session_event event;
+        size_t consumed = 0;
+        const enum kith_err err = kith_session_read(
+            link->session, bytes + at, size - at, &consumed, &event);
+        at += consumed;
+        if (err != KITH_OK) {
+            /* After a mismatch this is our HELLO: the peer names it too. */
+            (void)flush_output(link);
+            kith_link_refuse(link, refusal_of(link, err),
+                             kith_session_reason(link->session));
+            break;
+        }
+        if (consumed > 0)
+            link->progress_ns = (kith_ns)uv_hrtime();
+        if (event.kind == KITH_SESSION_NONE || !link_event(link, &event))
+            break;
+    }
+    kith_account_switch(&net->account, was);
+    if (link->state == KITH_LINK_CLOSED)
+        return;
+    if (size - at > link->rest_capacity &&
+        (link->state != KITH_LINK_OPEN || !make_room(link, size - at))) {
+        kith_link_close(link, "no room for a record that was cut short");
+        return;
+    }
+    link->rest_size = size - at;
+    memcpy(link->rest, bytes + at, link->rest_size);
+    if (link->state != KITH_LINK_OPEN)
+        flush_output(link);
+}
+
+/* A read that talk has filled: let the rest of the loop have its turn. */
+static void link_rest(struct kith_link *link, kith_ns began_ns)
+{
+    const kith_ns now = (kith_ns)uv_hrtime();
+    if (link->state == KITH_LINK_OPEN && !link->held &&
+        kith_traffic_expected(link) < KITH_TALK_BYTES)
+        kith_socket_rest(&link->socket,
+                         now + KITH_TALK_REST * (now - began_ns));
+}
+
+static void link_read(struct kith_socket *socket, ssize_t size)
+{
+    struct kith_link *link = socket->owner;
+    if (link->state == KITH_LINK_CLOSED)
+        return;
+    if (size >= 0) {
+        const bool filled = (size_t)size == link->asked;
+        const kith_ns began_ns = (kith_ns)uv_hrtime();
+        link_consume(link, link->rest_size + (size_t)size);
+        if (filled)
+            link_rest(link, began_ns);
+        return;
+    }
+    const char *why = size == UV_EOF ? "the peer closed the connection"
+                                     : uv_strerror((int)size);
+    if (link->state == KITH_LINK_OPEN)
+        kith_link_close(link, why);
+    else
+        kith_link_refuse(link, KITH_REFUSAL_CLOSED, why);
+}
+
+void kith_link_unhold(struct kith_link *link)
+{
+    if (!link->held || link->state != KITH_LINK_OPEN)
+        return;
+    link->held = false;
+    kith_socket_pause(&link->socket, false);
+    memcpy(link->transport->net.read_buffer, link->rest, link->rest_size);
+    link_consume(link, link->rest_size);
+    if (link->state == KITH_LINK_OPEN)
+        kith_traffic_pump(link);
+}
+
+/* ---- start and timeouts */
+
+void kith_link_start(struct kith_link *link)
+{
+    struct kith_transport *transport = link->transport;
+    const struct kith_transport_options *options = &transport->options;
+    struct kith_session_config config = {
+        .initiator = link->initiator,
+        .suite = options->suite,
+        .aead = options->aead,
+        .trust = &transport->trust,
+        .identity = options->identity,
+        .hello = options->hello,
+        .utc_s = (int64_t)time(NULL),
+    };
+    link->state = KITH_LINK_HANDSHAKE;
+    link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
+    link->session_memory = malloc(kith_session_size());
+    const bool made = link->session_memory != NULL &&
+                      uv_random(NULL, NULL, config.random, sizeof config.random,
+                                0, NULL) == 0 &&
+                      kith_session_init(link->session_memory, &config,
+                                        &link->session) == KITH_OK;
+    sodium_memzero(config.random, sizeof config.random);
+    if (!made) {
+        kith_link_close(link, "a session could not be made");
+        return;
+    }
+    /* A responder's preface goes with message 2: one write, and a stranger who
+     * says nothing learns nothing. */
+    if (link->initiator && !flush_output(link))
+        return;
+    if (kith_socket_start(&link->socket) != KITH_OK)
+        kith_link_close(link, "the socket could not be read");
+}
+
+static void handshake_timer(struct kith_link *link, kith_ns now)
+{
+    const struct kith_peer_limits *limits = &link->transport->options.limits;
+    const kith_ns message_due = link->progress_ns + limits->message_ns;
+    const kith_ns whole_due = link->born_ns + limits->handshake_ns;
+    const kith_ns due = message_due < whole_due ? message_due : whole_due;
+    if (now >= due) {
+        kith_link_refuse(link, KITH_REFUSAL_TIMEOUT,
+                         now >= whole_due ? "handshake" : "next message");
+        return;
+    }
+    uv_timer_start(&link->timer, link_timer,
+                   (uint64_t)((due - now) / KITH_MS) + 1, 0);
+}
+
+static void link_timer(uv_timer_t *timer)
+{
+    struct kith_link *link = timer->data;
+    struct kith_net *net = &link->transport->net;
+    const enum kith_account_kind was = kith_net_enter(net);
+    const kith_ns now = (kith_ns)uv_hrtime();
+    const kith_ns idle = link->transport->options.limits.idle_ns;
+    if (link->state == KITH_LINK_CONNECTING) {
+        kith_link_close(link, "connecting took too long");
+    } else if (link->state == KITH_LINK_HANDSHAKE) {
+        handshake_timer(link, now);
+    } else if (link->leaving) {
+        kith_link_close(link, "closed after waiting for the peer");
+    } else if (now - link->progress_ns >= idle) {
+        kith_contact_finished(&link->transport->contacts[link->rank], link);
+        kith_link_leave(link);
+    } else {
+        const kith_ns left = idle - (now - link->progress_ns);
+        uv_timer_start(&link->timer, link_timer, (uint64_t)(left / KITH_MS) + 1,
+                       0);
+    }
+    kith_net_leave(net, was);
+}

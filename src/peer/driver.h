@@ -1,0 +1,137 @@
+/* One running peer: loop, node, worker thread, transport.
+ *
+ *   driver.c    effects -> actions, what happened -> events
+ *   peer.c      setting up, running, ending, reporting
+ *   control_pipe.c   lines from the launcher, signals
+ *   event_journal.c   what the node was given, for a replay
+ *   series.c      series, CPU accounting, the report */
+#ifndef KITH_PEER_DRIVER_H
+#define KITH_PEER_DRIVER_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "kith/journal.h"
+#include "kith/node.h"
+#include "kith/peer.h"
+#include "kith/worker.h"
+#include "training_thread.h"
+#include "transport.h"
+
+/* A stopping peer finishes its exchanges for at most this long, */
+#define KITH_QUIET_NS KITH_S
+/* and its sessions are closed in order for at most this long. */
+#define KITH_FAREWELL_NS (500 * KITH_MS)
+#define KITH_CONTROL_LINE_BYTES 128u
+
+enum kith_driver_phase {
+    KITH_DRIVER_WAITING,  /* listening, the start is to come */
+    KITH_DRIVER_RUNNING,  /* also after the own share: others are answered */
+    KITH_DRIVER_QUIETING, /* told to stop, exchanges end */
+    KITH_DRIVER_LEAVING,  /* sessions close */
+    KITH_DRIVER_ENDED,    /* handles close */
+};
+
+struct kith_driver {
+    const struct kith_peer_options *options;
+    struct kith_peer_report *report;
+    char *error; /* (KITH_PEER_ERROR_BYTES) */
+    enum kith_err failed;
+    enum kith_driver_phase phase;
+    uv_loop_t loop;
+    struct kith_transport transport;
+    struct kith_thread thread;
+    struct kith_worker *worker;
+    struct kith_topology topology;
+    struct kith_node_config config;
+    struct kith_node *node;
+    void *node_memory;
+    struct kith_effects effects;
+    bool stepping;
+
+    kith_ns start_ns; /* uv_hrtime() of the run's zero */
+    struct kith_alarm deadline;
+    uv_timer_t start, rows, limit, grace;
+    uv_pipe_t control;
+    uv_signal_t term, interrupt;
+    bool has_control, has_signals, has_deadline;
+    kith_ns farewell_until_ns;
+    char line[KITH_CONTROL_LINE_BYTES];
+    size_t line_bytes;
+
+    double loss_sum; /* of the steps since the last row */
+    uint64_t loss_count;
+    double last_loss;
+    double cpu_zero_s; /* the process's before the run */
+
+    bool kept, save_failed; /* there is a save; the last one failed */
+    uint64_t kept_step;     /* of the save */
+    double peak; /* FLOP/s, of the checkpoint or the experiment; 0: unknown */
+    struct kith_meter meter, whole; /* since the last row; of the run */
+    kith_ns trained_ns;             /* when the last step ended */
+    struct {
+        bool exchanging, training; /* since then: */
+        kith_ns since_ns;
+        kith_ns exchange_ns, both_ns; /* sums before it */
+        kith_ns training_ns;          /* since the start */
+    } overlap;
+    struct {
+        bool begun;
+        uint64_t step, digest; /* of the save that it went on from */
+        struct kith_journal_clock clock;
+        size_t size;
+        uint8_t bytes[KITH_JOURNAL_PART_BYTES + KITH_JOURNAL_ENTRY_BYTES_MAX];
+    } journal; /* what has not been handed on yet */
+    struct {
+        uint64_t received; /* models that found a slot */
+        uint64_t sum, max; /* own steps less the sender's */
+    } staleness;
+};
+
+/* driver.c. Time since the start of the run. */
+kith_ns kith_driver_now(const struct kith_driver *driver);
+void kith_driver_step(struct kith_driver *driver, struct kith_event *event);
+void kith_driver_begin(struct kith_driver *driver);
+/* The functions that the transport and the thread call. */
+struct kith_transport_user kith_driver_user(struct kith_driver *driver);
+void kith_driver_worked(void *arg, const struct kith_work_result *result);
+void kith_driver_save_failed(void *arg, enum kith_err err, const char *error);
+
+/* peer.c. Told to stop: finish exchanges, save, say goodbye. */
+void kith_driver_stop(struct kith_driver *driver);
+/* The backend has failed for good, `why`: nothing that it computed leaves any
+ * more, sessions close in order, and what was saved stays. */
+void kith_driver_lost(void *arg, const char *why);
+/* The same, from within a call that may hold a link. */
+void kith_driver_lost_soon(struct kith_driver *driver);
+/* After every event: is a stopping peer quiet, an ending one alone? */
+void kith_driver_check_end(struct kith_driver *driver);
+
+/* control_pipe.c */
+KITH_MUST_CHECK enum kith_err kith_control_open(struct kith_driver *driver);
+void kith_control_close(struct kith_driver *driver);
+
+/* event_journal.c; all of it does nothing where no journal is kept. At the
+ * opening, with the model that the run goes on from; before START; after a step
+ * and before its effects; once the thread has stopped. */
+KITH_MUST_CHECK enum kith_err kith_journal_restored(struct kith_driver *driver,
+                                                    uint64_t step);
+void kith_journal_starts(struct kith_driver *driver);
+void kith_journal_stepped(struct kith_driver *driver,
+                          const struct kith_event *event);
+void kith_journal_ends(struct kith_driver *driver);
+/* Hands on what there is. */
+void kith_journal_flush(struct kith_driver *driver);
+
+/* series.c. At the start, where the node stands; after every step of it. */
+void kith_rows_start(struct kith_driver *driver);
+void kith_rows_overlap(struct kith_driver *driver, kith_ns now_ns);
+/* Before each message: how old is the model that has arrived? */
+void kith_rows_model(struct kith_driver *driver,
+                     const struct kith_message *message);
+double kith_process_cpu(void);
+void kith_rows_make(struct kith_driver *driver, struct kith_row *row);
+void kith_rows_send(struct kith_driver *driver);
+void kith_rows_report(struct kith_driver *driver);
+
+#endif

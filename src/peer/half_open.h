@@ -1,0 +1,58 @@
+/* Who may hold a half-open connection: a peer that has not yet proved itself.
+ *
+ * The total binds everybody. The limits per network and per address apply only
+ * while more than `half_open_free` are half-open, and never to loopback, so
+ * that a whole cluster in one /24 can start at once.
+ *
+ * A stranger who comes, takes message 2 and goes is never half-open for long,
+ * but costs two curve operations: all but loopback share `handshakes_per_s`, a
+ * second's worth saved up. While less than half of that is left an address is
+ * held to its own rate, so that one flood leaves the other half to the rest;
+ * when it is used up, the newest are refused.
+ * Pure: time is an argument. Test: unit/test_{transport,admission}.c. */
+#ifndef KITH_PEER_HALF_OPEN_H
+#define KITH_PEER_HALF_OPEN_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "kith/peer.h"
+
+/* Addresses whose rate is remembered; the one unseen for longest is replaced,
+ * which can only be too kind to it. */
+#define KITH_SOURCES_MAX 512u
+
+struct kith_halfopen_entry {
+    uint8_t network[16]; /* address cut to /24 or /56 */
+    bool used, exempt;
+};
+
+struct kith_source {
+    uint8_t address[16]; /* IPv6: cut to /56 */
+    kith_ns seen_ns;
+    double tokens;
+};
+
+struct kith_halfopen {
+    const struct kith_peer_limits *limits;
+    struct kith_halfopen_entry *entries; /* (limits->half_open_max) */
+    uint32_t count;
+    double budget; /* handshakes that may still begin, at budget_ns */
+    kith_ns budget_ns;
+    struct kith_source sources[KITH_SOURCES_MAX];
+    uint32_t source_count;
+};
+
+KITH_MUST_CHECK enum kith_err
+kith_halfopen_init(struct kith_halfopen *halfopen,
+                   const struct kith_peer_limits *limits);
+void kith_halfopen_close(struct kith_halfopen *halfopen);
+
+/* KITH_REFUSAL_COUNT: admitted, `*ticket` is to be given back. Otherwise the
+ * reason why not. */
+enum kith_refusal kith_halfopen_admit(struct kith_halfopen *halfopen,
+                                      const struct sockaddr *from,
+                                      kith_ns now_ns, uint32_t *ticket);
+void kith_halfopen_release(struct kith_halfopen *halfopen, uint32_t ticket);
+
+#endif

@@ -1,0 +1,252 @@
+/* Who a proved peer is: a certificate names a key, the member list names ranks.
+ *
+ * HELLO claims a rank. Where the member list knows that rank's key, it must be
+ * that key. Otherwise the first certified name (with an allow-list: the first
+ * key) that claims the rank keeps it until this process ends; a renewed key
+ * under the same name is the same member. Nobody holds two ranks, so that one
+ * member cannot take the places of those who have not come yet.
+ *
+ * KITH_NOBODY is a visitor (`kith doctor`): told who we are and seen off, never
+ * anybody's link. */
+#include <stdio.h>
+#include <string.h>
+
+#include "kith/text.h"
+#include "transport.h"
+
+#define DETAIL_BYTES 200
+
+/* Who a link has proved to be. */
+struct proof {
+    const uint8_t *key;
+    const char *name;
+    bool certified;
+    uint8_t fingerprint[KITH_FINGERPRINT_BYTES]; /* of the key */
+};
+
+static struct proof proof_of(const struct kith_link *link)
+{
+    struct proof proof = {.key = kith_session_peer_key(link->session),
+                          .name = kith_session_peer(link->session)->name};
+    size_t certificate_bytes;
+    (void)kith_session_peer_certificate(link->session, &certificate_bytes);
+    proof.certified = certificate_bytes > 0;
+    kith_fingerprint(proof.key, KITH_KEY_BYTES, proof.fingerprint);
+    return proof;
+}
+
+/* The member list gives this rank to this key. */
+static bool is_listed(const struct kith_member *member,
+                      const struct proof *proof)
+{
+    return member->has_fingerprint &&
+           memcmp(proof->fingerprint, member->fingerprint,
+                  sizeof proof->fingerprint) == 0;
+}
+
+/* The rank was claimed by this name, or key, before. */
+static bool is_pinned(const struct kith_contact *contact,
+                      const struct proof *proof)
+{
+    if (!contact->has_pin)
+        return false;
+    return proof->certified
+               ? strcmp(contact->pin_name, proof->name) == 0
+               : memcmp(contact->pin_key, proof->key, KITH_KEY_BYTES) == 0;
+}
+
+/* A rank other than `but` that is theirs already, or KITH_NOBODY. */
+static kith_id rank_of(const struct kith_transport *transport,
+                       const struct proof *proof, kith_id but)
+{
+    for (kith_id i = 0; i < transport->options.peers; i++)
+        if (i != but && (is_listed(&transport->options.members[i], proof) ||
+                         is_pinned(&transport->contacts[i], proof)))
+            return i;
+    return KITH_NOBODY;
+}
+
+static void pin(struct kith_contact *contact, const struct proof *proof)
+{
+    contact->has_pin = true;
+    memcpy(contact->pin_key, proof->key, KITH_KEY_BYTES);
+    kith_text_copy(contact->pin_name, sizeof contact->pin_name, proof->name);
+}
+
+/* True when this is the rank's member; else says why not. */
+static bool is_member(const struct kith_link *link,
+                      struct kith_contact *contact, char detail[DETAIL_BYTES])
+{
+    const struct kith_transport *transport = link->transport;
+    const struct kith_member *member =
+        &transport->options.members[contact->rank];
+    const struct proof proof = proof_of(link);
+    if (member->has_fingerprint && is_listed(member, &proof)) {
+        pin(contact, &proof);
+        return true;
+    }
+    if (member->has_fingerprint) {
+        snprintf(detail, DETAIL_BYTES,
+                 "rank %u has another key than the member list says: %s",
+                 contact->rank, proof.name);
+        return false;
+    }
+    if (is_pinned(contact, &proof))
+        return true;
+    if (contact->has_pin) {
+        snprintf(detail, DETAIL_BYTES,
+                 "rank %u is taken by %s, now claimed by %s", contact->rank,
+                 contact->pin_name, proof.name);
+        return false;
+    }
+    const kith_id other = rank_of(transport, &proof, contact->rank);
+    if (other != KITH_NOBODY) {
+        snprintf(detail, DETAIL_BYTES, "%s has rank %u and claims rank %u too",
+                 proof.name, other, contact->rank);
+        return false;
+    }
+    pin(contact, &proof);
+    return true;
+}
+
+/* Takes one of a member's tokens, for coming or for a bad message: the rate of
+ * handshakes from one address, per member. False when there was none. */
+static bool take_token(struct kith_contact *contact)
+{
+    const struct kith_peer_limits *limits = &contact->transport->options.limits;
+    const kith_ns now = (kith_ns)uv_hrtime();
+    const double burst = limits->handshake_burst;
+    const double elapsed_s = (double)(now - contact->token_ns) / (double)KITH_S;
+    const double tokens =
+        contact->token_ns == 0
+            ? burst
+            : contact->tokens + elapsed_s * limits->handshake_rate;
+    contact->token_ns = now;
+    contact->tokens = tokens > burst ? burst : tokens;
+    if (contact->tokens < 1)
+        return false;
+    contact->tokens -= 1;
+    return true;
+}
+
+void kith_transport_charge(struct kith_transport *transport, kith_id peer)
+{
+    struct kith_link *next;
+    if (peer >= transport->options.peers ||
+        take_token(&transport->contacts[peer]))
+        return;
+    for (struct kith_link *l = transport->links; l != NULL; l = next) {
+        next = l->next;
+        if (l->known && l->rank == peer && l->state == KITH_LINK_OPEN)
+            kith_link_refuse(l, KITH_REFUSAL_RECORD,
+                             "it keeps breaking the protocol");
+    }
+}
+
+/* Our HELLO is on its way. All visitors share one member's tokens: ours, whom
+ * nobody else uses. */
+static void see_off(struct kith_link *link)
+{
+    struct kith_transport *transport = link->transport;
+    const char *name = kith_session_peer(link->session)->name;
+    if (!take_token(&transport->contacts[transport->options.self])) {
+        kith_link_refuse(link, KITH_REFUSAL_RATE, name);
+        return;
+    }
+    kith_transport_log(transport, "visited name=%s address=%s", name,
+                       link->address);
+    kith_link_close(link, "a visitor");
+}
+
+/* Lengths of models are known: whose certificate does not allow one need
+ * not come. What one exchange brings is counted where it comes (transfer.c). */
+static bool may_send_models(const struct kith_link *link,
+                            char detail[DETAIL_BYTES])
+{
+    const struct kith_certificate *peer = kith_session_peer(link->session);
+    const struct kith_transport_options *options = &link->transport->options;
+    const uint64_t model = options->payload_bytes > options->model_bytes
+                               ? options->payload_bytes
+                               : options->model_bytes;
+    const uint64_t of_model = peer->quota_model_bytes;
+    const uint64_t of_round = peer->quota_round_bytes;
+    if ((of_model == 0 || model <= of_model) &&
+        (of_round == 0 || model <= of_round))
+        return true;
+    snprintf(detail, DETAIL_BYTES,
+             "a model has %llu bytes, the certificate of %s allows %llu a "
+             "model and %llu a round (0: any)",
+             (unsigned long long)model, peer->name,
+             (unsigned long long)of_model, (unsigned long long)of_round);
+    return false;
+}
+
+/* True where this link may carry that rank's exchanges; else says why not. */
+static bool may_be(const struct kith_link *link, kith_id rank,
+                   char detail[DETAIL_BYTES])
+{
+    const struct kith_transport *transport = link->transport;
+    const struct kith_transport_options *options = &transport->options;
+    const struct kith_certificate *peer = kith_session_peer(link->session);
+    if (rank >= options->peers || rank == options->self)
+        snprintf(detail, DETAIL_BYTES, "%s claims rank %u, of %u peers",
+                 peer->name, rank, options->peers);
+    else if (link->initiator && rank != link->rank)
+        snprintf(detail, DETAIL_BYTES, "rank %u was dialled, %s has rank %u",
+                 link->rank, peer->name, rank);
+    else if ((peer->roles & (uint32_t)KITH_ROLE_TRAIN) == 0)
+        snprintf(detail, DETAIL_BYTES,
+                 "the certificate of %s lacks the role train", peer->name);
+    else
+        return may_send_models(link, detail) &&
+               is_member(link, &transport->contacts[rank], detail);
+    return false;
+}
+
+static void connected(struct kith_link *link, kith_id rank)
+{
+    struct kith_transport *transport = link->transport;
+    const struct kith_transport_options *options = &transport->options;
+    if (!link->initiator) {
+        link->rank = rank;
+        kith_lane_init(&link->socket.lane, options->seed, options->self, rank);
+    }
+    link->known = true;
+    transport->session_count++;
+    transport->connected++;
+    const struct kith_aead *aead =
+        options->aead ? options->aead : kith_aead_best(options->suite);
+    kith_transport_log(transport,
+                       "connected rank=%u name=%s address=%s direction=%s "
+                       "suite=%s provider=%s incarnation=%u",
+                       rank, kith_session_peer(link->session)->name,
+                       link->address, link->initiator ? "out" : "in",
+                       kith_suite_name(options->suite), kith_aead_name(aead),
+                       kith_session_peer_hello(link->session)->incarnation);
+}
+
+bool kith_transport_identify(struct kith_link *link)
+{
+    struct kith_transport *transport = link->transport;
+    const char *name = kith_session_peer(link->session)->name;
+    const kith_id rank = kith_session_peer_hello(link->session)->rank;
+    char detail[DETAIL_BYTES];
+    if (rank == KITH_NOBODY && !link->initiator) {
+        see_off(link);
+        return false;
+    }
+    if (!may_be(link, rank, detail)) {
+        kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
+        return false;
+    }
+    if (!take_token(&transport->contacts[rank])) {
+        kith_link_refuse(link, KITH_REFUSAL_RATE, name);
+        return false;
+    }
+    if (transport->session_count >= transport->options.limits.sessions_max) {
+        kith_link_refuse(link, KITH_REFUSAL_SESSIONS, name);
+        return false;
+    }
+    connected(link, rank);
+    return true;
+}

@@ -1,0 +1,38 @@
+# The real-world driver: sockets, connections, the training thread, one peer.
+noinst_LIBRARIES += libkith_peer.a
+libkith_peer_a_CFLAGS = $(GNU11)
+libkith_peer_a_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) $(SODIUM_CFLAGS)
+libkith_peer_a_SOURCES = \
+  src/peer/account.h \
+  src/peer/address.c \
+  src/peer/address.h \
+  src/peer/connection.c \
+  src/peer/control_pipe.c \
+  src/peer/diagnose.c \
+  src/peer/driver.c \
+  src/peer/driver.h \
+  src/peer/event_journal.c \
+  src/peer/half_open.c \
+  src/peer/half_open.h \
+  src/peer/identify.c \
+  src/peer/listen.c \
+  src/peer/log_limit.c \
+  src/peer/log_limit.h \
+  src/peer/member.c \
+  src/peer/peer.c \
+  src/peer/peer_settings.c \
+  src/peer/series.c \
+  src/peer/session_expiry.c \
+  src/peer/shaper.c \
+  src/peer/shaper.h \
+  src/peer/socket.c \
+  src/peer/socket.h \
+  src/peer/socket_private.h \
+  src/peer/streams.c \
+  src/peer/timer.c \
+  src/peer/timer.h \
+  src/peer/training_thread.c \
+  src/peer/training_thread.h \
+  src/peer/transfer.c \
+  src/peer/transport.c \
+  src/peer/transport.h

@@ -1,0 +1,37 @@
+/* What happens again and again is said less and less often.
+ *
+ * The n-th time in a row is said where n is a power of two, and with its n: a
+ * peer with another experiment is dialled and refused every few seconds for as
+ * long as it runs. What was not seen for a while is new again.
+ * Pure: time is an argument. Test: unit/test_repeat.c. */
+#ifndef KITH_PEER_LOG_LIMIT_H
+#define KITH_PEER_LOG_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kith/types.h"
+
+/* Different things remembered; the one not seen for longest is forgotten. */
+#define KITH_REPEATS_MAX 64u
+#define KITH_REPEAT_FORGET_NS (60 * KITH_S)
+
+struct kith_repeats {
+    struct {
+        uint64_t what; /* a hash */
+        uint64_t times;
+        kith_ns seen_ns;
+    } entries[KITH_REPEATS_MAX];
+    uint32_t count;
+};
+
+/* How often this was seen, this time included. */
+uint64_t kith_repeat(struct kith_repeats *repeats, uint64_t what,
+                     kith_ns now_ns);
+
+static inline bool kith_repeat_is_said(uint64_t times)
+{
+    return (times & (times - 1)) == 0;
+}
+
+#endif

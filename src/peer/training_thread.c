@@ -1,0 +1,197 @@
+/* The training thread. */
+#define _GNU_SOURCE /* pthread_setaffinity_np */
+#include "training_thread.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "account.h"
+#include "kith/assert.h"
+
+void kith_thread_pin(int core)
+{
+    cpu_set_t set;
+    if (core < 0)
+        return;
+    CPU_ZERO(&set);
+    CPU_SET((unsigned)core, &set);
+    /* Refused where the core does not exist: then it runs anywhere. */
+    (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+static void run_item(struct kith_thread *thread)
+{
+    const struct kith_thread_options *options = &thread->options;
+    struct kith_work *work = &thread->work;
+    memset(&thread->result, 0, sizeof thread->result);
+    if (work->kind != KITH_WORK_SAVE) {
+        kith_worker_run(options->worker, work, &thread->result);
+        return;
+    }
+    thread->result.kind = KITH_WORK_SAVE;
+    thread->result.finite = true;
+    const struct kith_standing standing = {
+        .step = work->step, .best = NAN, .peak = options->peak};
+    if (options->save != NULL)
+        thread->save_err = kith_save_write(options->worker, options->save,
+                                           &standing, true, thread->save_error);
+}
+
+/* Holds the mutex; waits out the period of a step that began at `began_ns`. */
+static void pad_step(struct kith_thread *thread, kith_ns began_ns)
+{
+    const kith_ns took = (kith_ns)uv_hrtime() - began_ns;
+    const kith_ns least = thread->options.step_ns;
+    const kith_ns base = took > least ? took : least;
+    while (!thread->stopping) {
+        const kith_ns period = (kith_ns)((double)base * thread->factor);
+        const kith_ns left = began_ns + period - (kith_ns)uv_hrtime();
+        if (left <= 0)
+            return;
+        (void)uv_cond_timedwait(&thread->changed, &thread->mutex,
+                                (uint64_t)left);
+    }
+}
+
+static void thread_main(void *arg)
+{
+    struct kith_thread *thread = arg;
+    kith_thread_pin(thread->options.core);
+    uv_mutex_lock(&thread->mutex);
+    for (;;) {
+        while (!thread->has_item && !thread->stopping)
+            uv_cond_wait(&thread->changed, &thread->mutex);
+        if (thread->stopping)
+            break;
+        uv_mutex_unlock(&thread->mutex);
+
+        const kith_ns began_ns = (kith_ns)uv_hrtime();
+        const kith_ns cpu_ns = kith_thread_cpu();
+        run_item(thread);
+        const char *failed = kith_worker_failed(thread->options.worker);
+        const kith_ns spent_ns = kith_thread_cpu() - cpu_ns;
+        struct kith_data_counts counts = {.origin = 0};
+        uint64_t data_wait_ns;
+        kith_worker_data(thread->options.worker, &counts, &data_wait_ns);
+
+        uv_mutex_lock(&thread->mutex);
+        thread->data_wait_ns = data_wait_ns;
+        thread->failed = failed;
+        if (thread->work.kind == KITH_WORK_TRAIN) {
+            thread->train_cpu_ns += spent_ns;
+            if (failed == NULL)
+                pad_step(thread, began_ns);
+        } else {
+            thread->merge_cpu_ns += spent_ns;
+        }
+        thread->has_item = false;
+        thread->has_result = true;
+        uv_async_send(&thread->async);
+    }
+    uv_mutex_unlock(&thread->mutex);
+}
+
+static void thread_result(uv_async_t *async)
+{
+    struct kith_thread *thread = async->data;
+    const struct kith_thread_options *options = &thread->options;
+    uv_mutex_lock(&thread->mutex);
+    const bool has_result = thread->has_result && !thread->stopping;
+    thread->has_result = false;
+    const struct kith_work_result result = thread->result;
+    const enum kith_err save_err = thread->save_err;
+    const char *failed = thread->failed;
+    thread->save_err = KITH_OK;
+    uv_mutex_unlock(&thread->mutex);
+    if (!has_result)
+        return;
+    thread->busy = false;
+    if (failed != NULL) {
+        options->failed(options->arg, failed);
+        return;
+    }
+    if (save_err != KITH_OK)
+        options->save_failed(options->arg, save_err, thread->save_error);
+    options->done(options->arg, &result);
+}
+
+enum kith_err kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,
+                                const struct kith_thread_options *options)
+{
+    memset(thread, 0, sizeof *thread);
+    thread->options = *options;
+    thread->factor = 1;
+    if (uv_async_init(loop, &thread->async, thread_result) != 0)
+        return KITH_ENOMEM;
+    thread->async.data = thread;
+    if (uv_mutex_init(&thread->mutex) != 0)
+        goto no_mutex;
+    if (uv_cond_init(&thread->changed) != 0)
+        goto no_cond;
+    if (uv_thread_create(&thread->thread, thread_main, thread) != 0)
+        goto no_thread;
+    thread->started = true;
+    return KITH_OK;
+
+no_thread:
+    uv_cond_destroy(&thread->changed);
+no_cond:
+    uv_mutex_destroy(&thread->mutex);
+no_mutex:
+    uv_close((uv_handle_t *)&thread->async, NULL);
+    return KITH_ENOMEM;
+}
+
+void kith_thread_submit(struct kith_thread *thread,
+                        const struct kith_work *work)
+{
+    KITH_ASSERT(!thread->busy);
+    thread->busy = true;
+    uv_mutex_lock(&thread->mutex);
+    thread->work = *work;
+    thread->has_item = true;
+    uv_cond_signal(&thread->changed);
+    uv_mutex_unlock(&thread->mutex);
+}
+
+void kith_thread_slow(struct kith_thread *thread, double factor)
+{
+    uv_mutex_lock(&thread->mutex);
+    thread->factor = factor;
+    uv_cond_signal(&thread->changed);
+    uv_mutex_unlock(&thread->mutex);
+}
+
+void kith_thread_cpu_spent(struct kith_thread *thread, kith_ns *train_ns,
+                           kith_ns *merge_ns)
+{
+    uv_mutex_lock(&thread->mutex);
+    *train_ns = thread->train_cpu_ns;
+    *merge_ns = thread->merge_cpu_ns;
+    uv_mutex_unlock(&thread->mutex);
+}
+
+double kith_thread_data_wait(struct kith_thread *thread)
+{
+    uv_mutex_lock(&thread->mutex);
+    const uint64_t waited_ns = thread->data_wait_ns;
+    uv_mutex_unlock(&thread->mutex);
+    return 1e-9 * (double)waited_ns;
+}
+
+void kith_thread_stop(struct kith_thread *thread)
+{
+    if (!thread->started)
+        return;
+    thread->started = false;
+    uv_mutex_lock(&thread->mutex);
+    thread->stopping = true;
+    uv_cond_signal(&thread->changed);
+    uv_mutex_unlock(&thread->mutex);
+    uv_thread_join(&thread->thread);
+    uv_close((uv_handle_t *)&thread->async, NULL);
+    uv_cond_destroy(&thread->changed);
+    uv_mutex_destroy(&thread->mutex);
+}

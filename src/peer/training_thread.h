@@ -1,0 +1,72 @@
+/* The training thread: runs the worker's items one after another.
+ *
+ * One item at a time goes in, its result comes back through uv_async. A TRAIN
+ * item lasts at least `step_ns` and is stretched by the slow factor, so that
+ * `compute.step` and the fault `slow` mean what they mean in the simulator:
+ *
+ *   period = max(time of the step, step_ns) * factor */
+#ifndef KITH_PEER_TRAINING_THREAD_H
+#define KITH_PEER_TRAINING_THREAD_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "kith/err.h"
+#include "kith/types.h"
+#include "kith/work.h"
+#include "kith/worker.h"
+
+struct kith_thread_options {
+    struct kith_worker *worker;
+    const char *save; /* path of SAVE items; NULL: they do nothing */
+    kith_ns step_ns;
+    double peak; /* FLOP/s, for checkpoints; 0: not measured */
+    int core;    /* -1: any */
+    /* On the loop thread. */
+    void *arg;
+    void (*done)(void *arg, const struct kith_work_result *result);
+    void (*save_failed)(void *arg, enum kith_err err, const char *error);
+    /* In the place of both: the backend has failed for good, and what the item
+     * did counts for nothing. The last call. */
+    void (*failed)(void *arg, const char *why);
+};
+
+struct kith_thread {
+    struct kith_thread_options options;
+    uv_thread_t thread;
+    uv_async_t async;
+    bool started;
+    bool busy; /* loop thread's view: an item is out */
+
+    uv_mutex_t mutex; /* guards the rest */
+    uv_cond_t changed;
+    bool has_item, has_result, stopping;
+    const char *failed; /* the backend's word; NULL: it is well */
+    struct kith_work work;
+    struct kith_work_result result;
+    double factor;
+    kith_ns train_cpu_ns, merge_cpu_ns;
+    uint64_t data_wait_ns; /* steps waited for their batch */
+    enum kith_err save_err;
+    char save_error[KITH_DATA_ERROR_BYTES];
+};
+
+/* Keeps the calling thread on one core; -1, or none such: anywhere. */
+void kith_thread_pin(int core);
+
+KITH_MUST_CHECK enum kith_err
+kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,
+                  const struct kith_thread_options *options);
+void kith_thread_submit(struct kith_thread *thread,
+                        const struct kith_work *work);
+void kith_thread_slow(struct kith_thread *thread, double factor);
+/* CPU spent on TRAIN items and on all others. */
+void kith_thread_cpu_spent(struct kith_thread *thread, kith_ns *train_ns,
+                           kith_ns *merge_ns);
+/* How long steps have waited for the thread that prepares batches. */
+double kith_thread_data_wait(struct kith_thread *thread);
+/* Waits for the item that is running (not for its padding) and ends. The loop
+ * must still run once for the handle; no result is delivered any more. */
+void kith_thread_stop(struct kith_thread *thread);
+
+#endif

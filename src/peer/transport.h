@@ -1,0 +1,289 @@
+/* Connections with the other members: listen, dial, prove, carry, close.
+ *
+ *   socket.c     bytes over TCP                   (socket.h)
+ *   connection.c       one connection: handshake, records, timeouts, closing
+ *   transfer.c    messages and models over a link
+ *   identify.c   who a proved peer is
+ *   session_expiry.c    what is revoked, expired or old is closed
+ *   member.c    what we know of one member: its link, dialling, back-off
+ *   transport.c  listening, admission, members, revocation, counters
+ *
+ * All on the loop thread. Nothing below knows the node: the driver gives the
+ * functions of kith_transport_user. */
+#ifndef KITH_PEER_TRANSPORT_H
+#define KITH_PEER_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "address.h"
+#include "half_open.h"
+#include "kith/backend.h"
+#include "kith/message.h"
+#include "kith/peer.h"
+#include "kith/session.h"
+#include "kith/work.h"
+#include "kith/worker.h"
+#include "log_limit.h"
+#include "socket.h"
+
+/* Messages that wait for a dial: one step's answers and their repeats. */
+#define KITH_WAITING_MAX 32u
+/* Models that wait for their turn on one link: a round's and both exchanges'.
+ */
+#define KITH_TRANSFERS_MAX 8u
+/* One read of a link that brings no model: some hundred messages, a
+ * millisecond. Where that much had piled up, the link then rests for this many
+ * times as long as it took: a neighbour that talks without end gets a ninth of
+ * the loop, and training goes on. */
+#define KITH_TALK_BYTES 16384u
+#define KITH_TALK_REST 8
+/* Control frames between two bursts of a model; more is talk. */
+#define KITH_TALK_FRAMES 32u
+/* Models in a row that nobody here waited for; more is talk. */
+#define KITH_UNASKED_MAX 4u
+/* Chunks on their way; a peer that reads nothing is cut off beyond that. */
+#define KITH_CHUNKS_MAX 1024u
+/* Sealed bursts in flight per link; more where the link is long. */
+#define KITH_BURSTS_MIN 3u
+#define KITH_BURSTS_MAX 64u
+/* A link that is being closed in order is given this long. */
+#define KITH_DRAIN_NS (2 * KITH_S)
+/* Refusals logged one by one per second; beyond that they are only counted. */
+#define KITH_REFUSALS_PER_S 20u
+
+struct kith_transport;
+struct kith_link;
+
+/* A model on its way out: header first, then bursts from its slot. */
+struct kith_transfer {
+    struct kith_message message;
+    size_t offset;
+    bool announced;
+};
+
+struct kith_traffic {
+    /* Out. The n-th MODEL header of a direction names transfer n, so that the
+     * header needs no number of its own. */
+    struct kith_transfer transfers[KITH_TRANSFERS_MAX];
+    uint32_t transfer_first, transfer_count;
+    uint64_t out_id;
+    uint32_t bursts; /* sealed, not yet with the kernel */
+    bool pumping;
+
+    /* In. */
+    bool receiving, in_burst;
+    uint32_t in_talk;     /* control frames since the last burst */
+    uint32_t unasked;     /* models since the last one that had an inbox */
+    uint64_t quota_bytes; /* of models, in the exchange of `model` */
+    struct kith_message model;
+    uint64_t in_id;
+    size_t in_offset;
+    uint8_t *target;          /* the inbox, NULL: discard */
+    const uint8_t *reference; /* our snapshot of this exchange, or NULL */
+    bool finite;
+    double distance_squared;
+};
+
+enum kith_link_state {
+    KITH_LINK_CONNECTING, /* TCP */
+    KITH_LINK_HANDSHAKE,
+    KITH_LINK_OPEN,
+    KITH_LINK_CLOSED, /* handles are closing */
+};
+
+struct kith_link {
+    struct kith_socket socket;
+    uv_timer_t timer;
+    uv_connect_t connect;
+    struct kith_transport *transport;
+    struct kith_link *next, **back; /* in transport->links */
+    struct kith_session *session;
+    void *session_memory;
+    enum kith_link_state state;
+    bool initiator, known, held;
+    bool leaving, fin_sent, fin_received; /* closing in order */
+    bool has_ticket;
+    uint32_t ticket, handles;
+    kith_id rank; /* dialled or verified, else KITH_NOBODY */
+    kith_ns born_ns, progress_ns;
+    uint8_t *rest; /* a record cut short, (rest_capacity) */
+    size_t rest_size, rest_capacity;
+    size_t asked; /* by the read under way, once open */
+    struct kith_traffic traffic;
+    char address[KITH_ADDRESS_BYTES];
+};
+
+/* One member as seen from here. */
+struct kith_contact {
+    struct kith_transport *transport;
+    kith_id rank;
+    struct kith_link *link;    /* the open one that is used */
+    struct kith_link *dialled; /* ours, not yet open */
+    uv_getaddrinfo_t *lookup;
+    struct addrinfo *found, *candidate; /* what the name stands for */
+    bool stalled;  /* a partition: our bytes do not reach it */
+    bool is_up;    /* what the driver was told last */
+    bool down_due; /* to be told to the driver at the next turn */
+    kith_ns backoff_ns, retry_ns;
+    uint64_t failure, failures; /* why dials failed last (a hash), how often */
+    struct kith_message *waiting; /* (KITH_WAITING_MAX), while dialling */
+    uint32_t waiting_count;
+    kith_ns token_ns; /* tokens were counted then; 0: never */
+    double tokens;    /* to come, or to say something bad */
+    bool has_pin;
+    uint8_t pin_key[KITH_KEY_BYTES];
+    char pin_name[KITH_NAME_MAX];
+};
+
+struct kith_transport_user {
+    void *arg;
+    void (*up)(void *arg, kith_id peer);
+    void (*down)(void *arg, kith_id peer);
+    void (*message)(void *arg, kith_id from, const struct kith_message *m);
+    /* Slot for the bytes of this header, KITH_SLOT_NONE to discard them. */
+    uint32_t (*inbox)(void *arg, kith_id from, const struct kith_message *m);
+    void *(*slot)(void *arg, uint32_t slot);
+    /* May this snapshot leave? NULL: always. WAITS: asked again soon. */
+    enum kith_outgoing (*outgoing)(void *arg, uint32_t slot);
+    /* This inbox has been received whole, and is finite; NULL: no matter. */
+    void (*arrived)(void *arg, uint32_t slot);
+};
+
+struct kith_transport_options {
+    const struct kith_member *members; /* (peers), kept */
+    uint32_t peers;
+    kith_id self;
+    uint64_t seed;
+    const struct kith_identity *identity;
+    const struct kith_trust *trust;
+    const char *keys_folder; /* NULL: trust does not change */
+    enum kith_suite suite;
+    const struct kith_aead *aead;
+    struct kith_hello hello;
+    struct kith_peer_limits limits;
+    struct kith_shape shape;
+    const struct kith_backend *backend;
+    size_t payload_bytes, model_bytes; /* of an exchange's message; a pull's */
+    size_t slice_bytes; /* of a round that is not whole; 0: all are */
+    bool opaque;        /* an exchange's message is not a vector of numbers */
+    bool measure_distance; /* beside the finite gate: there is a guard */
+    const char *congestion;
+    void *log_user;
+    void (*on_log)(void *user, const char *line);
+    struct kith_transport_user user;
+};
+
+struct kith_transport {
+    struct kith_transport_options options;
+    uv_loop_t *loop;
+    struct kith_net net;
+    uv_tcp_t listener;
+    uv_timer_t tick; /* revocation, deferred LINK_DOWN */
+    uv_timer_t poll; /* snapshots that are not there yet */
+    uv_idle_t soon;
+    bool listening, stopping, held;
+    struct kith_halfopen halfopen;
+    struct kith_link *links;
+    struct kith_contact *contacts; /* (peers) */
+    uint32_t session_count;
+    /* The trust in force; its arrays are ours once it has been read again. */
+    struct kith_trust trust;
+    struct kith_identity reread; /* only the trust beside it is used */
+    bool trust_is_ours;
+    uint64_t refusals[KITH_REFUSAL_COUNT];
+    uint64_t connected, closed, dial_failures;
+    struct kith_repeats repeats; /* refusals */
+    kith_ns log_second_ns;
+    uint32_t log_count, log_left_out;
+};
+
+/* transport.c. `fd` is a listening socket, taken over. */
+KITH_MUST_CHECK enum kith_err
+kith_transport_init(struct kith_transport *transport, uv_loop_t *loop,
+                    const struct kith_transport_options *options, int fd);
+/* While held, connections are proved but no message is delivered. */
+void kith_transport_unhold(struct kith_transport *transport);
+/* A message for a member; a MODEL's bytes follow from its slot. */
+void kith_transport_send(struct kith_transport *transport, kith_id to,
+                         const struct kith_message *message);
+/* Nothing more is sent from the slots whose bit is set. */
+void kith_transport_cancel(struct kith_transport *transport, uint32_t slots);
+void kith_transport_stall(struct kith_transport *transport, kith_id peer,
+                          bool stalled);
+/* Closes every session in order; after KITH_DRAIN_NS whatever is left. */
+void kith_transport_leave(struct kith_transport *transport);
+bool kith_transport_is_empty(const struct kith_transport *transport);
+/* Closes all handles; free once the loop has run dry. */
+void kith_transport_stop(struct kith_transport *transport);
+void kith_transport_free(struct kith_transport *transport);
+void kith_transport_log(struct kith_transport *transport, const char *format,
+                        ...) KITH_PRINTF(2, 3);
+/* Who has proved itself? Sets link->rank and known; false: it was refused. */
+bool kith_transport_identify(struct kith_link *link);
+/* Reads the revocation list again, closes what it forbids and what is old. */
+void kith_transport_recheck(struct kith_transport *transport);
+/* This member broke the protocol: it has tokens for a few such messages, then
+ * its connection is closed. */
+void kith_transport_charge(struct kith_transport *transport, kith_id peer);
+/* A snapshot waits for its copy: all links try again in a moment. */
+void kith_transport_poll(struct kith_transport *transport);
+/* Something is to be told to the driver at the next turn of the loop. */
+void kith_transport_soon(struct kith_transport *transport);
+/* Counts and logs why a connection from `address` was not kept. */
+void kith_transport_refuse(struct kith_transport *transport,
+                           enum kith_refusal refusal, const char *address,
+                           const char *detail);
+
+/* member.c */
+void kith_contact_send(struct kith_contact *contact,
+                       const struct kith_message *message);
+/* A link has proved itself as this member's; false: it was refused. */
+bool kith_contact_opened(struct kith_contact *contact, struct kith_link *link);
+/* A link known to be this member's, or our dial, is gone. */
+void kith_contact_closed(struct kith_contact *contact, struct kith_link *link,
+                         const char *why);
+/* The peer said FIN on this link: it is used no more. */
+void kith_contact_finished(struct kith_contact *contact,
+                           struct kith_link *link);
+void kith_contact_cancel(struct kith_contact *contact, uint32_t slots);
+/* Sends what waited for a link. */
+void kith_contact_flush(struct kith_contact *contact);
+/* Tells the driver of what could not be told at once. */
+void kith_contact_turn(struct kith_contact *contact);
+void kith_contact_free(struct kith_contact *contact);
+
+/* connection.c */
+struct kith_link *kith_link_new(struct kith_transport *transport,
+                                bool initiator);
+/* TCP stands: start the handshake. */
+void kith_link_start(struct kith_link *link);
+void kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
+                      const char *detail);
+/* At once; `why` is logged for open links. */
+void kith_link_close(struct kith_link *link, const char *why);
+/* In order: what is queued, then FIN, then the other side's FIN. */
+void kith_link_leave(struct kith_link *link);
+/* Goes on with FIN and closing when nothing is left to send. */
+void kith_link_settle(struct kith_link *link);
+/* Reads on after the hold. */
+void kith_link_unhold(struct kith_link *link);
+/* Seals one control frame and sends it; false when the link broke. */
+bool kith_link_control(struct kith_link *link, const uint8_t *frame,
+                       size_t size);
+
+/* transfer.c */
+void kith_traffic_send(struct kith_link *link,
+                       const struct kith_message *message);
+void kith_traffic_cancel(struct kith_link *link, uint32_t slots);
+/* Seals bursts while there is room for them. */
+void kith_traffic_pump(struct kith_link *link);
+/* Bytes of the model under way that are still to come; 0 without one. */
+size_t kith_traffic_expected(const struct kith_link *link);
+bool kith_traffic_is_idle(const struct kith_link *link);
+/* Anything that the session yields once it is open; false: it was refused. */
+bool kith_traffic_event(struct kith_link *link,
+                        const struct kith_session_event *event);
+
+#endif

@@ -1,0 +1,262 @@
+/* The neighbours of a round: who they are, what is known of them, and how past
+ * rounds ended. */
+#include "src/protocol/core/node_state.h"
+
+#include <string.h>
+
+/* Out- and in-neighbours of one round together; a graph of so many neighbours
+ * is refused when it is opened. */
+static uint32_t list_neighbours(const struct kith_node_config *config,
+                                kith_id self, uint64_t round,
+                                struct kith_round_edge edges[])
+{
+    kith_id out[KITH_DEGREE_MAX], in[KITH_DEGREE_MAX];
+    double weights[KITH_DEGREE_MAX], shares[KITH_DEGREE_MAX];
+    const uint32_t outs =
+        kith_topology_neighbours(config->topology, self, round, out, shares);
+    const uint32_t ins =
+        kith_topology_sources(config->topology, self, round, in, weights);
+    uint32_t count = 0;
+    for (uint32_t o = 0, i = 0; o < outs || i < ins; count++) {
+        KITH_ASSERT(count < KITH_DEGREE_MAX);
+        struct kith_round_edge *edge = &edges[count];
+        *edge = (struct kith_round_edge){0};
+        edge->out = o < outs && (i == ins || out[o] <= in[i]);
+        edge->in = i < ins && (o == outs || in[i] <= out[o]);
+        edge->peer = edge->out ? out[o] : in[i];
+        if (edge->in)
+            edge->weight = weights[i];
+        if (edge->out)
+            edge->share = shares[o];
+        o += edge->out;
+        i += edge->in;
+    }
+    return count;
+}
+
+/* What outlives a round. */
+static void inherit(const struct kith_node *node, struct kith_round_edge *edge,
+                    const struct kith_round_list *from)
+{
+    const struct kith_round_edge *before = kith_round_find(from, edge->peer);
+    if (before != NULL) {
+        edge->said = before->said;
+        edge->silent = before->silent;
+        edge->down = before->down;
+        return;
+    }
+    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
+        if (node->suspects[i].peer == edge->peer)
+            edge->down = true;
+}
+
+void kith_round_list_fill(struct kith_node *node, uint64_t number)
+{
+    struct kith_round_list *list = &node->round->lists[number & 1];
+    const struct kith_round_list *other = &node->round->lists[~number & 1];
+    list->round = number;
+    if (list->count > 0 && node->config->topology->kind->is_static) {
+        for (uint32_t e = 0; e < list->count; e++)
+            list->edges[e].have = list->edges[e].gone = false;
+        return;
+    }
+    list->count =
+        list_neighbours(node->config, node->self, number, list->edges);
+    for (uint32_t e = 0; e < list->count; e++) {
+        list->peers[e] = list->edges[e].peer;
+        inherit(node, &list->edges[e], other);
+    }
+}
+
+uint32_t kith_node_edges(const struct kith_node_config *config, kith_id self)
+{
+    if (config->algorithm->pattern != KITH_PATTERN_ROUND)
+        return 0;
+    const uint32_t degree = kith_topology_degree(config->topology, self);
+    const uint32_t both =
+        config->topology->kind->directed ? 2 * degree : degree;
+    return both < KITH_DEGREE_MAX ? both : KITH_DEGREE_MAX;
+}
+
+/* Of edges and their items; one who is alone still takes a snapshot. */
+static uint32_t room_of(const struct kith_node_config *config, kith_id self)
+{
+    const uint32_t edges = kith_node_edges(config, self);
+    return edges > 0 ? edges : 1;
+}
+
+size_t kith_round_size(const struct kith_node_config *config)
+{
+    if (config->algorithm->pattern != KITH_PATTERN_ROUND)
+        return 0;
+    size_t most = 0;
+    for (kith_id self = 0; self < config->topology->peers; self++) {
+        const size_t room = room_of(config, self);
+        most = room > most ? room : most;
+    }
+    return sizeof(struct kith_round) +
+           most * (sizeof(struct kith_work_edge) +
+                   2 * (sizeof(struct kith_round_edge) + sizeof(kith_id)));
+}
+
+static uint32_t phases(const struct kith_node *node)
+{
+    return node->config->phases > 1 ? node->config->phases : 1;
+}
+
+void kith_round_init(struct kith_node *node, void *memory)
+{
+    struct kith_round *round = memory;
+    const uint32_t room = room_of(node->config, node->self);
+    KITH_ASSERT(node->config->algorithm->wait != KITH_WAIT_NO ||
+                node->config->topology->kind->is_static);
+    node->round = round;
+    round->deadline_ns = KITH_NEVER;
+    round->work = (struct kith_work_edge *)(round + 1);
+    round->lists[0].edges = (struct kith_round_edge *)(round->work + room);
+    round->lists[1].edges = round->lists[0].edges + room;
+    round->lists[0].peers = (kith_id *)(round->lists[1].edges + room);
+    round->lists[1].peers = round->lists[0].peers + room;
+    round->share = kith_round_after(node, node->config->steps);
+    round->endless = node->config->steps > UINT64_MAX / phases(node);
+    round->most =
+        round->endless ? UINT64_MAX : node->config->steps * phases(node);
+    for (uint32_t k = 0; k < KITH_OUTCOMES; k++)
+        round->past[k].round = UINT64_MAX;
+    round->wary =
+        node->adopting ? KITH_WARY_ROUNDS : 0; /* the others went on */
+    kith_round_jump(node, kith_round_after(node, node->steps));
+}
+
+uint64_t kith_round_after(const struct kith_node *node, uint64_t steps)
+{
+    return steps / node->config->every * phases(node);
+}
+
+uint64_t kith_round_begins(const struct kith_node *node, uint64_t number)
+{
+    const uint64_t each = phases(node), rest = number % each;
+    return rest == 0 ? number : number - rest + each;
+}
+
+bool kith_round_comes(const struct kith_node *node, uint64_t number)
+{
+    const struct kith_round *round = node->round;
+    if (round->endless || number < round->round)
+        return true; /* until told to leave */
+    uint64_t left = round->share - kith_round_after(node, node->steps);
+    if (node->trigger_due)
+        left += phases(node);
+    if (round->state != ROUND_CLOSED)
+        left += phases(node) - round->round % phases(node);
+    return number - round->round < left;
+}
+
+bool kith_round_is_within(const struct kith_node *node)
+{
+    return node->round->round % phases(node) != 0;
+}
+
+void kith_round_jump(struct kith_node *node, uint64_t number)
+{
+    node->round->round = number;
+    kith_round_list_fill(node, number);
+    kith_round_list_fill(node, number + 1);
+}
+
+void kith_round_set_down(struct kith_node *node, kith_id peer)
+{
+    for (unsigned k = 0; k < 2; k++) {
+        struct kith_round_edge *edge =
+            kith_round_find(&node->round->lists[k], peer);
+        if (edge != NULL)
+            edge->down = true;
+    }
+}
+
+void kith_round_count_silent(struct kith_node *node,
+                             struct kith_effects *effects, kith_id peer,
+                             kith_ns now_ns)
+{
+    bool down = false;
+    for (unsigned k = 0; k < 2; k++) {
+        struct kith_round_edge *edge =
+            kith_round_find(&node->round->lists[k], peer);
+        if (edge != NULL && ++edge->silent >= 2)
+            edge->down = down = true;
+    }
+    /* It may be a neighbour again in a later round only. */
+    if (down && !node->config->topology->kind->is_static)
+        kith_node_suspect(node, effects, peer, now_ns,
+                          kith_node_turn_timeout(node, KITH_TRIES_MAX));
+}
+
+void kith_round_note_early(struct kith_node *node, kith_id peer,
+                           uint64_t number)
+{
+    struct kith_round *round = node->round;
+    uint32_t at = 0;
+    while (at < round->early_count && round->early[at].peer != peer)
+        at++;
+    if (at == KITH_EARLY_MAX)
+        return; /* that round does without it */
+    round->early[at] = (struct kith_round_claim){.round = number, .peer = peer};
+    if (at == round->early_count)
+        round->early_count++;
+}
+
+void kith_round_remember(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    const struct kith_round_list *list = &round->lists[round->round & 1];
+    struct kith_round_past *past = &round->past[round->round % KITH_OUTCOMES];
+    *past = (struct kith_round_past){.round = round->round};
+    for (uint32_t e = 0; e < list->count; e++)
+        if (list->edges[e].decision == EDGE_COMMITTED)
+            past->committed |= UINT64_C(1) << e;
+}
+
+bool kith_round_is_forgotten(const struct kith_node *node, uint64_t number)
+{
+    const uint64_t kept = node->round->past[number % KITH_OUTCOMES].round;
+    return kept != UINT64_MAX && kept > number;
+}
+
+bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
+                              uint64_t number)
+{
+    const struct kith_round_past *past =
+        &node->round->past[number % KITH_OUTCOMES];
+    if (past->round != number)
+        return false;
+    struct kith_round_edge edges[KITH_DEGREE_MAX];
+    const uint32_t count =
+        list_neighbours(node->config, node->self, number, edges);
+    for (uint32_t e = 0; e < count; e++)
+        if (edges[e].peer == peer)
+            return (past->committed >> e & 1u) != 0;
+    return false;
+}
+
+uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
+                          const struct kith_message *model)
+{
+    const struct kith_round *round = node->round;
+    if (round == NULL)
+        return KITH_SLOT_NONE;
+    const uint64_t number = model->id.counter;
+    const struct kith_round_list *list = kith_round_list_of(node, number);
+    const struct kith_round_edge *edge = kith_round_find(list, from);
+    if (edge == NULL || !edge->in)
+        return KITH_SLOT_NONE;
+    const uint32_t e = (uint32_t)(edge - list->edges);
+    if (kith_round_is_mailbox(node))
+        return kith_mailbox_inbox(node, e);
+    if (edge->have || list->round != number || !kith_round_comes(node, number))
+        return KITH_SLOT_NONE;
+    const bool open =
+        number > round->round || round->state == ROUND_CLOSED ||
+        round->state == ROUND_SNAPSHOT ||
+        (round->state == ROUND_OPEN && edge->decision == EDGE_OPEN);
+    return open ? kith_slot_inbox(e, number) : KITH_SLOT_NONE;
+}

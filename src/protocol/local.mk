@@ -1,0 +1,59 @@
+# What peers say to each other: bytes, sealed channels, one peer's decisions.
+noinst_LIBRARIES += libkith_wire.a
+libkith_wire_a_CFLAGS = $(C11) $(MSGPACK_CFLAGS)
+libkith_wire_a_SOURCES = \
+  src/protocol/wire/layout.h \
+  src/protocol/wire/message_names.c \
+  src/protocol/wire/pack.c \
+  src/protocol/wire/scan.c \
+  src/protocol/wire/unpack.c
+
+# Certificates, Noise, records. Plain C, no heap, no clock.
+noinst_LIBRARIES += libkith_session.a
+libkith_session_a_CFLAGS = $(C11)
+libkith_session_a_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
+libkith_session_a_SOURCES = \
+  src/protocol/session/aead.c \
+  src/protocol/session/aead.h \
+  src/protocol/session/aead_sodium.c \
+  src/protocol/session/bytes.h \
+  src/protocol/session/certificate.c \
+  src/protocol/session/certificate.h \
+  src/protocol/session/cipher.c \
+  src/protocol/session/cipher.h \
+  src/protocol/session/crl.c \
+  src/protocol/session/digest.c \
+  src/protocol/session/digest.h \
+  src/protocol/session/noise.c \
+  src/protocol/session/noise.h \
+  src/protocol/session/session.c \
+  src/protocol/session/session_handshake.c \
+  src/protocol/session/session_record.c \
+  src/protocol/session/session_state.h \
+  src/protocol/session/trust.c
+
+# The provider over OpenSSL allocates, so it is an archive of its own.
+EXTRA_DIST += src/protocol/session/aead_libcrypto.c
+if HAVE_LIBCRYPTO
+noinst_LIBRARIES += libkith_libcrypto.a
+libkith_libcrypto_a_CFLAGS = $(C11)
+libkith_libcrypto_a_CPPFLAGS = $(AM_CPPFLAGS) $(CRYPTO_CFLAGS)
+libkith_libcrypto_a_SOURCES = src/protocol/session/aead_libcrypto.c
+libkith_session_a_CPPFLAGS += -DKITH_HAVE_LIBCRYPTO
+endif
+
+# The node: events in, effects out.
+noinst_LIBRARIES += libkith_core.a
+libkith_core_a_CFLAGS = $(C11)
+libkith_core_a_SOURCES = \
+  src/protocol/core/active.c \
+  src/protocol/core/mailbox.c \
+  src/protocol/core/mark_names.c \
+  src/protocol/core/node.c \
+  src/protocol/core/node_state.h \
+  src/protocol/core/round.c \
+  src/protocol/core/round_catch.c \
+  src/protocol/core/round_edge.c \
+  src/protocol/core/round_list.c \
+  src/protocol/core/round_trip.c \
+  src/protocol/core/served.c

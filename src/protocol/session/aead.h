@@ -1,0 +1,52 @@
+/* One contract for an authenticated cipher, two libraries behind it.
+ *
+ *   seal: (key, nonce, ad, plain[n]) -> sealed[n + 16]
+ *   open: the inverse, or KITH_EAUTH with the target zeroed
+ *
+ * A state holds one key, expanded once by key() for many records; create() is
+ * the only function that may allocate. Sealing and opening in place (equal
+ * pointers) is allowed, any other overlap is not. */
+#ifndef KITH_PROTOCOL_SESSION_AEAD_H
+#define KITH_PROTOCOL_SESSION_AEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kith/session.h"
+
+#define KITH_NONCE_BYTES 12u
+
+/* crypto_aead_aes256gcm_state is 512 bytes, aligned to 16. */
+union kith_aead_state {
+    _Alignas(16) uint8_t bytes[512];
+    void *pointer;
+};
+
+enum kith_direction { KITH_SEAL, KITH_OPEN };
+
+struct kith_aead {
+    const char *name;
+    bool (*has)(enum kith_suite suite);
+    /* KITH_ENOMEM, KITH_EUNSUPPORTED; destroy() afterwards, only on success. */
+    enum kith_err (*create)(union kith_aead_state *state,
+                            enum kith_suite suite);
+    void (*destroy)(union kith_aead_state *state); /* wipes */
+    enum kith_err (*key)(union kith_aead_state *state, enum kith_suite suite,
+                         const uint8_t key[KITH_KEY_BYTES],
+                         enum kith_direction direction);
+    enum kith_err (*seal)(union kith_aead_state *state, enum kith_suite suite,
+                          const uint8_t nonce[KITH_NONCE_BYTES],
+                          const uint8_t *ad, size_t ad_bytes,
+                          const uint8_t *plain, size_t bytes, uint8_t *sealed);
+    /* bytes counts the plain text: `sealed` is bytes + 16 long. */
+    enum kith_err (*open)(union kith_aead_state *state, enum kith_suite suite,
+                          const uint8_t nonce[KITH_NONCE_BYTES],
+                          const uint8_t *ad, size_t ad_bytes,
+                          const uint8_t *sealed, size_t bytes, uint8_t *plain);
+};
+
+extern const struct kith_aead kith_aead_sodium;
+extern const struct kith_aead kith_aead_libcrypto;
+
+#endif

@@ -1,0 +1,205 @@
+/* Certificates: a canonical TLV and an Ed25519 signature.
+ *
+ *   certificate = field 1 .. field 10, field 11
+ *   field       = tag (1 byte), length (1 byte), value; integers big-endian
+ *   signature   = Ed25519("kith-cert-v1\0" || field 1 .. field 10)
+ *
+ * Every field is present, in order, at its one length: one certificate has one
+ * encoding, so its fingerprint names it. */
+#include <sodium.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "src/protocol/session/bytes.h"
+#include "src/protocol/session/certificate.h"
+
+#define CERTIFICATE_VERSION 1u
+#define ROLES_ALL                                                              \
+    ((uint32_t)KITH_ROLE_TRAIN | (uint32_t)KITH_ROLE_OBSERVE |                 \
+     (uint32_t)KITH_ROLE_SEED)
+
+enum tag {
+    TAG_VERSION = 1,
+    TAG_CLUSTER,
+    TAG_SERIAL,
+    TAG_KEY,
+    TAG_NAME,
+    TAG_NOT_BEFORE,
+    TAG_NOT_AFTER,
+    TAG_ROLES,
+    TAG_QUOTA_ROUND,
+    TAG_QUOTA_MODEL,
+    TAG_SIGNATURE,
+};
+
+#define SIGNATURE_FIELD_BYTES (2u + KITH_SIGNATURE_BYTES)
+static const char context[] = "kith-cert-v1"; /* its zero byte included */
+
+/* A reader over the fields; `good` turns false once and stays so. */
+struct reader {
+    const uint8_t *at;
+    size_t left;
+    bool good;
+};
+
+/* The value of the next field, which must have this tag and a length within
+ * [least, most]; NULL otherwise. */
+static const uint8_t *read_field(struct reader *reader, enum tag tag,
+                                 size_t least, size_t most, size_t *length)
+{
+    if (reader->good && reader->left >= 2 && reader->at[0] == tag) {
+        const uint8_t *value = reader->at + 2;
+        *length = reader->at[1];
+        if (*length >= least && *length <= most &&
+            *length + 2 <= reader->left) {
+            reader->at += 2 + *length;
+            reader->left -= 2 + *length;
+            return value;
+        }
+    }
+    reader->good = false;
+    return NULL;
+}
+
+static uint64_t read_number(struct reader *reader, enum tag tag, size_t width)
+{
+    size_t length = 0;
+    const uint8_t *value = read_field(reader, tag, width, width, &length);
+    return value ? get_be(value, width) : 0;
+}
+
+static void read_bytes(struct reader *reader, enum tag tag, uint8_t *target,
+                       size_t size)
+{
+    size_t length = 0;
+    const uint8_t *value = read_field(reader, tag, size, size, &length);
+    if (value)
+        memcpy(target, value, size);
+}
+
+bool kith_name_is_safe(const uint8_t *name, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        const uint8_t c = name[i];
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        const bool digit = c >= '0' && c <= '9';
+        if (!letter && !digit && c != '.' && c != '-' && c != '_')
+            return false;
+    }
+    return length >= 1 && length < KITH_NAME_MAX;
+}
+
+static void read_name(struct reader *reader, char name[KITH_NAME_MAX])
+{
+    size_t length = 0;
+    const uint8_t *value =
+        read_field(reader, TAG_NAME, 1, KITH_NAME_MAX - 1, &length);
+    if (value && kith_name_is_safe(value, length))
+        memcpy(name, value, length);
+    else
+        reader->good = false;
+}
+
+enum kith_err kith_certificate_decode(const uint8_t *bytes, size_t size,
+                                      struct kith_certificate *certificate)
+{
+    memset(certificate, 0, sizeof *certificate);
+    if (size > KITH_CERTIFICATE_BYTES_MAX)
+        return KITH_EPARSE;
+    struct reader r = {bytes, size, true};
+    struct kith_certificate c = {.serial = 0};
+    const uint64_t version = read_number(&r, TAG_VERSION, 1);
+    read_bytes(&r, TAG_CLUSTER, c.cluster, sizeof c.cluster);
+    c.serial = read_number(&r, TAG_SERIAL, 8);
+    read_bytes(&r, TAG_KEY, c.key, sizeof c.key);
+    read_name(&r, c.name);
+    const uint64_t not_before = read_number(&r, TAG_NOT_BEFORE, 8);
+    const uint64_t not_after = read_number(&r, TAG_NOT_AFTER, 8);
+    c.roles = (uint32_t)read_number(&r, TAG_ROLES, 4);
+    c.quota_round_bytes = read_number(&r, TAG_QUOTA_ROUND, 8);
+    c.quota_model_bytes = read_number(&r, TAG_QUOTA_MODEL, 8);
+    read_bytes(&r, TAG_SIGNATURE, c.signature, sizeof c.signature);
+    if (!r.good || r.left != 0 || version != CERTIFICATE_VERSION)
+        return KITH_EPARSE;
+    if (not_before > not_after || not_after > INT64_MAX || c.roles == 0 ||
+        (c.roles & ~ROLES_ALL) != 0)
+        return KITH_EPARSE;
+    c.not_before_s = (int64_t)not_before;
+    c.not_after_s = (int64_t)not_after;
+    *certificate = c;
+    return KITH_OK;
+}
+
+static uint8_t *write_bytes(uint8_t *at, enum tag tag, const void *value,
+                            size_t size)
+{
+    at[0] = (uint8_t)tag;
+    at[1] = (uint8_t)size;
+    memcpy(at + 2, value, size);
+    return at + 2 + size;
+}
+
+static uint8_t *write_number(uint8_t *at, enum tag tag, uint64_t value,
+                             size_t width)
+{
+    uint8_t bytes[8];
+    put_be(bytes, value, width);
+    return write_bytes(at, tag, bytes, width);
+}
+
+/* Fields 1 to 10; returns their size. */
+static size_t body_encode(const struct kith_certificate *c, uint8_t *bytes)
+{
+    const size_t name_bytes = strlen(c->name);
+    KITH_ASSERT(kith_name_is_safe((const uint8_t *)c->name, name_bytes));
+    KITH_ASSERT(0 <= c->not_before_s && c->not_before_s <= c->not_after_s);
+    KITH_ASSERT(c->roles != 0 && (c->roles & ~ROLES_ALL) == 0);
+    uint8_t *at = write_number(bytes, TAG_VERSION, CERTIFICATE_VERSION, 1);
+    at = write_bytes(at, TAG_CLUSTER, c->cluster, sizeof c->cluster);
+    at = write_number(at, TAG_SERIAL, c->serial, 8);
+    at = write_bytes(at, TAG_KEY, c->key, sizeof c->key);
+    at = write_bytes(at, TAG_NAME, c->name, name_bytes);
+    at = write_number(at, TAG_NOT_BEFORE, (uint64_t)c->not_before_s, 8);
+    at = write_number(at, TAG_NOT_AFTER, (uint64_t)c->not_after_s, 8);
+    at = write_number(at, TAG_ROLES, c->roles, 4);
+    at = write_number(at, TAG_QUOTA_ROUND, c->quota_round_bytes, 8);
+    at = write_number(at, TAG_QUOTA_MODEL, c->quota_model_bytes, 8);
+    return (size_t)(at - bytes);
+}
+
+/* What the signature covers; returns its size. */
+static size_t
+signed_bytes(const uint8_t *body, size_t body_bytes,
+             uint8_t out[sizeof context + KITH_CERTIFICATE_BYTES_MAX])
+{
+    memcpy(out, context, sizeof context);
+    memcpy(out + sizeof context, body, body_bytes);
+    return sizeof context + body_bytes;
+}
+
+size_t kith_certificate_sign(const struct kith_certificate *certificate,
+                             const uint8_t secret[64],
+                             uint8_t bytes[KITH_CERTIFICATE_BYTES_MAX])
+{
+    uint8_t covered[sizeof context + KITH_CERTIFICATE_BYTES_MAX];
+    uint8_t signature[KITH_SIGNATURE_BYTES];
+    const size_t body_bytes = body_encode(certificate, bytes);
+    KITH_ASSERT(body_bytes + SIGNATURE_FIELD_BYTES <=
+                KITH_CERTIFICATE_BYTES_MAX);
+    const size_t covered_bytes = signed_bytes(bytes, body_bytes, covered);
+    crypto_sign_detached(signature, NULL, covered, covered_bytes, secret);
+    write_bytes(bytes + body_bytes, TAG_SIGNATURE, signature, sizeof signature);
+    return body_bytes + SIGNATURE_FIELD_BYTES;
+}
+
+bool kith_certificate_is_signed_by(const uint8_t *bytes, size_t size,
+                                   const uint8_t authority[32])
+{
+    if (size < SIGNATURE_FIELD_BYTES || size > KITH_CERTIFICATE_BYTES_MAX)
+        return false;
+    uint8_t covered[sizeof context + KITH_CERTIFICATE_BYTES_MAX];
+    const size_t covered_bytes =
+        signed_bytes(bytes, size - SIGNATURE_FIELD_BYTES, covered);
+    return crypto_sign_verify_detached(bytes + size - KITH_SIGNATURE_BYTES,
+                                       covered, covered_bytes, authority) == 0;
+}

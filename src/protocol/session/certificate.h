@@ -1,0 +1,21 @@
+/* Between certificate.c, trust.c and the session. */
+#ifndef KITH_PROTOCOL_SESSION_CERTIFICATE_H
+#define KITH_PROTOCOL_SESSION_CERTIFICATE_H
+
+#include "kith/session.h"
+
+/* [A-Za-z0-9._-]{1,63}: goes into logs, file names and pages as it is. */
+bool kith_name_is_safe(const uint8_t *name, size_t length);
+
+/* Form is not looked at beyond the signature's place. */
+bool kith_certificate_is_signed_by(const uint8_t *bytes, size_t size,
+                                   const uint8_t authority[32]);
+
+/* kith_trust_check() that also says why not, in at most reason_size bytes. */
+KITH_MUST_CHECK enum kith_err
+kith_trust_explain(const struct kith_trust *trust, const uint8_t *certificate,
+                   size_t size, const uint8_t key[KITH_KEY_BYTES],
+                   int64_t utc_s, struct kith_certificate *decoded,
+                   char *reason, size_t reason_size);
+
+#endif

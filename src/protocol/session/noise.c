@@ -1,0 +1,210 @@
+/* Noise XX, token by token (revision 34, sections 5.2 and 5.3).
+ *
+ *   h  = protocol name, zero-padded;  ck = h;  h = HASH(h || prologue)
+ *   e  : h = HASH(h || e)
+ *   s  : c = EncryptAndHash(s)
+ *   ee, es, se : (ck, k) = HKDF(ck, DH(own, peer));  n = 0
+ *   payload    : EncryptAndHash(payload)
+ *
+ * A DH result of all zeros aborts: crypto_scalarmult() answers -1 for it, and
+ * going on would let a peer fix the key. */
+#include "src/protocol/session/noise.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "kith/assert.h"
+
+enum token { TOKEN_END, TOKEN_E, TOKEN_S, TOKEN_EE, TOKEN_ES, TOKEN_SE };
+
+#define TOKENS_MAX 5
+static const enum token xx[3][TOKENS_MAX] = {
+    {TOKEN_E, TOKEN_END},
+    {TOKEN_E, TOKEN_EE, TOKEN_S, TOKEN_ES, TOKEN_END},
+    {TOKEN_S, TOKEN_SE, TOKEN_END},
+};
+static const size_t overhead[3] = {KITH_NOISE_OVERHEAD_1, KITH_NOISE_OVERHEAD_2,
+                                   KITH_NOISE_OVERHEAD_3};
+
+static void mix_hash(struct kith_noise *noise, const uint8_t *bytes,
+                     size_t size)
+{
+    kith_digest_two(noise->digest, noise->hash, noise->hash, KITH_HASH_BYTES,
+                    bytes, size);
+}
+
+void kith_noise_init(struct kith_noise *noise,
+                     const struct kith_noise_options *options)
+{
+    const size_t name_bytes = strlen(options->protocol);
+    KITH_ASSERT(name_bytes <= KITH_HASH_BYTES);
+    memset(noise, 0, sizeof *noise);
+    noise->digest = options->digest;
+    noise->initiator = options->initiator;
+    noise->secret = options->secret;
+    noise->key = options->key;
+    noise->send = options->send;
+    noise->receive = options->receive;
+    memcpy(noise->ephemeral, options->ephemeral, KITH_KEY_BYTES);
+    memcpy(noise->hash, options->protocol, name_bytes);
+    memcpy(noise->chain, noise->hash, KITH_HASH_BYTES);
+    mix_hash(noise, options->prologue, options->prologue_bytes);
+}
+
+/* MixKey(DH(secret, key)). */
+static enum kith_err mix_dh(struct kith_noise *noise, const uint8_t *secret,
+                            const uint8_t *key)
+{
+    uint8_t shared[KITH_KEY_BYTES], derived[KITH_HASH_BYTES];
+    const int bad = crypto_scalarmult(shared, secret, key);
+    if (bad == 0) {
+        kith_digest_hkdf(noise->digest, noise->chain, shared, sizeof shared,
+                         noise->chain, derived);
+        memcpy(noise->k, derived, KITH_KEY_BYTES);
+        noise->keyed = true;
+        noise->n = 0;
+    }
+    sodium_memzero(shared, sizeof shared);
+    sodium_memzero(derived, sizeof derived);
+    return bad == 0 ? KITH_OK : KITH_EINVAL;
+}
+
+/* es: the initiator's ephemeral with the responder's static; se: the reverse.
+ */
+static enum kith_err mix_token(struct kith_noise *noise, enum token token)
+{
+    const bool own_ephemeral =
+        token == TOKEN_EE || (token == TOKEN_ES) == noise->initiator;
+    const bool peer_ephemeral = token == TOKEN_EE || !own_ephemeral;
+    return mix_dh(noise, own_ephemeral ? noise->ephemeral : noise->secret,
+                  peer_ephemeral ? noise->peer_ephemeral : noise->peer_key);
+}
+
+static enum kith_err encrypt_and_hash(struct kith_noise *noise,
+                                      const uint8_t *plain, size_t bytes,
+                                      uint8_t *sealed, size_t *sealed_bytes)
+{
+    enum kith_err err = KITH_OK;
+    *sealed_bytes = bytes;
+    if (noise->keyed) {
+        *sealed_bytes += KITH_TAG_BYTES;
+        err = kith_cipher_key(noise->send, noise->k, noise->n++);
+        if (err == KITH_OK)
+            err = kith_cipher_seal(noise->send, noise->hash, KITH_HASH_BYTES,
+                                   plain, bytes, sealed);
+    } else if (bytes) {
+        memcpy(sealed, plain, bytes);
+    }
+    if (err == KITH_OK)
+        mix_hash(noise, sealed, *sealed_bytes);
+    return err;
+}
+
+static enum kith_err decrypt_and_hash(struct kith_noise *noise,
+                                      const uint8_t *sealed, size_t bytes,
+                                      uint8_t *plain)
+{
+    enum kith_err err = KITH_OK;
+    if (noise->keyed) {
+        err = kith_cipher_key(noise->receive, noise->k, noise->n++);
+        if (err == KITH_OK)
+            err = kith_cipher_open(noise->receive, noise->hash, KITH_HASH_BYTES,
+                                   sealed, bytes - KITH_TAG_BYTES, plain);
+    } else if (bytes) {
+        memcpy(plain, sealed, bytes);
+    }
+    if (err == KITH_OK)
+        mix_hash(noise, sealed, bytes);
+    return err;
+}
+
+enum kith_err kith_noise_write(struct kith_noise *noise, const uint8_t *payload,
+                               size_t payload_bytes, uint8_t *message,
+                               size_t *message_bytes)
+{
+    KITH_ASSERT(noise->message < 3);
+    KITH_ASSERT((noise->message % 2 == 0) == noise->initiator);
+    enum kith_err err = KITH_OK;
+    size_t at = 0, used = 0;
+    for (const enum token *token = xx[noise->message];
+         err == KITH_OK && *token != TOKEN_END; token++) {
+        used = 0;
+        if (*token == TOKEN_E) {
+            /* Not before: who only connects costs us no curve operation. */
+            if (crypto_scalarmult_base(message + at, noise->ephemeral) != 0)
+                err = KITH_EINVAL;
+            mix_hash(noise, message + at, KITH_KEY_BYTES);
+            used = KITH_KEY_BYTES;
+        } else if (*token == TOKEN_S) {
+            err = encrypt_and_hash(noise, noise->key, KITH_KEY_BYTES,
+                                   message + at, &used);
+        } else {
+            err = mix_token(noise, *token);
+        }
+        at += used;
+    }
+    if (err == KITH_OK)
+        err = encrypt_and_hash(noise, payload, payload_bytes, message + at,
+                               &used);
+    *message_bytes = at + used;
+    noise->message++;
+    return err;
+}
+
+enum kith_err kith_noise_read(struct kith_noise *noise, const uint8_t *message,
+                              size_t message_bytes, uint8_t *payload,
+                              size_t *payload_bytes)
+{
+    KITH_ASSERT(noise->message < 3);
+    KITH_ASSERT((noise->message % 2 == 1) == noise->initiator);
+    if (message_bytes < overhead[noise->message])
+        return KITH_EPARSE;
+    enum kith_err err = KITH_OK;
+    const uint8_t *at = message;
+    for (const enum token *token = xx[noise->message];
+         err == KITH_OK && *token != TOKEN_END; token++) {
+        if (*token == TOKEN_E) {
+            memcpy(noise->peer_ephemeral, at, KITH_KEY_BYTES);
+            mix_hash(noise, at, KITH_KEY_BYTES);
+            at += KITH_KEY_BYTES;
+        } else if (*token == TOKEN_S) {
+            err = decrypt_and_hash(noise, at, KITH_KEY_BYTES + KITH_TAG_BYTES,
+                                   noise->peer_key);
+            at += KITH_KEY_BYTES + KITH_TAG_BYTES;
+        } else {
+            err = mix_token(noise, *token);
+        }
+    }
+    const size_t rest = message_bytes - (size_t)(at - message);
+    if (err == KITH_OK)
+        err = decrypt_and_hash(noise, at, rest, payload);
+    *payload_bytes = message_bytes - overhead[noise->message];
+    noise->message++;
+    return err;
+}
+
+enum kith_err kith_noise_split(struct kith_noise *noise)
+{
+    KITH_ASSERT(noise->message == 3);
+    uint8_t first[KITH_HASH_BYTES], second[KITH_HASH_BYTES];
+    kith_digest_hkdf(noise->digest, noise->chain, NULL, 0, first, second);
+    enum kith_err err =
+        kith_cipher_key(noise->send, noise->initiator ? first : second, 0);
+    if (err == KITH_OK)
+        err = kith_cipher_key(noise->receive, noise->initiator ? second : first,
+                              0);
+    sodium_memzero(first, sizeof first);
+    sodium_memzero(second, sizeof second);
+    kith_noise_wipe(noise);
+    return err;
+}
+
+void kith_noise_wipe(struct kith_noise *noise)
+{
+    sodium_memzero(noise->k, sizeof noise->k);
+    sodium_memzero(noise->chain, sizeof noise->chain);
+    sodium_memzero(noise->ephemeral, sizeof noise->ephemeral);
+    noise->secret = noise->key = NULL;
+    noise->send = noise->receive = NULL;
+    noise->keyed = false;
+}

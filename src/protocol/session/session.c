@@ -1,0 +1,228 @@
+/* The session's outside: init, read, output, close, what is known of the peer.
+ *
+ *   PREFACE -> MESSAGE2 ------------> HELLO -> OPEN -> FINISHED    initiator
+ *   PREFACE -> MESSAGE1 -> MESSAGE3 -> HELLO -> OPEN -> FINISHED   responder
+ *
+ * and FAILED from everywhere. session_handshake.c has the steps up to HELLO,
+ * session_record.c those from there on. */
+#include <sodium.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/text.h"
+#include "src/protocol/session/session_state.h"
+
+_Static_assert(KITH_PENDING_BYTES <= KITH_PREAUTH_BYTES,
+               "output() fits the 2,048 bytes that the contract asks for");
+
+size_t kith_session_size(void)
+{
+    return sizeof(struct kith_session);
+}
+
+enum kith_err kith_session_refuse(struct kith_session *session,
+                                  enum kith_err error, const char *reason)
+{
+    kith_text_add(session->reason, sizeof session->reason, 0, "%s", reason);
+    return error;
+}
+
+static bool config_is_complete(const struct kith_session_config *config)
+{
+    const struct kith_trust *trust = config->trust;
+    const struct kith_identity *identity = config->identity;
+    if (identity->certificate_bytes > KITH_CERTIFICATE_BYTES_MAX)
+        return false;
+    if (trust->authority_count > 2)
+        return false;
+    if (trust->authority_count > 0)
+        return identity->certificate_bytes > 0;
+    return trust->allowed_count > 0;
+}
+
+enum kith_err kith_session_init(void *memory,
+                                const struct kith_session_config *config,
+                                struct kith_session **session)
+{
+    KITH_ASSERT((uintptr_t)memory % _Alignof(struct kith_session) == 0);
+    if (!config_is_complete(config))
+        return KITH_EINVAL;
+    if (sodium_init() < 0)
+        return KITH_EDEVICE;
+    const struct kith_aead *aead =
+        config->aead ? config->aead : kith_aead_best(config->suite);
+    if (!aead || !aead->has(config->suite))
+        return KITH_EUNSUPPORTED;
+
+    struct kith_session *s = memory;
+    memset(s, 0, sizeof *s);
+    s->initiator = config->initiator;
+    s->suite = config->suite;
+    s->trust = config->trust;
+    s->identity = config->identity;
+    s->utc_s = config->utc_s;
+    s->hello = config->hello;
+    enum kith_err err =
+        kith_cipher_create(&s->send.cipher, aead, s->suite, KITH_SEAL);
+    if (err != KITH_OK)
+        return err;
+    err = kith_cipher_create(&s->receive.cipher, aead, s->suite, KITH_OPEN);
+    if (err != KITH_OK)
+        goto no_receive;
+    err = kith_handshake_start(s, config->random);
+    if (err != KITH_OK)
+        goto no_handshake;
+    *session = s;
+    return KITH_OK;
+
+no_handshake:
+    kith_cipher_destroy(&s->receive.cipher);
+no_receive:
+    kith_cipher_destroy(&s->send.cipher);
+    sodium_memzero(s, sizeof *s);
+    return err;
+}
+
+void kith_session_close(struct kith_session *session)
+{
+    kith_cipher_destroy(&session->send.cipher);
+    kith_cipher_destroy(&session->receive.cipher);
+    sodium_memzero(session, sizeof *session);
+}
+
+static enum kith_err read_step(struct kith_session *s, uint8_t *bytes,
+                               size_t size, size_t *used,
+                               struct kith_session_event *event)
+{
+    switch (s->phase) {
+    case KITH_PHASE_PREFACE:
+    case KITH_PHASE_MESSAGE1:
+    case KITH_PHASE_MESSAGE2:
+    case KITH_PHASE_MESSAGE3:
+        return kith_handshake_read(s, bytes, size, used);
+    case KITH_PHASE_HELLO:
+    case KITH_PHASE_OPEN:
+        return kith_record_read(s, bytes, size, used, event);
+    case KITH_PHASE_FINISHED:
+        return size == 0 ? KITH_OK
+                         : kith_session_refuse(s, KITH_EPARSE,
+                                               "bytes came after FIN");
+    case KITH_PHASE_FAILED:
+        break;
+    }
+    return s->error;
+}
+
+enum kith_err kith_session_read(struct kith_session *session, uint8_t *bytes,
+                                size_t size, size_t *consumed,
+                                struct kith_session_event *event)
+{
+    memset(event, 0, sizeof *event);
+    *consumed = 0;
+    for (;;) { /* Each turn consumes bytes; a handshake has four. */
+        size_t used = 0;
+        const enum kith_err err = read_step(session, bytes + *consumed,
+                                            size - *consumed, &used, event);
+        *consumed += used;
+        KITH_ASSERT(*consumed <= size);
+        if (err != KITH_OK) {
+            session->phase = KITH_PHASE_FAILED;
+            session->error = err;
+            event->kind = KITH_SESSION_NONE;
+            return err;
+        }
+        if (event->kind != KITH_SESSION_NONE || used == 0)
+            return KITH_OK;
+    }
+}
+
+void kith_session_sink(struct kith_session *session, void *target)
+{
+    KITH_ASSERT(session->burst.length > 0 && !session->burst.sink_given);
+    session->burst.sink = target;
+    session->burst.sink_given = true;
+}
+
+size_t kith_session_want(const struct kith_session *session)
+{
+    switch (session->phase) {
+    case KITH_PHASE_PREFACE:
+    case KITH_PHASE_MESSAGE1:
+    case KITH_PHASE_MESSAGE2:
+    case KITH_PHASE_MESSAGE3:
+    case KITH_PHASE_HELLO:
+        return kith_handshake_want(session);
+    case KITH_PHASE_OPEN:
+        return KITH_LENGTH_BYTES + KITH_RECORD_BYTES_MAX;
+    case KITH_PHASE_FINISHED:
+    case KITH_PHASE_FAILED:
+        break;
+    }
+    return 0;
+}
+
+size_t kith_session_output(struct kith_session *session, uint8_t *out,
+                           size_t capacity)
+{
+    const size_t n = session->pending_bytes;
+    KITH_ASSERT(capacity >= n);
+    memcpy(out, session->pending, n);
+    session->pending_bytes = 0;
+    return n;
+}
+
+bool kith_session_is_open(const struct kith_session *session)
+{
+    return session->phase == KITH_PHASE_OPEN ||
+           session->phase == KITH_PHASE_FINISHED;
+}
+
+const struct kith_certificate *kith_session_peer(const struct kith_session *s)
+{
+    return &s->peer;
+}
+
+const struct kith_hello *kith_session_peer_hello(const struct kith_session *s)
+{
+    return &s->peer_hello;
+}
+
+const uint8_t *kith_session_peer_key(const struct kith_session *session)
+{
+    return session->noise.peer_key;
+}
+
+const uint8_t *kith_session_peer_certificate(const struct kith_session *session,
+                                             size_t *size)
+{
+    *size = session->peer_certificate_bytes;
+    return session->peer_certificate;
+}
+
+const char *kith_session_reason(const struct kith_session *session)
+{
+    return session->reason;
+}
+
+size_t kith_session_handshake_bytes(bool initiator, size_t own_certificate,
+                                    size_t hello_name_bytes)
+{
+    const size_t message = initiator
+                               ? KITH_NOISE_OVERHEAD_1 + KITH_NOISE_OVERHEAD_3
+                               : KITH_NOISE_OVERHEAD_2;
+    return KITH_PREFACE_BYTES + KITH_LENGTH_BYTES + message + own_certificate +
+           KITH_RECORD_OVERHEAD + KITH_HELLO_HEAD_BYTES + hello_name_bytes;
+}
+
+void kith_session_counters(const struct kith_session *session,
+                           struct kith_session_counters *counters)
+{
+    const struct kith_session_counters now = {
+        .records_sealed = session->send.records,
+        .records_opened = session->receive.records,
+        .bytes_sealed = session->send.bytes,
+        .bytes_opened = session->receive.bytes,
+        .rekeys = session->send.rekeys + session->receive.rekeys,
+    };
+    *counters = now;
+}

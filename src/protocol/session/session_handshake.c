@@ -1,0 +1,288 @@
+/* From the first byte to the verified HELLO.
+ *
+ *   preface   = "kith" || version (1) || suite (1) || 0 0, first of each side
+ *   prologue  = preface || cluster id: another cluster, version or suite fails
+ *               the transcript even where the clear bytes were altered
+ *   message 1 = 32 bytes; messages 2 and 3 = length (2) || Noise, the payload
+ *               being the sender's certificate (empty with an allow-list)
+ *   HELLO     = 1 || experiment hash (8) || dim (8) || incarnation (4)
+ *               || rank (4) || clock (8) || name length (1) || name, the first
+ *               record of each side
+ *
+ * Lengths are checked before anything is awaited, so no more than
+ * KITH_PREAUTH_BYTES of an unverified peer are ever needed. */
+#include <sodium.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/text.h"
+#include "src/protocol/session/bytes.h"
+#include "src/protocol/session/certificate.h"
+#include "src/protocol/session/session_state.h"
+
+static const uint8_t magic[4] = {'k', 'i', 't', 'h'};
+
+static void preface_write(enum kith_suite suite,
+                          uint8_t preface[KITH_PREFACE_BYTES])
+{
+    memset(preface, 0, KITH_PREFACE_BYTES);
+    memcpy(preface, magic, sizeof magic);
+    preface[4] = KITH_PROTOCOL_VERSION;
+    preface[5] = (uint8_t)suite;
+}
+
+static uint8_t *pending_end(struct kith_session *s, size_t room)
+{
+    KITH_ASSERT(s->pending_bytes + room <= sizeof s->pending);
+    return s->pending + s->pending_bytes;
+}
+
+/* Why a handshake step failed, in constant words. */
+static enum kith_err refuse_message(struct kith_session *s, enum kith_err err)
+{
+    if (err == KITH_EAUTH)
+        return kith_session_refuse(s, err,
+                                   "handshake does not authenticate: another "
+                                   "cluster id, an altered or a replayed "
+                                   "message");
+    if (err == KITH_EINVAL)
+        return kith_session_refuse(s, KITH_EAUTH,
+                                   "key exchange failed: the peer sent a "
+                                   "low-order point");
+    return kith_session_refuse(s, err, "AEAD provider failed");
+}
+
+enum kith_err kith_handshake_start(struct kith_session *s,
+                                   const uint8_t random[32])
+{
+    uint8_t prologue[KITH_PREFACE_BYTES + KITH_CLUSTER_BYTES];
+    preface_write(s->suite, prologue);
+    memcpy(prologue + KITH_PREFACE_BYTES, s->trust->cluster,
+           KITH_CLUSTER_BYTES);
+    const struct kith_noise_options options = {
+        .initiator = s->initiator,
+        .protocol = kith_suite_name(s->suite),
+        .digest = KITH_DIGEST_BLAKE2B,
+        .prologue = prologue,
+        .prologue_bytes = sizeof prologue,
+        .secret = s->identity->secret,
+        .key = s->identity->key,
+        .ephemeral = random,
+        .send = &s->send.cipher,
+        .receive = &s->receive.cipher,
+    };
+    kith_noise_init(&s->noise, &options);
+    enum kith_err err = KITH_OK;
+    memcpy(pending_end(s, KITH_PREFACE_BYTES), prologue, KITH_PREFACE_BYTES);
+    s->pending_bytes = KITH_PREFACE_BYTES;
+    if (s->initiator) {
+        size_t n = 0;
+        err = kith_noise_write(&s->noise, NULL, 0,
+                               pending_end(s, KITH_NOISE_OVERHEAD_1), &n);
+        s->pending_bytes += n;
+    }
+    s->phase = KITH_PHASE_PREFACE;
+    return err;
+}
+
+static enum kith_err read_preface(struct kith_session *s, const uint8_t *bytes)
+{
+    uint8_t ours[KITH_PREFACE_BYTES];
+    preface_write(s->suite, ours);
+    if (memcmp(bytes, magic, sizeof magic) != 0)
+        return kith_session_refuse(
+            s, KITH_EPARSE, "preface is not kith's: plain or foreign bytes");
+    if (bytes[4] != ours[4]) {
+        kith_text_add(s->reason, sizeof s->reason, 0,
+                      "protocol version differs: peer has %u, we have %u",
+                      (unsigned)bytes[4], (unsigned)ours[4]);
+        return KITH_EVERSION;
+    }
+    if (bytes[5] != ours[5]) {
+        kith_text_add(s->reason, sizeof s->reason, 0,
+                      "suite differs: peer offers %s, we use %s",
+                      kith_suite_name((enum kith_suite)bytes[5]),
+                      kith_suite_name(s->suite));
+        return KITH_EVERSION;
+    }
+    if (memcmp(bytes, ours, sizeof ours) != 0)
+        return kith_session_refuse(s, KITH_EVERSION,
+                                   "preface has reserved bits set");
+    s->phase = s->initiator ? KITH_PHASE_MESSAGE2 : KITH_PHASE_MESSAGE1;
+    return KITH_OK;
+}
+
+/* Appends message 2 or 3, our certificate inside, to the output. */
+static enum kith_err write_message(struct kith_session *s)
+{
+    const size_t room = KITH_LENGTH_BYTES + KITH_NOISE_OVERHEAD_2 +
+                        s->identity->certificate_bytes;
+    uint8_t *out = pending_end(s, room);
+    size_t n = 0;
+    const enum kith_err err = kith_noise_write(
+        &s->noise, s->identity->certificate, s->identity->certificate_bytes,
+        out + KITH_LENGTH_BYTES, &n);
+    if (err != KITH_OK)
+        return refuse_message(s, err);
+    put_be(out, n, KITH_LENGTH_BYTES);
+    s->pending_bytes += KITH_LENGTH_BYTES + n;
+    return KITH_OK;
+}
+
+/* Keys both directions and appends our HELLO. */
+static enum kith_err finish_handshake(struct kith_session *s)
+{
+    enum kith_err err = kith_noise_split(&s->noise);
+    if (err != KITH_OK)
+        return kith_session_refuse(s, err, "AEAD provider failed");
+    uint8_t frame[KITH_HELLO_BYTES_MAX];
+    const size_t name_bytes = strlen(s->hello.model);
+    KITH_ASSERT(name_bytes < KITH_NAME_MAX);
+    frame[0] = KITH_FRAME_HELLO;
+    put_be(frame + 1, s->hello.experiment_hash, 8);
+    put_be(frame + 9, s->hello.dim, 8);
+    put_be(frame + 17, s->hello.incarnation, 4);
+    put_be(frame + 21, s->hello.rank, 4);
+    put_be(frame + 25, (uint64_t)s->utc_s, 8);
+    frame[33] = (uint8_t)name_bytes;
+    memcpy(frame + KITH_HELLO_HEAD_BYTES, s->hello.model, name_bytes);
+    const size_t n = KITH_HELLO_HEAD_BYTES + name_bytes;
+    err =
+        kith_record_seal(s, frame, n, pending_end(s, n + KITH_RECORD_OVERHEAD));
+    if (err != KITH_OK)
+        return err;
+    s->pending_bytes += n + KITH_RECORD_OVERHEAD;
+    s->phase = KITH_PHASE_HELLO;
+    return KITH_OK;
+}
+
+static enum kith_err read_message1(struct kith_session *s, const uint8_t *bytes)
+{
+    uint8_t none[1];
+    size_t none_bytes = 0;
+    const enum kith_err err = kith_noise_read(
+        &s->noise, bytes, KITH_NOISE_OVERHEAD_1, none, &none_bytes);
+    if (err != KITH_OK)
+        return refuse_message(s, err);
+    s->phase = KITH_PHASE_MESSAGE3;
+    return write_message(s);
+}
+
+/* Message 2 or 3: who is it? */
+static enum kith_err read_identity(struct kith_session *s, const uint8_t *bytes,
+                                   size_t size)
+{
+    enum kith_err err =
+        kith_noise_read(&s->noise, bytes, size, s->peer_certificate,
+                        &s->peer_certificate_bytes);
+    if (err != KITH_OK)
+        return refuse_message(s, err);
+    err = kith_trust_explain(s->trust, s->peer_certificate,
+                             s->peer_certificate_bytes, s->noise.peer_key,
+                             s->utc_s, &s->peer, s->reason, sizeof s->reason);
+    if (err != KITH_OK)
+        return err;
+    if (memcmp(s->noise.peer_key, s->identity->key, KITH_KEY_BYTES) == 0)
+        return kith_session_refuse(
+            s, KITH_EAUTH,
+            "peer has our own key: a connection to ourselves, or a copied key");
+    if (s->initiator)
+        err = write_message(s);
+    return err == KITH_OK ? finish_handshake(s) : err;
+}
+
+static size_t least_message(const struct kith_session *s)
+{
+    return s->initiator ? KITH_NOISE_OVERHEAD_2 : KITH_NOISE_OVERHEAD_3;
+}
+
+enum kith_err kith_handshake_read(struct kith_session *s, const uint8_t *bytes,
+                                  size_t size, size_t *used)
+{
+    if (s->phase == KITH_PHASE_PREFACE) {
+        if (size < KITH_PREFACE_BYTES)
+            return KITH_OK;
+        *used = KITH_PREFACE_BYTES;
+        return read_preface(s, bytes);
+    }
+    if (s->phase == KITH_PHASE_MESSAGE1) {
+        if (size < KITH_NOISE_OVERHEAD_1)
+            return KITH_OK;
+        *used = KITH_NOISE_OVERHEAD_1;
+        return read_message1(s, bytes);
+    }
+    if (size < KITH_LENGTH_BYTES)
+        return KITH_OK;
+    const size_t n = (size_t)get_be(bytes, KITH_LENGTH_BYTES);
+    const size_t least = least_message(s);
+    if (n < least || n > least + KITH_CERTIFICATE_BYTES_MAX)
+        return kith_session_refuse(s, KITH_EPARSE,
+                                   "handshake message has an impossible "
+                                   "length");
+    if (size < KITH_LENGTH_BYTES + n)
+        return KITH_OK;
+    *used = KITH_LENGTH_BYTES + n;
+    return read_identity(s, bytes + KITH_LENGTH_BYTES, n);
+}
+
+size_t kith_handshake_want(const struct kith_session *s)
+{
+    if (s->phase == KITH_PHASE_PREFACE && s->initiator)
+        return KITH_PREFACE_BYTES + KITH_LENGTH_BYTES + KITH_MESSAGE_BYTES_MAX;
+    if (s->phase == KITH_PHASE_PREFACE)
+        return KITH_PREFACE_BYTES + KITH_NOISE_OVERHEAD_1;
+    if (s->phase == KITH_PHASE_MESSAGE1)
+        return KITH_NOISE_OVERHEAD_1;
+    if (s->phase == KITH_PHASE_HELLO)
+        return KITH_RECORD_OVERHEAD + KITH_HELLO_BYTES_MAX;
+    return KITH_LENGTH_BYTES + least_message(s) + KITH_CERTIFICATE_BYTES_MAX;
+}
+
+/* Both must train the same thing; says which part differs. */
+static enum kith_err compare_hello(struct kith_session *s)
+{
+    const struct kith_hello *ours = &s->hello, *theirs = &s->peer_hello;
+    if (strcmp(ours->model, theirs->model) != 0)
+        kith_text_add(s->reason, sizeof s->reason, 0,
+                      "model differs: peer has %s, we have %s", theirs->model,
+                      ours->model);
+    else if (ours->dim != theirs->dim)
+        kith_text_add(s->reason, sizeof s->reason, 0,
+                      "model size differs: peer has %llu parameters, we have "
+                      "%llu",
+                      (unsigned long long)theirs->dim,
+                      (unsigned long long)ours->dim);
+    else if (ours->experiment_hash != theirs->experiment_hash)
+        kith_text_add(s->reason, sizeof s->reason, 0,
+                      "experiment differs: peer has %016llx, we have %016llx",
+                      (unsigned long long)theirs->experiment_hash,
+                      (unsigned long long)ours->experiment_hash);
+    else
+        return KITH_OK;
+    return KITH_EMISMATCH;
+}
+
+/* The model's name is shown in logs, where a quote or a blank would let a peer
+ * write fields of its own: it is as safe as a certificate's, or empty. */
+enum kith_err kith_handshake_hello(struct kith_session *s, const uint8_t *frame,
+                                   size_t frame_bytes)
+{
+    if (frame_bytes < KITH_HELLO_HEAD_BYTES || frame[0] != KITH_FRAME_HELLO ||
+        frame_bytes != KITH_HELLO_HEAD_BYTES + (size_t)frame[33] ||
+        !(frame[33] == 0 ||
+          kith_name_is_safe(frame + KITH_HELLO_HEAD_BYTES, frame[33])))
+        return kith_session_refuse(s, KITH_EPARSE,
+                                   "first record is not a HELLO");
+    struct kith_hello *hello = &s->peer_hello;
+    hello->experiment_hash = get_be(frame + 1, 8);
+    hello->dim = get_be(frame + 9, 8);
+    hello->incarnation = (uint32_t)get_be(frame + 17, 4);
+    hello->rank = (uint32_t)get_be(frame + 21, 4);
+    hello->utc_s = (int64_t)get_be(frame + 25, 8);
+    memcpy(hello->model, frame + KITH_HELLO_HEAD_BYTES, frame[33]);
+    hello->model[frame[33]] = '\0';
+    const enum kith_err err = compare_hello(s);
+    if (err == KITH_OK)
+        s->phase = KITH_PHASE_OPEN;
+    return err;
+}

@@ -1,0 +1,305 @@
+/* Records: framing, nonces, bursts, rekeys.
+ *
+ *   record         = length (2) || Noise transport message
+ *   control record = seal(type (1) || frame)
+ *   burst          = seal(BULK || transfer (8) || offset (8) || length (4)),
+ *                    then ceil(length / 65,472) records of payload alone
+ *
+ * A key seals at most 2^16 records. Both ends count: they rekey after the
+ * 2^16th, and after an announcement whose records would not all fit, so that
+ * the payload of a burst never crosses a rekey. n is never reset: its order is
+ * the order on the wire, and a lost, repeated or moved record fails its tag. */
+#include <sodium.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "src/protocol/session/bytes.h"
+#include "src/protocol/session/session_state.h"
+
+_Static_assert(KITH_BURST_RECORDS + 1 <= KITH_REKEY_RECORDS,
+               "a burst fits under one key");
+_Static_assert(KITH_BULK_BYTES + KITH_TAG_BYTES <= KITH_RECORD_BYTES_MAX,
+               "a bulk record fits a Noise message");
+_Static_assert(KITH_BURST_BYTES <= UINT32_MAX, "the announcement's length");
+
+static size_t record_count(uint64_t length)
+{
+    return (size_t)((length + KITH_BULK_BYTES - 1) / KITH_BULK_BYTES);
+}
+
+/* Counts one record of this direction, then rekeys if the next `needed` ones
+ * do not fit under the key. */
+static enum kith_err channel_count(struct kith_channel *channel, size_t bytes,
+                                   size_t needed)
+{
+    channel->records++;
+    channel->bytes += bytes + KITH_RECORD_OVERHEAD;
+    channel->since_rekey++;
+    KITH_ASSERT(channel->since_rekey <= KITH_REKEY_RECORDS);
+    if (channel->since_rekey + needed <= KITH_REKEY_RECORDS)
+        return KITH_OK;
+    channel->since_rekey = 0;
+    channel->rekeys++;
+    return kith_cipher_rekey(&channel->cipher);
+}
+
+static enum kith_err refuse_record(struct kith_session *s, enum kith_err err)
+{
+    if (err == KITH_EAUTH)
+        return kith_session_refuse(s, err, "record does not authenticate");
+    if (err == KITH_ELIMIT)
+        return kith_session_refuse(s, err, "nonces are used up");
+    return kith_session_refuse(s, err, "AEAD provider failed");
+}
+
+/* Seals one record; `needed` more must fit under the key after it. A failure
+ * ends the session: a nonce may be spent on a record that is never written. */
+static enum kith_err seal_one(struct kith_session *s, const uint8_t *plain,
+                              size_t bytes, size_t needed, uint8_t *out)
+{
+    put_be(out, bytes + KITH_TAG_BYTES, KITH_LENGTH_BYTES);
+    enum kith_err err = kith_cipher_seal(&s->send.cipher, NULL, 0, plain, bytes,
+                                         out + KITH_LENGTH_BYTES);
+    if (err == KITH_OK)
+        err = channel_count(&s->send, bytes, needed);
+    if (err == KITH_OK)
+        return KITH_OK;
+    s->phase = KITH_PHASE_FAILED;
+    s->error = refuse_record(s, err);
+    return err;
+}
+
+enum kith_err kith_record_seal(struct kith_session *s, const uint8_t *plain,
+                               size_t bytes, uint8_t *out)
+{
+    return seal_one(s, plain, bytes, 1, out);
+}
+
+static bool can_seal(const struct kith_session *s)
+{
+    return kith_session_is_open(s) && !s->fin_sent;
+}
+
+size_t kith_session_control_size(size_t frame_bytes)
+{
+    return KITH_RECORD_OVERHEAD + 1 + frame_bytes;
+}
+
+/* A frame behind its type byte, joined in `out` and sealed in place. */
+static enum kith_err seal_frame(struct kith_session *s, enum kith_frame type,
+                                const uint8_t *frame, size_t frame_bytes,
+                                size_t needed, uint8_t *out)
+{
+    uint8_t *plain = out + KITH_LENGTH_BYTES;
+    if (frame_bytes)
+        memmove(plain + 1, frame, frame_bytes);
+    plain[0] = (uint8_t)type;
+    return seal_one(s, plain, 1 + frame_bytes, needed, out);
+}
+
+enum kith_err kith_session_seal_control(struct kith_session *session,
+                                        const uint8_t *frame,
+                                        size_t frame_bytes, uint8_t *out,
+                                        size_t capacity, size_t *written)
+{
+    *written = 0;
+    if (!can_seal(session))
+        return KITH_ECLOSED;
+    if (frame_bytes > KITH_CONTROL_BYTES_MAX ||
+        capacity < kith_session_control_size(frame_bytes))
+        return KITH_ELIMIT;
+    const enum kith_err err =
+        seal_frame(session, KITH_FRAME_CONTROL, frame, frame_bytes, 1, out);
+    if (err == KITH_OK)
+        *written = kith_session_control_size(frame_bytes);
+    return err;
+}
+
+enum kith_err kith_session_seal_fin(struct kith_session *session, uint8_t *out,
+                                    size_t capacity, size_t *written)
+{
+    *written = 0;
+    if (!can_seal(session))
+        return KITH_ECLOSED;
+    if (capacity < kith_session_control_size(0))
+        return KITH_ELIMIT;
+    const enum kith_err err =
+        seal_frame(session, KITH_FRAME_FIN, NULL, 0, 1, out);
+    session->fin_sent = true;
+    if (err == KITH_OK)
+        *written = kith_session_control_size(0);
+    return err;
+}
+
+size_t kith_session_burst_size(size_t length)
+{
+    return KITH_RECORD_OVERHEAD + KITH_ANNOUNCEMENT_BYTES + length +
+           record_count(length) * KITH_RECORD_OVERHEAD;
+}
+
+enum kith_err kith_session_seal_burst(struct kith_session *session,
+                                      uint64_t transfer, uint64_t offset,
+                                      const void *payload, size_t length,
+                                      uint8_t *out, size_t capacity,
+                                      size_t *written)
+{
+    *written = 0;
+    if (!can_seal(session))
+        return KITH_ECLOSED;
+    if (length == 0 || length > KITH_BURST_BYTES ||
+        offset > UINT64_MAX - length ||
+        capacity < kith_session_burst_size(length))
+        return KITH_ELIMIT;
+    uint8_t body[KITH_ANNOUNCEMENT_BYTES - 1];
+    put_be(body, transfer, 8);
+    put_be(body + 8, offset, 8);
+    put_be(body + 16, length, 4);
+    enum kith_err err = seal_frame(session, KITH_FRAME_BULK, body, sizeof body,
+                                   record_count(length), out);
+    uint8_t *at = out + KITH_RECORD_OVERHEAD + KITH_ANNOUNCEMENT_BYTES;
+    const uint8_t *source = payload;
+    for (size_t done = 0; err == KITH_OK && done < length;) {
+        const size_t left = length - done;
+        const size_t n = left < KITH_BULK_BYTES ? left : KITH_BULK_BYTES;
+        err = seal_one(session, source + done, n, 1, at);
+        at += n + KITH_RECORD_OVERHEAD;
+        done += n;
+    }
+    if (err == KITH_OK)
+        *written = (size_t)(at - out);
+    return err;
+}
+
+/* The longest record that may come now. */
+static size_t record_limit(const struct kith_session *s)
+{
+    if (s->phase == KITH_PHASE_HELLO)
+        return KITH_HELLO_BYTES_MAX + KITH_TAG_BYTES;
+    return 1 + KITH_CONTROL_BYTES_MAX + KITH_TAG_BYTES;
+}
+
+static enum kith_err open_bulk(struct kith_session *s, uint8_t *record,
+                               size_t n, struct kith_session_event *event)
+{
+    struct kith_burst *burst = &s->burst;
+    /* Nowhere to go: opened where it lies, which authenticates it too. */
+    uint8_t *target = burst->sink ? burst->sink + burst->done : record;
+    enum kith_err err =
+        kith_cipher_open(&s->receive.cipher, NULL, 0, record, n, target);
+    if (err == KITH_OK)
+        err = channel_count(&s->receive, n, 1);
+    if (err != KITH_OK)
+        return refuse_record(s, err);
+    event->kind = KITH_SESSION_RECORD;
+    event->record_at = burst->done;
+    event->record_bytes = n;
+    burst->done += n;
+    return KITH_OK;
+}
+
+static enum kith_err read_bulk(struct kith_session *s, uint8_t *bytes,
+                               size_t size, size_t *used,
+                               struct kith_session_event *event)
+{
+    struct kith_burst *burst = &s->burst;
+    KITH_ASSERT(burst->sink_given);
+    event->transfer = burst->transfer;
+    event->offset = burst->offset;
+    event->length = burst->length;
+    if (burst->done == burst->length) {
+        event->kind = KITH_SESSION_BURST;
+        memset(burst, 0, sizeof *burst);
+        return KITH_OK;
+    }
+    if (size < KITH_LENGTH_BYTES)
+        return KITH_OK;
+    const uint64_t left = burst->length - burst->done;
+    const size_t n = left < KITH_BULK_BYTES ? (size_t)left : KITH_BULK_BYTES;
+    if (get_be(bytes, KITH_LENGTH_BYTES) != n + KITH_TAG_BYTES)
+        return kith_session_refuse(s, KITH_EPARSE,
+                                   "bulk record has not the announced length");
+    if (size < n + KITH_RECORD_OVERHEAD)
+        return KITH_OK;
+    *used = n + KITH_RECORD_OVERHEAD;
+    return open_bulk(s, bytes + KITH_LENGTH_BYTES, n, event);
+}
+
+static enum kith_err read_announcement(struct kith_session *s,
+                                       const uint8_t *frame, size_t n,
+                                       struct kith_session_event *event)
+{
+    static const struct kith_burst none = {.length = 0};
+    struct kith_burst burst = none;
+    if (n == KITH_ANNOUNCEMENT_BYTES) {
+        burst.transfer = get_be(frame + 1, 8);
+        burst.offset = get_be(frame + 9, 8);
+        burst.length = get_be(frame + 17, 4);
+    }
+    if (burst.length == 0 || burst.length > KITH_BURST_BYTES ||
+        burst.offset > UINT64_MAX - burst.length)
+        return kith_session_refuse(s, KITH_EPARSE,
+                                   "bulk announcement is malformed");
+    s->burst = burst;
+    event->kind = KITH_SESSION_BULK;
+    event->transfer = burst.transfer;
+    event->offset = burst.offset;
+    event->length = burst.length;
+    return KITH_OK;
+}
+
+/* One opened control record; `frame` starts with its type. */
+static enum kith_err read_frame(struct kith_session *s, const uint8_t *frame,
+                                size_t n, struct kith_session_event *event)
+{
+    if (s->phase == KITH_PHASE_HELLO) {
+        event->kind = KITH_SESSION_OPEN;
+        return kith_handshake_hello(s, frame, n);
+    }
+    switch (frame[0]) {
+    case KITH_FRAME_CONTROL:
+        event->kind = KITH_SESSION_CONTROL;
+        event->frame = frame + 1;
+        event->frame_bytes = n - 1;
+        return KITH_OK;
+    case KITH_FRAME_BULK:
+        return read_announcement(s, frame, n, event);
+    case KITH_FRAME_FIN:
+        if (n != 1)
+            break;
+        event->kind = KITH_SESSION_FIN;
+        s->phase = KITH_PHASE_FINISHED;
+        return KITH_OK;
+    }
+    return kith_session_refuse(s, KITH_EPARSE, "frame type is unknown");
+}
+
+enum kith_err kith_record_read(struct kith_session *s, uint8_t *bytes,
+                               size_t size, size_t *used,
+                               struct kith_session_event *event)
+{
+    if (s->burst.length > 0)
+        return read_bulk(s, bytes, size, used, event);
+    if (size < KITH_LENGTH_BYTES)
+        return KITH_OK;
+    const size_t sealed = (size_t)get_be(bytes, KITH_LENGTH_BYTES);
+    if (sealed < 1 + KITH_TAG_BYTES || sealed > record_limit(s))
+        return kith_session_refuse(s, KITH_EPARSE,
+                                   "record has an impossible length");
+    if (size < KITH_LENGTH_BYTES + sealed)
+        return KITH_OK;
+    *used = KITH_LENGTH_BYTES + sealed;
+    uint8_t *frame = bytes + KITH_LENGTH_BYTES;
+    const size_t n = sealed - KITH_TAG_BYTES;
+    enum kith_err err =
+        kith_cipher_open(&s->receive.cipher, NULL, 0, frame, n, frame);
+    if (err == KITH_OK)
+        err = read_frame(s, frame, n, event);
+    else
+        return refuse_record(s, err);
+    if (err != KITH_OK)
+        return err;
+    err = channel_count(
+        &s->receive, n,
+        event->kind == KITH_SESSION_BULK ? record_count(event->length) : 1);
+    return err == KITH_OK ? KITH_OK : refuse_record(s, err);
+}

@@ -1,0 +1,379 @@
+/* A run's journal out of its database.
+ *
+ * One statement for each peer walks over its parts in order; between two calls
+ * a peer holds what is left of one part. Whatever the database says is checked
+ * before it is used: SQLite itself refuses values longer than a final model. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "kith/plain_file.h"
+#include "kith/journal.h"
+#include "rundb.h"
+#include "tables.h"
+
+struct life {
+    sqlite3_stmt *parts;
+    uint32_t last;        /* the last life that the database holds */
+    uint32_t incarnation; /* of the parts that have been read */
+    uint32_t part;        /* the next one of this life */
+    bool any, over;
+    struct kith_journal_clock clock;
+    size_t at, fill;
+    uint8_t bytes[KITH_JOURNAL_PART_BYTES + KITH_JOURNAL_ENTRY_BYTES_MAX];
+};
+
+struct kith_journal {
+    sqlite3 *database;
+    char path[KITH_PATH_BYTES_MAX];
+    uint32_t peers;
+    struct life *lives; /* (peers) */
+};
+
+static enum kith_err refuse(char *error, const char *path, enum kith_err err,
+                            const char *format, ...) KITH_PRINTF(4, 5);
+
+static enum kith_err refuse(char *error, const char *path, enum kith_err err,
+                            const char *format, ...)
+{
+    char what[KITH_JOURNAL_ERROR_BYTES];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    snprintf(error, KITH_JOURNAL_ERROR_BYTES, "cannot replay %.160s: %.330s",
+             path, what);
+    return err;
+}
+
+static bool says(sqlite3 *database, const char *key, char text[256])
+{
+    char sql[96];
+    snprintf(sql, sizeof sql,
+             "SELECT value FROM run WHERE run_id=1 AND key='%s'", key);
+    return store_read_text(database, sql, text, 256);
+}
+
+static enum kith_err check_file(sqlite3 *database, const char *path,
+                                char *error)
+{
+    char text[256], wanted[32];
+    snprintf(wanted, sizeof wanted, "%d", STORE_APPLICATION_ID);
+    if (!store_read_text(database, "PRAGMA application_id", text,
+                         sizeof text) ||
+        strcmp(text, wanted) != 0)
+        return refuse(error, path, KITH_EPARSE, "not a run database of kith");
+    snprintf(wanted, sizeof wanted, "%d", STORE_SCHEMA_VERSION);
+    if (!store_read_text(database, "PRAGMA user_version", text, sizeof text) ||
+        strcmp(text, wanted) != 0)
+        return refuse(error, path, KITH_EVERSION,
+                      "found schema %.20s, this kith reads %s; record the run "
+                      "again",
+                      text, wanted);
+    if (!store_is_plain(database))
+        return refuse(error, path, KITH_EPARSE,
+                      "found a view or a virtual table in place of run, "
+                      "journal or models; record the run again");
+    return KITH_OK;
+}
+
+static enum kith_err check_run(sqlite3 *database, const char *path,
+                               const struct kith_experiment *experiment,
+                               char *error)
+{
+    char text[256] = "", wanted[32];
+    if (experiment->peers > KITH_JOURNAL_PEERS_MAX)
+        return refuse(error, path, KITH_ELIMIT,
+                      "found %" PRIu32 " peers; allowed: %u, the most of a lab",
+                      experiment->peers, KITH_JOURNAL_PEERS_MAX);
+    if (!says(database, "world", text) || strcmp(text, "lab") != 0)
+        return refuse(error, path, KITH_EMISMATCH,
+                      "found a run of kith %.20s; allowed: one of kith lab "
+                      "--record",
+                      text);
+    if (!says(database, "journal", text))
+        return refuse(error, path, KITH_EMISMATCH,
+                      "it has no journal; record one with kith lab "
+                      "EXPERIMENT.yaml --record");
+    snprintf(wanted, sizeof wanted, "%d", KITH_JOURNAL_VERSION);
+    if (strcmp(text, wanted) != 0)
+        return refuse(error, path, KITH_EVERSION,
+                      "found a journal of version %.20s, this kith reads %s; "
+                      "record the run again",
+                      text, wanted);
+    if (says(database, "resumed_utc", text))
+        return refuse(error, path, KITH_EMISMATCH,
+                      "the run was gone on with (%.20s) after its journal "
+                      "ended; record one that is not interrupted",
+                      text);
+    snprintf(wanted, sizeof wanted, "%016" PRIx64,
+             kith_experiment_hash(experiment));
+    if (!says(database, "experiment_hash", text) || strcmp(text, wanted) != 0)
+        return refuse(error, path, KITH_EMISMATCH,
+                      "its experiment has the hash %.20s, the text that it "
+                      "keeps %s: one of them was changed",
+                      text, wanted);
+    return KITH_OK;
+}
+
+/* The longest value that may be read: a final model, or the experiment. */
+static void set_limits(sqlite3 *database, size_t dim)
+{
+    const uint64_t model = (uint64_t)dim * sizeof(double);
+    const uint64_t most = model > KITH_JOURNAL_MODEL_BYTES_MAX
+                              ? KITH_JOURNAL_MODEL_BYTES_MAX
+                              : model;
+    sqlite3_limit(database, SQLITE_LIMIT_LENGTH,
+                  (int)(most + KITH_YAML_BYTES_MAX + 4096));
+}
+
+static enum kith_err open_lives(struct kith_journal *journal, char *error)
+{
+    static const char sql[] =
+        "SELECT incarnation, part, bytes FROM journal WHERE run_id=1 AND "
+        "peer=?1 ORDER BY incarnation, part";
+    for (uint32_t i = 0; i < journal->peers; i++) {
+        struct life *life = &journal->lives[i];
+        char last[128], text[32] = "";
+        snprintf(last, sizeof last,
+                 "SELECT max(incarnation) FROM journal WHERE run_id=1 AND "
+                 "peer=%" PRIu32,
+                 i);
+        if (!store_read_text(journal->database, last, text, sizeof text) ||
+            sqlite3_prepare_v2(journal->database, sql, -1, &life->parts,
+                               NULL) != SQLITE_OK)
+            return refuse(error, journal->path, KITH_EPARSE,
+                          "reading its journal: %.200s",
+                          sqlite3_errmsg(journal->database));
+        sqlite3_bind_int64(life->parts, 1, i);
+        life->last = (uint32_t)strtoul(text, NULL, 10);
+    }
+    return KITH_OK;
+}
+
+static enum kith_err open_journal(struct kith_journal *journal,
+                                  const struct kith_experiment *experiment,
+                                  char *error)
+{
+    char why[KITH_FILE_WHY_BYTES];
+    const enum kith_err err = kith_file_check(journal->path, why);
+    if (err != KITH_OK)
+        return refuse(error, journal->path, err, "%s", why);
+    /* For writing where that is allowed: of a run that a full disk ended SQLite
+     * first takes back what was not committed. Nothing else is written. */
+    if (sqlite3_open_v2(journal->path, &journal->database,
+                        SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+        return refuse(error, journal->path, KITH_ENOENT, "%.200s",
+                      sqlite3_errmsg(journal->database));
+    set_limits(
+        journal->database,
+        kith_model_size_of(experiment->model, &experiment->model_config).dim);
+    return check_file(journal->database, journal->path, error);
+}
+
+static void note_build(struct kith_journal *journal, char *note)
+{
+    char build[256];
+    note[0] = '\0';
+    if (says(journal->database, "build", build) &&
+        strcmp(build, kith_build()) != 0)
+        snprintf(note, KITH_JOURNAL_ERROR_BYTES,
+                 "recorded by another build, %.200s: floats may differ in "
+                 "their last digits",
+                 build);
+}
+
+enum kith_err kith_journal_open(const char *path,
+                                const struct kith_experiment *experiment,
+                                struct kith_journal **out, char *note,
+                                char *error)
+{
+    struct kith_journal *journal = calloc(1, sizeof *journal);
+    if (journal == NULL)
+        return refuse(error, path, KITH_ENOMEM, "out of memory");
+    snprintf(journal->path, sizeof journal->path, "%s", path);
+    journal->peers = experiment->peers;
+    enum kith_err err = open_journal(journal, experiment, error);
+    if (err == KITH_OK)
+        err = check_run(journal->database, path, experiment, error);
+    if (err == KITH_OK) {
+        journal->lives = calloc(journal->peers, sizeof *journal->lives);
+        err = journal->lives == NULL
+                  ? refuse(error, path, KITH_ENOMEM, "out of memory")
+                  : open_lives(journal, error);
+    }
+    if (err != KITH_OK) {
+        kith_journal_close(journal);
+        return err;
+    }
+    note_build(journal, note);
+    *out = journal;
+    return KITH_OK;
+}
+
+void kith_journal_close(struct kith_journal *journal)
+{
+    if (journal == NULL)
+        return;
+    for (uint32_t i = 0; journal->lives != NULL && i < journal->peers; i++)
+        sqlite3_finalize(journal->lives[i].parts);
+    free(journal->lives);
+    sqlite3_close(journal->database);
+    free(journal);
+}
+
+bool kith_journal_returns(const struct kith_journal *journal, kith_id peer,
+                          uint32_t incarnation)
+{
+    return journal->lives[peer].last > incarnation;
+}
+
+/* Takes the part that the statement stands on. */
+static enum kith_err take_part(struct kith_journal *journal, kith_id peer,
+                               char *error)
+{
+    struct life *life = &journal->lives[peer];
+    const int64_t incarnation = sqlite3_column_int64(life->parts, 0);
+    const int64_t part = sqlite3_column_int64(life->parts, 1);
+    const void *bytes = sqlite3_column_blob(life->parts, 2);
+    const int size = sqlite3_column_bytes(life->parts, 2);
+    if (incarnation < 0 || incarnation > INT32_MAX || bytes == NULL ||
+        size <= 0 || size > (int)KITH_JOURNAL_PART_BYTES)
+        return refuse(error, journal->path, KITH_EPARSE,
+                      "its journal is damaged: peer %" PRIu32
+                      " has a part of %d bytes in life %" PRId64,
+                      peer, size, incarnation);
+    if (!life->any || incarnation != (int64_t)life->incarnation) {
+        /* What a killed peer left unfinished goes with it. */
+        life->at = life->fill = 0;
+        life->part = 0;
+        life->clock = (struct kith_journal_clock){0};
+        life->incarnation = (uint32_t)incarnation;
+        life->any = true;
+    }
+    if (part != (int64_t)life->part)
+        return refuse(error, journal->path, KITH_EPARSE,
+                      "part %" PRIu32 " of peer %" PRIu32
+                      "'s journal (life %" PRIu32
+                      ") is missing: its launcher was behind, or the file was "
+                      "cut; record the run again, on fewer peers",
+                      life->part, peer, life->incarnation);
+    life->part++;
+    memmove(life->bytes, life->bytes + life->at, life->fill - life->at);
+    life->fill -= life->at;
+    life->at = 0;
+    KITH_ASSERT(life->fill + (size_t)size <= sizeof life->bytes);
+    memcpy(life->bytes + life->fill, bytes, (size_t)size);
+    life->fill += (size_t)size;
+    return KITH_OK;
+}
+
+/* The next part, where there is one. */
+static enum kith_err step_part(struct kith_journal *journal, kith_id peer,
+                               char *error)
+{
+    struct life *life = &journal->lives[peer];
+    const int code = life->over ? SQLITE_DONE : sqlite3_step(life->parts);
+    life->over = code != SQLITE_ROW;
+    if (code == SQLITE_DONE)
+        return KITH_ENOENT;
+    if (code != SQLITE_ROW)
+        return refuse(error, journal->path, KITH_EPARSE,
+                      "reading peer %" PRIu32 "'s journal: %.200s", peer,
+                      sqlite3_errmsg(journal->database));
+    return take_part(journal, peer, error);
+}
+
+enum kith_err kith_journal_next(struct kith_journal *journal, kith_id peer,
+                                uint32_t *incarnation,
+                                struct kith_journal_entry *entry, char *error)
+{
+    KITH_ASSERT(peer < journal->peers);
+    struct life *life = &journal->lives[peer];
+    for (;;) {
+        size_t used = 0;
+        enum kith_err err =
+            kith_journal_unpack(&life->clock, life->bytes + life->at,
+                                life->fill - life->at, entry, &used);
+        life->at += used;
+        *incarnation = life->incarnation;
+        if (err == KITH_OK)
+            return KITH_OK;
+        /* Nothing that is whole is as long as what is left. */
+        if (err == KITH_EPARSE ||
+            life->fill - life->at >= KITH_JOURNAL_ENTRY_BYTES_MAX)
+            return refuse(error, journal->path, KITH_EPARSE,
+                          "its journal is damaged: part %" PRIu32
+                          " of peer %" PRIu32 " (life %" PRIu32
+                          ") holds no entry at byte %zu",
+                          life->part > 0 ? life->part - 1 : 0, peer,
+                          life->incarnation, life->at);
+        err = step_part(journal, peer, error);
+        if (err != KITH_OK)
+            return err;
+    }
+}
+
+static double real_of(sqlite3_stmt *statement, int column)
+{
+    return sqlite3_column_type(statement, column) == SQLITE_NULL
+               ? (double)NAN
+               : sqlite3_column_double(statement, column);
+}
+
+static enum kith_err take_model(sqlite3_stmt *statement, size_t dim,
+                                struct kith_journal_model *model, double *z)
+{
+    const int64_t step = sqlite3_column_int64(statement, 0);
+    *model = (struct kith_journal_model){
+        .step = (uint64_t)step,
+        .score = {.loss = real_of(statement, 1),
+                  .accuracy = real_of(statement, 2)},
+        .digest = (uint64_t)sqlite3_column_int64(statement, 4),
+        .kept = sqlite3_column_type(statement, 5) != SQLITE_NULL};
+    if (step < 0 || sqlite3_column_int64(statement, 3) != (int64_t)dim)
+        return KITH_EPARSE;
+    if (!model->kept)
+        return KITH_OK;
+    const void *bytes = sqlite3_column_blob(statement, 5);
+    if ((size_t)sqlite3_column_bytes(statement, 5) != dim * sizeof *z ||
+        (bytes == NULL && dim > 0))
+        return KITH_EPARSE;
+    if (z != NULL && dim > 0)
+        memcpy(z, bytes, dim * sizeof *z);
+    return KITH_OK;
+}
+
+enum kith_err kith_journal_model(struct kith_journal *journal, kith_id peer,
+                                 size_t dim, struct kith_journal_model *model,
+                                 double *z, char *error)
+{
+    static const char sql[] =
+        "SELECT step, loss, accuracy, dim, digest, model FROM models WHERE "
+        "run_id=1 AND peer IS ?1";
+    sqlite3_stmt *statement = NULL;
+    enum kith_err err = KITH_EPARSE;
+    int code = SQLITE_ERROR;
+    if (sqlite3_prepare_v2(journal->database, sql, -1, &statement, NULL) ==
+        SQLITE_OK) {
+        if (peer != KITH_NOBODY)
+            sqlite3_bind_int64(statement, 1, peer);
+        code = sqlite3_step(statement);
+    }
+    if (code == SQLITE_ROW)
+        err = take_model(statement, dim, model, z);
+    else if (code == SQLITE_DONE)
+        err = KITH_ENOENT;
+    if (err == KITH_EPARSE)
+        (void)refuse(error, journal->path, err,
+                     "its final model of peer %" PRId64 " is damaged: %.120s",
+                     peer == KITH_NOBODY ? -1 : (int64_t)peer,
+                     code == SQLITE_ROW ? "not of this experiment's size"
+                                        : sqlite3_errmsg(journal->database));
+    sqlite3_finalize(statement);
+    return err;
+}

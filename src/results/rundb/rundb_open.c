@@ -1,0 +1,236 @@
+/* From nothing to an open run database, and its end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kith/text.h"
+#include "rundb.h"
+#include "tables.h"
+
+/* Runs of one name in one folder before we ask for another folder. */
+#define RUNS_MAX 100000u
+/* How long the end of a run waits for readers. */
+#define CLOSE_WAIT_MS 10000
+
+enum kith_err store_create_file(const char *directory, const char *world,
+                                const char *name, char *path, char *error)
+{
+    int code = 0;
+    for (unsigned n = 1; n <= RUNS_MAX; n++) {
+        const int length = snprintf(path, KITH_PATH_BYTES_MAX, "%s/%s-%s-%u.db",
+                                    directory, name, world, n);
+        code = ENAMETOOLONG;
+        if (length < 0 || length >= (int)KITH_PATH_BYTES_MAX)
+            break;
+        const int file =
+            open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (file >= 0) {
+            close(file);
+            return KITH_OK;
+        }
+        code = errno;
+        if (code != EEXIST)
+            break;
+    }
+    const enum kith_err err = store_errno(code);
+    snprintf(error, KITH_STORE_ERROR_BYTES,
+             "cannot create a run database in %.200s: %s; %s", directory,
+             strerror(code), store_advice(err));
+    return err;
+}
+
+enum kith_err store_run(struct kith_store *store, const char *key,
+                        const char *format, ...)
+{
+    char value[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(value, sizeof value, format, list);
+    va_end(list);
+    return store_pair(store, RUN, key, value);
+}
+
+void store_utc(char text[32])
+{
+    const time_t now = time(NULL);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+/* What a reader needs to repeat the run. */
+static enum kith_err write_run(struct kith_store *store, const char *world,
+                               const struct kith_experiment *experiment)
+{
+    char started[32];
+    store_utc(started);
+    (void)store_run(store, "schema", "%d", STORE_SCHEMA_VERSION);
+    (void)store_run(store, "name", "%s", experiment->name);
+    (void)store_run(store, "world", "%s", world);
+    (void)store_run(store, "seed", "%" PRIu64, experiment->seed);
+    (void)store_run(store, "peers", "%" PRIu32, experiment->peers);
+    (void)store_run(store, "build", "%s", kith_build());
+    (void)store_run(store, "started_utc", "%s", started);
+    (void)store_run(store, "experiment_hash", "%016" PRIx64,
+                    kith_experiment_hash(experiment));
+    (void)store_run(store, "batch", "%" PRIu32, experiment->train.batch);
+    (void)store_run(store, "model", "%s", experiment->model->name);
+    (void)store_run(store, "algorithm", "%s",
+                    experiment->central.present
+                        ? kith_central_methods[experiment->central.method].name
+                        : experiment->gossip.algorithm->name);
+    (void)store_run(
+        store, "topology", "%s",
+        experiment->central.present
+            ? kith_central_exchanges[experiment->central.exchange].name
+            : experiment->gossip.topology->name);
+    if (experiment->backend != NULL)
+        (void)store_run(store, "backend", "%s", experiment->backend->name);
+    if (experiment->compute.products != NULL)
+        (void)store_run(store, "products", "%s", experiment->compute.products);
+    if (experiment->compute.threads > 0)
+        (void)store_run(store, "threads", "%" PRIu32,
+                        experiment->compute.threads);
+    if (experiment->compute.peak > 0)
+        (void)store_run(store, "peak_flop_per_s", "%.4g",
+                        experiment->compute.peak);
+    return store_pair(store, RUN, "experiment",
+                      experiment->source == NULL ? "" : experiment->source);
+}
+
+static enum kith_err write_mark_kinds(struct kith_store *store)
+{
+    for (unsigned kind = 0; kind < KITH_MARK_COUNT; kind++) {
+        char sql[128];
+        snprintf(sql, sizeof sql, "INSERT INTO mark_kinds VALUES(%u,'%s')",
+                 kind, kith_mark_name((enum kith_mark_kind)kind));
+        const enum kith_err err = store_exec(store, sql, "creating tables");
+        if (err != KITH_OK)
+            return err;
+    }
+    return KITH_OK;
+}
+
+enum kith_err store_open_new(struct kith_store *store, const char *path)
+{
+    char pragmas[160];
+    kith_text_copy(store->path, sizeof store->path, path);
+    if (sqlite3_open_v2(path, &store->database,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK)
+        return store_stick(store, "opening");
+    snprintf(pragmas, sizeof pragmas,
+             "PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL;"
+             "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+             STORE_APPLICATION_ID, STORE_SCHEMA_VERSION);
+    enum kith_err err = store_exec(store, pragmas, "creating tables");
+    if (err == KITH_OK)
+        err = store_exec(store, "BEGIN;" STORE_TABLES, "creating tables");
+    if (err == KITH_OK)
+        err = write_mark_kinds(store);
+    if (err == KITH_OK)
+        err = store_exec(store, "COMMIT", "creating tables");
+    return err == KITH_OK ? store_prepare(store, ROW, JOURNAL) : err;
+}
+
+void store_free(struct kith_store *store)
+{
+    store_ahead_end(store);
+    for (unsigned i = 0; i < STATEMENT_COUNT; i++)
+        sqlite3_finalize(store->prepared[i]);
+    sqlite3_close(store->database);
+    free(store);
+}
+
+/* The one run of a file, or this part of many, as it begins. */
+static enum kith_err write_begin(struct kith_store *store,
+                                 const struct kith_experiment *experiment)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql,
+             "INSERT INTO runs(run_id, cell, seed, state) VALUES(%" PRIu32
+             ", 1, %" PRId64 ", '%s');"
+             "INSERT INTO cells(cell, label) VALUES(1, '%.64s')",
+             store->run_id, (int64_t)experiment->seed,
+             kith_run_state_name(KITH_RUN_RUNNING), experiment->name);
+    return store_exec(store, sql, "creating tables");
+}
+
+/* On a file that is there and empty; an error removes it. */
+static enum kith_err create_at(const char *path, uint32_t run_id,
+                               const char *world,
+                               const struct kith_experiment *experiment,
+                               struct kith_store **out, char *error)
+{
+    struct kith_store *store = calloc(1, sizeof *store);
+    if (store == NULL) {
+        snprintf(error, KITH_STORE_ERROR_BYTES, "out of memory");
+        unlink(path);
+        return KITH_ENOMEM;
+    }
+    store->run_id = run_id;
+    enum kith_err err = store_open_new(store, path);
+    if (err == KITH_OK)
+        err = write_begin(store, experiment);
+    if (err == KITH_OK)
+        err = write_run(store, world, experiment);
+    if (err == KITH_OK)
+        err = kith_store_commit(store);
+    if (err != KITH_OK) {
+        kith_text_copy(error, KITH_STORE_ERROR_BYTES, store->error);
+        store_free(store);
+        unlink(path);
+        return err;
+    }
+    *out = store;
+    return KITH_OK;
+}
+
+enum kith_err kith_store_create(const char *directory, const char *world,
+                                const struct kith_experiment *experiment,
+                                struct kith_store **out, char *path,
+                                char *error)
+{
+    const enum kith_err err =
+        store_create_file(directory, world, experiment->name, path, error);
+    return err == KITH_OK ? create_at(path, 1, world, experiment, out, error)
+                          : err;
+}
+
+enum kith_err kith_store_create_part(const char *path, uint32_t run_id,
+                                     const char *world,
+                                     const struct kith_experiment *experiment,
+                                     struct kith_store **out, char *error)
+{
+    const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (file < 0) {
+        const enum kith_err err = store_errno(errno);
+        snprintf(error, KITH_STORE_ERROR_BYTES, "cannot create %.300s: %s; %s",
+                 path, strerror(errno), store_advice(err));
+        return err;
+    }
+    close(file);
+    return create_at(path, run_id, world, experiment, out, error);
+}
+
+enum kith_err kith_store_close(struct kith_store *store, char *error)
+{
+    if (store == NULL)
+        return KITH_OK;
+    enum kith_err err = store_ahead_wait(store, 0);
+    sqlite3_busy_timeout(store->database, CLOSE_WAIT_MS);
+    if (err == KITH_OK)
+        err = kith_store_commit(store);
+    if (err == KITH_OK && store->rows > 0)
+        err = store_stick(store, "saving the last rows");
+    if (err != KITH_OK)
+        kith_text_copy(error, KITH_STORE_ERROR_BYTES, store->error);
+    store_free(store);
+    return err;
+}

@@ -1,0 +1,344 @@
+/* A run database of many runs: its plan, and parts that become rows.
+ *
+ *   NAME-KIND-N.db         runs, cells, settings, and the rows of all runs
+ *   NAME-KIND-N.db.parts/  one database for each run that is under way;
+ *                          locked by the launcher, so that there is one
+ *
+ * A part has the same tables and the run's own id in every row, so taking it
+ * over is one INSERT ... SELECT * a table. */
+#include "kith/sweep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kith/text.h"
+#include "sweep_plan.h"
+#include "rundb.h"
+#include "tables.h"
+
+struct kith_runs {
+    struct kith_store *store;
+    struct kith_plan plan;
+    uint8_t *states; /* enum kith_run_state, (cell_count * seeds) */
+    char parts[KITH_PATH_BYTES_MAX];
+    int lock; /* the folder of the parts, open and locked */
+};
+
+const char *kith_run_state_name(enum kith_run_state state)
+{
+    static const char *const names[] = {
+#define KITH_X(name, text) text,
+        KITH_RUN_STATES(KITH_X)
+#undef KITH_X
+    };
+    return state < KITH_RUN_STATE_COUNT ? names[state] : "unknown";
+}
+
+static enum kith_run_state state_of(const char *name)
+{
+    unsigned state = 0;
+    while (state < KITH_RUN_STATE_COUNT &&
+           strcmp(name, kith_run_state_name((enum kith_run_state)state)) != 0)
+        state++;
+    return state < KITH_RUN_STATE_COUNT ? (enum kith_run_state)state
+                                        : KITH_RUN_PLANNED;
+}
+
+/* The store's own error, which says everything. */
+static enum kith_err told(const struct kith_runs *runs, char *error)
+{
+    if (runs->store->err != KITH_OK)
+        kith_text_copy(error, KITH_STORE_ERROR_BYTES, runs->store->error);
+    return runs->store->err;
+}
+
+static enum kith_err fail(char *error, enum kith_err err, const char *path,
+                          const char *what)
+{
+    snprintf(error, KITH_STORE_ERROR_BYTES, "cannot go on with %.200s: %s",
+             path, what);
+    return err;
+}
+
+/* Only files that we name: run-N.db and what SQLite puts beside it. */
+static void remove_parts(const struct kith_runs *runs)
+{
+    DIR *folder = opendir(runs->parts);
+    if (folder == NULL)
+        return;
+    const struct dirent *entry;
+    while ((entry = readdir(folder)) != NULL)
+        if (strncmp(entry->d_name, "run-", 4) == 0)
+            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+    closedir(folder);
+}
+
+/* The folder of the parts, made where it is missing, and locked. */
+static enum kith_err lock_parts(struct kith_runs *runs, char *error)
+{
+    const char *path = runs->store->path;
+    const int length =
+        snprintf(runs->parts, sizeof runs->parts, "%s.parts", path);
+    if (length < 0 || (size_t)length >= sizeof runs->parts - 32)
+        return fail(error, KITH_EINVAL, path, "its path is too long");
+    if (mkdir(runs->parts, 0777) != 0 && errno != EEXIST)
+        return fail(error, store_errno(errno), runs->parts, strerror(errno));
+    runs->lock = open(runs->parts, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (runs->lock < 0)
+        return fail(error, store_errno(errno), runs->parts, strerror(errno));
+    if (flock(runs->lock, LOCK_EX | LOCK_NB) != 0)
+        return fail(error, KITH_EBUSY, path,
+                    "another kith sim is writing it; wait for that one, or "
+                    "end it");
+    remove_parts(runs);
+    return KITH_OK;
+}
+
+uint32_t kith_runs_count(const struct kith_runs *runs)
+{
+    return runs->plan.cell_count * runs->plan.seeds;
+}
+
+/* What stands in the table runs; a cell that is refused has no row. */
+static enum kith_err read_states(struct kith_runs *runs)
+{
+    const uint32_t count = kith_runs_count(runs);
+    free(runs->states);
+    runs->states = calloc(count > 0 ? count : 1, 1);
+    if (runs->states == NULL)
+        return store_stick(runs->store, "out of memory");
+    for (uint32_t run = 0; run < count; run++)
+        if (runs->plan.cells[run % runs->plan.cell_count].refused[0] != '\0')
+            runs->states[run] = KITH_RUN_REFUSED;
+    sqlite3_stmt *row;
+    if (sqlite3_prepare_v2(runs->store->database,
+                           "SELECT run_id, state FROM runs", -1, &row,
+                           NULL) != SQLITE_OK)
+        return store_stick(runs->store, "reading runs");
+    int code;
+    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+        const sqlite3_int64 id = sqlite3_column_int64(row, 0);
+        const char *name = (const char *)sqlite3_column_text(row, 1);
+        if (id >= 1 && id <= count && name != NULL)
+            runs->states[id - 1] = (uint8_t)state_of(name);
+    }
+    sqlite3_finalize(row);
+    return code == SQLITE_DONE ? KITH_OK
+                               : store_stick(runs->store, "reading runs");
+}
+
+static struct kith_runs *runs_new(void)
+{
+    struct kith_runs *runs = calloc(1, sizeof *runs);
+    if (runs == NULL)
+        return NULL;
+    runs->lock = -1;
+    runs->store = calloc(1, sizeof *runs->store);
+    if (runs->store == NULL) {
+        free(runs);
+        return NULL;
+    }
+    return runs;
+}
+
+enum kith_err kith_runs_create(const char *directory,
+                               const struct kith_plan *plan,
+                               struct kith_runs **out, char *path, char *error)
+{
+    enum kith_err err =
+        store_create_file(directory, plan->kind, plan->name, path, error);
+    if (err != KITH_OK)
+        return err;
+    struct kith_runs *runs = runs_new();
+    if (runs == NULL) {
+        unlink(path);
+        return fail(error, KITH_ENOMEM, path, "out of memory");
+    }
+    err = store_open_new(runs->store, path);
+    if (err == KITH_OK)
+        err = plan_write(runs->store, plan);
+    if (err == KITH_OK)
+        err = plan_read(runs->store, &runs->plan);
+    if (err == KITH_OK)
+        err = read_states(runs);
+    if (err != KITH_OK)
+        err = told(runs, error);
+    else
+        err = lock_parts(runs, error);
+    if (err != KITH_OK) {
+        kith_runs_close(runs);
+        unlink(path);
+        return err;
+    }
+    *out = runs;
+    return KITH_OK;
+}
+
+enum kith_err kith_runs_open(const char *path, struct kith_runs **out,
+                             char *error)
+{
+    struct kith_runs *runs = runs_new();
+    if (runs == NULL)
+        return fail(error, KITH_ENOMEM, path, "out of memory");
+    kith_text_copy(runs->store->path, sizeof runs->store->path, path);
+    enum kith_err err = KITH_OK;
+    if (sqlite3_open_v2(path, &runs->store->database,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK)
+        err = fail(error, KITH_ENOENT, path,
+                   sqlite3_errmsg(runs->store->database));
+    if (err == KITH_OK)
+        err = plan_check(runs->store->database, path, error);
+    if (err == KITH_OK)
+        err = lock_parts(runs, error);
+    if (err == KITH_OK && (plan_read(runs->store, &runs->plan) != KITH_OK ||
+                           read_states(runs) != KITH_OK ||
+                           store_prepare(runs->store, ROW, JOURNAL) != KITH_OK))
+        err = told(runs, error);
+    if (err != KITH_OK) {
+        kith_runs_close(runs);
+        return err;
+    }
+    *out = runs;
+    return KITH_OK;
+}
+
+const struct kith_plan *kith_runs_plan(const struct kith_runs *runs)
+{
+    return &runs->plan;
+}
+
+enum kith_err kith_runs_extend(struct kith_runs *runs, uint32_t seeds,
+                               char *error)
+{
+    const uint32_t before = runs->plan.seeds;
+    if (seeds <= before)
+        return KITH_OK;
+    runs->plan.seeds = seeds;
+    if (store_exec(runs->store, "BEGIN", "adding seeds") == KITH_OK &&
+        plan_write_runs(runs->store, &runs->plan, before) == KITH_OK &&
+        store_exec(runs->store, "COMMIT", "adding seeds") == KITH_OK)
+        (void)read_states(runs);
+    return told(runs, error);
+}
+
+enum kith_run_state kith_runs_state(const struct kith_runs *runs, uint32_t run)
+{
+    return (enum kith_run_state)runs->states[run];
+}
+
+void kith_runs_part(const struct kith_runs *runs, uint32_t run,
+                    char path[KITH_PATH_BYTES_MAX])
+{
+    (void)kith_text_add(path, KITH_PATH_BYTES_MAX, 0, "%s/run-%" PRIu32 ".db",
+                        runs->parts, run + 1);
+}
+
+void kith_runs_forget(struct kith_runs *runs)
+{
+    if (runs->lock >= 0)
+        close(runs->lock);
+    runs->lock = -1;
+}
+
+/* Attached as `part`; what an earlier try left is not there, but costs nothing
+ * to make sure of. */
+static enum kith_err take_rows(struct kith_store *store, uint32_t id)
+{
+    static const char *const tables[] = {"run",    "series",   "marks",
+                                         "faults", "verdicts", "summary"};
+    char sql[512];
+    enum kith_err err = store_exec(store, "BEGIN", "taking a run over");
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && err == KITH_OK;
+         i++) {
+        snprintf(sql, sizeof sql,
+                 "DELETE FROM main.%s WHERE run_id = %" PRIu32
+                 "; INSERT INTO main.%s SELECT * FROM part.%s",
+                 tables[i], id, tables[i], tables[i]);
+        err = store_exec(store, sql, "taking a run over");
+    }
+    snprintf(sql, sizeof sql,
+             "UPDATE main.runs SET (state, problem" STORE_RESULT_NAMES
+             ") = (SELECT state, NULL" STORE_RESULT_NAMES
+             " FROM part.runs WHERE run_id = %" PRIu32
+             ") WHERE run_id = %" PRIu32 "; COMMIT",
+             id, id);
+    return err == KITH_OK ? store_exec(store, sql, "taking a run over") : err;
+}
+
+static enum kith_err attach(struct kith_store *store, const char *part)
+{
+    sqlite3_stmt *statement;
+    if (sqlite3_prepare_v2(store->database, "ATTACH ?1 AS part", -1, &statement,
+                           NULL) != SQLITE_OK)
+        return store_stick(store, "taking a run over");
+    sqlite3_bind_text(statement, 1, part, -1, SQLITE_STATIC);
+    const int code = sqlite3_step(statement);
+    const enum kith_err err =
+        code == SQLITE_DONE ? KITH_OK : store_stick(store, "taking a run over");
+    sqlite3_finalize(statement);
+    return err;
+}
+
+enum kith_err kith_runs_take(struct kith_runs *runs, uint32_t run, char *error)
+{
+    char part[KITH_PATH_BYTES_MAX], state[32] = "";
+    kith_runs_part(runs, run, part);
+    enum kith_err err = attach(runs->store, part);
+    if (err == KITH_OK) {
+        err = take_rows(runs->store, run + 1);
+        (void)sqlite3_exec(runs->store->database, "DETACH part", NULL, NULL,
+                           NULL);
+    }
+    if (err == KITH_OK)
+        plan_state(runs->store->database, run + 1, state);
+    if (err == KITH_OK)
+        runs->states[run] = (uint8_t)state_of(state);
+    (void)unlink(part);
+    return told(runs, error);
+}
+
+enum kith_err kith_runs_fail(struct kith_runs *runs, uint32_t run,
+                             const char *problem, char *error)
+{
+    sqlite3_stmt *statement;
+    char part[KITH_PATH_BYTES_MAX];
+    kith_runs_part(runs, run, part);
+    (void)unlink(part);
+    if (sqlite3_prepare_v2(
+            runs->store->database,
+            "UPDATE runs SET state = 'failed', problem = ?2 WHERE run_id = ?1",
+            -1, &statement, NULL) != SQLITE_OK) {
+        (void)store_stick(runs->store, "saving a failure");
+        return told(runs, error);
+    }
+    sqlite3_bind_int64(statement, 1, run + 1);
+    sqlite3_bind_text(statement, 2, problem, -1, SQLITE_STATIC);
+    if (sqlite3_step(statement) != SQLITE_DONE)
+        (void)store_stick(runs->store, "saving a failure");
+    else
+        runs->states[run] = KITH_RUN_FAILED;
+    sqlite3_finalize(statement);
+    return told(runs, error);
+}
+
+void kith_runs_close(struct kith_runs *runs)
+{
+    if (runs->lock >= 0) {
+        remove_parts(runs);
+        (void)rmdir(runs->parts);
+        close(runs->lock);
+    }
+    store_free(runs->store);
+    kith_plan_free(&runs->plan);
+    free(runs->states);
+    free(runs);
+}

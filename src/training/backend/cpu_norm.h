@@ -1,0 +1,46 @@
+/* What batch and group norms of backend cpu share: sums over pixels. */
+#ifndef KITH_TRAINING_BACKEND_CPU_NORM_H
+#define KITH_TRAINING_BACKEND_CPU_NORM_H
+
+#include "cpu_image.h"
+
+enum {
+    CHANNELS = KITH_NORM_CHANNELS,
+    PIECE = 64 /* pixels summed in float32 before they join a float64 sum */
+};
+
+struct kith_moments {
+    double count, mean, square; /* square: of differences from the mean */
+};
+
+/* Joins `count` > 0 more values of that mean and those squares. */
+void kith_moments_join(struct kith_moments *m, double count, double mean,
+                       double square);
+/* Joins the pixels of n channels to m (n). */
+void kith_moments_add(size_t pixels, size_t n, size_t step, const float *x,
+                      struct kith_moments *m);
+
+/* Sums of g and of g (x - mean), g as in cpu_image.h. */
+struct kith_slopes {
+    double first, second;
+};
+void kith_slopes_add(size_t pixels, const struct kith_cpu_channels *c,
+                     const float *x, const float *y, const float *dy,
+                     struct kith_slopes *s);
+/* The sum of `count` of them, `step` apart. */
+struct kith_slopes kith_slopes_total(const struct kith_slopes *slopes,
+                                     size_t count, size_t step);
+/* One channel's dscale and dshift (either may be NULL) from the sums of g hat
+ * (second) and of g. */
+void kith_norm_weights(struct kith_slopes total, bool add, float *dscale,
+                       float *dshift);
+
+void kith_cpu_group(const struct kith_norm *op, size_t rows, const float *x,
+                    const float *scale, const float *shift, float *saved,
+                    float *y);
+void kith_cpu_group_backward(const struct kith_norm *op, size_t rows,
+                             const float *x, const float *scale, const float *y,
+                             const float *saved, const float *dy, float *dx,
+                             float *dscale, float *dshift, unsigned add);
+
+#endif

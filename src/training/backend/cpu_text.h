@@ -1,0 +1,154 @@
+/* Kernels of backend cpu for networks of dense layers and for text, one table
+ * per instruction set, and the operations of ops.h that are made of them.
+ *
+ *   cpu_products.inc.h   products: tiles, packed panels, what follows a product
+ *   cpu_rows.inc.h       layer norm, cross-entropy, dropout, AdamW
+ *   cpu_heads.inc.h      causal attention of one head
+ *   cpu_linear.c         linear layers; cpu_attention.c, cpu_text.c: the others
+ *
+ * Every sum is taken in an order that depends on the shapes alone: the number
+ * of threads changes no bit. Test: unit/test_ops_text.c. */
+#ifndef KITH_TRAINING_BACKEND_CPU_TEXT_H
+#define KITH_TRAINING_BACKEND_CPU_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cpu.h"
+#include "dropout.h"
+#include "kith/ops.h"
+
+/* A matrix (rows, columns) read along either side: element (i, j) stands at
+ * at[i * row + j * column]; one of the two strides is 1. */
+struct kith_matrix {
+    const float *at;
+    size_t row, column;
+};
+
+/* C (m, n) <- [C +] A (m, k) B (k, n); then, where `finish`,
+ *   pre <- C + bias (pre may be NULL), C <- activation(C + bias) */
+struct kith_product {
+    size_t m, n, k;
+    struct kith_matrix a, b;
+    float *c, *pre; /* rows are `stride` apart in both */
+    size_t stride;
+    bool add, finish;
+    const float *bias; /* (n) or NULL */
+    enum kith_activation activation;
+};
+
+/* One pass over (rows, n) whose rows are `stride` apart. */
+struct kith_rows {
+    size_t rows, n, stride;
+};
+
+/* One head of one row. A token is `stride` elements after the one before in
+ * q, k, v and their gradients, `width` in y and dy. */
+struct kith_head {
+    size_t context, size, stride, width;
+    const float *q, *k, *v, *dy;
+    float *y, *sums; /* sums (context): log of each row's sum */
+    float *dq, *dk, *dv;
+    float *scratch; /* kith_head_scratch() floats, on a cache line */
+};
+size_t kith_head_scratch(size_t context, size_t size);
+
+/* m <- beta1 m + left1 g;  v <- beta2 v + left2 g^2;
+ * x <- kept x - rate (m fix1 / (sqrt(v fix2) + epsilon)) */
+struct kith_adamw_factors {
+    float beta1, left1, fix1, beta2, left2, fix2, rate, epsilon, kept;
+};
+
+struct kith_cpu_text {
+    const char *name; /* as in struct kith_cpu_loops */
+    /* Rows [m0, m1) and columns [n0, n1) of a product; n0 is a multiple of 64.
+     */
+    void (*product)(const struct kith_product *p, size_t m0, size_t m1,
+                    size_t n0, size_t n1);
+    void (*finish)(struct kith_rows at, const float *bias,
+                   enum kith_activation activation, float *pre, float *y);
+    /* dy <- dy activation'(.), and dbias (n; may be NULL) <- [dbias +] the sum
+     * of its rows. */
+    void (*finish_backward)(struct kith_rows at,
+                            enum kith_activation activation, const float *pre,
+                            const float *y, float *dy, float *dbias, bool add);
+
+    void (*norm)(const struct kith_norm *op, size_t rows, const float *x,
+                 const float *scale, const float *shift, float *means,
+                 float *inverses, float *y);
+    void (*norm_backward)(const struct kith_norm *op, size_t rows,
+                          const float *x, const float *scale, const float *y,
+                          const float *means, const float *inverses,
+                          const float *dy, float *dx, bool add);
+    /* Columns [0, n) of a tensor whose rows are op->channels apart. */
+    void (*norm_weights)(const struct kith_norm *op, size_t rows, size_t n,
+                         const float *x, const float *y, const float *means,
+                         const float *inverses, const float *dy, float *dscale,
+                         float *dshift, bool add);
+
+    void (*head)(const struct kith_head *head);
+    void (*head_backward)(const struct kith_head *head);
+
+    /* One row: returns its loss; the logits become the gradient. */
+    double (*loss)(size_t classes, size_t label, double smoothing,
+                   double factor, float *row, bool *right);
+    /* Elements [0, n) of x are [first, first + n) of the mask; first is a
+     * multiple of 64. */
+    void (*dropout)(const struct kith_mask *mask, float grown, uint64_t first,
+                    size_t n, const float *x, float *y);
+    bool (*adamw)(size_t n, const struct kith_adamw_factors *factors,
+                  const float *g, float *m, float *v, float *x);
+};
+
+/* The kernels beside kith_cpu_best()'s loops. */
+const struct kith_cpu_text *kith_cpu_text(void);
+
+extern const struct kith_cpu_text kith_cpu_text_portable;
+#ifdef KITH_CPU_X86
+extern const struct kith_cpu_text kith_cpu_text_avx2;
+extern const struct kith_cpu_text kith_cpu_text_avx512;
+#endif
+
+/* The operations, as in ops.h; norms of kind LAYER. */
+void kith_cpu_linear(const struct kith_linear *op, size_t rows, const void *x,
+                     const void *w, const void *bias, void *pre, void *y);
+void kith_cpu_linear_backward(const struct kith_linear *op, size_t rows,
+                              const void *x, const void *w, const void *pre,
+                              const void *y, void *dy, void *dx, void *dw,
+                              void *dbias, unsigned add);
+/* The first part of linear_backward: dy <- dy activation'(.), and dbias. */
+void kith_cpu_linear_slope(const struct kith_linear *op, size_t rows,
+                           const void *pre, const void *y, void *dy,
+                           void *dbias, bool add);
+void kith_cpu_layer_norm(const struct kith_norm *op, size_t rows, const void *x,
+                         const void *scale, const void *shift, void *saved,
+                         void *y);
+void kith_cpu_layer_norm_backward(const struct kith_norm *op, size_t rows,
+                                  const void *x, const void *scale,
+                                  const void *y, const void *saved,
+                                  const void *dy, void *dx, void *dscale,
+                                  void *dshift, unsigned add);
+void kith_cpu_dropout(const struct kith_dropout *op, size_t n, const void *x,
+                      void *y);
+void kith_cpu_embed(const struct kith_embed *op, size_t rows,
+                    const int32_t *tokens, const void *token,
+                    const void *position, void *y);
+void kith_cpu_embed_backward(const struct kith_embed *op, size_t rows,
+                             const int32_t *tokens, const void *dy,
+                             void *dtoken, void *dposition, unsigned add);
+size_t kith_cpu_attention_scratch(const struct kith_attention *op, size_t rows);
+void kith_cpu_attention(const struct kith_attention *op, size_t rows,
+                        const void *qkv, void *saved, void *y, void *scratch);
+void kith_cpu_attention_backward(const struct kith_attention *op, size_t rows,
+                                 const void *qkv, const void *y,
+                                 const void *saved, const void *dy, void *dqkv,
+                                 void *scratch);
+double kith_cpu_cross_entropy(size_t rows, size_t classes,
+                              const int32_t *labels, double smoothing,
+                              double scale, void *logits, uint32_t *correct);
+bool kith_cpu_adamw(size_t n, double rate, double beta1, double beta2,
+                    double epsilon, double decay, uint64_t t, const void *g,
+                    void *m, void *v, void *x);
+
+#endif

@@ -1,0 +1,15 @@
+/* Memory for vectors on the host, for every backend that computes there. */
+#ifndef KITH_TRAINING_BACKEND_MEMORY_H
+#define KITH_TRAINING_BACKEND_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* backend.h's alloc, release and missing of a backend in host memory. */
+void *kith_host_alloc(size_t bytes, bool shared);
+void kith_host_release(void *memory);
+const char *kith_host_missing(void);
+/* What can be had without swapping; SIZE_MAX where the system does not say. */
+size_t kith_host_available(void);
+
+#endif

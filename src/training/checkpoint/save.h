@@ -1,0 +1,37 @@
+/* What save.c writes and restore.c reads. */
+#ifndef KITH_TRAINING_CHECKPOINT_SAVE_H
+#define KITH_TRAINING_CHECKPOINT_SAVE_H
+
+#include "weights.h"
+#include "src/training/worker/worker_state.h"
+
+/* Bump where the meaning of a text or of a tensor changes. */
+#define SAVE_VERSION "checkpoint-v1"
+/* The header begins so, and the digits of the hash follow. */
+#define SAVE_OPENING "{\"__metadata__\":{\"blake2b\":\""
+
+enum {
+    SAVE_HASH_AT = 8 + sizeof SAVE_OPENING - 1, /* of the digits in the file */
+    SAVE_HASH_DIGITS = 64,
+    SAVE_HASH_BYTES = 32,
+    SAVE_CHUNK = 8192,    /* elements converted at a time */
+    SAVE_TEXT_BYTES = 320 /* of a machine's description */
+};
+
+/* A vector of the worker's and how its tensors are called. */
+struct save_part {
+    char prefix[32];
+    void *vector;
+    size_t elements; /* views below it are the part's */
+};
+enum { SAVE_PARTS_MAX = 1 + KITH_STATES_MAX + KITH_ALGORITHM_VECTORS_MAX };
+/* All that a checkpoint holds, in its order in the file; returns how many. */
+size_t save_parts(const struct kith_worker *worker,
+                  struct save_part parts[SAVE_PARTS_MAX]);
+/* The tensors of these parts; at most SAVE_PARTS_MAX * view_count. */
+size_t save_entries(const struct kith_worker *worker,
+                    struct kith_tensor_entry *entries);
+/* "train" or "peer": batches mean something else to each. */
+const char *save_role(const struct kith_worker *worker);
+
+#endif

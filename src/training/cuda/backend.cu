@@ -1,0 +1,96 @@
+/* The module's two records, and the symbol by which they are found. */
+#include "src/training/backend/cuda_module.h"
+#include "state.cuh"
+
+namespace gpu
+{
+template <typename T> static struct kith_ops ops_of()
+{
+    struct kith_ops o = {};
+    o.linear = dense<T>::linear;
+    o.linear_backward = dense<T>::linear_backward;
+    o.conv_scratch = convolution<T>::scratch;
+    o.conv = convolution<T>::forward;
+    o.conv_backward = convolution<T>::backward;
+    o.norm = normal<T>::forward;
+    o.norm_backward = normal<T>::backward;
+    o.max_pool = simple<T>::max_pool;
+    o.max_pool_backward = simple<T>::max_pool_backward;
+    o.mean_pool = simple<T>::mean_pool;
+    o.mean_pool_backward = simple<T>::mean_pool_backward;
+    o.sum = simple<T>::sum;
+    o.sum_backward = simple<T>::sum_backward;
+    o.dropout = simple<T>::dropout;
+    o.embed = text<T>::embed;
+    o.embed_backward = text<T>::embed_backward;
+    o.attention_scratch = attend<T>::scratch;
+    o.attention = attend<T>::forward;
+    o.attention_backward = attend<T>::backward;
+    o.cross_entropy = text<T>::cross_entropy;
+    o.scores_stride = scores_stride;
+    o.padded_cross_entropy = text<T>::padded_cross_entropy;
+    o.adamw = adamw;
+    return o;
+}
+static const struct kith_ops single_ops = ops_of<float>(),
+                             half_ops = ops_of<bf16>();
+
+/* Filled by attach, before anybody else sees them. */
+static struct kith_backend single, half;
+
+static struct kith_backend record(const char *name, const struct kith_ops *ops,
+                                  size_t activation_bytes,
+                                  const struct kith_backend *host)
+{
+    struct kith_backend b = {};
+    b.name = name;
+    b.summary = "";
+    b.element_bytes = sizeof(float);
+    b.host = host;
+    b.missing = missing;
+    b.alloc = alloc;
+    b.release = release;
+    b.copy = copy;
+    b.scale = scale;
+    b.add = add;
+    b.mix = mix;
+    b.swap_mix = swap_mix;
+    b.mix_bf16 = mix_bf16;
+    b.sum = sum;
+    b.distance_squared = distance_squared;
+    b.finite = finite;
+    b.read = read;
+    b.write = write;
+    b.gemm = gemm;
+    b.sgd = sgd;
+    b.ops = ops;
+    b.from_bytes = from_bytes;
+    b.activation_bytes = activation_bytes;
+    b.narrow = narrow;
+    b.widen = widen;
+    b.step_begin = step_begin;
+    b.step_end = step_end;
+    b.clip = clip;
+    b.settled = settled;
+    b.arrived = arrived;
+    b.failed = failed;
+    b.notice = notice;
+    return b;
+}
+
+static void attach(const struct kith_backend *host)
+{
+    single = record("cuda", &single_ops, 0, host);
+    half = record("cuda-bf16", &half_ops, sizeof(bf16), host);
+}
+} // namespace gpu
+
+extern "C" __attribute__((visibility("default")))
+const struct kith_cuda_module kith_cuda_module = {KITH_CUDA_MAGIC,
+                                                  PACKAGE_VERSION,
+                                                  KITH_CUDA_ABI,
+                                                  sizeof(struct kith_backend),
+                                                  sizeof(struct kith_ops),
+                                                  &gpu::single,
+                                                  &gpu::half,
+                                                  gpu::attach};

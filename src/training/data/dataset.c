@@ -1,0 +1,259 @@
+/* Opening and closing a data set of any kind, and what all kinds share: shapes,
+ * classes, windows of token streams, normalisation. */
+#include "data_files.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "kith/assert.h"
+
+uint32_t data_channels(const struct kith_examples *examples)
+{
+    return examples->shape[2] <= 4 ? examples->shape[2] : 1;
+}
+
+void data_shape(struct kith_examples *examples, uint32_t rank,
+                const uint64_t *sizes)
+{
+    KITH_ASSERT(rank >= 2 && rank <= 4);
+    const uint64_t flat[3] = {1, 1, sizes[1]};
+    const uint64_t grey[3] = {sizes[1], rank > 2 ? sizes[2] : 1, 1};
+    const uint64_t *shape = rank == 2 ? flat : rank == 3 ? grey : sizes + 1;
+    examples->features = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        examples->shape[i] = (uint32_t)shape[i];
+        examples->features *= (size_t)shape[i];
+    }
+}
+
+enum kith_err data_classes(const int32_t *labels, size_t count,
+                           uint32_t *classes)
+{
+    int32_t most = 0, least = 0;
+    for (size_t i = 0; i < count; i++) {
+        most = labels[i] > most ? labels[i] : most;
+        least = labels[i] < least ? labels[i] : least;
+    }
+    *classes = (uint32_t)most + 1;
+    return least < 0 || *classes > DATA_CLASSES_MAX ? KITH_EPARSE : KITH_OK;
+}
+
+enum kith_err data_windows(struct data_opening *opening, const char *path,
+                           struct kith_examples *examples)
+{
+    const uint32_t context = opening->config->context;
+    if (context == 0)
+        return data_complain(opening->error, KITH_EINVAL, path,
+                             "it holds text, and the model reads none; choose "
+                             "one that does (model.kind: gpt)");
+    examples->input = KITH_INPUT_TOKENS;
+    examples->features = context;
+    examples->count =
+        examples->tokens == 0 ? 0 : (examples->tokens - 1) / context;
+    if (examples->count > 0)
+        return KITH_OK;
+    return data_complain(opening->error, KITH_EINVAL, path,
+                         "its training or test part has %zu tokens, fewer than "
+                         "one window of model.context %" PRIu32
+                         " and the token after it; use more text, a smaller "
+                         "context or another data.test_share",
+                         examples->tokens, context);
+}
+
+enum kith_err data_cut(struct data_opening *opening, const char *path,
+                       const struct kith_examples *whole)
+{
+    const double share = 1 - opening->config->test_share;
+    const size_t bytes = whole->element == KITH_ELEMENT_U8    ? 1
+                         : whole->element == KITH_ELEMENT_U16 ? 2
+                                                              : 4;
+    struct kith_examples *train = &opening->set->train;
+    struct kith_examples *test = &opening->set->test;
+    *train = *whole;
+    *test = *whole;
+    train->tokens = (size_t)((double)whole->tokens * share);
+    test->tokens = whole->tokens - train->tokens;
+    test->values = (const char *)whole->values + train->tokens * bytes;
+    const enum kith_err err = data_windows(opening, path, train);
+    return err == KITH_OK ? data_windows(opening, path, test) : err;
+}
+
+/* The segment that holds place `at` of the stream. */
+static const struct kith_segment *
+segment_of(const struct kith_examples *examples, size_t at)
+{
+    size_t low = 0, high = examples->segment_count;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (examples->segments[middle].first <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &examples->segments[low];
+}
+
+const void *data_token(const struct kith_examples *examples, size_t at)
+{
+    const size_t bytes = examples->element == KITH_ELEMENT_U8    ? 1
+                         : examples->element == KITH_ELEMENT_U16 ? 2
+                                                                 : 4;
+    if (examples->segments == NULL)
+        return (const char *)examples->values + at * bytes;
+    const struct kith_segment *segment = segment_of(examples, at);
+    return (const char *)segment->values + (at - segment->first) * bytes;
+}
+
+static void widen(enum kith_element element, const void *values, size_t first,
+                  size_t count, int32_t *tokens)
+{
+    const uint8_t *bytes = values;
+    const uint16_t *words = values;
+    switch (element) {
+    case KITH_ELEMENT_U8:
+        for (size_t i = 0; i < count; i++)
+            tokens[i] = bytes[first + i];
+        break;
+    case KITH_ELEMENT_U16:
+        for (size_t i = 0; i < count; i++)
+            tokens[i] = words[first + i];
+        break;
+    case KITH_ELEMENT_I32:
+        memcpy(tokens, (const int32_t *)values + first, count * sizeof *tokens);
+        break;
+    case KITH_ELEMENT_F32:
+        KITH_ASSERT(element != KITH_ELEMENT_F32);
+        break;
+    }
+}
+
+void kith_examples_tokens(const struct kith_examples *examples, size_t first,
+                          size_t count, int32_t *tokens)
+{
+    KITH_ASSERT(first <= examples->tokens && count <= examples->tokens - first);
+    if (examples->segments == NULL) {
+        widen(examples->element, examples->values, first, count, tokens);
+        return;
+    }
+    const struct kith_segment *segment = segment_of(examples, first);
+    while (count > 0) {
+        const size_t from = first - segment->first;
+        const size_t left = segment->tokens - from;
+        const size_t now = count < left ? count : left;
+        widen(examples->element, segment->values, from, now, tokens);
+        tokens += now;
+        first += now;
+        count -= now;
+        segment++;
+    }
+}
+
+/* Mean and deviation per channel of v in [0, 1] (bytes) or as it is. */
+static void measure(struct kith_examples *examples)
+{
+    const uint32_t channels = data_channels(examples);
+    const size_t total = examples->count * examples->features;
+    const uint8_t *bytes = examples->values;
+    const float *values = examples->values;
+    const bool u8 = examples->element == KITH_ELEMENT_U8;
+    for (uint32_t c = 0; c < channels; c++) {
+        double sum = 0, squares = 0;
+        uint64_t whole = 0, whole_squares = 0;
+        for (size_t i = c; i < total; i += channels) {
+            if (u8) {
+                whole += bytes[i];
+                whole_squares += (uint64_t)bytes[i] * bytes[i];
+            } else {
+                sum += (double)values[i];
+                squares += (double)values[i] * (double)values[i];
+            }
+        }
+        if (u8) {
+            sum = (double)whole / 255;
+            squares = (double)whole_squares / (255.0 * 255.0);
+        }
+        const double n = (double)(total / channels), mean = sum / n;
+        const double variance = squares / n - mean * mean;
+        examples->mean[c] = (float)mean;
+        /* A channel that never changes is left alone. */
+        examples->deviation[c] =
+            variance > 1e-12 ? (float)sqrt(variance) : 1.0F;
+    }
+}
+
+static void leave_alone(struct kith_examples *examples)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        examples->mean[i] = 0;
+        examples->deviation[i] = 1;
+    }
+}
+
+/* Both parts alike, and one number of classes for both. */
+static enum kith_err check_parts(struct data_opening *opening)
+{
+    struct kith_examples *train = &opening->set->train;
+    struct kith_examples *test = &opening->set->test;
+    if (test->classes > train->classes)
+        train->classes = test->classes;
+    test->classes = train->classes;
+    if (train->features == test->features &&
+        memcmp(train->shape, test->shape, sizeof train->shape) == 0 &&
+        train->element == test->element)
+        return KITH_OK;
+    return data_complain(opening->error, KITH_EPARSE, opening->config->path,
+                         "training images are %" PRIu32 " x %" PRIu32
+                         " x %" PRIu32 ", test images %" PRIu32 " x %" PRIu32
+                         " x %" PRIu32 " or of another type; make them alike",
+                         train->shape[0], train->shape[1], train->shape[2],
+                         test->shape[0], test->shape[1], test->shape[2]);
+}
+
+struct reading {
+    struct data_opening opening;
+    enum kith_err err;
+};
+
+/* All that looks at the files' bytes. */
+static void read_all(void *argument)
+{
+    struct reading *reading = argument;
+    const struct kith_data_config *config = reading->opening.config;
+    struct kith_dataset *set = reading->opening.set;
+    reading->err = config->kind->open(config, set, reading->opening.error);
+    if (reading->err == KITH_OK)
+        reading->err = check_parts(&reading->opening);
+    if (reading->err != KITH_OK || !config->normalise ||
+        set->train.input != KITH_INPUT_IMAGES)
+        return;
+    measure(&set->train);
+    memcpy(set->test.mean, set->train.mean, sizeof set->test.mean);
+    memcpy(set->test.deviation, set->train.deviation,
+           sizeof set->test.deviation);
+}
+
+enum kith_err kith_dataset_open(const struct kith_data_config *config,
+                                struct kith_dataset *set, char *error)
+{
+    struct reading reading = {{config, set, error}, KITH_OK};
+    const void *where;
+    memset(set, 0, sizeof *set);
+    leave_alone(&set->train);
+    leave_alone(&set->test);
+    if (!data_guard(read_all, &reading, &where)) {
+        data_spoiled(set->owner, where, false, error);
+        reading.err = KITH_EIO;
+    }
+    if (reading.err != KITH_OK)
+        kith_dataset_close(set);
+    set->train.owner = set->test.owner = set->owner;
+    return reading.err;
+}
+
+void kith_dataset_close(struct kith_dataset *set)
+{
+    if (set->close != NULL)
+        set->close(set->owner);
+    memset(set, 0, sizeof *set);
+}

@@ -1,0 +1,593 @@
+/* Batches of examples, in the order of (seed, entity, epoch):
+ *
+ *   epoch e        a shuffle of the own rows, stream BATCH of (e, entity)
+ *   example k      its crop and flip: block k of stream AUGMENT
+ *   tokens         every window begins a shift further on, stream WINDOW
+ *
+ * so a place is (epoch, cursor) and needs no generator's state. With `ahead` a
+ * ring of slots: the last batch given, the one before it, and `depth` more that
+ * the thread fills meanwhile:
+ *
+ *   taken <= filled <= taken + depth, batch b in slot b mod (depth + 2)
+ *
+ * The thread sleeps while the ring is full and is woken when it is half empty:
+ * small batches cost one wake-up for several of them.
+ * A process that forks has no such thread in its child: there the loader sees
+ * another process id and fills by itself, from the same place. */
+#include "data_files.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kith/assert.h"
+
+/* Two that stay valid, and as many more as make up a MiB. */
+enum { SLOTS_KEPT = 2, DEPTH_MAX = 16, SLOTS_MAX = SLOTS_KEPT + DEPTH_MAX };
+#define AHEAD_BYTES ((size_t)1 << 20)
+/* Of an example, so much is asked for ahead; the CPU's own prefetching goes on
+ * from there. */
+enum { FETCH_BYTES = 1024, LINE_BYTES = 64 };
+
+struct slot {
+    void *inputs;
+    int32_t *labels;
+    size_t rows;
+};
+
+struct kith_loader {
+    struct kith_loader_config config;
+    const struct kith_backend *host;
+    const struct kith_examples *examples;
+    struct pixels pixels;
+    size_t row_count;
+    size_t input_bytes, label_count; /* of one example */
+    size_t value_bytes;              /* of one value as it is stored */
+    unsigned slot_count;
+    struct slot slots[SLOTS_MAX]; /* in the host's memory */
+    struct slot given[SLOTS_MAX]; /* on the backend; where that is another */
+
+    struct kith_place place; /* of the batch after the last one given */
+    uint64_t taken;          /* batches given */
+    uint64_t given_examples, waited_ns;
+
+    /* The filler's: the thread's, or the caller's where there is none. */
+    uint32_t *order; /* (row_count), for order_epoch */
+    uint32_t order_epoch;
+    bool order_known;
+    void *scratch; /* one augmented image */
+    size_t shift;  /* of this epoch's windows */
+
+    pid_t process; /* that has the thread; 0: none */
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards what follows and, for others, `taken` */
+    pthread_cond_t room, ready;
+    uint64_t filled;
+    struct kith_place next; /* of batch `filled` */
+    bool filling, asleep;   /* the thread */
+    bool waiting;           /* the caller */
+    atomic_bool stop;
+
+    char error[KITH_DATA_ERROR_BYTES];
+    atomic_bool failed; /* `error` says why, and stays */
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- filling one slot */
+
+static struct kith_rng stream(const struct kith_loader *loader,
+                              enum kith_stream name, uint32_t epoch)
+{
+    struct kith_rng rng;
+    kith_rng_init(&rng, loader->config.seed, name,
+                  (uint64_t)epoch << 32 | loader->config.entity);
+    return rng;
+}
+
+static void begin_epoch(struct kith_loader *loader, uint32_t epoch)
+{
+    const struct kith_loader_config *config = &loader->config;
+    if (!config->shuffle ||
+        (loader->order_known && loader->order_epoch == epoch))
+        return;
+    for (size_t i = 0; i < loader->row_count; i++)
+        loader->order[i] = config->rows == NULL ? (uint32_t)i : config->rows[i];
+    struct kith_rng rng = stream(loader, KITH_STREAM_BATCH, epoch);
+    kith_rng_shuffle(&rng, loader->order, (uint32_t)loader->row_count);
+    loader->order_epoch = epoch;
+    loader->order_known = true;
+    if (loader->examples->input == KITH_INPUT_TOKENS) {
+        rng = stream(loader, KITH_STREAM_WINDOW, epoch);
+        loader->shift =
+            kith_rng_below(&rng, (uint32_t)loader->examples->features);
+    }
+}
+
+static size_t row_at(const struct kith_loader *loader, uint64_t cursor)
+{
+    if (loader->config.shuffle)
+        return loader->order[cursor];
+    return loader->config.rows == NULL ? (size_t)cursor
+                                       : loader->config.rows[cursor];
+}
+
+/* Where an example begins, in values. The last window of a shifted epoch ends
+ * where the stream does. */
+static size_t first_at(const struct kith_loader *loader, uint64_t cursor)
+{
+    const struct kith_examples *examples = loader->examples;
+    const size_t n = examples->features;
+    const size_t first = row_at(loader, cursor) * n;
+    if (examples->input != KITH_INPUT_TOKENS)
+        return first;
+    const size_t last = examples->tokens - 1 - n;
+    return first + loader->shift < last ? first + loader->shift : last;
+}
+
+/* Shuffled examples lie anywhere in memory: the next one is asked for while
+ * this one is converted. Inlined, because GCC takes a function that only does
+ * this for one without effect, and drops its calls. */
+__attribute__((always_inline)) static inline void
+fetch(const struct kith_loader *loader, uint64_t cursor)
+{
+    const struct kith_examples *examples = loader->examples;
+    if (cursor == loader->row_count || examples->values == NULL)
+        return;
+    const size_t bytes = examples->features * loader->value_bytes;
+    const char *values = (const char *)examples->values +
+                         first_at(loader, cursor) * loader->value_bytes;
+    for (size_t at = 0; at < bytes && at < FETCH_BYTES; at += LINE_BYTES)
+        __builtin_prefetch(values + at);
+}
+
+static void fill_image(struct kith_loader *loader, struct kith_place place,
+                       void *inputs, int32_t *label)
+{
+    const struct kith_examples *examples = loader->examples;
+    const struct kith_augment *augment = &loader->config.augment;
+    const void *image = (const char *)examples->values +
+                        first_at(loader, place.cursor) * loader->value_bytes;
+    if (augment->crop > 0 || augment->flip) {
+        struct kith_rng rng = stream(loader, KITH_STREAM_AUGMENT, place.epoch);
+        rng.block = (uint32_t)place.cursor;
+        pixels_augment(examples, augment, &rng, image, loader->scratch);
+        image = loader->scratch;
+    }
+    pixels_convert(&loader->pixels, examples, loader->host, image, inputs);
+    *label = examples->labels[row_at(loader, place.cursor)];
+}
+
+static void fail(struct kith_loader *loader, const void *where, bool changed)
+{
+    if (atomic_load(&loader->failed))
+        return;
+    data_spoiled(loader->examples->owner, where, changed, loader->error);
+    atomic_store(&loader->failed, true);
+}
+
+/* They were when the file was opened. A sign tells of one that is below 0 or
+ * past the last; lanes, because every CPU can do several at once. */
+static bool in_vocabulary(const struct kith_examples *examples,
+                          const int32_t *tokens, size_t count)
+{
+    enum { LANES = 8 };
+    const uint32_t last = examples->classes - 1;
+    uint32_t signs[LANES] = {0}, any = 0;
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        for (size_t k = 0; k < LANES; k++) {
+            const uint32_t token = (uint32_t)tokens[i + k];
+            signs[k] |= token | (last - token);
+        }
+    }
+    for (; i < count; i++)
+        any |= (uint32_t)tokens[i] | (last - (uint32_t)tokens[i]);
+    for (size_t k = 0; k < LANES; k++)
+        any |= signs[k];
+    return (any >> 31) == 0;
+}
+
+static void fill_window(struct kith_loader *loader, struct kith_place place,
+                        void *inputs, int32_t *labels)
+{
+    const struct kith_examples *examples = loader->examples;
+    const size_t context = examples->features;
+    const size_t at = first_at(loader, place.cursor);
+    int32_t *window = inputs;
+    kith_examples_tokens(examples, at, context, window);
+    memcpy(labels, window + 1, (context - 1) * sizeof *labels);
+    kith_examples_tokens(examples, at + context, 1, labels + context - 1);
+    if (!examples->mapped || (in_vocabulary(examples, window, 1) &&
+                              in_vocabulary(examples, labels, context)))
+        return;
+    fail(loader, data_token(examples, at), true);
+}
+
+/* The batch at `place`; returns where the next one begins. Stops early where
+ * the loader is being closed. */
+static struct kith_place fill(struct kith_loader *loader,
+                              struct kith_place place, struct slot *slot)
+{
+    const bool tokens = loader->examples->input == KITH_INPUT_TOKENS;
+    slot->rows = 0;
+    while (slot->rows < loader->config.batch &&
+           !atomic_load_explicit(&loader->stop, memory_order_relaxed)) {
+        if (place.cursor == loader->row_count) {
+            if (!loader->config.shuffle && slot->rows > 0)
+                break;
+            place = (struct kith_place){place.epoch + 1, 0};
+        }
+        begin_epoch(loader, place.epoch);
+        char *inputs = (char *)slot->inputs + slot->rows * loader->input_bytes;
+        int32_t *labels = slot->labels + slot->rows * loader->label_count;
+        fetch(loader, place.cursor + 1);
+        if (tokens)
+            fill_window(loader, place, inputs, labels);
+        else
+            fill_image(loader, place, inputs, labels);
+        place.cursor++;
+        slot->rows++;
+    }
+    return place;
+}
+
+struct filling {
+    struct kith_loader *loader;
+    struct kith_place place;
+    struct slot *slot;
+};
+
+static void fill_guarded(void *argument)
+{
+    struct filling *filling = argument;
+    filling->place = fill(filling->loader, filling->place, filling->slot);
+}
+
+/* The same of files that may have changed: zeros where they have. */
+static struct kith_place fill_safely(struct kith_loader *loader,
+                                     struct kith_place place, struct slot *slot)
+{
+    struct filling filling = {loader, place, slot};
+    const void *where;
+    if (!loader->examples->mapped)
+        return fill(loader, place, slot);
+    if (!atomic_load(&loader->failed) &&
+        !data_guard(fill_guarded, &filling, &where))
+        fail(loader, where, false);
+    if (!atomic_load(&loader->failed))
+        return filling.place;
+    slot->rows = loader->config.batch;
+    memset(slot->inputs, 0, slot->rows * loader->input_bytes);
+    memset(slot->labels, 0, slot->rows * loader->label_count * sizeof(int32_t));
+    return place;
+}
+
+/* ---- the thread */
+
+static void *fill_ahead(void *argument)
+{
+    struct kith_loader *loader = argument;
+    const unsigned depth = loader->slot_count - SLOTS_KEPT;
+    (void)pthread_mutex_lock(&loader->mutex);
+    while (!atomic_load(&loader->stop)) {
+        if (loader->filled - loader->taken >= depth) {
+            loader->asleep = true;
+            (void)pthread_cond_wait(&loader->room, &loader->mutex);
+            continue;
+        }
+        loader->asleep = false;
+        const struct kith_place place = loader->next;
+        struct slot *slot = &loader->slots[loader->filled % loader->slot_count];
+        loader->filling = true;
+        (void)pthread_mutex_unlock(&loader->mutex);
+        const struct kith_place next = fill_safely(loader, place, slot);
+        (void)pthread_mutex_lock(&loader->mutex);
+        loader->filling = false;
+        loader->next = next;
+        loader->filled++;
+        if (loader->waiting)
+            (void)pthread_cond_signal(&loader->ready);
+    }
+    (void)pthread_mutex_unlock(&loader->mutex);
+    return NULL;
+}
+
+/* Signals are for the threads that expect them. */
+static int start_thread(struct kith_loader *loader)
+{
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_mutex_init(&loader->mutex, NULL);
+    (void)pthread_cond_init(&loader->room, NULL);
+    (void)pthread_cond_init(&loader->ready, NULL);
+    loader->process = getpid();
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int code = pthread_create(&loader->thread, NULL, fill_ahead, loader);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0)
+        loader->process = 0;
+    return code;
+}
+
+/* True while the thread is there; in a forked child it is not, and what it was
+ * doing when the fork came is nobody's. */
+static bool has_thread(struct kith_loader *loader)
+{
+    if (loader->process == 0)
+        return false;
+    if (loader->process == getpid())
+        return true;
+    loader->process = 0;
+    loader->order_known = false;
+    atomic_store(&loader->stop, false);
+    return false;
+}
+
+static void wait_for_batch(struct kith_loader *loader)
+{
+    const unsigned depth = loader->slot_count - SLOTS_KEPT;
+    (void)pthread_mutex_lock(&loader->mutex);
+    if (loader->filled == loader->taken) {
+        const uint64_t before_ns = now_ns();
+        loader->waiting = true;
+        while (loader->filled == loader->taken)
+            (void)pthread_cond_wait(&loader->ready, &loader->mutex);
+        loader->waiting = false;
+        loader->waited_ns += now_ns() - before_ns;
+    }
+    loader->taken++;
+    const bool wake =
+        loader->asleep && loader->filled - loader->taken <= depth / 2;
+    (void)pthread_mutex_unlock(&loader->mutex);
+    if (wake)
+        (void)pthread_cond_signal(&loader->room);
+}
+
+/* ---- the loader */
+
+/* Where a batch of so many rows from here ends. */
+static struct kith_place advance(const struct kith_loader *loader, size_t rows)
+{
+    struct kith_place place = loader->place;
+    while (rows > loader->row_count - place.cursor) {
+        rows -= loader->row_count - (size_t)place.cursor;
+        place = (struct kith_place){place.epoch + 1, 0};
+    }
+    place.cursor += rows;
+    return place;
+}
+
+/* To a backend with memory of its own: on its own queue, in order. */
+static struct slot hand_over(struct kith_loader *loader, unsigned at)
+{
+    const struct kith_backend *backend = loader->config.backend;
+    struct slot slot = loader->slots[at];
+    if (loader->host == backend)
+        return slot;
+    const struct slot *target = &loader->given[at];
+    const size_t element = backend->element_bytes;
+    const size_t labels = slot.rows * loader->label_count * sizeof(int32_t);
+    backend->copy((slot.rows * loader->input_bytes + element - 1) / element,
+                  target->inputs, slot.inputs);
+    backend->copy((labels + element - 1) / element, target->labels,
+                  slot.labels);
+    return (struct slot){target->inputs, target->labels, slot.rows};
+}
+
+void kith_loader_next(struct kith_loader *loader, struct kith_batch *batch)
+{
+    const unsigned at = (unsigned)(loader->taken % loader->slot_count);
+    if (has_thread(loader)) {
+        wait_for_batch(loader);
+        loader->place = advance(loader, loader->slots[at].rows);
+    } else {
+        loader->place = fill_safely(loader, loader->place, &loader->slots[at]);
+        loader->taken++;
+    }
+    const struct slot slot = hand_over(loader, at);
+    batch->inputs = slot.inputs;
+    batch->labels = slot.labels;
+    batch->rows = slot.rows;
+    loader->given_examples += slot.rows;
+}
+
+const char *kith_loader_failed(const struct kith_loader *loader)
+{
+    return atomic_load(&loader->failed) ? loader->error : NULL;
+}
+
+struct kith_place kith_loader_place(const struct kith_loader *loader)
+{
+    return loader->place;
+}
+
+enum kith_err kith_loader_seek(struct kith_loader *loader,
+                               struct kith_place place)
+{
+    if (place.cursor > loader->row_count)
+        return KITH_EINVAL;
+    loader->place = place;
+    if (!has_thread(loader))
+        return KITH_OK;
+    (void)pthread_mutex_lock(&loader->mutex);
+    /* A full ring, so that the thread stops after the batch it is in. */
+    loader->filled = loader->taken + loader->slot_count - SLOTS_KEPT;
+    loader->waiting = true;
+    while (loader->filling)
+        (void)pthread_cond_wait(&loader->ready, &loader->mutex);
+    loader->waiting = false;
+    loader->filled = loader->taken;
+    loader->next = place;
+    (void)pthread_cond_signal(&loader->room);
+    (void)pthread_mutex_unlock(&loader->mutex);
+    return KITH_OK;
+}
+
+uint64_t kith_loader_waited(const struct kith_loader *loader)
+{
+    return loader->waited_ns;
+}
+
+void kith_loader_count(const struct kith_loader *loader,
+                       struct kith_data_counts *counts)
+{
+    if (loader->examples->mapped)
+        counts->mapped += loader->given_examples;
+    else
+        counts->memory += loader->given_examples;
+}
+
+static enum kith_err refuse(char *error, enum kith_err err, const char *what)
+{
+    (void)snprintf(error, KITH_DATA_ERROR_BYTES, "preparing batches: %s", what);
+    return err;
+}
+
+/* How many batches a thread may be ahead. */
+static unsigned depth_of(const struct kith_loader *loader)
+{
+    const size_t depth =
+        AHEAD_BYTES / loader->config.batch / loader->input_bytes;
+    return depth < 1 ? 1 : depth > DEPTH_MAX ? DEPTH_MAX : (unsigned)depth;
+}
+
+static enum kith_err take_memory(struct kith_loader *loader, char *error)
+{
+    const struct kith_loader_config *config = &loader->config;
+    const struct kith_backend *backend = config->backend;
+    const size_t batch = config->batch;
+    const size_t most = SIZE_MAX / 16;
+    if (loader->input_bytes > most / batch ||
+        loader->label_count > most / batch)
+        return refuse(error, KITH_ELIMIT,
+                      "a batch does not fit the address space; take a smaller "
+                      "train.batch");
+    bool ok = true;
+    for (unsigned i = 0; i < loader->slot_count; i++) {
+        const size_t inputs = batch * loader->input_bytes;
+        const size_t labels = batch * loader->label_count * sizeof(int32_t);
+        loader->slots[i].inputs = backend->alloc(inputs, true);
+        loader->slots[i].labels = backend->alloc(labels, true);
+        ok = ok && loader->slots[i].inputs != NULL &&
+             loader->slots[i].labels != NULL;
+        if (loader->host == backend)
+            continue;
+        loader->given[i].inputs = backend->alloc(inputs, false);
+        loader->given[i].labels = backend->alloc(labels, false);
+        ok = ok && loader->given[i].inputs != NULL &&
+             loader->given[i].labels != NULL;
+    }
+    loader->scratch = malloc(loader->examples->features * sizeof(float));
+    if (config->shuffle)
+        loader->order = malloc(loader->row_count * sizeof *loader->order);
+    ok = ok && loader->scratch != NULL &&
+         (!config->shuffle || loader->order != NULL);
+    return ok ? KITH_OK
+              : refuse(error, KITH_ENOMEM,
+                       "no memory for batches; take a smaller train.batch");
+}
+
+static enum kith_err check(const struct kith_loader_config *config, char *error)
+{
+    const struct kith_examples *examples = config->examples;
+    const size_t rows =
+        config->rows == NULL ? examples->count : config->row_count;
+    if (config->batch == 0 || config->batch > KITH_BATCH_MAX)
+        return refuse(error, KITH_ELIMIT, "train.batch must be 1 to 2^20");
+    if (rows == 0 || rows >= UINT32_MAX)
+        return refuse(error, KITH_ELIMIT, "1 to 2^32 - 2 examples are needed");
+    const bool augmented = config->augment.crop > 0 || config->augment.flip;
+    const bool flat = examples->shape[0] == 1 && examples->shape[1] == 1;
+    if (augmented && (examples->input != KITH_INPUT_IMAGES || flat))
+        return refuse(error, KITH_EINVAL,
+                      "train.augment needs images with a height and a width; "
+                      "take it out");
+    if (augmented && (config->augment.crop >= examples->shape[0] ||
+                      config->augment.crop >= examples->shape[1]))
+        return refuse(error, KITH_EINVAL,
+                      "train.augment: the crop is as large as the image; take "
+                      "fewer pixels");
+    return KITH_OK;
+}
+
+enum kith_err kith_loader_open(const struct kith_loader_config *config,
+                               struct kith_loader **out, char *error)
+{
+    const struct kith_examples *examples = config->examples;
+    *out = NULL;
+    KITH_ASSERT(config->entity <= UINT32_MAX && examples->features > 0);
+    enum kith_err err = check(config, error);
+    if (err != KITH_OK)
+        return err;
+    struct kith_loader *loader = calloc(1, sizeof *loader);
+    if (loader == NULL)
+        return refuse(error, KITH_ENOMEM, "no memory");
+    const bool tokens = examples->input == KITH_INPUT_TOKENS;
+    loader->config = *config;
+    loader->examples = examples;
+    loader->host =
+        config->backend->host == NULL ? config->backend : config->backend->host;
+    loader->row_count =
+        config->rows == NULL ? examples->count : config->row_count;
+    loader->input_bytes =
+        examples->features *
+        (tokens ? sizeof(int32_t) : loader->host->element_bytes);
+    loader->label_count = tokens ? examples->features : 1;
+    loader->value_bytes = examples->element == KITH_ELEMENT_U8    ? 1
+                          : examples->element == KITH_ELEMENT_U16 ? 2
+                                                                  : 4;
+    loader->slot_count = SLOTS_KEPT + (config->ahead ? depth_of(loader) : 0);
+    atomic_init(&loader->stop, false);
+    atomic_init(&loader->failed, false);
+    if (!tokens)
+        pixels_init(&loader->pixels, examples);
+    err = take_memory(loader, error);
+    if (err == KITH_OK && config->ahead && start_thread(loader) != 0)
+        err = refuse(error, KITH_ENOMEM, "the system starts no more threads");
+    if (err != KITH_OK) {
+        kith_loader_close(loader);
+        return err;
+    }
+    *out = loader;
+    return KITH_OK;
+}
+
+void kith_loader_close(struct kith_loader *loader)
+{
+    if (loader == NULL)
+        return;
+    if (has_thread(loader)) {
+        (void)pthread_mutex_lock(&loader->mutex);
+        atomic_store(&loader->stop, true);
+        (void)pthread_cond_signal(&loader->room);
+        (void)pthread_mutex_unlock(&loader->mutex);
+        (void)pthread_join(loader->thread, NULL);
+        (void)pthread_cond_destroy(&loader->room);
+        (void)pthread_cond_destroy(&loader->ready);
+        (void)pthread_mutex_destroy(&loader->mutex);
+    }
+    const struct kith_backend *backend = loader->config.backend;
+    for (unsigned i = 0; i < loader->slot_count; i++) {
+        struct slot *const both[] = {&loader->slots[i], &loader->given[i]};
+        for (unsigned k = 0; k < 2; k++) {
+            if (both[k]->inputs != NULL)
+                backend->release(both[k]->inputs);
+            if (both[k]->labels != NULL)
+                backend->release(both[k]->labels);
+        }
+    }
+    free(loader->scratch);
+    free(loader->order);
+    free(loader);
+}

@@ -1,0 +1,156 @@
+/* Images on their way to a model: crop and flip, then the values it sees.
+ * Zeros are added before normalisation: they are black, not the mean. */
+#include "data_files.h"
+
+#include <string.h>
+
+static size_t value_bytes(const struct kith_examples *examples)
+{
+    return examples->element == KITH_ELEMENT_U8 ? 1 : sizeof(float);
+}
+
+/* width pixels of `bytes` each, last first. */
+static void reverse(const uint8_t *row, size_t width, size_t bytes,
+                    uint8_t *out)
+{
+    const uint8_t *from = row + (width - 1) * bytes;
+    switch (bytes) {
+    case 1:
+        for (size_t x = 0; x < width; x++)
+            out[x] = *(from - x);
+        break;
+    case 3:
+        for (size_t x = 0; x < width; x++, from -= 3, out += 3) {
+            out[0] = from[0];
+            out[1] = from[1];
+            out[2] = from[2];
+        }
+        break;
+    default:
+        for (size_t x = 0; x < width; x++, from -= bytes, out += bytes)
+            memcpy(out, from, bytes);
+        break;
+    }
+}
+
+/* A row of the image, moved left by `shift` pixels with zeros where it has
+ * none, then turned. |shift| < width. */
+static void cut(const uint8_t *row, size_t width, size_t bytes, ptrdiff_t shift,
+                bool turned, uint8_t *out)
+{
+    const size_t away = (size_t)(shift < 0 ? -shift : shift);
+    const size_t kept = width - away;
+    const size_t to = (shift > 0) == turned ? away : 0;
+    if (shift > 0)
+        row += away * bytes;
+    memset(out + (to == 0 ? kept : 0) * bytes, 0, away * bytes);
+    if (turned)
+        reverse(row, kept, bytes, out + to * bytes);
+    else
+        memcpy(out + to * bytes, row, kept * bytes);
+}
+
+/* Uniform in [0, n) but for n / 2^32 of bias: one word per draw, so that each
+ * example has its own block of the stream. */
+static ptrdiff_t draw(struct kith_rng *rng, size_t n)
+{
+    return (ptrdiff_t)((uint64_t)kith_rng_u32(rng) * n >> 32);
+}
+
+void pixels_augment(const struct kith_examples *examples,
+                    const struct kith_augment *augment, struct kith_rng *rng,
+                    const void *image, void *out)
+{
+    const size_t height = examples->shape[0], width = examples->shape[1];
+    const size_t bytes = examples->shape[2] * value_bytes(examples);
+    const size_t places = 2 * (size_t)augment->crop + 1;
+    const bool turned = (kith_rng_u32(rng) >> 31) != 0 && augment->flip;
+    const ptrdiff_t crop = (ptrdiff_t)augment->crop;
+    const ptrdiff_t down = draw(rng, places) - crop;
+    const ptrdiff_t right = draw(rng, places) - crop;
+    for (size_t y = 0; y < height; y++) {
+        const ptrdiff_t from = (ptrdiff_t)y + down;
+        uint8_t *target = (uint8_t *)out + y * width * bytes;
+        if (from < 0 || from >= (ptrdiff_t)height) {
+            memset(target, 0, width * bytes);
+            continue;
+        }
+        const uint8_t *row =
+            (const uint8_t *)image + (size_t)from * width * bytes;
+        cut(row, width, bytes, right, turned, target);
+    }
+}
+
+void pixels_init(struct pixels *pixels, const struct kith_examples *examples)
+{
+    *pixels =
+        (struct pixels){.plain = true, .channels = data_channels(examples)};
+    for (uint32_t c = 0; c < pixels->channels; c++) {
+        const double mean = (double)examples->mean[c];
+        const double deviation = (double)examples->deviation[c];
+        if (mean < 0 || mean > 0 || deviation < 1 || deviation > 1)
+            pixels->plain = false;
+        for (int v = 0; v < 256; v++)
+            pixels->table[c][v] = (float)((v / 255.0 - mean) / deviation);
+    }
+}
+
+static void convert_bytes(const struct pixels *pixels, size_t n,
+                          const uint8_t *image, float *out)
+{
+    switch (pixels->channels) {
+    case 1:
+        for (size_t i = 0; i < n; i++)
+            out[i] = pixels->table[0][image[i]];
+        break;
+    case 3:
+        for (size_t i = 0; i < n; i += 3) {
+            out[i] = pixels->table[0][image[i]];
+            out[i + 1] = pixels->table[1][image[i + 1]];
+            out[i + 2] = pixels->table[2][image[i + 2]];
+        }
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            out[i] = pixels->table[i % pixels->channels][image[i]];
+        break;
+    }
+}
+
+static void convert_values(const struct kith_examples *examples,
+                           uint32_t channels, size_t n, const float *image,
+                           float *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t c = i % channels;
+        out[i] = (image[i] - examples->mean[c]) / examples->deviation[c];
+    }
+}
+
+void pixels_convert(const struct pixels *pixels,
+                    const struct kith_examples *examples,
+                    const struct kith_backend *host, const void *image,
+                    void *out)
+{
+    const size_t n = examples->features;
+    const bool bytes = examples->element == KITH_ELEMENT_U8;
+    if (bytes && pixels->plain) {
+        host->from_bytes(n, image, out);
+        return;
+    }
+    if (bytes)
+        convert_bytes(pixels, n, image, out);
+    else if (pixels->plain)
+        memcpy(out, image, n * sizeof(float));
+    else
+        convert_values(examples, pixels->channels, n, image, out);
+    if (host->element_bytes == sizeof(float))
+        return;
+    /* In place, from the end: float32 i lies before float64 i. */
+    double *wide = out;
+    for (size_t i = n; i-- > 0;) {
+        float value;
+        memcpy(&value, (const char *)out + i * sizeof value, sizeof value);
+        wide[i] = (double)value;
+    }
+}

@@ -1,0 +1,169 @@
+/* Plain text by character: a token is a character's place in the sorted
+ * alphabet of the whole file, as in nanoGPT's shakespeare_char.
+ * The last test_share of the characters is the test set. */
+#include "data_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/text.h"
+
+enum { ALPHABET_MAX = 256, CODES = 0x110000 };
+
+/* One character of UTF-8, or 0 bytes where there is none: overlong forms,
+ * surrogates and what lies past U+10FFFF are none. */
+static size_t take(const uint8_t *bytes, size_t size, uint32_t *code)
+{
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    const uint8_t first = bytes[0];
+    const size_t length = first < 0x80   ? 1
+                          : first < 0xc0 ? 0
+                          : first < 0xe0 ? 2
+                          : first < 0xf0 ? 3
+                          : first < 0xf8 ? 4
+                                         : 0;
+    if (length == 0 || length > size)
+        return 0;
+    *code = length == 1 ? first : first & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (bytes[i] & 0x3f);
+    }
+    const bool surrogate = *code >= 0xd800 && *code < 0xe000;
+    return *code < least[length] || *code >= CODES || surrogate ? 0 : length;
+}
+
+static void put(uint32_t code, char *text)
+{
+    size_t at = 0;
+    if (code < 0x80) {
+        text[at++] = (char)code;
+    } else {
+        const unsigned more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+        static const unsigned lead[4] = {0, 0xc0, 0xe0, 0xf0};
+        text[at++] = (char)(lead[more] | code >> (6 * more));
+        for (unsigned i = more; i > 0; i--)
+            text[at++] = (char)(0x80 | (code >> (6 * (i - 1)) & 0x3f));
+    }
+    text[at] = '\0';
+}
+
+/* Marks what occurs in `place` and counts it. */
+static enum kith_err scan(struct data_opening *opening, const char *path,
+                          const struct data_bytes *text, uint8_t *place,
+                          size_t *characters)
+{
+    *characters = 0;
+    for (size_t at = 0; at < text->size;) {
+        uint32_t code = 0;
+        const size_t length = take(text->bytes + at, text->size - at, &code);
+        if (length == 0)
+            return data_complain(opening->error, KITH_EPARSE, path,
+                                 "byte %zu is not UTF-8; convert the file, or "
+                                 "read it with data.kind: bytes",
+                                 at);
+        place[code] = 1;
+        at += length;
+        (*characters)++;
+    }
+    return KITH_OK;
+}
+
+/* Room for six digits and a blank each. */
+enum { LETTER_BYTES = 7 };
+
+/* place[code] <- its token; alphabet[token] <- the character. */
+static enum kith_err sort_alphabet(struct data_opening *opening,
+                                   const char *path, uint8_t *place,
+                                   struct kith_examples *whole)
+{
+    uint32_t *letters = &whole->classes;
+    const size_t size = (size_t)ALPHABET_MAX * LETTER_BYTES + 1;
+    char *codes = data_alloc(opening, size);
+    size_t at = 0;
+    if (codes == NULL)
+        return data_complain(opening->error, KITH_ENOMEM, path, "no memory");
+    whole->alphabet = codes;
+    *letters = 0;
+    for (uint32_t code = 0; code < CODES; code++) {
+        if (place[code] == 0)
+            continue;
+        if (*letters == ALPHABET_MAX)
+            return data_complain(opening->error, KITH_ELIMIT, path,
+                                 "it has more than %d different characters; "
+                                 "read it with data.kind: bytes",
+                                 ALPHABET_MAX);
+        at = kith_text_add(codes, size, at, "%x ", (unsigned)code);
+        put(code, opening->set->alphabet[*letters]);
+        place[code] = (uint8_t)(*letters)++;
+    }
+    return KITH_OK;
+}
+
+static enum kith_err decode(struct data_opening *opening, const char *path,
+                            const struct data_bytes *text, uint8_t *place,
+                            struct kith_examples *whole)
+{
+    enum kith_err err = scan(opening, path, text, place, &whole->tokens);
+    if (err == KITH_OK)
+        err = sort_alphabet(opening, path, place, whole);
+    if (err != KITH_OK)
+        return err;
+    uint8_t *tokens = data_alloc(opening, whole->tokens);
+    if (tokens == NULL)
+        return data_complain(opening->error, KITH_ENOMEM, path,
+                             "no memory for its %zu characters", whole->tokens);
+    /* The file is mapped: what was scanned may have been written to since. */
+    size_t at = 0, i = 0;
+    for (; i < whole->tokens && at < text->size; i++) {
+        uint32_t code = 0;
+        const size_t length = take(text->bytes + at, text->size - at, &code);
+        if (length == 0)
+            break;
+        tokens[i] = place[code];
+        at += length;
+    }
+    whole->values = tokens;
+    if (i == whole->tokens && at == text->size)
+        return KITH_OK;
+    data_spoiled(opening->set->owner, text->bytes, true, opening->error);
+    return KITH_EIO;
+}
+
+static enum kith_err open_text(const struct kith_data_config *config,
+                               struct kith_dataset *set, char *error)
+{
+    struct data_opening opening = {config, set, error};
+    struct kith_examples whole = set->train;
+    struct data_file file;
+    struct data_bytes text;
+    whole.element = KITH_ELEMENT_U8;
+    enum kith_err err = data_find(&opening, NULL, &file);
+    if (err == KITH_ENOENT)
+        return data_complain(error, err, file.path,
+                             "no such file; data.path must be one text file");
+    if (err == KITH_OK)
+        err = data_map(&opening, &file, &text);
+    if (err != KITH_OK)
+        return err;
+    uint8_t *place = calloc(CODES, 1);
+    if (place == NULL)
+        return data_complain(error, KITH_ENOMEM, file.path, "no memory");
+    err = decode(&opening, file.path, &text, place, &whole);
+    free(place);
+    if (err == KITH_OK)
+        err = data_cut(&opening, file.path, &whole);
+    if (err == KITH_OK)
+        data_count(&opening, &file, set->train.count + set->test.count);
+    return err;
+}
+
+const struct kith_dataset_kind kith_dataset_text = {
+    .name = "text",
+    .paper = "Karpathy, 2015 (char-rnn)",
+    .summary = "one UTF-8 file by character; its end is the test set",
+    .input = KITH_INPUT_TOKENS,
+    .cut = true,
+    .open = open_text,
+};

@@ -1,0 +1,435 @@
+/* The list of steps.
+ *
+ *   training    forward of all blocks, loss, backward of all operations
+ *   recompute   forward of all blocks, of which only what stands between them
+ *               is kept; then, from the last block to the first, its forward
+ *               steps again (the last one's are still there) and its backward
+ *               steps. Chen et al., "Training deep nets with sublinear memory
+ *               cost", 2016
+ *   evaluation  forward, loss; dropout is no step at all
+ *
+ * A piece is a buffer of the arena; a sum or a dropout takes over the piece of
+ * its input where nobody else wants that. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kith/assert.h"
+#include "graph_state.h"
+
+uint32_t kith_planner_piece(struct kith_planner *planner, size_t bytes)
+{
+    struct kith_plan *plan = planner->plan;
+    if (planner->err == KITH_OK && bytes > KITH_PIECE_BYTES_MAX)
+        planner->err = KITH_ELIMIT;
+    if (planner->err != KITH_OK)
+        return 0;
+    if (plan->piece_count == plan->piece_room) {
+        const uint32_t room = plan->piece_room * 2 + 64;
+        void *pieces = realloc(plan->pieces, room * sizeof *plan->pieces);
+        if (pieces != NULL)
+            plan->pieces = pieces;
+        void *owners = realloc(planner->owners, room * sizeof *planner->owners);
+        if (owners != NULL)
+            planner->owners = owners;
+        if (pieces == NULL || owners == NULL) {
+            planner->err = KITH_ENOMEM;
+            return 0;
+        }
+        plan->piece_room = room;
+    }
+    plan->pieces[plan->piece_count] =
+        (struct kith_piece){.bytes = bytes, .first = UINT32_MAX};
+    planner->owners[plan->piece_count] = 0;
+    return plan->piece_count++;
+}
+
+uint32_t kith_planner_tensor(struct kith_planner *planner, kith_tensor tensor)
+{
+    const struct kith_net_tensor *from = &planner->net->tensors[tensor];
+    const bool padded =
+        tensor == planner->net->scores && planner->how.scores_stride > 0;
+    const size_t elements = padded
+                                ? kith_run_rows(from, planner->how.rows) *
+                                      planner->how.scores_stride
+                                : planner->how.rows * kith_net_elements(from);
+    return kith_planner_piece(
+        planner, elements * kith_value_bytes(planner->how.backend));
+}
+
+uint32_t kith_planner_scratch(struct kith_planner *planner,
+                              const struct kith_op *op)
+{
+    const struct kith_ops *ops = planner->how.backend->ops;
+    size_t bytes = 0;
+    if (op->kind == KITH_OP_CONV)
+        bytes = ops->conv_scratch(&op->as.conv, planner->how.rows);
+    else if (op->kind == KITH_OP_ATTENTION)
+        bytes = ops->attention_scratch(&op->as.attention, planner->how.rows);
+    else if (op->kind == KITH_OP_LINEAR && ops->linear_scratch != NULL)
+        bytes = ops->linear_scratch(
+            &op->as.linear,
+            kith_run_rows(&planner->net->tensors[op->a], planner->how.rows));
+    return bytes == 0 ? KITH_PIECE_NONE : kith_planner_piece(planner, bytes);
+}
+
+/* The piece is alive at this step. */
+static void touch(struct kith_plan *plan, uint32_t piece, uint32_t step)
+{
+    if (piece == KITH_PIECE_NONE || piece == KITH_PIECE_INPUT)
+        return;
+    if (plan->pieces[piece].first == UINT32_MAX)
+        plan->pieces[piece].first = step;
+    plan->pieces[piece].last = step;
+}
+
+void kith_planner_step(struct kith_planner *planner, struct kith_step step)
+{
+    struct kith_plan *plan = planner->plan;
+    if (planner->err != KITH_OK)
+        return;
+    if (plan->step_count == plan->step_room) {
+        const uint32_t room = plan->step_room * 2 + 64;
+        void *steps = realloc(plan->steps, room * sizeof *plan->steps);
+        if (steps == NULL) {
+            planner->err = KITH_ENOMEM;
+            return;
+        }
+        plan->steps = steps;
+        plan->step_room = room;
+    }
+    const uint32_t pieces[] = {step.a,       step.b,  step.y, step.saved,
+                               step.scratch, step.dy, step.dx};
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++)
+        touch(plan, pieces[i], plan->step_count);
+    plan->steps[plan->step_count++] = step;
+}
+
+bool kith_planner_trains(const struct kith_net *net, uint32_t parameter)
+{
+    if (parameter == KITH_PARAMETER_NONE)
+        return false;
+    const struct kith_model_view *view = &net->parameters[parameter].view;
+    return !view->frozen && view->kind != KITH_VIEW_MEAN &&
+           view->kind != KITH_VIEW_VARIANCE;
+}
+
+static void raise_need(enum kith_need *need, enum kith_need to)
+{
+    *need = to > *need ? to : *need;
+}
+
+/* What the backward step of `op` reads of its input and its output. */
+static void note_needs(struct kith_planner *planner, const struct kith_op *op)
+{
+    struct kith_planned *a = &planner->tensors[op->a];
+    struct kith_planned *y = &planner->tensors[op->y];
+    const bool weight = kith_planner_trains(planner->net, op->weight);
+    enum kith_activation activation = KITH_ACTIVATION_NONE;
+    switch (op->kind) {
+    case KITH_OP_LINEAR:
+        activation = op->as.linear.activation;
+        raise_need(&a->need, weight ? KITH_NEED_VALUE : KITH_NEED_NONE);
+        break;
+    case KITH_OP_CONV:
+        activation = op->as.conv.activation;
+        raise_need(&a->need, weight ? KITH_NEED_VALUE : KITH_NEED_NONE);
+        break;
+    case KITH_OP_NORM:
+        activation = op->as.norm.activation;
+        raise_need(&a->need, KITH_NEED_VALUE);
+        break;
+    case KITH_OP_SUM:
+        activation = op->as.sum;
+        break;
+    case KITH_OP_ATTENTION:
+        raise_need(&a->need, KITH_NEED_VALUE);
+        raise_need(&y->need, KITH_NEED_VALUE);
+        break;
+    case KITH_OP_EMBED:
+    case KITH_OP_MAX_POOL:
+    case KITH_OP_MEAN_POOL:
+    case KITH_OP_DROPOUT:
+        break;
+    }
+    if (activation == KITH_ACTIVATION_RELU)
+        raise_need(&y->need, KITH_NEED_SIGN);
+}
+
+/* The block of the operation that gives a tensor; the input has none. */
+static bool crosses(const struct kith_net *net, const struct kith_op *reader,
+                    kith_tensor tensor)
+{
+    for (uint32_t i = 0; i < net->op_count; i++) {
+        if (net->ops[i].y == tensor)
+            return net->ops[i].block < reader->block;
+    }
+    return false;
+}
+
+static void note_reader(struct kith_planner *planner, uint32_t index,
+                        kith_tensor tensor)
+{
+    if (tensor == KITH_TENSOR_NONE)
+        return;
+    struct kith_planned *planned = &planner->tensors[tensor];
+    planned->reader_last = index;
+    if (planner->how.recompute &&
+        crosses(planner->net, &planner->net->ops[index], tensor))
+        planned->kept = true;
+}
+
+static void look_ahead(struct kith_planner *planner)
+{
+    const struct kith_net *net = planner->net;
+    for (uint32_t i = 0; i < net->op_count; i++) {
+        const struct kith_op *op = &net->ops[i];
+        struct kith_planned *y = &planner->tensors[op->y];
+        note_reader(planner, i, op->a);
+        note_reader(planner, i, op->b);
+        if (!planner->how.training)
+            continue;
+        y->wanted =
+            kith_planner_trains(net, op->weight) ||
+            kith_planner_trains(net, op->bias) ||
+            planner->tensors[op->a].wanted ||
+            (op->b != KITH_TENSOR_NONE && planner->tensors[op->b].wanted);
+        if (y->wanted)
+            note_needs(planner, op);
+    }
+}
+
+/* Bytes that an operation leaves for its own way back. */
+static size_t saved_bytes(const struct kith_planner *planner,
+                          const struct kith_op *op)
+{
+    const size_t element = planner->how.backend->element_bytes;
+    const size_t rows = planner->how.rows;
+    const struct kith_net_tensor *from = &planner->net->tensors[op->a];
+    const size_t values =
+        rows * kith_net_elements(&planner->net->tensors[op->y]);
+    switch (op->kind) {
+    case KITH_OP_LINEAR:
+        return op->as.linear.activation == KITH_ACTIVATION_GELU
+                   ? values * kith_value_bytes(planner->how.backend)
+                   : 0;
+    case KITH_OP_NORM:
+        return kith_norm_saved(&op->as.norm, op->as.norm.kind == KITH_NORM_LAYER
+                                                 ? kith_run_rows(from, rows)
+                                                 : rows) *
+               element;
+    case KITH_OP_MAX_POOL:
+        return values;
+    case KITH_OP_ATTENTION:
+        return rows * op->as.attention.heads * op->as.attention.context *
+               element;
+    case KITH_OP_EMBED:
+    case KITH_OP_CONV:
+    case KITH_OP_MEAN_POOL:
+    case KITH_OP_SUM:
+    case KITH_OP_DROPOUT:
+        break;
+    }
+    return 0;
+}
+
+/* Some operations write there whether or not there is a way back. */
+static bool always_saves(const struct kith_op *op)
+{
+    return op->kind == KITH_OP_MAX_POOL || op->kind == KITH_OP_ATTENTION ||
+           (op->kind == KITH_OP_NORM && op->as.norm.kind == KITH_NORM_BATCH);
+}
+
+/* May `op`, number `index`, write its result over its input's values? */
+static bool may_take(const struct kith_planner *planner, uint32_t index,
+                     const struct kith_op *op, kith_tensor input)
+{
+    const struct kith_planned *planned = &planner->tensors[input];
+    if (planned->place == KITH_PIECE_INPUT || planned->reader_last != index)
+        return false;
+    return planned->hold == KITH_NEED_NONE ||
+           (planned->hold == KITH_NEED_SIGN && op->kind == KITH_OP_DROPOUT);
+}
+
+static uint32_t place_output(struct kith_planner *planner, uint32_t index,
+                             const struct kith_op *op)
+{
+    struct kith_planned *y = &planner->tensors[op->y];
+    kith_tensor from = KITH_TENSOR_NONE;
+    if (op->kind == KITH_OP_DROPOUT && may_take(planner, index, op, op->a))
+        from = op->a;
+    else if (op->kind == KITH_OP_SUM && may_take(planner, index, op, op->b))
+        from = op->b;
+    else if (op->kind == KITH_OP_SUM && may_take(planner, index, op, op->a))
+        from = op->a;
+    if (from == KITH_TENSOR_NONE)
+        return kith_planner_tensor(planner, op->y);
+    raise_need(&y->hold, planner->tensors[from].hold);
+    return planner->tensors[from].place;
+}
+
+/* In evaluation dropout hands its input on. */
+static void pass_on(struct kith_planner *planner, const struct kith_op *op)
+{
+    struct kith_planned *a = &planner->tensors[op->a];
+    struct kith_planned *y = &planner->tensors[op->y];
+    y->place = a->place;
+    const uint32_t last =
+        a->reader_last > y->reader_last ? a->reader_last : y->reader_last;
+    a->reader_last = y->reader_last = last;
+}
+
+/* One forward step. way_back: what it saves is for a backward step. */
+static void forward(struct kith_planner *planner, uint32_t index,
+                    enum kith_step_kind kind, bool way_back)
+{
+    const struct kith_op *op = &planner->net->ops[index];
+    struct kith_planned *y = &planner->tensors[op->y];
+    const bool again = kind == KITH_STEP_AGAIN;
+    if (op->kind == KITH_OP_DROPOUT && !planner->how.training) {
+        pass_on(planner, op);
+        return;
+    }
+    y->hold = y->kept ? KITH_NEED_VALUE : way_back ? y->need : KITH_NEED_NONE;
+    if (!(again && y->kept))
+        y->place = place_output(planner, index, op);
+    struct kith_step step = {.kind = kind,
+                             .op = index,
+                             .a = planner->tensors[op->a].place,
+                             .b = op->b == KITH_TENSOR_NONE
+                                      ? KITH_PIECE_NONE
+                                      : planner->tensors[op->b].place,
+                             .y = y->place,
+                             .saved = KITH_PIECE_NONE,
+                             .scratch = kith_planner_scratch(planner, op),
+                             .dy = KITH_PIECE_NONE,
+                             .dx = KITH_PIECE_NONE};
+    const size_t bytes = saved_bytes(planner, op);
+    if (bytes > 0 && ((way_back && y->wanted) || always_saves(op)))
+        step.saved = kith_planner_piece(planner, bytes);
+    planner->saved[index] = step.saved;
+    kith_planner_step(planner, step);
+}
+
+/* What of the operations [from, to) must run again: what saves something, and
+ * what gives values that somebody wants. */
+static void run_again(struct kith_planner *planner, uint32_t from, uint32_t to)
+{
+    const struct kith_net *net = planner->net;
+    for (uint32_t i = to; i-- > from;) {
+        const struct kith_op *op = &net->ops[i];
+        const struct kith_planned *y = &planner->tensors[op->y];
+        const bool saves = y->wanted && saved_bytes(planner, op) > 0;
+        const bool values = !y->kept && (y->need != KITH_NEED_NONE || y->used);
+        planner->saved[i] = saves || values;
+        if (!saves && !values)
+            continue;
+        planner->tensors[op->a].used = true;
+        if (op->b != KITH_TENSOR_NONE)
+            planner->tensors[op->b].used = true;
+    }
+    for (uint32_t i = from; i < to; i++) {
+        if (planner->saved[i])
+            forward(planner, i, KITH_STEP_AGAIN, true);
+    }
+}
+
+static void plan_loss(struct kith_planner *planner)
+{
+    const kith_tensor scores = planner->net->scores;
+    const uint32_t place = planner->tensors[scores].place;
+    planner->plan->scores = place;
+    kith_planner_step(planner, (struct kith_step){.kind = KITH_STEP_LOSS,
+                                                  .a = KITH_PIECE_NONE,
+                                                  .b = KITH_PIECE_NONE,
+                                                  .y = place,
+                                                  .saved = KITH_PIECE_NONE,
+                                                  .scratch = KITH_PIECE_NONE,
+                                                  .dy = KITH_PIECE_NONE,
+                                                  .dx = KITH_PIECE_NONE});
+    /* The gradient of the scores stands where they stood. */
+    planner->tensors[scores].gradient = place;
+    if (planner->err == KITH_OK)
+        planner->owners[place] = 1;
+}
+
+/* First operation of the block that ends before `to`. */
+static uint32_t block_start(const struct kith_planner *planner, uint32_t to)
+{
+    uint32_t from = to - 1;
+    if (!planner->how.recompute)
+        return 0;
+    while (from > 0 &&
+           planner->net->ops[from - 1].block == planner->net->ops[from].block)
+        from--;
+    return from;
+}
+
+static void plan_all(struct kith_planner *planner)
+{
+    const struct kith_net *net = planner->net;
+    const uint32_t count = net->op_count;
+    const uint32_t last = block_start(planner, count);
+    look_ahead(planner);
+    for (uint32_t i = 0; i < count; i++)
+        forward(planner, i, KITH_STEP_FORWARD,
+                planner->how.training && i >= last);
+    plan_loss(planner);
+    if (!planner->how.training)
+        return;
+    for (uint32_t to = count, from = last; planner->err == KITH_OK;
+         to = from, from = block_start(planner, to)) {
+        if (to < count)
+            run_again(planner, from, to);
+        for (uint32_t i = to; i-- > from;)
+            kith_planner_backward(planner, i);
+        if (from == 0)
+            break;
+    }
+    for (uint32_t i = 0; i < net->parameter_count; i++) {
+        if (kith_planner_trains(net, i) && !planner->written[i] &&
+            planner->err == KITH_OK)
+            planner->err = KITH_EINVAL;
+    }
+}
+
+enum kith_err kith_plan_open(const struct kith_planning *how,
+                             struct kith_plan *plan)
+{
+    const struct kith_net *net = how->net;
+    *plan = (struct kith_plan){.scores = KITH_PIECE_NONE};
+    struct kith_planner planner = {
+        .how = *how,
+        .net = net,
+        .plan = plan,
+        .tensors = calloc(net->tensor_count, sizeof *planner.tensors),
+        .saved = calloc(net->op_count, sizeof *planner.saved),
+        .written = calloc(net->parameter_count, sizeof *planner.written)};
+    planner.how.recompute = how->recompute && how->training;
+    if (planner.tensors == NULL || planner.saved == NULL ||
+        planner.written == NULL) {
+        planner.err = KITH_ENOMEM;
+    } else {
+        for (uint32_t t = 0; t < net->tensor_count; t++) {
+            planner.tensors[t].place = KITH_PIECE_INPUT;
+            planner.tensors[t].gradient = KITH_PIECE_NONE;
+        }
+        plan_all(&planner);
+    }
+    enum kith_err err = planner.err;
+    if (err == KITH_OK)
+        err = kith_arena_place(plan);
+    free(planner.tensors);
+    free(planner.saved);
+    free(planner.written);
+    free(planner.owners);
+    if (err != KITH_OK)
+        kith_plan_close(plan);
+    return err;
+}
+
+void kith_plan_close(struct kith_plan *plan)
+{
+    free(plan->steps);
+    free(plan->pieces);
+    *plan = (struct kith_plan){.scores = KITH_PIECE_NONE};
+}

@@ -1,0 +1,42 @@
+/* AdamW: moments of the gradient, their bias corrected, decay beside them; the
+ * equations stand at kith_ops.adamw.
+ *
+ * Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR 2019;
+ * Kingma and Ba, ICLR 2015. */
+#include "terms.h"
+
+bool kith_adamw_range(const struct kith_optimiser_step *step, size_t from,
+                      size_t to, double decay)
+{
+    const struct kith_optimiser_config *config = step->config;
+    if (from == to)
+        return true;
+    return step->backend->ops->adamw(
+        to - from, step->rate, config->beta1, config->beta2, config->epsilon,
+        decay, step->step + 1, kith_at(step, step->gradient, from),
+        kith_at(step, step->state[0], from),
+        kith_at(step, step->state[1], from), kith_at(step, step->x, from));
+}
+
+static bool adamw_step(const struct kith_optimiser_step *step)
+{
+    const struct kith_layout *layout = step->layout;
+    (void)kith_optimiser_clip(step);
+    const bool weights =
+        kith_adamw_range(step, 0, layout->decayed, step->config->weight_decay);
+    const bool vectors =
+        kith_adamw_range(step, layout->decayed, layout->trained, 0);
+    return weights && vectors;
+}
+
+extern const struct kith_optimiser kith_optimiser_adamw;
+const struct kith_optimiser kith_optimiser_adamw = {
+    .name = "adamw",
+    .paper = "Loshchilov and Hutter, ICLR 2019",
+    .summary = "x <- x - rate (m / (sqrt(v) + epsilon) + decay x), moments "
+               "corrected for their bias",
+    .keys = KITH_OPTIMISER_READS(BETA1) | KITH_OPTIMISER_READS(BETA2) |
+            KITH_OPTIMISER_READS(EPSILON),
+    .state_vectors = 2,
+    .step = adamw_step,
+};

@@ -1,0 +1,55 @@
+/* LARS: each weight tensor has a rate of its own, so that every layer moves by
+ * the same share of its norm:
+ *
+ *   lambda = trust |w| / (|g| + decay |w|)     1 where |w| or |g| is below
+ * 1e-30 v <- momentum v + lambda (g + decay w) w <- w - rate v
+ *
+ * Biases, scales and shifts: lambda 1, no decay. Two passes more than SGD.
+ * You, Gitman and Ginsburg, "Large Batch Training of Convolutional Networks",
+ * 2017. */
+#include <math.h>
+
+#include "terms.h"
+
+/* g <- lambda (g + decay w) */
+static void lars_adapt(const struct kith_optimiser_step *step,
+                       const struct kith_model_view *view)
+{
+    const struct kith_optimiser_config *config = step->config;
+    const struct kith_backend *backend = step->backend;
+    const void *w = kith_at(step, step->x, view->offset);
+    void *g = kith_at(step, step->gradient, view->offset);
+    const size_t n = view->elements;
+    const double size = sqrt(backend->distance_squared(n, w, NULL));
+    const double slope = sqrt(backend->distance_squared(n, g, NULL));
+    if (config->weight_decay > 0)
+        backend->add(n, config->weight_decay, w, g);
+    /* A factor above that is no float32. */
+    if (size > 1e-30 && slope > 1e-30)
+        backend->scale(
+            n, config->trust * size / (slope + config->weight_decay * size), g);
+}
+
+static bool lars_step(const struct kith_optimiser_step *step)
+{
+    const struct kith_layout *layout = step->layout;
+    (void)kith_optimiser_clip(step);
+    for (uint32_t i = 0; i < layout->view_count; i++) {
+        if (layout->views[i].offset < layout->decayed)
+            lars_adapt(step, &layout->views[i]);
+    }
+    return step->backend->sgd(layout->trained, step->rate,
+                              step->config->momentum, 0, step->config->nesterov,
+                              step->gradient, step->state[0], step->x);
+}
+
+extern const struct kith_optimiser kith_optimiser_lars;
+const struct kith_optimiser kith_optimiser_lars = {
+    .name = "lars",
+    .paper = "You et al., arXiv:1708.03888, 2017",
+    .summary = "SGD with a rate per tensor, trust |w| / (|g| + decay |w|)",
+    .keys = KITH_OPTIMISER_READS(MOMENTUM) | KITH_OPTIMISER_READS(NESTEROV) |
+            KITH_OPTIMISER_READS(TRUST),
+    .state_vectors = 1,
+    .step = lars_step,
+};

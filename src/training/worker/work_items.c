@@ -1,0 +1,512 @@
+/* What each work item does to the vectors, one case per kind of work.h. */
+#include "worker_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kith/assert.h"
+
+/* The vector's element at `offset`. */
+static void *element(const struct kith_worker *worker, void *vector,
+                     size_t offset)
+{
+    return (char *)vector + offset * worker->backend->element_bytes;
+}
+
+static bool is_shared(const struct kith_worker *worker, uint32_t slot)
+{
+    for (unsigned role = 0; role < KITH_ROLES; role++) {
+        const uint32_t other = kith_worker_role(role);
+        if (other != slot && worker->slots[other] == worker->slots[slot])
+            return worker->bytes > 0; /* Empty vectors are all the same. */
+    }
+    return false;
+}
+
+/* A vector that stands in no role; there is one where two roles share one. */
+static void *spare(const struct kith_worker *worker)
+{
+    for (unsigned i = 0; i < KITH_ROLES; i++) {
+        void *vector = worker->vectors[i];
+        bool used = vector == NULL;
+        for (unsigned role = 0; role < KITH_ROLES && !used; role++)
+            used = worker->slots[kith_worker_role(role)] == vector;
+        if (!used)
+            return vector;
+    }
+    KITH_ASSERT(false);
+    return NULL;
+}
+
+/* x, safe to be written: a snapshot that is x stays behind. `keep`: with its
+ * values; what is frozen goes along in any case. */
+static void *own_live(struct kith_worker *worker, bool keep)
+{
+    void *const old = worker->slots[KITH_SLOT_LIVE];
+    if (!is_shared(worker, KITH_SLOT_LIVE))
+        return old;
+    void *const fresh = spare(worker);
+    const size_t from = keep ? 0 : worker->layout->gossiped;
+    worker->backend->copy(worker->dim - from, element(worker, fresh, from),
+                          element(worker, old, from));
+    worker->slots[KITH_SLOT_LIVE] = fresh;
+    return fresh;
+}
+
+static void scale_live(struct kith_worker *worker, double factor)
+{
+    if (factor != 1)
+        worker->backend->scale(worker->layout->gossiped, factor,
+                               worker->slots[KITH_SLOT_LIVE]);
+}
+
+/* z = factor x of what is gossiped; what is frozen stands in x as it is. Where
+ * the step is one of z, x is z as long as it lasts. */
+static void *scaled(struct kith_worker *worker, double factor)
+{
+    void *live = worker->slots[KITH_SLOT_LIVE];
+    if (worker->at == NULL) {
+        scale_live(worker, factor);
+        return live;
+    }
+    worker->backend->copy(worker->dim, worker->at, live);
+    worker->backend->scale(worker->layout->gossiped, factor, worker->at);
+    return worker->at;
+}
+
+/* Buffers that have moved at z go back to x. */
+static void keep_buffers(struct kith_worker *worker, double factor)
+{
+    const struct kith_layout *layout = worker->layout;
+    const size_t count = layout->gossiped - layout->trained;
+    if (worker->at == NULL || count == 0)
+        return;
+    void *live =
+        element(worker, worker->slots[KITH_SLOT_LIVE], layout->trained);
+    worker->backend->copy(count, live,
+                          element(worker, worker->at, layout->trained));
+    worker->backend->scale(count, 1 / factor, live);
+}
+
+static double learning_rate(const struct kith_worker *worker, uint64_t step)
+{
+    const struct kith_experiment *experiment = worker->experiment;
+    return experiment->train.config.learning_rate *
+           kith_schedule_factor(&experiment->train.schedule, step,
+                                worker->steps);
+}
+
+struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
+{
+    return (struct kith_algebra){
+        .backend = worker->backend,
+        .dim = worker->layout->gossiped,
+        .peers = worker->peers,
+        .self = worker->self,
+        .seed = worker->experiment->seed,
+        .coefficients = worker->experiment->gossip.coefficients,
+        .graph = &worker->experiment->gossip.graph,
+        .compression = &worker->compression,
+        .live = worker->slots[KITH_SLOT_LIVE],
+        .scalars = worker->scalars,
+        .vectors = worker->own,
+        .edges = worker->edges,
+        .edge_scalars = worker->edge_scalars,
+        .edge_count = worker->edge_count,
+        .edge_vectors = worker->algorithm->edge_vectors,
+        .every = worker->experiment->gossip.every,
+        .scratch = worker->desk,
+        .gradient = worker->gradient,
+        .trained = worker->layout->trained};
+}
+
+static void run_hook(struct kith_worker *worker, uint64_t step,
+                     void (*hook)(struct kith_algebra *algebra))
+{
+    if (hook == NULL)
+        return;
+    struct kith_algebra algebra = kith_worker_algebra(worker);
+    algebra.step = step;
+    algebra.rate = learning_rate(worker, step);
+    hook(&algebra);
+}
+
+static bool descend(struct kith_worker *worker, uint64_t step, double factor,
+                    void *gradient)
+{
+    const struct kith_experiment *experiment = worker->experiment;
+    struct kith_optimiser_config config = experiment->train.config;
+    config.weight_decay *= factor;
+    const struct kith_optimiser_step descent = {
+        .config = &config,
+        .backend = worker->backend,
+        .layout = worker->layout,
+        .rate = learning_rate(worker, step),
+        .step = step,
+        .gradient = gradient,
+        .state = worker->state,
+        .x = worker->slots[KITH_SLOT_LIVE],
+        .scratch = worker->scratch};
+    return experiment->train.optimiser->step(&descent);
+}
+
+/* The gradient of a part of the step's batch, its share of the mean; returns
+ * its share of the loss. Dropout draws anew for each part. */
+static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
+                          bool add)
+{
+    struct kith_batch batch = {.rows = 1};
+    if (worker->loader != NULL)
+        kith_loader_next(worker->loader, &batch);
+    batch.entity = worker->self;
+    batch.seed = worker->experiment->seed;
+    batch.step = part;
+    const struct kith_pass pass = {.x = x,
+                                   .gradient = worker->gradient,
+                                   .batch = &batch,
+                                   .scale = 1.0 / kith_worker_parts(worker),
+                                   .add = add};
+    return pass.scale * kith_network_loss(worker->network, &pass, NULL);
+}
+
+/* A model without a gradient: the algorithm's own part of a step alone. */
+static void run_still(struct kith_worker *worker, uint64_t step)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    if (worker->dim == 0 ||
+        (algorithm->before_step == NULL && algorithm->after_step == NULL))
+        return;
+    (void)own_live(worker, true);
+    run_hook(worker, step, algorithm->before_step);
+    run_hook(worker, step, algorithm->after_step);
+}
+
+/* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
+ * factor at x. `steps_at_z`: z <- z - rate g(z). */
+static void run_train(struct kith_worker *worker, uint64_t step,
+                      struct kith_work_result *result)
+{
+    if (!kith_model_learns(worker->model)) {
+        run_still(worker, step);
+        return;
+    }
+    const double factor = kith_worker_factor(worker);
+    (void)own_live(worker, true); /* Buffers move within the loss already. */
+    run_hook(worker, step, worker->algorithm->before_step);
+    void *x = scaled(worker, factor);
+    const uint32_t parts = kith_worker_parts(worker);
+    const struct kith_backend *backend = worker->backend;
+    result->loss = 0;
+    if (backend->step_begin != NULL)
+        backend->step_begin();
+    for (uint32_t part = 0; part < parts; part++)
+        result->loss += micro_batch(worker, x, step * parts + part, part > 0);
+    keep_buffers(worker, factor);
+    run_hook(worker, step, worker->algorithm->direction);
+    const bool finite = descend(worker, step, worker->at == NULL ? 1 : factor,
+                                worker->gradient);
+    if (worker->at == NULL)
+        scale_live(worker, 1 / factor);
+    run_hook(worker, step, worker->algorithm->after_step);
+    result->finite = finite && isfinite(result->loss);
+    if (backend->step_end != NULL) {
+        struct kith_found found;
+        backend->step_end(&found);
+        /* A loss by hand was returned at once. */
+        result->loss += found.loss / parts;
+        result->finite = found.finite && isfinite(result->loss);
+    }
+    worker->spoiled = !result->finite;
+}
+
+void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
+                           struct kith_work_result *result)
+{
+    KITH_ASSERT(kith_model_learns(worker->model) && worker->at == NULL);
+    const uint32_t parts = kith_worker_parts(worker);
+    const struct kith_backend *backend = worker->backend;
+    void *x = own_live(worker, true);
+    *result = (struct kith_work_result){.kind = KITH_WORK_TRAIN};
+    if (backend->step_begin != NULL)
+        backend->step_begin();
+    for (uint32_t part = 0; part < parts; part++)
+        result->loss += micro_batch(worker, x, step * parts + part, part > 0);
+    if (backend->step_end != NULL) {
+        struct kith_found found;
+        backend->step_end(&found);
+        result->loss += found.loss / parts;
+    }
+    result->finite = isfinite(result->loss);
+    return worker->gradient;
+}
+
+bool kith_worker_descend(struct kith_worker *worker, uint64_t step,
+                         void *gradient)
+{
+    const struct kith_backend *backend = worker->backend;
+    KITH_ASSERT(worker->at == NULL);
+    (void)own_live(worker, true);
+    if (backend->step_begin != NULL)
+        backend->step_begin();
+    bool finite = descend(worker, step, 1, gradient);
+    if (backend->step_end != NULL) {
+        struct kith_found found;
+        backend->step_end(&found);
+        finite = found.finite;
+    }
+    return finite;
+}
+
+static struct kith_algebra algebra_of(struct kith_worker *worker,
+                                      const struct kith_work *work,
+                                      const struct kith_work_edge *edge)
+{
+    struct kith_algebra algebra = kith_worker_algebra(worker);
+    algebra.step = work->step;
+    algebra.round = work->round;
+    algebra.rate = learning_rate(worker, work->step);
+    if (edge->sent != KITH_SLOT_NONE)
+        algebra.sent = kith_worker_slot(worker, edge->sent);
+    if (edge->inbox != KITH_SLOT_NONE)
+        algebra.received = kith_worker_slot(worker, edge->inbox);
+    const uint32_t slot =
+        edge->inbox != KITH_SLOT_NONE ? edge->inbox : edge->sent;
+    if (slot >= KITH_SLOT_ROUND_EDGES && slot < worker->slot_count)
+        algebra.edge_index = kith_slot_edge(slot);
+    return algebra;
+}
+
+/* The pattern's own make: x changes, and so does the snapshot. */
+static void make_edge(struct kith_worker *worker, const struct kith_work *work,
+                      struct kith_work_edge *edge, double given)
+{
+    (void)own_live(worker, true);
+    if (is_shared(worker, edge->sent))
+        worker->slots[edge->sent] = spare(worker);
+    struct kith_algebra algebra = algebra_of(worker, work, edge);
+    algebra.given = given;
+    worker->algorithm->make(&algebra, edge);
+}
+
+/* Fills what travels: x itself, which own_live() copies should it change while
+ * the snapshot stands, or a copy in memory that the host can read, which a
+ * device brings there while later items run (kith_worker_outgoing). A pulled
+ * model is plain x in any algorithm: nothing may leave the sender for a peer
+ * that starts over. All edges of a round share one snapshot. */
+static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
+{
+    uint32_t copied = KITH_SLOT_NONE;
+    double given = 0;
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        struct kith_work_edge *edge = &work->edges[i];
+        const uint32_t snapshot = kith_slot_snapshot(edge->sent);
+        KITH_ASSERT(snapshot < KITH_SLOT_ROUND_EDGES);
+        worker->spoiled_slots[snapshot] = worker->spoiled;
+        if (worker->algorithm->make != NULL &&
+            work->pattern != KITH_PATTERN_PULL) {
+            make_edge(worker, work, edge, given);
+            given += edge->weight;
+            continue;
+        }
+        memcpy(edge->scalars_sent, worker->scalars, sizeof worker->scalars);
+        if (kith_worker_shares(worker))
+            worker->slots[edge->sent] = worker->slots[KITH_SLOT_LIVE];
+        else if (edge->sent != copied)
+            worker->backend->copy(worker->layout->gossiped,
+                                  worker->slots[edge->sent],
+                                  worker->slots[KITH_SLOT_LIVE]);
+        copied = edge->sent;
+    }
+}
+
+/* A delta against an old snapshot may carry a variance below 0 while the batch
+ * statistics move, whether it is added or taken back; no average of variances
+ * does. Returns what that added. */
+static double clamp_variances(struct kith_worker *worker)
+{
+    const struct kith_backend *backend = worker->backend;
+    double chunk[256], added = 0;
+    for (uint32_t v = 0; v < worker->layout->view_count; v++) {
+        const struct kith_model_view *view = &worker->layout->views[v];
+        if (view->kind != KITH_VIEW_VARIANCE)
+            continue;
+        for (size_t at = 0, count; at < view->elements; at += count) {
+            void *x = element(worker, worker->slots[KITH_SLOT_LIVE],
+                              view->offset + at);
+            double missing = 0;
+            count = view->elements - at < 256 ? view->elements - at : 256;
+            backend->read(count, x, chunk);
+            for (size_t i = 0; i < count; i++) {
+                if (chunk[i] < 0) {
+                    missing -= chunk[i];
+                    chunk[i] = 0;
+                }
+            }
+            if (missing > 0)
+                backend->write(count, chunk, x);
+            added += missing;
+        }
+    }
+    return added;
+}
+
+/* An entry of a mixing matrix: the topology's, never a peer's. Above 1 an
+ * average would extrapolate, and buffers leave the range of what was averaged.
+ * Test: property/test_topologies.c */
+static void check_weight(const struct kith_work_edge *edge)
+{
+    KITH_ASSERT(edge->weight >= 0 && edge->weight <= 1);
+}
+
+static void merge_edge(struct kith_worker *worker, const struct kith_work *work,
+                       struct kith_work_edge *edge)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    check_weight(edge);
+    const bool same =
+        edge->sent != KITH_SLOT_NONE &&
+        worker->slots[edge->sent] == worker->slots[KITH_SLOT_LIVE];
+    const bool swaps = same && algorithm->swap_merge != NULL;
+    (void)own_live(worker, !swaps);
+    struct kith_algebra algebra = algebra_of(worker, work, edge);
+    if (swaps)
+        algorithm->swap_merge(&algebra, edge);
+    else
+        algorithm->merge(&algebra, edge);
+}
+
+static double finish_round(struct kith_worker *worker,
+                           const struct kith_work *work)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    if (algorithm->finish == NULL || work->pattern != KITH_PATTERN_ROUND)
+        return 0;
+    (void)own_live(worker, true);
+    const struct kith_work_edge none = {.sent = KITH_SLOT_ROUND_SENT,
+                                        .inbox = KITH_SLOT_NONE};
+    struct kith_algebra algebra = algebra_of(worker, work, &none);
+    for (uint32_t i = 0; i < work->edge_count; i++)
+        worker->inboxes[i] = kith_worker_slot(worker, work->edges[i].inbox);
+    algebra.inboxes = worker->inboxes;
+    return algorithm->finish(&algebra, work->edges, work->edge_count);
+}
+
+static void run_merge(struct kith_worker *worker, struct kith_work *work)
+{
+    struct kith_work_edge *last = NULL;
+    if (work->snapshot_first)
+        run_snapshot(worker, work);
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        struct kith_work_edge *edge = &work->edges[i];
+        edge->delta_sum = 0;
+        edge->refused = false;
+        if (edge->inbox == KITH_SLOT_NONE)
+            continue;
+        merge_edge(worker, work, edge);
+        last = edge;
+    }
+    const double finished = finish_round(worker, work);
+    if (last != NULL)
+        last->delta_sum += finished + clamp_variances(worker);
+}
+
+/* Where the algorithm says nothing else, merge was x += w (received - sent). */
+static void run_undo(struct kith_worker *worker, struct kith_work *work)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    (void)own_live(worker, true);
+    for (uint32_t i = 0; i < work->edge_count; i++) {
+        struct kith_work_edge *edge = &work->edges[i];
+        struct kith_algebra algebra = algebra_of(worker, work, edge);
+        check_weight(edge);
+        if (algorithm->undo != NULL)
+            algorithm->undo(&algebra, edge);
+        else if (algebra.received != NULL)
+            (void)worker->backend->mix(algebra.dim, -edge->weight,
+                                       algebra.received, algebra.sent,
+                                       algebra.live);
+    }
+    if (work->edge_count > 0) /* What is taken back is delta_sum, less this. */
+        work->edges[work->edge_count - 1].delta_sum -= clamp_variances(worker);
+}
+
+/* x <- 0, whatever stands there. */
+static void clear(const struct kith_worker *worker, void *x, size_t n)
+{
+    static const double zeros[256];
+    for (size_t at = 0; at < n; at += 256) {
+        const size_t count = n - at < 256 ? n - at : 256;
+        worker->backend->write(count, zeros, element(worker, x, at));
+    }
+}
+
+void kith_worker_restart(struct kith_worker *worker)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    const size_t gossiped = worker->layout->gossiped;
+    for (unsigned i = 0; i < algorithm->vectors; i++)
+        clear(worker, worker->own[i], gossiped);
+    for (uint32_t i = 0; i < worker->edge_count * algorithm->edge_vectors; i++)
+        clear(worker, worker->edges[i], gossiped);
+    memset(worker->edge_scalars, 0,
+           worker->edge_count * KITH_EDGE_SCALARS * sizeof(double));
+    if (algorithm->start != NULL) {
+        struct kith_algebra algebra = kith_worker_algebra(worker);
+        algorithm->start(&algebra);
+    }
+}
+
+/* A restarted peer takes its neighbour's z with weight 1 and forgets its own
+ * momentum. delta_sum books what that changed. */
+static void run_adopt(struct kith_worker *worker, struct kith_work *work)
+{
+    KITH_ASSERT(work->edge_count == 1);
+    const struct kith_backend *backend = worker->backend;
+    struct kith_work_edge *edge = &work->edges[0];
+    const size_t dim = worker->layout->gossiped;
+    const double before = backend->sum(dim, worker->slots[KITH_SLOT_LIVE]);
+    (void)own_live(worker, false);
+    struct kith_algebra algebra = algebra_of(worker, work, edge);
+    KITH_ASSERT(algebra.received != NULL);
+    backend->copy(algebra.dim, algebra.live, algebra.received);
+    if (worker->algorithm->factor != NULL)
+        backend->scale(algebra.dim,
+                       worker->algorithm->factor(edge->scalars_received),
+                       algebra.live);
+    memcpy(worker->scalars, worker->algorithm->scalars_start,
+           sizeof worker->scalars);
+    for (unsigned i = 0; i < KITH_STATES_MAX; i++) {
+        if (worker->state[i] != NULL)
+            clear(worker, worker->state[i], worker->layout->trained);
+    }
+    kith_worker_restart(worker);
+    edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
+    worker->spoiled = false;
+}
+
+void kith_worker_run(struct kith_worker *worker, struct kith_work *work,
+                     struct kith_work_result *result)
+{
+    *result = (struct kith_work_result){.kind = work->kind, .finite = true};
+    switch (work->kind) {
+    case KITH_WORK_TRAIN:
+        run_train(worker, work->step, result);
+        break;
+    case KITH_WORK_SNAPSHOT:
+        run_snapshot(worker, work);
+        break;
+    case KITH_WORK_MERGE:
+        run_merge(worker, work);
+        break;
+    case KITH_WORK_UNDO:
+        run_undo(worker, work);
+        break;
+    case KITH_WORK_ADOPT:
+        run_adopt(worker, work);
+        break;
+    case KITH_WORK_SAVE:
+    case KITH_WORK_COUNT:
+        /* SAVE: the driver calls kith_save_write, it knows the path. */
+        break;
+    }
+}

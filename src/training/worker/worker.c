@@ -1,0 +1,510 @@
+/* The worker's memory: one block of cache-line aligned vectors, all of it taken
+ * at open, and what is read out of it. */
+#define _DEFAULT_SOURCE /* madvise */
+#include "worker_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "kith/assert.h"
+#include "src/training/backend/memory.h"
+
+#define HUGE_PAGE ((size_t)1 << 21)
+
+size_t kith_aligned_size(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+void *kith_aligned_zero(size_t bytes, void **owner)
+{
+    const bool huge = bytes >= 2 * HUGE_PAGE;
+    const size_t unit = huge ? HUGE_PAGE : 64;
+    /* calloc leaves fresh pages untouched, so a slot that no exchange uses
+     * costs address space only; aligned_alloc and memset would not. */
+    *owner = bytes > SIZE_MAX - unit ? NULL : calloc(1, bytes + unit);
+    if (*owner == NULL)
+        return NULL;
+    char *memory = *owner;
+    memory += (unit - (uintptr_t)memory % unit) % unit;
+#ifdef MADV_HUGEPAGE
+    if (huge)
+        (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+
+static enum kith_err refuse(char *error, enum kith_err err, const char *text)
+{
+    (void)snprintf(error, KITH_DATA_ERROR_BYTES, "opening a worker: %s", text);
+    return err;
+}
+
+static enum kith_err check_data(const struct kith_worker_config *config,
+                                char *error)
+{
+    const struct kith_experiment *experiment = config->experiment;
+    if (experiment->model->input == KITH_INPUT_NONE)
+        return KITH_OK;
+    if (config->train == NULL)
+        return refuse(error, KITH_EINVAL, "this model needs `data:`");
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    if (size.features == config->train->features &&
+        config->train->classes <= size.classes)
+        return KITH_OK;
+    (void)snprintf(error, KITH_DATA_ERROR_BYTES,
+                   "model.kind: %zu inputs and %zu classes, but the data has "
+                   "%zu values per example and %u classes",
+                   size.features, size.classes, config->train->features,
+                   config->train->classes);
+    return KITH_EMISMATCH;
+}
+
+static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
+{
+    const enum kith_pattern pattern = algorithm->pattern;
+    if (slot == KITH_SLOT_LIVE)
+        return true;
+    if (kith_slot_is_edge_outbox(slot))
+        return algorithm->per_edge;
+    if (slot >= KITH_SLOT_ROUND_SENT)
+        return pattern == KITH_PATTERN_ROUND;
+    return pattern != KITH_PATTERN_NONE;
+}
+
+uint32_t kith_worker_role(unsigned role)
+{
+    static const uint32_t roles[KITH_ROLES] = {
+        KITH_SLOT_LIVE, KITH_SLOT_ACTIVE_SENT, KITH_SLOT_SERVED_SENT,
+        KITH_SLOT_ROUND_SENT};
+    KITH_ASSERT(role < KITH_ROLES);
+    return roles[role];
+}
+
+static bool has_role(uint32_t slot)
+{
+    for (unsigned role = 0; role < KITH_ROLES; role++) {
+        if (kith_worker_role(role) == slot)
+            return true;
+    }
+    return false;
+}
+
+bool kith_worker_shares(const struct kith_worker *worker)
+{
+    return worker->backend->host == worker->backend;
+}
+
+/* Hands out pieces of the block; with a NULL base it only counts. */
+struct carver {
+    char *base;
+    size_t used;
+};
+
+static void *carve(struct carver *carver, size_t bytes)
+{
+    void *piece = carver->base == NULL ? NULL : carver->base + carver->used;
+    carver->used += kith_aligned_size(bytes);
+    return piece;
+}
+
+/* A pull carries the model, an exchange its message. */
+static size_t slot_bytes(const struct kith_worker *worker, uint32_t slot)
+{
+    const bool shares = has_role(slot) && kith_worker_shares(worker);
+    /* What shares may become the live model. */
+    const size_t model = slot >= KITH_SLOT_ROUND_EDGES ? 0
+                         : shares ? worker->dim * worker->backend->element_bytes
+                                  : worker->bytes;
+    return model > worker->payload ? model : worker->payload;
+}
+
+/* What the algorithm keeps beside x. */
+static void carve_own(struct kith_worker *worker, struct carver *carver)
+{
+    const struct kith_algorithm *algorithm = worker->algorithm;
+    const struct kith_algebra algebra = kith_worker_algebra(worker);
+    const uint32_t count = worker->edge_count * algorithm->edge_vectors;
+    KITH_ASSERT(algorithm->vectors <= KITH_ALGORITHM_VECTORS_MAX);
+    for (unsigned i = 0; i < algorithm->vectors; i++)
+        worker->own[i] = carve(carver, worker->bytes);
+    for (uint32_t i = 0; i < count; i++)
+        worker->edges[i] = carve(carver, worker->bytes);
+    if (algorithm->scratch_bytes != NULL)
+        worker->desk = carve(carver, algorithm->scratch_bytes(&algebra));
+}
+
+/* What the host shares, and what the backend may keep to itself. */
+static void carve_all(struct kith_worker *worker, struct carver *lent,
+                      struct carver *carver)
+{
+    const struct kith_optimiser *optimiser =
+        worker->experiment->train.optimiser;
+    const size_t element = worker->backend->element_bytes;
+    const size_t whole = worker->dim * element;
+    const size_t trained = worker->layout->trained * element;
+    const bool shares = kith_worker_shares(worker);
+    for (uint32_t slot = 0; slot < worker->slot_count; slot++) {
+        if (!uses(worker->algorithm, slot))
+            continue;
+        worker->slots[slot] =
+            slot == KITH_SLOT_LIVE && !shares ? carve(carver, whole)
+            : slot == KITH_SLOT_LIVE ? carve(carver, slot_bytes(worker, slot))
+                                     : carve(lent, slot_bytes(worker, slot));
+    }
+    carve_own(worker, carver);
+    if (!kith_model_learns(worker->model))
+        return;
+    worker->gradient = carve(carver, trained);
+    if (worker->algorithm->factor != NULL && !worker->algorithm->steps_at_z)
+        worker->at = carve(carver, whole);
+    KITH_ASSERT(optimiser->state_vectors <= KITH_STATES_MAX);
+    for (unsigned i = 0; i < optimiser->state_vectors; i++)
+        worker->state[i] = carve(carver, trained);
+    if (optimiser->scratch != NULL)
+        worker->scratch =
+            carve(carver, optimiser->scratch(worker->layout, worker->backend));
+}
+
+/* On the host pages that nobody touches cost nothing. */
+static bool take_block(const struct kith_worker *worker, bool shared,
+                       struct carver *carver, void **owner)
+{
+    const struct kith_backend *backend = worker->backend;
+    if (carver->used > 0 && backend->host == backend)
+        carver->base = kith_aligned_zero(carver->used, owner);
+    else if (carver->used > 0)
+        carver->base = *owner = backend->alloc(carver->used, shared);
+    const bool taken = carver->used == 0 || carver->base != NULL;
+    carver->used = 0;
+    return taken;
+}
+
+static void give_block(const struct kith_worker *worker, void *owner)
+{
+    if (worker->backend->host == worker->backend)
+        free(owner);
+    else if (owner != NULL)
+        worker->backend->release(owner);
+}
+
+/* What every step touches, of all workers of the process, before any is taken:
+ * the system gives what it does not have, and ends who uses it. */
+static enum kith_err check_memory(const struct kith_worker *worker,
+                                  uint32_t together, size_t own, char *error)
+{
+    const double needed = (double)own * (together > 0 ? together : 1);
+    if (worker->backend->host != worker->backend || needed < 0x1p30 ||
+        worker->self > 0)
+        return KITH_OK;
+    const size_t found = kith_host_available();
+    if (needed <= (double)found)
+        return KITH_OK;
+    (void)snprintf(error, KITH_DATA_ERROR_BYTES,
+                   "opening a worker: %u times the model's vectors, %.2f GiB "
+                   "each, need %.1f GiB of memory, %.1f GiB are free; take a "
+                   "smaller model or fewer peers",
+                   together > 0 ? together : 1, (double)own / 0x1p30,
+                   needed / 0x1p30, (double)found / 0x1p30);
+    return KITH_ENOMEM;
+}
+
+static enum kith_err take_memory(struct kith_worker *worker, uint32_t together,
+                                 char *error)
+{
+    struct carver lent = {NULL, 0}, own = {NULL, 0};
+    carve_all(worker, &lent, &own);
+    const enum kith_err err = check_memory(worker, together, own.used, error);
+    if (err != KITH_OK)
+        return err;
+    if (!take_block(worker, true, &lent, &worker->lent) ||
+        !take_block(worker, false, &own, &worker->block))
+        return refuse(error, KITH_ENOMEM, "no memory for the model's vectors");
+    carve_all(worker, &lent, &own);
+    for (unsigned role = 0; role < KITH_ROLES; role++)
+        worker->vectors[role] = kith_worker_role(role) < worker->slot_count
+                                    ? worker->slots[kith_worker_role(role)]
+                                    : NULL;
+    return KITH_OK;
+}
+
+static enum kith_err take_rows(struct kith_worker *worker,
+                               const struct kith_worker_config *config,
+                               char *error)
+{
+    if (worker->train == NULL)
+        return KITH_OK;
+    const enum kith_err err =
+        kith_split_rows(&worker->experiment->data.split, worker->train,
+                        worker->experiment->seed, config->peers, worker->self,
+                        &worker->rows, &worker->row_count);
+    if (err == KITH_EINVAL) {
+        (void)snprintf(error, KITH_DATA_ERROR_BYTES,
+                       "data.split: %zu rows of %u classes cannot be divided "
+                       "among %u peers",
+                       worker->train->count, worker->train->classes,
+                       config->peers);
+        return err;
+    }
+    if (err != KITH_OK)
+        return refuse(error, err, "no memory for the list of rows");
+    const struct kith_loader_config loader = {
+        .examples = worker->train,
+        .backend = worker->backend,
+        .rows = worker->rows,
+        .row_count = worker->row_count,
+        .batch = kith_worker_rows(worker),
+        .seed = worker->experiment->seed,
+        .entity = worker->self,
+        .augment = worker->experiment->train.augment,
+        .shuffle = true,
+        .ahead = config->ahead};
+    return kith_loader_open(&loader, &worker->loader, error);
+}
+
+uint32_t kith_worker_parts(const struct kith_worker *worker)
+{
+    const uint32_t parts = worker->experiment->train.accumulate;
+    return parts > 0 ? parts : 1;
+}
+
+size_t kith_worker_rows(const struct kith_worker *worker)
+{
+    return worker->experiment->train.batch / kith_worker_parts(worker);
+}
+
+struct kith_place kith_worker_place(const struct kith_worker *worker)
+{
+    return worker->loader == NULL ? (struct kith_place){0, 0}
+                                  : kith_loader_place(worker->loader);
+}
+
+enum kith_err kith_worker_go_to(struct kith_worker *worker,
+                                struct kith_place place)
+{
+    if (worker->loader != NULL)
+        return kith_loader_seek(worker->loader, place);
+    return place.epoch == 0 && place.cursor == 0 ? KITH_OK : KITH_EINVAL;
+}
+
+void kith_worker_data(const struct kith_worker *worker,
+                      struct kith_data_counts *counts, uint64_t *waited_ns)
+{
+    *waited_ns = 0;
+    if (worker->loader == NULL)
+        return;
+    kith_loader_count(worker->loader, counts);
+    *waited_ns = kith_loader_waited(worker->loader);
+}
+
+/* Starting weights are drawn in float64, the same for every backend. */
+static enum kith_err start_weights(struct kith_worker *worker, char *error)
+{
+    if (worker->dim == 0)
+        return KITH_OK;
+    double *x = malloc(worker->dim * sizeof *x);
+    if (x == NULL)
+        return refuse(error, KITH_ENOMEM, "no memory for starting weights");
+    kith_network_start(worker->network, worker->experiment->seed, worker->self,
+                       x);
+    worker->backend->write(worker->dim, x, worker->slots[KITH_SLOT_LIVE]);
+    free(x);
+    if (worker->algorithm->start != NULL) {
+        struct kith_algebra algebra = kith_worker_algebra(worker);
+        worker->algorithm->start(&algebra);
+    }
+    return KITH_OK;
+}
+
+static enum kith_err open_network(struct kith_worker *worker, char *error)
+{
+    const struct kith_experiment *experiment = worker->experiment;
+    const struct kith_network_options options = {
+        .backend = worker->backend,
+        .rows = worker->train == NULL ? 1 : kith_worker_rows(worker),
+        .training = true,
+        .recompute = experiment->train.recompute,
+        .smoothing = experiment->train.smoothing};
+    char words[KITH_MODEL_ERROR_BYTES] = "";
+    const enum kith_err err =
+        kith_network_open(worker->model, &experiment->model_config, &options,
+                          &worker->network, words);
+    if (err != KITH_OK)
+        return refuse(error, err, words);
+    worker->layout = kith_network_layout(worker->network);
+    worker->dim = worker->layout->dim;
+    worker->bytes = worker->layout->gossiped * worker->backend->element_bytes;
+    return KITH_OK;
+}
+
+static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
+{
+    const size_t dim = worker->layout->gossiped;
+    const size_t count =
+        (size_t)worker->edge_count * worker->algorithm->edge_vectors;
+    worker->compression = kith_experiment_compression(worker->experiment, dim);
+    worker->payload = kith_experiment_payload(worker->experiment, dim);
+    worker->edges = calloc(count + 1, sizeof *worker->edges);
+    worker->inboxes = calloc(worker->edge_count + 1, sizeof *worker->inboxes);
+    worker->edge_scalars =
+        calloc(worker->edge_count + 1, KITH_EDGE_SCALARS * sizeof(double));
+    const bool enough = worker->edges != NULL && worker->inboxes != NULL &&
+                        worker->edge_scalars != NULL;
+    return enough ? KITH_OK : refuse(error, KITH_ENOMEM, "no memory");
+}
+
+enum kith_err kith_worker_open(const struct kith_worker_config *config,
+                               struct kith_worker **out, char *error)
+{
+    *out = NULL;
+    const struct kith_experiment *experiment = config->experiment;
+    KITH_ASSERT(config->edges_max <= KITH_DEGREE_MAX);
+    enum kith_err err = check_data(config, error);
+    if (err != KITH_OK)
+        return err;
+    const bool needs_data = experiment->model->input != KITH_INPUT_NONE;
+    if (needs_data && (experiment->train.batch == 0 ||
+                       experiment->train.batch > KITH_BATCH_MAX))
+        return refuse(error, KITH_ELIMIT, "train.batch must be 1 to 2^20");
+    const uint32_t slot_count =
+        KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * config->edges_max;
+    struct kith_worker *worker =
+        calloc(1, sizeof *worker + slot_count * sizeof worker->slots[0]);
+    if (worker == NULL)
+        return refuse(error, KITH_ENOMEM, "no memory");
+    worker->experiment = experiment;
+    worker->named = config->named != NULL ? config->named : experiment;
+    worker->backend = config->backend;
+    worker->algorithm = experiment->gossip.algorithm;
+    worker->model = experiment->model;
+    worker->train = needs_data ? config->train : NULL;
+    worker->self = config->self;
+    worker->steps = config->steps;
+    worker->slot_count = slot_count;
+    worker->edge_count = config->edges_max;
+    worker->peers = config->peers;
+    memcpy(worker->scalars, worker->algorithm->scalars_start,
+           sizeof worker->scalars);
+    err = open_network(worker, error);
+    if (err == KITH_OK)
+        err = open_algorithm(worker, error);
+    if (err == KITH_OK)
+        err = take_memory(worker, config->together, error);
+    if (err == KITH_OK)
+        err = take_rows(worker, config, error);
+    if (err == KITH_OK)
+        err = start_weights(worker, error);
+    if (kith_worker_failed(worker) != NULL)
+        err = refuse(error, KITH_EDEVICE, kith_worker_failed(worker));
+    if (err != KITH_OK) {
+        kith_worker_close(worker);
+        return err;
+    }
+    *out = worker;
+    return KITH_OK;
+}
+
+void kith_worker_close(struct kith_worker *worker)
+{
+    if (worker == NULL)
+        return;
+    kith_loader_close(worker->loader);
+    kith_network_close(worker->network);
+    give_block(worker, worker->block);
+    give_block(worker, worker->lent);
+    free(worker->rows);
+    free(worker->edges);
+    free(worker->inboxes);
+    free(worker->edge_scalars);
+    free(worker);
+}
+
+size_t kith_worker_dim(const struct kith_worker *worker)
+{
+    return worker->dim;
+}
+
+size_t kith_worker_bytes(const struct kith_worker *worker)
+{
+    return worker->bytes;
+}
+
+size_t kith_worker_payload(const struct kith_worker *worker)
+{
+    return worker->payload;
+}
+
+void *kith_worker_slot(struct kith_worker *worker, uint32_t slot)
+{
+    KITH_ASSERT(slot < worker->slot_count);
+    KITH_ASSERT(uses(worker->algorithm, slot));
+    return worker->slots[slot];
+}
+
+const char *kith_worker_failed(const struct kith_worker *worker)
+{
+    const struct kith_backend *backend = worker->backend;
+    const char *failed = backend->failed == NULL ? NULL : backend->failed();
+    return failed != NULL || worker->loader == NULL
+               ? failed
+               : kith_loader_failed(worker->loader);
+}
+
+const char *kith_worker_notice(const struct kith_worker *worker)
+{
+    const struct kith_backend *backend = worker->backend;
+    return backend->notice == NULL ? NULL : backend->notice();
+}
+
+/* In this order: a copy that failed has settled, too. */
+enum kith_outgoing kith_worker_outgoing(const struct kith_worker *worker,
+                                        uint32_t slot, bool wait)
+{
+    const struct kith_backend *backend = worker->backend;
+    KITH_ASSERT(kith_slot_snapshot(slot) < KITH_SLOT_ROUND_EDGES);
+    if (worker->spoiled_slots[kith_slot_snapshot(slot)])
+        return KITH_OUTGOING_NEVER;
+    if (backend->settled != NULL &&
+        !backend->settled(worker->slots[slot], wait))
+        return KITH_OUTGOING_WAITS;
+    return kith_worker_failed(worker) == NULL ? KITH_OUTGOING_READY
+                                              : KITH_OUTGOING_NEVER;
+}
+
+void kith_worker_arrived(const struct kith_worker *worker, uint32_t slot)
+{
+    KITH_ASSERT(slot < worker->slot_count);
+    if (worker->backend->arrived != NULL)
+        worker->backend->arrived(worker->slots[slot], slot_bytes(worker, slot));
+}
+
+void *kith_worker_swap(struct kith_worker *worker, uint32_t slot, void *memory)
+{
+    KITH_ASSERT(!has_role(slot));
+    void *old = kith_worker_slot(worker, slot);
+    worker->slots[slot] = memory;
+    return old;
+}
+
+double *kith_worker_scalars(struct kith_worker *worker)
+{
+    return worker->scalars;
+}
+
+double kith_worker_factor(const struct kith_worker *worker)
+{
+    return worker->algorithm->factor == NULL
+               ? 1.0
+               : worker->algorithm->factor(worker->scalars);
+}
+
+void kith_worker_read(struct kith_worker *worker, double *z)
+{
+    const double factor = kith_worker_factor(worker);
+    worker->backend->read(worker->dim, worker->slots[KITH_SLOT_LIVE], z);
+    for (size_t i = 0; i < worker->layout->gossiped; i++)
+        z[i] *= factor;
+}

@@ -1,0 +1,90 @@
+/* The worker's insides, shared by worker.c, work_items.c and save.c. */
+#ifndef KITH_TRAINING_WORKER_WORKER_STATE_H
+#define KITH_TRAINING_WORKER_WORKER_STATE_H
+
+#include "kith/loader.h"
+#include "kith/worker.h"
+
+/* Optimiser state vectors: Adam needs two. */
+#define KITH_STATES_MAX 2u
+
+/* The live model and three kinds of snapshot. */
+#define KITH_ROLES 4u
+
+struct kith_worker {
+    const struct kith_experiment *experiment;
+    const struct kith_experiment *named; /* of its checkpoints */
+    const struct kith_backend *backend;
+    const struct kith_algorithm *algorithm;
+    const struct kith_model *model;
+    struct kith_network *network;
+    const struct kith_layout *layout;  /* the network's */
+    const struct kith_examples *train; /* NULL without data */
+    kith_id self;
+    uint64_t steps;
+    uint32_t peers;
+    size_t dim, bytes; /* of the model; bytes of what is gossiped of it */
+    size_t payload;    /* bytes of an exchange's message */
+    double scalars[KITH_SCALARS_MAX];
+    struct kith_compression compression;
+
+    void *block;                  /* live and every vector below */
+    void *lent;                   /* the other slots: sent from, received
+                                     into, so the host reads and writes them */
+    void *gradient;               /* (trained); NULL: nothing is learnt */
+    void *at;                     /* (dim) z = factor x; NULL: in x's place */
+    void *state[KITH_STATES_MAX]; /* (trained) each, the optimiser's */
+    void *scratch;                /* the optimiser's */
+    void *own[KITH_ALGORITHM_VECTORS_MAX]; /* (gossiped) the algorithm's */
+    void *desk;                            /* its scratch */
+    void **edges; /* (edge_count, edge_vectors) (gossiped) for neighbours */
+    double *edge_scalars;
+    const void **inboxes; /* (edge_count) of a round, for `finish` */
+    uint32_t edge_count;
+
+    uint32_t *rows; /* (row_count) own rows, ascending */
+    size_t row_count;
+    struct kith_loader *loader; /* NULL without data */
+
+    /* Where the host's memory is the backend's, a snapshot is x itself until x
+     * is about to change: then x moves on to a vector that no snapshot stands
+     * in. There are as many vectors as there are slots in these roles, so where
+     * two share one, another is free. */
+    void *vectors[KITH_ROLES];
+    /* Did the last step leave a value in x that is not finite? What was taken
+     * of it then stays here, by slot: the loop's thread looks at one while an
+     * item may fill another. */
+    bool spoiled, spoiled_slots[KITH_SLOT_ROUND_EDGES];
+
+    uint32_t slot_count;
+    void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
+};
+
+/* Where the next batch begins, and to go on from there: KITH_EINVAL, no such
+ * place. Without data it is (0, 0). */
+struct kith_place kith_worker_place(const struct kith_worker *worker);
+KITH_MUST_CHECK enum kith_err kith_worker_go_to(struct kith_worker *worker,
+                                                struct kith_place place);
+/* What decides the last bits of a result: backend, products, threads, CPU. */
+void kith_worker_machine(const struct kith_worker *worker, char *text,
+                         size_t size);
+/* Micro-batches of a step, and the rows of one. */
+uint32_t kith_worker_parts(const struct kith_worker *worker);
+size_t kith_worker_rows(const struct kith_worker *worker);
+/* The slot of a role, the live model first. */
+uint32_t kith_worker_role(unsigned role);
+/* Whether a snapshot may be the live model's own vector. */
+bool kith_worker_shares(const struct kith_worker *worker);
+/* What the algorithm's hooks see outside an exchange. */
+struct kith_algebra kith_worker_algebra(struct kith_worker *worker);
+/* Its vectors start over from x. */
+void kith_worker_restart(struct kith_worker *worker);
+/* z = factor * x. */
+double kith_worker_factor(const struct kith_worker *worker);
+/* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL
+ * where there is none; free(*owner) gives it back. */
+void *kith_aligned_zero(size_t bytes, void **owner);
+/* `bytes` rounded up to whole cache lines. */
+size_t kith_aligned_size(size_t bytes);
+
+#endif
