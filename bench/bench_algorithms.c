@@ -292,9 +292,9 @@ static struct span span_from(struct span start)
 static struct span run_sim(struct bout *bout)
 {
     char path[KITH_PATH_BYTES_MAX], error[SIM_ERROR_BYTES] = "";
-    struct kith_store *store;
+    struct kith_rundb *store;
     struct kith_summary summary;
-    must(kith_store_create(bout->folder, "sim", &bout->experiment, &store, path,
+    must(kith_rundb_create(bout->folder, "sim", &bout->experiment, &store, path,
                            error),
          "store", error);
     const struct sim_options options = {.experiment = &bout->experiment,
@@ -303,8 +303,8 @@ static struct span run_sim(struct bout *bout)
     (void)malloc_trim(0);
     const struct span start = {bench_now(), bench_cpu()};
     must(sim_run(&options, &summary, NULL, error), "sim", error);
-    must(kith_store_finish(store, &bout->experiment, &summary), "store", path);
-    must(kith_store_close(store, error), "store", error);
+    must(kith_rundb_finish(store, &bout->experiment, &summary), "store", path);
+    must(kith_rundb_close(store, error), "store", error);
     const struct span took = span_from(start);
     if (!summary.completed)
         must(KITH_EINVAL, "sim", "did not complete");

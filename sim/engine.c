@@ -152,7 +152,7 @@ static void step_marks(struct sim_world *world, kith_id id)
             world->steps_done++;
         }
         if (world->options.store && mark->kind != KITH_MARK_STEP) {
-            (void)kith_store_mark(world->options.store, id, world->now_ns,
+            (void)kith_rundb_mark(world->options.store, id, world->now_ns,
                                   mark); /* sticks; reported at the end */
         }
     }

@@ -32,7 +32,7 @@ void sim_tally_model(struct sim_world *world, kith_id peer,
     struct sim_tally *tally = &world->tallies[peer];
     struct kith_node_counters counters;
     kith_node_counters(sim_node_at(world, peer), &counters);
-    const uint64_t sent = kith_store_sender_step(&world->config, model);
+    const uint64_t sent = kith_rundb_sender_step(&world->config, model);
     const uint64_t stale = counters.steps > sent ? counters.steps - sent : 0;
     if (stale > tally->stale_max) {
         tally->stale_max = stale;

@@ -262,7 +262,7 @@ void sim_fault_due(struct sim_world *world)
             world->faults++;
         }
         if (world->options.store) {
-            (void)kith_store_fault(world->options.store, world->now_ns, atom);
+            (void)kith_rundb_fault(world->options.store, world->now_ns, atom);
         }
         execute(world, atom);
     }

@@ -120,7 +120,7 @@ static struct kith_score score_mean(struct sim_world *world)
 static void put_row(struct sim_world *world, const struct kith_row *row)
 {
     if (world->options.store) {
-        (void)kith_store_row(world->options.store, row); /* sticks */
+        (void)kith_rundb_row(world->options.store, row); /* sticks */
     }
 }
 
@@ -212,7 +212,7 @@ static void put_averaged(struct sim_world *world, const struct scores *scores)
     sim_tally_row(world, KITH_NOBODY, &row);
     put_row(world, &row);
     if (world->options.store) {
-        (void)kith_store_flush(world->options.store);
+        (void)kith_rundb_flush(world->options.store);
     }
 }
 
@@ -367,12 +367,12 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary,
                                              &world->values, world->now_ns);
     summary->checks = world->checks;
     report_rest(world, report);
-    struct kith_store *store = world->options.store;
+    struct kith_rundb *store = world->options.store;
     if (store) {
         const enum kith_err err =
-            kith_store_verdicts(store, world->experiment, &world->checks);
+            kith_rundb_verdicts(store, world->experiment, &world->checks);
         if (err != KITH_OK) {
-            sim_fail(world, err, "%s", kith_store_error(store));
+            sim_fail(world, err, "%s", kith_rundb_error(store));
         }
     }
 }

@@ -16,7 +16,7 @@
 
 struct trainer {
     const struct kith_backend *on;
-    struct kith_network *network;
+    struct kith_graph *network;
     const struct kith_layout *layout;
     const struct kith_optimiser *optimiser;
     struct kith_optimiser_config config;
@@ -34,14 +34,14 @@ static bool trainer_open(struct trainer *t, const char *model,
     const struct kith_backend *on = t->on;
     char error[KITH_MODEL_ERROR_BYTES];
     const struct kith_model *kind = kith_model_find(model);
-    const struct kith_network_options options = {
+    const struct kith_graph_options options = {
         .backend = on, .rows = rows, .training = true};
-    if (kith_network_open(kind, config, &options, &t->network, error) !=
+    if (kith_graph_open(kind, config, &options, &t->network, error) !=
         KITH_OK) {
         printf("%s, %s, %zu rows: %s\n", on->name, model, rows, error);
         return false;
     }
-    t->layout = kith_network_layout(t->network);
+    t->layout = kith_graph_layout(t->network);
     const size_t dim = t->layout->dim, bytes = dim * sizeof(float);
     double *const start = malloc(dim * sizeof *start);
     t->x = on->alloc(bytes, false);
@@ -53,7 +53,7 @@ static bool trainer_open(struct trainer *t, const char *model,
         printf("%s, %s: no memory\n", on->name, model);
         return false;
     }
-    kith_network_start(t->network, 1, 0, start);
+    kith_graph_start(t->network, 1, 0, start);
     on->write(dim, start, t->x);
     free(start);
     t->optimiser = kith_optimiser_find(optimiser);
@@ -72,7 +72,7 @@ static void trainer_close(struct trainer *t)
                          t->state[0], t->state[1], t->labels};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         t->on->release(all[i]);
-    kith_network_close(t->network);
+    kith_graph_close(t->network);
 }
 
 static void train(void *argument)
@@ -90,7 +90,7 @@ static void train(void *argument)
                                              .state = t->state,
                                              .x = t->x};
     t->on->step_begin();
-    (void)kith_network_loss(t->network, &pass, NULL);
+    (void)kith_graph_loss(t->network, &pass, NULL);
     (void)t->optimiser->step(&step);
     t->on->step_end(&found);
     t->loss = found.loss;
@@ -154,7 +154,7 @@ static void gpt(const struct machine *m, const struct kith_backend *on,
     printf("  MFU %.1f %% of the largest product's rate, loss %.4f, "
            "activations %.2f GiB\n",
            100 * flops / peak, t.loss,
-           (double)kith_network_bytes(t.network) / (1u << 30));
+           (double)kith_graph_bytes(t.network) / (1u << 30));
     trainer_close(&t);
 }
 

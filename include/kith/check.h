@@ -82,7 +82,7 @@ uint32_t kith_checks_always(struct kith_checks *checks,
                             const struct kith_values *values, kith_ns now_ns);
 /* Evaluates all of them for the last time; what could never be measured counts
  * as broken. Returns how many are broken: the run's `violations`.
- * kith_store_verdicts() writes them down. */
+ * kith_rundb_verdicts() writes them down. */
 uint32_t kith_checks_finish(struct kith_checks *checks,
                             const struct kith_experiment *experiment,
                             const struct kith_values *values, kith_ns now_ns);

@@ -83,20 +83,20 @@ kith_journal_unpack(struct kith_journal_clock *clock, const uint8_t *bytes,
 /* ---- into a run database */
 
 /* Makes its tables. Once, before the two below, in a new database. */
-enum kith_err kith_store_journal_begin(struct kith_store *store);
+enum kith_err kith_rundb_journal_begin(struct kith_rundb *store);
 /* Part 0, 1, ... of a life; errors stick, as in rundb.h. */
-enum kith_err kith_store_journal(struct kith_store *store, kith_id peer,
+enum kith_err kith_rundb_journal(struct kith_rundb *store, kith_id peer,
                                  uint32_t incarnation, uint32_t part,
                                  const uint8_t *bytes, size_t size);
 /* How a peer ended (KITH_NOBODY: the average, z may be NULL). */
-enum kith_err kith_store_model(struct kith_store *store, kith_id peer,
+enum kith_err kith_rundb_model(struct kith_rundb *store, kith_id peer,
                                uint64_t step, const struct kith_score *score,
                                const double *z, size_t dim);
 
 /* ---- out of one */
 
 struct kith_journal;
-#define KITH_JOURNAL_ERROR_BYTES KITH_STORE_ERROR_BYTES
+#define KITH_JOURNAL_ERROR_BYTES KITH_RUNDB_ERROR_BYTES
 
 /* The journal of the lab run in `path`, of this experiment. `note` (same size)
  * says where another build wrote it, else "". KITH_ENOENT, KITH_EINVAL: no
@@ -115,7 +115,7 @@ kith_journal_next(struct kith_journal *journal, kith_id peer,
 /* Has this peer a later life than this one? */
 bool kith_journal_returns(const struct kith_journal *journal, kith_id peer,
                           uint32_t incarnation);
-/* What kith_store_model wrote; KITH_ENOENT: nothing of this peer. values: (dim)
+/* What kith_rundb_model wrote; KITH_ENOENT: nothing of this peer. values: (dim)
  * into the caller's z (may be NULL); *kept: they were there. */
 struct kith_journal_model {
     uint64_t step, digest;

@@ -48,7 +48,7 @@ struct kith_lab_progress {
 struct kith_lab_options {
     const struct kith_experiment *experiment; /* read only */
     const struct kith_dataset *dataset; /* NULL where the model needs none */
-    struct kith_store *store;           /* created; stays the caller's */
+    struct kith_rundb *store;           /* created; stays the caller's */
     /* Folder of the peers' saves, made where it is missing, and kept where the
      * run does not complete; NULL: a private one below $TMPDIR, never kept. */
     const char *saves;
@@ -67,7 +67,7 @@ struct kith_lab_options {
 };
 
 /* Runs the experiment to its end, evaluates it, and writes rows, marks, faults,
- * verdicts and kith_store_finish() into the store, which stays open. SIGINT and
+ * verdicts and kith_rundb_finish() into the store, which stays open. SIGINT and
  * SIGTERM stop the run early, in order: KITH_OK with summary->completed false.
  * A run that goes on keeps its clock: what the file's faults, stop.time and
  * rows say is counted from its first start. Each peer goes on from its own save

@@ -169,8 +169,8 @@ bool kith_model_learns(const struct kith_model *model);
 /* A model made ready to run on one backend with batches of up to `rows`: the
  * order of operations, and memory for activations and their gradients, planned
  * once so that buffers whose lives do not overlap share their place. */
-struct kith_network;
-struct kith_network_options {
+struct kith_graph;
+struct kith_graph_options {
     const struct kith_backend *backend;
     size_t rows;
     bool training;    /* false: no gradients will be asked for */
@@ -179,17 +179,17 @@ struct kith_network_options {
     double smoothing; /* of labels */
 };
 KITH_MUST_CHECK enum kith_err
-kith_network_open(const struct kith_model *model,
-                  const struct kith_model_config *config,
-                  const struct kith_network_options *options,
-                  struct kith_network **network, char *error);
-void kith_network_close(struct kith_network *network);
-const struct kith_layout *kith_network_layout(const struct kith_network *n);
+kith_graph_open(const struct kith_model *model,
+                const struct kith_model_config *config,
+                const struct kith_graph_options *options,
+                struct kith_graph **network, char *error);
+void kith_graph_close(struct kith_graph *network);
+const struct kith_layout *kith_graph_layout(const struct kith_graph *n);
 /* Bytes of its activations on the backend. */
-size_t kith_network_bytes(const struct kith_network *network);
+size_t kith_graph_bytes(const struct kith_graph *network);
 /* Starting weights, float64 (dim), the same for every peer of a seed. */
-void kith_network_start(const struct kith_network *network, uint64_t seed,
-                        uint64_t entity, double *x);
+void kith_graph_start(const struct kith_graph *network, uint64_t seed,
+                      uint64_t entity, double *x);
 
 /* Loss of a batch at x, (dim) on the backend. With a gradient (trained), that
  * is written too, or added to with `add`, times `scale`; batch statistics and
@@ -202,36 +202,34 @@ struct kith_pass {
     bool add;
     bool estimate; /* no gradient, but batch statistics move the buffers */
 };
-double kith_network_loss(struct kith_network *network,
-                         const struct kith_pass *pass, uint32_t *correct);
+double kith_graph_loss(struct kith_graph *network, const struct kith_pass *pass,
+                       uint32_t *correct);
 /* A pass over a part of the network, for a model whose operations lie on
  * several machines: the steps of operations [first, last) alone, forward or on
  * their way back, in this network's own memory. What stands before the part
- * must have been put there: see kith_network_edge. A gradient is wanted in
+ * must have been put there: see kith_graph_edge. A gradient is wanted in
  * either direction; forward it is not touched. The loss comes from the forward
- * part that ends the network. Bit for bit what kith_network_loss does.
+ * part that ends the network. Bit for bit what kith_graph_loss does.
  * Test: unit/test_central_pipeline.c. */
 struct kith_part {
     uint32_t first, last;
     bool back;
 };
-uint32_t kith_network_operations(const struct kith_network *network);
-double kith_network_part(struct kith_network *network,
-                         const struct kith_pass *pass,
-                         const struct kith_part *part, uint32_t *correct);
+uint32_t kith_graph_operations(const struct kith_graph *network);
+double kith_graph_part(struct kith_graph *network, const struct kith_pass *pass,
+                       const struct kith_part *part, uint32_t *correct);
 /* Where the one tensor stands that crosses between operations cut - 1 and cut,
  * or its gradient: copied from network to network, it joins parts. *bytes of
  * `rows` examples. NULL: several cross, or recompute is on: no place to cut. */
-void *kith_network_edge(struct kith_network *network, uint32_t cut, bool back,
-                        size_t rows, size_t *bytes);
+void *kith_graph_edge(struct kith_graph *network, uint32_t cut, bool back,
+                      size_t rows, size_t *bytes);
 /* to <- from, of the parameters that the part's operations read alone. */
-void kith_network_copy(const struct kith_network *network,
-                       const struct kith_part *part, const void *from,
-                       void *to);
+void kith_graph_copy(const struct kith_graph *network,
+                     const struct kith_part *part, const void *from, void *to);
 /* Scores of a batch without labels: (rows, classes), tokens: (rows, context,
  * vocabulary), on the backend, valid until the next call. */
-const void *kith_network_scores(struct kith_network *network, const void *x,
-                                const struct kith_batch *batch);
+const void *kith_graph_scores(struct kith_graph *network, const void *x,
+                              const struct kith_batch *batch);
 
 #ifdef __cplusplus
 }

@@ -17,37 +17,37 @@
 extern "C" {
 #endif
 
-struct kith_store;
-#define KITH_STORE_ERROR_BYTES 512
+struct kith_rundb;
+#define KITH_RUNDB_ERROR_BYTES 512
 
 /* Creates DIRECTORY/NAME-WORLD-N.db with the first free N, never overwriting:
  * the path is written to `path` (KITH_PATH_BYTES_MAX). Checks that it can be
  * written before any work is done. */
 KITH_MUST_CHECK enum kith_err
-kith_store_create(const char *directory, const char *world,
+kith_rundb_create(const char *directory, const char *world,
                   const struct kith_experiment *experiment,
-                  struct kith_store **store, char *path, char *error);
+                  struct kith_rundb **store, char *path, char *error);
 /* The part of a database of many runs (kith/sweep.h) that one process writes:
  * the new file `path`, all rows with that id. */
 KITH_MUST_CHECK enum kith_err
-kith_store_create_part(const char *path, uint32_t run_id, const char *world,
+kith_rundb_create_part(const char *path, uint32_t run_id, const char *world,
                        const struct kith_experiment *experiment,
-                       struct kith_store **store, char *error);
+                       struct kith_rundb **store, char *error);
 /* From now on a thread of the store's makes rows of marks; nothing else changes
  * for the caller, who does not fork while the store is open. Without a thread
  * to be had rows are made as before. Test: unit/test_store. */
-void kith_store_ahead(struct kith_store *store);
+void kith_rundb_ahead(struct kith_rundb *store);
 /* The database of an interrupted run of the same experiment and world; nothing
  * is changed yet. KITH_ENOENT, KITH_EPARSE, KITH_EVERSION, KITH_EMISMATCH. */
 KITH_MUST_CHECK enum kith_err
-kith_store_reopen(const char *path, const char *world,
+kith_rundb_reopen(const char *path, const char *world,
                   const struct kith_experiment *experiment,
-                  struct kith_store **store, char *error);
+                  struct kith_rundb **store, char *error);
 /* The experiment that a run database keeps, malloc'd. */
-KITH_MUST_CHECK enum kith_err kith_store_experiment(const char *path,
+KITH_MUST_CHECK enum kith_err kith_rundb_experiment(const char *path,
                                                     char **text, char *error);
 /* Commits and closes; safe after any failure. */
-KITH_MUST_CHECK enum kith_err kith_store_close(struct kith_store *store,
+KITH_MUST_CHECK enum kith_err kith_rundb_close(struct kith_rundb *store,
                                                char *error);
 
 /* One point of a peer's series. NaN: not measured. peer KITH_NOBODY: the
@@ -72,7 +72,7 @@ struct kith_row {
 /* The step of the sender when it made the snapshot of this MODEL: a round's
  * message says the round in place of it, and each `every` steps begin one. */
 static inline uint64_t
-kith_store_sender_step(const struct kith_node_config *config,
+kith_rundb_sender_step(const struct kith_node_config *config,
                        const struct kith_message *model)
 {
     const uint32_t phases = config->phases > 1 ? config->phases : 1;
@@ -87,33 +87,33 @@ struct kith_row kith_row_unknown(kith_id peer);
  * summary. UINT64_MAX: no rows.
  * `each` (may be NULL) sees the rows that stay, oldest first. */
 KITH_MUST_CHECK enum kith_err
-kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
+kith_rundb_go_back(struct kith_rundb *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row));
 /* One above every incarnation in the marks; 0: there is none. */
-KITH_MUST_CHECK enum kith_err kith_store_incarnation(struct kith_store *store,
+KITH_MUST_CHECK enum kith_err kith_rundb_incarnation(struct kith_rundb *store,
                                                      uint32_t *next);
 /* Errors stick: the first one is returned by every later call and by close. */
-enum kith_err kith_store_row(struct kith_store *store,
+enum kith_err kith_rundb_row(struct kith_rundb *store,
                              const struct kith_row *row);
-enum kith_err kith_store_mark(struct kith_store *store, kith_id peer,
+enum kith_err kith_rundb_mark(struct kith_rundb *store, kith_id peer,
                               kith_ns time_ns, const struct kith_mark *mark);
-enum kith_err kith_store_fault(struct kith_store *store, kith_ns happened_ns,
+enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom);
-enum kith_err kith_store_verdict(struct kith_store *store,
+enum kith_err kith_rundb_verdict(struct kith_rundb *store,
                                  const struct kith_check *check, bool held,
                                  double value, kith_ns at_ns);
 /* All verdicts of a finished run. */
-enum kith_err kith_store_verdicts(struct kith_store *store,
+enum kith_err kith_rundb_verdicts(struct kith_rundb *store,
                                   const struct kith_experiment *experiment,
                                   const struct kith_checks *checks);
 /* Commits what there is: a checkpoint that follows is past no lost row. */
-enum kith_err kith_store_commit(struct kith_store *store);
+enum kith_err kith_rundb_commit(struct kith_rundb *store);
 /* Commits what is older than a second; for drivers whose rows pause. */
-enum kith_err kith_store_flush(struct kith_store *store);
+enum kith_err kith_rundb_flush(struct kith_rundb *store);
 /* The summary: key and value as text; shown by --json and the report. */
-enum kith_err kith_store_summary(struct kith_store *store, const char *key,
+enum kith_err kith_rundb_summary(struct kith_rundb *store, const char *key,
                                  const char *value);
-const char *kith_store_error(const struct kith_store *store);
+const char *kith_rundb_error(const struct kith_rundb *store);
 
 /* What --json prints (docs/operations.md); NaN and UINT64_MAX print as
  * null: what does not apply. */
@@ -141,7 +141,7 @@ struct kith_summary {
     /* Time spent on training steps, as a share of the time until a peer's own
      * share was done (else the end); mean over peers. NaN: not measured. */
     double utilisation;
-    double time_to_target_s; /* kith_store_finish fills it in; NaN: never */
+    double time_to_target_s; /* kith_rundb_finish fills it in; NaN: never */
     struct kith_speed speed; /* of all peers over the whole run; mfu: of their
                                 mean, memory: of the largest */
     struct {
@@ -152,7 +152,7 @@ struct kith_summary {
     bool completed;            /* not interrupted */
 };
 /* Writes the summary into the store, and fills in time_to_target_s. */
-enum kith_err kith_store_finish(struct kith_store *store,
+enum kith_err kith_rundb_finish(struct kith_rundb *store,
                                 const struct kith_experiment *experiment,
                                 struct kith_summary *summary);
 /* One JSON object on standard output, or a table for people. */

@@ -66,7 +66,7 @@ struct sim_options {
     enum sim_queue_kind queue;
     enum kith_wire_mode wire;
     enum sim_ledger_kind ledger; /* raised by an `always conserved` check */
-    struct kith_store *store;    /* may be NULL */
+    struct kith_rundb *store;    /* may be NULL */
     /* About five times a second of wall time; may be NULL. */
     void (*progress)(const struct sim_progress *progress, void *arg);
     /* After every event, with the peer that it happened to (KITH_NOBODY: the

@@ -1,7 +1,7 @@
 /* A run database of many runs: the cells of a plan, each with several seeds.
  *
  * Only the launcher writes it. Each run writes a part of its own beside it, an
- * ordinary run database (kith_store_create_part); when the run has ended its
+ * ordinary run database (kith_rundb_create_part); when the run has ended its
  * part is taken over in one transaction, rows and state together, and removed.
  * So whatever ends the launcher, a run is there whole or not at all, and what
  * is not there is done again.
@@ -70,7 +70,7 @@ void kith_plan_free(struct kith_plan *plan);
 struct kith_runs;
 
 /* DIRECTORY/NAME-KIND-N.db with the first free N; `path` as in
- * kith_store_create, `error` has KITH_STORE_ERROR_BYTES everywhere here. The
+ * kith_rundb_create, `error` has KITH_RUNDB_ERROR_BYTES everywhere here. The
  * plan stays the caller's. */
 KITH_MUST_CHECK enum kith_err kith_runs_create(const char *directory,
                                                const struct kith_plan *plan,

@@ -22,8 +22,8 @@
 #define PARCELS_MIN 64u
 #define PROGRESS_EVENTS 64u
 
-void central_fail(struct central *run, enum kith_err err, const char *format,
-                  ...)
+void sim_central_fail(struct central *run, enum kith_err err,
+                      const char *format, ...)
 {
     if (run->err == KITH_OK) {
         va_list arguments;
@@ -38,13 +38,14 @@ void central_fail(struct central *run, enum kith_err err, const char *format,
 static void push(struct central *run, const struct sim_event *event)
 {
     if (sim_queue_push(&run->queue, event) != KITH_OK) {
-        central_fail(run, KITH_ENOMEM, "no memory for %zu pending events",
-                     run->queue.count);
+        sim_central_fail(run, KITH_ENOMEM, "no memory for %zu pending events",
+                         run->queue.count);
     }
 }
 
-void central_schedule(struct central *run, uint32_t by, uint32_t peer,
-                      kith_ns at_ns, enum central_event kind, uint32_t value)
+void sim_central_schedule(struct central *run, uint32_t by, uint32_t peer,
+                          kith_ns at_ns, enum central_event kind,
+                          uint32_t value)
 {
     KITH_ASSERT(at_ns >= run->now_ns && by < run->node_count);
     const struct sim_event event = {
@@ -57,8 +58,8 @@ void central_schedule(struct central *run, uint32_t by, uint32_t peer,
     push(run, &event);
 }
 
-void central_schedule_run(struct central *run, kith_ns at_ns,
-                          enum central_own what)
+void sim_central_schedule_run(struct central *run, kith_ns at_ns,
+                              enum central_own what)
 {
     const struct sim_event event = {.time_ns = at_ns,
                                     .sequence = run->sequence++,
@@ -68,8 +69,8 @@ void central_schedule_run(struct central *run, kith_ns at_ns,
     push(run, &event);
 }
 
-void central_mark(struct central *run, const char *what, uint32_t node,
-                  uint32_t other, uint64_t value)
+void sim_central_mark(struct central *run, const char *what, uint32_t node,
+                      uint32_t other, uint64_t value)
 {
     const uint64_t who = (uint64_t)node << 32 | other;
     uint64_t hash = kith_hash_bytes(KITH_HASH_START, what, strlen(what));
@@ -87,23 +88,23 @@ void central_mark(struct central *run, const char *what, uint32_t node,
     fprintf(run->trace, " value %" PRIu64 "\n", value);
 }
 
-kith_ns central_wire(const struct central *run, uint64_t bytes)
+kith_ns sim_central_wire(const struct central *run, uint64_t bytes)
 {
     return sim_wire_time(bytes, run->experiment->network.rate_bits);
 }
 
-kith_ns central_reduce_time(const struct central *run, uint64_t bytes)
+kith_ns sim_central_reduce_time(const struct central *run, uint64_t bytes)
 {
     return sim_wire_time(bytes, run->config->reduce_bits);
 }
 
-kith_ns central_update_time(const struct central *run, uint64_t bytes)
+kith_ns sim_central_update_time(const struct central *run, uint64_t bytes)
 {
     return sim_wire_time(bytes, run->config->update_bits);
 }
 
-kith_ns central_latency(struct central *run, uint32_t from, uint32_t to,
-                        uint64_t bytes)
+kith_ns sim_central_latency(struct central *run, uint32_t from, uint32_t to,
+                            uint64_t bytes)
 {
     const struct kith_experiment *experiment = run->experiment;
     const kith_ns latency_ns = experiment->network.latency_ns;
@@ -120,7 +121,7 @@ kith_ns central_latency(struct central *run, uint32_t from, uint32_t to,
     return latency_ns + more_ns;
 }
 
-void central_step(struct central *run, uint32_t id)
+void sim_central_step(struct central *run, uint32_t id)
 {
     struct central_worker *worker = &run->workers[id];
     KITH_ASSERT(!worker->stepping);
@@ -136,15 +137,15 @@ void central_step(struct central *run, uint32_t id)
     const kith_ns cost_ns =
         sim_step_time(run->experiment, id, worker->steps, worker->slow);
     worker->busy_ns += cost_ns;
-    central_schedule(run, id, id, run->now_ns + cost_ns, CENTRAL_STEP, 0);
+    sim_central_schedule(run, id, id, run->now_ns + cost_ns, CENTRAL_STEP, 0);
 }
 
-bool central_finished(const struct central *run, uint32_t worker)
+bool sim_central_finished(const struct central *run, uint32_t worker)
 {
     return run->workers[worker].steps >= run->steps;
 }
 
-void central_finish(struct central *run, uint32_t id)
+void sim_central_finish(struct central *run, uint32_t id)
 {
     struct central_worker *worker = &run->workers[id];
     if (worker->finished_ns == 0) {
@@ -158,7 +159,7 @@ void central_finish(struct central *run, uint32_t id)
     run->over = run->completed = true;
 }
 
-struct central_parcel *central_parcel(struct central *run)
+struct sim_central_parcel *sim_central_parcel(struct central *run)
 {
     uint32_t index = run->parcel_free;
     if (index != 0) {
@@ -166,11 +167,11 @@ struct central_parcel *central_parcel(struct central *run)
     } else {
         if (run->parcel_used == run->parcel_capacity) {
             const uint32_t capacity = 2 * run->parcel_capacity;
-            struct central_parcel *parcels =
+            struct sim_central_parcel *parcels =
                 realloc(run->parcels, capacity * sizeof *parcels);
             if (!parcels) {
-                central_fail(run, KITH_ENOMEM, "no memory for %u messages",
-                             capacity);
+                sim_central_fail(run, KITH_ENOMEM, "no memory for %u messages",
+                                 capacity);
                 index = run->parcel_used; /* the last one is lost: all ends */
             } else {
                 run->parcels = parcels;
@@ -179,72 +180,73 @@ struct central_parcel *central_parcel(struct central *run)
         }
         index = index != 0 ? index : ++run->parcel_used;
     }
-    struct central_parcel *parcel = &run->parcels[index - 1];
-    *parcel = (struct central_parcel){.from = CENTRAL_NOBODY};
+    struct sim_central_parcel *parcel = &run->parcels[index - 1];
+    *parcel = (struct sim_central_parcel){.from = CENTRAL_NOBODY};
     return parcel;
 }
 
 static uint32_t index_of(const struct central *run,
-                         const struct central_parcel *parcel)
+                         const struct sim_central_parcel *parcel)
 {
     return (uint32_t)(parcel - run->parcels) + 1;
 }
 
 /* A node's message to itself never touches its link. */
-void central_send(struct central *run, struct central_parcel *parcel)
+void sim_central_send(struct central *run, struct sim_central_parcel *parcel)
 {
     struct central_node *from = &run->nodes[parcel->from];
     const uint32_t index = index_of(run, parcel);
     if (parcel->from == parcel->to) {
         parcel->bytes = 0;
-        central_schedule(run, parcel->from, parcel->to, run->now_ns,
-                         CENTRAL_DELIVER, index);
+        sim_central_schedule(run, parcel->from, parcel->to, run->now_ns,
+                             CENTRAL_DELIVER, index);
         return;
     }
-    const kith_ns wire_ns = central_wire(run, parcel->bytes);
+    const kith_ns wire_ns = sim_central_wire(run, parcel->bytes);
     kith_ns leaves_ns = run->now_ns;
     if (wire_ns > 0) {
         leaves_ns = from->up_ns > leaves_ns ? from->up_ns : leaves_ns;
         from->up_ns = leaves_ns + wire_ns;
     }
     from->bytes_sent += parcel->bytes;
-    leaves_ns += central_latency(run, parcel->from, parcel->to, parcel->bytes);
-    central_schedule(run, parcel->from, parcel->to, leaves_ns,
-                     wire_ns > 0 ? CENTRAL_ARRIVE : CENTRAL_DELIVER, index);
+    leaves_ns +=
+        sim_central_latency(run, parcel->from, parcel->to, parcel->bytes);
+    sim_central_schedule(run, parcel->from, parcel->to, leaves_ns,
+                         wire_ns > 0 ? CENTRAL_ARRIVE : CENTRAL_DELIVER, index);
 }
 
 static void arrive(struct central *run, uint32_t index)
 {
-    const struct central_parcel *parcel = &run->parcels[index - 1];
+    const struct sim_central_parcel *parcel = &run->parcels[index - 1];
     struct central_node *to = &run->nodes[parcel->to];
     const kith_ns begins_ns =
         to->down_ns > run->now_ns ? to->down_ns : run->now_ns;
-    to->down_ns = begins_ns + central_wire(run, parcel->bytes);
-    central_schedule(run, parcel->from, parcel->to, to->down_ns,
-                     CENTRAL_DELIVER, index);
+    to->down_ns = begins_ns + sim_central_wire(run, parcel->bytes);
+    sim_central_schedule(run, parcel->from, parcel->to, to->down_ns,
+                         CENTRAL_DELIVER, index);
 }
 
 static void deliver(struct central *run, uint32_t index)
 {
     /* The method may ask for parcels: keep nothing inside the pool. */
-    const struct central_parcel parcel = run->parcels[index - 1];
+    const struct sim_central_parcel parcel = run->parcels[index - 1];
     run->nodes[parcel.to].bytes_received += parcel.bytes;
     run->messages++;
-    central_mark(run, "<", parcel.to, parcel.from,
-                 (uint64_t)parcel.kind << 32 | parcel.subject);
+    sim_central_mark(run, "<", parcel.to, parcel.from,
+                     (uint64_t)parcel.kind << 32 | parcel.subject);
     run->method->delivered(run, &parcel);
-    central_block_free(run, parcel.block);
+    sim_central_block_free(run, parcel.block);
     run->parcels[index - 1].block = NULL;
     run->parcels[index - 1].next = run->parcel_free;
     run->parcel_free = index;
 }
 
-void central_compute(struct central *run, uint32_t node, kith_ns cost_ns,
-                     uint32_t value)
+void sim_central_compute(struct central *run, uint32_t node, kith_ns cost_ns,
+                         uint32_t value)
 {
     kith_ns *cpu_ns = &run->nodes[node].cpu_ns;
     *cpu_ns = (*cpu_ns > run->now_ns ? *cpu_ns : run->now_ns) + cost_ns;
-    central_schedule(run, node, node, *cpu_ns, CENTRAL_COMPUTED, value);
+    sim_central_schedule(run, node, node, *cpu_ns, CENTRAL_COMPUTED, value);
 }
 
 /* compute.slow and `slow` faults; the loader has refused all others. */
@@ -254,18 +256,18 @@ static void atoms_due(struct central *run)
     while (run->atom < experiment->atom_count) {
         const struct kith_atom *atom = &experiment->atoms[run->atom];
         if (atom->at_ns > run->now_ns) {
-            central_schedule_run(run, atom->at_ns, CENTRAL_ATOM);
+            sim_central_schedule_run(run, atom->at_ns, CENTRAL_ATOM);
             return;
         }
         run->atom++;
         run->workers[atom->peer].slow = atom->factor;
-        central_mark(run, "slow", atom->peer, CENTRAL_NOBODY,
-                     (uint64_t)(atom->factor * 1000));
+        sim_central_mark(run, "slow", atom->peer, CENTRAL_NOBODY,
+                         (uint64_t)(atom->factor * 1000));
         if (atom->statement != UINT32_MAX) {
             run->faults++;
         }
         if (run->options.store) {
-            (void)kith_store_fault(run->options.store, run->now_ns, atom);
+            (void)kith_rundb_fault(run->options.store, run->now_ns, atom);
         }
     }
 }
@@ -274,9 +276,9 @@ static void step_run(struct central *run, enum central_own what)
 {
     switch (what) {
     case CENTRAL_EVALUATE:
-        central_evaluate(run);
-        central_schedule_run(run, run->now_ns + run->experiment->evaluate_ns,
-                             CENTRAL_EVALUATE);
+        sim_central_evaluate(run);
+        sim_central_schedule_run(
+            run, run->now_ns + run->experiment->evaluate_ns, CENTRAL_EVALUATE);
         break;
     case CENTRAL_STOP:
         run->over = run->completed = true;
@@ -293,7 +295,7 @@ static void step_worker(struct central *run, uint32_t id)
     worker->steps++;
     worker->stepping = false;
     worker->idle_ns = run->now_ns;
-    central_mark(run, "step", id, CENTRAL_NOBODY, worker->steps);
+    sim_central_mark(run, "step", id, CENTRAL_NOBODY, worker->steps);
     run->method->stepped(run, id);
 }
 
@@ -313,13 +315,13 @@ static void step_event(struct central *run, const struct sim_event *event)
         run->method->computed(run, event->peer, event->value);
         break;
     case CENTRAL_SENT:
-        central_sent(run, event->peer);
+        sim_central_sent(run, event->peer);
         break;
     case CENTRAL_RECEIVED:
-        central_received(run, event->peer);
+        sim_central_received(run, event->peer);
         break;
     case CENTRAL_STAGE:
-        central_staged(run, event->peer);
+        sim_central_staged(run, event->peer);
         break;
     case CENTRAL_RUN:
         step_run(run, (enum central_own)event->value);
@@ -332,15 +334,16 @@ static void begin(struct central *run)
     const struct kith_experiment *experiment = run->experiment;
     atoms_due(run);
     if (experiment->evaluate_ns > 0) {
-        central_schedule_run(run, experiment->evaluate_ns, CENTRAL_EVALUATE);
+        sim_central_schedule_run(run, experiment->evaluate_ns,
+                                 CENTRAL_EVALUATE);
     }
     if (experiment->stop.time_ns > 0) {
-        central_schedule_run(run, experiment->stop.time_ns, CENTRAL_STOP);
+        sim_central_schedule_run(run, experiment->stop.time_ns, CENTRAL_STOP);
     }
     run->method->start(run);
 }
 
-void central_loop(struct central *run)
+void sim_central_loop(struct central *run)
 {
     struct sim_event event;
     unsigned since_shown = 0;
@@ -351,12 +354,12 @@ void central_loop(struct central *run)
         }
         if (++since_shown >= PROGRESS_EVENTS) {
             since_shown = 0;
-            central_progress(run);
+            sim_central_progress(run);
         }
         if (!sim_queue_pop(&run->queue, &event)) {
-            central_fail(run, KITH_EAGAIN,
-                         "nothing is left to happen, yet workers have not "
-                         "finished: a bug of the simulator");
+            sim_central_fail(run, KITH_EAGAIN,
+                             "nothing is left to happen, yet workers have not "
+                             "finished: a bug of the simulator");
             return;
         }
         run->now_ns = event.time_ns;
@@ -365,7 +368,7 @@ void central_loop(struct central *run)
     }
 }
 
-enum kith_err central_engine_open(struct central *run)
+enum kith_err sim_central_engine_open(struct central *run)
 {
     run->parcel_capacity = PARCELS_MIN;
     run->parcels = calloc(run->parcel_capacity, sizeof *run->parcels);
@@ -382,8 +385,8 @@ enum kith_err central_engine_open(struct central *run)
     if (run->options.trace_path) {
         run->trace = fopen(run->options.trace_path, "w");
         if (!run->trace) {
-            central_fail(run, KITH_EIO, "cannot write the trace to %s: %s",
-                         run->options.trace_path, strerror(errno));
+            sim_central_fail(run, KITH_EIO, "cannot write the trace to %s: %s",
+                             run->options.trace_path, strerror(errno));
             return KITH_EIO;
         }
     }
@@ -391,17 +394,17 @@ enum kith_err central_engine_open(struct central *run)
                           4 * (size_t)run->node_count);
 }
 
-void central_engine_close(struct central *run)
+void sim_central_engine_close(struct central *run)
 {
     for (uint32_t i = 0; i < run->parcel_used; i++) {
-        central_block_free(run, run->parcels[i].block);
+        sim_central_block_free(run, run->parcels[i].block);
     }
     if (run->trace) {
         fprintf(run->trace, "hash %016" PRIx64 "\n", run->trace_hash);
         const bool failed = ferror(run->trace) != 0;
         if (fclose(run->trace) != 0 || failed) {
-            central_fail(run, KITH_EIO, "cannot write the trace to %s: %s",
-                         run->options.trace_path, strerror(errno));
+            sim_central_fail(run, KITH_EIO, "cannot write the trace to %s: %s",
+                             run->options.trace_path, strerror(errno));
         }
     }
     free(run->parcels);

@@ -10,7 +10,7 @@
 #define SCORED_WORKERS 16u
 #define SHOW_S 0.2
 
-void central_progress(struct central *run)
+void sim_central_progress(struct central *run)
 {
     if (!run->options.progress) {
         return;
@@ -57,8 +57,8 @@ static struct kith_score score(struct central *run, const double *z)
         kith_evaluate(run->experiment, run->experiment->backend,
                       dataset ? &dataset->test : NULL, z, &result);
     if (err != KITH_OK) {
-        central_fail(run, err, "cannot evaluate a model: %s",
-                     kith_err_text(err));
+        sim_central_fail(run, err, "cannot evaluate a model: %s",
+                         kith_err_text(err));
     }
     return result;
 }
@@ -70,7 +70,7 @@ static void put_row(struct central *run, struct kith_row *row)
     row->cpu_train_s = row->cpu_aead_s = NAN;
     row->cpu_socket_s = row->cpu_other_s = NAN;
     if (run->options.store) {
-        (void)kith_store_row(run->options.store, row); /* sticks */
+        (void)kith_rundb_row(run->options.store, row); /* sticks */
     }
 }
 
@@ -152,7 +152,7 @@ static void put_shared(struct central *run, const struct scores *scores)
     set_stale(&row, sum.stale_sum, sum.stale_max, sum.stale_count);
     put_row(run, &row);
     if (run->options.store) {
-        (void)kith_store_flush(run->options.store);
+        (void)kith_rundb_flush(run->options.store);
     }
 }
 
@@ -249,7 +249,7 @@ static void evaluate(struct central *run, bool last, struct scores *scores)
     note_values(run, scores);
 }
 
-void central_evaluate(struct central *run)
+void sim_central_evaluate(struct central *run)
 {
     struct scores scores;
     evaluate(run, false, &scores);
@@ -292,8 +292,8 @@ static void fill(const struct central *run, const struct scores *scores,
     summary->faults = run->faults;
 }
 
-void central_summarise(struct central *run, struct kith_summary *summary,
-                       struct sim_report *report)
+void sim_central_summarise(struct central *run, struct kith_summary *summary,
+                           struct sim_report *report)
 {
     struct scores scores;
     evaluate(run, true, &scores);
@@ -301,12 +301,12 @@ void central_summarise(struct central *run, struct kith_summary *summary,
     summary->violations = kith_checks_finish(&run->checks, run->experiment,
                                              &run->values, run->now_ns);
     report->messages = run->messages;
-    struct kith_store *store = run->options.store;
+    struct kith_rundb *store = run->options.store;
     if (store) {
         const enum kith_err err =
-            kith_store_verdicts(store, run->experiment, &run->checks);
+            kith_rundb_verdicts(store, run->experiment, &run->checks);
         if (err != KITH_OK) {
-            central_fail(run, err, "%s", kith_store_error(store));
+            sim_central_fail(run, err, "%s", kith_rundb_error(store));
         }
     }
 }

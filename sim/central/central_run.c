@@ -8,12 +8,12 @@
 #include "kith/hash.h"
 #include "sim/central/central_state.h"
 
-const struct central_exchange *const central_exchanges[] = {
-    [KITH_CENTRAL_NAIVE] = &central_naive,
-    [KITH_CENTRAL_TREE] = &central_tree,
-    [KITH_CENTRAL_SCATTER] = &central_scatter,
-    [KITH_CENTRAL_DOUBLING] = &central_doubling,
-    [KITH_CENTRAL_RING] = &central_ring,
+const struct central_exchange *const sim_central_exchanges[] = {
+    [KITH_CENTRAL_NAIVE] = &sim_central_naive,
+    [KITH_CENTRAL_TREE] = &sim_central_tree,
+    [KITH_CENTRAL_SCATTER] = &sim_central_scatter,
+    [KITH_CENTRAL_DOUBLING] = &sim_central_doubling,
+    [KITH_CENTRAL_RING] = &sim_central_ring,
 };
 
 static const struct central_method *
@@ -21,42 +21,43 @@ gradient_method(const struct kith_central *c)
 {
     switch (c->trigger) {
     case KITH_CENTRAL_SYNC:
-        return &central_sync;
+        return &sim_central_sync;
     case KITH_CENTRAL_ASYNC:
     case KITH_CENTRAL_SSP:
     case KITH_CENTRAL_ESSP:
     case KITH_CENTRAL_VALUE:
     case KITH_CENTRAL_BACKUP:
     case KITH_CENTRAL_QUORUM:
-        return &central_server;
+        return &sim_central_server;
     case KITH_CENTRAL_TRIGGER_COUNT:
         break;
     }
     return NULL;
 }
 
-const struct central_method *central_method_of(const struct kith_central *c)
+const struct central_method *sim_central_method_of(const struct kith_central *c)
 {
     switch (c->method) {
     case KITH_CENTRAL_GRADIENT:
         return gradient_method(c);
     case KITH_CENTRAL_SPARKNET:
-        return &central_sync;
+        return &sim_central_sync;
     case KITH_CENTRAL_EASGD:
-        return &central_easgd;
+        return &sim_central_easgd;
     case KITH_CENTRAL_TREEEASGD:
-        return &central_treeeasgd;
+        return &sim_central_treeeasgd;
     case KITH_CENTRAL_MPCA:
-        return &central_mpca;
+        return &sim_central_mpca;
     case KITH_CENTRAL_VERTICAL:
-        return &central_vertical;
+        return &sim_central_vertical;
     case KITH_CENTRAL_METHOD_COUNT:
         break;
     }
     return NULL;
 }
 
-uint32_t central_collective_machines(const struct kith_experiment *experiment)
+uint32_t
+sim_central_collective_machines(const struct kith_experiment *experiment)
 {
     const struct kith_central *config = &experiment->central;
     switch (config->exchange) {
@@ -100,9 +101,9 @@ static enum kith_err run_open(struct central *run)
                                         .proxies = config->proxies};
     run->node_count =
         run->worker_count + run->method->machines(run->experiment);
-    enum kith_err err = central_engine_open(run);
+    enum kith_err err = sim_central_engine_open(run);
     if (err == KITH_OK) {
-        err = central_desks_open(run);
+        err = sim_central_desks_open(run);
     }
     if (err == KITH_OK && run->method->open) {
         err = run->method->open(run);
@@ -115,8 +116,8 @@ static void run_close(struct central *run)
     if (run->method->close) {
         run->method->close(run);
     }
-    central_engine_close(run);
-    central_desks_close(run);
+    sim_central_engine_close(run);
+    sim_central_desks_close(run);
 }
 
 enum kith_err sim_central_run(const struct sim_options *options,
@@ -157,8 +158,8 @@ enum kith_err sim_central_probe(const struct sim_options *options,
         .options = *options,
         .experiment = experiment,
         .config = &experiment->central,
-        .method = central_method_of(&experiment->central),
-        .exchange = central_exchanges[experiment->central.exchange],
+        .method = sim_central_method_of(&experiment->central),
+        .exchange = sim_central_exchanges[experiment->central.exchange],
         .worker_count = experiment->peers,
         .steps = kith_experiment_steps(
             experiment, options->dataset ? options->dataset->train.count : 0),
@@ -171,8 +172,8 @@ enum kith_err sim_central_probe(const struct sim_options *options,
     kith_values_clear(&run.values);
     err = run_open(&run);
     if (err == KITH_OK) {
-        central_loop(&run);
-        central_summarise(&run, summary, report);
+        sim_central_loop(&run);
+        sim_central_summarise(&run, summary, report);
         summary->completed = run.completed && run.err == KITH_OK;
         if (models) {
             read_models(&run, models);

@@ -61,7 +61,7 @@ struct central_worker {
 };
 
 /* A message under way. What else it means is the method's. */
-struct central_parcel {
+struct sim_central_parcel {
     uint32_t from, to;
     uint32_t kind;    /* the method's */
     uint32_t subject; /* a worker, a shard: the method's */
@@ -112,7 +112,8 @@ struct central_method {
     void (*close)(struct central *run);         /* may be NULL */
     void (*start)(struct central *run);
     void (*stepped)(struct central *run, uint32_t worker);
-    void (*delivered)(struct central *run, const struct central_parcel *parcel);
+    void (*delivered)(struct central *run,
+                      const struct sim_central_parcel *parcel);
     void (*computed)(struct central *run, uint32_t node, uint32_t value);
     void (*exchanged)(struct central *run, uint32_t node); /* script ended */
 };
@@ -130,10 +131,10 @@ struct central {
     struct sim_queue queue;
     uint64_t sequence; /* of the run's own events */
     uint64_t events, messages;
-    struct central_node *nodes;     /* (node_count) */
-    struct central_worker *workers; /* (worker_count) */
-    struct central_script *scripts; /* (node_count), or NULL */
-    struct central_parcel *parcels; /* (parcel_capacity) */
+    struct central_node *nodes;         /* (node_count) */
+    struct central_worker *workers;     /* (worker_count) */
+    struct central_script *scripts;     /* (node_count), or NULL */
+    struct sim_central_parcel *parcels; /* (parcel_capacity) */
     uint32_t parcel_capacity, parcel_used, parcel_free;
     uint32_t loss_threshold;
     uint32_t atom; /* the next one */
@@ -162,85 +163,89 @@ struct central {
 };
 
 /* By enum kith_central_method and enum kith_central_exchange. */
-const struct central_method *central_method_of(const struct kith_central *c);
-extern const struct central_exchange *const central_exchanges[];
-extern const struct central_exchange central_naive, central_tree,
-    central_scatter, central_doubling, central_ring;
-extern const struct central_method central_sync, central_server, central_easgd,
-    central_treeeasgd, central_mpca, central_vertical;
+const struct central_method *
+sim_central_method_of(const struct kith_central *c);
+extern const struct central_exchange *const sim_central_exchanges[];
+extern const struct central_exchange sim_central_naive, sim_central_tree,
+    sim_central_scatter, sim_central_doubling, sim_central_ring;
+extern const struct central_method sim_central_sync, sim_central_server,
+    sim_central_easgd, sim_central_treeeasgd, sim_central_mpca,
+    sim_central_vertical;
 
 /* central_engine.c */
-void central_fail(struct central *run, enum kith_err err, const char *format,
-                  ...) KITH_PRINTF(3, 4);
-void central_schedule(struct central *run, uint32_t by, uint32_t peer,
-                      kith_ns at_ns, enum central_event kind, uint32_t value);
-void central_schedule_run(struct central *run, kith_ns at_ns,
-                          enum central_own what);
+void sim_central_fail(struct central *run, enum kith_err err,
+                      const char *format, ...) KITH_PRINTF(3, 4);
+void sim_central_schedule(struct central *run, uint32_t by, uint32_t peer,
+                          kith_ns at_ns, enum central_event kind,
+                          uint32_t value);
+void sim_central_schedule_run(struct central *run, kith_ns at_ns,
+                              enum central_own what);
 /* Train one step: its gradient is taken now, at the worker's model, and its
  * time passes; method->stepped comes then. */
-void central_step(struct central *run, uint32_t worker);
+void sim_central_step(struct central *run, uint32_t worker);
 /* The worker has nothing to do until its next step: counted as waiting. */
-void central_finish(struct central *run, uint32_t worker);
-bool central_finished(const struct central *run, uint32_t worker);
+void sim_central_finish(struct central *run, uint32_t worker);
+bool sim_central_finished(const struct central *run, uint32_t worker);
 /* A parcel to fill in and send; never NULL after which the run goes on. */
-struct central_parcel *central_parcel(struct central *run);
-void central_send(struct central *run, struct central_parcel *parcel);
+struct sim_central_parcel *sim_central_parcel(struct central *run);
+void sim_central_send(struct central *run, struct sim_central_parcel *parcel);
 /* `node`'s processor works for so long, after what it has to do already. */
-void central_compute(struct central *run, uint32_t node, kith_ns cost_ns,
-                     uint32_t value);
+void sim_central_compute(struct central *run, uint32_t node, kith_ns cost_ns,
+                         uint32_t value);
 /* Latency with mishaps of a message of `bytes` from this node. */
-kith_ns central_latency(struct central *run, uint32_t from, uint32_t to,
-                        uint64_t bytes);
-kith_ns central_wire(const struct central *run, uint64_t bytes);
-kith_ns central_reduce_time(const struct central *run, uint64_t bytes);
-kith_ns central_update_time(const struct central *run, uint64_t bytes);
-void central_loop(struct central *run);
+kith_ns sim_central_latency(struct central *run, uint32_t from, uint32_t to,
+                            uint64_t bytes);
+kith_ns sim_central_wire(const struct central *run, uint64_t bytes);
+kith_ns sim_central_reduce_time(const struct central *run, uint64_t bytes);
+kith_ns sim_central_update_time(const struct central *run, uint64_t bytes);
+void sim_central_loop(struct central *run);
 /* A decision: folded into the trace hash, told where there is a trace. */
-void central_mark(struct central *run, const char *what, uint32_t node,
-                  uint32_t other, uint64_t value);
-enum kith_err central_engine_open(struct central *run);
-void central_engine_close(struct central *run);
+void sim_central_mark(struct central *run, const char *what, uint32_t node,
+                      uint32_t other, uint64_t value);
+enum kith_err sim_central_engine_open(struct central *run);
+void sim_central_engine_close(struct central *run);
 
 /* central_vectors.c */
-enum kith_err central_desks_open(struct central *run);
-void central_desks_close(struct central *run);
+enum kith_err sim_central_desks_open(struct central *run);
+void sim_central_desks_close(struct central *run);
 /* What messages carry: NULL where the model has no parameters. */
-void *central_block_take(struct central *run);
-void central_block_free(struct central *run, void *block);
-void *central_block_copy(struct central *run, const void *vector);
-void *central_x(struct kith_worker *desk);
+void *sim_central_block_take(struct central *run);
+void sim_central_block_free(struct central *run, void *block);
+void *sim_central_block_copy(struct central *run, const void *vector);
+void *sim_central_x(struct kith_worker *desk);
 /* The worker goes on from this vector, version `version` of the model. */
-void central_adopt(struct central *run, uint32_t worker, const void *vector,
-                   uint64_t version);
+void sim_central_adopt(struct central *run, uint32_t worker, const void *vector,
+                       uint64_t version);
 /* The sum of these workers' gradients, / divisor, in rank order, applied to the
  * shared model as step `step` of the schedule. members NULL: of all. */
-void central_update(struct central *run, const bool *members, double divisor,
-                    uint64_t step);
+void sim_central_update(struct central *run, const bool *members,
+                        double divisor, uint64_t step);
 /* One gradient, which is used up. */
-void central_apply(struct central *run, void *gradient, uint64_t step);
+void sim_central_apply(struct central *run, void *gradient, uint64_t step);
 /* The worker's own optimiser along its own gradient. */
-void central_descend(struct central *run, uint32_t worker);
+void sim_central_descend(struct central *run, uint32_t worker);
 /* The shared model <- the mean of all workers' models, in rank order. */
-void central_average(struct central *run);
+void sim_central_average(struct central *run);
 /* The gradient of `worker` has missed so many updates. */
-void central_stale(struct central *run, uint32_t worker, uint64_t updates);
+void sim_central_stale(struct central *run, uint32_t worker, uint64_t updates);
 
 /* staged_exchange.c: the node's script from its beginning. */
-void central_enter(struct central *run, uint32_t node);
-void central_sent(struct central *run, uint32_t node);
-void central_received(struct central *run, uint32_t node);
-void central_staged(struct central *run, uint32_t node);
+void sim_central_enter(struct central *run, uint32_t node);
+void sim_central_sent(struct central *run, uint32_t node);
+void sim_central_received(struct central *run, uint32_t node);
+void sim_central_staged(struct central *run, uint32_t node);
 /* Of `parts` nearly equal parts of `bytes`, part i. */
-uint64_t central_part(uint64_t bytes, uint32_t parts, uint32_t i);
+uint64_t sim_central_part(uint64_t bytes, uint32_t parts, uint32_t i);
 
 /* central_run.c */
-uint32_t central_collective_machines(const struct kith_experiment *experiment);
+uint32_t
+sim_central_collective_machines(const struct kith_experiment *experiment);
 
 /* central_result.c */
-void central_evaluate(struct central *run);
-void central_progress(struct central *run);
-void central_summarise(struct central *run, struct kith_summary *summary,
-                       struct sim_report *report);
+void sim_central_evaluate(struct central *run);
+void sim_central_progress(struct central *run);
+void sim_central_summarise(struct central *run, struct kith_summary *summary,
+                           struct sim_report *report);
 double sim_wall(void);
 
 #endif

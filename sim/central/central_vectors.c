@@ -19,13 +19,13 @@ static enum kith_err open_desk(struct central *run, uint32_t self,
     char text[KITH_DATA_ERROR_BYTES] = "";
     const enum kith_err err = kith_worker_open(&config, desk, text);
     if (err != KITH_OK) {
-        central_fail(run, err, "worker %u: %s", self,
-                     text[0] ? text : kith_err_text(err));
+        sim_central_fail(run, err, "worker %u: %s", self,
+                         text[0] ? text : kith_err_text(err));
     }
     return err;
 }
 
-enum kith_err central_desks_open(struct central *run)
+enum kith_err sim_central_desks_open(struct central *run)
 {
     const struct kith_experiment *experiment = run->experiment;
     const struct kith_model_size size =
@@ -54,7 +54,7 @@ enum kith_err central_desks_open(struct central *run)
     return err;
 }
 
-void central_desks_close(struct central *run)
+void sim_central_desks_close(struct central *run)
 {
     for (uint32_t i = 0; run->workers && i < run->worker_count; i++) {
         if (run->workers[i].desk) {
@@ -75,7 +75,7 @@ void central_desks_close(struct central *run)
     free(run->sum);
 }
 
-void *central_block_take(struct central *run)
+void *sim_central_block_take(struct central *run)
 {
     void *block = run->blocks;
     if (run->dim == 0) {
@@ -87,13 +87,14 @@ void *central_block_take(struct central *run)
     }
     block = aligned_alloc(64, run->vector_bytes);
     if (!block) {
-        central_fail(run, KITH_ENOMEM, "no memory for another %zu byte vector",
-                     run->vector_bytes);
+        sim_central_fail(run, KITH_ENOMEM,
+                         "no memory for another %zu byte vector",
+                         run->vector_bytes);
     }
     return block;
 }
 
-void central_block_free(struct central *run, void *block)
+void sim_central_block_free(struct central *run, void *block)
 {
     if (block) {
         *(void **)block = run->blocks;
@@ -101,32 +102,32 @@ void central_block_free(struct central *run, void *block)
     }
 }
 
-void *central_block_copy(struct central *run, const void *vector)
+void *sim_central_block_copy(struct central *run, const void *vector)
 {
-    void *block = central_block_take(run);
+    void *block = sim_central_block_take(run);
     if (block) {
         run->experiment->backend->copy(run->dim, block, vector);
     }
     return block;
 }
 
-void *central_x(struct kith_worker *desk)
+void *sim_central_x(struct kith_worker *desk)
 {
     return desk ? kith_worker_slot(desk, KITH_SLOT_LIVE) : NULL;
 }
 
-void central_adopt(struct central *run, uint32_t id, const void *vector,
-                   uint64_t version)
+void sim_central_adopt(struct central *run, uint32_t id, const void *vector,
+                       uint64_t version)
 {
     struct central_worker *worker = &run->workers[id];
     worker->version = version;
     if (worker->desk && vector) {
-        run->experiment->backend->copy(run->dim, central_x(worker->desk),
+        run->experiment->backend->copy(run->dim, sim_central_x(worker->desk),
                                        vector);
     }
 }
 
-void central_apply(struct central *run, void *gradient, uint64_t step)
+void sim_central_apply(struct central *run, void *gradient, uint64_t step)
 {
     run->updates++;
     if (run->server && gradient &&
@@ -135,8 +136,8 @@ void central_apply(struct central *run, void *gradient, uint64_t step)
     }
 }
 
-void central_update(struct central *run, const bool *members, double divisor,
-                    uint64_t step)
+void sim_central_update(struct central *run, const bool *members,
+                        double divisor, uint64_t step)
 {
     const struct kith_backend *backend = run->experiment->backend;
     bool first = true;
@@ -154,10 +155,10 @@ void central_update(struct central *run, const bool *members, double divisor,
     if (run->server) {
         backend->scale(run->trained, 1 / divisor, run->sum);
     }
-    central_apply(run, run->sum, step);
+    sim_central_apply(run, run->sum, step);
 }
 
-void central_descend(struct central *run, uint32_t id)
+void sim_central_descend(struct central *run, uint32_t id)
 {
     struct central_worker *worker = &run->workers[id];
     if (worker->desk && !kith_worker_descend(worker->desk, worker->steps - 1,
@@ -166,22 +167,23 @@ void central_descend(struct central *run, uint32_t id)
     }
 }
 
-void central_average(struct central *run)
+void sim_central_average(struct central *run)
 {
     const struct kith_backend *backend = run->experiment->backend;
     run->updates++;
     if (!run->server) {
         return;
     }
-    backend->copy(run->dim, run->sum, central_x(run->workers[0].desk));
+    backend->copy(run->dim, run->sum, sim_central_x(run->workers[0].desk));
     for (uint32_t i = 1; i < run->worker_count; i++) {
-        backend->add(run->dim, 1, central_x(run->workers[i].desk), run->sum);
+        backend->add(run->dim, 1, sim_central_x(run->workers[i].desk),
+                     run->sum);
     }
     backend->scale(run->dim, 1.0 / run->worker_count, run->sum);
-    backend->copy(run->dim, central_x(run->server), run->sum);
+    backend->copy(run->dim, sim_central_x(run->server), run->sum);
 }
 
-void central_stale(struct central *run, uint32_t id, uint64_t updates)
+void sim_central_stale(struct central *run, uint32_t id, uint64_t updates)
 {
     struct central_worker *worker = &run->workers[id];
     worker->stale_count++;

@@ -37,4 +37,4 @@ static bool doubling_stage(const struct central_shape *shape, uint32_t node,
     return true;
 }
 
-const struct central_exchange central_doubling = {.stage = doubling_stage};
+const struct central_exchange sim_central_doubling = {.stage = doubling_stage};

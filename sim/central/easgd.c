@@ -35,11 +35,11 @@ static uint32_t master(const struct central *run)
     return run->worker_count;
 }
 
-static void send(struct central *run, const struct central_parcel *what)
+static void send(struct central *run, const struct sim_central_parcel *what)
 {
-    struct central_parcel *parcel = central_parcel(run);
+    struct sim_central_parcel *parcel = sim_central_parcel(run);
     *parcel = *what;
-    central_send(run, parcel);
+    sim_central_send(run, parcel);
 }
 
 static void begin(struct central *run, uint32_t worker)
@@ -47,10 +47,10 @@ static void begin(struct central *run, uint32_t worker)
     struct easgd *easgd = run->state;
     if (run->workers[worker].steps % run->config->every == 0) {
         easgd->workers[worker].asked = true;
-        send(run, &(struct central_parcel){
+        send(run, &(struct sim_central_parcel){
                       .from = worker, .to = master(run), .kind = ASK});
     }
-    central_step(run, worker);
+    sim_central_step(run, worker);
 }
 
 /* The elastic force: `model` becomes d = alpha (x - model), and x -= d. */
@@ -58,7 +58,7 @@ static void pull(struct central *run, uint32_t worker, void *model)
 {
     const struct kith_backend *backend = run->experiment->backend;
     const struct easgd *easgd = run->state;
-    void *x = central_x(run->workers[worker].desk);
+    void *x = sim_central_x(run->workers[worker].desk);
     backend->scale(run->dim, -easgd->alpha, model);
     backend->add(run->dim, easgd->alpha, x, model);
     backend->add(run->dim, -1, model, x);
@@ -74,18 +74,18 @@ static void finish_step(struct central *run, uint32_t worker)
             pull(run, worker, state->model);
         }
         state->fetched = false;
-        send(run, &(struct central_parcel){.from = worker,
-                                           .to = master(run),
-                                           .kind = FORCE,
-                                           .subject = worker,
-                                           .version = state->version,
-                                           .block = state->model,
-                                           .bytes = run->shape.bytes});
+        send(run, &(struct sim_central_parcel){.from = worker,
+                                               .to = master(run),
+                                               .kind = FORCE,
+                                               .subject = worker,
+                                               .version = state->version,
+                                               .block = state->model,
+                                               .bytes = run->shape.bytes});
         state->model = NULL;
     }
-    central_descend(run, worker);
-    if (central_finished(run, worker)) {
-        central_finish(run, worker);
+    sim_central_descend(run, worker);
+    if (sim_central_finished(run, worker)) {
+        sim_central_finish(run, worker);
     } else {
         begin(run, worker);
     }
@@ -101,21 +101,24 @@ static void stepped(struct central *run, uint32_t worker)
 }
 
 /* The master's model has moved on by so many forces since it was fetched. */
-static void take_force(struct central *run, const struct central_parcel *parcel)
+static void take_force(struct central *run,
+                       const struct sim_central_parcel *parcel)
 {
     const struct easgd *easgd = run->state;
     if (run->server && parcel->block && easgd->alpha > 0) {
         run->experiment->backend->add(run->dim, easgd->beta / easgd->alpha,
-                                      parcel->block, central_x(run->server));
+                                      parcel->block,
+                                      sim_central_x(run->server));
     }
-    central_stale(run, parcel->subject, run->updates - parcel->version);
+    sim_central_stale(run, parcel->subject, run->updates - parcel->version);
     run->updates++;
     run->applied++;
-    central_compute(run, parcel->to, central_update_time(run, parcel->bytes),
-                    0);
+    sim_central_compute(run, parcel->to,
+                        sim_central_update_time(run, parcel->bytes), 0);
 }
 
-static void delivered(struct central *run, const struct central_parcel *parcel)
+static void delivered(struct central *run,
+                      const struct sim_central_parcel *parcel)
 {
     struct easgd *easgd = run->state;
     if (parcel->kind == FORCE) {
@@ -123,13 +126,13 @@ static void delivered(struct central *run, const struct central_parcel *parcel)
         return;
     }
     if (parcel->kind == ASK) {
-        void *x = run->server ? central_x(run->server) : NULL;
-        send(run, &(struct central_parcel){
+        void *x = run->server ? sim_central_x(run->server) : NULL;
+        send(run, &(struct sim_central_parcel){
                       .from = parcel->to,
                       .to = parcel->from,
                       .kind = MODEL,
                       .version = run->updates,
-                      .block = x ? central_block_copy(run, x) : NULL,
+                      .block = x ? sim_central_block_copy(run, x) : NULL,
                       .bytes = run->shape.bytes});
         return;
     }
@@ -139,7 +142,7 @@ static void delivered(struct central *run, const struct central_parcel *parcel)
     state->fetched = true;
     state->version = parcel->version;
     state->model =
-        parcel->block ? central_block_copy(run, parcel->block) : NULL;
+        parcel->block ? sim_central_block_copy(run, parcel->block) : NULL;
     if (state->stepped) {
         finish_step(run, parcel->to);
     }
@@ -179,7 +182,7 @@ static void easgd_close(struct central *run)
     struct easgd *easgd = run->state;
     for (uint32_t i = 0; easgd && easgd->workers && i < run->worker_count;
          i++) {
-        central_block_free(run, easgd->workers[i].model);
+        sim_central_block_free(run, easgd->workers[i].model);
     }
     if (easgd) {
         free(easgd->workers);
@@ -187,7 +190,7 @@ static void easgd_close(struct central *run)
     free(easgd);
 }
 
-const struct central_method central_easgd = {
+const struct central_method sim_central_easgd = {
     .machines = machines,
     .open = easgd_open,
     .close = easgd_close,

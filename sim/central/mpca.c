@@ -30,14 +30,14 @@ static void share(struct central *run, uint32_t id)
 {
     struct mpca *mpca = run->state;
     struct mpca_worker *worker = &mpca->workers[id];
-    const void *x = central_x(run->workers[id].desk);
+    const void *x = sim_central_x(run->workers[id].desk);
     worker->sharing = true;
     worker->sent_step = run->workers[id].steps;
     if (x) {
-        central_block_free(run, worker->sent);
-        worker->sent = central_block_copy(run, x);
+        sim_central_block_free(run, worker->sent);
+        worker->sent = sim_central_block_copy(run, x);
     }
-    central_enter(run, id);
+    sim_central_enter(run, id);
 }
 
 /* g += penalty (x - w^) */
@@ -51,7 +51,7 @@ static void penalise(struct central *run, uint32_t id)
         return;
     }
     const size_t n = run->trained;
-    backend->add(n, mpca->penalty, central_x(self->desk), self->gradient);
+    backend->add(n, mpca->penalty, sim_central_x(self->desk), self->gradient);
     backend->add(n, -mpca->penalty, worker->shared, self->gradient);
     if (worker->older && worker->shared_step > worker->older_step) {
         const double ahead = (double)(self->steps - worker->shared_step) /
@@ -65,17 +65,17 @@ static void stepped(struct central *run, uint32_t id)
 {
     struct mpca *mpca = run->state;
     penalise(run, id);
-    central_descend(run, id);
+    sim_central_descend(run, id);
     const struct mpca_worker *worker = &mpca->workers[id];
     const uint64_t steps = run->workers[id].steps;
     if (!worker->sharing && (steps >= worker->sent_step + run->config->every ||
-                             central_finished(run, id))) {
+                             sim_central_finished(run, id))) {
         share(run, id);
     }
-    if (central_finished(run, id)) {
-        central_finish(run, id);
+    if (sim_central_finished(run, id)) {
+        sim_central_finish(run, id);
     } else {
-        central_step(run, id);
+        sim_central_step(run, id);
     }
 }
 
@@ -92,7 +92,7 @@ static void take_in(struct central *run, uint64_t round)
     if (!run->server) {
         return;
     }
-    void *x = central_x(run->server);
+    void *x = sim_central_x(run->server);
     backend->copy(run->dim, x, mpca->workers[0].sent);
     for (uint32_t i = 1; i < run->worker_count; i++) {
         backend->add(run->dim, 1, mpca->workers[i].sent, x);
@@ -104,23 +104,24 @@ static void exchanged(struct central *run, uint32_t node)
 {
     struct mpca *mpca = run->state;
     if (node >= run->worker_count) {
-        central_enter(run, node);
+        sim_central_enter(run, node);
         return;
     }
     struct mpca_worker *worker = &mpca->workers[node];
     const uint64_t steps = run->workers[node].steps;
     take_in(run, ++worker->rounds);
-    central_stale(run, node, steps - worker->sent_step);
+    sim_central_stale(run, node, steps - worker->sent_step);
     worker->sharing = false;
     if (run->server) {
-        central_block_free(run, worker->older);
+        sim_central_block_free(run, worker->older);
         worker->older = worker->shared;
-        worker->shared = central_block_copy(run, central_x(run->server));
+        worker->shared =
+            sim_central_block_copy(run, sim_central_x(run->server));
     }
     worker->older_step = worker->shared_step;
     worker->shared_step = worker->sent_step;
     if (steps >= worker->sent_step + run->config->every ||
-        central_finished(run, node)) {
+        sim_central_finished(run, node)) {
         share(run, node); /* those that still train need everybody */
     }
 }
@@ -128,14 +129,15 @@ static void exchanged(struct central *run, uint32_t node)
 static void start(struct central *run)
 {
     for (uint32_t node = run->worker_count; node < run->node_count; node++) {
-        central_enter(run, node);
+        sim_central_enter(run, node);
     }
     for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
-        central_step(run, i);
+        sim_central_step(run, i);
     }
 }
 
-static void delivered(struct central *run, const struct central_parcel *parcel)
+static void delivered(struct central *run,
+                      const struct sim_central_parcel *parcel)
 {
     (void)run;
     (void)parcel; /* scripts have no parcels */
@@ -164,9 +166,9 @@ static void mpca_close(struct central *run)
 {
     struct mpca *mpca = run->state;
     for (uint32_t i = 0; mpca && mpca->workers && i < run->worker_count; i++) {
-        central_block_free(run, mpca->workers[i].sent);
-        central_block_free(run, mpca->workers[i].shared);
-        central_block_free(run, mpca->workers[i].older);
+        sim_central_block_free(run, mpca->workers[i].sent);
+        sim_central_block_free(run, mpca->workers[i].shared);
+        sim_central_block_free(run, mpca->workers[i].older);
     }
     if (mpca) {
         free(mpca->workers);
@@ -174,8 +176,8 @@ static void mpca_close(struct central *run)
     free(mpca);
 }
 
-const struct central_method central_mpca = {
-    .machines = central_collective_machines,
+const struct central_method sim_central_mpca = {
+    .machines = sim_central_collective_machines,
     .open = mpca_open,
     .close = mpca_close,
     .start = start,

@@ -28,7 +28,7 @@ static bool own_machines(const struct central_shape *shape, uint32_t node,
     if (!server && other >= k) {
         return true;
     }
-    const uint64_t bytes = central_part(shape->bytes, k, part);
+    const uint64_t bytes = sim_central_part(shape->bytes, k, part);
     const bool sends = server == back;
     if (sends) {
         stage->to = server ? other : n + other;
@@ -56,10 +56,11 @@ static bool on_workers(const struct central_shape *shape, uint32_t node,
     }
     const bool server = node < k;
     const uint32_t next = (node + round) % n, last = (node + n - round) % n;
-    const uint64_t own = server ? central_part(shape->bytes, k, node) : 0;
+    const uint64_t own = server ? sim_central_part(shape->bytes, k, node) : 0;
     if (next != node && (back ? server : next < k)) {
         stage->to = next;
-        stage->send_bytes = back ? own : central_part(shape->bytes, k, next);
+        stage->send_bytes =
+            back ? own : sim_central_part(shape->bytes, k, next);
     }
     if (last != node && (back ? last < k : server)) {
         stage->from = last;
@@ -143,4 +144,4 @@ static bool naive_stage(const struct central_shape *shape, uint32_t node,
                              : own_machines(shape, node, index, stage);
 }
 
-const struct central_exchange central_naive = {.stage = naive_stage};
+const struct central_exchange sim_central_naive = {.stage = naive_stage};

@@ -16,68 +16,69 @@ static uint32_t needed(const struct central *run)
     return run->worker_count - run->config->backup;
 }
 
-kith_ns quorum_cost(const struct central *run, uint64_t bytes)
+kith_ns sim_quorum_cost(const struct central *run, uint64_t bytes)
 {
     const struct server *server = run->state;
-    return server->collected > 0 ? central_reduce_time(run, bytes) : 0;
+    return server->collected > 0 ? sim_central_reduce_time(run, bytes) : 0;
 }
 
 /* Enough are there: every server applies its part. */
 static void close_step(struct central *run)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     server->updating = server->servers;
     for (uint32_t s = 0; s < server->servers; s++) {
         const uint64_t bytes =
-            central_part(run->shape.bytes, server->servers, s);
-        central_compute(run, server_node(run, s),
-                        central_update_time(run, bytes), VALUE_UPDATE);
+            sim_central_part(run->shape.bytes, server->servers, s);
+        sim_central_compute(run, sim_server_node(run, s),
+                            sim_central_update_time(run, bytes), VALUE_UPDATE);
     }
 }
 
 static void collect(struct central *run, uint32_t client)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     server->members[client] = true;
     if (++server->collected == needed(run)) {
         close_step(run);
     }
 }
 
-void quorum_in(struct central *run, uint32_t client)
+void sim_quorum_in(struct central *run, uint32_t client)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
     from->waits = true;
     if (server->updating > 0) {
-        return; /* too late for this step: quorum_updated() sees to it */
+        return; /* too late for this step: sim_quorum_updated() sees to it */
     }
     if (run->config->trigger == KITH_CENTRAL_BACKUP &&
         from->first->version != run->updates) {
         run->refused++;
         from->waits = false;
-        server_drop(run, server_take(run, client));
-        server_reply(run, client);
+        sim_server_drop(run, sim_server_take(run, client));
+        sim_server_reply(run, client);
         return;
     }
     collect(run, client);
 }
 
 /* The model is new. Those that have waited get it. */
-void quorum_updated(struct central *run)
+void sim_quorum_updated(struct central *run)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     for (uint32_t c = 0; c < server->count; c++) {
         if (server->members[c]) {
             const struct server_gradient *gradient = server->clients[c].first;
-            central_stale(run, c, run->updates - gradient->version);
+            sim_central_stale(run, c, run->updates - gradient->version);
         }
     }
-    central_update(run, server->members, needed(run), run->updates);
+    sim_central_update(run, server->members, needed(run), run->updates);
     run->applied += server->collected;
     server->collected = 0;
-    central_mark(run, "update", CENTRAL_NOBODY, CENTRAL_NOBODY, run->updates);
-    if (server_done(run)) {
+    sim_central_mark(run, "update", CENTRAL_NOBODY, CENTRAL_NOBODY,
+                     run->updates);
+    if (sim_server_done(run)) {
         return;
     }
     for (uint32_t c = 0; c < server->count; c++) {
@@ -95,7 +96,7 @@ void quorum_updated(struct central *run)
         }
         run->refused += !member;
         client->waits = false;
-        server_drop(run, server_take(run, c));
-        server_reply(run, c);
+        sim_server_drop(run, sim_server_take(run, c));
+        sim_server_reply(run, c);
     }
 }

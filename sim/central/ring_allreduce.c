@@ -25,10 +25,10 @@ static bool ring_stage(const struct central_shape *shape, uint32_t node,
     const uint32_t part = (node + 2 * n - round + back) % n;
     stage->to = (node + 1) % n;
     stage->from = (node + n - 1) % n;
-    stage->send_bytes = central_part(shape->bytes, n, part);
+    stage->send_bytes = sim_central_part(shape->bytes, n, part);
     stage->reduce_bytes =
-        back ? 0 : central_part(shape->bytes, n, (part + n - 1) % n);
+        back ? 0 : sim_central_part(shape->bytes, n, (part + n - 1) % n);
     return true;
 }
 
-const struct central_exchange central_ring = {.stage = ring_stage};
+const struct central_exchange sim_central_ring = {.stage = ring_stage};

@@ -15,8 +15,8 @@ static void among(const struct central_shape *shape, uint32_t node,
     const uint32_t next = (node + round) % n, last = (node + n - round) % n;
     stage->to = next;
     stage->from = last;
-    stage->send_bytes = central_part(shape->bytes, n, back ? node : next);
-    stage->reduce_bytes = back ? 0 : central_part(shape->bytes, n, node);
+    stage->send_bytes = sim_central_part(shape->bytes, n, back ? node : next);
+    stage->reduce_bytes = back ? 0 : sim_central_part(shape->bytes, n, node);
 }
 
 static bool scatter_stage(const struct central_shape *shape, uint32_t node,
@@ -26,7 +26,7 @@ static bool scatter_stage(const struct central_shape *shape, uint32_t node,
     if (shape->on_workers) {
         struct central_shape all = *shape;
         all.servers = n;
-        return central_naive.stage(&all, node, index, stage);
+        return sim_central_naive.stage(&all, node, index, stage);
     }
     if (index >= 4 * n - 2) {
         return false;
@@ -49,7 +49,7 @@ static bool scatter_stage(const struct central_shape *shape, uint32_t node,
     const uint32_t other = worker ? server : turn;
     if (worker != back) {
         stage->to = other;
-        stage->send_bytes = central_part(shape->bytes, n, turn);
+        stage->send_bytes = sim_central_part(shape->bytes, n, turn);
     } else {
         stage->from = other;
     }
@@ -59,4 +59,4 @@ static bool scatter_stage(const struct central_shape *shape, uint32_t node,
     return true;
 }
 
-const struct central_exchange central_scatter = {.stage = scatter_stage};
+const struct central_exchange sim_central_scatter = {.stage = scatter_stage};

@@ -21,12 +21,12 @@ enum { PUSH, LOG, ACK, MODEL, UP, DOWN };
 /* CENTRAL_COMPUTED of a quorum's update; others are client and server. */
 #define VALUE_UPDATE SIM_VALUE_MAX
 
-struct server *server_of(struct central *run)
+struct server *sim_server_of(struct central *run)
 {
     return run->state;
 }
 
-uint32_t server_node(const struct central *run, uint32_t server)
+uint32_t sim_server_node(const struct central *run, uint32_t server)
 {
     const struct kith_central *config = run->config;
     return config->on_workers ? server
@@ -52,7 +52,7 @@ static bool eager(const struct central *run)
     return run->config->trigger == KITH_CENTRAL_ESSP;
 }
 
-bool server_done(struct central *run)
+bool sim_server_done(struct central *run)
 {
     if (run->steps == UINT64_MAX) {
         return false;
@@ -66,11 +66,11 @@ bool server_done(struct central *run)
     return done;
 }
 
-static void send(struct central *run, const struct central_parcel *what)
+static void send(struct central *run, const struct sim_central_parcel *what)
 {
-    struct central_parcel *parcel = central_parcel(run);
+    struct sim_central_parcel *parcel = sim_central_parcel(run);
     *parcel = *what;
-    central_send(run, parcel);
+    sim_central_send(run, parcel);
 }
 
 /* The client's gradient leaves for the servers; `block` is the servers' from
@@ -78,12 +78,12 @@ static void send(struct central *run, const struct central_parcel *what)
 static void push(struct central *run, uint32_t client, void *block,
                  uint64_t version)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
     struct server_gradient *gradient = malloc(sizeof *gradient);
     if (!gradient) {
-        central_block_free(run, block);
-        central_fail(run, KITH_ENOMEM, "no memory for a gradient");
+        sim_central_block_free(run, block);
+        sim_central_fail(run, KITH_ENOMEM, "no memory for a gradient");
         return;
     }
     *gradient = (struct server_gradient){
@@ -91,19 +91,19 @@ static void push(struct central *run, uint32_t client, void *block,
     *(from->last ? &from->last->next : &from->first) = gradient;
     from->last = gradient;
     for (uint32_t s = 0; s < server->servers; s++) {
-        send(run,
-             &(struct central_parcel){
-                 .from = from->node,
-                 .to = server_node(run, s),
-                 .kind = PUSH,
-                 .subject = client * server->servers + s,
-                 .bytes = central_part(run->shape.bytes, server->servers, s)});
+        send(run, &(struct sim_central_parcel){
+                      .from = from->node,
+                      .to = sim_server_node(run, s),
+                      .kind = PUSH,
+                      .subject = client * server->servers + s,
+                      .bytes = sim_central_part(run->shape.bytes,
+                                                server->servers, s)});
     }
 }
 
-struct server_gradient *server_take(struct central *run, uint32_t client)
+struct server_gradient *sim_server_take(struct central *run, uint32_t client)
 {
-    struct server_client *from = &server_of(run)->clients[client];
+    struct server_client *from = &sim_server_of(run)->clients[client];
     struct server_gradient *gradient = from->first;
     KITH_ASSERT(gradient);
     from->first = gradient->next;
@@ -113,55 +113,57 @@ struct server_gradient *server_take(struct central *run, uint32_t client)
     return gradient;
 }
 
-void server_drop(struct central *run, struct server_gradient *gradient)
+void sim_server_drop(struct central *run, struct server_gradient *gradient)
 {
-    central_block_free(run, gradient->block);
+    sim_central_block_free(run, gradient->block);
     free(gradient);
 }
 
-void server_reply(struct central *run, uint32_t client)
+void sim_server_reply(struct central *run, uint32_t client)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     struct server_client *to = &server->clients[client];
     to->version = run->updates;
     to->sending = true;
-    void *x = run->server ? central_x(run->server) : NULL;
+    void *x = run->server ? sim_central_x(run->server) : NULL;
     if (to->seen && x) {
         run->experiment->backend->copy(run->dim, to->seen, x);
     }
     for (uint32_t s = 0; s < server->servers; s++) {
         send(run,
-             &(struct central_parcel){
-                 .from = server_node(run, s),
+             &(struct sim_central_parcel){
+                 .from = sim_server_node(run, s),
                  .to = to->node,
                  .kind = MODEL,
                  .subject = client,
                  .version = run->updates,
                  .clock = server->clock_min,
-                 .block = s == 0 && x ? central_block_copy(run, x) : NULL,
-                 .bytes = central_part(run->shape.bytes, server->servers, s)});
+                 .block = s == 0 && x ? sim_central_block_copy(run, x) : NULL,
+                 .bytes =
+                     sim_central_part(run->shape.bytes, server->servers, s)});
     }
 }
 
-void server_release(struct central *run, uint32_t client)
+void sim_server_release(struct central *run, uint32_t client)
 {
-    struct server_client *to = &server_of(run)->clients[client];
+    struct server_client *to = &sim_server_of(run)->clients[client];
     to->fresh = false;
     for (uint32_t i = 0; i < to->member_count; i++) {
         const uint32_t worker = to->member_first + i;
         if (to->node == worker) {
-            central_adopt(run, worker, to->inbox, to->inbox_version);
-            central_step(run, worker);
+            sim_central_adopt(run, worker, to->inbox, to->inbox_version);
+            sim_central_step(run, worker);
             continue;
         }
         send(run,
-             &(struct central_parcel){
+             &(struct sim_central_parcel){
                  .from = to->node,
                  .to = worker,
                  .kind = DOWN,
                  .subject = client,
                  .version = to->inbox_version,
-                 .block = to->inbox ? central_block_copy(run, to->inbox) : NULL,
+                 .block =
+                     to->inbox ? sim_central_block_copy(run, to->inbox) : NULL,
                  .bytes = run->shape.bytes});
     }
 }
@@ -170,7 +172,7 @@ void server_release(struct central *run, uint32_t client)
  * replicas. */
 static void part_in(struct central *run, uint32_t subject)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     const uint32_t client = subject / server->servers;
     const uint64_t *parts = &server->parts[client * server->servers];
     server->parts[subject]++;
@@ -180,18 +182,18 @@ static void part_in(struct central *run, uint32_t subject)
         }
     }
     server->clients[client].in++;
-    central_mark(run, "gradient", client, CENTRAL_NOBODY,
-                 server->clients[client].in);
+    sim_central_mark(run, "gradient", client, CENTRAL_NOBODY,
+                     server->clients[client].in);
     if (quorum(run)) {
-        quorum_in(run, client);
+        sim_quorum_in(run, client);
     } else {
-        bounds_in(run, client);
+        sim_bounds_in(run, client);
     }
 }
 
 static void replicate(struct central *run, uint32_t subject, uint32_t node)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     if (server->replicas == 1) {
         part_in(run, subject);
         return;
@@ -199,51 +201,53 @@ static void replicate(struct central *run, uint32_t subject, uint32_t node)
     const uint32_t part = subject % server->servers;
     server->acks[subject] = 0;
     for (uint32_t i = 1; i < server->replicas; i++) {
-        send(run, &(struct central_parcel){
+        send(run, &(struct sim_central_parcel){
                       .from = node,
                       .to = node + i,
                       .kind = LOG,
                       .subject = subject,
-                      .bytes = central_part(run->shape.bytes, server->servers,
-                                            part)});
+                      .bytes = sim_central_part(run->shape.bytes,
+                                                server->servers, part)});
     }
 }
 
 static void computed(struct central *run, uint32_t node, uint32_t value)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     if (value != VALUE_UPDATE) {
         replicate(run, value, node);
     } else if (--server->updating == 0) {
-        quorum_updated(run);
+        sim_quorum_updated(run);
     }
 }
 
-static void step_push(struct central *run, const struct central_parcel *parcel)
+static void step_push(struct central *run,
+                      const struct sim_central_parcel *parcel)
 {
-    const struct server *server = server_of(run);
-    const uint64_t bytes = central_part(run->shape.bytes, server->servers,
-                                        parcel->subject % server->servers);
-    const kith_ns cost_ns =
-        quorum(run) ? quorum_cost(run, bytes) : central_update_time(run, bytes);
-    central_compute(run, parcel->to, cost_ns, parcel->subject);
+    const struct server *server = sim_server_of(run);
+    const uint64_t bytes = sim_central_part(run->shape.bytes, server->servers,
+                                            parcel->subject % server->servers);
+    const kith_ns cost_ns = quorum(run) ? sim_quorum_cost(run, bytes)
+                                        : sim_central_update_time(run, bytes);
+    sim_central_compute(run, parcel->to, cost_ns, parcel->subject);
 }
 
 static void step_ack(struct central *run, uint32_t subject)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     if (++server->acks[subject] == server->replicas / 2) {
         part_in(run, subject);
     }
 }
 
-static void step_model(struct central *run, const struct central_parcel *parcel)
+static void step_model(struct central *run,
+                       const struct sim_central_parcel *parcel)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     struct server_client *to = &server->clients[parcel->subject];
     if (parcel->block) {
-        central_block_free(run, to->inbox);
-        to->inbox = central_block_copy(run, parcel->block);
+        sim_central_block_free(run, to->inbox);
+        to->inbox = sim_central_block_copy(run, parcel->block);
     }
     if (++to->parts_out < server->servers) {
         return;
@@ -253,17 +257,18 @@ static void step_model(struct central *run, const struct central_parcel *parcel)
     to->inbox_version = parcel->version;
     to->inbox_clock = parcel->clock;
     to->fresh = true;
-    bounds_received(run, parcel->subject);
+    sim_bounds_received(run, parcel->subject);
 }
 
 /* A proxy adds its group's gradients up; they count as one. */
-static void step_up(struct central *run, const struct central_parcel *parcel)
+static void step_up(struct central *run,
+                    const struct sim_central_parcel *parcel)
 {
     const struct kith_backend *backend = run->experiment->backend;
-    struct server_client *proxy = &server_of(run)->clients[parcel->subject];
+    struct server_client *proxy = &sim_server_of(run)->clients[parcel->subject];
     if (proxy->gathered == 0) {
         proxy->gathering =
-            parcel->block ? central_block_copy(run, parcel->block) : NULL;
+            parcel->block ? sim_central_block_copy(run, parcel->block) : NULL;
     } else if (parcel->block) {
         backend->add(run->trained, 1, parcel->block, proxy->gathering);
     }
@@ -276,17 +281,18 @@ static void step_up(struct central *run, const struct central_parcel *parcel)
     }
 }
 
-static void delivered(struct central *run, const struct central_parcel *parcel)
+static void delivered(struct central *run,
+                      const struct sim_central_parcel *parcel)
 {
     switch (parcel->kind) {
     case PUSH:
         step_push(run, parcel);
         break;
     case LOG:
-        send(run, &(struct central_parcel){.from = parcel->to,
-                                           .to = parcel->from,
-                                           .kind = ACK,
-                                           .subject = parcel->subject});
+        send(run, &(struct sim_central_parcel){.from = parcel->to,
+                                               .to = parcel->from,
+                                               .kind = ACK,
+                                               .subject = parcel->subject});
         break;
     case ACK:
         step_ack(run, parcel->subject);
@@ -298,8 +304,8 @@ static void delivered(struct central *run, const struct central_parcel *parcel)
         step_up(run, parcel);
         break;
     case DOWN:
-        central_adopt(run, parcel->to, parcel->block, parcel->version);
-        central_step(run, parcel->to);
+        sim_central_adopt(run, parcel->to, parcel->block, parcel->version);
+        sim_central_step(run, parcel->to);
         break;
     default:
         KITH_ASSERT(parcel->kind <= DOWN);
@@ -308,7 +314,7 @@ static void delivered(struct central *run, const struct central_parcel *parcel)
 
 static uint32_t client_of(struct central *run, uint32_t worker)
 {
-    const struct server *server = server_of(run);
+    const struct server *server = sim_server_of(run);
     uint32_t client =
         (uint32_t)((uint64_t)worker * server->count / run->worker_count);
     while (server->clients[client].member_first +
@@ -323,33 +329,34 @@ static void stepped(struct central *run, uint32_t worker)
 {
     const struct central_worker *from = &run->workers[worker];
     const uint32_t client = client_of(run, worker);
-    void *block = from->desk ? central_block_copy(run, from->gradient) : NULL;
+    void *block =
+        from->desk ? sim_central_block_copy(run, from->gradient) : NULL;
     if (run->config->proxies == 0) {
         push(run, client, block, from->version);
-        bounds_stepped(run, client);
+        sim_bounds_stepped(run, client);
         return;
     }
-    send(run,
-         &(struct central_parcel){.from = worker,
-                                  .to = server_of(run)->clients[client].node,
-                                  .kind = UP,
-                                  .subject = client,
-                                  .version = from->version,
-                                  .block = block,
-                                  .bytes = run->shape.bytes});
+    send(run, &(struct sim_central_parcel){
+                  .from = worker,
+                  .to = sim_server_of(run)->clients[client].node,
+                  .kind = UP,
+                  .subject = client,
+                  .version = from->version,
+                  .block = block,
+                  .bytes = run->shape.bytes});
 }
 
 static void start(struct central *run)
 {
     for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
-        central_step(run, i);
+        sim_central_step(run, i);
     }
 }
 
 static void open_clients(struct central *run, struct server *server)
 {
     const uint32_t n = run->worker_count, proxies = run->config->proxies;
-    const void *x = run->server ? central_x(run->server) : NULL;
+    const void *x = run->server ? sim_central_x(run->server) : NULL;
     for (uint32_t c = 0; c < server->count; c++) {
         struct server_client *client = &server->clients[c];
         const uint32_t next = (uint32_t)((uint64_t)n * (c + 1) / server->count);
@@ -358,10 +365,10 @@ static void open_clients(struct central *run, struct server *server)
         client->node = proxies > 0 ? n + server->servers * server->replicas + c
                                    : client->member_first;
         if (x && run->config->trigger == KITH_CENTRAL_VALUE) {
-            client->seen = central_block_copy(run, x);
+            client->seen = sim_central_block_copy(run, x);
         }
         if (x && eager(run)) {
-            client->inbox = central_block_copy(run, x);
+            client->inbox = sim_central_block_copy(run, x);
         }
     }
 }
@@ -392,18 +399,18 @@ static enum kith_err server_open(struct central *run)
 
 static void server_close(struct central *run)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     if (!server) {
         return;
     }
     for (uint32_t c = 0; server->clients && c < server->count; c++) {
         struct server_client *client = &server->clients[c];
         while (client->first) {
-            server_drop(run, server_take(run, c));
+            sim_server_drop(run, sim_server_take(run, c));
         }
-        central_block_free(run, client->inbox);
-        central_block_free(run, client->seen);
-        central_block_free(run, client->gathering);
+        sim_central_block_free(run, client->inbox);
+        sim_central_block_free(run, client->seen);
+        sim_central_block_free(run, client->gathering);
     }
     free(server->clients);
     free(server->parts);
@@ -412,7 +419,7 @@ static void server_close(struct central *run)
     free(server);
 }
 
-const struct central_method central_server = {
+const struct central_method sim_central_server = {
     .machines = machines,
     .open = server_open,
     .close = server_close,

@@ -10,7 +10,7 @@
 #include "kith/assert.h"
 #include "sim/central/central_state.h"
 
-uint64_t central_part(uint64_t bytes, uint32_t parts, uint32_t i)
+uint64_t sim_central_part(uint64_t bytes, uint32_t parts, uint32_t i)
 {
     /* Without an intermediate above 64 bits. */
     const uint64_t whole = bytes / parts, rest = bytes % parts;
@@ -28,10 +28,11 @@ static void stage_sums(struct central *run, uint32_t node)
         return;
     }
     const kith_ns cost_ns =
-        central_reduce_time(run, script->stage.reduce_bytes) +
-        central_update_time(run, script->stage.update_bytes);
+        sim_central_reduce_time(run, script->stage.reduce_bytes) +
+        sim_central_update_time(run, script->stage.update_bytes);
     script->computing = true;
-    central_schedule(run, node, node, run->now_ns + cost_ns, CENTRAL_STAGE, 0);
+    sim_central_schedule(run, node, node, run->now_ns + cost_ns, CENTRAL_STAGE,
+                         0);
 }
 
 /* Both ends stand at the stage in which this message travels. */
@@ -49,18 +50,18 @@ static void match(struct central *run, uint32_t from, uint32_t to)
     }
     sender->matched_out = receiver->matched_in = true;
     const uint64_t bytes = sender->stage.send_bytes;
-    const kith_ns latency_ns = central_latency(run, from, to, bytes);
+    const kith_ns latency_ns = sim_central_latency(run, from, to, bytes);
     kith_ns first_ns = sender->ready_ns + latency_ns;
     first_ns = first_ns > receiver->ready_ns ? first_ns : receiver->ready_ns;
-    const kith_ns last_ns = first_ns + central_wire(run, bytes);
+    const kith_ns last_ns = first_ns + sim_central_wire(run, bytes);
     const kith_ns free_ns = last_ns - latency_ns;
     run->nodes[from].bytes_sent += bytes;
     run->nodes[to].bytes_received += bytes;
     run->messages++;
-    central_schedule(run, from, to, last_ns, CENTRAL_RECEIVED, 0);
-    central_schedule(run, from, from,
-                     free_ns > run->now_ns ? free_ns : run->now_ns,
-                     CENTRAL_SENT, 0);
+    sim_central_schedule(run, from, to, last_ns, CENTRAL_RECEIVED, 0);
+    sim_central_schedule(run, from, from,
+                         free_ns > run->now_ns ? free_ns : run->now_ns,
+                         CENTRAL_SENT, 0);
 }
 
 /* Stages without messages or sums are passed at once. */
@@ -73,7 +74,8 @@ static void stage_next(struct central *run, uint32_t node)
                                         .from = CENTRAL_NOBODY};
         if (!run->exchange->stage(&run->shape, node, script->index++, stage)) {
             script->running = false;
-            central_mark(run, "exchanged", node, CENTRAL_NOBODY, script->index);
+            sim_central_mark(run, "exchanged", node, CENTRAL_NOBODY,
+                             script->index);
             run->method->exchanged(run, node);
             return;
         }
@@ -94,7 +96,7 @@ static void stage_next(struct central *run, uint32_t node)
     match(run, stage->from, node);
 }
 
-void central_enter(struct central *run, uint32_t node)
+void sim_central_enter(struct central *run, uint32_t node)
 {
     struct central_script *script = &run->scripts[node];
     KITH_ASSERT(!script->running);
@@ -102,21 +104,21 @@ void central_enter(struct central *run, uint32_t node)
     stage_next(run, node);
 }
 
-void central_sent(struct central *run, uint32_t node)
+void sim_central_sent(struct central *run, uint32_t node)
 {
     run->scripts[node].sending = false;
     stage_sums(run, node);
 }
 
-void central_received(struct central *run, uint32_t node)
+void sim_central_received(struct central *run, uint32_t node)
 {
     run->scripts[node].receiving = false;
-    central_mark(run, "<", node, run->scripts[node].stage.from,
-                 run->scripts[node].index);
+    sim_central_mark(run, "<", node, run->scripts[node].stage.from,
+                     run->scripts[node].index);
     stage_sums(run, node);
 }
 
-void central_staged(struct central *run, uint32_t node)
+void sim_central_staged(struct central *run, uint32_t node)
 {
     run->scripts[node].computing = false;
     stage_next(run, node);

@@ -7,48 +7,47 @@
 #include "sim/central/vertical.h"
 
 static enum kith_err open_network(struct central *run,
-                                  struct kith_network **network)
+                                  struct kith_graph **network)
 {
     const struct kith_experiment *experiment = run->experiment;
     const struct vertical *vertical = run->state;
-    const struct kith_network_options options = {
-        .backend = experiment->backend,
-        .rows = vertical->rows,
-        .training = true,
-        .smoothing = experiment->train.smoothing};
+    const struct kith_graph_options options = {.backend = experiment->backend,
+                                               .rows = vertical->rows,
+                                               .training = true,
+                                               .smoothing =
+                                                   experiment->train.smoothing};
     char words[KITH_MODEL_ERROR_BYTES] = "";
-    const enum kith_err err = kith_network_open(
+    const enum kith_err err = kith_graph_open(
         experiment->model, &experiment->model_config, &options, network, words);
     if (err != KITH_OK) {
-        central_fail(run, err, "%s", words);
+        sim_central_fail(run, err, "%s", words);
     }
     return err;
 }
 
 /* cuts[i]: the first operation of stage i, the nearest place after the even
  * one where a single tensor crosses. */
-static enum kith_err place_cuts(struct central *run,
-                                struct kith_network *network)
+static enum kith_err place_cuts(struct central *run, struct kith_graph *network)
 {
     struct vertical *vertical = run->state;
-    const uint32_t operations = kith_network_operations(network);
+    const uint32_t operations = kith_graph_operations(network);
     size_t bytes;
     vertical->cuts[vertical->count] = operations;
     for (uint32_t i = 1; i < vertical->count; i++) {
         uint32_t cut = (uint32_t)((uint64_t)operations * i / vertical->count);
         cut = cut > vertical->cuts[i - 1] ? cut : vertical->cuts[i - 1] + 1;
         while (cut < operations &&
-               (!kith_network_edge(network, cut, false, 1, &bytes) ||
-                !kith_network_edge(network, cut, true, 1, &bytes))) {
+               (!kith_graph_edge(network, cut, false, 1, &bytes) ||
+                !kith_graph_edge(network, cut, true, 1, &bytes))) {
             cut++;
         }
         if (cut >= operations) {
-            central_fail(run, KITH_EINVAL,
-                         "model %s cannot be cut into %u stages: between %u "
-                         "operations a single tensor must cross each cut; take "
-                         "fewer peers",
-                         run->experiment->model->name, vertical->count,
-                         operations);
+            sim_central_fail(
+                run, KITH_EINVAL,
+                "model %s cannot be cut into %u stages: between %u "
+                "operations a single tensor must cross each cut; take "
+                "fewer peers",
+                run->experiment->model->name, vertical->count, operations);
             return KITH_EINVAL;
         }
         vertical->cuts[i] = cut;
@@ -83,8 +82,8 @@ static enum kith_err open_loader(struct central *run)
         err = kith_loader_open(&config, &vertical->loader, words);
     }
     if (err != KITH_OK) {
-        central_fail(run, err, "opening the data: %s",
-                     words[0] ? words : kith_err_text(err));
+        sim_central_fail(run, err, "opening the data: %s",
+                         words[0] ? words : kith_err_text(err));
         return err;
     }
     const bool tokens = train->input == KITH_INPUT_TOKENS;
@@ -97,7 +96,7 @@ static enum kith_err open_loader(struct central *run)
 
 static enum kith_err open_slot(struct central *run, struct vertical_slot *slot)
 {
-    slot->x = central_block_take(run);
+    slot->x = sim_central_block_take(run);
     return slot->x ? open_network(run, &slot->network) : KITH_ENOMEM;
 }
 
@@ -118,7 +117,7 @@ static enum kith_err open_memory(struct central *run)
         stage->slots = calloc(vertical->slots, sizeof *stage->slots);
         err = stage->slots ? KITH_OK : KITH_ENOMEM;
         if (err == KITH_OK && run->server) {
-            stage->gradient = central_block_take(run);
+            stage->gradient = sim_central_block_take(run);
             err = stage->gradient ? KITH_OK : KITH_ENOMEM;
         }
         if (err == KITH_OK && stage->gradient) {
@@ -135,7 +134,7 @@ static enum kith_err open_memory(struct central *run)
     return err;
 }
 
-enum kith_err vertical_open(struct central *run)
+enum kith_err sim_vertical_open(struct central *run)
 {
     const struct kith_central *config = run->config;
     struct vertical *vertical = calloc(1, sizeof *vertical);
@@ -154,18 +153,18 @@ enum kith_err vertical_open(struct central *run)
         return KITH_ENOMEM;
     }
     enum kith_err err = open_loader(run);
-    struct kith_network *network = NULL;
+    struct kith_graph *network = NULL;
     if (err == KITH_OK && run->server) {
         err = open_network(run, &network);
     }
     if (err == KITH_OK && run->server) {
         err = place_cuts(run, network);
     }
-    kith_network_close(network);
+    kith_graph_close(network);
     return err == KITH_OK ? open_memory(run) : err;
 }
 
-void vertical_close(struct central *run)
+void sim_vertical_close(struct central *run)
 {
     struct vertical *vertical = run->state;
     if (!vertical) {
@@ -174,12 +173,12 @@ void vertical_close(struct central *run)
     for (uint32_t s = 0; vertical->stages && s < vertical->count; s++) {
         struct vertical_stage *stage = &vertical->stages[s];
         for (uint32_t i = 0; stage->slots && i < vertical->slots; i++) {
-            kith_network_close(stage->slots[i].network);
-            central_block_free(run, stage->slots[i].x);
+            kith_graph_close(stage->slots[i].network);
+            sim_central_block_free(run, stage->slots[i].x);
             free(stage->slots[i].arriving[0]);
             free(stage->slots[i].arriving[1]);
         }
-        central_block_free(run, stage->gradient);
+        sim_central_block_free(run, stage->gradient);
         free(stage->slots);
     }
     for (uint32_t i = 0; vertical->batches && i < vertical->slots; i++) {
@@ -194,7 +193,7 @@ void vertical_close(struct central *run)
     free(vertical);
 }
 
-void vertical_load(struct central *run, uint32_t slot)
+void sim_vertical_load(struct central *run, uint32_t slot)
 {
     struct vertical *vertical = run->state;
     struct vertical_batch *own = &vertical->batches[slot];

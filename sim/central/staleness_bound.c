@@ -43,7 +43,7 @@ static double distance(struct central *run, const void *x, const void *y)
 /* The slowest has not seen enough of what happened. */
 static bool too_far(struct central *run, uint32_t client)
 {
-    const struct server *server = server_of(run);
+    const struct server *server = sim_server_of(run);
     const struct server_client *slowest = NULL;
     for (uint32_t c = 0; c < server->count; c++) {
         const struct server_client *other = &server->clients[c];
@@ -53,37 +53,37 @@ static bool too_far(struct central *run, uint32_t client)
         }
     }
     return slowest && slowest->seen && run->server &&
-           distance(run, central_x(run->server), slowest->seen) >=
+           distance(run, sim_central_x(run->server), slowest->seen) >=
                run->config->bound;
 }
 
 static void apply(struct central *run, uint32_t client)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
-    struct server_gradient *gradient = server_take(run, client);
+    struct server_gradient *gradient = sim_server_take(run, client);
     const uint64_t missed = run->updates - gradient->version;
     for (uint32_t i = 0; i < from->member_count; i++) {
-        central_stale(run, from->member_first + i, missed);
+        sim_central_stale(run, from->member_first + i, missed);
     }
-    central_mark(run, "update", client, CENTRAL_NOBODY, missed);
-    central_apply(run, gradient->block, run->applied / run->worker_count);
+    sim_central_mark(run, "update", client, CENTRAL_NOBODY, missed);
+    sim_central_apply(run, gradient->block, run->applied / run->worker_count);
     run->applied += gradient->members;
     from->clock++;
-    server_drop(run, gradient);
+    sim_server_drop(run, gradient);
 }
 
 /* ssp: who waits and may go on now, in rank order. */
 static void release_within(struct central *run)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     server->clock_min = clock_min(server);
     for (uint32_t c = 0; c < server->count; c++) {
         struct server_client *client = &server->clients[c];
         if (client->waits &&
             client->clock - server->clock_min <= run->config->staleness) {
             client->waits = false;
-            server_reply(run, c);
+            sim_server_reply(run, c);
         }
     }
 }
@@ -91,7 +91,7 @@ static void release_within(struct central *run)
 /* essp: a new clock's model goes to all; one at a time to each. */
 static void offer(struct central *run)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     const uint64_t least = clock_min(server);
     if (least == server->clock_min) {
         return;
@@ -101,7 +101,7 @@ static void offer(struct central *run)
         if (server->clients[c].sending) {
             server->clients[c].dirty = true;
         } else {
-            server_reply(run, c);
+            sim_server_reply(run, c);
         }
     }
 }
@@ -109,7 +109,7 @@ static void offer(struct central *run)
 /* value-bound: the first in line that may, again and again. */
 static void release_near(struct central *run)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     for (;;) {
         uint32_t first = CENTRAL_NOBODY;
         for (uint32_t c = 0; c < server->count; c++) {
@@ -124,16 +124,16 @@ static void release_near(struct central *run)
         }
         apply(run, first);
         server->clients[first].waits = false;
-        if (server_done(run)) {
+        if (sim_server_done(run)) {
             return;
         }
-        server_reply(run, first);
+        sim_server_reply(run, first);
     }
 }
 
-void bounds_in(struct central *run, uint32_t client)
+void sim_bounds_in(struct central *run, uint32_t client)
 {
-    struct server *server = server_of(run);
+    struct server *server = sim_server_of(run);
     if (run->config->trigger == KITH_CENTRAL_VALUE) {
         server->clients[client].waits = true;
         server->clients[client].order = server->order++;
@@ -141,7 +141,7 @@ void bounds_in(struct central *run, uint32_t client)
         return;
     }
     apply(run, client);
-    if (server_done(run)) {
+    if (sim_server_done(run)) {
         return;
     }
     if (run->config->trigger == KITH_CENTRAL_ESSP) {
@@ -149,7 +149,7 @@ void bounds_in(struct central *run, uint32_t client)
         return;
     }
     if (run->config->trigger == KITH_CENTRAL_ASYNC) {
-        server_reply(run, client);
+        sim_server_reply(run, client);
         return;
     }
     server->clients[client].waits = true;
@@ -163,26 +163,26 @@ static bool may_step(struct central *run, const struct server_client *client)
     return steps <= client->inbox_clock + run->config->staleness;
 }
 
-void bounds_received(struct central *run, uint32_t client)
+void sim_bounds_received(struct central *run, uint32_t client)
 {
-    struct server_client *to = &server_of(run)->clients[client];
+    struct server_client *to = &sim_server_of(run)->clients[client];
     if (run->config->trigger != KITH_CENTRAL_ESSP) {
-        server_release(run, client);
+        sim_server_release(run, client);
         return;
     }
     if (to->dirty) {
         to->dirty = false;
-        server_reply(run, client);
+        sim_server_reply(run, client);
     }
     if (to->idle && may_step(run, to)) {
         to->idle = false;
-        server_release(run, client);
+        sim_server_release(run, client);
     }
 }
 
-void bounds_stepped(struct central *run, uint32_t client)
+void sim_bounds_stepped(struct central *run, uint32_t client)
 {
-    struct server_client *from = &server_of(run)->clients[client];
+    struct server_client *from = &sim_server_of(run)->clients[client];
     if (run->config->trigger != KITH_CENTRAL_ESSP) {
         return;
     }
@@ -191,8 +191,8 @@ void bounds_stepped(struct central *run, uint32_t client)
         return;
     }
     if (from->fresh) {
-        server_release(run, client);
+        sim_server_release(run, client);
     } else {
-        central_step(run, from->member_first);
+        sim_central_step(run, from->member_first);
     }
 }

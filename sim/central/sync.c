@@ -18,10 +18,10 @@ static bool averages(const struct central *run)
 static void start(struct central *run)
 {
     for (uint32_t node = run->worker_count; node < run->node_count; node++) {
-        central_enter(run, node);
+        sim_central_enter(run, node);
     }
     for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
-        central_step(run, i);
+        sim_central_step(run, i);
     }
 }
 
@@ -29,14 +29,14 @@ static void stepped(struct central *run, uint32_t worker)
 {
     const uint32_t every = averages(run) ? run->config->every : 1;
     if (averages(run)) {
-        central_descend(run, worker);
+        sim_central_descend(run, worker);
     }
     if (run->workers[worker].steps % every == 0) {
-        central_enter(run, worker);
-    } else if (central_finished(run, worker)) {
-        central_finish(run, worker);
+        sim_central_enter(run, worker);
+    } else if (sim_central_finished(run, worker)) {
+        sim_central_finish(run, worker);
     } else {
-        central_step(run, worker);
+        sim_central_step(run, worker);
     }
 }
 
@@ -47,34 +47,35 @@ static void take_in(struct central *run, uint64_t round)
         return;
     }
     if (averages(run)) {
-        central_average(run);
+        sim_central_average(run);
     } else {
-        central_update(run, NULL, run->worker_count, round - 1);
+        sim_central_update(run, NULL, run->worker_count, round - 1);
     }
     run->applied += run->worker_count;
     for (uint32_t i = 0; i < run->worker_count; i++) {
-        central_stale(run, i, 0);
+        sim_central_stale(run, i, 0);
     }
 }
 
 static void exchanged(struct central *run, uint32_t node)
 {
     if (node >= run->worker_count) {
-        central_enter(run, node);
+        sim_central_enter(run, node);
         return;
     }
     const uint32_t every = averages(run) ? run->config->every : 1;
     const uint64_t round = run->workers[node].steps / every;
     take_in(run, round);
-    central_adopt(run, node, central_x(run->server), round);
-    if (central_finished(run, node)) {
-        central_finish(run, node);
+    sim_central_adopt(run, node, sim_central_x(run->server), round);
+    if (sim_central_finished(run, node)) {
+        sim_central_finish(run, node);
     } else {
-        central_step(run, node);
+        sim_central_step(run, node);
     }
 }
 
-static void delivered(struct central *run, const struct central_parcel *parcel)
+static void delivered(struct central *run,
+                      const struct sim_central_parcel *parcel)
 {
     (void)run;
     (void)parcel; /* scripts have no parcels */
@@ -87,8 +88,8 @@ static void computed(struct central *run, uint32_t node, uint32_t value)
     (void)value;
 }
 
-const struct central_method central_sync = {
-    .machines = central_collective_machines,
+const struct central_method sim_central_sync = {
+    .machines = sim_central_collective_machines,
     .start = start,
     .stepped = stepped,
     .delivered = delivered,

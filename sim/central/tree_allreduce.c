@@ -48,4 +48,4 @@ static bool tree_stage(const struct central_shape *shape, uint32_t node,
     return true;
 }
 
-const struct central_exchange central_tree = {.stage = tree_stage};
+const struct central_exchange sim_central_tree = {.stage = tree_stage};

@@ -49,7 +49,7 @@ static uint32_t machines(const struct kith_experiment *experiment)
 static void *vector_of(const struct central *run, uint32_t node)
 {
     const struct tree *tree = run->state;
-    return node < run->worker_count ? central_x(run->workers[node].desk)
+    return node < run->worker_count ? sim_central_x(run->workers[node].desk)
                                     : tree->nodes[node].x;
 }
 
@@ -59,14 +59,14 @@ static void send(struct central *run, uint32_t from, uint32_t to)
         return;
     }
     const void *x = vector_of(run, from);
-    struct central_parcel *parcel = central_parcel(run);
-    *parcel =
-        (struct central_parcel){.from = from,
-                                .to = to,
-                                .version = run->updates,
-                                .block = x ? central_block_copy(run, x) : NULL,
-                                .bytes = run->shape.bytes};
-    central_send(run, parcel);
+    struct sim_central_parcel *parcel = sim_central_parcel(run);
+    *parcel = (struct sim_central_parcel){
+        .from = from,
+        .to = to,
+        .version = run->updates,
+        .block = x ? sim_central_block_copy(run, x) : NULL,
+        .bytes = run->shape.bytes};
+    sim_central_send(run, parcel);
 }
 
 /* x += alpha (w - x) */
@@ -82,40 +82,41 @@ static void pull(struct central *run, uint32_t node, const void *w)
 static void stepped(struct central *run, uint32_t worker)
 {
     struct tree *tree = run->state;
-    central_descend(run, worker);
+    sim_central_descend(run, worker);
     struct tree_inbox *inbox = &tree->inboxes[worker];
     if (inbox->full) {
         pull(run, worker, inbox->model);
-        central_stale(run, worker, run->updates - inbox->version);
-        central_block_free(run, inbox->model);
+        sim_central_stale(run, worker, run->updates - inbox->version);
+        sim_central_block_free(run, inbox->model);
         *inbox = (struct tree_inbox){0};
     }
     if (run->workers[worker].steps % run->config->up == 0) {
         send(run, worker, tree->nodes[worker].parent);
     }
-    if (central_finished(run, worker)) {
-        central_finish(run, worker);
+    if (sim_central_finished(run, worker)) {
+        sim_central_finish(run, worker);
     } else {
-        central_step(run, worker);
+        sim_central_step(run, worker);
     }
 }
 
-static void delivered(struct central *run, const struct central_parcel *parcel)
+static void delivered(struct central *run,
+                      const struct sim_central_parcel *parcel)
 {
     struct tree *tree = run->state;
     struct tree_node *node = &tree->nodes[parcel->to];
     if (parcel->to < run->worker_count) {
         struct tree_inbox *inbox = &tree->inboxes[parcel->to];
-        central_block_free(run, inbox->model);
+        sim_central_block_free(run, inbox->model);
         inbox->model =
-            parcel->block ? central_block_copy(run, parcel->block) : NULL;
+            parcel->block ? sim_central_block_copy(run, parcel->block) : NULL;
         inbox->version = parcel->version;
         inbox->full = true;
         return;
     }
     pull(run, parcel->to, parcel->block);
-    central_compute(run, parcel->to, central_update_time(run, parcel->bytes),
-                    0);
+    sim_central_compute(run, parcel->to,
+                        sim_central_update_time(run, parcel->bytes), 0);
     run->updates += node->parent == CENTRAL_NOBODY;
     if (parcel->from == node->parent) {
         return;
@@ -144,7 +145,7 @@ static void computed(struct central *run, uint32_t node, uint32_t value)
 static void start(struct central *run)
 {
     for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
-        central_step(run, i);
+        sim_central_step(run, i);
     }
 }
 
@@ -190,8 +191,8 @@ static enum kith_err treeeasgd_open(struct central *run)
          i++) {
         tree->nodes[i].x =
             tree->nodes[i].parent == CENTRAL_NOBODY
-                ? central_x(run->server)
-                : central_block_copy(run, central_x(run->server));
+                ? sim_central_x(run->server)
+                : sim_central_block_copy(run, sim_central_x(run->server));
     }
     return run->err;
 }
@@ -204,18 +205,18 @@ static void treeeasgd_close(struct central *run)
     }
     for (uint32_t i = 0; tree->nodes && i < run->node_count; i++) {
         if (tree->nodes[i].parent != CENTRAL_NOBODY) {
-            central_block_free(run, tree->nodes[i].x);
+            sim_central_block_free(run, tree->nodes[i].x);
         }
     }
     for (uint32_t i = 0; tree->inboxes && i < run->worker_count; i++) {
-        central_block_free(run, tree->inboxes[i].model);
+        sim_central_block_free(run, tree->inboxes[i].model);
     }
     free(tree->nodes);
     free(tree->inboxes);
     free(tree);
 }
 
-const struct central_method central_treeeasgd = {
+const struct central_method sim_central_treeeasgd = {
     .machines = machines,
     .open = treeeasgd_open,
     .close = treeeasgd_close,

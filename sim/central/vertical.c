@@ -56,13 +56,13 @@ static void go_forward(struct central *run, uint32_t stage, uint32_t slot)
         return;
     }
     const struct kith_part part = part_of(vertical, stage, false);
-    backend->copy(run->dim, own->x, central_x(run->workers[stage].desk));
+    backend->copy(run->dim, own->x, sim_central_x(run->workers[stage].desk));
     const struct kith_pass pass = {.x = own->x,
                                    .gradient = vertical->stages[stage].gradient,
                                    .batch = &vertical->batches[slot].batch,
                                    .scale = 1.0 / run->config->micro_batches};
     const double loss =
-        kith_network_part(own->network, &pass, &part, NULL) * pass.scale;
+        kith_graph_part(own->network, &pass, &part, NULL) * pass.scale;
     if (stage + 1 == vertical->count) {
         vertical->loss = own->part == 0 ? loss : vertical->loss + loss;
     }
@@ -81,7 +81,7 @@ static void go_back(struct central *run, uint32_t stage, uint32_t slot)
                                    .batch = &vertical->batches[slot].batch,
                                    .scale = 1.0 / run->config->micro_batches,
                                    .add = own->part > 0};
-    (void)kith_network_part(own->network, &pass, &part, NULL);
+    (void)kith_graph_part(own->network, &pass, &part, NULL);
 }
 
 /* The tensor between two stages, from one's memory into the other's. */
@@ -96,24 +96,24 @@ static void pass_on(struct central *run, uint32_t from, uint32_t to,
     if (run->server) {
         size_t size;
         const void *edge =
-            kith_network_edge(own->network, vertical->cuts[back ? from : to],
-                              back, vertical->rows, &size);
+            kith_graph_edge(own->network, vertical->cuts[back ? from : to],
+                            back, vertical->rows, &size);
         bytes = size;
         copy = malloc(size);
         if (!copy) {
-            central_fail(run, KITH_ENOMEM, "no memory for an activation");
+            sim_central_fail(run, KITH_ENOMEM, "no memory for an activation");
             return;
         }
         memcpy(copy, edge, size);
     }
-    struct central_parcel *parcel = central_parcel(run);
-    *parcel = (struct central_parcel){
+    struct sim_central_parcel *parcel = sim_central_parcel(run);
+    *parcel = (struct sim_central_parcel){
         .from = from, .to = to, .kind = back, .subject = slot, .bytes = bytes};
     /* Not a model: kept beside the parcel, one per edge, way and slot. */
     struct vertical_slot *there = slot_of(vertical, to, slot);
     free(there->arriving[back]);
     there->arriving[back] = copy;
-    central_send(run, parcel);
+    sim_central_send(run, parcel);
 }
 
 static void work(struct central *run, uint32_t stage);
@@ -152,7 +152,7 @@ static void work(struct central *run, uint32_t stage)
         whole_ns / (3 * vertical->count * run->config->micro_batches);
     const kith_ns cost_ns = back ? 2 * share_ns : share_ns;
     worker->busy_ns += cost_ns;
-    central_compute(run, stage, cost_ns, slot * 2 + back);
+    sim_central_compute(run, stage, cost_ns, slot * 2 + back);
 }
 
 /* All parts of a batch are back at this stage: its own parameters move. */
@@ -170,20 +170,21 @@ static void apply(struct central *run, uint32_t stage, uint32_t slot)
         if (!kith_worker_descend(worker->desk, worker->steps, own->gradient)) {
             run->nonfinite = true;
         }
-        kith_network_copy(slot_of(vertical, stage, 0)->network, &part,
-                          central_x(worker->desk), central_x(run->server));
+        kith_graph_copy(slot_of(vertical, stage, 0)->network, &part,
+                        sim_central_x(worker->desk),
+                        sim_central_x(run->server));
     }
     own->updates++;
     worker->steps++;
-    central_stale(run, stage, missed);
-    central_mark(run, "update", stage, CENTRAL_NOBODY, missed);
-    if (central_finished(run, stage)) {
+    sim_central_stale(run, stage, missed);
+    sim_central_mark(run, "update", stage, CENTRAL_NOBODY, missed);
+    if (sim_central_finished(run, stage)) {
         /* The first stage is the last to finish; who had no part ends then. */
         for (uint32_t i = vertical->count; stage == 0 && i < run->worker_count;
              i++) {
-            central_finish(run, i);
+            sim_central_finish(run, i);
         }
-        central_finish(run, stage);
+        sim_central_finish(run, stage);
     }
 }
 
@@ -199,7 +200,7 @@ static void inject(struct central *run)
         vertical->flying++;
         vertical->begun++;
         for (uint32_t i = 0; i < parts; i++) {
-            vertical_load(run, first + i);
+            sim_vertical_load(run, first + i);
             for (uint32_t s = 0; s < vertical->count; s++) {
                 slot_of(vertical, s, first + i)->part = i;
             }
@@ -248,14 +249,15 @@ static void computed(struct central *run, uint32_t stage, uint32_t value)
     work(run, stage);
 }
 
-static void delivered(struct central *run, const struct central_parcel *parcel)
+static void delivered(struct central *run,
+                      const struct sim_central_parcel *parcel)
 {
     struct vertical *vertical = state_of(run);
     const bool back = parcel->kind;
     struct vertical_slot *own = slot_of(vertical, parcel->to, parcel->subject);
     if (own->arriving[back]) {
         size_t size;
-        void *edge = kith_network_edge(
+        void *edge = kith_graph_edge(
             own->network, vertical->cuts[back ? parcel->from : parcel->to],
             back, vertical->rows, &size);
         memcpy(edge, own->arriving[back], size);
@@ -271,11 +273,11 @@ static void stepped(struct central *run, uint32_t worker)
     (void)worker; /* stages have no steps of their own */
 }
 
-const struct central_method central_vertical = {
+const struct central_method sim_central_vertical = {
     .one_model = true,
     .machines = machines,
-    .open = vertical_open,
-    .close = vertical_close,
+    .open = sim_vertical_open,
+    .close = sim_vertical_close,
     .start = inject,
     .stepped = stepped,
     .delivered = delivered,

@@ -11,9 +11,9 @@
 
 /* A part of a batch at one stage. */
 struct vertical_slot {
-    struct kith_network *network; /* activations of this part */
-    void *x;                      /* the weights it went forward with */
-    void *arriving[2];            /* on its way here: forward, back */
+    struct kith_graph *network; /* activations of this part */
+    void *x;                    /* the weights it went forward with */
+    void *arriving[2];          /* on its way here: forward, back */
     uint64_t version;
     uint32_t part; /* of its batch */
 };
@@ -53,9 +53,9 @@ struct vertical {
 };
 
 /* stages.c */
-enum kith_err vertical_open(struct central *run);
-void vertical_close(struct central *run);
+enum kith_err sim_vertical_open(struct central *run);
+void sim_vertical_close(struct central *run);
 /* The next part's inputs and labels into the slot. */
-void vertical_load(struct central *run, uint32_t slot);
+void sim_vertical_load(struct central *run, uint32_t slot);
 
 #endif

@@ -56,7 +56,8 @@ static int measure(const struct cli_arguments *arguments,
     struct kith_dataset dataset;
     bool has;
     char error[KITH_DATA_ERROR_BYTES] = "";
-    const int code = cli_dataset_open(arguments, experiment, &dataset, &has);
+    const int code =
+        kith_cli_dataset_open(arguments, experiment, &dataset, &has);
     if (code != KITH_EXIT_OK)
         return code;
     kith_backend_threads(1);
@@ -76,8 +77,9 @@ static int measure(const struct cli_arguments *arguments,
     }
     if (has)
         kith_dataset_close(&dataset);
-    return err == KITH_OK ? KITH_EXIT_OK
-                          : cli_fail(arguments, cli_exit_of(err), "%s", error);
+    return err == KITH_OK
+               ? KITH_EXIT_OK
+               : kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
 }
 
 /* Where a top-level line "compute:" begins, or NULL. */
@@ -92,7 +94,7 @@ static const char *find_compute(const char *text)
     return NULL;
 }
 
-char *cli_add_compute(const char *text, const char *key, const char *value)
+char *kith_cli_add_compute(const char *text, const char *key, const char *value)
 {
     const size_t room = strlen(text) + strlen(key) + strlen(value) + 64;
     char *out = malloc(room);
@@ -130,7 +132,7 @@ static char *read_text(const char *path)
 {
     char *text = malloc(KITH_YAML_BYTES_MAX + 1);
     if (text != NULL)
-        (void)cli_read_text(path, text, KITH_YAML_BYTES_MAX + 1);
+        (void)kith_cli_read_text(path, text, KITH_YAML_BYTES_MAX + 1);
     return text;
 }
 
@@ -146,8 +148,9 @@ static int replace(const struct cli_arguments *arguments, const char *path,
         good = false;
     if (good && rename(temporary, path) == 0)
         return KITH_EXIT_OK;
-    const int code = cli_fail(arguments, KITH_EXIT_WRITE, "cannot write %s: %s",
-                              path, strerror(errno));
+    const int code =
+        kith_cli_fail(arguments, KITH_EXIT_WRITE, "cannot write %s: %s", path,
+                      strerror(errno));
     unlink(temporary);
     return code;
 }
@@ -163,7 +166,8 @@ static int write_pairs(const struct cli_arguments *arguments, const char *path,
 {
     char *text = read_text(path);
     for (size_t i = 0; i < count && text != NULL; i++) {
-        char *changed = cli_add_compute(text, pairs[i].key, pairs[i].value);
+        char *changed =
+            kith_cli_add_compute(text, pairs[i].key, pairs[i].value);
         free(text);
         text = changed;
     }
@@ -172,10 +176,11 @@ static int write_pairs(const struct cli_arguments *arguments, const char *path,
     int code;
     if (text == NULL || kith_experiment_parse(path, text, strlen(text), NULL, 0,
                                               &experiment, error) != KITH_OK) {
-        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT,
-                        "%s: cannot add to compute (%s): write it as `compute: "
-                        "{%s: %s}`",
-                        path, error, pairs[0].key, pairs[0].value);
+        code = kith_cli_fail(
+            arguments, KITH_EXIT_EXPERIMENT,
+            "%s: cannot add to compute (%s): write it as `compute: "
+            "{%s: %s}`",
+            path, error, pairs[0].key, pairs[0].value);
     } else {
         kith_experiment_close(&experiment);
         code = replace(arguments, path, text);
@@ -198,11 +203,12 @@ static int write_step(const struct cli_arguments *arguments, kith_ns step_ns)
     return code;
 }
 
-int cli_calibrate_step(const struct cli_arguments *arguments)
+int kith_cli_calibrate_step(const struct cli_arguments *arguments)
 {
     struct kith_experiment experiment;
     kith_ns step_ns = 0;
-    int code = cli_experiment_open(arguments, arguments->words[0], &experiment);
+    int code =
+        kith_cli_experiment_open(arguments, arguments->words[0], &experiment);
     if (code != KITH_EXIT_OK)
         return code;
     if (experiment.compute.step_ns > 0) {
@@ -211,7 +217,7 @@ int cli_calibrate_step(const struct cli_arguments *arguments)
         kith_experiment_close(&experiment);
         return KITH_EXIT_OK;
     }
-    code = cli_compute_open(arguments, &experiment, CLI_COMPUTE_ONE);
+    code = kith_cli_compute_open(arguments, &experiment, CLI_COMPUTE_ONE);
     if (code == KITH_EXIT_OK)
         code = measure(arguments, &experiment, &step_ns);
     kith_experiment_close(&experiment);
@@ -251,7 +257,7 @@ static struct chosen fastest(uint32_t threads)
 static struct chosen choose(uint32_t threads)
 {
     struct chosen best = fastest(threads > 0 ? threads : 1);
-    const uint32_t cores = threads > 0 ? 1 : cli_cores();
+    const uint32_t cores = threads > 0 ? 1 : kith_cli_cores();
     for (uint32_t n = 2; n < 2 * cores; n *= 2) {
         const struct chosen next = fastest(n < cores ? n : cores);
         if (next.gflops > WORTH * best.gflops)
@@ -299,11 +305,11 @@ static int write_compute(const struct cli_arguments *arguments,
     return code;
 }
 
-int cli_calibrate_compute(const struct cli_arguments *arguments,
-                          const char *path, bool lab)
+int kith_cli_calibrate_compute(const struct cli_arguments *arguments,
+                               const char *path, bool lab)
 {
     struct kith_experiment experiment;
-    const int code = cli_experiment_open(arguments, path, &experiment);
+    const int code = kith_cli_experiment_open(arguments, path, &experiment);
     if (code != KITH_EXIT_OK)
         return code;
     const struct kith_backend *backend = experiment.backend;
@@ -318,19 +324,20 @@ int cli_calibrate_compute(const struct cli_arguments *arguments,
     const struct chosen chosen = choose(lab ? 1 : given);
     kith_backend_threads(1);
     const double core_peak = kith_backend_measure_peak(backend);
-    kith_backend_threads(lab ? (given > 0 ? given : cli_cores())
+    kith_backend_threads(lab ? (given > 0 ? given : kith_cli_cores())
                              : chosen.threads);
     const double peak = kith_backend_measure_peak(backend);
     return write_compute(arguments, path, &chosen, lab, peak, core_peak);
 }
 
-int cli_calibrate_if(const struct cli_arguments *arguments, bool lab)
+int kith_cli_calibrate_if(const struct cli_arguments *arguments, bool lab)
 {
-    if (!cli_given(arguments, CLI_CALIBRATE))
+    if (!kith_cli_given(arguments, CLI_CALIBRATE))
         return KITH_EXIT_OK;
-    if (cli_given(arguments, CLI_RESUME))
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "--calibrate: a run that goes on keeps what it began "
-                        "with; leave out --calibrate or --resume");
-    return cli_calibrate_compute(arguments, arguments->words[0], lab);
+    if (kith_cli_given(arguments, CLI_RESUME))
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "--calibrate: a run that goes on keeps what it began "
+            "with; leave out --calibrate or --resume");
+    return kith_cli_calibrate_compute(arguments, arguments->words[0], lab);
 }

@@ -7,18 +7,19 @@
 
 /* kith sim: trains for about a second and writes the median step into the file
  * as compute.step, where none is given. 0, or an exit code. */
-int cli_calibrate_step(const struct cli_arguments *arguments);
+int kith_cli_calibrate_step(const struct cli_arguments *arguments);
 /* kith train, lab, peer: measures who multiplies matrices fastest, with how
  * many threads (lab: one), and the peaks, and writes compute.products,
  * .threads, .peak and .core_peak into the file of the experiment, where no
  * peak is given; products and threads that are given stay. */
-int cli_calibrate_compute(const struct cli_arguments *arguments,
-                          const char *path, bool lab);
+int kith_cli_calibrate_compute(const struct cli_arguments *arguments,
+                               const char *path, bool lab);
 /* The same where `arguments` ask for it; a run that goes on (--resume) has its
  * choice in its checkpoint: KITH_EXIT_USAGE. */
-int cli_calibrate_if(const struct cli_arguments *arguments, bool lab);
+int kith_cli_calibrate_if(const struct cli_arguments *arguments, bool lab);
 /* `text` with "KEY: VALUE" added to its `compute`, malloc'd; NULL where that is
  * written in a way that has no safe place for it. */
-char *cli_add_compute(const char *text, const char *key, const char *value);
+char *kith_cli_add_compute(const char *text, const char *key,
+                           const char *value);
 
 #endif

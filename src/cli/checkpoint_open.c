@@ -21,10 +21,10 @@ static const char name[] = "the checkpoint's experiment";
 static int refuse(const struct cli_model *model, enum kith_err err,
                   const char *error)
 {
-    const int code = cli_exit_of(err);
-    return cli_fail(model->arguments,
-                    code == KITH_EXIT_RESOURCES ? code : KITH_EXIT_EXPERIMENT,
-                    "%s", error);
+    const int code = kith_cli_exit_of(err);
+    return kith_cli_fail(
+        model->arguments,
+        code == KITH_EXIT_RESOURCES ? code : KITH_EXIT_EXPERIMENT, "%s", error);
 }
 
 /* The checkpoint as it was written; on the host, for its backend need not be
@@ -50,14 +50,14 @@ static int data_set(const struct cli_model *model, char *set, size_t size)
     const char *path = model->arguments->values[CLI_DATA];
     char *absolute = realpath(path, NULL);
     if (absolute == NULL)
-        return cli_fail(model->arguments, KITH_EXIT_DATA, "--data %.300s: %s",
-                        path, strerror(errno));
+        return kith_cli_fail(model->arguments, KITH_EXIT_DATA,
+                             "--data %.300s: %s", path, strerror(errno));
     const int length = snprintf(set, size, "data.path=%s", absolute);
     free(absolute);
     return length > 0 && (size_t)length < size
                ? KITH_EXIT_OK
-               : cli_fail(model->arguments, KITH_EXIT_USAGE,
-                          "--data: the path is too long");
+               : kith_cli_fail(model->arguments, KITH_EXIT_USAGE,
+                               "--data: the path is too long");
 }
 
 static int read_experiment(struct cli_model *model, const char *text)
@@ -70,12 +70,12 @@ static int read_experiment(struct cli_model *model, const char *text)
     uint32_t count = 0;
     for (; count < arguments->set_count; count++)
         sets[count] = arguments->sets[count];
-    int code = cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &number);
-    if (code == KITH_EXIT_OK && cli_given(arguments, CLI_SEED)) {
+    int code = kith_cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &number);
+    if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_SEED)) {
         snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)number);
         sets[count++] = seed;
     }
-    if (code == KITH_EXIT_OK && cli_given(arguments, CLI_DATA)) {
+    if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_DATA)) {
         code = data_set(model, data, sizeof data);
         sets[count++] = data;
     }
@@ -91,19 +91,19 @@ static int read_experiment(struct cli_model *model, const char *text)
 static int check_shape(const struct cli_model *model)
 {
     const struct kith_experiment *experiment = &model->experiment;
-    const struct kith_network_options options = {
+    const struct kith_graph_options options = {
         .backend = kith_backend_stand_in(experiment->backend), .rows = 1};
-    struct kith_network *network;
+    struct kith_graph *network;
     char error[KITH_CHECKPOINT_ERROR_BYTES];
     if (model->arguments->set_count == 0)
         return KITH_EXIT_OK;
     enum kith_err err =
-        kith_network_open(experiment->model, &experiment->model_config,
-                          &options, &network, error);
+        kith_graph_open(experiment->model, &experiment->model_config, &options,
+                        &network, error);
     if (err != KITH_OK)
         return refuse(model, err, error);
     double *z = malloc((model->dim > 0 ? model->dim : 1) * sizeof *z);
-    const struct kith_layout *layout = kith_network_layout(network);
+    const struct kith_layout *layout = kith_graph_layout(network);
     if (z == NULL)
         err = KITH_ENOMEM;
     else if (layout->dim != model->dim)
@@ -111,15 +111,15 @@ static int check_shape(const struct cli_model *model)
     else
         err = kith_weights_read(model->path, layout, z, error);
     free(z);
-    kith_network_close(network);
+    kith_graph_close(network);
     if (err == KITH_OK)
         return KITH_EXIT_OK;
-    return cli_fail(model->arguments,
-                    err == KITH_ENOMEM ? KITH_EXIT_RESOURCES
-                                       : KITH_EXIT_EXPERIMENT,
-                    "--set model: %.300s holds another model: %s of %zu "
-                    "parameters",
-                    model->path, experiment->model->name, model->dim);
+    return kith_cli_fail(model->arguments,
+                         err == KITH_ENOMEM ? KITH_EXIT_RESOURCES
+                                            : KITH_EXIT_EXPERIMENT,
+                         "--set model: %.300s holds another model: %s of %zu "
+                         "parameters",
+                         model->path, experiment->model->name, model->dim);
 }
 
 /* cuda's checkpoints are of use without one. */
@@ -130,13 +130,14 @@ static void choose_backend(struct cli_model *model)
     if (missing == NULL)
         return;
     model->experiment.backend = kith_backend_stand_in(backend);
-    (void)cli_fail(model->arguments, KITH_EXIT_OK,
-                   "backend %s is not here (%.200s); using %s", backend->name,
-                   missing, model->experiment.backend->name);
+    (void)kith_cli_fail(model->arguments, KITH_EXIT_OK,
+                        "backend %s is not here (%.200s); using %s",
+                        backend->name, missing,
+                        model->experiment.backend->name);
 }
 
-int cli_model_open(struct cli_model *model,
-                   const struct cli_arguments *arguments)
+int kith_cli_model_open(struct cli_model *model,
+                        const struct cli_arguments *arguments)
 {
     char *text, error[KITH_CHECKPOINT_ERROR_BYTES];
     *model =
@@ -162,26 +163,27 @@ int cli_model_open(struct cli_model *model,
     return code;
 }
 
-int cli_model_compute(struct cli_model *model)
+int kith_cli_model_compute(struct cli_model *model)
 {
     const struct cli_arguments *arguments = model->arguments;
     const char *products = model->experiment.compute.products;
     uint64_t threads = model->experiment.compute.threads;
-    const int code =
-        cli_number(arguments, CLI_THREADS, 1, KITH_POOL_THREADS_MAX, &threads);
+    const int code = kith_cli_number(arguments, CLI_THREADS, 1,
+                                     KITH_POOL_THREADS_MAX, &threads);
     if (code != KITH_EXIT_OK)
         return code;
     model->experiment.compute.threads = (uint32_t)threads;
     if (kith_backend_product(products) != KITH_OK) {
-        (void)cli_fail(arguments, KITH_EXIT_OK,
-                       "compute.products: %s is not installed here; using own",
-                       products);
+        (void)kith_cli_fail(
+            arguments, KITH_EXIT_OK,
+            "compute.products: %s is not installed here; using own", products);
         model->experiment.compute.products = "own";
     }
-    return cli_compute_open(arguments, &model->experiment, CLI_COMPUTE_ALL);
+    return kith_cli_compute_open(arguments, &model->experiment,
+                                 CLI_COMPUTE_ALL);
 }
 
-void cli_model_close(struct cli_model *model)
+void kith_cli_model_close(struct cli_model *model)
 {
     free(model->z);
     kith_experiment_close(&model->experiment);

@@ -16,12 +16,12 @@ struct cli_model {
 };
 /* words[0], with --set, --seed and --data applied to its experiment. 0, or an
  * exit code with the error printed and nothing to close. */
-int cli_model_open(struct cli_model *model,
-                   const struct cli_arguments *arguments);
+int kith_cli_model_open(struct cli_model *model,
+                        const struct cli_arguments *arguments);
 /* Products and threads as the run had them, or --threads. A library that is not
  * here is told, and done without. */
-int cli_model_compute(struct cli_model *model);
-void cli_model_close(struct cli_model *model);
+int kith_cli_model_compute(struct cli_model *model);
+void kith_cli_model_close(struct cli_model *model);
 
 /* Text and tokens: characters of an alphabet, bytes, or byte pairs. */
 struct cli_codec {
@@ -32,16 +32,16 @@ struct cli_codec {
     size_t count; /* tokens */
 };
 /* By --tokenizer, else as the model was trained. */
-int cli_codec_open(struct cli_codec *codec, const struct cli_model *model);
-void cli_codec_close(struct cli_codec *codec);
+int kith_cli_codec_open(struct cli_codec *codec, const struct cli_model *model);
+void kith_cli_codec_close(struct cli_codec *codec);
 /* *tokens is malloc'd, (count). */
-int cli_codec_encode(const struct cli_codec *codec,
-                     const struct cli_model *model, const char *text,
-                     int32_t **tokens, size_t *count);
+int kith_cli_codec_encode(const struct cli_codec *codec,
+                          const struct cli_model *model, const char *text,
+                          int32_t **tokens, size_t *count);
 /* The bytes of a token. */
-const char *cli_codec_bytes(const struct cli_codec *codec, int32_t token,
-                            size_t *size);
+const char *kith_cli_codec_bytes(const struct cli_codec *codec, int32_t token,
+                                 size_t *size);
 /* What stands before a text that has no beginning. */
-int32_t cli_codec_first(const struct cli_codec *codec);
+int32_t kith_cli_codec_first(const struct cli_codec *codec);
 
 #endif

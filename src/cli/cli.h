@@ -99,34 +99,36 @@ struct cli_command {
 };
 
 /* A usage error is printed; the answer is then KITH_EXIT_USAGE. */
-int cli_parse(const struct cli_command *command, int argc, char **argv,
-              struct cli_arguments *arguments);
-void cli_help(const struct cli_command *command);
+int kith_cli_parse(const struct cli_command *command, int argc, char **argv,
+                   struct cli_arguments *arguments);
+void kith_cli_help(const struct cli_command *command);
 /* One line on standard error, "kith COMMAND: ..."; returns `code`. */
-int cli_fail(const struct cli_arguments *arguments, int code,
-             const char *format, ...) KITH_PRINTF(3, 4);
-bool cli_given(const struct cli_arguments *arguments, enum cli_option option);
+int kith_cli_fail(const struct cli_arguments *arguments, int code,
+                  const char *format, ...) KITH_PRINTF(3, 4);
+bool kith_cli_given(const struct cli_arguments *arguments,
+                    enum cli_option option);
 /* A whole number from low to high, or KITH_EXIT_USAGE with a message; *value
  * stays where the option was not given. */
-int cli_number(const struct cli_arguments *arguments, enum cli_option option,
-               uint64_t low, uint64_t high, uint64_t *value);
+int kith_cli_number(const struct cli_arguments *arguments,
+                    enum cli_option option, uint64_t low, uint64_t high,
+                    uint64_t *value);
 /* --target-loss, NaN where it is not given; an exit code. */
-int cli_target_loss(const struct cli_arguments *arguments, double *target);
+int kith_cli_target_loss(const struct cli_arguments *arguments, double *target);
 /* "did you mean" for a word that is none of names[] (NULL-terminated). */
-int cli_unknown(const struct cli_arguments *arguments, const char *what,
-                const char *word, const char *const *names);
+int kith_cli_unknown(const struct cli_arguments *arguments, const char *what,
+                     const char *word, const char *const *names);
 
-/* SIGINT and SIGTERM set cli_stop; a second one ends the process at once, with
- * KITH_EXIT_INTERRUPTED. */
-extern volatile sig_atomic_t cli_stop;
-void cli_catch_signals(void);
+/* SIGINT and SIGTERM set kith_cli_stop; a second one ends the process at once,
+ * with KITH_EXIT_INTERRUPTED. */
+extern volatile sig_atomic_t kith_cli_stop;
+void kith_cli_catch_signals(void);
 
 /* The beginning of a regular file as text, size - 1 bytes at most; else `text`
  * is "" and the answer what kith_file_open says. */
-enum kith_err cli_read_text(const char *path, char *text, size_t size);
+enum kith_err kith_cli_read_text(const char *path, char *text, size_t size);
 
 /* A JSON string with its quotes, on standard output. */
-void cli_json_text(const char *text);
+void kith_cli_json_text(const char *text);
 
 /* An experiment on its way: file, data, database. */
 struct cli_run {
@@ -136,32 +138,34 @@ struct cli_run {
     struct kith_experiment experiment;
     struct kith_dataset dataset;
     bool has_dataset;
-    struct kith_store *store;
+    struct kith_rundb *store;
     char path[KITH_PATH_BYTES_MAX];
     bool resume;                    /* go on with an interrupted run */
     char save[KITH_PATH_BYTES_MAX]; /* train, lab: where it is saved */
     char *source; /* its experiment, where no file was named; else NULL */
 };
 /* 0, or an exit code with the error printed and nothing to close. */
-int cli_run_open(struct cli_run *run, const struct cli_arguments *arguments,
-                 enum kith_world world);
+int kith_cli_run_open(struct cli_run *run,
+                      const struct cli_arguments *arguments,
+                      enum kith_world world);
 /* resume.c: --save and --resume, before the experiment is read (the run names
  * it), and after (its name and --out name the run). run->path is the database
  * to go on with, or "" for a new one; run->save "" belongs beside that one. */
-int cli_resume_source(struct cli_run *run);
-int cli_resume_find(struct cli_run *run);
+int kith_cli_resume_source(struct cli_run *run);
+int kith_cli_resume_find(struct cli_run *run);
 /* Where a new run is saved, once its database has a name. */
-int cli_resume_name(struct cli_run *run);
+int kith_cli_resume_name(struct cli_run *run);
 /* The command that goes on with this run, on standard error. */
-void cli_resume_advise(const struct cli_run *run);
+void kith_cli_resume_advise(const struct cli_run *run);
 
 /* Opens the experiment alone, with --set and --seed applied. */
-int cli_experiment_open(const struct cli_arguments *arguments, const char *path,
-                        struct kith_experiment *experiment);
+int kith_cli_experiment_open(const struct cli_arguments *arguments,
+                             const char *path,
+                             struct kith_experiment *experiment);
 /* The data the experiment needs; *has: it needs some. */
-int cli_dataset_open(const struct cli_arguments *arguments,
-                     const struct kith_experiment *experiment,
-                     struct kith_dataset *dataset, bool *has);
+int kith_cli_dataset_open(const struct cli_arguments *arguments,
+                          const struct kith_experiment *experiment,
+                          struct kith_dataset *dataset, bool *has);
 /* How a run does its arithmetic, by experiment->compute, which is filled in:
  * products, threads (train, peer: all cores where the file does not say), the
  * peak. 0, or an exit code with the error printed. */
@@ -170,40 +174,41 @@ enum cli_compute {
     CLI_COMPUTE_ALL,      /* a peer; a run that goes on */
     CLI_COMPUTE_MEASURED, /* and where no peak is known it is measured */
 };
-int cli_compute_open(const struct cli_arguments *arguments,
-                     struct kith_experiment *experiment,
-                     enum cli_compute compute);
+int kith_cli_compute_open(const struct cli_arguments *arguments,
+                          struct kith_experiment *experiment,
+                          enum cli_compute compute);
 /* Cores that this process may use. */
-uint32_t cli_cores(void);
+uint32_t kith_cli_cores(void);
 /* Closes everything and prints the summary (NULL: there is none); the exit
  * code of the run. err, error: what the back end said. */
-int cli_run_close(struct cli_run *run, enum kith_err err, const char *error,
-                  const struct kith_summary *summary);
+int kith_cli_run_close(struct cli_run *run, enum kith_err err,
+                       const char *error, const struct kith_summary *summary);
 /* The code for an error of a driver. */
-int cli_exit_of(enum kith_err err);
+int kith_cli_exit_of(enum kith_err err);
 
 /* One line that is rewritten on a terminal, and repeated rarely elsewhere; on
- * standard error. cli_progress_end() leaves the cursor on a fresh line. */
-void cli_progress(const char *format, ...) KITH_PRINTF(1, 2);
-void cli_progress_end(void);
+ * standard error. kith_cli_progress_end() leaves the cursor on a fresh line. */
+void kith_cli_progress(const char *format, ...) KITH_PRINTF(1, 2);
+void kith_cli_progress_end(void);
 
-int cli_list(const struct cli_arguments *arguments);
+int kith_cli_list(const struct cli_arguments *arguments);
 /* command_topology.c: kith list topology NAME PEERS. */
-int cli_list_topology(const struct cli_arguments *arguments);
+int kith_cli_list_topology(const struct cli_arguments *arguments);
 /* What a peer sends in an exchange or a round, in d = values of the model,
  * C(d) = these compressed, deg = neighbours of the round: "2 deg d". */
-void cli_sends(const struct kith_algorithm *algorithm, char *text, size_t size);
-int cli_train(const struct cli_arguments *arguments);
-int cli_eval(const struct cli_arguments *arguments);
-int cli_sample(const struct cli_arguments *arguments);
-int cli_export(const struct cli_arguments *arguments);
-int cli_sim(const struct cli_arguments *arguments);
+void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,
+                    size_t size);
+int kith_cli_train(const struct cli_arguments *arguments);
+int kith_cli_eval(const struct cli_arguments *arguments);
+int kith_cli_sample(const struct cli_arguments *arguments);
+int kith_cli_export(const struct cli_arguments *arguments);
+int kith_cli_sim(const struct cli_arguments *arguments);
 /* command_replay.c: kith sim --replay RUN.db. */
-int cli_replay(const struct cli_arguments *arguments);
-int cli_lab(const struct cli_arguments *arguments);
-int cli_peer(const struct cli_arguments *arguments);
-int cli_keys(const struct cli_arguments *arguments);
-int cli_report(const struct cli_arguments *arguments);
-int cli_doctor(const struct cli_arguments *arguments);
+int kith_cli_replay(const struct cli_arguments *arguments);
+int kith_cli_lab(const struct cli_arguments *arguments);
+int kith_cli_peer(const struct cli_arguments *arguments);
+int kith_cli_keys(const struct cli_arguments *arguments);
+int kith_cli_report(const struct cli_arguments *arguments);
+int kith_cli_doctor(const struct cli_arguments *arguments);
 
 #endif

@@ -11,12 +11,12 @@ static void show_line(void *user, const char *line)
     fflush(stdout);
 }
 
-int cli_doctor(const struct cli_arguments *arguments)
+int kith_cli_doctor(const struct cli_arguments *arguments)
 {
     struct cli_member member;
     char error[KITH_PEER_ERROR_BYTES] = "";
     uint32_t failures = 0;
-    const int code = cli_member_open(&member, arguments);
+    const int code = kith_cli_member_open(&member, arguments);
     if (code != KITH_EXIT_OK)
         return code;
     struct kith_doctor_options options = {
@@ -31,10 +31,10 @@ int cli_doctor(const struct cli_arguments *arguments)
         .on_line = show_line,
     };
     kith_peer_limits_default(&options.limits);
-    cli_catch_signals();
+    kith_cli_catch_signals();
     const enum kith_err err = kith_doctor_run(&options, &failures, error);
-    cli_member_close(&member);
+    kith_cli_member_close(&member);
     if (err != KITH_OK)
-        return cli_fail(arguments, cli_exit_of(err), "%s", error);
+        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
     return failures == 0 ? KITH_EXIT_OK : KITH_EXIT_NETWORK;
 }

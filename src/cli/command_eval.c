@@ -38,15 +38,17 @@ static int check_alphabet(const struct evaluating *job)
     const enum kith_err err =
         kith_checkpoint_text(model->path, "alphabet", &there, error);
     if (err != KITH_OK)
-        return cli_fail(model->arguments, cli_exit_of(err), "%s", error);
+        return kith_cli_fail(model->arguments, kith_cli_exit_of(err), "%s",
+                             error);
     const bool differs =
         there != NULL && here != NULL && strcmp(there, here) != 0;
     free(there);
-    return differs ? cli_fail(model->arguments, KITH_EXIT_DATA,
-                              "%.300s has other characters than the text that "
-                              "%.300s was trained on: their tokens differ",
-                              model->experiment.data.config.path, model->path)
-                   : KITH_EXIT_OK;
+    return differs
+               ? kith_cli_fail(model->arguments, KITH_EXIT_DATA,
+                               "%.300s has other characters than the text that "
+                               "%.300s was trained on: their tokens differ",
+                               model->experiment.data.config.path, model->path)
+               : KITH_EXIT_OK;
 }
 
 static int check_fit(const struct evaluating *job)
@@ -58,11 +60,11 @@ static int check_fit(const struct evaluating *job)
         kith_model_size_of(experiment->model, &experiment->model_config);
     if (test->features == size.features && test->classes <= size.classes)
         return KITH_EXIT_OK;
-    return cli_fail(model->arguments, KITH_EXIT_DATA,
-                    "%.300s has examples of %zu values and %" PRIu32
-                    " classes; the model takes %zu and %zu",
-                    experiment->data.config.path, test->features, test->classes,
-                    size.features, size.classes);
+    return kith_cli_fail(model->arguments, KITH_EXIT_DATA,
+                         "%.300s has examples of %zu values and %" PRIu32
+                         " classes; the model takes %zu and %zu",
+                         experiment->data.config.path, test->features,
+                         test->classes, size.features, size.classes);
 }
 
 static int open_data(struct evaluating *job)
@@ -74,10 +76,10 @@ static int open_data(struct evaluating *job)
         return KITH_EXIT_OK;
     if (kith_dataset_open(&experiment->data.config, &job->dataset, error) !=
         KITH_OK)
-        return cli_fail(arguments, KITH_EXIT_DATA, "%s%s", error,
-                        cli_given(arguments, CLI_DATA)
-                            ? ""
-                            : "; --data PATH names another place");
+        return kith_cli_fail(arguments, KITH_EXIT_DATA, "%s%s", error,
+                             kith_cli_given(arguments, CLI_DATA)
+                                 ? ""
+                                 : "; --data PATH names another place");
     int code = check_alphabet(job);
     if (code == KITH_EXIT_OK)
         code = check_fit(job);
@@ -116,9 +118,10 @@ static int measure(struct evaluating *job)
     job->wall_s = now_s() - start_s;
     if (err == KITH_OK)
         return KITH_EXIT_OK;
-    return cli_fail(model->arguments,
-                    err == KITH_EPARSE ? KITH_EXIT_DATA : cli_exit_of(err),
-                    "%.200s: %s", model->path, error);
+    return kith_cli_fail(model->arguments,
+                         err == KITH_EPARSE ? KITH_EXIT_DATA
+                                            : kith_cli_exit_of(err),
+                         "%.200s: %s", model->path, error);
 }
 
 static void json_number(const char *key, double value)
@@ -135,9 +138,9 @@ static void print_json(const struct evaluating *job)
     const struct kith_examples *test = &job->dataset.test;
     const bool text = is_text(job);
     fputs("{\"checkpoint\": ", stdout);
-    cli_json_text(model->path);
+    kith_cli_json_text(model->path);
     fputs(", \"experiment\": ", stdout);
-    cli_json_text(model->experiment.name);
+    kith_cli_json_text(model->experiment.name);
     printf(", \"model\": \"%s\"", model->experiment.model->name);
     printf(", \"parameters\": %zu, \"step\": %" PRIu64, model->dim,
            model->step);
@@ -182,21 +185,22 @@ static int check_estimate(const struct evaluating *job)
         kith_model_size_of(experiment->model, &experiment->model_config);
     return job->estimate == 0 || size.gossiped > size.trained
                ? KITH_EXIT_OK
-               : cli_fail(job->model.arguments, KITH_EXIT_USAGE,
-                          "--estimate: model %s of %.300s has no running "
-                          "statistics",
-                          experiment->model->name, job->model.path);
+               : kith_cli_fail(job->model.arguments, KITH_EXIT_USAGE,
+                               "--estimate: model %s of %.300s has no running "
+                               "statistics",
+                               experiment->model->name, job->model.path);
 }
 
-int cli_eval(const struct cli_arguments *arguments)
+int kith_cli_eval(const struct cli_arguments *arguments)
 {
     struct evaluating job = {.estimate = 0};
-    int code = cli_number(arguments, CLI_ESTIMATE, 1, 100000, &job.estimate);
+    int code =
+        kith_cli_number(arguments, CLI_ESTIMATE, 1, 100000, &job.estimate);
     if (code == KITH_EXIT_OK)
-        code = cli_model_open(&job.model, arguments);
+        code = kith_cli_model_open(&job.model, arguments);
     if (code != KITH_EXIT_OK)
         return code;
-    code = cli_model_compute(&job.model);
+    code = kith_cli_model_compute(&job.model);
     if (code == KITH_EXIT_OK)
         code = check_estimate(&job);
     if (code == KITH_EXIT_OK)
@@ -204,21 +208,21 @@ int cli_eval(const struct cli_arguments *arguments)
     if (code == KITH_EXIT_OK)
         code = measure(&job);
     if (code == KITH_EXIT_OK) {
-        if (cli_given(arguments, CLI_JSON))
+        if (kith_cli_given(arguments, CLI_JSON))
             print_json(&job);
         else
             print_table(&job);
         /* A model that has lost its numbers is no result. */
         if (kith_model_learns(job.model.experiment.model) &&
             !isfinite(job.score.loss))
-            code =
-                cli_fail(arguments, KITH_EXIT_FAILED,
-                         "%.300s: its loss is not finite", arguments->words[0]);
+            code = kith_cli_fail(arguments, KITH_EXIT_FAILED,
+                                 "%.300s: its loss is not finite",
+                                 arguments->words[0]);
         if (fflush(stdout) != 0)
-            code = cli_fail(arguments, KITH_EXIT_WRITE,
-                            "cannot write to standard output");
+            code = kith_cli_fail(arguments, KITH_EXIT_WRITE,
+                                 "cannot write to standard output");
     }
     kith_dataset_close(&job.dataset);
-    cli_model_close(&job.model);
+    kith_cli_model_close(&job.model);
     return code;
 }

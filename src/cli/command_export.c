@@ -64,14 +64,15 @@ static int check_config(const struct cli_arguments *arguments, const char *path,
 {
     char found[CONFIG_BYTES + 1];
     *same = false;
-    if (cli_read_text(path, found, sizeof found) == KITH_ENOENT)
+    if (kith_cli_read_text(path, found, sizeof found) == KITH_ENOENT)
         return KITH_EXIT_OK;
     *same = strcmp(found, text) == 0;
-    return *same ? KITH_EXIT_OK
-                 : cli_fail(arguments, KITH_EXIT_WRITE,
-                            "%.300s is there already and describes another "
-                            "model; choose another folder",
-                            path);
+    return *same
+               ? KITH_EXIT_OK
+               : kith_cli_fail(arguments, KITH_EXIT_WRITE,
+                               "%.300s is there already and describes another "
+                               "model; choose another folder",
+                               path);
 }
 
 static int write_config(const struct cli_arguments *arguments, const char *path,
@@ -91,47 +92,49 @@ static int write_config(const struct cli_arguments *arguments, const char *path,
     if (code == 0)
         return KITH_EXIT_OK;
     (void)remove(partial);
-    return cli_fail(arguments, KITH_EXIT_WRITE, "writing %.300s: %s", path,
-                    strerror(code));
+    return kith_cli_fail(arguments, KITH_EXIT_WRITE, "writing %.300s: %s", path,
+                         strerror(code));
 }
 
 static int write_weights(const struct cli_model *model, const char *out)
 {
     const struct kith_experiment *experiment = &model->experiment;
-    const struct kith_network_options options = {
+    const struct kith_graph_options options = {
         .backend = kith_backend_stand_in(experiment->backend), .rows = 1};
-    struct kith_network *network;
+    struct kith_graph *network;
     char error[KITH_CHECKPOINT_ERROR_BYTES];
     enum kith_err err =
-        kith_network_open(experiment->model, &experiment->model_config,
-                          &options, &network, error);
+        kith_graph_open(experiment->model, &experiment->model_config, &options,
+                        &network, error);
     if (err == KITH_OK) {
-        err = kith_weights_write(out, kith_network_layout(network), model->z,
+        err = kith_weights_write(out, kith_graph_layout(network), model->z,
                                  error);
-        kith_network_close(network);
+        kith_graph_close(network);
     }
     if (err == KITH_OK)
         return KITH_EXIT_OK;
-    return cli_fail(model->arguments,
-                    err == KITH_ENOENT ? KITH_EXIT_WRITE : cli_exit_of(err),
-                    "%s", error);
+    return kith_cli_fail(model->arguments,
+                         err == KITH_ENOENT ? KITH_EXIT_WRITE
+                                            : kith_cli_exit_of(err),
+                         "%s", error);
 }
 
 static int check_out(const struct cli_arguments *arguments, const char *out)
 {
     const size_t length = strlen(out), ending = sizeof ENDING - 1;
     if (length <= ending || strcmp(out + length - ending, ENDING) != 0)
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "--out: found \"%.300s\"; allowed: a file that ends in "
-                        "%s",
-                        out, ENDING);
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "--out: found \"%.300s\"; allowed: a file that ends in "
+            "%s",
+            out, ENDING);
     if (strcmp(out, arguments->words[0]) == 0)
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "--out: this is the checkpoint itself");
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--out: this is the checkpoint itself");
     char why[KITH_FILE_WHY_BYTES];
     if (kith_file_check(out, why) == KITH_EINVAL)
-        return cli_fail(arguments, KITH_EXIT_WRITE, "--out: %.300s: %s", out,
-                        why);
+        return kith_cli_fail(arguments, KITH_EXIT_WRITE, "--out: %.300s: %s",
+                             out, why);
     return KITH_EXIT_OK;
 }
 
@@ -146,8 +149,8 @@ static int export_model(const struct cli_model *model, const char *out)
         config_text(&model->experiment.model_config, text);
         code = config_path(out, path)
                    ? check_config(arguments, path, text, &same)
-                   : cli_fail(arguments, KITH_EXIT_USAGE,
-                              "--out: the path is too long");
+                   : kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                   "--out: the path is too long");
     }
     if (code == KITH_EXIT_OK)
         code = write_weights(model, out);
@@ -160,20 +163,20 @@ static int export_model(const struct cli_model *model, const char *out)
     return code;
 }
 
-int cli_export(const struct cli_arguments *arguments)
+int kith_cli_export(const struct cli_arguments *arguments)
 {
     struct cli_model model;
     const char *out = arguments->values[CLI_OUT];
     if (out == NULL)
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "needs --out FILE.safetensors, such as --out "
-                        "my-model/model.safetensors");
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "needs --out FILE.safetensors, such as --out "
+                             "my-model/model.safetensors");
     int code = check_out(arguments, out);
     if (code == KITH_EXIT_OK)
-        code = cli_model_open(&model, arguments);
+        code = kith_cli_model_open(&model, arguments);
     if (code != KITH_EXIT_OK)
         return code;
     code = export_model(&model, out);
-    cli_model_close(&model);
+    kith_cli_model_close(&model);
     return code;
 }

@@ -12,27 +12,28 @@ static int check_words(const struct cli_arguments *arguments, unsigned wanted,
 {
     if (arguments->word_count == wanted + 1)
         return KITH_EXIT_OK;
-    return cli_fail(arguments, KITH_EXIT_USAGE, "usage: kith keys %s", usage);
+    return kith_cli_fail(arguments, KITH_EXIT_USAGE, "usage: kith keys %s",
+                         usage);
 }
 
 static int failed(const struct cli_arguments *arguments, enum kith_err err,
                   const char *error)
 {
     const int code = err == KITH_ENOSPC ? KITH_EXIT_WRITE : KITH_EXIT_KEYS;
-    return cli_fail(arguments, code, "%s", error);
+    return kith_cli_fail(arguments, code, "%s", error);
 }
 
 static int keys_new(const struct cli_arguments *arguments)
 {
     char error[KITH_KEYS_ERROR_BYTES];
     const char *name = arguments->values[CLI_NAME];
-    const bool authority = cli_given(arguments, CLI_AUTHORITY);
+    const bool authority = kith_cli_given(arguments, CLI_AUTHORITY);
     int code = check_words(arguments, 1, "new DIR --authority | --name NAME");
     if (code != KITH_EXIT_OK)
         return code;
     if (authority == (name != NULL))
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "give one of --authority and --name NAME");
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "give one of --authority and --name NAME");
     const char *folder = arguments->words[1];
     const enum kith_err err = authority
                                   ? kith_keys_new_authority(folder, error)
@@ -75,19 +76,21 @@ static int parse_roles(const struct cli_arguments *arguments, uint32_t *roles)
         if (bit == 0)
             break;
         if ((*roles & bit) != 0)
-            return cli_fail(arguments, KITH_EXIT_USAGE,
-                            "--roles: found \"%.60s\", which names %.*s "
-                            "twice; name each role once",
-                            arguments->values[CLI_ROLES], (int)length, text);
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "--roles: found \"%.60s\", which names %.*s "
+                                 "twice; name each role once",
+                                 arguments->values[CLI_ROLES], (int)length,
+                                 text);
         *roles |= bit;
         text += length;
         text += *text == ',';
     }
     if (*text != '\0' || *roles == 0)
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "--roles: found \"%.60s\"; allowed: train, observe, "
-                        "seed, with commas between",
-                        arguments->values[CLI_ROLES]);
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "--roles: found \"%.60s\"; allowed: train, observe, "
+            "seed, with commas between",
+            arguments->values[CLI_ROLES]);
     return KITH_EXIT_OK;
 }
 
@@ -106,7 +109,8 @@ static int certificate_path(const struct cli_arguments *arguments, char *path,
         length -= sizeof ending - 1;
     const int written = snprintf(path, size, "%.*s.crt", (int)length, request);
     if (written < 0 || (size_t)written >= size)
-        return cli_fail(arguments, KITH_EXIT_USAGE, "the path is too long");
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "the path is too long");
     return KITH_EXIT_OK;
 }
 
@@ -118,7 +122,7 @@ static int keys_certify(const struct cli_arguments *arguments)
     int code = check_words(arguments, 2,
                            "certify AUTHORITY REQUEST [--out FILE] [--days N]");
     if (code == KITH_EXIT_OK)
-        code = cli_number(arguments, CLI_DAYS, 1, 90, &days);
+        code = kith_cli_number(arguments, CLI_DAYS, 1, 90, &days);
     if (code == KITH_EXIT_OK)
         code = parse_roles(arguments, &roles);
     if (code == KITH_EXIT_OK)
@@ -182,7 +186,7 @@ static int keys_show(const struct cli_arguments *arguments)
     return KITH_EXIT_OK;
 }
 
-int cli_keys(const struct cli_arguments *arguments)
+int kith_cli_keys(const struct cli_arguments *arguments)
 {
     static const struct {
         const char *name;
@@ -198,5 +202,5 @@ int cli_keys(const struct cli_arguments *arguments)
             return verbs[i].run(arguments);
         names[i] = verbs[i].name;
     }
-    return cli_unknown(arguments, "verb", arguments->words[0], names);
+    return kith_cli_unknown(arguments, "verb", arguments->words[0], names);
 }

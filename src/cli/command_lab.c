@@ -21,19 +21,19 @@ static void show_progress(void *user, const struct kith_lab_progress *progress)
     if (isfinite(done))
         snprintf(share, sizeof share, " (%.0f %%)", done);
     kith_speed_text(&progress->speed, speed);
-    cli_progress("%6.1f s  steps %llu-%llu%s, %u peers, %llu exchanges, loss "
-                 "%.4f%s%s%s",
-                 (double)progress->time_ns / 1e9,
-                 (unsigned long long)progress->step_min,
-                 (unsigned long long)progress->step_max, share, progress->alive,
-                 (unsigned long long)progress->exchanges, progress->loss,
-                 accuracy, speed[0] == '\0' ? "" : ", ", speed);
+    kith_cli_progress(
+        "%6.1f s  steps %llu-%llu%s, %u peers, %llu exchanges, loss "
+        "%.4f%s%s%s",
+        (double)progress->time_ns / 1e9, (unsigned long long)progress->step_min,
+        (unsigned long long)progress->step_max, share, progress->alive,
+        (unsigned long long)progress->exchanges, progress->loss, accuracy,
+        speed[0] == '\0' ? "" : ", ", speed);
 }
 
 static void show_line(void *user, const char *line)
 {
     (void)user;
-    cli_progress_end();
+    kith_cli_progress_end();
     fprintf(stderr, "%s\n", line);
 }
 
@@ -41,30 +41,30 @@ static void show_peer_line(void *user, kith_id peer, kith_ns time_ns,
                            const char *line)
 {
     (void)user;
-    cli_progress_end();
+    kith_cli_progress_end();
     fprintf(stderr, "%.3f s  peer %u: %s\n", (double)time_ns / 1e9,
             (unsigned)peer, line);
 }
 
-int cli_lab(const struct cli_arguments *arguments)
+int kith_cli_lab(const struct cli_arguments *arguments)
 {
     struct cli_run run;
     struct kith_summary summary = {0};
     char error[KITH_LAB_ERROR_BYTES] = "";
     uint64_t port = 0;
-    int code = cli_number(arguments, CLI_PORT, 1, 65535, &port);
-    const bool record = cli_given(arguments, CLI_RECORD);
-    if (code == KITH_EXIT_OK && record && cli_given(arguments, CLI_RESUME))
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "--record and --resume: a journal begins with the "
-                        "first step of a run; give one of them");
+    int code = kith_cli_number(arguments, CLI_PORT, 1, 65535, &port);
+    const bool record = kith_cli_given(arguments, CLI_RECORD);
+    if (code == KITH_EXIT_OK && record && kith_cli_given(arguments, CLI_RESUME))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--record and --resume: a journal begins with the "
+                             "first step of a run; give one of them");
     if (code == KITH_EXIT_OK)
-        code = cli_calibrate_if(arguments, true);
+        code = kith_cli_calibrate_if(arguments, true);
     if (code == KITH_EXIT_OK)
-        code = cli_run_open(&run, arguments, KITH_WORLD_LAB);
+        code = kith_cli_run_open(&run, arguments, KITH_WORLD_LAB);
     if (code != KITH_EXIT_OK)
         return code;
-    cli_catch_signals();
+    kith_cli_catch_signals();
     const struct kith_lab_options options = {
         .experiment = &run.experiment,
         .dataset = run.has_dataset ? &run.dataset : NULL,
@@ -75,14 +75,15 @@ int cli_lab(const struct cli_arguments *arguments)
         .port = (uint16_t)port,
         .on_progress = show_progress,
         .on_line = show_line,
-        .on_peer_line = cli_given(arguments, CLI_LOG) ? show_peer_line : NULL,
+        .on_peer_line =
+            kith_cli_given(arguments, CLI_LOG) ? show_peer_line : NULL,
     };
     const enum kith_err err = kith_lab_run(&options, &summary, error);
     if (err == KITH_OK && !summary.completed)
-        cli_stop = 1; /* the launcher reads signals itself */
-    code = cli_run_close(&run, err, error, &summary);
+        kith_cli_stop = 1; /* the launcher reads signals itself */
+    code = kith_cli_run_close(&run, err, error, &summary);
     /* Interrupted, or there was no room: what can be gone on with. */
     if (!summary.completed && (err == KITH_OK || code == KITH_EXIT_WRITE))
-        cli_resume_advise(&run);
+        kith_cli_resume_advise(&run);
     return code;
 }

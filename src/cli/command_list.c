@@ -101,7 +101,7 @@ static bool read_algorithm(unsigned index, struct entry *entry)
     add_count(entry, "vectors", algorithm->vectors);
     add_count(entry, "edge_vectors", algorithm->edge_vectors);
     char sends[64];
-    cli_sends(algorithm, sends, sizeof sends);
+    kith_cli_sends(algorithm, sends, sizeof sends);
     add_text(entry, "sends", sends);
     return true;
 }
@@ -376,12 +376,12 @@ static bool read_check(unsigned index, struct entry *entry)
 
 static bool read_key(unsigned index, struct entry *entry)
 {
-    const struct key *key = &experiment_keys[index];
+    const struct key *key = &kith_experiment_keys[index];
     char allowed[SCHEMA_ALLOWED_BYTES];
     if (key->path == NULL)
         return false;
     begin(entry, key->path, "-", key->help);
-    schema_allowed(key, allowed);
+    kith_schema_allowed(key, allowed);
     add_text(entry, "allowed", allowed);
     add_text(entry, "default", key->initial);
     add_flag(entry, "required", key->flags & KEY_REQUIRED);
@@ -408,11 +408,11 @@ static const struct kind kinds[] = {
 static void json_entry(const struct entry *entry)
 {
     fputs("{\"name\": ", stdout);
-    cli_json_text(entry->name);
+    kith_cli_json_text(entry->name);
     for (unsigned i = 0; i < entry->field_count; i++) {
         printf(", \"%s\": ", entry->fields[i].key);
         if (entry->fields[i].quoted)
-            cli_json_text(entry->fields[i].value);
+            kith_cli_json_text(entry->fields[i].value);
         else
             fputs(entry->fields[i].value, stdout);
     }
@@ -501,7 +501,7 @@ static int unknown_kind(const struct cli_arguments *arguments)
     for (size_t i = 0; i < KIND_COUNT; i++)
         names[i] = kinds[i].name;
     names[KIND_COUNT] = NULL;
-    return cli_unknown(arguments, "kind", arguments->words[0], names);
+    return kith_cli_unknown(arguments, "kind", arguments->words[0], names);
 }
 
 /* 0 where `name` is NULL or one of the kind's. */
@@ -519,14 +519,14 @@ static int check_name(const struct cli_arguments *arguments,
         names[count] = entry.name;
     }
     names[count] = NULL;
-    return cli_unknown(arguments, "name", name, names);
+    return kith_cli_unknown(arguments, "name", name, names);
 }
 
-int cli_list(const struct cli_arguments *arguments)
+int kith_cli_list(const struct cli_arguments *arguments)
 {
     const char *word = arguments->word_count > 0 ? arguments->words[0] : NULL;
     const char *name = arguments->word_count > 1 ? arguments->words[1] : NULL;
-    const bool json = cli_given(arguments, CLI_JSON);
+    const bool json = kith_cli_given(arguments, CLI_JSON);
     const struct kind *only = word == NULL ? NULL : find_kind(word);
     if (word != NULL && only == NULL)
         return unknown_kind(arguments);
@@ -536,16 +536,17 @@ int cli_list(const struct cli_arguments *arguments)
         return code;
     if (arguments->word_count > 2) {
         if (strcmp(only->name, "topologies") != 0)
-            return cli_fail(arguments, KITH_EXIT_USAGE,
-                            "found \"%.60s\" after %s; only a topology is "
-                            "measured with a number of peers",
-                            arguments->words[2], name);
-        return cli_list_topology(arguments);
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "found \"%.60s\" after %s; only a topology is "
+                                 "measured with a number of peers",
+                                 arguments->words[2], name);
+        return kith_cli_list_topology(arguments);
     }
     if (arguments->set_count > 0)
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "--set: needs a topology and a number of peers, such "
-                        "as kith list topology ring 16");
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "--set: needs a topology and a number of peers, such "
+            "as kith list topology ring 16");
     unsigned printed = 0;
     if (json)
         putchar('{');

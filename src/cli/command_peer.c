@@ -32,7 +32,7 @@ struct peering {
     struct cli_member member;
     struct kith_dataset dataset;
     bool has_dataset;
-    struct kith_store *store;
+    struct kith_rundb *store;
     uint32_t incarnation;
     int listen_fd;           /* the run takes it over */
     uint64_t steps;          /* own share */
@@ -81,7 +81,7 @@ static void keep_row(void *user, const struct kith_row *row)
     struct peering *peering = user;
     show_progress(peering, row);
     /* The store keeps its first error until it is closed. */
-    (void)kith_store_row(peering->store, row);
+    (void)kith_rundb_row(peering->store, row);
     if (row->step < peering->steps ||
         row->bytes_received != peering->bytes_received) {
         peering->bytes_received = row->bytes_received;
@@ -93,7 +93,7 @@ static void keep_row(void *user, const struct kith_row *row)
 static void keep_mark(void *user, kith_ns time_ns, const struct kith_mark *mark)
 {
     struct peering *peering = user;
-    (void)kith_store_mark(peering->store, peering->member.file.rank, time_ns,
+    (void)kith_rundb_mark(peering->store, peering->member.file.rank, time_ns,
                           mark);
 }
 
@@ -104,8 +104,8 @@ static int save_path(const struct peering *peering, const char *ending,
                                 peering->member.file.save,
                                 peering->member.experiment.name, ending);
     if (length < 0 || length >= (int)KITH_PATH_BYTES_MAX)
-        return cli_fail(peering->arguments, KITH_EXIT_EXPERIMENT,
-                        "save: the path is too long");
+        return kith_cli_fail(peering->arguments, KITH_EXIT_EXPERIMENT,
+                             "save: the path is too long");
     return KITH_EXIT_OK;
 }
 
@@ -119,14 +119,15 @@ static int count_start(struct peering *peering)
     const int code = save_path(peering, "incarnation", path);
     if (code != KITH_EXIT_OK)
         return code;
-    if (cli_read_text(path, text, sizeof text) != KITH_ENOENT) {
+    if (kith_cli_read_text(path, text, sizeof text) != KITH_ENOENT) {
         text[strcspn(text, "\n")] = '\0';
         if (kith_text_u64(text, &before) != KITH_OK || before >= UINT32_MAX)
-            return cli_fail(peering->arguments, KITH_EXIT_EXPERIMENT,
-                            "%s: found \"%s\"; allowed: a whole number; take "
-                            "the file and the save beside it away to start "
-                            "afresh",
-                            path, text);
+            return kith_cli_fail(
+                peering->arguments, KITH_EXIT_EXPERIMENT,
+                "%s: found \"%s\"; allowed: a whole number; take "
+                "the file and the save beside it away to start "
+                "afresh",
+                path, text);
         peering->incarnation = (uint32_t)before + 1;
     }
     snprintf(temporary, sizeof temporary, "%s.new", path);
@@ -139,26 +140,26 @@ static int count_start(struct peering *peering)
         good = false;
     if (good && rename(temporary, path) == 0)
         return KITH_EXIT_OK;
-    return cli_fail(peering->arguments, KITH_EXIT_WRITE, "cannot write %s: %s",
-                    path, strerror(errno));
+    return kith_cli_fail(peering->arguments, KITH_EXIT_WRITE,
+                         "cannot write %s: %s", path, strerror(errno));
 }
 
 static int open_files(struct peering *peering)
 {
-    char error[KITH_STORE_ERROR_BYTES];
+    char error[KITH_RUNDB_ERROR_BYTES];
     const char *folder = peering->member.file.save;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return cli_fail(peering->arguments, KITH_EXIT_WRITE,
-                        "cannot make the folder %s: %s", folder,
-                        strerror(errno));
+        return kith_cli_fail(peering->arguments, KITH_EXIT_WRITE,
+                             "cannot make the folder %s: %s", folder,
+                             strerror(errno));
     int code = save_path(peering, "save", peering->save);
     if (code == KITH_EXIT_OK)
         code = count_start(peering);
     if (code != KITH_EXIT_OK)
         return code;
-    if (kith_store_create(folder, "peer", &peering->member.experiment,
+    if (kith_rundb_create(folder, "peer", &peering->member.experiment,
                           &peering->store, peering->database, error) != KITH_OK)
-        return cli_fail(peering->arguments, KITH_EXIT_WRITE, "%s", error);
+        return kith_cli_fail(peering->arguments, KITH_EXIT_WRITE, "%s", error);
     return KITH_EXIT_OK;
 }
 
@@ -242,18 +243,20 @@ static enum kith_err run_peer(struct peering *peering,
 static int finish(struct peering *peering, enum kith_err err, const char *error,
                   const struct kith_peer_report *report)
 {
-    char store_error[KITH_STORE_ERROR_BYTES];
+    char store_error[KITH_RUNDB_ERROR_BYTES];
     struct kith_summary summary;
     const struct kith_experiment *experiment = &peering->member.experiment;
     if (err == KITH_OK) {
         summarise(peering, report, &summary);
-        (void)kith_store_finish(peering->store, experiment, &summary);
+        (void)kith_rundb_finish(peering->store, experiment, &summary);
     }
-    const enum kith_err stored = kith_store_close(peering->store, store_error);
+    const enum kith_err stored = kith_rundb_close(peering->store, store_error);
     if (err != KITH_OK)
-        return cli_fail(peering->arguments, cli_exit_of(err), "%s", error);
+        return kith_cli_fail(peering->arguments, kith_cli_exit_of(err), "%s",
+                             error);
     if (stored != KITH_OK)
-        return cli_fail(peering->arguments, KITH_EXIT_WRITE, "%s", store_error);
+        return kith_cli_fail(peering->arguments, KITH_EXIT_WRITE, "%s",
+                             store_error);
     kith_summary_print(experiment, &summary, peering->database);
     if (report->saved)
         printf("  %-22s %s\n", "trained model", peering->save);
@@ -270,7 +273,8 @@ static int serve(struct peering *peering)
     enum kith_err err = kith_peer_listen(peering->member.file.listen,
                                          &peering->listen_fd, NULL, error);
     if (err != KITH_OK)
-        return cli_fail(peering->arguments, cli_exit_of(err), "%s", error);
+        return kith_cli_fail(peering->arguments, kith_cli_exit_of(err), "%s",
+                             error);
     const int code = open_files(peering);
     if (code != KITH_EXIT_OK) {
         close(peering->listen_fd);
@@ -285,33 +289,34 @@ static int calibrate(const struct cli_arguments *arguments)
 {
     struct kith_peer_file file;
     char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
-    if (!cli_given(arguments, CLI_CALIBRATE))
+    if (!kith_cli_given(arguments, CLI_CALIBRATE))
         return KITH_EXIT_OK;
     if (kith_peer_file_load(arguments->words[0], &file, error) != KITH_OK)
-        return cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
-    const int code = cli_calibrate_compute(arguments, file.experiment, false);
+        return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
+    const int code =
+        kith_cli_calibrate_compute(arguments, file.experiment, false);
     kith_peer_file_close(&file);
     return code;
 }
 
-int cli_peer(const struct cli_arguments *arguments)
+int kith_cli_peer(const struct cli_arguments *arguments)
 {
     struct peering peering = {.arguments = arguments};
     int code = calibrate(arguments);
     if (code == KITH_EXIT_OK)
-        code = cli_member_open(&peering.member, arguments);
+        code = kith_cli_member_open(&peering.member, arguments);
     if (code != KITH_EXIT_OK)
         return code;
-    code = cli_compute_open(arguments, &peering.member.experiment,
-                            CLI_COMPUTE_ALL);
+    code = kith_cli_compute_open(arguments, &peering.member.experiment,
+                                 CLI_COMPUTE_ALL);
     if (code == KITH_EXIT_OK)
-        code = cli_dataset_open(arguments, &peering.member.experiment,
-                                &peering.dataset, &peering.has_dataset);
+        code = kith_cli_dataset_open(arguments, &peering.member.experiment,
+                                     &peering.dataset, &peering.has_dataset);
     if (code == KITH_EXIT_OK) {
         code = serve(&peering);
         if (peering.has_dataset)
             kith_dataset_close(&peering.dataset);
     }
-    cli_member_close(&peering.member);
+    kith_cli_member_close(&peering.member);
     return code;
 }

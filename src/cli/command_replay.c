@@ -22,8 +22,8 @@
 static void show_progress(uint64_t events, kith_ns time_ns, void *arg)
 {
     (void)arg;
-    cli_progress("%8.2f s of the lab's, events %" PRIu64, (double)time_ns / 1e9,
-                 events);
+    kith_cli_progress("%8.2f s of the lab's, events %" PRIu64,
+                      (double)time_ns / 1e9, events);
 }
 
 /* ---- printing */
@@ -87,7 +87,7 @@ static void print_json(const struct kith_experiment *experiment,
                        bool agrees)
 {
     fputs("{\"experiment\": ", stdout);
-    cli_json_text(experiment->name);
+    kith_cli_json_text(experiment->name);
     printf(", \"algorithm\": \"%s\", \"seed\": %" PRIu64 ", \"peers\": %" PRIu32
            ", \"restarts\": %" PRIu32 ", \"events\": %" PRIu64
            ", \"messages\": %" PRIu64 ", \"lost\": %" PRIu64
@@ -102,7 +102,7 @@ static void print_json(const struct kith_experiment *experiment,
     json_number("relative_max", report->relative_max, ", ");
     json_number("accuracy_gap", report->accuracy_gap, ", ");
     printf("\"agrees\": %s, \"database\": ", agrees ? "true" : "false");
-    cli_json_text(path);
+    kith_cli_json_text(path);
     puts("}");
 }
 
@@ -174,14 +174,16 @@ static int check_arguments(const struct cli_arguments *arguments)
     for (unsigned option = 0; option < CLI_OPTION_COUNT; option++)
         if (arguments->values[option] != NULL && option != CLI_REPLAY &&
             option != CLI_JSON)
-            return cli_fail(arguments, KITH_EXIT_USAGE,
-                            "--replay takes the experiment as it was recorded, "
-                            "and no other option but --json");
+            return kith_cli_fail(
+                arguments, KITH_EXIT_USAGE,
+                "--replay takes the experiment as it was recorded, "
+                "and no other option but --json");
     if (arguments->word_count > 0)
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "found the experiment %.200s beside --replay; a run "
-                        "database keeps its own: leave it out",
-                        arguments->words[0]);
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "found the experiment %.200s beside --replay; a run "
+            "database keeps its own: leave it out",
+            arguments->words[0]);
     return KITH_EXIT_OK;
 }
 
@@ -195,24 +197,25 @@ static int open_inputs(const struct cli_arguments *arguments, const char *path,
                        struct replayed *run)
 {
     char error[KITH_EXPERIMENT_ERROR_BYTES], *source;
-    enum kith_err err = kith_store_experiment(path, &source, error);
+    enum kith_err err = kith_rundb_experiment(path, &source, error);
     if (err != KITH_OK)
-        return cli_fail(arguments, cli_exit_of(err), "%s", error);
+        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
     err = kith_experiment_parse(path, source, strlen(source), NULL, 0,
                                 &run->experiment, error);
     free(source);
     if (err != KITH_OK)
-        return cli_fail(arguments, cli_exit_of(err), "%s", error);
+        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
     int code = KITH_EXIT_OK;
     if (kith_experiment_check_world(&run->experiment, KITH_WORLD_LAB, error) !=
         KITH_OK)
-        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s", path,
-                        error);
+        code = kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
+                             path, error);
     if (code == KITH_EXIT_OK)
-        code = cli_compute_open(arguments, &run->experiment, CLI_COMPUTE_ONE);
+        code =
+            kith_cli_compute_open(arguments, &run->experiment, CLI_COMPUTE_ONE);
     if (code == KITH_EXIT_OK)
-        code = cli_dataset_open(arguments, &run->experiment, &run->dataset,
-                                &run->has_dataset);
+        code = kith_cli_dataset_open(arguments, &run->experiment, &run->dataset,
+                                     &run->has_dataset);
     if (code != KITH_EXIT_OK)
         kith_experiment_close(&run->experiment);
     return code;
@@ -223,11 +226,12 @@ static int tell(const struct cli_arguments *arguments,
                 const struct sim_replay_report *report, const char *path)
 {
     const bool agrees = does_agree(report);
-    (cli_given(arguments, CLI_JSON) ? print_json : print_text)(
+    (kith_cli_given(arguments, CLI_JSON) ? print_json : print_text)(
         &run->experiment, report, path, agrees);
     if (fflush(stdout) != 0)
-        return cli_fail(arguments, KITH_EXIT_WRITE,
-                        "cannot write to standard output: %s", strerror(errno));
+        return kith_cli_fail(arguments, KITH_EXIT_WRITE,
+                             "cannot write to standard output: %s",
+                             strerror(errno));
     return agrees ? KITH_EXIT_OK : KITH_EXIT_FAILED;
 }
 
@@ -235,7 +239,7 @@ static int code_of(enum kith_err err, bool diverged)
 {
     if (err == KITH_EAGAIN)
         return KITH_EXIT_INTERRUPTED;
-    return diverged ? KITH_EXIT_FAILED : cli_exit_of(err);
+    return diverged ? KITH_EXIT_FAILED : kith_cli_exit_of(err);
 }
 
 static int replay(const struct cli_arguments *arguments, const char *path,
@@ -245,30 +249,30 @@ static int replay(const struct cli_arguments *arguments, const char *path,
     char error[SIM_REPLAY_ERROR_BYTES], note[KITH_JOURNAL_ERROR_BYTES];
     struct lab_folder folder;
     memset(&folder, 0, sizeof folder);
-    enum kith_err err = lab_folder_open(&folder, NULL, error);
+    enum kith_err err = kith_lab_folder_open(&folder, NULL, error);
     if (err != KITH_OK)
-        return cli_fail(arguments, cli_exit_of(err), "%s", error);
+        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
     const struct sim_replay_options options = {
         .path = path,
         .experiment = &run->experiment,
         .dataset = run->has_dataset ? &run->dataset : NULL,
         .saves = folder.path,
         .progress = show_progress,
-        .stop = &cli_stop};
+        .stop = &kith_cli_stop};
     err = sim_replay(&options, &report, note, error);
-    lab_folder_close(&folder);
-    cli_progress_end();
+    kith_lab_folder_close(&folder);
+    kith_cli_progress_end();
     if (note[0] != '\0')
-        (void)cli_fail(arguments, KITH_EXIT_OK, "%s", note);
+        (void)kith_cli_fail(arguments, KITH_EXIT_OK, "%s", note);
     const int code =
-        err == KITH_OK
-            ? tell(arguments, run, &report, path)
-            : cli_fail(arguments, code_of(err, report.diverged), "%s", error);
+        err == KITH_OK ? tell(arguments, run, &report, path)
+                       : kith_cli_fail(arguments, code_of(err, report.diverged),
+                                       "%s", error);
     sim_replay_report_close(&report);
     return code;
 }
 
-int cli_replay(const struct cli_arguments *arguments)
+int kith_cli_replay(const struct cli_arguments *arguments)
 {
     const char *path = arguments->values[CLI_REPLAY];
     struct replayed run = {.has_dataset = false};
@@ -280,7 +284,7 @@ int cli_replay(const struct cli_arguments *arguments)
     code = open_inputs(&own, path, &run);
     if (code != KITH_EXIT_OK)
         return code;
-    cli_catch_signals();
+    kith_cli_catch_signals();
     code = replay(&own, path, &run);
     if (run.has_dataset)
         kith_dataset_close(&run.dataset);

@@ -10,17 +10,17 @@ static int refuse(const struct cli_arguments *arguments, enum kith_err err,
 {
     const int code = err == KITH_EPARSE || err == KITH_ENOENT ? KITH_EXIT_DATA
                      : err == KITH_EINVAL                     ? KITH_EXIT_USAGE
-                                          : cli_exit_of(err);
-    return cli_fail(arguments, code, "%s", error);
+                                          : kith_cli_exit_of(err);
+    return kith_cli_fail(arguments, code, "%s", error);
 }
 
-int cli_report(const struct cli_arguments *arguments)
+int kith_cli_report(const struct cli_arguments *arguments)
 {
     char error[KITH_REPORT_ERROR_BYTES] = "", path[KITH_PATH_BYTES_MAX];
-    const bool points = cli_given(arguments, CLI_POINTS);
-    const bool csv = points || cli_given(arguments, CLI_CSV);
+    const bool points = kith_cli_given(arguments, CLI_POINTS);
+    const bool csv = points || kith_cli_given(arguments, CLI_CSV);
     double target_loss;
-    int code = cli_target_loss(arguments, &target_loss);
+    int code = kith_cli_target_loss(arguments, &target_loss);
     if (code != KITH_EXIT_OK)
         return code;
     const char *out = arguments->values[CLI_OUT];
@@ -32,7 +32,8 @@ int cli_report(const struct cli_arguments *arguments)
         const int written = snprintf(path, sizeof path, "%.*s.%s", (int)length,
                                      first, csv ? "csv" : "html");
         if (written < 0 || (size_t)written >= sizeof path)
-            return cli_fail(arguments, KITH_EXIT_USAGE, "the path is too long");
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "the path is too long");
         out = path;
     }
     const enum kith_report_form form = points ? KITH_REPORT_POINTS
@@ -52,7 +53,7 @@ int cli_report(const struct cli_arguments *arguments)
     kith_comparison_close(&comparison);
     printf("wrote %s\n", out);
     if (fflush(stdout) != 0)
-        code = cli_fail(arguments, KITH_EXIT_WRITE,
-                        "cannot write to standard output");
+        code = kith_cli_fail(arguments, KITH_EXIT_WRITE,
+                             "cannot write to standard output");
     return code;
 }

@@ -34,13 +34,16 @@ static int read_options(struct sampling *job,
         (kith_text_double(text, &job->how.temperature) != KITH_OK ||
          !(job->how.temperature >= 0 &&
            job->how.temperature <= TEMPERATURE_MAX)))
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "--temperature: found \"%.60s\"; allowed: a number "
-                        "from 0 to %g",
-                        text, TEMPERATURE_MAX);
-    int code = cli_number(arguments, CLI_TOKENS, 1, TOKENS_MAX, &job->tokens);
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "--temperature: found \"%.60s\"; allowed: a number "
+            "from 0 to %g",
+            text, TEMPERATURE_MAX);
+    int code =
+        kith_cli_number(arguments, CLI_TOKENS, 1, TOKENS_MAX, &job->tokens);
     if (code == KITH_EXIT_OK)
-        code = cli_number(arguments, CLI_TOP_K, 0, KITH_CLASSES_MAX, &top_k);
+        code =
+            kith_cli_number(arguments, CLI_TOP_K, 0, KITH_CLASSES_MAX, &top_k);
     job->how.top_k = (uint32_t)top_k;
     return code;
 }
@@ -59,9 +62,9 @@ static int open_generator(struct sampling *job)
     char error[KITH_MODEL_ERROR_BYTES];
     const enum kith_err err =
         kith_generator_open(&config, &job->generator, error);
-    return err == KITH_OK
-               ? KITH_EXIT_OK
-               : cli_fail(model->arguments, cli_exit_of(err), "%s", error);
+    return err == KITH_OK ? KITH_EXIT_OK
+                          : kith_cli_fail(model->arguments,
+                                          kith_cli_exit_of(err), "%s", error);
 }
 
 static int write_bytes(const struct sampling *job, const char *bytes,
@@ -69,8 +72,9 @@ static int write_bytes(const struct sampling *job, const char *bytes,
 {
     if (fwrite(bytes, 1, size, stdout) == size && fflush(stdout) == 0)
         return KITH_EXIT_OK;
-    return cli_fail(job->model.arguments, KITH_EXIT_WRITE,
-                    "cannot write to standard output: %s", strerror(errno));
+    return kith_cli_fail(job->model.arguments, KITH_EXIT_WRITE,
+                         "cannot write to standard output: %s",
+                         strerror(errno));
 }
 
 /* The prompt is part of the text. */
@@ -81,19 +85,21 @@ static int push_prompt(struct sampling *job)
     size_t count = 0;
     int code = KITH_EXIT_OK;
     if (prompt != NULL && prompt[0] != '\0')
-        code =
-            cli_codec_encode(&job->codec, &job->model, prompt, &tokens, &count);
+        code = kith_cli_codec_encode(&job->codec, &job->model, prompt, &tokens,
+                                     &count);
     if (code != KITH_EXIT_OK)
         return code;
     enum kith_err err = KITH_OK;
     if (count == 0)
-        err = kith_generator_push(job->generator, cli_codec_first(&job->codec));
+        err = kith_generator_push(job->generator,
+                                  kith_cli_codec_first(&job->codec));
     for (size_t i = 0; i < count && err == KITH_OK; i++)
         err = kith_generator_push(job->generator, tokens[i]);
     free(tokens);
     if (err != KITH_OK)
-        return cli_fail(job->model.arguments, KITH_EXIT_EXPERIMENT,
-                        "the prompt has tokens that the model does not know");
+        return kith_cli_fail(
+            job->model.arguments, KITH_EXIT_EXPERIMENT,
+            "the prompt has tokens that the model does not know");
     return count == 0 ? code : write_bytes(job, prompt, strlen(prompt));
 }
 
@@ -104,18 +110,18 @@ static int generate(struct sampling *job)
     for (uint64_t i = 0; i < job->tokens && code == KITH_EXIT_OK; i++) {
         int32_t token;
         size_t size;
-        if (cli_stop) {
+        if (kith_cli_stop) {
             code = KITH_EXIT_INTERRUPTED;
             break;
         }
         const enum kith_err err =
             kith_generator_next(job->generator, &token, error);
         if (err != KITH_OK) {
-            code =
-                cli_fail(job->model.arguments, cli_exit_of(err), "%s", error);
+            code = kith_cli_fail(job->model.arguments, kith_cli_exit_of(err),
+                                 "%s", error);
             break;
         }
-        const char *bytes = cli_codec_bytes(&job->codec, token, &size);
+        const char *bytes = kith_cli_codec_bytes(&job->codec, token, &size);
         code = write_bytes(job, bytes, size);
     }
     if (code == KITH_EXIT_OK || code == KITH_EXIT_INTERRUPTED) {
@@ -125,29 +131,30 @@ static int generate(struct sampling *job)
     return code;
 }
 
-int cli_sample(const struct cli_arguments *arguments)
+int kith_cli_sample(const struct cli_arguments *arguments)
 {
     struct sampling job = {.generator = NULL};
     int code = read_options(&job, arguments);
     if (code == KITH_EXIT_OK)
-        code = cli_model_open(&job.model, arguments);
+        code = kith_cli_model_open(&job.model, arguments);
     if (code != KITH_EXIT_OK)
         return code;
-    cli_catch_signals();
-    code = cli_model_compute(&job.model);
+    kith_cli_catch_signals();
+    code = kith_cli_model_compute(&job.model);
     if (code == KITH_EXIT_OK &&
         job.model.experiment.model->input != KITH_INPUT_TOKENS)
-        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT,
-                        "%.300s holds model %s, which reads no text; gpt does",
-                        job.model.path, job.model.experiment.model->name);
+        code = kith_cli_fail(
+            arguments, KITH_EXIT_EXPERIMENT,
+            "%.300s holds model %s, which reads no text; gpt does",
+            job.model.path, job.model.experiment.model->name);
     if (code == KITH_EXIT_OK)
-        code = cli_codec_open(&job.codec, &job.model);
+        code = kith_cli_codec_open(&job.codec, &job.model);
     if (code == KITH_EXIT_OK)
         code = open_generator(&job);
     if (code == KITH_EXIT_OK)
         code = generate(&job);
     kith_generator_close(job.generator);
-    cli_codec_close(&job.codec);
-    cli_model_close(&job.model);
+    kith_cli_codec_close(&job.codec);
+    kith_cli_model_close(&job.model);
     return code;
 }

@@ -15,10 +15,10 @@ static void show_progress(const struct sim_progress *progress, void *arg)
         snprintf(share, sizeof share, " (%.0f %%)",
                  100 * (double)progress->steps_done /
                      (double)progress->steps_total);
-    cli_progress("%8.2f s virtual, %.1f s real, steps %llu%s, events %llu",
-                 (double)progress->now_ns / 1e9, progress->wall_s,
-                 (unsigned long long)progress->steps_done, share,
-                 (unsigned long long)progress->events);
+    kith_cli_progress("%8.2f s virtual, %.1f s real, steps %llu%s, events %llu",
+                      (double)progress->now_ns / 1e9, progress->wall_s,
+                      (unsigned long long)progress->steps_done, share,
+                      (unsigned long long)progress->events);
 }
 
 static int parse_choices(const struct cli_arguments *arguments,
@@ -35,28 +35,28 @@ static int parse_choices(const struct cli_arguments *arguments,
         while (queues[i] != NULL && strcmp(queues[i], queue) != 0)
             i++;
         if (queues[i] == NULL)
-            return cli_unknown(arguments, "queue", queue, queues);
+            return kith_cli_unknown(arguments, "queue", queue, queues);
         options->queue = (enum sim_queue_kind)i;
     }
     if (wire != NULL) {
         for (i = 0; wires[i] != NULL && strcmp(wires[i], wire) != 0;)
             i++;
         if (wires[i] == NULL)
-            return cli_unknown(arguments, "wire mode", wire, wires);
+            return kith_cli_unknown(arguments, "wire mode", wire, wires);
         options->wire = (enum kith_wire_mode)i;
     }
     uint64_t threads = 1;
     const int code =
-        cli_number(arguments, CLI_THREADS, 1, SIM_THREADS_MAX, &threads);
+        kith_cli_number(arguments, CLI_THREADS, 1, SIM_THREADS_MAX, &threads);
     options->threads = (unsigned)threads;
     return code;
 }
 
 static bool many(const struct cli_arguments *arguments)
 {
-    return arguments->sweep_count > 0 || cli_given(arguments, CLI_SEEDS) ||
-           cli_given(arguments, CLI_ALL_CELLS) ||
-           cli_given(arguments, CLI_RESUME);
+    return arguments->sweep_count > 0 || kith_cli_given(arguments, CLI_SEEDS) ||
+           kith_cli_given(arguments, CLI_ALL_CELLS) ||
+           kith_cli_given(arguments, CLI_RESUME);
 }
 
 /* What only many runs have a use for. */
@@ -65,52 +65,53 @@ static int check_one(const struct cli_arguments *arguments)
     static const enum cli_option only[] = {CLI_JOBS, CLI_CELLS,
                                            CLI_TARGET_LOSS};
     for (size_t i = 0; i < sizeof only / sizeof *only; i++)
-        if (cli_given(arguments, only[i]))
-            return cli_fail(arguments, KITH_EXIT_USAGE,
-                            "--jobs, --cells and --target-loss go with "
-                            "--sweep, --seeds or --all-cells");
+        if (kith_cli_given(arguments, only[i]))
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "--jobs, --cells and --target-loss go with "
+                                 "--sweep, --seeds or --all-cells");
     if (arguments->word_count != 1)
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "found %u arguments, not one experiment; see kith sim "
-                        "--help",
-                        arguments->word_count);
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "found %u arguments, not one experiment; see kith sim "
+            "--help",
+            arguments->word_count);
     return KITH_EXIT_OK;
 }
 
-int cli_sim(const struct cli_arguments *arguments)
+int kith_cli_sim(const struct cli_arguments *arguments)
 {
     struct cli_run run;
     struct kith_summary summary = {0};
     struct sim_options options = {0};
     char error[SIM_ERROR_BYTES] = "";
-    if (cli_given(arguments, CLI_REPLAY))
-        return cli_replay(arguments);
+    if (kith_cli_given(arguments, CLI_REPLAY))
+        return kith_cli_replay(arguments);
     int code = parse_choices(arguments, &options);
     double target;
     if (code == KITH_EXIT_OK)
-        code = cli_target_loss(arguments, &target);
+        code = kith_cli_target_loss(arguments, &target);
     if (code == KITH_EXIT_OK && many(arguments))
-        return cli_sweep(arguments, &options);
+        return kith_cli_sweep(arguments, &options);
     if (code == KITH_EXIT_OK)
         code = check_one(arguments);
-    if (code == KITH_EXIT_OK && cli_given(arguments, CLI_CALIBRATE))
-        code = cli_calibrate_step(arguments);
+    if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_CALIBRATE))
+        code = kith_cli_calibrate_step(arguments);
     if (code == KITH_EXIT_OK)
-        code = cli_run_open(&run, arguments, KITH_WORLD_SIM);
+        code = kith_cli_run_open(&run, arguments, KITH_WORLD_SIM);
     if (code != KITH_EXIT_OK)
         return code;
-    cli_catch_signals();
+    kith_cli_catch_signals();
     options.experiment = &run.experiment;
     options.dataset = run.has_dataset ? &run.dataset : NULL;
-    if (!cli_given(arguments, CLI_WIRE))
+    if (!kith_cli_given(arguments, CLI_WIRE))
         options.wire = run.experiment.network.wire;
     options.store = run.store;
     options.progress = show_progress;
-    options.stop = &cli_stop;
+    options.stop = &kith_cli_stop;
     options.trace_path = arguments->values[CLI_TRACE];
     const enum kith_err err = sim_run(&options, &summary, NULL, error);
     if (err == KITH_OK)
-        (void)kith_store_finish(run.store, &run.experiment, &summary);
-    const int ended = cli_run_close(&run, err, error, &summary);
+        (void)kith_rundb_finish(run.store, &run.experiment, &summary);
+    const int ended = kith_cli_run_close(&run, err, error, &summary);
     return err == KITH_EPARSE ? KITH_EXIT_DATA : ended;
 }

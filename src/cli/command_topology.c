@@ -57,10 +57,11 @@ static int open_graph(const struct cli_arguments *arguments,
     for (unsigned i = 0; i < arguments->set_count; i++) {
         if (strncmp(arguments->sets[i], "gossip.", 7) != 0 &&
             strncmp(arguments->sets[i], "seed=", 5) != 0)
-            return cli_fail(arguments, KITH_EXIT_USAGE,
-                            "--set: found \"%.60s\"; allowed: gossip.KEY of a "
-                            "topology, or seed",
-                            arguments->sets[i]);
+            return kith_cli_fail(
+                arguments, KITH_EXIT_USAGE,
+                "--set: found \"%.60s\"; allowed: gossip.KEY of a "
+                "topology, or seed",
+                arguments->sets[i]);
         sets[count++] = arguments->sets[i];
     }
     (void)snprintf(algorithm, sizeof algorithm, "gossip.algorithm=%s",
@@ -71,8 +72,9 @@ static int open_graph(const struct cli_arguments *arguments,
     const enum kith_err err =
         kith_experiment_parse("topology", placeholder, strlen(placeholder),
                               sets, count, experiment, error);
-    return err == KITH_OK ? KITH_EXIT_OK
-                          : cli_fail(arguments, KITH_EXIT_USAGE, "%s", error);
+    return err == KITH_OK
+               ? KITH_EXIT_OK
+               : kith_cli_fail(arguments, KITH_EXIT_USAGE, "%s", error);
 }
 
 static uint64_t rounds_of(const struct kith_topology *topology)
@@ -205,8 +207,9 @@ static int measure(const struct cli_arguments *arguments,
     const size_t count = KITH_RHO_SCRATCH(topology->peers);
     double *scratch = malloc(count * sizeof *scratch);
     if (scratch == NULL)
-        return cli_fail(arguments, KITH_EXIT_RESOURCES,
-                        "out of memory: %zu bytes", count * sizeof *scratch);
+        return kith_cli_fail(arguments, KITH_EXIT_RESOURCES,
+                             "out of memory: %zu bytes",
+                             count * sizeof *scratch);
     *measured = (struct measured){.rho = NAN,
                                   .rate = NAN,
                                   .expected = NAN,
@@ -368,7 +371,7 @@ static void print_text(const struct kith_topology *topology,
     line("left measured", "%.6f +- %.6f", measured->tried, measured->error);
 }
 
-int cli_list_topology(const struct cli_arguments *arguments)
+int kith_cli_list_topology(const struct cli_arguments *arguments)
 {
     struct kith_experiment experiment;
     struct measured measured;
@@ -378,7 +381,7 @@ int cli_list_topology(const struct cli_arguments *arguments)
     const struct kith_topology *topology = &experiment.gossip.graph;
     code = measure(arguments, topology, &measured);
     if (code == KITH_EXIT_OK) {
-        if (cli_given(arguments, CLI_JSON))
+        if (kith_cli_given(arguments, CLI_JSON))
             print_json(topology, &measured);
         else
             print_text(topology, &measured);

@@ -28,12 +28,13 @@ static void show_progress(void *arg, uint64_t step, uint64_t steps, double loss,
     kith_speed_text(speed, text);
     const char *comma = text[0] == '\0' ? "" : ", ";
     if (steps == UINT64_MAX)
-        cli_progress("step %llu, loss %.4f%s%s", (unsigned long long)step, loss,
-                     comma, text);
+        kith_cli_progress("step %llu, loss %.4f%s%s", (unsigned long long)step,
+                          loss, comma, text);
     else
-        cli_progress("step %llu of %llu (%.0f %%), loss %.4f%s%s",
-                     (unsigned long long)step, (unsigned long long)steps,
-                     100 * (double)step / (double)steps, loss, comma, text);
+        kith_cli_progress("step %llu of %llu (%.0f %%), loss %.4f%s%s",
+                          (unsigned long long)step, (unsigned long long)steps,
+                          100 * (double)step / (double)steps, loss, comma,
+                          text);
 }
 
 /* The measured values; the rest has no meaning without neighbours. */
@@ -71,11 +72,11 @@ static void keep_row(void *arg, const struct kith_baseline_row *baseline)
         .speed = baseline->speed,
     };
     /* The store keeps its first error until it is closed. */
-    (void)kith_store_row(training->run->store, &row);
+    (void)kith_rundb_row(training->run->store, &row);
     row.peer = KITH_NOBODY;
     row.speed.measured = false; /* of the process, told once */
     row.loss = baseline->score.loss;
-    (void)kith_store_row(training->run->store, &row);
+    (void)kith_rundb_row(training->run->store, &row);
     set_values(baseline, &values);
     (void)kith_checks_always(&training->checks, &training->run->experiment,
                              &values, baseline->time_ns);
@@ -84,14 +85,14 @@ static void keep_row(void *arg, const struct kith_baseline_row *baseline)
 static void show_line(void *arg, const char *line)
 {
     const struct training *training = arg;
-    (void)cli_fail(training->run->arguments, KITH_EXIT_OK, "%s", line);
+    (void)kith_cli_fail(training->run->arguments, KITH_EXIT_OK, "%s", line);
 }
 
 /* Errors stick: closing the database reports them. */
 static void commit_rows(void *arg)
 {
     const struct training *training = arg;
-    (void)kith_store_commit(training->run->store);
+    (void)kith_rundb_commit(training->run->store);
 }
 
 /* What was measured before the interruption counts for the checks, too. */
@@ -117,11 +118,11 @@ static void go_back(void *arg, const struct kith_standing *standing)
     struct training *training = arg;
     struct cli_run *run = training->run;
     const bool evaluated = standing->step > 0 && standing->loss_count == 0;
-    (void)cli_fail(run->arguments, KITH_EXIT_OK,
-                   "going on from %.300s at step %llu", run->save,
-                   (unsigned long long)standing->step);
+    (void)kith_cli_fail(run->arguments, KITH_EXIT_OK,
+                        "going on from %.300s at step %llu", run->save,
+                        (unsigned long long)standing->step);
     /* Errors stick: closing the database reports them. */
-    (void)!kith_store_go_back(run->store, standing->step + evaluated, training,
+    (void)!kith_rundb_go_back(run->store, standing->step + evaluated, training,
                               feed_row);
 }
 
@@ -178,7 +179,7 @@ static void show_saved(const struct cli_run *run, enum kith_best best,
                        const struct kith_baseline_result *result)
 {
     const struct kith_standing *standing = &result->standing;
-    if (cli_given(run->arguments, CLI_JSON) || run->save[0] == '\0')
+    if (kith_cli_given(run->arguments, CLI_JSON) || run->save[0] == '\0')
         return;
     if (result->early)
         printf("  %-22s no better evaluation in %u, stop.patience\n",
@@ -204,19 +205,19 @@ static void set_evaluations(const struct kith_experiment *experiment,
                                                        : steps / EVALUATIONS;
 }
 
-int cli_train(const struct cli_arguments *arguments)
+int kith_cli_train(const struct cli_arguments *arguments)
 {
     struct cli_run run;
     struct training training = {.run = &run};
     struct kith_baseline_result result = {0};
     struct kith_summary summary = {0};
     char error[KITH_RESUME_ERROR_BYTES] = "";
-    int code = cli_calibrate_if(arguments, false);
+    int code = kith_cli_calibrate_if(arguments, false);
     if (code == KITH_EXIT_OK)
-        code = cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
+        code = kith_cli_run_open(&run, arguments, KITH_WORLD_TRAIN);
     if (code != KITH_EXIT_OK)
         return code;
-    cli_catch_signals();
+    kith_cli_catch_signals();
     kith_checks_start(&training.checks);
     if (!kith_model_learns(run.experiment.model))
         run.save[0] = '\0'; /* nothing to keep */
@@ -226,7 +227,7 @@ int cli_train(const struct cli_arguments *arguments)
         .save = run.save[0] == '\0' ? NULL : run.save,
         .init = arguments->values[CLI_INIT],
         .resume = run.resume,
-        .stop = &cli_stop,
+        .stop = &kith_cli_stop,
         .arg = &training,
         .resumed = go_back,
         .saving = commit_rows,
@@ -243,11 +244,11 @@ int cli_train(const struct cli_arguments *arguments)
     if (err == KITH_OK) {
         run.experiment.compute.peak = result.standing.peak;
         summarise(&training, &result, &summary);
-        (void)kith_store_verdicts(run.store, &run.experiment, &training.checks);
-        (void)kith_store_finish(run.store, &run.experiment, &summary);
+        (void)kith_rundb_verdicts(run.store, &run.experiment, &training.checks);
+        (void)kith_rundb_finish(run.store, &run.experiment, &summary);
     }
     const enum kith_best best = run.experiment.best;
-    code = cli_run_close(&run, err, error, &summary);
+    code = kith_cli_run_close(&run, err, error, &summary);
     if (err != KITH_OK && !training.began && !run.resume)
         (void)unlink(run.path); /* nothing is in it */
     if (result.data_lost)
@@ -255,6 +256,6 @@ int cli_train(const struct cli_arguments *arguments)
     if (err == KITH_OK && code != KITH_EXIT_WRITE)
         show_saved(&run, best, &result);
     if (err == KITH_OK ? !result.completed && result.finite : training.began)
-        cli_resume_advise(&run);
+        kith_cli_resume_advise(&run);
     return code;
 }

@@ -11,7 +11,7 @@
 
 _Static_assert(KITH_POOL_THREADS_MAX == 64, "the bound of compute.threads");
 
-uint32_t cli_cores(void)
+uint32_t kith_cli_cores(void)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -24,22 +24,23 @@ uint32_t cli_cores(void)
                                                    : KITH_POOL_THREADS_MAX;
 }
 
-int cli_compute_open(const struct cli_arguments *arguments,
-                     struct kith_experiment *experiment,
-                     enum cli_compute compute)
+int kith_cli_compute_open(const struct cli_arguments *arguments,
+                          struct kith_experiment *experiment,
+                          enum cli_compute compute)
 {
     const char *products = experiment->compute.products;
     if (kith_backend_product(products) != KITH_OK)
-        return cli_fail(arguments, KITH_EXIT_RESOURCES,
-                        "compute.products: %s is not installed here; install "
-                        "libdnnl.so.2 (Debian: libdnnl2), or run it with --set "
-                        "compute.products=own",
-                        products);
+        return kith_cli_fail(
+            arguments, KITH_EXIT_RESOURCES,
+            "compute.products: %s is not installed here; install "
+            "libdnnl.so.2 (Debian: libdnnl2), or run it with --set "
+            "compute.products=own",
+            products);
     if (compute == CLI_COMPUTE_ONE) {
         experiment->compute.threads = 1;
         experiment->compute.peak = experiment->compute.core_peak;
     } else if (experiment->compute.threads == 0) {
-        experiment->compute.threads = cli_cores();
+        experiment->compute.threads = kith_cli_cores();
     }
     kith_backend_threads(experiment->compute.threads);
     if (compute == CLI_COMPUTE_MEASURED && experiment->compute.peak <= 0)

@@ -28,7 +28,7 @@ static const struct cli_command commands[] = {
         .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME) |
                    CLI_BIT(INIT) | CLI_BIT(CALIBRATE),
         .words_max = 1,
-        .run = cli_train,
+        .run = kith_cli_train,
     },
     {
         .name = "eval",
@@ -45,7 +45,7 @@ static const struct cli_command commands[] = {
                    CLI_BIT(DATA) | CLI_BIT(ESTIMATE) | CLI_BIT(THREADS),
         .words_min = 1,
         .words_max = 1,
-        .run = cli_eval,
+        .run = kith_cli_eval,
     },
     {
         .name = "sample",
@@ -63,7 +63,7 @@ static const struct cli_command commands[] = {
                    CLI_BIT(THREADS),
         .words_min = 1,
         .words_max = 1,
-        .run = cli_sample,
+        .run = kith_cli_sample,
     },
     {
         .name = "export",
@@ -80,7 +80,7 @@ static const struct cli_command commands[] = {
         .options = CLI_BIT(OUT),
         .words_min = 1,
         .words_max = 1,
-        .run = cli_export,
+        .run = kith_cli_export,
     },
     {
         .name = "sim",
@@ -111,7 +111,7 @@ static const struct cli_command commands[] = {
                    CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) | CLI_BIT(RESUME) |
                    CLI_BIT(TARGET_LOSS) | CLI_BIT(REPLAY),
         .words_max = 1,
-        .run = cli_sim,
+        .run = kith_cli_sim,
     },
     {
         .name = "lab",
@@ -131,7 +131,7 @@ static const struct cli_command commands[] = {
                    CLI_BIT(RESUME) | CLI_BIT(CALIBRATE) | CLI_BIT(LOG) |
                    CLI_BIT(RECORD),
         .words_max = 1,
-        .run = cli_lab,
+        .run = kith_cli_lab,
     },
     {
         .name = "peer",
@@ -147,7 +147,7 @@ static const struct cli_command commands[] = {
         .options = CLI_BIT(CALIBRATE),
         .words_min = 1,
         .words_max = 1,
-        .run = cli_peer,
+        .run = kith_cli_peer,
     },
     {
         .name = "keys",
@@ -169,7 +169,7 @@ static const struct cli_command commands[] = {
                    CLI_BIT(DAYS) | CLI_BIT(ROLES),
         .words_min = 1,
         .words_max = 3,
-        .run = cli_keys,
+        .run = kith_cli_keys,
     },
     {
         .name = "doctor",
@@ -181,7 +181,7 @@ static const struct cli_command commands[] = {
                    "Example: kith doctor /etc/kith/peer.yaml",
         .words_min = 1,
         .words_max = 1,
-        .run = cli_doctor,
+        .run = kith_cli_doctor,
     },
     {
         .name = "report",
@@ -197,7 +197,7 @@ static const struct cli_command commands[] = {
                    CLI_BIT(TARGET_LOSS),
         .words_min = 1,
         .words_max = 16,
-        .run = cli_report,
+        .run = kith_cli_report,
     },
     {
         .name = "list",
@@ -213,7 +213,7 @@ static const struct cli_command commands[] = {
                    "gossip.rewire=0.3",
         .options = CLI_BIT(JSON) | CLI_BIT(SET),
         .words_max = 3,
-        .run = cli_list,
+        .run = kith_cli_list,
     },
 };
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
@@ -255,17 +255,17 @@ static int unknown_command(const char *word)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i].name;
     names[COMMAND_COUNT] = NULL;
-    return cli_unknown(&arguments, "command", word, names);
+    return kith_cli_unknown(&arguments, "command", word, names);
 }
 
 static int run_command(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_arguments arguments;
-    const int code = cli_parse(command, argc, argv, &arguments);
+    const int code = kith_cli_parse(command, argc, argv, &arguments);
     if (code != KITH_EXIT_OK)
         return code;
-    if (cli_given(&arguments, CLI_HELP)) {
-        cli_help(command);
+    if (kith_cli_given(&arguments, CLI_HELP)) {
+        kith_cli_help(command);
         return KITH_EXIT_OK;
     }
     return command->run(&arguments);
@@ -294,7 +294,7 @@ int main(int argc, char **argv)
     if (command == NULL)
         return unknown_command(word);
     if (help) {
-        cli_help(command);
+        kith_cli_help(command);
         return KITH_EXIT_OK;
     }
     return run_command(command, argc - 2, argv + 2);

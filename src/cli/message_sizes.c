@@ -24,7 +24,8 @@ static double share_of(const struct kith_algorithm *algorithm,
            (whole - slice) / algebra->coefficients[KITH_GOSSIP_OUTER_EVERY];
 }
 
-void cli_sends(const struct kith_algorithm *algorithm, char *text, size_t size)
+void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,
+                    size_t size)
 {
     const struct kith_backend *const backend = kith_backend_find("naive32");
     const struct kith_compression none = {

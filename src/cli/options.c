@@ -18,11 +18,11 @@ static const struct {
 /* Of a message: two paths and what is said about them. */
 enum { LINE_BYTES = 4096 };
 
-int cli_fail(const struct cli_arguments *arguments, int code,
-             const char *format, ...)
+int kith_cli_fail(const struct cli_arguments *arguments, int code,
+                  const char *format, ...)
 {
     char line[LINE_BYTES];
-    cli_progress_end();
+    kith_cli_progress_end();
     fflush(stdout);
     va_list list;
     va_start(list, format);
@@ -36,13 +36,14 @@ int cli_fail(const struct cli_arguments *arguments, int code,
     return code;
 }
 
-bool cli_given(const struct cli_arguments *arguments, enum cli_option option)
+bool kith_cli_given(const struct cli_arguments *arguments,
+                    enum cli_option option)
 {
     return arguments->values[option] != NULL;
 }
 
-int cli_unknown(const struct cli_arguments *arguments, const char *what,
-                const char *word, const char *const *names)
+int kith_cli_unknown(const struct cli_arguments *arguments, const char *what,
+                     const char *word, const char *const *names)
 {
     const char *near = kith_text_nearest(word, names);
     char allowed[512] = "";
@@ -50,14 +51,16 @@ int cli_unknown(const struct cli_arguments *arguments, const char *what,
     for (unsigned i = 0; names[i] != NULL; i++)
         at = kith_text_add(allowed, sizeof allowed, at, "%s%s",
                            i == 0 ? "" : ", ", names[i]);
-    return cli_fail(arguments, KITH_EXIT_USAGE,
-                    "found the unknown %s \"%.60s\"; allowed: %s%s%s%s", what,
-                    word, allowed, near == NULL ? "" : "; did you mean \"",
-                    near == NULL ? "" : near, near == NULL ? "" : "\"?");
+    return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                         "found the unknown %s \"%.60s\"; allowed: %s%s%s%s",
+                         what, word, allowed,
+                         near == NULL ? "" : "; did you mean \"",
+                         near == NULL ? "" : near, near == NULL ? "" : "\"?");
 }
 
-int cli_number(const struct cli_arguments *arguments, enum cli_option option,
-               uint64_t low, uint64_t high, uint64_t *value)
+int kith_cli_number(const struct cli_arguments *arguments,
+                    enum cli_option option, uint64_t low, uint64_t high,
+                    uint64_t *value)
 {
     uint64_t number;
     const char *text = arguments->values[option];
@@ -65,25 +68,26 @@ int cli_number(const struct cli_arguments *arguments, enum cli_option option,
         return KITH_EXIT_OK;
     if (kith_text_u64(text, &number) != KITH_OK || number < low ||
         number > high)
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "%s: found \"%.60s\"; allowed: a whole number from "
-                        "%llu to %llu",
-                        options[option].name, text, (unsigned long long)low,
-                        (unsigned long long)high);
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "%s: found \"%.60s\"; allowed: a whole number from "
+            "%llu to %llu",
+            options[option].name, text, (unsigned long long)low,
+            (unsigned long long)high);
     *value = number;
     return KITH_EXIT_OK;
 }
 
-int cli_target_loss(const struct cli_arguments *arguments, double *target)
+int kith_cli_target_loss(const struct cli_arguments *arguments, double *target)
 {
     const char *text = arguments->values[CLI_TARGET_LOSS];
     *target = NAN;
     if (text == NULL ||
         (kith_text_double(text, target) == KITH_OK && *target > 0))
         return KITH_EXIT_OK;
-    return cli_fail(arguments, KITH_EXIT_USAGE,
-                    "--target-loss: found \"%.60s\"; allowed: a number above 0",
-                    text);
+    return kith_cli_fail(
+        arguments, KITH_EXIT_USAGE,
+        "--target-loss: found \"%.60s\"; allowed: a number above 0", text);
 }
 
 /* --out is a file for those that say so, else a folder. */
@@ -94,7 +98,7 @@ static const char *argument_of(const struct cli_command *command,
                                                      : options[option].argument;
 }
 
-void cli_help(const struct cli_command *command)
+void kith_cli_help(const struct cli_command *command)
 {
     printf("usage: kith %s %s\n\n%s.\n\n", command->name, command->usage,
            command->summary);
@@ -135,7 +139,7 @@ static int unknown_option(const struct cli_command *command,
             names[count++] = options[i].name;
     names[count] = NULL;
     snprintf(word, sizeof word, "%.*s", (int)(length < 60 ? length : 60), text);
-    return cli_unknown(arguments, "option", word, names);
+    return kith_cli_unknown(arguments, "option", word, names);
 }
 
 /* argv[*at] is an option; its value may be argv[*at + 1]. */
@@ -150,8 +154,8 @@ static int parse_option(const struct cli_command *command, int argc,
     const char *value = text[length] == '=' ? text + length + 1 : NULL;
     if (options[option].argument == NULL) {
         if (value != NULL)
-            return cli_fail(arguments, KITH_EXIT_USAGE, "%s takes no value",
-                            options[option].name);
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "%s takes no value", options[option].name);
         value = "";
     } else if (value == NULL && options[option].argument[0] == '[') {
         /* Optional: the next word, unless it is an option. */
@@ -160,37 +164,37 @@ static int parse_option(const struct cli_command *command, int argc,
             value = argv[++*at];
     } else if (value == NULL) {
         if (*at + 1 >= argc)
-            return cli_fail(arguments, KITH_EXIT_USAGE,
-                            "%s needs a value: %s %s", options[option].name,
-                            options[option].name,
-                            argument_of(command, (unsigned)option));
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "%s needs a value: %s %s",
+                                 options[option].name, options[option].name,
+                                 argument_of(command, (unsigned)option));
         value = argv[++*at];
     }
     arguments->values[option] = value;
     if (option == CLI_SWEEP) {
         if (arguments->sweep_count == KITH_SETTINGS_MAX)
-            return cli_fail(arguments, KITH_EXIT_USAGE,
-                            "--sweep: given more than %u times",
-                            KITH_SETTINGS_MAX);
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "--sweep: given more than %u times",
+                                 KITH_SETTINGS_MAX);
         arguments->sweeps[arguments->sweep_count++] = value;
     }
     if (option == CLI_SET) {
         if (strchr(value, '=') == NULL || value[0] == '=')
-            return cli_fail(arguments, KITH_EXIT_USAGE,
-                            "--set: found \"%.60s\"; allowed: KEY=VALUE, "
-                            "such as gossip.every=4",
-                            value);
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "--set: found \"%.60s\"; allowed: KEY=VALUE, "
+                                 "such as gossip.every=4",
+                                 value);
         if (arguments->set_count + 1 >= CLI_WORDS_MAX)
-            return cli_fail(arguments, KITH_EXIT_USAGE,
-                            "--set: given more than %u times",
-                            CLI_WORDS_MAX - 2);
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "--set: given more than %u times",
+                                 CLI_WORDS_MAX - 2);
         arguments->sets[arguments->set_count++] = value;
     }
     return KITH_EXIT_OK;
 }
 
-int cli_parse(const struct cli_command *command, int argc, char **argv,
-              struct cli_arguments *arguments)
+int kith_cli_parse(const struct cli_command *command, int argc, char **argv,
+                   struct cli_arguments *arguments)
 {
     memset(arguments, 0, sizeof *arguments);
     arguments->command = command->name;
@@ -211,17 +215,19 @@ int cli_parse(const struct cli_command *command, int argc, char **argv,
             continue;
         }
         if (arguments->word_count == CLI_WORDS_MAX)
-            return cli_fail(arguments, KITH_EXIT_USAGE, "too many arguments");
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "too many arguments");
         arguments->words[arguments->word_count++] = argv[i];
     }
-    if (cli_given(arguments, CLI_HELP))
+    if (kith_cli_given(arguments, CLI_HELP))
         return KITH_EXIT_OK;
     if (arguments->word_count < command->words_min ||
         arguments->word_count > command->words_max)
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "found %u arguments; usage: kith %s %s; see kith %s "
-                        "--help",
-                        arguments->word_count, command->name, command->usage,
-                        command->name);
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            "found %u arguments; usage: kith %s %s; see kith %s "
+            "--help",
+            arguments->word_count, command->name, command->usage,
+            command->name);
     return KITH_EXIT_OK;
 }

@@ -12,14 +12,15 @@ static int open_members(struct cli_member *member,
 {
     const uint32_t count = member->file.member_count;
     if (count != member->experiment.peers)
-        return cli_fail(arguments, KITH_EXIT_EXPERIMENT,
-                        "%.300s: members: found %u; allowed: %u, as many as "
-                        "peers in %.300s",
-                        arguments->words[0], count, member->experiment.peers,
-                        member->file.experiment);
+        return kith_cli_fail(
+            arguments, KITH_EXIT_EXPERIMENT,
+            "%.300s: members: found %u; allowed: %u, as many as "
+            "peers in %.300s",
+            arguments->words[0], count, member->experiment.peers,
+            member->file.experiment);
     member->members = calloc(count, sizeof *member->members);
     if (member->members == NULL)
-        return cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
+        return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
     for (uint32_t i = 0; i < count; i++) {
         kith_text_copy(member->members[i].address, KITH_ADDRESS_BYTES,
                        member->file.members[i].address);
@@ -32,28 +33,29 @@ static int open_members(struct cli_member *member,
     return KITH_EXIT_OK;
 }
 
-int cli_member_open(struct cli_member *member,
-                    const struct cli_arguments *arguments)
+int kith_cli_member_open(struct cli_member *member,
+                         const struct cli_arguments *arguments)
 {
     char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
     memset(member, 0, sizeof *member);
     if (kith_peer_file_load(arguments->words[0], &member->file, error) !=
         KITH_OK)
-        return cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
-    int code = cli_experiment_open(arguments, member->file.experiment,
-                                   &member->experiment);
+        return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
+    int code = kith_cli_experiment_open(arguments, member->file.experiment,
+                                        &member->experiment);
     if (code != KITH_EXIT_OK)
         goto no_experiment;
     if (kith_experiment_check_world(&member->experiment, KITH_WORLD_LAB,
                                     error) != KITH_OK)
-        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
-                        member->file.experiment, error);
+        code = kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
+                             member->file.experiment, error);
     if (code == KITH_EXIT_OK && member->experiment.stop.patience > 0)
-        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT,
-                        "%.300s: stop.patience: a peer does not see the "
-                        "averaged model and cannot stop early; take it out, or "
-                        "set it to 0",
-                        member->file.experiment);
+        code = kith_cli_fail(
+            arguments, KITH_EXIT_EXPERIMENT,
+            "%.300s: stop.patience: a peer does not see the "
+            "averaged model and cannot stop early; take it out, or "
+            "set it to 0",
+            member->file.experiment);
     if (code == KITH_EXIT_OK)
         code = open_members(member, arguments);
     if (code != KITH_EXIT_OK)
@@ -61,7 +63,7 @@ int cli_member_open(struct cli_member *member,
     if (kith_keys_load(member->file.identity, &member->identity, &member->trust,
                        error) == KITH_OK)
         return KITH_EXIT_OK;
-    code = cli_fail(arguments, KITH_EXIT_KEYS, "%s", error);
+    code = kith_cli_fail(arguments, KITH_EXIT_KEYS, "%s", error);
 
 no_members:
     free(member->members);
@@ -71,7 +73,7 @@ no_experiment:
     return code;
 }
 
-void cli_member_close(struct cli_member *member)
+void kith_cli_member_close(struct cli_member *member)
 {
     kith_keys_free(&member->identity, &member->trust);
     free(member->members);

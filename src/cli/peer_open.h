@@ -13,8 +13,8 @@ struct cli_member {
     struct kith_member *members; /* (file.member_count) */
 };
 /* 0, or an exit code with the error printed and nothing to close. */
-int cli_member_open(struct cli_member *member,
-                    const struct cli_arguments *arguments);
-void cli_member_close(struct cli_member *member);
+int kith_cli_member_open(struct cli_member *member,
+                         const struct cli_arguments *arguments);
+void kith_cli_member_close(struct cli_member *member);
 
 #endif

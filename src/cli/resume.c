@@ -54,8 +54,8 @@ static bool is_yaml(const char *path)
 static int set_save(struct cli_run *run, const char *path)
 {
     if (!kith_text_copy(run->save, sizeof run->save, path))
-        return cli_fail(run->arguments, KITH_EXIT_USAGE,
-                        "--save: the path is too long");
+        return kith_cli_fail(run->arguments, KITH_EXIT_USAGE,
+                             "--save: the path is too long");
     return KITH_EXIT_OK;
 }
 
@@ -67,29 +67,32 @@ static int open_named(struct cli_run *run, const char *path)
     run->resume = true;
     if (run->world != KITH_WORLD_LAB) {
         if (!is_there(path))
-            return cli_fail(run->arguments, KITH_EXIT_EXPERIMENT,
-                            "--resume: there is no checkpoint %.300s; leave "
-                            "--resume out to start",
-                            path);
+            return kith_cli_fail(
+                run->arguments, KITH_EXIT_EXPERIMENT,
+                "--resume: there is no checkpoint %.300s; leave "
+                "--resume out to start",
+                path);
         if (swap_ending(path, ending, ".db", beside) &&
             access(beside, F_OK) == 0)
             kith_text_copy(run->path, sizeof run->path, beside);
         return set_save(run, path);
     }
     if (!swap_ending(path, ".db", ending, beside))
-        return cli_fail(run->arguments, KITH_EXIT_USAGE,
-                        "--resume: found \"%.300s\"; allowed: the run database "
-                        "of an interrupted kith lab, such as demo-lab-1.db",
-                        path);
+        return kith_cli_fail(
+            run->arguments, KITH_EXIT_USAGE,
+            "--resume: found \"%.300s\"; allowed: the run database "
+            "of an interrupted kith lab, such as demo-lab-1.db",
+            path);
     kith_text_copy(run->path, sizeof run->path, path);
     if (run->save[0] == '\0')
         kith_text_copy(run->save, sizeof run->save, beside);
     if (access(run->save, F_OK) == 0)
         return KITH_EXIT_OK;
-    return cli_fail(run->arguments, KITH_EXIT_EXPERIMENT,
-                    "--resume: there are no saves %.300s: that run came to its "
-                    "end, or was saved elsewhere (--save)",
-                    run->save);
+    return kith_cli_fail(
+        run->arguments, KITH_EXIT_EXPERIMENT,
+        "--resume: there are no saves %.300s: that run came to its "
+        "end, or was saved elsewhere (--save)",
+        run->save);
 }
 
 /* The text of the experiment, where no file was named. */
@@ -99,7 +102,7 @@ static int read_source(struct cli_run *run, const char *path)
     char previous[KITH_PATH_BYTES_MAX + 16];
     enum kith_err err;
     if (run->world == KITH_WORLD_LAB) {
-        err = kith_store_experiment(run->path, &run->source, error);
+        err = kith_rundb_experiment(run->path, &run->source, error);
     } else {
         err = kith_checkpoint_experiment(path, &run->source, error);
         if (err != KITH_OK) {
@@ -107,12 +110,12 @@ static int read_source(struct cli_run *run, const char *path)
             err = kith_checkpoint_experiment(previous, &run->source, earlier);
         }
     }
-    return err == KITH_OK
-               ? KITH_EXIT_OK
-               : cli_fail(run->arguments, cli_exit_of(err), "%s", error);
+    return err == KITH_OK ? KITH_EXIT_OK
+                          : kith_cli_fail(run->arguments, kith_cli_exit_of(err),
+                                          "%s", error);
 }
 
-int cli_resume_source(struct cli_run *run)
+int kith_cli_resume_source(struct cli_run *run)
 {
     struct cli_arguments *own = &run->own;
     const char *named = own->values[CLI_RESUME];
@@ -122,22 +125,24 @@ int cli_resume_source(struct cli_run *run)
     if (alone && named != NULL && is_yaml(named)) {
         own->words[own->word_count++] = named;
         own->values[CLI_RESUME] = "";
-        return cli_resume_source(run);
+        return kith_cli_resume_source(run);
     }
     if (alone && (named == NULL || named[0] == '\0'))
-        return cli_fail(own, KITH_EXIT_USAGE,
-                        "found 0 arguments; usage: kith %s EXPERIMENT.yaml, or "
-                        "kith %s --resume PATH; see kith %s --help",
-                        own->command, own->command, own->command);
+        return kith_cli_fail(
+            own, KITH_EXIT_USAGE,
+            "found 0 arguments; usage: kith %s EXPERIMENT.yaml, or "
+            "kith %s --resume PATH; see kith %s --help",
+            own->command, own->command, own->command);
     if (save != NULL && set_save(run, save) != KITH_EXIT_OK)
         return KITH_EXIT_USAGE;
     if (named == NULL || named[0] == '\0')
         return KITH_EXIT_OK;
     if (save != NULL && run->world != KITH_WORLD_LAB)
-        return cli_fail(own, KITH_EXIT_USAGE,
-                        "--save and --resume PATH: a run goes on in its own "
-                        "checkpoint; give one of them, or --save PATH "
-                        "--resume");
+        return kith_cli_fail(
+            own, KITH_EXIT_USAGE,
+            "--save and --resume PATH: a run goes on in its own "
+            "checkpoint; give one of them, or --save PATH "
+            "--resume");
     int code = open_named(run, named);
     if (code == KITH_EXIT_OK && alone) {
         own->words[own->word_count++] = named;
@@ -186,17 +191,18 @@ static int find_newest(struct cli_run *run)
     if (entries != NULL)
         closedir(entries);
     if (newest == 0)
-        return cli_fail(run->arguments, KITH_EXIT_EXPERIMENT,
-                        "--resume: there is no %sN%s in %.300s; leave --resume "
-                        "out to start",
-                        prefix, ending_of(run), folder);
+        return kith_cli_fail(
+            run->arguments, KITH_EXIT_EXPERIMENT,
+            "--resume: there is no %sN%s in %.300s; leave --resume "
+            "out to start",
+            prefix, ending_of(run), folder);
     const int length =
         snprintf(path, sizeof path, "%s/%s%llu%s", folder, prefix,
                  (unsigned long long)newest,
                  run->world == KITH_WORLD_LAB ? ".db" : ending_of(run));
     if (length < 0 || length >= (int)sizeof path)
-        return cli_fail(run->arguments, KITH_EXIT_USAGE,
-                        "--out: the path is too long");
+        return kith_cli_fail(run->arguments, KITH_EXIT_USAGE,
+                             "--out: the path is too long");
     return open_named(run, path);
 }
 
@@ -211,13 +217,14 @@ static int check_folder(const struct cli_run *run)
     const char *name = slash == NULL ? "." : folder;
     if (access(name, W_OK | X_OK) == 0)
         return KITH_EXIT_OK;
-    return cli_fail(run->arguments, KITH_EXIT_WRITE,
-                    "--save: cannot write in the folder %.300s: %s; make it, "
-                    "or choose another",
-                    name, strerror(errno));
+    return kith_cli_fail(
+        run->arguments, KITH_EXIT_WRITE,
+        "--save: cannot write in the folder %.300s: %s; make it, "
+        "or choose another",
+        name, strerror(errno));
 }
 
-int cli_resume_find(struct cli_run *run)
+int kith_cli_resume_find(struct cli_run *run)
 {
     const char *named = run->own.values[CLI_RESUME];
     if (run->resume)
@@ -225,34 +232,35 @@ int cli_resume_find(struct cli_run *run)
     if (run->save[0] == '\0')
         return named == NULL ? KITH_EXIT_OK : find_newest(run);
     if (named != NULL && run->world == KITH_WORLD_LAB)
-        return cli_fail(run->arguments, KITH_EXIT_USAGE,
-                        "--resume: with --save it needs the run database, such "
-                        "as --resume demo-lab-1.db");
+        return kith_cli_fail(
+            run->arguments, KITH_EXIT_USAGE,
+            "--resume: with --save it needs the run database, such "
+            "as --resume demo-lab-1.db");
     char why[KITH_FILE_WHY_BYTES];
     if (run->world != KITH_WORLD_LAB &&
         kith_file_check(run->save, why) == KITH_EINVAL)
-        return cli_fail(run->arguments, KITH_EXIT_WRITE,
-                        "--save: %.300s: %s; name a file", run->save, why);
+        return kith_cli_fail(run->arguments, KITH_EXIT_WRITE,
+                             "--save: %.300s: %s; name a file", run->save, why);
     if (!is_there(run->save))
         return check_folder(run); /* --save PATH --resume: start, or go on */
     if (named != NULL)
         return open_named(run, run->own.values[CLI_SAVE]);
-    return cli_fail(run->arguments, KITH_EXIT_WRITE,
-                    "--save: %.300s is there already; go on from it with "
-                    "--resume, remove it, or choose another",
-                    run->save);
+    return kith_cli_fail(run->arguments, KITH_EXIT_WRITE,
+                         "--save: %.300s is there already; go on from it with "
+                         "--resume, remove it, or choose another",
+                         run->save);
 }
 
-int cli_resume_name(struct cli_run *run)
+int kith_cli_resume_name(struct cli_run *run)
 {
     if (run->save[0] != '\0' ||
         swap_ending(run->path, ".db", ending_of(run), run->save))
         return KITH_EXIT_OK;
-    return cli_fail(run->arguments, KITH_EXIT_USAGE,
-                    "--out: the path is too long");
+    return kith_cli_fail(run->arguments, KITH_EXIT_USAGE,
+                         "--out: the path is too long");
 }
 
-void cli_resume_advise(const struct cli_run *run)
+void kith_cli_resume_advise(const struct cli_run *run)
 {
     const bool lab = run->world == KITH_WORLD_LAB;
     char beside[KITH_PATH_BYTES_MAX] = "";
@@ -261,7 +269,7 @@ void cli_resume_advise(const struct cli_run *run)
                 strcmp(beside, run->save) != 0);
     if (!is_there(run->save))
         return;
-    cli_progress_end();
+    kith_cli_progress_end();
     fprintf(stderr, "go on with: kith %s --resume %s%s%s\n", run->own.command,
             lab ? run->path : run->save, elsewhere ? " --save " : "",
             elsewhere ? run->save : "");

@@ -11,7 +11,7 @@
 #include "kith/plain_file.h"
 #include "kith/text.h"
 
-int cli_exit_of(enum kith_err err)
+int kith_cli_exit_of(enum kith_err err)
 {
     switch (err) {
     case KITH_OK:
@@ -48,7 +48,7 @@ int cli_exit_of(enum kith_err err)
     return KITH_EXIT_FAILED;
 }
 
-enum kith_err cli_read_text(const char *path, char *text, size_t size)
+enum kith_err kith_cli_read_text(const char *path, char *text, size_t size)
 {
     char why[KITH_FILE_WHY_BYTES];
     int fd;
@@ -78,10 +78,11 @@ static int open_experiment(const struct cli_arguments *arguments,
     for (; count < arguments->set_count; count++)
         sets[count] = arguments->sets[count];
     uint64_t number = 0;
-    const int code = cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &number);
+    const int code =
+        kith_cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &number);
     if (code != KITH_EXIT_OK)
         return code;
-    if (cli_given(arguments, CLI_SEED)) {
+    if (kith_cli_given(arguments, CLI_SEED)) {
         snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)number);
         sets[count++] = seed;
     }
@@ -91,36 +92,37 @@ static int open_experiment(const struct cli_arguments *arguments,
             : kith_experiment_parse(path, source, strlen(source), sets, count,
                                     experiment, error);
     if (err == KITH_ENOMEM)
-        return cli_fail(arguments, KITH_EXIT_RESOURCES, "%s", error);
+        return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "%s", error);
     if (err != KITH_OK)
-        return cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
+        return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
     return KITH_EXIT_OK;
 }
 
-int cli_experiment_open(const struct cli_arguments *arguments, const char *path,
-                        struct kith_experiment *experiment)
+int kith_cli_experiment_open(const struct cli_arguments *arguments,
+                             const char *path,
+                             struct kith_experiment *experiment)
 {
     return open_experiment(arguments, path, NULL, experiment);
 }
 
-int cli_dataset_open(const struct cli_arguments *arguments,
-                     const struct kith_experiment *experiment,
-                     struct kith_dataset *dataset, bool *has)
+int kith_cli_dataset_open(const struct cli_arguments *arguments,
+                          const struct kith_experiment *experiment,
+                          struct kith_dataset *dataset, bool *has)
 {
     char error[KITH_EXPERIMENT_ERROR_BYTES];
     *has = experiment->model->input != KITH_INPUT_NONE;
     if (*has &&
         kith_dataset_open(&experiment->data.config, dataset, error) != KITH_OK)
-        return cli_fail(arguments, KITH_EXIT_DATA, "%s", error);
+        return kith_cli_fail(arguments, KITH_EXIT_DATA, "%s", error);
     if (kith_experiment_check_data(experiment, *has ? &dataset->train : NULL,
                                    error) != KITH_OK) {
         if (*has)
             kith_dataset_close(dataset);
-        return cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
-                        arguments->words[0], error);
+        return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
+                             arguments->words[0], error);
     }
     if (*has && dataset->note[0] != '\0')
-        (void)cli_fail(arguments, KITH_EXIT_OK, "%s", dataset->note);
+        (void)kith_cli_fail(arguments, KITH_EXIT_OK, "%s", dataset->note);
     return KITH_EXIT_OK;
 }
 
@@ -142,32 +144,34 @@ static void store_counts(const struct cli_run *run, uint64_t samples)
         char text[32];
         (void)snprintf(text, sizeof text, "%" PRIu64, rows[i].value);
         /* Errors stick: closing the database reports them. */
-        (void)kith_store_summary(run->store, rows[i].key, text);
+        (void)kith_rundb_summary(run->store, rows[i].key, text);
     }
 }
 
 static int store_open(struct cli_run *run)
 {
     const char *folder = run->arguments->values[CLI_OUT];
-    char error[KITH_STORE_ERROR_BYTES];
+    char error[KITH_RUNDB_ERROR_BYTES];
     if (run->path[0] != '\0') {
         const enum kith_err err =
-            kith_store_reopen(run->path, kith_world_name(run->world),
+            kith_rundb_reopen(run->path, kith_world_name(run->world),
                               &run->experiment, &run->store, error);
         return err == KITH_OK
                    ? KITH_EXIT_OK
-                   : cli_fail(run->arguments, cli_exit_of(err), "%s", error);
+                   : kith_cli_fail(run->arguments, kith_cli_exit_of(err), "%s",
+                                   error);
     }
     if (folder == NULL)
         folder = ".";
     else if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return cli_fail(run->arguments, KITH_EXIT_WRITE,
-                        "cannot make the folder %s: %s; choose another with "
-                        "--out",
-                        folder, strerror(errno));
-    if (kith_store_create(folder, kith_world_name(run->world), &run->experiment,
+        return kith_cli_fail(
+            run->arguments, KITH_EXIT_WRITE,
+            "cannot make the folder %s: %s; choose another with "
+            "--out",
+            folder, strerror(errno));
+    if (kith_rundb_create(folder, kith_world_name(run->world), &run->experiment,
                           &run->store, run->path, error) != KITH_OK)
-        return cli_fail(run->arguments, KITH_EXIT_WRITE, "%s", error);
+        return kith_cli_fail(run->arguments, KITH_EXIT_WRITE, "%s", error);
     return KITH_EXIT_OK;
 }
 
@@ -176,7 +180,7 @@ static int open_inputs(struct cli_run *run)
 {
     char error[KITH_EXPERIMENT_ERROR_BYTES];
     const bool saved = run->world != KITH_WORLD_SIM;
-    int code = saved ? cli_resume_source(run) : KITH_EXIT_OK;
+    int code = saved ? kith_cli_resume_source(run) : KITH_EXIT_OK;
     if (code == KITH_EXIT_OK)
         code = open_experiment(run->arguments, run->own.words[0], run->source,
                                &run->experiment);
@@ -184,25 +188,27 @@ static int open_inputs(struct cli_run *run)
         return code;
     if (kith_experiment_check_world(&run->experiment, run->world, error) !=
         KITH_OK)
-        code = cli_fail(run->arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
-                        run->own.words[0], error);
+        code = kith_cli_fail(run->arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
+                             run->own.words[0], error);
     if (code == KITH_EXIT_OK && saved)
-        code = cli_resume_find(run);
+        code = kith_cli_resume_find(run);
     if (code == KITH_EXIT_OK)
-        code = cli_compute_open(run->arguments, &run->experiment,
-                                run->world != KITH_WORLD_TRAIN ? CLI_COMPUTE_ONE
-                                : run->resume                  ? CLI_COMPUTE_ALL
-                                              : CLI_COMPUTE_MEASURED);
+        code = kith_cli_compute_open(run->arguments, &run->experiment,
+                                     run->world != KITH_WORLD_TRAIN
+                                         ? CLI_COMPUTE_ONE
+                                     : run->resume ? CLI_COMPUTE_ALL
+                                                   : CLI_COMPUTE_MEASURED);
     if (code == KITH_EXIT_OK)
-        code = cli_dataset_open(run->arguments, &run->experiment, &run->dataset,
-                                &run->has_dataset);
+        code = kith_cli_dataset_open(run->arguments, &run->experiment,
+                                     &run->dataset, &run->has_dataset);
     if (code != KITH_EXIT_OK)
         kith_experiment_close(&run->experiment);
     return code;
 }
 
-int cli_run_open(struct cli_run *run, const struct cli_arguments *arguments,
-                 enum kith_world world)
+int kith_cli_run_open(struct cli_run *run,
+                      const struct cli_arguments *arguments,
+                      enum kith_world world)
 {
     memset(run, 0, sizeof *run);
     run->own = *arguments;
@@ -215,7 +221,7 @@ int cli_run_open(struct cli_run *run, const struct cli_arguments *arguments,
     }
     code = store_open(run);
     if (code == KITH_EXIT_OK && world != KITH_WORLD_SIM)
-        code = cli_resume_name(run);
+        code = kith_cli_resume_name(run);
     if (code != KITH_EXIT_OK) {
         if (run->has_dataset)
             kith_dataset_close(&run->dataset);
@@ -228,35 +234,37 @@ int cli_run_open(struct cli_run *run, const struct cli_arguments *arguments,
 /* The code of a run that did not fail: complete, and every check held? */
 static int code_of(const struct kith_summary *summary)
 {
-    if (cli_stop && !summary->completed)
+    if (kith_cli_stop && !summary->completed)
         return KITH_EXIT_INTERRUPTED;
     return summary->completed && summary->violations == 0 ? KITH_EXIT_OK
                                                           : KITH_EXIT_FAILED;
 }
 
-int cli_run_close(struct cli_run *run, enum kith_err err, const char *error,
-                  const struct kith_summary *summary)
+int kith_cli_run_close(struct cli_run *run, enum kith_err err,
+                       const char *error, const struct kith_summary *summary)
 {
-    char store_error[KITH_STORE_ERROR_BYTES];
-    cli_progress_end();
+    char store_error[KITH_RUNDB_ERROR_BYTES];
+    kith_cli_progress_end();
     int code = KITH_EXIT_OK;
     if (err != KITH_OK)
-        code = cli_fail(run->arguments, cli_exit_of(err), "%s", error);
+        code =
+            kith_cli_fail(run->arguments, kith_cli_exit_of(err), "%s", error);
     if (run->has_dataset && summary != NULL)
         store_counts(run, summary->samples);
-    const enum kith_err stored = kith_store_close(run->store, store_error);
+    const enum kith_err stored = kith_rundb_close(run->store, store_error);
     if (stored != KITH_OK && err == KITH_OK)
-        code = cli_fail(run->arguments, KITH_EXIT_WRITE, "%s", store_error);
+        code =
+            kith_cli_fail(run->arguments, KITH_EXIT_WRITE, "%s", store_error);
     if (code == KITH_EXIT_OK) {
-        if (cli_given(run->arguments, CLI_JSON))
+        if (kith_cli_given(run->arguments, CLI_JSON))
             kith_summary_json(&run->experiment, summary, run->path);
         else
             kith_summary_print(&run->experiment, summary, run->path);
         code = code_of(summary);
         if (fflush(stdout) != 0)
-            code = cli_fail(run->arguments, KITH_EXIT_WRITE,
-                            "cannot write to standard output: %s",
-                            strerror(errno));
+            code = kith_cli_fail(run->arguments, KITH_EXIT_WRITE,
+                                 "cannot write to standard output: %s",
+                                 strerror(errno));
     }
     if (run->has_dataset)
         kith_dataset_close(&run->dataset);

@@ -18,18 +18,19 @@ struct cli_shelf {
 /* The set of this experiment, *set NULL where it needs none. On an error
  * `error` (KITH_EXPERIMENT_ERROR_BYTES) says why. The shelf keeps it. */
 KITH_MUST_CHECK enum kith_err
-cli_shelf_get(struct cli_shelf *shelf, const struct kith_experiment *experiment,
-              struct kith_dataset **set, char *error);
-void cli_shelf_close(struct cli_shelf *shelf);
+kith_cli_shelf_get(struct cli_shelf *shelf,
+                   const struct kith_experiment *experiment,
+                   struct kith_dataset **set, char *error);
+void kith_cli_shelf_close(struct cli_shelf *shelf);
 
 /* Files x grid: every cell is loaded and checked before anything runs. 0, or an
  * exit code with the error printed and nothing to free. */
-int cli_plan_open(const struct cli_arguments *arguments,
-                  struct cli_shelf *shelf, struct kith_plan *plan);
+int kith_cli_plan_open(const struct cli_arguments *arguments,
+                       struct cli_shelf *shelf, struct kith_plan *plan);
 
 struct sim_options;
 /* --sweep, --seeds, --all-cells and --resume of `kith sim`. */
-int cli_sweep(const struct cli_arguments *arguments,
-              const struct sim_options *options);
+int kith_cli_sweep(const struct cli_arguments *arguments,
+                   const struct sim_options *options);
 
 #endif

@@ -41,9 +41,9 @@ struct grid {
     bool all; /* of a folder: what makes no sense is left out */
 };
 
-enum kith_err cli_shelf_get(struct cli_shelf *shelf,
-                            const struct kith_experiment *experiment,
-                            struct kith_dataset **set, char *error)
+enum kith_err kith_cli_shelf_get(struct cli_shelf *shelf,
+                                 const struct kith_experiment *experiment,
+                                 struct kith_dataset **set, char *error)
 {
     const struct kith_data_config *config = &experiment->data.config;
     *set = NULL;
@@ -70,7 +70,7 @@ enum kith_err cli_shelf_get(struct cli_shelf *shelf,
     return KITH_OK;
 }
 
-void cli_shelf_close(struct cli_shelf *shelf)
+void kith_cli_shelf_close(struct cli_shelf *shelf)
 {
     for (unsigned i = 0; i < CLI_SHELF_SETS; i++)
         if (shelf->places[i].open)
@@ -103,10 +103,11 @@ static size_t value_length(const char *text)
 static int refuse_axis(const struct grid *grid, const char *text,
                        const char *why)
 {
-    return cli_fail(grid->arguments, KITH_EXIT_USAGE,
-                    "--sweep: found \"%.80s\": %s; allowed: KEY=V1,V2,... such "
-                    "as gossip.every=1,2,4",
-                    text, why);
+    return kith_cli_fail(
+        grid->arguments, KITH_EXIT_USAGE,
+        "--sweep: found \"%.80s\": %s; allowed: KEY=V1,V2,... such "
+        "as gossip.every=1,2,4",
+        text, why);
 }
 
 static int add_value(const struct grid *grid, struct axis *axis,
@@ -210,9 +211,9 @@ static bool find_cells(char *folder)
 static int no_cells(const struct grid *grid, const char *folder,
                     const char *why)
 {
-    return cli_fail(grid->arguments, KITH_EXIT_EXPERIMENT,
-                    "--all-cells: %s: %s; give their folder with --cells DIR",
-                    folder, why);
+    return kith_cli_fail(
+        grid->arguments, KITH_EXIT_EXPERIMENT,
+        "--all-cells: %s: %s; give their folder with --cells DIR", folder, why);
 }
 
 static int add_files(struct grid *grid)
@@ -300,7 +301,7 @@ static enum kith_err load(const struct grid *grid, const char *file,
     }
     if (!sized)
         sets[count++] = CELLS_PEERS;
-    if (cli_given(grid->arguments, CLI_SEED)) {
+    if (kith_cli_given(grid->arguments, CLI_SEED)) {
         (void)kith_text_add(seed, sizeof seed, 0, "seed=%s",
                             grid->arguments->values[CLI_SEED]);
         sets[count++] = seed;
@@ -330,7 +331,7 @@ static enum kith_err check(const struct grid *grid,
         err = KITH_EUNSUPPORTED;
     }
     if (err == KITH_OK)
-        err = cli_shelf_get(grid->shelf, experiment, &set, error);
+        err = kith_cli_shelf_get(grid->shelf, experiment, &set, error);
     if (err == KITH_OK)
         err = kith_experiment_check_data(
             experiment, set == NULL ? NULL : &set->train, error);
@@ -358,15 +359,16 @@ static int make_cell(const struct grid *grid, uint32_t index, char *name,
         kith_experiment_close(&experiment);
     }
     if (!set_label(grid, file, loaded ? name : file, cell))
-        return cli_fail(grid->arguments, KITH_EXIT_USAGE,
-                        "--sweep: the values of a cell are too long together");
+        return kith_cli_fail(
+            grid->arguments, KITH_EXIT_USAGE,
+            "--sweep: the values of a cell are too long together");
     if (err == KITH_OK)
         return cell->experiment != NULL
                    ? KITH_EXIT_OK
-                   : cli_fail(grid->arguments, KITH_EXIT_RESOURCES,
-                              "out of memory");
+                   : kith_cli_fail(grid->arguments, KITH_EXIT_RESOURCES,
+                                   "out of memory");
     if (!grid->all)
-        return cli_fail(
+        return kith_cli_fail(
             grid->arguments,
             err == KITH_ENOMEM ? KITH_EXIT_RESOURCES : KITH_EXIT_EXPERIMENT,
             "cell %u (%s): %s", (unsigned)index + 1, cell->label, error);
@@ -380,13 +382,15 @@ static int make_cells(const struct grid *grid, struct kith_plan *plan)
     for (uint32_t i = 0; i < grid->axis_count && count <= CELLS_MAX; i++)
         count *= grid->axes[i].count;
     if (count > CELLS_MAX || count * plan->seeds > KITH_RUNS_MAX)
-        return cli_fail(grid->arguments, KITH_EXIT_USAGE,
-                        "found more than %u cells, or %u runs; sweep fewer "
-                        "values",
-                        CELLS_MAX, KITH_RUNS_MAX);
+        return kith_cli_fail(
+            grid->arguments, KITH_EXIT_USAGE,
+            "found more than %u cells, or %u runs; sweep fewer "
+            "values",
+            CELLS_MAX, KITH_RUNS_MAX);
     plan->cells = calloc(count, sizeof *plan->cells);
     if (plan->cells == NULL)
-        return cli_fail(grid->arguments, KITH_EXIT_RESOURCES, "out of memory");
+        return kith_cli_fail(grid->arguments, KITH_EXIT_RESOURCES,
+                             "out of memory");
     plan->cell_count = (uint32_t)count;
     char name[KITH_NAME_MAX] = "cells";
     for (uint32_t i = 0; i < plan->cell_count; i++) {
@@ -404,9 +408,9 @@ static int fill(struct grid *grid, struct kith_plan *plan)
 {
     const struct cli_arguments *arguments = grid->arguments;
     uint64_t seeds = 1, seed = 0;
-    int code = cli_number(arguments, CLI_SEEDS, 1, SEEDS_MAX, &seeds);
+    int code = kith_cli_number(arguments, CLI_SEEDS, 1, SEEDS_MAX, &seeds);
     if (code == KITH_EXIT_OK)
-        code = cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &seed);
+        code = kith_cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &seed);
     for (unsigned i = 0; i < arguments->sweep_count && code == KITH_EXIT_OK;
          i++)
         code = add_axis(grid, arguments->sweeps[i]);
@@ -421,20 +425,20 @@ static int fill(struct grid *grid, struct kith_plan *plan)
     plan->seeds = (uint32_t)seeds;
     return grid->file_count > 0
                ? make_cells(grid, plan)
-               : cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
+               : kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
 }
 
-int cli_plan_open(const struct cli_arguments *arguments,
-                  struct cli_shelf *shelf, struct kith_plan *plan)
+int kith_cli_plan_open(const struct cli_arguments *arguments,
+                       struct cli_shelf *shelf, struct kith_plan *plan)
 {
     struct grid grid = {.arguments = arguments,
                         .shelf = shelf,
-                        .all = cli_given(arguments, CLI_ALL_CELLS)};
+                        .all = kith_cli_given(arguments, CLI_ALL_CELLS)};
     *plan = (struct kith_plan){0};
     grid.axes = calloc(KITH_SETTINGS_MAX, sizeof *grid.axes);
     const int code =
         grid.axes == NULL
-            ? cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory")
+            ? kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory")
             : fill(&grid, plan);
     for (uint32_t i = 0; i < grid.file_count; i++)
         free(grid.files[i]);

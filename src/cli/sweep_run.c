@@ -80,16 +80,17 @@ static enum kith_err simulate(const struct sweep *sweep, uint32_t run,
 {
     char error[SIM_ERROR_BYTES] = "", path[KITH_PATH_BYTES_MAX];
     struct kith_dataset *set;
-    struct kith_store *store = NULL;
+    struct kith_rundb *store = NULL;
     struct kith_summary summary = {0};
-    enum kith_err err = cli_shelf_get(sweep->shelf, experiment, &set, error);
+    enum kith_err err =
+        kith_cli_shelf_get(sweep->shelf, experiment, &set, error);
     if (err != KITH_OK) {
         note_problem(share, err, false, error);
         return err;
     }
     kith_runs_part(sweep->runs, run, path);
     err =
-        kith_store_create_part(path, run + 1, "sim", experiment, &store, error);
+        kith_rundb_create_part(path, run + 1, "sim", experiment, &store, error);
     if (err != KITH_OK) {
         note_problem(share, err, true, error);
         return err;
@@ -100,14 +101,14 @@ static enum kith_err simulate(const struct sweep *sweep, uint32_t run,
     options.store = store;
     options.progress = note_progress;
     options.arg = share;
-    if (!cli_given(sweep->arguments, CLI_WIRE))
+    if (!kith_cli_given(sweep->arguments, CLI_WIRE))
         options.wire = experiment->network.wire;
     err = sim_run(&options, &summary, NULL, error);
     if (err == KITH_OK)
-        (void)kith_store_finish(store, experiment, &summary);
+        (void)kith_rundb_finish(store, experiment, &summary);
     else
         note_problem(share, err, err == KITH_ENOSPC, error);
-    const enum kith_err stored = kith_store_close(store, error);
+    const enum kith_err stored = kith_rundb_close(store, error);
     if (stored != KITH_OK)
         note_problem(share, stored, true, error);
     return err != KITH_OK ? err : stored;
@@ -130,7 +131,7 @@ static int child_main(const struct sweep *sweep, uint32_t run,
         note_problem(share, err, false, error);
         return 1;
     }
-    if (cli_compute_open(sweep->arguments, &experiment, CLI_COMPUTE_ONE) !=
+    if (kith_cli_compute_open(sweep->arguments, &experiment, CLI_COMPUTE_ONE) !=
         KITH_EXIT_OK) {
         note_problem(share, KITH_EUNSUPPORTED, false,
                      "compute.products is not installed here");
@@ -163,9 +164,9 @@ static void show_progress(const struct sweep *sweep)
                  elapsed_s(sweep) * (1 - share) / share);
     if (sweep->failed > 0)
         snprintf(failed, sizeof failed, ", %" PRIu32 " failed", sweep->failed);
-    cli_progress("%" PRIu32 " of %" PRIu32 " runs (%.0f %%), %u at work%s%s",
-                 sweep->done, sweep->todo, 100 * share, sweep->running, failed,
-                 left);
+    kith_cli_progress(
+        "%" PRIu32 " of %" PRIu32 " runs (%.0f %%), %u at work%s%s",
+        sweep->done, sweep->todo, 100 * share, sweep->running, failed, left);
 }
 
 /* What is to be done of this state? A run that failed is tried again. */
@@ -183,9 +184,9 @@ static bool start(struct sweep *sweep, unsigned at, uint32_t run)
     fflush(stderr);
     const pid_t pid = fork();
     if (pid < 0) {
-        sweep->code = cli_fail(sweep->arguments, KITH_EXIT_RESOURCES,
-                               "cannot start a process: %s; use fewer --jobs",
-                               strerror(errno));
+        sweep->code = kith_cli_fail(
+            sweep->arguments, KITH_EXIT_RESOURCES,
+            "cannot start a process: %s; use fewer --jobs", strerror(errno));
         return false;
     }
     if (pid == 0) {
@@ -224,7 +225,7 @@ static void start_more(struct sweep *sweep)
 /* A run has ended: into the database with it. */
 static void collect(struct sweep *sweep, unsigned at, int status)
 {
-    char error[KITH_STORE_ERROR_BYTES] = "", problem[KITH_PROBLEM_BYTES];
+    char error[KITH_RUNDB_ERROR_BYTES] = "", problem[KITH_PROBLEM_BYTES];
     const struct share *share = &sweep->shares[at];
     const uint32_t run = sweep->jobs[at].run;
     sweep->jobs[at].pid = 0;
@@ -233,8 +234,8 @@ static void collect(struct sweep *sweep, unsigned at, int status)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         err = kith_runs_take(sweep->runs, run, error);
     } else if (share->fatal) {
-        sweep->code =
-            cli_fail(sweep->arguments, KITH_EXIT_WRITE, "%s", share->problem);
+        sweep->code = kith_cli_fail(sweep->arguments, KITH_EXIT_WRITE, "%s",
+                                    share->problem);
         return;
     } else {
         kith_text_copy(problem, sizeof problem, share->problem);
@@ -250,7 +251,8 @@ static void collect(struct sweep *sweep, unsigned at, int status)
     }
     sweep->done++;
     if (err != KITH_OK)
-        sweep->code = cli_fail(sweep->arguments, cli_exit_of(err), "%s", error);
+        sweep->code =
+            kith_cli_fail(sweep->arguments, kith_cli_exit_of(err), "%s", error);
 }
 
 static void reap(struct sweep *sweep, bool wait)
@@ -276,14 +278,15 @@ static void run_all(struct sweep *sweep)
     sigprocmask(SIG_BLOCK, &child, NULL);
     clock_gettime(CLOCK_MONOTONIC, &sweep->began);
     for (;;) {
-        if (cli_stop || sweep->code != KITH_EXIT_OK)
+        if (kith_cli_stop || sweep->code != KITH_EXIT_OK)
             break;
         start_more(sweep);
         if (sweep->running == 0)
             break;
         show_progress(sweep);
         const struct timespec look = {0, LOOK_NS};
-        (void)sigtimedwait(&child, NULL, &look); /* or a signal: cli_stop */
+        (void)sigtimedwait(&child, NULL,
+                           &look); /* or a signal: kith_cli_stop */
         reap(sweep, false);
     }
     for (unsigned i = 0; i < sweep->job_count; i++)
@@ -292,7 +295,7 @@ static void run_all(struct sweep *sweep)
     reap(sweep, true);
     sweep->running = 0;
     sigprocmask(SIG_UNBLOCK, &child, NULL);
-    cli_progress_end();
+    kith_cli_progress_end();
 }
 
 /* ---- before and after */
@@ -302,8 +305,9 @@ static int fail_text(const struct sweep *sweep, enum kith_err err,
 {
     const bool write = err == KITH_ENOSPC || err == KITH_EPERM ||
                        err == KITH_EIO || err == KITH_ENOENT;
-    return cli_fail(sweep->arguments,
-                    write ? KITH_EXIT_WRITE : cli_exit_of(err), "%s", error);
+    return kith_cli_fail(sweep->arguments,
+                         write ? KITH_EXIT_WRITE : kith_cli_exit_of(err), "%s",
+                         error);
 }
 
 /* A new database, or the unfinished one of the very same plan. */
@@ -311,10 +315,10 @@ static int open_plan(struct sweep *sweep)
 {
     const struct cli_arguments *arguments = sweep->arguments;
     const char *folder = arguments->values[CLI_OUT];
-    char error[KITH_STORE_ERROR_BYTES] = "";
+    char error[KITH_RUNDB_ERROR_BYTES] = "";
     struct kith_plan plan;
     folder = folder == NULL ? "." : folder;
-    int code = cli_plan_open(arguments, sweep->shelf, &plan);
+    int code = kith_cli_plan_open(arguments, sweep->shelf, &plan);
     if (code != KITH_EXIT_OK)
         return code;
     enum kith_err err = KITH_OK;
@@ -322,16 +326,18 @@ static int open_plan(struct sweep *sweep)
         err = kith_runs_open(sweep->path, &sweep->runs, error);
         if (err == KITH_OK)
             err = kith_runs_extend(sweep->runs, plan.seeds, error);
-    } else if (cli_given(arguments, CLI_RESUME)) {
-        code = cli_fail(arguments, KITH_EXIT_EXPERIMENT,
-                        "--resume: %s holds no unfinished %s of these cells; "
-                        "leave it out to begin",
-                        folder, plan.kind);
+    } else if (kith_cli_given(arguments, CLI_RESUME)) {
+        code =
+            kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                          "--resume: %s holds no unfinished %s of these cells; "
+                          "leave it out to begin",
+                          folder, plan.kind);
     } else if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        code = cli_fail(arguments, KITH_EXIT_WRITE,
-                        "cannot make the folder %s: %s; choose another with "
-                        "--out",
-                        folder, strerror(errno));
+        code =
+            kith_cli_fail(arguments, KITH_EXIT_WRITE,
+                          "cannot make the folder %s: %s; choose another with "
+                          "--out",
+                          folder, strerror(errno));
     } else {
         err = kith_runs_create(folder, &plan, &sweep->runs, sweep->path, error);
     }
@@ -343,31 +349,32 @@ static int open_plan(struct sweep *sweep)
 static int open_named(struct sweep *sweep)
 {
     const struct cli_arguments *arguments = sweep->arguments;
-    char error[KITH_STORE_ERROR_BYTES] = "";
+    char error[KITH_RUNDB_ERROR_BYTES] = "";
     uint64_t seeds = 0;
-    const int code = cli_number(arguments, CLI_SEEDS, 1, 10000, &seeds);
+    const int code = kith_cli_number(arguments, CLI_SEEDS, 1, 10000, &seeds);
     if (code != KITH_EXIT_OK)
         return code;
     if (arguments->word_count > 0 || arguments->sweep_count > 0 ||
-        arguments->set_count > 0 || cli_given(arguments, CLI_ALL_CELLS) ||
-        cli_given(arguments, CLI_SEED))
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "--resume RUNS.db names its experiment and cells; "
-                        "allowed beside it: --seeds, --jobs, --json");
+        arguments->set_count > 0 || kith_cli_given(arguments, CLI_ALL_CELLS) ||
+        kith_cli_given(arguments, CLI_SEED))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--resume RUNS.db names its experiment and cells; "
+                             "allowed beside it: --seeds, --jobs, --json");
     kith_text_copy(sweep->path, sizeof sweep->path,
                    arguments->values[CLI_RESUME]);
     enum kith_err err = kith_runs_open(sweep->path, &sweep->runs, error);
     if (err == KITH_OK)
         err = kith_runs_extend(sweep->runs, (uint32_t)seeds, error);
     if (err != KITH_OK)
-        return cli_fail(arguments, cli_exit_of(err), "%s", error);
+        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
     return KITH_EXIT_OK;
 }
 
 static int open_jobs(struct sweep *sweep)
 {
-    uint64_t jobs = cli_cores();
-    const int code = cli_number(sweep->arguments, CLI_JOBS, 1, JOBS_MAX, &jobs);
+    uint64_t jobs = kith_cli_cores();
+    const int code =
+        kith_cli_number(sweep->arguments, CLI_JOBS, 1, JOBS_MAX, &jobs);
     if (code != KITH_EXIT_OK)
         return code;
     const uint32_t count = kith_runs_count(sweep->runs);
@@ -378,10 +385,10 @@ static int open_jobs(struct sweep *sweep)
         sweep->todo += open_run(sweep, run);
     }
     if (there > 0)
-        (void)cli_fail(sweep->arguments, KITH_EXIT_OK,
-                       "going on with %s: %" PRIu32 " of %" PRIu32
-                       " runs are there",
-                       sweep->path, there, there + sweep->todo);
+        (void)kith_cli_fail(sweep->arguments, KITH_EXIT_OK,
+                            "going on with %s: %" PRIu32 " of %" PRIu32
+                            " runs are there",
+                            sweep->path, there, there + sweep->todo);
     sweep->job_count = (unsigned)(jobs < sweep->todo ? jobs : sweep->todo);
     if (sweep->job_count == 0)
         return KITH_EXIT_OK;
@@ -391,7 +398,8 @@ static int open_jobs(struct sweep *sweep)
     if (sweep->shares != MAP_FAILED)
         return KITH_EXIT_OK;
     sweep->shares = NULL;
-    return cli_fail(sweep->arguments, KITH_EXIT_RESOURCES, "out of memory");
+    return kith_cli_fail(sweep->arguments, KITH_EXIT_RESOURCES,
+                         "out of memory");
 }
 
 /* Did every run come to a good end? */
@@ -412,18 +420,18 @@ static int show(struct sweep *sweep, const struct kith_plan *plan)
     char error[KITH_REPORT_ERROR_BYTES] = "";
     struct kith_comparison comparison;
     double target_loss;
-    int code = cli_target_loss(arguments, &target_loss);
+    int code = kith_cli_target_loss(arguments, &target_loss);
     if (code != KITH_EXIT_OK)
         return code;
     const enum kith_err err =
         kith_compare(paths, 1, target_loss, &comparison, error);
     if (err != KITH_OK)
-        return cli_fail(arguments, cli_exit_of(err), "%s", error);
-    if (cli_given(arguments, CLI_JSON)) {
+        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+    if (kith_cli_given(arguments, CLI_JSON)) {
         printf("{\"name\": \"%s\", \"kind\": \"%s\", \"seeds\": %" PRIu32
                ", \"database\": ",
                plan->name, plan->kind, plan->seeds);
-        cli_json_text(sweep->path);
+        kith_cli_json_text(sweep->path);
         fputs(", ", stdout);
         kith_comparison_json(&comparison, stdout);
         puts("}");
@@ -434,8 +442,9 @@ static int show(struct sweep *sweep, const struct kith_plan *plan)
     const bool well = all_well(&comparison);
     kith_comparison_close(&comparison);
     if (fflush(stdout) != 0)
-        return cli_fail(arguments, KITH_EXIT_WRITE,
-                        "cannot write to standard output: %s", strerror(errno));
+        return kith_cli_fail(arguments, KITH_EXIT_WRITE,
+                             "cannot write to standard output: %s",
+                             strerror(errno));
     return well ? KITH_EXIT_OK : KITH_EXIT_FAILED;
 }
 
@@ -444,42 +453,44 @@ static int run_plan(struct sweep *sweep)
     int code = open_jobs(sweep);
     if (code != KITH_EXIT_OK)
         return code;
-    cli_catch_signals();
+    kith_cli_catch_signals();
     signal(SIGXFSZ, SIG_IGN);
     run_all(sweep);
     code = show(sweep, kith_runs_plan(sweep->runs));
     if (sweep->done < sweep->todo) {
-        (void)cli_fail(sweep->arguments, KITH_EXIT_OK,
-                       "%" PRIu32 " runs are missing; go on with: kith sim "
-                       "--resume %s",
-                       sweep->todo - sweep->done, sweep->path);
-        code = cli_stop ? KITH_EXIT_INTERRUPTED : KITH_EXIT_FAILED;
+        (void)kith_cli_fail(sweep->arguments, KITH_EXIT_OK,
+                            "%" PRIu32
+                            " runs are missing; go on with: kith sim "
+                            "--resume %s",
+                            sweep->todo - sweep->done, sweep->path);
+        code = kith_cli_stop ? KITH_EXIT_INTERRUPTED : KITH_EXIT_FAILED;
     }
     if (sweep->shares != NULL)
         munmap(sweep->shares, sweep->job_count * sizeof *sweep->shares);
     return sweep->code != KITH_EXIT_OK ? sweep->code : code;
 }
 
-int cli_sweep(const struct cli_arguments *arguments,
-              const struct sim_options *options)
+int kith_cli_sweep(const struct cli_arguments *arguments,
+                   const struct sim_options *options)
 {
     const char *resume = arguments->values[CLI_RESUME];
     const bool named = resume != NULL && resume[0] != '\0';
-    const unsigned wanted = cli_given(arguments, CLI_ALL_CELLS) ? 0 : 1;
+    const unsigned wanted = kith_cli_given(arguments, CLI_ALL_CELLS) ? 0 : 1;
     struct cli_shelf shelf = {0};
     struct sweep *sweep;
     if (!named && arguments->word_count != wanted)
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        wanted == 1
-                            ? "which experiment? kith sim EXPERIMENT.yaml ..."
-                            : "--all-cells takes no experiment; --cells DIR "
-                              "names their folder");
-    if (cli_given(arguments, CLI_TRACE) || cli_given(arguments, CLI_CALIBRATE))
-        return cli_fail(arguments, KITH_EXIT_USAGE,
-                        "--trace and --calibrate belong to one run");
+        return kith_cli_fail(
+            arguments, KITH_EXIT_USAGE,
+            wanted == 1 ? "which experiment? kith sim EXPERIMENT.yaml ..."
+                        : "--all-cells takes no experiment; --cells DIR "
+                          "names their folder");
+    if (kith_cli_given(arguments, CLI_TRACE) ||
+        kith_cli_given(arguments, CLI_CALIBRATE))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--trace and --calibrate belong to one run");
     sweep = calloc(1, sizeof *sweep);
     if (sweep == NULL)
-        return cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
+        return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
     sweep->arguments = arguments;
     sweep->options = options;
     sweep->shelf = &shelf;
@@ -488,7 +499,7 @@ int cli_sweep(const struct cli_arguments *arguments,
         code = run_plan(sweep);
     if (sweep->runs != NULL)
         kith_runs_close(sweep->runs);
-    cli_shelf_close(&shelf);
+    kith_cli_shelf_close(&shelf);
     free(sweep);
     return code;
 }

@@ -12,14 +12,15 @@
 #define TERMINAL_PERIOD_NS (100 * KITH_MS)
 #define PLAIN_PERIOD_NS (5 * KITH_S)
 
-volatile sig_atomic_t cli_stop;
+volatile sig_atomic_t kith_cli_stop;
 
 static void on_signal(int number)
 {
     static const char text[] = "\nstopping; once more to stop at once\n";
-    if (cli_stop) /* At once, whatever step it is in: no file is half one. */
+    if (kith_cli_stop) /* At once, whatever step it is in: no file is half one.
+                        */
         _exit(KITH_EXIT_INTERRUPTED);
-    cli_stop = 1;
+    kith_cli_stop = 1;
     const int kept = errno;
     if (number == SIGINT && isatty(STDERR_FILENO)) {
         const ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
@@ -28,7 +29,7 @@ static void on_signal(int number)
     errno = kept;
 }
 
-void cli_catch_signals(void)
+void kith_cli_catch_signals(void)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -43,7 +44,7 @@ void cli_catch_signals(void)
 
 static bool line_open; /* the terminal's cursor stands behind a line */
 
-void cli_progress(const char *format, ...)
+void kith_cli_progress(const char *format, ...)
 {
     static kith_ns next_ns;
     struct timespec now;
@@ -68,14 +69,14 @@ void cli_progress(const char *format, ...)
     line_open = terminal;
 }
 
-void cli_progress_end(void)
+void kith_cli_progress_end(void)
 {
     if (line_open)
         fputc('\n', stderr);
     line_open = false;
 }
 
-void cli_json_text(const char *text)
+void kith_cli_json_text(const char *text)
 {
     putchar('"');
     for (; *text != '\0'; text++) {

@@ -49,15 +49,17 @@ static int open_alphabet(struct cli_codec *codec, const struct cli_model *model)
     const enum kith_err err =
         kith_checkpoint_text(model->path, "alphabet", &codec->alphabet, error);
     if (err != KITH_OK)
-        return cli_fail(model->arguments, cli_exit_of(err), "%s", error);
+        return kith_cli_fail(model->arguments, kith_cli_exit_of(err), "%s",
+                             error);
     if (codec->alphabet == NULL)
-        return cli_fail(model->arguments, KITH_EXIT_EXPERIMENT,
-                        "%.300s does not say what its tokens mean; name their "
-                        "tokenizer.json with --tokenizer",
-                        model->path);
+        return kith_cli_fail(
+            model->arguments, KITH_EXIT_EXPERIMENT,
+            "%.300s does not say what its tokens mean; name their "
+            "tokenizer.json with --tokenizer",
+            model->path);
     if (!parse_alphabet(codec))
-        return cli_fail(model->arguments, KITH_EXIT_EXPERIMENT,
-                        "%.300s: its alphabet is damaged", model->path);
+        return kith_cli_fail(model->arguments, KITH_EXIT_EXPERIMENT,
+                             "%.300s: its alphabet is damaged", model->path);
     return KITH_EXIT_OK;
 }
 
@@ -69,10 +71,10 @@ static int open_tokenizer(struct cli_codec *codec,
     const enum kith_err err =
         kith_tokenizer_open(path, &codec->tokenizer, error);
     if (err != KITH_OK)
-        return cli_fail(model->arguments,
-                        err == KITH_ENOMEM ? KITH_EXIT_RESOURCES
-                                           : KITH_EXIT_DATA,
-                        "%s", error);
+        return kith_cli_fail(model->arguments,
+                             err == KITH_ENOMEM ? KITH_EXIT_RESOURCES
+                                                : KITH_EXIT_DATA,
+                             "%s", error);
     codec->count = kith_tokenizer_vocabulary(codec->tokenizer);
     return KITH_EXIT_OK;
 }
@@ -86,18 +88,18 @@ static int check_count(const struct cli_codec *codec,
             .classes;
     if (codec->count <= most)
         return KITH_EXIT_OK;
-    return cli_fail(model->arguments, KITH_EXIT_EXPERIMENT,
-                    "found %zu different tokens; the model knows %zu: "
-                    "another model's tokenizer?",
-                    codec->count, most);
+    return kith_cli_fail(model->arguments, KITH_EXIT_EXPERIMENT,
+                         "found %zu different tokens; the model knows %zu: "
+                         "another model's tokenizer?",
+                         codec->count, most);
 }
 
-int cli_codec_open(struct cli_codec *codec, const struct cli_model *model)
+int kith_cli_codec_open(struct cli_codec *codec, const struct cli_model *model)
 {
     const struct kith_dataset_kind *kind = model->experiment.data.config.kind;
     *codec = (struct cli_codec){.tokenizer = NULL};
     int code = KITH_EXIT_OK;
-    if (cli_given(model->arguments, CLI_TOKENIZER))
+    if (kith_cli_given(model->arguments, CLI_TOKENIZER))
         code = open_tokenizer(codec, model);
     else if (kind != NULL && strcmp(kind->name, "bytes") == 0)
         codec->count = LETTERS_MAX;
@@ -106,11 +108,11 @@ int cli_codec_open(struct cli_codec *codec, const struct cli_model *model)
     if (code == KITH_EXIT_OK)
         code = check_count(codec, model);
     if (code != KITH_EXIT_OK)
-        cli_codec_close(codec);
+        kith_cli_codec_close(codec);
     return code;
 }
 
-void cli_codec_close(struct cli_codec *codec)
+void kith_cli_codec_close(struct cli_codec *codec)
 {
     kith_tokenizer_close(codec->tokenizer);
     free(codec->alphabet);
@@ -136,40 +138,42 @@ static int encode_letters(const struct cli_codec *codec,
         const int32_t token =
             codec->letters == NULL ? (unsigned char)*at : letter_of(codec, at);
         if (token < 0)
-            return cli_fail(model->arguments, KITH_EXIT_USAGE,
-                            "--prompt: byte %zu, \"%.8s\": the text that the "
-                            "model was trained on has no such character",
-                            (size_t)(at - text), at);
+            return kith_cli_fail(
+                model->arguments, KITH_EXIT_USAGE,
+                "--prompt: byte %zu, \"%.8s\": the text that the "
+                "model was trained on has no such character",
+                (size_t)(at - text), at);
         at += codec->letters == NULL ? 1 : codec->lengths[token];
         tokens[(*count)++] = token;
     }
     return KITH_EXIT_OK;
 }
 
-int cli_codec_encode(const struct cli_codec *codec,
-                     const struct cli_model *model, const char *text,
-                     int32_t **tokens, size_t *count)
+int kith_cli_codec_encode(const struct cli_codec *codec,
+                          const struct cli_model *model, const char *text,
+                          int32_t **tokens, size_t *count)
 {
     *count = 0;
     if (codec->tokenizer != NULL) {
         const enum kith_err err = kith_tokenizer_encode(
             codec->tokenizer, text, strlen(text), tokens, count);
-        return err == KITH_OK ? KITH_EXIT_OK
-                              : cli_fail(model->arguments, cli_exit_of(err),
-                                         "--prompt: %s", kith_err_text(err));
+        return err == KITH_OK
+                   ? KITH_EXIT_OK
+                   : kith_cli_fail(model->arguments, kith_cli_exit_of(err),
+                                   "--prompt: %s", kith_err_text(err));
     }
     *tokens = malloc((strlen(text) + 1) * sizeof **tokens);
     if (*tokens == NULL)
-        return cli_fail(model->arguments, KITH_EXIT_RESOURCES,
-                        "no memory for the prompt");
+        return kith_cli_fail(model->arguments, KITH_EXIT_RESOURCES,
+                             "no memory for the prompt");
     const int code = encode_letters(codec, model, text, *tokens, count);
     if (code != KITH_EXIT_OK)
         free(*tokens);
     return code;
 }
 
-const char *cli_codec_bytes(const struct cli_codec *codec, int32_t token,
-                            size_t *size)
+const char *kith_cli_codec_bytes(const struct cli_codec *codec, int32_t token,
+                                 size_t *size)
 {
     static char byte[1];
     if (codec->tokenizer != NULL)
@@ -183,7 +187,7 @@ const char *cli_codec_bytes(const struct cli_codec *codec, int32_t token,
     return byte;
 }
 
-int32_t cli_codec_first(const struct cli_codec *codec)
+int32_t kith_cli_codec_first(const struct cli_codec *codec)
 {
     int32_t token;
     if (codec->tokenizer != NULL)

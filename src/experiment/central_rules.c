@@ -29,7 +29,8 @@ static void choose_method(void *object, unsigned index)
     experiment->central.method = (enum kith_central_method)index;
 }
 
-const struct key_choice choice_central_method = {method_name, choose_method};
+const struct key_choice kith_experiment_choice_central_method = {method_name,
+                                                                 choose_method};
 
 static const char *exchange_name(unsigned index)
 {
@@ -42,8 +43,8 @@ static void choose_exchange(void *object, unsigned index)
     experiment->central.exchange = (enum kith_central_exchange)index;
 }
 
-const struct key_choice choice_central_exchange = {exchange_name,
-                                                   choose_exchange};
+const struct key_choice kith_experiment_choice_central_exchange = {
+    exchange_name, choose_exchange};
 
 static const char *trigger_name(unsigned index)
 {
@@ -56,7 +57,8 @@ static void choose_trigger(void *object, unsigned index)
     experiment->central.trigger = (enum kith_central_trigger)index;
 }
 
-const struct key_choice choice_central_trigger = {trigger_name, choose_trigger};
+const struct key_choice kith_experiment_choice_central_trigger = {
+    trigger_name, choose_trigger};
 
 static const char *placement_name(unsigned index)
 {
@@ -70,8 +72,8 @@ static void choose_placement(void *object, unsigned index)
     experiment->central.on_workers = index == 1;
 }
 
-const struct key_choice choice_central_placement = {placement_name,
-                                                    choose_placement};
+const struct key_choice kith_experiment_choice_central_placement = {
+    placement_name, choose_placement};
 
 /* The one trigger of a method that has no choice. */
 static bool fixed_trigger(enum kith_central_method method,
@@ -94,34 +96,34 @@ static bool fixed_trigger(enum kith_central_method method,
     return false;
 }
 
-enum kith_err read_central(const struct tree *tree,
-                           struct kith_experiment *experiment)
+enum kith_err kith_experiment_read_central(const struct tree *tree,
+                                           struct kith_experiment *experiment)
 {
     struct kith_central *central = &experiment->central;
-    const struct tree_item *section = tree_find(tree, "central");
+    const struct tree_item *section = kith_yaml_find(tree, "central");
     if (section == NULL)
         return KITH_OK;
-    if (tree_find(tree, "gossip") != NULL)
-        return tree_fail(tree, section, "central", KITH_EINVAL,
-                         "found beside gossip; allowed: one of them");
+    if (kith_yaml_find(tree, "gossip") != NULL)
+        return kith_yaml_fail(tree, section, "central", KITH_EINVAL,
+                              "found beside gossip; allowed: one of them");
     central->present = true;
-    if (tree_find(tree, "central.alpha") == NULL)
+    if (kith_yaml_find(tree, "central.alpha") == NULL)
         central->alpha = -1;
-    if (tree_find(tree, "central.beta") == NULL)
+    if (kith_yaml_find(tree, "central.beta") == NULL)
         central->beta = -1;
     /* Workers then have no vectors for neighbours. */
     experiment->gossip.algorithm = kith_algorithm_find("local");
     enum kith_central_trigger trigger;
     if (!fixed_trigger(central->method, &trigger))
         return KITH_OK;
-    if (tree_find(tree, "central.trigger") != NULL &&
+    if (kith_yaml_find(tree, "central.trigger") != NULL &&
         central->trigger != trigger)
-        return tree_fail(tree, tree_find(tree, "central.trigger"),
-                         "central.trigger", KITH_EINVAL,
-                         "found %s; method %s has %s alone",
-                         kith_central_triggers[central->trigger].name,
-                         kith_central_methods[central->method].name,
-                         kith_central_triggers[trigger].name);
+        return kith_yaml_fail(tree, kith_yaml_find(tree, "central.trigger"),
+                              "central.trigger", KITH_EINVAL,
+                              "found %s; method %s has %s alone",
+                              kith_central_triggers[central->trigger].name,
+                              kith_central_methods[central->method].name,
+                              kith_central_triggers[trigger].name);
     central->trigger = trigger;
     return KITH_OK;
 }
@@ -189,9 +191,9 @@ static enum kith_err rule_unread(const struct tree *tree,
         {"central.in_flight", r.pipeline},
     };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const struct tree_item *item = tree_find(tree, keys[i].path);
+        const struct tree_item *item = kith_yaml_find(tree, keys[i].path);
         if (item != NULL && !keys[i].read)
-            return tree_fail(
+            return kith_yaml_fail(
                 tree, item, keys[i].path, KITH_EINVAL,
                 "method %s with trigger %s and exchange %s does not read it; "
                 "take it out",
@@ -205,9 +207,10 @@ static enum kith_err rule_unread(const struct tree *tree,
 static enum kith_err fail(const struct tree *tree, const char *path,
                           const char *words)
 {
-    const struct tree_item *item = tree_find(tree, path);
-    return tree_fail(tree, item != NULL ? item : tree_find(tree, "central"),
-                     path, KITH_EINVAL, "%s", words);
+    const struct tree_item *item = kith_yaml_find(tree, path);
+    return kith_yaml_fail(tree,
+                          item != NULL ? item : kith_yaml_find(tree, "central"),
+                          path, KITH_EINVAL, "%s", words);
 }
 
 static enum kith_err rule_shape(const struct tree *tree,
@@ -291,10 +294,10 @@ static enum kith_err rule_world(const struct tree *tree,
         kith_model_size_of(experiment->model, &experiment->model_config);
     for (uint32_t i = 0; i < experiment->atom_count; i++)
         if (experiment->atoms[i].kind != KITH_FAULT_SLOW)
-            return tree_fail(tree, tree_find(tree, "faults"), "faults",
-                             KITH_EINVAL,
-                             "found a %s; central runs know slow peers alone",
-                             kith_fault_name(experiment->atoms[i].kind));
+            return kith_yaml_fail(
+                tree, kith_yaml_find(tree, "faults"), "faults", KITH_EINVAL,
+                "found a %s; central runs know slow peers alone",
+                kith_fault_name(experiment->atoms[i].kind));
     if (size.gossiped != size.trained)
         return fail(tree, "model",
                     "this model keeps running statistics, which are no part of "
@@ -316,8 +319,9 @@ static enum kith_err rule_world(const struct tree *tree,
     return KITH_OK;
 }
 
-enum kith_err rule_central(const struct tree *tree,
-                           const struct kith_experiment *experiment)
+enum kith_err
+kith_experiment_rule_central(const struct tree *tree,
+                             const struct kith_experiment *experiment)
 {
     if (!experiment->central.present)
         return KITH_OK;
@@ -331,7 +335,8 @@ enum kith_err rule_central(const struct tree *tree,
     return err;
 }
 
-uint64_t hash_central(uint64_t hash, const struct kith_central *central)
+uint64_t kith_experiment_hash_central(uint64_t hash,
+                                      const struct kith_central *central)
 {
     const double numbers[] = {central->bound, central->alpha, central->beta};
     const uint64_t words[] = {

@@ -17,7 +17,8 @@ static void choose_algorithm(void *object, unsigned index)
     experiment->gossip.algorithm = kith_algorithms[index];
 }
 
-const struct key_choice choice_algorithm = {algorithm_name, choose_algorithm};
+const struct key_choice kith_experiment_choice_algorithm = {algorithm_name,
+                                                            choose_algorithm};
 
 static const char *topology_name(unsigned index)
 {
@@ -32,7 +33,8 @@ static void choose_topology(void *object, unsigned index)
     experiment->gossip.topology = kith_topology_kinds[index];
 }
 
-const struct key_choice choice_topology = {topology_name, choose_topology};
+const struct key_choice kith_experiment_choice_topology = {topology_name,
+                                                           choose_topology};
 
 static void choose_graph(void *object, unsigned index)
 {
@@ -40,7 +42,8 @@ static void choose_graph(void *object, unsigned index)
     experiment->gossip.options.graph = kith_topology_kinds[index];
 }
 
-const struct key_choice choice_graph = {topology_name, choose_graph};
+const struct key_choice kith_experiment_choice_graph = {topology_name,
+                                                        choose_graph};
 
 static const char *weights_name(unsigned index)
 {
@@ -53,7 +56,8 @@ static void choose_weights(void *object, unsigned index)
     experiment->gossip.options.weights = (enum kith_weights)index;
 }
 
-const struct key_choice choice_weights = {weights_name, choose_weights};
+const struct key_choice kith_experiment_choice_weights = {weights_name,
+                                                          choose_weights};
 
 static const char *model_name(unsigned index)
 {
@@ -66,7 +70,8 @@ static void choose_model(void *object, unsigned index)
     experiment->model = kith_models[index];
 }
 
-const struct key_choice choice_model = {model_name, choose_model};
+const struct key_choice kith_experiment_choice_model = {model_name,
+                                                        choose_model};
 
 static const char *optimiser_name(unsigned index)
 {
@@ -79,7 +84,8 @@ static void choose_optimiser(void *object, unsigned index)
     experiment->train.optimiser = kith_optimisers[index];
 }
 
-const struct key_choice choice_optimiser = {optimiser_name, choose_optimiser};
+const struct key_choice kith_experiment_choice_optimiser = {optimiser_name,
+                                                            choose_optimiser};
 
 /* The first is `auto`: resolved here, once, so that a run has one backend. */
 static const char *backend_name(unsigned index)
@@ -97,7 +103,8 @@ static void choose_backend(void *object, unsigned index)
         index == 0 ? kith_backend_auto() : kith_backends[index - 1];
 }
 
-const struct key_choice choice_backend = {backend_name, choose_backend};
+const struct key_choice kith_experiment_choice_backend = {backend_name,
+                                                          choose_backend};
 
 static const char *schedule_name(unsigned index)
 {
@@ -112,7 +119,8 @@ static void choose_schedule(void *object, unsigned index)
     experiment->train.schedule.kind = (enum kith_schedule)index;
 }
 
-const struct key_choice choice_schedule = {schedule_name, choose_schedule};
+const struct key_choice kith_experiment_choice_schedule = {schedule_name,
+                                                           choose_schedule};
 
 static const char *compressor_name(unsigned index)
 {
@@ -127,8 +135,8 @@ static void choose_compressor(void *object, unsigned index)
                    kith_compressors[index]->name);
 }
 
-const struct key_choice choice_compressor = {compressor_name,
-                                             choose_compressor};
+const struct key_choice kith_experiment_choice_compressor = {compressor_name,
+                                                             choose_compressor};
 
 static const char *guard_name(unsigned index)
 {
@@ -142,7 +150,8 @@ static void choose_guard(void *object, unsigned index)
                    kith_guards[index]->name);
 }
 
-const struct key_choice choice_guard = {guard_name, choose_guard};
+const struct key_choice kith_experiment_choice_guard = {guard_name,
+                                                        choose_guard};
 
 static const char *norm_name(unsigned index)
 {
@@ -156,7 +165,7 @@ static void choose_norm(void *object, unsigned index)
     experiment->model_config.group_norm = index == 1;
 }
 
-const struct key_choice choice_norm = {norm_name, choose_norm};
+const struct key_choice kith_experiment_choice_norm = {norm_name, choose_norm};
 
 static const char *best_name(unsigned index)
 {
@@ -171,7 +180,7 @@ static void choose_best(void *object, unsigned index)
     experiment->best = (enum kith_best)index;
 }
 
-const struct key_choice choice_best = {best_name, choose_best};
+const struct key_choice kith_experiment_choice_best = {best_name, choose_best};
 
 static const char *wire_name(unsigned index)
 {
@@ -186,7 +195,7 @@ static void choose_wire(void *object, unsigned index)
     experiment->network.wire = (enum kith_wire_mode)index;
 }
 
-const struct key_choice choice_wire = {wire_name, choose_wire};
+const struct key_choice kith_experiment_choice_wire = {wire_name, choose_wire};
 
 static const char *suite_name(unsigned index)
 {
@@ -200,7 +209,8 @@ static void choose_suite(void *object, unsigned index)
     kith_text_copy(experiment->network.suite, KITH_NAME_MAX, suite_name(index));
 }
 
-const struct key_choice choice_suite = {suite_name, choose_suite};
+const struct key_choice kith_experiment_choice_suite = {suite_name,
+                                                        choose_suite};
 
 static const char *products_name(unsigned index)
 {
@@ -213,7 +223,8 @@ static void choose_products(void *object, unsigned index)
     experiment->compute.products = products_name(index);
 }
 
-const struct key_choice choice_products = {products_name, choose_products};
+const struct key_choice kith_experiment_choice_products = {products_name,
+                                                           choose_products};
 
 static const char *data_name(unsigned index)
 {
@@ -227,4 +238,4 @@ static void choose_data(void *object, unsigned index)
     experiment->data.config.kind = kith_dataset_kinds[index];
 }
 
-const struct key_choice choice_data = {data_name, choose_data};
+const struct key_choice kith_experiment_choice_data = {data_name, choose_data};

@@ -8,8 +8,9 @@
 
 #include "kith/algorithm.h"
 
-enum kith_err read_coefficients(const struct tree *tree,
-                                struct kith_experiment *experiment)
+enum kith_err
+kith_experiment_read_coefficients(const struct tree *tree,
+                                  struct kith_experiment *experiment)
 {
     static const char *const paths[] = {
 #define KITH_X(name, key, low, high, help) "gossip." key,
@@ -19,13 +20,14 @@ enum kith_err read_coefficients(const struct tree *tree,
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     enum kith_err err = KITH_OK;
     if (algorithm->schedule != NULL &&
-        tree_find(tree, "gossip.topology") == NULL)
+        kith_yaml_find(tree, "gossip.topology") == NULL)
         experiment->gossip.topology = kith_topology_find(algorithm->schedule);
     for (unsigned i = 0; i < KITH_GOSSIP_KEY_COUNT && err == KITH_OK; i++) {
-        if (tree_find(tree, paths[i]) == NULL)
+        if (kith_yaml_find(tree, paths[i]) == NULL)
             experiment->gossip.coefficients[i] = algorithm->initial[i];
-        err = unread_key(tree, paths[i], "algorithm", algorithm->name,
-                         algorithm->keys >> i & 1u);
+        err = kith_experiment_unread_key(tree, paths[i], "algorithm",
+                                         algorithm->name,
+                                         algorithm->keys >> i & 1u);
     }
     return err;
 }
@@ -35,15 +37,16 @@ static enum kith_err fail_mixing(const struct tree *tree,
                                  const struct kith_experiment *experiment,
                                  const char *why)
 {
-    return tree_fail(tree, tree_find(tree, "gossip.algorithm"), "gossip.mixing",
-                     KITH_EINVAL,
-                     "not given, and topology %s with %u peers %s; give both "
-                     "gossip.mixing and gossip.strength",
-                     experiment->gossip.topology->name, experiment->peers, why);
+    return kith_yaml_fail(
+        tree, kith_yaml_find(tree, "gossip.algorithm"), "gossip.mixing",
+        KITH_EINVAL,
+        "not given, and topology %s with %u peers %s; give both "
+        "gossip.mixing and gossip.strength",
+        experiment->gossip.topology->name, experiment->peers, why);
 }
 
-enum kith_err resolve_mixing(const struct tree *tree,
-                             struct kith_experiment *experiment)
+enum kith_err kith_experiment_resolve_mixing(const struct tree *tree,
+                                             struct kith_experiment *experiment)
 {
     const struct kith_topology *graph = &experiment->gossip.graph;
     double *const mixing = &experiment->gossip.coefficients[KITH_GOSSIP_MIXING];
@@ -63,7 +66,7 @@ enum kith_err resolve_mixing(const struct tree *tree,
     double *scratch =
         malloc(KITH_MIXING_SCRATCH(experiment->peers) * sizeof *scratch);
     if (scratch == NULL)
-        return tree_fail(tree, NULL, NULL, KITH_ENOMEM, "out of memory");
+        return kith_yaml_fail(tree, NULL, NULL, KITH_ENOMEM, "out of memory");
     const struct kith_topology_mixing found =
         kith_topology_mixing(graph, scratch);
     free(scratch);

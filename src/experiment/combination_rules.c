@@ -10,12 +10,12 @@ static enum kith_err fail(const struct tree *tree, const char *key,
                           const struct kith_experiment *experiment,
                           const char *found, const char *wanted)
 {
-    const struct tree_item *item = tree_find(tree, key);
+    const struct tree_item *item = kith_yaml_find(tree, key);
     if (item == NULL)
-        item = tree_find(tree, "gossip.algorithm");
-    return tree_fail(tree, item, key, KITH_EINVAL,
-                     "found %s, but algorithm %s needs %s", found,
-                     experiment->gossip.algorithm->name, wanted);
+        item = kith_yaml_find(tree, "gossip.algorithm");
+    return kith_yaml_fail(tree, item, key, KITH_EINVAL,
+                          "found %s, but algorithm %s needs %s", found,
+                          experiment->gossip.algorithm->name, wanted);
 }
 
 /* n peers and n - 1 edges: every graph here is connected. */
@@ -97,8 +97,9 @@ static enum kith_err match_compressor(const struct tree *tree,
     return KITH_OK;
 }
 
-enum kith_err rule_match(const struct tree *tree,
-                         const struct kith_experiment *experiment)
+enum kith_err
+kith_experiment_rule_match(const struct tree *tree,
+                           const struct kith_experiment *experiment)
 {
     const enum kith_err err = match_graph(tree, experiment);
     return err == KITH_OK ? match_compressor(tree, experiment) : err;

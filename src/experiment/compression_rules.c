@@ -2,8 +2,9 @@
 #include "kith/assert.h"
 #include "key_table.h"
 
-enum kith_err rule_compression(const struct tree *tree,
-                               const struct kith_experiment *experiment)
+enum kith_err
+kith_experiment_rule_compression(const struct tree *tree,
+                                 const struct kith_experiment *experiment)
 {
     static const char *const paths[] = {
 #define KITH_X(name, key) "gossip." key,
@@ -15,7 +16,8 @@ enum kith_err rule_compression(const struct tree *tree,
     enum kith_err err = KITH_OK;
     KITH_ASSERT(compressor != NULL); /* chosen from the registry */
     for (unsigned i = 0; i < KITH_COMPRESSOR_KEY_COUNT && err == KITH_OK; i++)
-        err = unread_key(tree, paths[i], "compressor", compressor->name,
-                         compressor->keys >> i & 1u);
+        err = kith_experiment_unread_key(tree, paths[i], "compressor",
+                                         compressor->name,
+                                         compressor->keys >> i & 1u);
     return err;
 }

@@ -15,24 +15,25 @@ static enum kith_err augment_fail(const struct tree *tree,
                                   const struct tree_item *item, bool inside)
 {
     char found[TREE_SHOWN_BYTES];
-    return tree_fail(tree, item, "train.augment", KITH_EINVAL,
-                     "found %.32s%s%s; allowed: a mapping of crop (pixels, 1 "
-                     "to %u) and flip (true or false), such as {crop: 4, "
-                     "flip: true}",
-                     inside ? item->key : "", inside ? ": " : "",
-                     tree_show(item, found), CROP_MAX);
+    return kith_yaml_fail(
+        tree, item, "train.augment", KITH_EINVAL,
+        "found %.32s%s%s; allowed: a mapping of crop (pixels, 1 "
+        "to %u) and flip (true or false), such as {crop: 4, "
+        "flip: true}",
+        inside ? item->key : "", inside ? ": " : "",
+        kith_yaml_show(item, found), CROP_MAX);
 }
 
 static enum kith_err read_augment(const struct tree *tree,
                                   struct kith_augment *augment)
 {
-    const struct tree_item *map = tree_find(tree, "train.augment");
+    const struct tree_item *map = kith_yaml_find(tree, "train.augment");
     if (map == NULL)
         return KITH_OK;
     if (map->kind != TREE_MAP)
         return augment_fail(tree, map, false);
-    const struct tree_item *item = tree_first(tree, map);
-    for (; item != NULL; item = tree_next(tree, item)) {
+    const struct tree_item *item = kith_yaml_first(tree, map);
+    for (; item != NULL; item = kith_yaml_next(tree, item)) {
         uint64_t pixels;
         if (item->kind != TREE_SCALAR)
             return augment_fail(tree, item, true);
@@ -50,19 +51,19 @@ static enum kith_err read_augment(const struct tree *tree,
     return KITH_OK;
 }
 
-enum kith_err read_data(const struct tree *tree,
-                        struct kith_experiment *experiment)
+enum kith_err kith_experiment_read_data(const struct tree *tree,
+                                        struct kith_experiment *experiment)
 {
     struct kith_data_config *config = &experiment->data.config;
     enum kith_err err = read_augment(tree, &experiment->train.augment);
-    if (tree_find(tree, "data") == NULL)
+    if (kith_yaml_find(tree, "data") == NULL)
         return err;
     experiment->data.present =
-        config->kind->pathless || tree_find(tree, "data.path") != NULL;
+        config->kind->pathless || kith_yaml_find(tree, "data.path") != NULL;
     if (err == KITH_OK && config->path[0] != '\0')
-        err = resolve_path(tree, "data.path", config->path);
+        err = kith_experiment_resolve_path(tree, "data.path", config->path);
     if (err == KITH_OK && config->cache[0] != '\0')
-        err = resolve_path(tree, "data.cache", config->cache);
+        err = kith_experiment_resolve_path(tree, "data.cache", config->cache);
     return err;
 }
 
@@ -71,11 +72,11 @@ static enum kith_err unread(const struct tree *tree, const char *path,
                             const struct kith_dataset_kind *kind, bool read,
                             const char *why)
 {
-    const struct tree_item *item = tree_find(tree, path);
+    const struct tree_item *item = kith_yaml_find(tree, path);
     if (item == NULL || read)
         return KITH_OK;
-    return tree_fail(tree, item, path, KITH_EINVAL,
-                     "data of kind %s %s; take it out", kind->name, why);
+    return kith_yaml_fail(tree, item, path, KITH_EINVAL,
+                          "data of kind %s %s; take it out", kind->name, why);
 }
 
 static const char *input_name(enum kith_input input)
@@ -90,7 +91,7 @@ static enum kith_err rule_kind(const struct tree *tree,
     const enum kith_input input = experiment->model->input;
     if (kind->input == KITH_INPUT_NONE || kind->input == input)
         return KITH_OK;
-    const struct tree_item *item = tree_find(tree, "data.kind");
+    const struct tree_item *item = kith_yaml_find(tree, "data.kind");
     char names[256] = "";
     size_t at = 0;
     for (unsigned i = 0; kith_dataset_kinds[i] != NULL; i++) {
@@ -100,16 +101,18 @@ static enum kith_err rule_kind(const struct tree *tree,
                 kith_text_add(names, sizeof names, at, "%s%s",
                               at == 0 ? "" : ", ", kith_dataset_kinds[i]->name);
     }
-    return tree_fail(tree, item != NULL ? item : tree_find(tree, "data"),
-                     "data.kind", KITH_EINVAL,
-                     "found %s, which holds %s, but model %s learns from %s; "
-                     "allowed: %s",
-                     kind->name, input_name(kind->input),
-                     experiment->model->name, input_name(input), names);
+    return kith_yaml_fail(
+        tree, item != NULL ? item : kith_yaml_find(tree, "data"), "data.kind",
+        KITH_EINVAL,
+        "found %s, which holds %s, but model %s learns from %s; "
+        "allowed: %s",
+        kind->name, input_name(kind->input), experiment->model->name,
+        input_name(input), names);
 }
 
-enum kith_err rule_data(const struct tree *tree,
-                        const struct kith_experiment *experiment)
+enum kith_err
+kith_experiment_rule_data(const struct tree *tree,
+                          const struct kith_experiment *experiment)
 {
     const struct kith_dataset_kind *kind = experiment->data.config.kind;
     if (!experiment->data.present)
@@ -139,14 +142,14 @@ enum kith_err rule_data(const struct tree *tree,
                      "holds tokens, not images");
     if (err == KITH_OK && !images &&
         experiment->data.split.kind != KITH_SPLIT_IID)
-        err = tree_fail(tree, tree_find(tree, "data.split"), "data.split",
-                        KITH_EINVAL,
-                        "windows of text have no classes to split by; "
-                        "allowed: iid");
+        err = kith_yaml_fail(tree, kith_yaml_find(tree, "data.split"),
+                             "data.split", KITH_EINVAL,
+                             "windows of text have no classes to split by; "
+                             "allowed: iid");
     return err;
 }
 
-void derive_data(struct kith_experiment *experiment)
+void kith_experiment_derive_data(struct kith_experiment *experiment)
 {
     struct kith_data_config *config = &experiment->data.config;
     const struct kith_model_config *model = &experiment->model_config;

@@ -143,7 +143,7 @@ uint64_t kith_experiment_hash(const struct kith_experiment *experiment)
     hash = hash_train(hash, experiment);
     hash = hash_text(hash, experiment->gossip.algorithm->name);
     hash = hash_text(hash, experiment->gossip.topology->name);
-    hash = hash_graph(hash, experiment);
+    hash = kith_experiment_hash_graph(hash, experiment);
     hash = kith_hash_word(hash, experiment->gossip.every);
     hash = hash_text(hash, experiment->gossip.compressor);
     hash = hash_compression(hash, experiment);
@@ -152,7 +152,7 @@ uint64_t kith_experiment_hash(const struct kith_experiment *experiment)
         hash = hash_number(hash, experiment->gossip.coefficients[i]);
     hash = hash_text(hash, experiment->gossip.guard);
     return experiment->central.present
-               ? hash_central(hash, &experiment->central)
+               ? kith_experiment_hash_central(hash, &experiment->central)
                : hash;
 }
 
@@ -386,8 +386,8 @@ kith_experiment_check_data(const struct kith_experiment *experiment,
             experiment->train.batch);
         return KITH_EINVAL;
     }
-    const kith_ns end = predicted_end(experiment, steps);
-    const struct kith_atom *atom = late_fault(experiment, end);
+    const kith_ns end = kith_experiment_predicted_end(experiment, steps);
+    const struct kith_atom *atom = kith_experiment_late_fault(experiment, end);
     if (atom == NULL)
         return KITH_OK;
     char at[32], over[32];

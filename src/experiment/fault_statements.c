@@ -38,9 +38,9 @@ static enum kith_err read_spread(const struct reading *reading,
         kith_spread_parse(item->text, spread) == KITH_OK)
         return KITH_OK;
     snprintf(where, sizeof where, "%s.%.20s", reading->where, item->key);
-    return tree_fail(reading->tree, item, where, KITH_EINVAL,
-                     "found %s; allowed: %s", tree_show(item, found),
-                     spread_allowed);
+    return kith_yaml_fail(reading->tree, item, where, KITH_EINVAL,
+                          "found %s; allowed: %s", kith_yaml_show(item, found),
+                          spread_allowed);
 }
 
 static enum kith_err read_by(struct reading *reading,
@@ -51,9 +51,9 @@ static enum kith_err read_by(struct reading *reading,
     if (item->kind == TREE_SCALAR &&
         kith_text_double(item->text, by) == KITH_OK && *by > 1 && *by <= 1e6)
         return KITH_OK;
-    return tree_fail(reading->tree, item, reading->where, KITH_EINVAL,
-                     "by: found %s; allowed: a number above 1 to 1e6",
-                     tree_show(item, found));
+    return kith_yaml_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                          "by: found %s; allowed: a number above 1 to 1e6",
+                          kith_yaml_show(item, found));
 }
 
 static enum kith_err unknown_word(const struct reading *reading,
@@ -69,10 +69,10 @@ static enum kith_err unknown_word(const struct reading *reading,
     for (uint32_t i = 0; i < count; i++)
         at = kith_text_add(allowed, sizeof allowed, at, "%s%s",
                            i == 0 ? "" : ", ", names[i]);
-    schema_hint(item->key, names, hint, sizeof hint);
-    return tree_fail(reading->tree, item, reading->where, KITH_EINVAL,
-                     "found the unknown key \"%.60s\"; allowed: %s%s",
-                     item->key, allowed, hint);
+    kith_schema_hint(item->key, names, hint, sizeof hint);
+    return kith_yaml_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                          "found the unknown key \"%.60s\"; allowed: %s%s",
+                          item->key, allowed, hint);
 }
 
 static enum kith_err read_fault_name(struct reading *reading,
@@ -83,17 +83,18 @@ static enum kith_err read_fault_name(struct reading *reading,
     if (fault == NULL)
         return unknown_word(reading, item);
     if (reading->fault != NULL)
-        return tree_fail(reading->tree, item, reading->where, KITH_EINVAL,
-                         "found both %s and %s; allowed: one fault for each "
-                         "statement",
-                         reading->fault->name, fault->name);
+        return kith_yaml_fail(
+            reading->tree, item, reading->where, KITH_EINVAL,
+            "found both %s and %s; allowed: one fault for each "
+            "statement",
+            reading->fault->name, fault->name);
     if (item->kind != TREE_SCALAR ||
         !kith_text_copy(reading->statement.target,
                         sizeof reading->statement.target, item->text))
-        return tree_fail(reading->tree, item, reading->where, KITH_EINVAL,
-                         "%s: found %s; allowed: which peers, such as "
-                         "\"n(1)\"",
-                         fault->name, tree_show(item, found));
+        return kith_yaml_fail(reading->tree, item, reading->where, KITH_EINVAL,
+                              "%s: found %s; allowed: which peers, such as "
+                              "\"n(1)\"",
+                              fault->name, kith_yaml_show(item, found));
     reading->fault = fault;
     reading->target = item;
     return KITH_OK;
@@ -127,24 +128,25 @@ static enum kith_err check_words(const struct reading *reading)
                  {"by", KITH_FAULT_KEY_BY}};
     const struct tree *tree = reading->tree;
     if (reading->at == NULL)
-        return tree_fail(tree, reading->map, reading->where, KITH_EINVAL,
-                         "at: not given; allowed: %s", spread_allowed);
+        return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,
+                              "at: not given; allowed: %s", spread_allowed);
     if (reading->fault == NULL)
-        return tree_fail(tree, reading->map, reading->where, KITH_EINVAL,
-                         "found no fault; allowed: one of those in kith list "
-                         "faults, such as crash: \"n(1)\"");
+        return kith_yaml_fail(
+            tree, reading->map, reading->where, KITH_EINVAL,
+            "found no fault; allowed: one of those in kith list "
+            "faults, such as crash: \"n(1)\"");
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
         const struct tree_item *item =
-            tree_child(tree, reading->map, words[i].word);
+            kith_yaml_child(tree, reading->map, words[i].word);
         if (item != NULL && !(reading->fault->keys & (unsigned)words[i].key))
-            return tree_fail(tree, item, reading->where, KITH_EINVAL,
-                             "%s does not take \"%s\"", reading->fault->name,
-                             words[i].word);
+            return kith_yaml_fail(tree, item, reading->where, KITH_EINVAL,
+                                  "%s does not take \"%s\"",
+                                  reading->fault->name, words[i].word);
     }
     if ((reading->fault->keys & KITH_FAULT_KEY_BY) &&
         !(reading->statement.by > 0))
-        return tree_fail(tree, reading->map, reading->where, KITH_EINVAL,
-                         "by: not given; allowed: a number above 1");
+        return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,
+                              "by: not given; allowed: a number above 1");
     return KITH_OK;
 }
 
@@ -171,14 +173,15 @@ static enum kith_err expand(const struct reading *reading,
     if (err == KITH_OK)
         return KITH_OK;
     if (err == KITH_ENOMEM)
-        return tree_fail(tree, NULL, reading->where, err, "out of memory");
+        return kith_yaml_fail(tree, NULL, reading->where, err, "out of memory");
     if (atoms->count == KITH_ATOMS_MAX)
-        return tree_fail(tree, reading->target, reading->where, KITH_ELIMIT,
-                         "the faults become more than %u timed events; name "
-                         "fewer peers",
-                         KITH_ATOMS_MAX);
-    return tree_fail(tree, reading->target, reading->where, KITH_EINVAL,
-                     "%s: %s", reading->fault->name, error);
+        return kith_yaml_fail(
+            tree, reading->target, reading->where, KITH_ELIMIT,
+            "the faults become more than %u timed events; name "
+            "fewer peers",
+            KITH_ATOMS_MAX);
+    return kith_yaml_fail(tree, reading->target, reading->where, KITH_EINVAL,
+                          "%s: %s", reading->fault->name, error);
 }
 
 static enum kith_err read_statement(struct reading *reading,
@@ -188,12 +191,13 @@ static enum kith_err read_statement(struct reading *reading,
     char found[TREE_SHOWN_BYTES];
     reading->map = item;
     if (item->kind != TREE_MAP)
-        return tree_fail(reading->tree, item, reading->where, KITH_EINVAL,
-                         "found %s; allowed: a mapping such as {at: 2s, crash: "
-                         "\"n(1)\", restart: 3s}",
-                         tree_show(item, found));
-    const struct tree_item *word = tree_first(reading->tree, item);
-    for (; word != NULL; word = tree_next(reading->tree, word)) {
+        return kith_yaml_fail(
+            reading->tree, item, reading->where, KITH_EINVAL,
+            "found %s; allowed: a mapping such as {at: 2s, crash: "
+            "\"n(1)\", restart: 3s}",
+            kith_yaml_show(item, found));
+    const struct tree_item *word = kith_yaml_first(reading->tree, item);
+    for (; word != NULL; word = kith_yaml_next(reading->tree, word)) {
         const enum kith_err err = read_word(reading, word);
         if (err != KITH_OK)
             return err;
@@ -211,17 +215,18 @@ static enum kith_err read_slow(struct reading *reading,
                                struct kith_atoms *atoms)
 {
     const struct tree *tree = reading->tree;
-    const struct tree_item *peers = tree_child(tree, item, "peers");
-    const struct tree_item *by = tree_child(tree, item, "by");
+    const struct tree_item *peers = kith_yaml_child(tree, item, "peers");
+    const struct tree_item *by = kith_yaml_child(tree, item, "by");
     char found[TREE_SHOWN_BYTES];
     if (item->kind != TREE_MAP || item->count != 2 || peers == NULL ||
         by == NULL || peers->kind != TREE_SCALAR ||
         !kith_text_copy(reading->statement.target,
                         sizeof reading->statement.target, peers->text))
-        return tree_fail(tree, item, reading->where, KITH_EINVAL,
-                         "found %s; allowed: {peers: SELECTOR, by: FACTOR}, "
-                         "such as {peers: \"n(1)\", by: 10}",
-                         tree_show(item, found));
+        return kith_yaml_fail(
+            tree, item, reading->where, KITH_EINVAL,
+            "found %s; allowed: {peers: SELECTOR, by: FACTOR}, "
+            "such as {peers: \"n(1)\", by: 10}",
+            kith_yaml_show(item, found));
     const enum kith_err err = read_by(reading, by);
     if (err != KITH_OK)
         return err;
@@ -237,20 +242,21 @@ static enum kith_err read_list(const struct tree *tree, const char *path,
                                const struct kith_experiment *experiment,
                                struct kith_atoms *atoms)
 {
-    const struct tree_item *list = tree_find(tree, path);
+    const struct tree_item *list = kith_yaml_find(tree, path);
     if (list == NULL)
         return KITH_OK;
     char found[TREE_SHOWN_BYTES];
     if (list->kind != TREE_LIST || list->count > KITH_FAULTS_MAX)
-        return tree_fail(tree, list, path, KITH_EINVAL,
-                         "found %s; allowed: a list of at most %u statements",
-                         tree_show(list, found), KITH_FAULTS_MAX);
+        return kith_yaml_fail(
+            tree, list, path, KITH_EINVAL,
+            "found %s; allowed: a list of at most %u statements",
+            kith_yaml_show(list, found), KITH_FAULTS_MAX);
     const bool is_slow = strcmp(path, "compute.slow") == 0;
     uint64_t entities[KITH_FAULTS_MAX];
-    const struct tree_item *item = tree_first(tree, list);
+    const struct tree_item *item = kith_yaml_first(tree, list);
     enum kith_err err = KITH_OK;
     for (uint32_t i = 0; item != NULL && err == KITH_OK;
-         i++, item = tree_next(tree, item)) {
+         i++, item = kith_yaml_next(tree, item)) {
         struct reading reading = {.tree = tree,
                                   .entities = entities,
                                   .count = i,
@@ -266,8 +272,8 @@ static enum kith_err read_list(const struct tree *tree, const char *path,
     return err;
 }
 
-enum kith_err read_faults(const struct tree *tree,
-                          struct kith_experiment *experiment)
+enum kith_err kith_experiment_read_faults(const struct tree *tree,
+                                          struct kith_experiment *experiment)
 {
     struct kith_atoms atoms = {0};
     enum kith_err err = read_list(tree, "faults", experiment, &atoms);
@@ -276,8 +282,8 @@ enum kith_err read_faults(const struct tree *tree,
     if (err == KITH_OK) {
         err = kith_atoms_settle(&atoms);
         if (err != KITH_OK)
-            (void)tree_fail(tree, NULL, "faults", err, "%s",
-                            kith_err_text(err));
+            (void)kith_yaml_fail(tree, NULL, "faults", err, "%s",
+                                 kith_err_text(err));
     }
     if (err != KITH_OK) {
         free(atoms.list);

@@ -32,30 +32,31 @@ static enum kith_err size_fail(const struct tree *tree,
 {
     char found[TREE_SHOWN_BYTES];
     if (sizes->least == sizes->most)
-        return tree_fail(tree, item, sizes->path, KITH_EINVAL,
-                         "found %s; allowed: a list of %u whole numbers above "
-                         "0, %s",
-                         tree_show(item, found), sizes->most, sizes->example);
-    return tree_fail(tree, item, sizes->path, KITH_EINVAL,
-                     "found %s; allowed: a list of %u to %u whole numbers "
-                     "above 0, %s",
-                     tree_show(item, found), sizes->least, sizes->most,
-                     sizes->example);
+        return kith_yaml_fail(
+            tree, item, sizes->path, KITH_EINVAL,
+            "found %s; allowed: a list of %u whole numbers above "
+            "0, %s",
+            kith_yaml_show(item, found), sizes->most, sizes->example);
+    return kith_yaml_fail(tree, item, sizes->path, KITH_EINVAL,
+                          "found %s; allowed: a list of %u to %u whole numbers "
+                          "above 0, %s",
+                          kith_yaml_show(item, found), sizes->least,
+                          sizes->most, sizes->example);
 }
 
 static enum kith_err read_sizes(const struct tree *tree,
                                 const struct sizes *sizes, uint32_t *values,
                                 uint32_t *count)
 {
-    const struct tree_item *list = tree_find(tree, sizes->path);
+    const struct tree_item *list = kith_yaml_find(tree, sizes->path);
     *count = 0;
     if (list == NULL)
         return KITH_OK;
     if (list->kind != TREE_LIST || list->count < sizes->least ||
         list->count > sizes->most)
         return size_fail(tree, list, sizes);
-    const struct tree_item *item = tree_first(tree, list);
-    for (; item != NULL; item = tree_next(tree, item)) {
+    const struct tree_item *item = kith_yaml_first(tree, list);
+    for (; item != NULL; item = kith_yaml_next(tree, item)) {
         uint64_t size;
         if (item->kind != TREE_SCALAR ||
             kith_text_u64(item->text, &size) != KITH_OK || size == 0 ||
@@ -92,31 +93,33 @@ static enum kith_err read_layers(const struct tree *tree,
 static enum kith_err read_checks(const struct tree *tree,
                                  struct kith_experiment *experiment)
 {
-    const struct tree_item *list = tree_find(tree, "assert");
+    const struct tree_item *list = kith_yaml_find(tree, "assert");
     if (list == NULL)
         return KITH_OK;
     char found[TREE_SHOWN_BYTES], error[KITH_CHECK_ERROR_BYTES];
     if (list->kind != TREE_LIST || list->count > KITH_CHECKS_MAX)
-        return tree_fail(tree, list, "assert", KITH_EINVAL,
-                         "found %s; allowed: a list of at most %u texts such "
-                         "as [\"finally accuracy >= 0.85\"]",
-                         tree_show(list, found), KITH_CHECKS_MAX);
-    const struct tree_item *item = tree_first(tree, list);
-    for (; item != NULL; item = tree_next(tree, item)) {
+        return kith_yaml_fail(
+            tree, list, "assert", KITH_EINVAL,
+            "found %s; allowed: a list of at most %u texts such "
+            "as [\"finally accuracy >= 0.85\"]",
+            kith_yaml_show(list, found), KITH_CHECKS_MAX);
+    const struct tree_item *item = kith_yaml_first(tree, list);
+    for (; item != NULL; item = kith_yaml_next(tree, item)) {
         struct kith_check *check = &experiment->checks[experiment->check_count];
         if (item->kind != TREE_SCALAR)
-            return tree_fail(tree, item, "assert", KITH_EINVAL,
-                             "found %s; allowed: a text such as \"finally "
-                             "accuracy >= 0.85\"",
-                             tree_show(item, found));
+            return kith_yaml_fail(tree, item, "assert", KITH_EINVAL,
+                                  "found %s; allowed: a text such as \"finally "
+                                  "accuracy >= 0.85\"",
+                                  kith_yaml_show(item, found));
         if (kith_check_parse(item->text, check, error) != KITH_OK)
-            return tree_fail(tree, item, "assert", KITH_EINVAL, "%s", error);
+            return kith_yaml_fail(tree, item, "assert", KITH_EINVAL, "%s",
+                                  error);
         const struct kith_quantity *quantity =
             kith_quantity_find(check->quantity);
         if (quantity->needs_data && experiment->model->input == KITH_INPUT_NONE)
-            return tree_fail(tree, item, "assert", KITH_EINVAL,
-                             "found \"%s\", which model %s does not have",
-                             check->quantity, experiment->model->name);
+            return kith_yaml_fail(tree, item, "assert", KITH_EINVAL,
+                                  "found \"%s\", which model %s does not have",
+                                  check->quantity, experiment->model->name);
         experiment->check_count++;
     }
     return KITH_OK;
@@ -135,8 +138,9 @@ static void folder_of(const char *name, char *folder, size_t size)
         snprintf(folder, size, "%.*s", (int)length, name);
 }
 
-enum kith_err resolve_path(const struct tree *tree, const char *key,
-                           char path[KITH_PATH_BYTES_MAX])
+enum kith_err kith_experiment_resolve_path(const struct tree *tree,
+                                           const char *key,
+                                           char path[KITH_PATH_BYTES_MAX])
 {
     if (path[0] == '/')
         return KITH_OK;
@@ -147,9 +151,9 @@ enum kith_err resolve_path(const struct tree *tree, const char *key,
                                 absolute == NULL ? folder : absolute, path);
     free(absolute);
     if (length < 0 || length >= (int)KITH_PATH_BYTES_MAX)
-        return tree_fail(tree, tree_find(tree, key), key, KITH_ELIMIT,
-                         "found a path longer than %u bytes",
-                         KITH_PATH_BYTES_MAX - 1);
+        return kith_yaml_fail(tree, kith_yaml_find(tree, key), key, KITH_ELIMIT,
+                              "found a path longer than %u bytes",
+                              KITH_PATH_BYTES_MAX - 1);
     memcpy(path, joined, (size_t)length + 1);
     return KITH_OK;
 }
@@ -170,7 +174,7 @@ static enum kith_err keep_source(const struct tree *tree, const char *text,
         {"data.cache", experiment->data.config.cache},
         {"gossip.path", experiment->gossip.path}};
     if (rewrite)
-        experiment->source = tree_write(tree, swaps, 3);
+        experiment->source = kith_yaml_write(tree, swaps, 3);
     else {
         experiment->source = malloc(size + 1);
         if (experiment->source != NULL) {
@@ -179,7 +183,7 @@ static enum kith_err keep_source(const struct tree *tree, const char *text,
         }
     }
     if (experiment->source == NULL)
-        return tree_fail(tree, NULL, NULL, KITH_ENOMEM, "out of memory");
+        return kith_yaml_fail(tree, NULL, NULL, KITH_ENOMEM, "out of memory");
     experiment->source_bytes = strlen(experiment->source);
     return KITH_OK;
 }
@@ -188,7 +192,8 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
                                      size_t size, uint32_t override_count,
                                      struct kith_experiment *experiment)
 {
-    enum kith_err err = schema_read(experiment_keys, tree, experiment);
+    enum kith_err err =
+        kith_schema_read(kith_experiment_keys, tree, experiment);
     if (err == KITH_OK)
         err = read_layers(tree, experiment);
     if (err == KITH_OK)
@@ -198,25 +203,25 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
                          relative(experiment->data.config.cache) ||
                          relative(experiment->gossip.path);
     if (err == KITH_OK)
-        err = read_data(tree, experiment);
+        err = kith_experiment_read_data(tree, experiment);
     if (err == KITH_OK)
-        err = read_train(tree, experiment);
+        err = kith_experiment_read_train(tree, experiment);
     if (err == KITH_OK)
-        err = read_coefficients(tree, experiment);
+        err = kith_experiment_read_coefficients(tree, experiment);
     if (err == KITH_OK)
-        err = read_central(tree, experiment);
+        err = kith_experiment_read_central(tree, experiment);
     if (err == KITH_OK)
-        err = read_faults(tree, experiment);
+        err = kith_experiment_read_faults(tree, experiment);
     if (err == KITH_OK)
-        err = check_rules(tree, experiment);
+        err = kith_experiment_check_rules(tree, experiment);
     if (err == KITH_OK)
-        err = read_graph(tree, experiment);
+        err = kith_experiment_read_graph(tree, experiment);
     if (err == KITH_OK)
-        err = rule_match(tree, experiment);
+        err = kith_experiment_rule_match(tree, experiment);
     if (err == KITH_OK)
-        err = resolve_mixing(tree, experiment);
+        err = kith_experiment_resolve_mixing(tree, experiment);
     if (err == KITH_OK)
-        derive_data(experiment);
+        kith_experiment_derive_data(experiment);
     if (err == KITH_OK)
         err = keep_source(tree, text, size, rewrite, experiment);
     return err;
@@ -230,19 +235,19 @@ enum kith_err kith_experiment_parse(const char *name, const char *text,
 {
     memset(experiment, 0, sizeof *experiment);
     struct tree tree;
-    enum kith_err err = tree_open(&tree, name, text, size, error);
+    enum kith_err err = kith_yaml_open(&tree, name, text, size, error);
     if (err == KITH_OK)
-        err = tree_override(&tree, overrides, override_count);
+        err = kith_yaml_override(&tree, overrides, override_count);
     if (err == KITH_OK)
         err = read_experiment(&tree, text, size, override_count, experiment);
     if (err != KITH_OK)
         kith_experiment_close(experiment);
-    tree_close(&tree);
+    kith_yaml_close(&tree);
     return err;
 }
 
-enum kith_err read_file(const char *path, char **text, size_t *size,
-                        char *error)
+enum kith_err kith_experiment_read_file(const char *path, char **text,
+                                        size_t *size, char *error)
 {
     char why[KITH_FILE_WHY_BYTES];
     int fd;
@@ -282,7 +287,7 @@ enum kith_err kith_experiment_load(const char *path,
 {
     char *text;
     size_t size;
-    enum kith_err err = read_file(path, &text, &size, error);
+    enum kith_err err = kith_experiment_read_file(path, &text, &size, error);
     if (err != KITH_OK)
         return err;
     err = kith_experiment_parse(path, text, size, overrides, override_count,

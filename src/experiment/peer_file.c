@@ -62,10 +62,11 @@ static enum kith_err address_fail(const struct tree *tree,
                                   const struct tree_item *item, const char *key)
 {
     char found[TREE_SHOWN_BYTES];
-    return tree_fail(tree, item, key, KITH_EINVAL,
-                     "found %s; allowed: HOST:PORT, such as \"10.0.0.7:7117\" "
-                     "or \"[2001:db8::7]:7117\", up to %u bytes",
-                     tree_show(item, found), KITH_NAME_MAX * 4 - 1);
+    return kith_yaml_fail(
+        tree, item, key, KITH_EINVAL,
+        "found %s; allowed: HOST:PORT, such as \"10.0.0.7:7117\" "
+        "or \"[2001:db8::7]:7117\", up to %u bytes",
+        kith_yaml_show(item, found), KITH_NAME_MAX * 4 - 1);
 }
 
 static enum kith_err read_fingerprint(const struct tree *tree,
@@ -76,10 +77,11 @@ static enum kith_err read_fingerprint(const struct tree *tree,
     char found[TREE_SHOWN_BYTES];
     if (item->kind != TREE_SCALAR ||
         kith_text_unhex(item->text, bytes, sizeof bytes) != KITH_OK)
-        return tree_fail(tree, item, "members.fingerprint", KITH_EINVAL,
-                         "found %s; allowed: 64 hexadecimal digits, as kith "
-                         "keys show prints them",
-                         tree_show(item, found));
+        return kith_yaml_fail(
+            tree, item, "members.fingerprint", KITH_EINVAL,
+            "found %s; allowed: 64 hexadecimal digits, as kith "
+            "keys show prints them",
+            kith_yaml_show(item, found));
     kith_text_hex(fingerprint, bytes, sizeof bytes);
     return KITH_OK;
 }
@@ -91,11 +93,13 @@ static enum kith_err read_member(const struct tree *tree,
     const struct tree_item *address = item;
     char found[TREE_SHOWN_BYTES];
     if (item->kind == TREE_MAP) {
-        const struct tree_item *key = tree_child(tree, item, "fingerprint");
-        address = tree_child(tree, item, "address");
+        const struct tree_item *key =
+            kith_yaml_child(tree, item, "fingerprint");
+        address = kith_yaml_child(tree, item, "address");
         if (address == NULL || item->count != 1 + (key != NULL))
-            return tree_fail(tree, item, "members", KITH_EINVAL,
-                             "allowed keys: address (required), fingerprint");
+            return kith_yaml_fail(
+                tree, item, "members", KITH_EINVAL,
+                "allowed keys: address (required), fingerprint");
         if (key != NULL) {
             const enum kith_err err =
                 read_fingerprint(tree, key, file->members[rank].fingerprint);
@@ -103,9 +107,9 @@ static enum kith_err read_member(const struct tree *tree,
                 return err;
         }
     } else if (item->kind == TREE_LIST)
-        return tree_fail(tree, item, "members", KITH_EINVAL,
-                         "found %s; allowed: {address: HOST:PORT}",
-                         tree_show(item, found));
+        return kith_yaml_fail(tree, item, "members", KITH_EINVAL,
+                              "found %s; allowed: {address: HOST:PORT}",
+                              kith_yaml_show(item, found));
     if (address->kind != TREE_SCALAR ||
         !kith_text_copy(file->members[rank].address,
                         sizeof file->members[rank].address, address->text) ||
@@ -117,48 +121,53 @@ static enum kith_err read_member(const struct tree *tree,
 static enum kith_err read_members(const struct tree *tree,
                                   struct kith_peer_file *file)
 {
-    const struct tree_item *list = tree_find(tree, "members");
+    const struct tree_item *list = kith_yaml_find(tree, "members");
     char found[TREE_SHOWN_BYTES];
     KITH_ASSERT(list != NULL); /* KEY_REQUIRED */
     if (list->kind != TREE_LIST || list->count == 0)
-        return tree_fail(tree, list, "members", KITH_EINVAL,
-                         "found %s; allowed: %s", tree_show(list, found),
-                         "a list with every peer in rank order");
+        return kith_yaml_fail(tree, list, "members", KITH_EINVAL,
+                              "found %s; allowed: %s",
+                              kith_yaml_show(list, found),
+                              "a list with every peer in rank order");
     file->members = calloc(list->count, sizeof *file->members);
     if (file->members == NULL)
-        return tree_fail(tree, NULL, "members", KITH_ENOMEM, "out of memory");
+        return kith_yaml_fail(tree, NULL, "members", KITH_ENOMEM,
+                              "out of memory");
     file->member_count = list->count;
     uint32_t rank = 0;
-    const struct tree_item *item = tree_first(tree, list);
-    for (; item != NULL; item = tree_next(tree, item)) {
+    const struct tree_item *item = kith_yaml_first(tree, list);
+    for (; item != NULL; item = kith_yaml_next(tree, item)) {
         const enum kith_err err = read_member(tree, item, file, rank++);
         if (err != KITH_OK)
             return err;
     }
     if (file->rank >= file->member_count)
-        return tree_fail(tree, tree_find(tree, "rank"), "rank", KITH_EINVAL,
-                         "found %u; allowed: 0 to %u, a place in members",
-                         file->rank, file->member_count - 1);
+        return kith_yaml_fail(tree, kith_yaml_find(tree, "rank"), "rank",
+                              KITH_EINVAL,
+                              "found %u; allowed: 0 to %u, a place in members",
+                              file->rank, file->member_count - 1);
     return KITH_OK;
 }
 
 static enum kith_err read_peer(const struct tree *tree,
                                struct kith_peer_file *file)
 {
-    enum kith_err err = schema_read(peer_keys, tree, file);
+    enum kith_err err = kith_schema_read(peer_keys, tree, file);
     if (err == KITH_OK)
         err = read_members(tree, file);
     if (err == KITH_OK && !is_address(file->listen))
-        err = address_fail(tree, tree_find(tree, "listen"), "listen");
+        err = address_fail(tree, kith_yaml_find(tree, "listen"), "listen");
     if (err == KITH_OK && strcmp(file->advertise, "auto") != 0 &&
         !is_address(file->advertise))
-        err = address_fail(tree, tree_find(tree, "advertise"), "advertise");
+        err =
+            address_fail(tree, kith_yaml_find(tree, "advertise"), "advertise");
     if (err == KITH_OK)
-        err = resolve_path(tree, "identity", file->identity);
+        err = kith_experiment_resolve_path(tree, "identity", file->identity);
     if (err == KITH_OK)
-        err = resolve_path(tree, "experiment", file->experiment);
+        err =
+            kith_experiment_resolve_path(tree, "experiment", file->experiment);
     if (err == KITH_OK)
-        err = resolve_path(tree, "save", file->save);
+        err = kith_experiment_resolve_path(tree, "save", file->save);
     return err;
 }
 
@@ -167,17 +176,17 @@ enum kith_err kith_peer_file_load(const char *path, struct kith_peer_file *file,
 {
     char *text;
     size_t size;
-    enum kith_err err = read_file(path, &text, &size, error);
+    enum kith_err err = kith_experiment_read_file(path, &text, &size, error);
     if (err != KITH_OK)
         return err;
     memset(file, 0, sizeof *file);
     struct tree tree;
-    err = tree_open(&tree, path, text, size, error);
+    err = kith_yaml_open(&tree, path, text, size, error);
     if (err == KITH_OK)
         err = read_peer(&tree, file);
     if (err != KITH_OK)
         kith_peer_file_close(file);
-    tree_close(&tree);
+    kith_yaml_close(&tree);
     free(text);
     return err;
 }

@@ -10,11 +10,13 @@
 
 /* The whole file, at most one byte past KITH_YAML_BYTES_MAX; *text is
  * malloc'd. */
-KITH_MUST_CHECK enum kith_err read_file(const char *path, char **text,
-                                        size_t *size, char *error);
+KITH_MUST_CHECK enum kith_err kith_experiment_read_file(const char *path,
+                                                        char **text,
+                                                        size_t *size,
+                                                        char *error);
 /* A relative path becomes absolute, from the folder of the file. */
-KITH_MUST_CHECK enum kith_err resolve_path(const struct tree *tree,
-                                           const char *key,
-                                           char path[KITH_PATH_BYTES_MAX]);
+KITH_MUST_CHECK enum kith_err
+kith_experiment_resolve_path(const struct tree *tree, const char *key,
+                             char path[KITH_PATH_BYTES_MAX]);
 
 #endif

@@ -13,29 +13,32 @@ static enum kith_err rule_stop(const struct tree *tree,
     const bool epochs = experiment->stop.epochs > 0;
     const bool steps = experiment->stop.steps > 0;
     if (!epochs && !steps && experiment->stop.time_ns == 0)
-        return tree_fail(tree, tree_find(tree, "stop"), "stop", KITH_EINVAL,
-                         "not given; allowed: {epochs: 5}, {steps: 1000} or "
-                         "{time: 60s}");
+        return kith_yaml_fail(
+            tree, kith_yaml_find(tree, "stop"), "stop", KITH_EINVAL,
+            "not given; allowed: {epochs: 5}, {steps: 1000} or "
+            "{time: 60s}");
     if (epochs && steps)
-        return tree_fail(tree, tree_find(tree, "stop"), "stop", KITH_EINVAL,
-                         "found both epochs and steps; allowed: one of them, "
-                         "with or without a time");
+        return kith_yaml_fail(
+            tree, kith_yaml_find(tree, "stop"), "stop", KITH_EINVAL,
+            "found both epochs and steps; allowed: one of them, "
+            "with or without a time");
     if (epochs && experiment->model->input == KITH_INPUT_NONE)
-        return tree_fail(tree, tree_find(tree, "stop.epochs"), "stop.epochs",
-                         KITH_EINVAL,
-                         "model %s has no data to count epochs of; use steps",
-                         experiment->model->name);
+        return kith_yaml_fail(
+            tree, kith_yaml_find(tree, "stop.epochs"), "stop.epochs",
+            KITH_EINVAL, "model %s has no data to count epochs of; use steps",
+            experiment->model->name);
     if (experiment->best == KITH_BEST_ACCURACY &&
         experiment->model->input == KITH_INPUT_NONE)
-        return tree_fail(tree, tree_find(tree, "best"), "best", KITH_EINVAL,
-                         "found accuracy, which model %s does not have; "
-                         "allowed: loss",
-                         experiment->model->name);
+        return kith_yaml_fail(tree, kith_yaml_find(tree, "best"), "best",
+                              KITH_EINVAL,
+                              "found accuracy, which model %s does not have; "
+                              "allowed: loss",
+                              experiment->model->name);
     if (experiment->stop.patience > 0 && !kith_model_learns(experiment->model))
-        return tree_fail(tree, tree_find(tree, "stop.patience"),
-                         "stop.patience", KITH_EINVAL,
-                         "model %s has nothing to evaluate; take it out",
-                         experiment->model->name);
+        return kith_yaml_fail(tree, kith_yaml_find(tree, "stop.patience"),
+                              "stop.patience", KITH_EINVAL,
+                              "model %s has nothing to evaluate; take it out",
+                              experiment->model->name);
     return KITH_OK;
 }
 
@@ -50,16 +53,17 @@ static enum kith_err rule_model_keys(const struct tree *tree,
     };
     const struct kith_model *model = experiment->model;
     for (unsigned i = 0; i < KITH_MODEL_KEY_COUNT; i++) {
-        const struct tree_item *item = tree_find(tree, paths[i]);
+        const struct tree_item *item = kith_yaml_find(tree, paths[i]);
         if (item != NULL && !(model->keys & 1u << i))
-            return tree_fail(tree, item, paths[i], KITH_EINVAL,
-                             "model %s does not have it; take it out",
-                             model->name);
+            return kith_yaml_fail(tree, item, paths[i], KITH_EINVAL,
+                                  "model %s does not have it; take it out",
+                                  model->name);
     }
-    const struct tree_item *data = tree_find(tree, "data");
+    const struct tree_item *data = kith_yaml_find(tree, "data");
     if (data != NULL && model->input == KITH_INPUT_NONE)
-        return tree_fail(tree, data, "data", KITH_EINVAL,
-                         "model %s does not have it; take it out", model->name);
+        return kith_yaml_fail(tree, data, "data", KITH_EINVAL,
+                              "model %s does not have it; take it out",
+                              model->name);
     return KITH_OK;
 }
 
@@ -68,13 +72,13 @@ static enum kith_err fail_model(const struct tree *tree, char *words)
 {
     char *end = strchr(words, ':');
     if (end == NULL)
-        return tree_fail(tree, tree_find(tree, "model"), "model", KITH_EINVAL,
-                         "%s", words);
+        return kith_yaml_fail(tree, kith_yaml_find(tree, "model"), "model",
+                              KITH_EINVAL, "%s", words);
     *end = '\0';
-    const struct tree_item *item = tree_find(tree, words);
+    const struct tree_item *item = kith_yaml_find(tree, words);
     if (item == NULL)
-        item = tree_find(tree, "model");
-    return tree_fail(tree, item, words, KITH_EINVAL, "%s", end + 2);
+        item = kith_yaml_find(tree, "model");
+    return kith_yaml_fail(tree, item, words, KITH_EINVAL, "%s", end + 2);
 }
 
 static enum kith_err rule_model(const struct tree *tree,
@@ -90,9 +94,9 @@ static enum kith_err rule_model(const struct tree *tree,
         KITH_OK)
         return fail_model(tree, words);
     if (model->input != KITH_INPUT_NONE && !experiment->data.present)
-        return tree_fail(tree, tree_find(tree, "data"), "data.path",
-                         KITH_EINVAL, "not given; model %s needs data",
-                         model->name);
+        return kith_yaml_fail(tree, kith_yaml_find(tree, "data"), "data.path",
+                              KITH_EINVAL, "not given; model %s needs data",
+                              model->name);
     return KITH_OK;
 }
 
@@ -132,9 +136,9 @@ static enum kith_err rule_topology(const struct tree *tree,
 {
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     const struct kith_topology_kind *kind = experiment->gossip.topology;
-    const struct tree_item *item = tree_find(tree, "gossip.topology");
+    const struct tree_item *item = kith_yaml_find(tree, "gossip.topology");
     if (item == NULL)
-        item = tree_find(tree, "gossip.algorithm");
+        item = kith_yaml_find(tree, "gossip.algorithm");
     const char *wanted = topology_wanted(algorithm, kind);
     if (wanted != NULL) {
         char names[512] = "";
@@ -144,9 +148,10 @@ static enum kith_err rule_topology(const struct tree *tree,
                 at = kith_text_add(names, sizeof names, at, "%s%s",
                                    at == 0 ? "" : ", ",
                                    kith_topology_kinds[i]->name);
-        return tree_fail(tree, item, "gossip.topology", KITH_EINVAL,
-                         "found %s, but algorithm %s needs %s; allowed: %s",
-                         kind->name, algorithm->name, wanted, names);
+        return kith_yaml_fail(
+            tree, item, "gossip.topology", KITH_EINVAL,
+            "found %s, but algorithm %s needs %s; allowed: %s", kind->name,
+            algorithm->name, wanted, names);
     }
     return KITH_OK;
 }
@@ -155,25 +160,26 @@ static enum kith_err rule_gossip(const struct tree *tree,
                                  const struct kith_experiment *experiment)
 {
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
-    if (tree_find(tree, "gossip.deadline") != NULL &&
+    if (kith_yaml_find(tree, "gossip.deadline") != NULL &&
         experiment->gossip.deadline_ns != 0 &&
         algorithm->pattern != KITH_PATTERN_ROUND)
-        return tree_fail(tree, tree_find(tree, "gossip.deadline"),
-                         "gossip.deadline", KITH_EINVAL,
-                         "algorithm %s has no rounds; its deadlines are "
-                         "measured; take it out",
-                         algorithm->name);
+        return kith_yaml_fail(tree, kith_yaml_find(tree, "gossip.deadline"),
+                              "gossip.deadline", KITH_EINVAL,
+                              "algorithm %s has no rounds; its deadlines are "
+                              "measured; take it out",
+                              algorithm->name);
     if (experiment->network.drop_push > 0 &&
         algorithm->pattern != KITH_PATTERN_PUSH)
-        return tree_fail(tree, tree_find(tree, "network.drop_push"),
-                         "network.drop_push", KITH_EINVAL,
-                         "algorithm %s pushes nothing; take it out",
-                         algorithm->name);
+        return kith_yaml_fail(tree, kith_yaml_find(tree, "network.drop_push"),
+                              "network.drop_push", KITH_EINVAL,
+                              "algorithm %s pushes nothing; take it out",
+                              algorithm->name);
     return KITH_OK;
 }
 
-const struct kith_atom *late_fault(const struct kith_experiment *experiment,
-                                   kith_ns end_ns)
+const struct kith_atom *
+kith_experiment_late_fault(const struct kith_experiment *experiment,
+                           kith_ns end_ns)
 {
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
@@ -187,7 +193,8 @@ const struct kith_atom *late_fault(const struct kith_experiment *experiment,
     return NULL;
 }
 
-kith_ns predicted_end(const struct kith_experiment *experiment, uint64_t steps)
+kith_ns kith_experiment_predicted_end(const struct kith_experiment *experiment,
+                                      uint64_t steps)
 {
     double end = (double)KITH_NEVER;
     if (experiment->compute.step_ns > 0 && steps < UINT64_MAX) {
@@ -212,29 +219,32 @@ static enum kith_err rule_late(const struct tree *tree,
 {
     const uint64_t steps =
         experiment->stop.steps > 0 ? experiment->stop.steps : UINT64_MAX;
-    const kith_ns end = predicted_end(experiment, steps);
-    const struct kith_atom *atom = late_fault(experiment, end);
+    const kith_ns end = kith_experiment_predicted_end(experiment, steps);
+    const struct kith_atom *atom = kith_experiment_late_fault(experiment, end);
     if (atom == NULL)
         return KITH_OK;
-    const struct tree_item *item = tree_first(tree, tree_find(tree, "faults"));
+    const struct tree_item *item =
+        kith_yaml_first(tree, kith_yaml_find(tree, "faults"));
     for (uint32_t i = 0; i < atom->statement && item != NULL; i++)
-        item = tree_next(tree, item);
+        item = kith_yaml_next(tree, item);
     char at[32], over[32];
     kith_text_from_time(atom->at_ns, at, sizeof at);
     kith_text_from_time(end, over, sizeof over);
-    return tree_fail(tree, item, "faults", KITH_EINVAL,
-                     "found a %s at %s; allowed: up to the predicted end, %s",
-                     kith_fault_name(atom->kind), at, over);
+    return kith_yaml_fail(
+        tree, item, "faults", KITH_EINVAL,
+        "found a %s at %s; allowed: up to the predicted end, %s",
+        kith_fault_name(atom->kind), at, over);
 }
 
-enum kith_err check_rules(const struct tree *tree,
-                          const struct kith_experiment *experiment)
+enum kith_err
+kith_experiment_check_rules(const struct tree *tree,
+                            const struct kith_experiment *experiment)
 {
     enum kith_err err = rule_model(tree, experiment);
     if (err == KITH_OK)
-        err = rule_data(tree, experiment);
+        err = kith_experiment_rule_data(tree, experiment);
     if (err == KITH_OK)
-        err = rule_train(tree, experiment);
+        err = kith_experiment_rule_train(tree, experiment);
     if (err == KITH_OK)
         err = rule_stop(tree, experiment);
     if (err == KITH_OK)
@@ -242,9 +252,9 @@ enum kith_err check_rules(const struct tree *tree,
     if (err == KITH_OK)
         err = rule_gossip(tree, experiment);
     if (err == KITH_OK)
-        err = rule_compression(tree, experiment);
+        err = kith_experiment_rule_compression(tree, experiment);
     if (err == KITH_OK)
-        err = rule_central(tree, experiment);
+        err = kith_experiment_rule_central(tree, experiment);
     if (err == KITH_OK)
         err = rule_late(tree, experiment);
     return err;

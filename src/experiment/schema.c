@@ -12,8 +12,8 @@
 /* Names offered in one message, and looked through for a near one. */
 #define NAMES_MAX 64u
 
-const char *schema_hint(const char *word, const char *const *names, char *text,
-                        size_t size)
+const char *kith_schema_hint(const char *word, const char *const *names,
+                             char *text, size_t size)
 {
     const char *near = kith_text_nearest(word, names);
     text[0] = '\0';
@@ -63,7 +63,7 @@ static void allowed_bounds(const struct key *key, const char *what,
         kith_text_add(text, size, at, ": %s", key->allowed);
 }
 
-void schema_allowed(const struct key *key, char text[SCHEMA_ALLOWED_BYTES])
+void kith_schema_allowed(const struct key *key, char text[SCHEMA_ALLOWED_BYTES])
 {
     const char *names[NAMES_MAX + 1];
     const size_t size = SCHEMA_ALLOWED_BYTES;
@@ -215,12 +215,12 @@ static enum kith_err read_value(const struct key *key, const struct tree *tree,
     if (key->type == KEY_CHOICE && item->kind == TREE_SCALAR) {
         const char *names[NAMES_MAX + 1];
         choice_names(key->choice, names);
-        schema_hint(item->text, names, hint, sizeof hint);
+        kith_schema_hint(item->text, names, hint, sizeof hint);
     }
-    schema_allowed(key, allowed);
-    return tree_fail(tree, item, key->path, KITH_EINVAL,
-                     "found %s; allowed: %s%s", tree_show(item, found), allowed,
-                     hint);
+    kith_schema_allowed(key, allowed);
+    return kith_yaml_fail(tree, item, key->path, KITH_EINVAL,
+                          "found %s; allowed: %s%s",
+                          kith_yaml_show(item, found), allowed, hint);
 }
 
 /* The part of `path` below `section` ("" for the top), or NULL. */
@@ -264,10 +264,10 @@ static enum kith_err unknown_key(const struct key *keys,
     char allowed[SCHEMA_ALLOWED_BYTES], hint[96];
     section_names(keys, section, buffer, names);
     allowed_names(names, allowed, sizeof allowed);
-    schema_hint(item->key, names, hint, sizeof hint);
-    return tree_fail(tree, item, section, KITH_EINVAL,
-                     "found the unknown key \"%.60s\"; allowed: %s%s",
-                     item->key, allowed, hint);
+    kith_schema_hint(item->key, names, hint, sizeof hint);
+    return kith_yaml_fail(tree, item, section, KITH_EINVAL,
+                          "found the unknown key \"%.60s\"; allowed: %s%s",
+                          item->key, allowed, hint);
 }
 
 /* The row of section.name; NULL if there is none. */
@@ -300,12 +300,12 @@ static enum kith_err read_section(const struct key *keys,
         const char *names[NAMES_MAX + 1];
         section_names(keys, section->key, buffer, names);
         allowed_names(names, allowed, sizeof allowed);
-        return tree_fail(tree, section, section->key, KITH_EINVAL,
-                         "found %s; allowed: a mapping with the keys %s",
-                         tree_show(section, found), allowed);
+        return kith_yaml_fail(tree, section, section->key, KITH_EINVAL,
+                              "found %s; allowed: a mapping with the keys %s",
+                              kith_yaml_show(section, found), allowed);
     }
-    const struct tree_item *item = tree_first(tree, section);
-    for (; item != NULL; item = tree_next(tree, item)) {
+    const struct tree_item *item = kith_yaml_first(tree, section);
+    for (; item != NULL; item = kith_yaml_next(tree, item)) {
         const struct key *key = find_key(keys, section->key, item->key);
         if (key == NULL)
             return unknown_key(keys, tree, section->key, item);
@@ -319,8 +319,8 @@ static enum kith_err read_section(const struct key *keys,
 static enum kith_err read_items(const struct key *keys, const struct tree *tree,
                                 void *object)
 {
-    const struct tree_item *item = tree_first(tree, tree_root(tree));
-    for (; item != NULL; item = tree_next(tree, item)) {
+    const struct tree_item *item = kith_yaml_first(tree, kith_yaml_root(tree));
+    for (; item != NULL; item = kith_yaml_next(tree, item)) {
         const struct key *key = find_key(keys, "", item->key);
         enum kith_err err;
         if (key != NULL)
@@ -335,8 +335,8 @@ static enum kith_err read_items(const struct key *keys, const struct tree *tree,
     return KITH_OK;
 }
 
-enum kith_err schema_read(const struct key *keys, const struct tree *tree,
-                          void *object)
+enum kith_err kith_schema_read(const struct key *keys, const struct tree *tree,
+                               void *object)
 {
     for (const struct key *key = keys; key->path != NULL; key++)
         if (key->initial != NULL && key->type != KEY_CUSTOM) {
@@ -347,11 +347,12 @@ enum kith_err schema_read(const struct key *keys, const struct tree *tree,
     if (err != KITH_OK)
         return err;
     for (const struct key *key = keys; key->path != NULL; key++)
-        if ((key->flags & KEY_REQUIRED) && tree_find(tree, key->path) == NULL) {
+        if ((key->flags & KEY_REQUIRED) &&
+            kith_yaml_find(tree, key->path) == NULL) {
             char allowed[SCHEMA_ALLOWED_BYTES];
-            schema_allowed(key, allowed);
-            return tree_fail(tree, NULL, key->path, KITH_EINVAL,
-                             "not given; allowed: %s", allowed);
+            kith_schema_allowed(key, allowed);
+            return kith_yaml_fail(tree, NULL, key->path, KITH_EINVAL,
+                                  "not given; allowed: %s", allowed);
         }
     return KITH_OK;
 }

@@ -49,12 +49,13 @@ struct key {
 /* Rows end with path NULL. Sets every default, then every key of the tree into
  * `object`; refuses unknown keys and those of the wrong type. */
 KITH_MUST_CHECK enum kith_err
-schema_read(const struct key *keys, const struct tree *tree, void *object);
+kith_schema_read(const struct key *keys, const struct tree *tree, void *object);
 /* What a key may be, in words: "a whole number from 1 to 64". */
 #define SCHEMA_ALLOWED_BYTES 512
-void schema_allowed(const struct key *key, char text[SCHEMA_ALLOWED_BYTES]);
+void kith_schema_allowed(const struct key *key,
+                         char text[SCHEMA_ALLOWED_BYTES]);
 /* "; did you mean "x"?" or "". */
-const char *schema_hint(const char *word, const char *const *names, char *text,
-                        size_t size);
+const char *kith_schema_hint(const char *word, const char *const *names,
+                             char *text, size_t size);
 
 #endif

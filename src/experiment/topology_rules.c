@@ -29,11 +29,12 @@ struct list {
 static enum kith_err list_fail(const struct list *list, enum kith_err err,
                                const char *what)
 {
-    return tree_fail(list->tree, list->item, "gossip.path", err,
-                     "%.200s:%u: %s; allowed: \"FROM TO [WEIGHT]\" with two "
-                     "different ranks below %u and a weight above 0, up to 1; "
-                     "\"# comment\"",
-                     list->path, list->line, what, list->peers);
+    return kith_yaml_fail(
+        list->tree, list->item, "gossip.path", err,
+        "%.200s:%u: %s; allowed: \"FROM TO [WEIGHT]\" with two "
+        "different ranks below %u and a weight above 0, up to 1; "
+        "\"# comment\"",
+        list->path, list->line, what, list->peers);
 }
 
 static bool parse_rank(const struct list *list, const char *word, kith_id *id)
@@ -110,28 +111,32 @@ static enum kith_err read_text(const struct list *list, char **text)
     struct stat status;
     enum kith_err err = KITH_OK;
     if (stat(list->path, &status) == 0 && !S_ISREG(status.st_mode))
-        return tree_fail(list->tree, list->item, "gossip.path", KITH_EINVAL,
-                         "found %.300s, which is not a file", list->path);
+        return kith_yaml_fail(list->tree, list->item, "gossip.path",
+                              KITH_EINVAL, "found %.300s, which is not a file",
+                              list->path);
     FILE *file = fopen(list->path, "rb");
     if (file == NULL)
-        return tree_fail(list->tree, list->item, "gossip.path",
-                         errno == ENOENT ? KITH_ENOENT : KITH_EIO,
-                         "cannot open %.300s: %s", list->path, strerror(errno));
+        return kith_yaml_fail(list->tree, list->item, "gossip.path",
+                              errno == ENOENT ? KITH_ENOENT : KITH_EIO,
+                              "cannot open %.300s: %s", list->path,
+                              strerror(errno));
     *text = malloc(KITH_GRAPH_BYTES_MAX + 1);
     const size_t size =
         *text == NULL ? 0 : fread(*text, 1, KITH_GRAPH_BYTES_MAX + 1, file);
     if (*text == NULL)
-        err = tree_fail(list->tree, NULL, NULL, KITH_ENOMEM, "out of memory");
+        err = kith_yaml_fail(list->tree, NULL, NULL, KITH_ENOMEM,
+                             "out of memory");
     else if (ferror(file))
-        err = tree_fail(list->tree, list->item, "gossip.path", KITH_EIO,
-                        "cannot read %.300s: %s", list->path, strerror(errno));
+        err = kith_yaml_fail(list->tree, list->item, "gossip.path", KITH_EIO,
+                             "cannot read %.300s: %s", list->path,
+                             strerror(errno));
     else if (size > KITH_GRAPH_BYTES_MAX || memchr(*text, 0, size) != NULL)
-        err = tree_fail(list->tree, list->item, "gossip.path", KITH_ELIMIT,
-                        "found %.300s, which is %s; allowed: at most %u bytes "
-                        "of text",
-                        list->path,
-                        size > KITH_GRAPH_BYTES_MAX ? "longer" : "not text",
-                        KITH_GRAPH_BYTES_MAX);
+        err = kith_yaml_fail(
+            list->tree, list->item, "gossip.path", KITH_ELIMIT,
+            "found %.300s, which is %s; allowed: at most %u bytes "
+            "of text",
+            list->path, size > KITH_GRAPH_BYTES_MAX ? "longer" : "not text",
+            KITH_GRAPH_BYTES_MAX);
     if (err != KITH_OK)
         free(*text);
     else
@@ -149,7 +154,8 @@ static enum kith_err read_list(struct list *list)
     /* "0 1" and an end of line are the shortest edge. */
     list->edges = malloc((strlen(text) / 4 + 1) * sizeof *list->edges);
     if (list->edges == NULL)
-        err = tree_fail(list->tree, NULL, NULL, KITH_ENOMEM, "out of memory");
+        err = kith_yaml_fail(list->tree, NULL, NULL, KITH_ENOMEM,
+                             "out of memory");
     for (char *at = text; err == KITH_OK && at != NULL;) {
         char *end = strchr(at, '\n');
         if (end != NULL)
@@ -177,17 +183,17 @@ static enum kith_err check_keys(const struct tree *tree,
     const struct kith_topology_kind *kind = experiment->gossip.topology;
     const unsigned keys = kith_topology_keys(kind, &experiment->gossip.options);
     for (unsigned i = 0; i < KITH_TOPOLOGY_KEY_COUNT; i++) {
-        const struct tree_item *item = tree_find(tree, paths[i]);
+        const struct tree_item *item = kith_yaml_find(tree, paths[i]);
         if (item != NULL && !(keys & 1u << i))
-            return tree_fail(tree, item, paths[i], KITH_EINVAL,
-                             "topology %s does not have it; take it out",
-                             kind->name);
+            return kith_yaml_fail(tree, item, paths[i], KITH_EINVAL,
+                                  "topology %s does not have it; take it out",
+                                  kind->name);
     }
     if ((keys & KITH_TOPOLOGY_READS(PATH)) && experiment->gossip.path[0] == 0)
-        return tree_fail(tree, tree_find(tree, "gossip.topology"),
-                         "gossip.path", KITH_EINVAL,
-                         "not given; topology %s needs a list of edges",
-                         kind->name);
+        return kith_yaml_fail(tree, kith_yaml_find(tree, "gossip.topology"),
+                              "gossip.path", KITH_EINVAL,
+                              "not given; topology %s needs a list of edges",
+                              kind->name);
     return KITH_OK;
 }
 
@@ -200,7 +206,7 @@ static void choose_weights(const struct tree *tree,
     const unsigned keys =
         kith_topology_keys(experiment->gossip.topology, options);
     const bool named =
-        tree_find(tree, "gossip.weights") != NULL ||
+        kith_yaml_find(tree, "gossip.weights") != NULL ||
         (options->edge_count > 0 && options->edges[0].weight > 0);
     if (experiment->gossip.algorithm->lazy && !named &&
         (keys & KITH_TOPOLOGY_READS(WEIGHTS)))
@@ -217,17 +223,17 @@ static enum kith_err fail_graph(const struct tree *tree, enum kith_err err,
 #undef KITH_X
     };
     char path[KITH_NAME_MAX];
-    const struct tree_item *item = tree_find(tree, "gossip.topology");
+    const struct tree_item *item = kith_yaml_find(tree, "gossip.topology");
     for (unsigned i = 0; i < KITH_TOPOLOGY_KEY_COUNT; i++) {
         const size_t length = strlen(keys[i]);
         if (strncmp(words, keys[i], length) != 0 || words[length] != ':')
             continue;
         (void)snprintf(path, sizeof path, "gossip.%s", keys[i]);
-        const struct tree_item *own = tree_find(tree, path);
-        return tree_fail(tree, own == NULL ? item : own, path, err, "%s",
-                         words + length + 2);
+        const struct tree_item *own = kith_yaml_find(tree, path);
+        return kith_yaml_fail(tree, own == NULL ? item : own, path, err, "%s",
+                              words + length + 2);
     }
-    return tree_fail(tree, item, "gossip.topology", err, "%s", words);
+    return kith_yaml_fail(tree, item, "gossip.topology", err, "%s", words);
 }
 
 static enum kith_err build(const struct tree *tree,
@@ -243,8 +249,8 @@ static enum kith_err build(const struct tree *tree,
     if (err == KITH_OK && size > 0) {
         experiment->gossip.graph_memory = malloc(size);
         if (experiment->gossip.graph_memory == NULL)
-            return tree_fail(tree, NULL, NULL, KITH_ENOMEM,
-                             "out of memory: a graph of %zu bytes", size);
+            return kith_yaml_fail(tree, NULL, NULL, KITH_ENOMEM,
+                                  "out of memory: a graph of %zu bytes", size);
     }
     if (err == KITH_OK)
         err =
@@ -266,19 +272,20 @@ static uint64_t hash_list(const struct list *list)
     return hash;
 }
 
-enum kith_err read_graph(const struct tree *tree,
-                         struct kith_experiment *experiment)
+enum kith_err kith_experiment_read_graph(const struct tree *tree,
+                                         struct kith_experiment *experiment)
 {
     struct kith_topology_options *options = &experiment->gossip.options;
     enum kith_err err = check_keys(tree, experiment);
     if (err != KITH_OK || experiment->gossip.path[0] == '\0')
         return err == KITH_OK ? build(tree, experiment) : err;
     struct list list = {.tree = tree,
-                        .item = tree_find(tree, "gossip.path"),
+                        .item = kith_yaml_find(tree, "gossip.path"),
                         .path = experiment->gossip.path,
                         .peers = experiment->peers,
                         .directed = experiment->gossip.topology->directed};
-    err = resolve_path(tree, "gossip.path", experiment->gossip.path);
+    err = kith_experiment_resolve_path(tree, "gossip.path",
+                                       experiment->gossip.path);
     if (err == KITH_OK)
         err = read_list(&list);
     if (err != KITH_OK)
@@ -301,7 +308,8 @@ static uint64_t hash_number(uint64_t hash, double value)
 
 /* Resolved options of the keys that are read, weights but where they are not
  * the default ones: a file that names none of them keeps its hash. */
-uint64_t hash_graph(uint64_t hash, const struct kith_experiment *experiment)
+uint64_t kith_experiment_hash_graph(uint64_t hash,
+                                    const struct kith_experiment *experiment)
 {
     const struct kith_topology_options *options =
         &experiment->gossip.graph.options;

@@ -10,25 +10,26 @@ static enum kith_err milestones_fail(const struct tree *tree,
                                      const struct tree_item *item)
 {
     char found[TREE_SHOWN_BYTES];
-    return tree_fail(tree, item, "train.milestones", KITH_EINVAL,
-                     "found %s; allowed: a list of 1 to 4 shares of all steps, "
-                     "ascending, above 0 and below 1, such as [0.5, 0.75]",
-                     tree_show(item, found));
+    return kith_yaml_fail(
+        tree, item, "train.milestones", KITH_EINVAL,
+        "found %s; allowed: a list of 1 to 4 shares of all steps, "
+        "ascending, above 0 and below 1, such as [0.5, 0.75]",
+        kith_yaml_show(item, found));
 }
 
-enum kith_err read_train(const struct tree *tree,
-                         struct kith_experiment *experiment)
+enum kith_err kith_experiment_read_train(const struct tree *tree,
+                                         struct kith_experiment *experiment)
 {
     struct kith_schedule_config *schedule = &experiment->train.schedule;
-    const struct tree_item *list = tree_find(tree, "train.milestones");
+    const struct tree_item *list = kith_yaml_find(tree, "train.milestones");
     const uint32_t most = sizeof schedule->milestones / sizeof(double);
     double last = 0;
     if (list == NULL)
         return KITH_OK;
     if (list->kind != TREE_LIST || list->count == 0 || list->count > most)
         return milestones_fail(tree, list);
-    const struct tree_item *item = tree_first(tree, list);
-    for (; item != NULL; item = tree_next(tree, item)) {
+    const struct tree_item *item = kith_yaml_first(tree, list);
+    for (; item != NULL; item = kith_yaml_next(tree, item)) {
         double *share = &schedule->milestones[schedule->milestone_count];
         if (item->kind != TREE_SCALAR ||
             kith_text_double(item->text, share) != KITH_OK ||
@@ -40,14 +41,15 @@ enum kith_err read_train(const struct tree *tree,
     return KITH_OK;
 }
 
-enum kith_err unread_key(const struct tree *tree, const char *path,
-                         const char *kind, const char *name, bool is_read)
+enum kith_err kith_experiment_unread_key(const struct tree *tree,
+                                         const char *path, const char *kind,
+                                         const char *name, bool is_read)
 {
-    const struct tree_item *item = tree_find(tree, path);
+    const struct tree_item *item = kith_yaml_find(tree, path);
     if (item == NULL || is_read)
         return KITH_OK;
-    return tree_fail(tree, item, path, KITH_EINVAL,
-                     "%s %s does not read it; take it out", kind, name);
+    return kith_yaml_fail(tree, item, path, KITH_EINVAL,
+                          "%s %s does not read it; take it out", kind, name);
 }
 
 static enum kith_err rule_optimiser(const struct tree *tree,
@@ -61,14 +63,16 @@ static enum kith_err rule_optimiser(const struct tree *tree,
     const struct kith_optimiser *optimiser = experiment->train.optimiser;
     enum kith_err err = KITH_OK;
     for (unsigned i = 0; i < KITH_OPTIMISER_KEY_COUNT && err == KITH_OK; i++)
-        err = unread_key(tree, paths[i], "optimiser", optimiser->name,
-                         optimiser->keys >> i & 1u);
+        err = kith_experiment_unread_key(tree, paths[i], "optimiser",
+                                         optimiser->name,
+                                         optimiser->keys >> i & 1u);
     if (err == KITH_OK && experiment->train.config.nesterov &&
         !(experiment->train.config.momentum > 0))
-        err = tree_fail(tree, tree_find(tree, "train.nesterov"),
-                        "train.nesterov", KITH_EINVAL,
-                        "found true without train.momentum; allowed: with a "
-                        "momentum above 0");
+        err =
+            kith_yaml_fail(tree, kith_yaml_find(tree, "train.nesterov"),
+                           "train.nesterov", KITH_EINVAL,
+                           "found true without train.momentum; allowed: with a "
+                           "momentum above 0");
     return err;
 }
 
@@ -80,32 +84,36 @@ static enum kith_err rule_schedule(const struct tree *tree,
     const bool falls =
         kind == KITH_SCHEDULE_LINEAR || kind == KITH_SCHEDULE_COSINE;
     const bool steps = kind == KITH_SCHEDULE_STEP;
-    enum kith_err err =
-        unread_key(tree, "train.floor", "schedule", name, falls);
+    enum kith_err err = kith_experiment_unread_key(tree, "train.floor",
+                                                   "schedule", name, falls);
     if (err == KITH_OK)
-        err = unread_key(tree, "train.milestones", "schedule", name, steps);
+        err = kith_experiment_unread_key(tree, "train.milestones", "schedule",
+                                         name, steps);
     if (err == KITH_OK)
-        err = unread_key(tree, "train.decay", "schedule", name, steps);
+        err = kith_experiment_unread_key(tree, "train.decay", "schedule", name,
+                                         steps);
     if (err == KITH_OK && steps &&
         experiment->train.schedule.milestone_count == 0)
-        err = tree_fail(tree, tree_find(tree, "train.schedule"),
-                        "train.schedule", KITH_EINVAL,
-                        "found step without train.milestones; allowed: with a "
-                        "list such as [0.5, 0.75]");
+        err = kith_yaml_fail(
+            tree, kith_yaml_find(tree, "train.schedule"), "train.schedule",
+            KITH_EINVAL,
+            "found step without train.milestones; allowed: with a "
+            "list such as [0.5, 0.75]");
     return err;
 }
 
-enum kith_err rule_train(const struct tree *tree,
-                         const struct kith_experiment *experiment)
+enum kith_err
+kith_experiment_rule_train(const struct tree *tree,
+                           const struct kith_experiment *experiment)
 {
     enum kith_err err = rule_optimiser(tree, experiment);
     if (err == KITH_OK)
         err = rule_schedule(tree, experiment);
     if (err == KITH_OK &&
         experiment->train.batch % experiment->train.accumulate != 0)
-        err = tree_fail(tree, tree_find(tree, "train.accumulate"),
-                        "train.accumulate", KITH_EINVAL,
-                        "found %u, which does not divide train.batch, %u",
-                        experiment->train.accumulate, experiment->train.batch);
+        err = kith_yaml_fail(
+            tree, kith_yaml_find(tree, "train.accumulate"), "train.accumulate",
+            KITH_EINVAL, "found %u, which does not divide train.batch, %u",
+            experiment->train.accumulate, experiment->train.batch);
     return err;
 }

@@ -60,9 +60,9 @@ static void fail_rest(const struct tree *tree, const char *format, va_list list)
             *c = '?';
 }
 
-enum kith_err tree_fail(const struct tree *tree, const struct tree_item *item,
-                        const char *key, enum kith_err err, const char *format,
-                        ...)
+enum kith_err kith_yaml_fail(const struct tree *tree,
+                             const struct tree_item *item, const char *key,
+                             enum kith_err err, const char *format, ...)
 {
     fail_prefix(tree, item == NULL ? 0 : item->origin,
                 item == NULL ? 0 : item->line, key);
@@ -85,7 +85,8 @@ static enum kith_err KITH_PRINTF(2, 3)
     return KITH_EPARSE;
 }
 
-const char *tree_show(const struct tree_item *item, char text[TREE_SHOWN_BYTES])
+const char *kith_yaml_show(const struct tree_item *item,
+                           char text[TREE_SHOWN_BYTES])
 {
     if (item->kind != TREE_SCALAR)
         snprintf(text, TREE_SHOWN_BYTES, "%s", kind_names[item->kind]);
@@ -153,7 +154,7 @@ static enum kith_err check_key(const struct builder *builder)
     if (map->count >= TREE_KEYS_MAX)
         return refuse(builder, "found more than %u keys in one mapping",
                       TREE_KEYS_MAX);
-    const struct tree_item *twin = tree_child(tree, map, builder->key);
+    const struct tree_item *twin = kith_yaml_child(tree, map, builder->key);
     if (twin != NULL)
         return refuse(builder, "given twice, first on line %u; keep one",
                       twin->line);
@@ -319,8 +320,8 @@ static enum kith_err build_document(struct builder *builder, const char *text,
     return err;
 }
 
-enum kith_err tree_open(struct tree *tree, const char *name, const char *text,
-                        size_t size, char *error)
+enum kith_err kith_yaml_open(struct tree *tree, const char *name,
+                             const char *text, size_t size, char *error)
 {
     memset(tree, 0, sizeof *tree);
     tree->name = name;
@@ -339,7 +340,7 @@ enum kith_err tree_open(struct tree *tree, const char *name, const char *text,
     return KITH_OK;
 }
 
-void tree_close(struct tree *tree)
+void kith_yaml_close(struct tree *tree)
 {
     for (uint32_t i = 0; i < tree->count; i++) {
         free(tree->items[i].key);
@@ -350,39 +351,40 @@ void tree_close(struct tree *tree)
     tree->count = tree->capacity = 0;
 }
 
-const struct tree_item *tree_root(const struct tree *tree)
+const struct tree_item *kith_yaml_root(const struct tree *tree)
 {
     KITH_ASSERT(tree->count > 0);
     return &tree->items[0];
 }
 
-const struct tree_item *tree_first(const struct tree *tree,
-                                   const struct tree_item *parent)
+const struct tree_item *kith_yaml_first(const struct tree *tree,
+                                        const struct tree_item *parent)
 {
     return parent->first == 0 ? NULL : &tree->items[parent->first];
 }
 
-const struct tree_item *tree_next(const struct tree *tree,
-                                  const struct tree_item *item)
+const struct tree_item *kith_yaml_next(const struct tree *tree,
+                                       const struct tree_item *item)
 {
     return item->next == 0 ? NULL : &tree->items[item->next];
 }
 
-const struct tree_item *tree_child(const struct tree *tree,
-                                   const struct tree_item *parent,
-                                   const char *key)
+const struct tree_item *kith_yaml_child(const struct tree *tree,
+                                        const struct tree_item *parent,
+                                        const char *key)
 {
     if (parent == NULL || parent->kind != TREE_MAP)
         return NULL;
-    const struct tree_item *child = tree_first(tree, parent);
+    const struct tree_item *child = kith_yaml_first(tree, parent);
     while (child != NULL && strcmp(child->key, key) != 0)
-        child = tree_next(tree, child);
+        child = kith_yaml_next(tree, child);
     return child;
 }
 
-const struct tree_item *tree_find(const struct tree *tree, const char *path)
+const struct tree_item *kith_yaml_find(const struct tree *tree,
+                                       const char *path)
 {
-    const struct tree_item *item = tree_root(tree);
+    const struct tree_item *item = kith_yaml_root(tree);
     char part[TREE_TEXT_MAX + 1];
     while (item != NULL && *path != '\0') {
         const size_t length = strcspn(path, ".");
@@ -390,7 +392,7 @@ const struct tree_item *tree_find(const struct tree *tree, const char *path)
             return NULL;
         memcpy(part, path, length);
         part[length] = '\0';
-        item = tree_child(tree, item, part);
+        item = kith_yaml_child(tree, item, part);
         path += length;
         path += *path == '.';
     }
@@ -402,7 +404,8 @@ static enum kith_err override_step(struct builder *builder, uint32_t parent,
                                    char *key, uint32_t *index)
 {
     struct tree *tree = builder->tree;
-    const struct tree_item *found = tree_child(tree, &tree->items[parent], key);
+    const struct tree_item *found =
+        kith_yaml_child(tree, &tree->items[parent], key);
     if (found == NULL) {
         builder->open[0] = parent;
         builder->depth = 1;
@@ -487,8 +490,8 @@ static enum kith_err override_one(struct tree *tree, uint32_t origin)
     return override_value(&builder, text + length + 1, item);
 }
 
-enum kith_err tree_override(struct tree *tree, const char *const *overrides,
-                            uint32_t count)
+enum kith_err kith_yaml_override(struct tree *tree,
+                                 const char *const *overrides, uint32_t count)
 {
     tree->overrides = overrides;
     for (uint32_t i = 0; i < count; i++) {

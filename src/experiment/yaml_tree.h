@@ -42,37 +42,41 @@ struct tree {
     uint32_t count, capacity;
 };
 
-/* On error `error` says why; tree_close() must be called in either case. */
-KITH_MUST_CHECK enum kith_err tree_open(struct tree *tree, const char *name,
-                                        const char *text, size_t size,
-                                        char *error);
-void tree_close(struct tree *tree);
+/* On error `error` says why; kith_yaml_close() must be called in either case.
+ */
+KITH_MUST_CHECK enum kith_err kith_yaml_open(struct tree *tree,
+                                             const char *name, const char *text,
+                                             size_t size, char *error);
+void kith_yaml_close(struct tree *tree);
 /* overrides: "a.b=value"; the value is plain text, or a list or mapping where
  * it starts with [ or {. The strings must outlive the tree. */
-KITH_MUST_CHECK enum kith_err
-tree_override(struct tree *tree, const char *const *overrides, uint32_t count);
+KITH_MUST_CHECK enum kith_err kith_yaml_override(struct tree *tree,
+                                                 const char *const *overrides,
+                                                 uint32_t count);
 
-const struct tree_item *tree_root(const struct tree *tree);
-const struct tree_item *tree_first(const struct tree *tree,
-                                   const struct tree_item *parent);
-const struct tree_item *tree_next(const struct tree *tree,
-                                  const struct tree_item *item);
+const struct tree_item *kith_yaml_root(const struct tree *tree);
+const struct tree_item *kith_yaml_first(const struct tree *tree,
+                                        const struct tree_item *parent);
+const struct tree_item *kith_yaml_next(const struct tree *tree,
+                                       const struct tree_item *item);
 /* The child `key` of a mapping, or NULL. parent NULL: the answer is NULL. */
-const struct tree_item *tree_child(const struct tree *tree,
-                                   const struct tree_item *parent,
-                                   const char *key);
+const struct tree_item *kith_yaml_child(const struct tree *tree,
+                                        const struct tree_item *parent,
+                                        const char *key);
 /* "model.layers" from the root, or NULL: was it given? */
-const struct tree_item *tree_find(const struct tree *tree, const char *path);
+const struct tree_item *kith_yaml_find(const struct tree *tree,
+                                       const char *path);
 
 /* One line of error: "FILE:LINE: KEY: ..." or "--set A=B: KEY: ...". item
  * NULL: no line. Returns `err`. */
-enum kith_err tree_fail(const struct tree *tree, const struct tree_item *item,
-                        const char *key, enum kith_err err, const char *format,
-                        ...) KITH_PRINTF(5, 6);
+enum kith_err kith_yaml_fail(const struct tree *tree,
+                             const struct tree_item *item, const char *key,
+                             enum kith_err err, const char *format, ...)
+    KITH_PRINTF(5, 6);
 /* "found" for messages: the value in quotes, clipped, or its kind. */
 #define TREE_SHOWN_BYTES 72
-const char *tree_show(const struct tree_item *item,
-                      char text[TREE_SHOWN_BYTES]);
+const char *kith_yaml_show(const struct tree_item *item,
+                           char text[TREE_SHOWN_BYTES]);
 
 /* The tree as YAML again, malloc'd: one line per top-level key. The scalars at
  * `path` of the swaps, where they are given, are written as their `text`. */
@@ -80,7 +84,7 @@ struct tree_swap {
     const char *path, *text;
 };
 #define TREE_SWAPS_MAX 4u
-char *tree_write(const struct tree *tree, const struct tree_swap *swaps,
-                 unsigned swap_count);
+char *kith_yaml_write(const struct tree *tree, const struct tree_swap *swaps,
+                      unsigned swap_count);
 
 #endif

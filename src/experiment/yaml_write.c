@@ -59,7 +59,7 @@ static void write_item(FILE *out, const struct tree *tree,
         for (unsigned i = 0; i < swap_count; i++)
             text = item == swaps[i].item ? swaps[i].text : text;
         write_start(out, item, text);
-        const struct tree_item *next = tree_first(tree, item);
+        const struct tree_item *next = kith_yaml_first(tree, item);
         if (next != NULL) {
             stack[depth++] = item;
             item = next;
@@ -67,20 +67,20 @@ static void write_item(FILE *out, const struct tree *tree,
         }
         if (item->kind != TREE_SCALAR)
             fputc(item->kind == TREE_LIST ? ']' : '}', out);
-        while (item != top && tree_next(tree, item) == NULL) {
+        while (item != top && kith_yaml_next(tree, item) == NULL) {
             item = stack[--depth];
             fputc(item->kind == TREE_LIST ? ']' : '}', out);
         }
         if (item == top)
             break;
         fputs(", ", out);
-        item = tree_next(tree, item);
+        item = kith_yaml_next(tree, item);
     }
     fputc('\n', out);
 }
 
-char *tree_write(const struct tree *tree, const struct tree_swap *swaps,
-                 unsigned swap_count)
+char *kith_yaml_write(const struct tree *tree, const struct tree_swap *swaps,
+                      unsigned swap_count)
 {
     char *text = NULL;
     size_t size = 0;
@@ -90,9 +90,10 @@ char *tree_write(const struct tree *tree, const struct tree_swap *swaps,
     if (out == NULL)
         return NULL;
     for (unsigned i = 0; i < swap_count; i++)
-        found[i] = (struct swap){tree_find(tree, swaps[i].path), swaps[i].text};
-    const struct tree_item *item = tree_first(tree, tree_root(tree));
-    for (; item != NULL; item = tree_next(tree, item))
+        found[i] =
+            (struct swap){kith_yaml_find(tree, swaps[i].path), swaps[i].text};
+    const struct tree_item *item = kith_yaml_first(tree, kith_yaml_root(tree));
+    for (; item != NULL; item = kith_yaml_next(tree, item))
         write_item(out, tree, item, found, swap_count);
     if (fclose(out) != 0) {
         free(text);

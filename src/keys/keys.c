@@ -34,8 +34,9 @@ static enum kith_err start(char *error)
 {
     error[0] = '\0';
     if (sodium_init() < 0)
-        return keys_fail(error, KITH_EDEVICE,
-                         "libsodium cannot start: no source of randomness");
+        return kith_key_file_fail(
+            error, KITH_EDEVICE,
+            "libsodium cannot start: no source of randomness");
     return KITH_OK;
 }
 
@@ -44,10 +45,11 @@ static enum kith_err write_pair(const char *secret_path, const char *secret,
                                 const char *public_path, const char *public,
                                 char *error)
 {
-    enum kith_err err = keys_write_new(secret_path, secret, true, error);
+    enum kith_err err =
+        kith_key_file_write_new(secret_path, secret, true, error);
     if (err != KITH_OK)
         return err;
-    err = keys_write_new(public_path, public, false, error);
+    err = kith_key_file_write_new(public_path, public, false, error);
     if (err != KITH_OK)
         unlink(secret_path);
     return err;
@@ -60,11 +62,11 @@ enum kith_err kith_keys_new_authority(const char *folder, char *error)
     struct authority a;
     enum kith_err err = start(error);
     if (err == KITH_OK)
-        err = keys_make_folder(folder, error);
+        err = kith_key_file_make_folder(folder, error);
     if (err == KITH_OK)
-        err = keys_path(path[0], folder, "ca.key", error);
+        err = kith_key_file_path(path[0], folder, "ca.key", error);
     if (err == KITH_OK)
-        err = keys_path(path[1], folder, "ca.pub", error);
+        err = kith_key_file_path(path[1], folder, "ca.pub", error);
     if (err != KITH_OK)
         return err;
     crypto_sign_keypair(a.key, a.secret);
@@ -96,10 +98,11 @@ static enum kith_err check_name(const char *name, char *error)
 {
     if (name_is_safe(name))
         return KITH_OK;
-    return keys_fail(error, KITH_EINVAL,
-                     "the name \"%.70s\" will not do: 1 to %u letters, digits, "
-                     "dots, dashes, underscores",
-                     name, KITH_NAME_MAX - 1);
+    return kith_key_file_fail(
+        error, KITH_EINVAL,
+        "the name \"%.70s\" will not do: 1 to %u letters, digits, "
+        "dots, dashes, underscores",
+        name, KITH_NAME_MAX - 1);
 }
 
 enum kith_err kith_keys_new_node(const char *folder, const char *name,
@@ -112,11 +115,11 @@ enum kith_err kith_keys_new_node(const char *folder, const char *name,
     if (err == KITH_OK)
         err = check_name(name, error);
     if (err == KITH_OK)
-        err = keys_make_folder(folder, error);
+        err = kith_key_file_make_folder(folder, error);
     if (err == KITH_OK)
-        err = keys_path(path[0], folder, "node.key", error);
+        err = kith_key_file_path(path[0], folder, "node.key", error);
     if (err == KITH_OK)
-        err = keys_path(path[1], folder, "node.request", error);
+        err = kith_key_file_path(path[1], folder, "node.request", error);
     if (err != KITH_OK)
         return err;
     crypto_box_keypair(key, secret);
@@ -138,33 +141,36 @@ static enum kith_err read_authority(const char *folder, struct authority *a,
                                     char *error)
 {
     char path[KITH_PATH_BYTES_MAX], *text = NULL;
-    enum kith_err err = keys_path(path, folder, "ca.key", error);
+    enum kith_err err = kith_key_file_path(path, folder, "ca.key", error);
     if (err == KITH_OK)
-        err = keys_read(path, true, &text, error);
+        err = kith_key_file_read(path, true, &text, error);
     if (err == KITH_ENOENT)
-        err = keys_fail(error, KITH_ENOENT,
-                        "%.300s has no ca.key: give the authority's folder, or "
-                        "make an authority first: kith keys new DIR "
-                        "--authority",
-                        folder);
-    if (err == KITH_OK && !keys_is(text, KEYS_AUTHORITY))
-        err =
-            keys_fail(error, KITH_EPARSE, "%s is not an authority's key", path);
+        err = kith_key_file_fail(
+            error, KITH_ENOENT,
+            "%.300s has no ca.key: give the authority's folder, or "
+            "make an authority first: kith keys new DIR "
+            "--authority",
+            folder);
+    if (err == KITH_OK && !kith_key_file_is(text, KEYS_AUTHORITY))
+        err = kith_key_file_fail(error, KITH_EPARSE,
+                                 "%s is not an authority's key", path);
     if (err == KITH_OK)
-        err = keys_bytes(path, text, "cluster", a->cluster, sizeof a->cluster,
-                         error);
+        err = kith_key_file_bytes(path, text, "cluster", a->cluster,
+                                  sizeof a->cluster, error);
     if (err == KITH_OK)
-        err = keys_bytes(path, text, "key", a->key, sizeof a->key, error);
+        err = kith_key_file_bytes(path, text, "key", a->key, sizeof a->key,
+                                  error);
     if (err == KITH_OK)
-        err = keys_bytes(path, text, "secret", a->secret, sizeof a->secret,
-                         error);
+        err = kith_key_file_bytes(path, text, "secret", a->secret,
+                                  sizeof a->secret, error);
     /* An Ed25519 secret ends in its public key. */
     if (err == KITH_OK && memcmp(a->secret + 32, a->key, sizeof a->key) != 0)
-        err = keys_fail(error, KITH_EPARSE,
-                        "%s is damaged: its key and secret do not belong "
-                        "together",
-                        path);
-    keys_free_text(text);
+        err = kith_key_file_fail(
+            error, KITH_EPARSE,
+            "%s is damaged: its key and secret do not belong "
+            "together",
+            path);
+    kith_key_file_free_text(text);
     return err;
 }
 
@@ -172,19 +178,22 @@ static enum kith_err read_request(const char *path, char name[KITH_NAME_MAX],
                                   uint8_t key[KITH_KEY_BYTES], char *error)
 {
     char *text = NULL;
-    enum kith_err err = keys_read(path, false, &text, error);
-    if (err == KITH_OK && !keys_is(text, KEYS_REQUEST))
-        err = keys_fail(error, KITH_EPARSE,
-                        "%s is not a request: kith keys new writes one as "
-                        "node.request",
-                        path);
+    enum kith_err err = kith_key_file_read(path, false, &text, error);
+    if (err == KITH_OK && !kith_key_file_is(text, KEYS_REQUEST))
+        err = kith_key_file_fail(
+            error, KITH_EPARSE,
+            "%s is not a request: kith keys new writes one as "
+            "node.request",
+            path);
     if (err == KITH_OK)
-        err = keys_field(path, text, "name", name, KITH_NAME_MAX, error);
+        err =
+            kith_key_file_field(path, text, "name", name, KITH_NAME_MAX, error);
     if (err == KITH_OK)
         err = check_name(name, error);
     if (err == KITH_OK)
-        err = keys_bytes(path, text, "key", key, KITH_KEY_BYTES, error);
-    keys_free_text(text);
+        err =
+            kith_key_file_bytes(path, text, "key", key, KITH_KEY_BYTES, error);
+    kith_key_file_free_text(text);
     return err;
 }
 
@@ -197,7 +206,7 @@ static enum kith_err write_certificate(const char *path,
     const size_t n = kith_certificate_sign(c, a->secret, bytes);
     base64(value, sizeof value, bytes, n);
     snprintf(text, sizeof text, KEYS_CERTIFICATE "\ncertificate: %s\n", value);
-    return keys_write_new(path, text, false, error);
+    return kith_key_file_write_new(path, text, false, error);
 }
 
 enum kith_err kith_keys_certify(const char *authority_folder,
@@ -208,12 +217,13 @@ enum kith_err kith_keys_certify(const char *authority_folder,
     struct kith_certificate c = {.roles = roles};
     enum kith_err err = start(error);
     if (err == KITH_OK && (days < 1 || days > DAYS_MAX))
-        err = keys_fail(error, KITH_EINVAL,
-                        "a certificate lives 1 to %u days, not %u", DAYS_MAX,
-                        days);
+        err = kith_key_file_fail(error, KITH_EINVAL,
+                                 "a certificate lives 1 to %u days, not %u",
+                                 DAYS_MAX, days);
     if (err == KITH_OK && (roles == 0 || (roles & ~ROLES_ALL) != 0))
-        err = keys_fail(error, KITH_EINVAL,
-                        "roles are train, observe and seed, at least one");
+        err = kith_key_file_fail(
+            error, KITH_EINVAL,
+            "roles are train, observe and seed, at least one");
     if (err == KITH_OK)
         err = read_authority(authority_folder, &a, error);
     if (err == KITH_OK)
@@ -237,16 +247,17 @@ static enum kith_err list_insert(const struct kith_crl *old,
 {
     uint32_t at = 0;
     if (old->count >= KITH_REVOKED_MAX)
-        return keys_fail(error, KITH_ELIMIT,
-                         "the list is full (%u): start a new authority and let "
-                         "the old certificates expire",
-                         KITH_REVOKED_MAX);
+        return kith_key_file_fail(
+            error, KITH_ELIMIT,
+            "the list is full (%u): start a new authority and let "
+            "the old certificates expire",
+            KITH_REVOKED_MAX);
     while (at < old->count &&
            memcmp(old->fingerprints[at], print, KITH_FINGERPRINT_BYTES) < 0)
         at++;
     if (at < old->count &&
         memcmp(old->fingerprints[at], print, KITH_FINGERPRINT_BYTES) == 0)
-        return keys_fail(error, KITH_EEXIST, "it is revoked already");
+        return kith_key_file_fail(error, KITH_EEXIST, "it is revoked already");
     if (at)
         memcpy(list, old->fingerprints, (size_t)at * KITH_FINGERPRINT_BYTES);
     memcpy(list[at], print, KITH_FINGERPRINT_BYTES);
@@ -270,14 +281,14 @@ static enum kith_err extend_crl(const char *path, const struct authority *a,
     memcpy(trust.cluster, a->cluster, sizeof trust.cluster);
     memcpy(trust.authority[0], a->key, sizeof a->key);
     if (!bytes || !list)
-        err = keys_fail(error, KITH_ENOMEM, "no memory for %s", path);
+        err = kith_key_file_fail(error, KITH_ENOMEM, "no memory for %s", path);
     if (err == KITH_OK)
-        err = keys_read_crl(path, &old_bytes, &old_size, error);
+        err = kith_key_file_read_crl(path, &old_bytes, &old_size, error);
     if (err == KITH_OK && old_bytes &&
         kith_crl_verify(&trust, old_bytes, old_size, &crl) != KITH_OK)
-        err = keys_fail(error, KITH_EAUTH,
-                        "%s was not signed by this authority: move it away",
-                        path);
+        err = kith_key_file_fail(
+            error, KITH_EAUTH,
+            "%s was not signed by this authority: move it away", path);
     if (err == KITH_OK)
         err = list_insert(&crl, print, list, error);
     if (err == KITH_OK) {
@@ -290,7 +301,8 @@ static enum kith_err extend_crl(const char *path, const struct authority *a,
         memcpy(out.cluster, a->cluster, sizeof out.cluster);
         err = kith_crl_sign(&out, a->secret, bytes);
         if (err == KITH_OK)
-            err = keys_write_crl(path, bytes, kith_crl_size(out.count), error);
+            err = kith_key_file_write_crl(path, bytes, kith_crl_size(out.count),
+                                          error);
     }
     free(old_bytes);
     free(bytes);
@@ -308,14 +320,15 @@ enum kith_err kith_keys_revoke(const char *authority_folder,
     struct kith_certificate c;
     enum kith_err err = start(error);
     if (err == KITH_OK)
-        err = keys_read_certificate(certificate, &identity, &c, error);
+        err = kith_key_file_read_certificate(certificate, &identity, &c, error);
     if (err == KITH_OK)
         err = read_authority(authority_folder, &a, error);
     if (err == KITH_OK && memcmp(c.cluster, a.cluster, sizeof a.cluster) != 0)
-        err = keys_fail(error, KITH_EAUTH,
-                        "%s is a certificate of another cluster", certificate);
+        err = kith_key_file_fail(error, KITH_EAUTH,
+                                 "%s is a certificate of another cluster",
+                                 certificate);
     if (err == KITH_OK)
-        err = keys_path(path, authority_folder, "crl", error);
+        err = kith_key_file_path(path, authority_folder, "crl", error);
     if (err == KITH_OK) {
         kith_fingerprint(identity.certificate, identity.certificate_bytes,
                          print);
@@ -340,10 +353,10 @@ static enum kith_err append_allowed(const char *path, const char *old,
     const size_t size = strlen(old) + strlen(line) + 3;
     char *text = malloc(size);
     if (!text)
-        return keys_fail(error, KITH_ENOMEM, "no memory for %s", path);
+        return kith_key_file_fail(error, KITH_ENOMEM, "no memory for %s", path);
     const char *gap = old[strlen(old) - 1] == '\n' ? "" : "\n";
     snprintf(text, size, "%s%s%s\n", old, gap, line);
-    const enum kith_err err = keys_replace(path, text, error);
+    const enum kith_err err = kith_key_file_replace(path, text, error);
     free(text);
     return err;
 }
@@ -359,29 +372,29 @@ enum kith_err kith_keys_allow(const char *folder, const char *request,
     if (err == KITH_OK)
         err = read_request(request, name, key, error);
     if (err == KITH_OK)
-        err = keys_path(path, folder, "allow", error);
-    if (err == KITH_OK && keys_exists(path)) {
-        err = keys_read(path, false, &old, error);
+        err = kith_key_file_path(path, folder, "allow", error);
+    if (err == KITH_OK && kith_key_file_exists(path)) {
+        err = kith_key_file_read(path, false, &old, error);
         if (err == KITH_OK)
-            err = keys_parse_trust(path, old, &trust, error);
+            err = kith_key_file_parse_trust(path, old, &trust, error);
     } else if (err == KITH_OK) {
-        err = keys_make_folder(folder, error);
+        err = kith_key_file_make_folder(folder, error);
     }
     if (err == KITH_OK) {
         kith_fingerprint(key, sizeof key, print);
         base64(print64, sizeof print64, print, sizeof print);
         snprintf(line, sizeof line, "%s %s", print64, name);
         if (trust.allowed_count == KITH_ALLOWED_MAX)
-            err = keys_fail(error, KITH_ELIMIT,
-                            "%s is full (%u keys): use an authority", path,
-                            KITH_ALLOWED_MAX);
+            err = kith_key_file_fail(error, KITH_ELIMIT,
+                                     "%s is full (%u keys): use an authority",
+                                     path, KITH_ALLOWED_MAX);
         else if (old && strstr(old, print64))
-            err =
-                keys_fail(error, KITH_EEXIST, "%s has this key already", path);
+            err = kith_key_file_fail(error, KITH_EEXIST,
+                                     "%s has this key already", path);
         else
             err = append_allowed(path, old, line, error);
     }
-    keys_free_text(old);
+    kith_key_file_free_text(old);
     free((void *)(uintptr_t)trust.allowed);
     return err;
 }
@@ -391,24 +404,27 @@ static enum kith_err load_node(const char *folder,
 {
     char path[KITH_PATH_BYTES_MAX], *text = NULL;
     uint8_t key[KITH_KEY_BYTES];
-    enum kith_err err = keys_path(path, folder, "node.key", error);
+    enum kith_err err = kith_key_file_path(path, folder, "node.key", error);
     if (err == KITH_OK)
-        err = keys_read(path, true, &text, error);
-    if (err == KITH_OK && !keys_is(text, KEYS_NODE))
-        err = keys_fail(error, KITH_EPARSE, "%s is not a node key", path);
+        err = kith_key_file_read(path, true, &text, error);
+    if (err == KITH_OK && !kith_key_file_is(text, KEYS_NODE))
+        err = kith_key_file_fail(error, KITH_EPARSE, "%s is not a node key",
+                                 path);
     if (err == KITH_OK)
-        err = keys_bytes(path, text, "secret", identity->secret, KITH_KEY_BYTES,
-                         error);
+        err = kith_key_file_bytes(path, text, "secret", identity->secret,
+                                  KITH_KEY_BYTES, error);
     if (err == KITH_OK)
-        err = keys_bytes(path, text, "key", key, KITH_KEY_BYTES, error);
+        err =
+            kith_key_file_bytes(path, text, "key", key, KITH_KEY_BYTES, error);
     if (err == KITH_OK &&
         (crypto_scalarmult_base(identity->key, identity->secret) != 0 ||
          memcmp(identity->key, key, KITH_KEY_BYTES) != 0))
-        err = keys_fail(error, KITH_EPARSE,
-                        "%s is damaged: its key and secret do not belong "
-                        "together",
-                        path);
-    keys_free_text(text);
+        err = kith_key_file_fail(
+            error, KITH_EPARSE,
+            "%s is damaged: its key and secret do not belong "
+            "together",
+            path);
+    kith_key_file_free_text(text);
     return err;
 }
 
@@ -422,12 +438,13 @@ static enum kith_err load_crl(const char *folder, struct kith_trust *trust,
     if (err == KITH_OK && bytes && trust->authority_count > 0) {
         err = kith_crl_verify(trust, bytes, size, &crl);
         if (err != KITH_OK)
-            keys_fail(error, err,
-                      "%s/crl is not by this cluster's authority: copy it "
-                      "again",
-                      folder);
+            kith_key_file_fail(
+                error, err,
+                "%s/crl is not by this cluster's authority: copy it "
+                "again",
+                folder);
         else
-            err = keys_adopt_crl(trust, &crl, error);
+            err = kith_key_file_adopt_crl(trust, &crl, error);
     }
     free(bytes);
     return err;
@@ -441,29 +458,32 @@ static enum kith_err load_certificate(const char *folder,
 {
     char path[KITH_PATH_BYTES_MAX];
     struct kith_certificate c;
-    enum kith_err err = keys_path(path, folder, "node.crt", error);
-    if (err == KITH_OK && !keys_exists(path))
-        err = keys_fail(error, KITH_ENOENT,
-                        "%s is missing: have the authority run kith keys "
-                        "certify on %s/node.request",
-                        path, folder);
+    enum kith_err err = kith_key_file_path(path, folder, "node.crt", error);
+    if (err == KITH_OK && !kith_key_file_exists(path))
+        err = kith_key_file_fail(
+            error, KITH_ENOENT,
+            "%s is missing: have the authority run kith keys "
+            "certify on %s/node.request",
+            path, folder);
     if (err == KITH_OK)
-        err = keys_read_certificate(path, identity, &c, error);
+        err = kith_key_file_read_certificate(path, identity, &c, error);
     if (err != KITH_OK)
         return err;
     err = kith_trust_check(trust, identity->certificate,
                            identity->certificate_bytes, identity->key,
                            (int64_t)time(NULL), &c);
     if (err == KITH_EEXPIRED)
-        return keys_fail(error, err,
-                         "%s is not valid now: look at this machine's clock, "
-                         "or certify again (kith keys show %s)",
-                         path, path);
+        return kith_key_file_fail(
+            error, err,
+            "%s is not valid now: look at this machine's clock, "
+            "or certify again (kith keys show %s)",
+            path, path);
     if (err != KITH_OK)
-        return keys_fail(error, err,
-                         "%s is refused: %s. It must be for node.key here, by "
-                         "the authority in ca.pub, and not revoked",
-                         path, kith_err_text(err));
+        return kith_key_file_fail(
+            error, err,
+            "%s is refused: %s. It must be for node.key here, by "
+            "the authority in ca.pub, and not revoked",
+            path, kith_err_text(err));
     return KITH_OK;
 }
 
@@ -476,7 +496,7 @@ enum kith_err kith_keys_load(const char *folder, struct kith_identity *identity,
     if (err == KITH_OK)
         err = load_node(folder, identity, error);
     if (err == KITH_OK)
-        err = keys_read_trust(folder, trust, error);
+        err = kith_key_file_read_trust(folder, trust, error);
     if (err == KITH_OK)
         err = load_crl(folder, trust, error);
     if (err == KITH_OK && trust->authority_count > 0)

@@ -21,67 +21,73 @@
 #define KEYS_BASE64_BYTES(n) (((n) + 2) / 3 * 4 + 1)
 
 /* Writes the sentence and returns the code. */
-enum kith_err keys_fail(char *error, enum kith_err code, const char *format,
-                        ...) KITH_PRINTF(3, 4);
-enum kith_err keys_fail_errno(char *error, const char *what, const char *path);
+enum kith_err kith_key_file_fail(char *error, enum kith_err code,
+                                 const char *format, ...) KITH_PRINTF(3, 4);
+enum kith_err kith_key_file_fail_errno(char *error, const char *what,
+                                       const char *path);
 
 /* folder/name into path (KITH_PATH_BYTES_MAX). */
-KITH_MUST_CHECK enum kith_err keys_path(char *path, const char *folder,
-                                        const char *name, char *error);
-bool keys_exists(const char *path);
-KITH_MUST_CHECK enum kith_err keys_make_folder(const char *folder, char *error);
+KITH_MUST_CHECK enum kith_err kith_key_file_path(char *path, const char *folder,
+                                                 const char *name, char *error);
+bool kith_key_file_exists(const char *path);
+KITH_MUST_CHECK enum kith_err kith_key_file_make_folder(const char *folder,
+                                                        char *error);
 
 /* The whole file, terminated and without a zero byte inside, to be freed with
- * keys_free_text(). `secret` refuses a file that group or others may touch. */
-KITH_MUST_CHECK enum kith_err keys_read(const char *path, bool secret,
-                                        char **text, char *error);
+ * kith_key_file_free_text(). `secret` refuses a file that group or others may
+ * touch. */
+KITH_MUST_CHECK enum kith_err kith_key_file_read(const char *path, bool secret,
+                                                 char **text, char *error);
 /* Wipes up to the end of the string, which is all of it. */
-void keys_free_text(char *text);
+void kith_key_file_free_text(char *text);
 /* A new file (KITH_EEXIST), synced; nothing is left of a failed one. */
-KITH_MUST_CHECK enum kith_err keys_write_new(const char *path, const char *text,
-                                             bool secret, char *error);
+KITH_MUST_CHECK enum kith_err kith_key_file_write_new(const char *path,
+                                                      const char *text,
+                                                      bool secret, char *error);
 /* Replaces the file at once, by rename. */
-KITH_MUST_CHECK enum kith_err keys_replace(const char *path, const char *text,
-                                           char *error);
+KITH_MUST_CHECK enum kith_err
+kith_key_file_replace(const char *path, const char *text, char *error);
 
 /* Does the first line start with this word? */
-bool keys_is(const char *text, const char *kind);
+bool kith_key_file_is(const char *text, const char *kind);
 /* The value of "field: value" on a line of its own; KITH_EPARSE if absent or
  * longer. */
-KITH_MUST_CHECK enum kith_err keys_field(const char *path, const char *text,
-                                         const char *field, char *value,
-                                         size_t size, char *error);
+KITH_MUST_CHECK enum kith_err
+kith_key_file_field(const char *path, const char *text, const char *field,
+                    char *value, size_t size, char *error);
 /* The same, in base64, of exactly `size` bytes. */
-KITH_MUST_CHECK enum kith_err keys_bytes(const char *path, const char *text,
-                                         const char *field, uint8_t *bytes,
-                                         size_t size, char *error);
+KITH_MUST_CHECK enum kith_err
+kith_key_file_bytes(const char *path, const char *text, const char *field,
+                    uint8_t *bytes, size_t size, char *error);
 /* Base64 of at most `capacity` bytes, ending at a blank or line end. */
-bool keys_unbase64(const char *text, uint8_t *bytes, size_t capacity,
-                   size_t *size);
+bool kith_key_file_unbase64(const char *text, uint8_t *bytes, size_t capacity,
+                            size_t *size);
 /* The next line that is neither empty nor a comment, after the one at `line`;
  * NULL at the end. */
-const char *keys_next_line(const char *line);
+const char *kith_key_file_next_line(const char *line);
 
 /* keys_trust.c: ca.pub or allow into trust (its cluster, authorities, allowed).
  */
+KITH_MUST_CHECK enum kith_err kith_key_file_read_trust(const char *folder,
+                                                       struct kith_trust *trust,
+                                                       char *error);
 KITH_MUST_CHECK enum kith_err
-keys_read_trust(const char *folder, struct kith_trust *trust, char *error);
-KITH_MUST_CHECK enum kith_err keys_parse_trust(const char *path,
-                                               const char *text,
-                                               struct kith_trust *trust,
-                                               char *error);
+kith_key_file_parse_trust(const char *path, const char *text,
+                          struct kith_trust *trust, char *error);
 /* The list in FOLDER/crl, checked; *bytes malloc'd or NULL. */
-KITH_MUST_CHECK enum kith_err keys_read_crl(const char *path, uint8_t **bytes,
-                                            size_t *size, char *error);
-KITH_MUST_CHECK enum kith_err keys_write_crl(const char *path,
-                                             const uint8_t *bytes, size_t size,
-                                             char *error);
+KITH_MUST_CHECK enum kith_err kith_key_file_read_crl(const char *path,
+                                                     uint8_t **bytes,
+                                                     size_t *size, char *error);
+KITH_MUST_CHECK enum kith_err kith_key_file_write_crl(const char *path,
+                                                      const uint8_t *bytes,
+                                                      size_t size, char *error);
 /* Copies the list's fingerprints into trust. */
-KITH_MUST_CHECK enum kith_err keys_adopt_crl(struct kith_trust *trust,
-                                             const struct kith_crl *crl,
-                                             char *error);
 KITH_MUST_CHECK enum kith_err
-keys_read_certificate(const char *path, struct kith_identity *identity,
-                      struct kith_certificate *certificate, char *error);
+kith_key_file_adopt_crl(struct kith_trust *trust, const struct kith_crl *crl,
+                        char *error);
+KITH_MUST_CHECK enum kith_err
+kith_key_file_read_certificate(const char *path, struct kith_identity *identity,
+                               struct kith_certificate *certificate,
+                               char *error);
 
 #endif

@@ -69,7 +69,8 @@ static enum kith_err show_certificate(const char *path, struct out *out,
     struct kith_identity identity;
     struct kith_certificate c;
     char roles[64], number[32];
-    enum kith_err err = keys_read_certificate(path, &identity, &c, error);
+    enum kith_err err =
+        kith_key_file_read_certificate(path, &identity, &c, error);
     if (err != KITH_OK)
         return err;
     add_heading(out, path, "a certificate");
@@ -96,12 +97,12 @@ static enum kith_err show_crl(const char *path, struct out *out, char *error)
     size_t size = 0;
     struct kith_crl crl;
     char number[64];
-    enum kith_err err = keys_read_crl(path, &bytes, &size, error);
+    enum kith_err err = kith_key_file_read_crl(path, &bytes, &size, error);
     if (err != KITH_OK)
         return err;
     if (!bytes || kith_crl_decode(bytes, size, &crl) != KITH_OK) {
         free(bytes);
-        return keys_fail(error, KITH_EPARSE, "%s is damaged", path);
+        return kith_key_file_fail(error, KITH_EPARSE, "%s is damaged", path);
     }
     add_heading(out, path, "a revocation list");
     add_hex(out, "cluster", crl.cluster, sizeof crl.cluster);
@@ -121,12 +122,14 @@ static enum kith_err show_key(const char *path, const char *text,
 {
     char name[KITH_NAME_MAX];
     uint8_t key[32];
-    const enum kith_err err = keys_bytes(path, text, "key", key, 32, error);
+    const enum kith_err err =
+        kith_key_file_bytes(path, text, "key", key, 32, error);
     if (err != KITH_OK)
         return err;
     add_heading(out, path, what);
-    if (!keys_is(text, KEYS_AUTHORITY)) {
-        if (keys_field(path, text, "name", name, sizeof name, error) != KITH_OK)
+    if (!kith_key_file_is(text, KEYS_AUTHORITY)) {
+        if (kith_key_file_field(path, text, "name", name, sizeof name, error) !=
+            KITH_OK)
             return KITH_EPARSE;
         add_text(out, "name", name);
     }
@@ -140,7 +143,8 @@ static enum kith_err show_trust(const char *path, const char *text,
 {
     struct kith_trust trust;
     memset(&trust, 0, sizeof trust);
-    const enum kith_err err = keys_parse_trust(path, text, &trust, error);
+    const enum kith_err err =
+        kith_key_file_parse_trust(path, text, &trust, error);
     if (err == KITH_OK) {
         add_heading(out, path,
                     trust.authority_count ? "whom a cluster trusts"
@@ -161,32 +165,34 @@ enum kith_err kith_keys_show(const char *path, char *text, size_t size,
     char *file = NULL;
     struct out out = {text, size, 0};
     error[0] = text[0] = '\0';
-    enum kith_err err = keys_read(path, false, &file, error);
+    enum kith_err err = kith_key_file_read(path, false, &file, error);
     if (err != KITH_OK)
         return err;
-    const bool secret =
-        keys_is(file, KEYS_NODE) || keys_is(file, KEYS_AUTHORITY);
-    keys_free_text(file);
-    err = keys_read(path, secret, &file, error); /* Now with its mode. */
+    const bool secret = kith_key_file_is(file, KEYS_NODE) ||
+                        kith_key_file_is(file, KEYS_AUTHORITY);
+    kith_key_file_free_text(file);
+    err =
+        kith_key_file_read(path, secret, &file, error); /* Now with its mode. */
     if (err != KITH_OK)
         return err;
-    if (keys_is(file, KEYS_NODE))
+    if (kith_key_file_is(file, KEYS_NODE))
         err = show_key(path, file, "a node's secret key", &out, error);
-    else if (keys_is(file, KEYS_AUTHORITY))
+    else if (kith_key_file_is(file, KEYS_AUTHORITY))
         err = show_key(path, file, "an authority's secret key", &out, error);
-    else if (keys_is(file, KEYS_REQUEST))
+    else if (kith_key_file_is(file, KEYS_REQUEST))
         err = show_key(path, file, "a request for a certificate", &out, error);
-    else if (keys_is(file, KEYS_CLUSTER))
+    else if (kith_key_file_is(file, KEYS_CLUSTER))
         err = show_trust(path, file, &out, error);
-    else if (keys_is(file, KEYS_CERTIFICATE))
+    else if (kith_key_file_is(file, KEYS_CERTIFICATE))
         err = show_certificate(path, &out, error);
-    else if (keys_is(file, KEYS_CRL))
+    else if (kith_key_file_is(file, KEYS_CRL))
         err = show_crl(path, &out, error);
     else
-        err = keys_fail(error, KITH_EPARSE,
-                        "%s is not a key file of kith: its first line is not "
-                        "one of those that kith keys writes",
-                        path);
-    keys_free_text(file);
+        err = kith_key_file_fail(
+            error, KITH_EPARSE,
+            "%s is not a key file of kith: its first line is not "
+            "one of those that kith keys writes",
+            path);
+    kith_key_file_free_text(file);
     return err;
 }

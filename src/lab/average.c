@@ -45,7 +45,7 @@ static void take_distances(struct lab_average *average)
                          average->consensus_distance, average->count);
 }
 
-enum kith_err lab_average_open(
+enum kith_err kith_lab_average_open(
     struct lab_average *average, const struct kith_experiment *experiment,
     const struct lab_cluster *cluster, const uint8_t *wanted, void *user,
     void (*left_out)(void *user, kith_id peer, const char *why))
@@ -61,7 +61,7 @@ enum kith_err lab_average_open(
         if (!wanted[i])
             continue;
         char path[KITH_PATH_BYTES_MAX], why[KITH_DATA_ERROR_BYTES] = "";
-        lab_cluster_save_path(cluster, i, path);
+        kith_lab_cluster_save_path(cluster, i, path);
         double *model = NULL;
         size_t dim = 0;
         uint64_t step = 0;
@@ -90,14 +90,14 @@ enum kith_err lab_average_open(
     }
     return KITH_OK;
 fail:
-    lab_average_close(average);
+    kith_lab_average_close(average);
     return err;
 }
 
-enum kith_err lab_average_score(struct lab_average *average,
-                                const struct kith_experiment *experiment,
-                                const struct kith_dataset *dataset,
-                                struct kith_score *score)
+enum kith_err kith_lab_average_score(struct lab_average *average,
+                                     const struct kith_experiment *experiment,
+                                     const struct kith_dataset *dataset,
+                                     struct kith_score *score)
 {
     const struct kith_examples *train =
         dataset == NULL ? NULL : &dataset->train;
@@ -110,7 +110,7 @@ enum kith_err lab_average_score(struct lab_average *average,
                                           average->mean, score);
 }
 
-uint64_t lab_average_step(const struct lab_average *average)
+uint64_t kith_lab_average_step(const struct lab_average *average)
 {
     uint64_t whole = 0, rest = 0;
     for (uint32_t i = 0; i < average->count; i++) {
@@ -120,7 +120,7 @@ uint64_t lab_average_step(const struct lab_average *average)
     return whole + rest / average->count;
 }
 
-void lab_average_close(struct lab_average *average)
+void kith_lab_average_close(struct lab_average *average)
 {
     for (uint32_t i = 0; i < average->count; i++)
         free(average->models[i]);

@@ -27,18 +27,17 @@ struct lab_average {
 /* Reads the save of every peer with wanted[i] != 0; one that is not there or
  * does not read is left out, and `left_out` (may be NULL) hears why. With
  * count 0 afterwards there is no mean. KITH_ENOMEM. */
-KITH_MUST_CHECK enum kith_err lab_average_open(
+KITH_MUST_CHECK enum kith_err kith_lab_average_open(
     struct lab_average *average, const struct kith_experiment *experiment,
     const struct lab_cluster *cluster, const uint8_t *wanted, void *user,
     void (*left_out)(void *user, kith_id peer, const char *why));
 /* The mean's score, with running statistics of its own in the place of their
  * average: after this `mean` is what was evaluated. */
-KITH_MUST_CHECK enum kith_err
-lab_average_score(struct lab_average *average,
-                  const struct kith_experiment *experiment,
-                  const struct kith_dataset *dataset, struct kith_score *score);
+KITH_MUST_CHECK enum kith_err kith_lab_average_score(
+    struct lab_average *average, const struct kith_experiment *experiment,
+    const struct kith_dataset *dataset, struct kith_score *score);
 /* The mean of their steps, rounded down. count > 0. */
-uint64_t lab_average_step(const struct lab_average *average);
-void lab_average_close(struct lab_average *average);
+uint64_t kith_lab_average_step(const struct lab_average *average);
+void kith_lab_average_close(struct lab_average *average);
 
 #endif

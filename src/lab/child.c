@@ -47,8 +47,8 @@ static kith_ns monotonic_ns(void)
 static void flush_queue(struct speaker *speaker, int wait_ms)
 {
     while (speaker->count > 0 &&
-           lab_record_send(speaker->rows_fd, &speaker->queue[speaker->first],
-                           wait_ms)) {
+           kith_lab_record_send(speaker->rows_fd,
+                                &speaker->queue[speaker->first], wait_ms)) {
         speaker->first = (speaker->first + 1) % QUEUE_RECORDS;
         speaker->count--;
     }
@@ -62,8 +62,9 @@ static void speak(struct speaker *speaker, struct lab_record *record,
     if (record->time_ns < 0)
         record->time_ns = 0;
     flush_queue(speaker, must_arrive ? MUST_WAIT_MS : 0);
-    if (speaker->count == 0 && lab_record_send(speaker->rows_fd, record,
-                                               must_arrive ? MUST_WAIT_MS : 0))
+    if (speaker->count == 0 &&
+        kith_lab_record_send(speaker->rows_fd, record,
+                             must_arrive ? MUST_WAIT_MS : 0))
         return;
     if (speaker->count == QUEUE_RECORDS) {
         speaker->dropped++;
@@ -203,7 +204,7 @@ static void send_final(struct speaker *speaker, enum kith_err err,
     speak(speaker, &record, true);
 }
 
-int lab_child_peer(void *user, int rows_fd, int control_fd)
+int kith_lab_child_peer(void *user, int rows_fd, int control_fd)
 {
     struct lab_child *child = user;
     struct speaker speaker = {
@@ -211,11 +212,11 @@ int lab_child_peer(void *user, int rows_fd, int control_fd)
     speaker.queue = calloc(QUEUE_RECORDS, sizeof *speaker.queue);
     if (speaker.queue == NULL)
         return 1;
-    lab_cluster_keep_only(child->cluster, child->self);
+    kith_lab_cluster_keep_only(child->cluster, child->self);
     kith_backend_threads(1);
 
     char save[KITH_PATH_BYTES_MAX], error[KITH_PEER_ERROR_BYTES] = "";
-    lab_cluster_save_path(child->cluster, child->self, save);
+    kith_lab_cluster_save_path(child->cluster, child->self, save);
     struct kith_peer_options options;
     set_options(&options, &speaker, save);
     struct kith_peer_report report;
@@ -234,7 +235,7 @@ int lab_child_peer(void *user, int rows_fd, int control_fd)
     return err == KITH_OK ? 0 : 1;
 }
 
-int lab_child_score(void *user, int rows_fd, int control_fd)
+int kith_lab_child_score(void *user, int rows_fd, int control_fd)
 {
     const struct lab_child *child = user;
     (void)control_fd;
@@ -244,7 +245,7 @@ int lab_child_score(void *user, int rows_fd, int control_fd)
         return 1;
     memset(wanted, 1, child->cluster->peers);
     struct lab_average average;
-    const enum kith_err err = lab_average_open(
+    const enum kith_err err = kith_lab_average_open(
         &average, child->experiment, child->cluster, wanted, NULL, NULL);
     free(wanted);
     if (err != KITH_OK)
@@ -254,16 +255,16 @@ int lab_child_score(void *user, int rows_fd, int control_fd)
     struct kith_score score;
     int status = 1;
     if (average.count > 0 &&
-        lab_average_score(&average, child->experiment, child->dataset,
-                          &score) == KITH_OK) {
-        record.as.score.step = lab_average_step(&average);
+        kith_lab_average_score(&average, child->experiment, child->dataset,
+                               &score) == KITH_OK) {
+        record.as.score.step = kith_lab_average_step(&average);
         record.as.score.peers = average.count;
         record.as.score.loss = score.loss;
         record.as.score.accuracy = score.accuracy;
         record.as.score.consensus_distance = average.consensus_distance;
         record.as.score.correlation = average.correlation;
-        status = lab_record_send(rows_fd, &record, MUST_WAIT_MS) ? 0 : 1;
+        status = kith_lab_record_send(rows_fd, &record, MUST_WAIT_MS) ? 0 : 1;
     }
-    lab_average_close(&average);
+    kith_lab_average_close(&average);
     return status;
 }

@@ -24,10 +24,10 @@ struct lab_child {
 
 /* lab_job.run of a peer; user: struct lab_child. Exit status 0, or 1 with the
  * error in its FINAL record. */
-int lab_child_peer(void *user, int rows_fd, int control_fd);
+int kith_lab_child_peer(void *user, int rows_fd, int control_fd);
 
 /* lab_job.run of an evaluation of the averaged saves as they are now; user:
  * struct lab_child, self and listen_fd unused. Sends one SCORE. */
-int lab_child_score(void *user, int rows_fd, int control_fd);
+int kith_lab_child_score(void *user, int rows_fd, int control_fd);
 
 #endif

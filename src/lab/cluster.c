@@ -125,8 +125,9 @@ static enum kith_err reserve_port(struct lab_cluster *cluster, kith_id peer,
     return KITH_OK;
 }
 
-enum kith_err lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
-                               uint16_t port, const char *saves, char *error)
+enum kith_err kith_lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
+                                    uint16_t port, const char *saves,
+                                    char *error)
 {
     memset(cluster, 0, sizeof *cluster);
     if (port != 0 && peers > 65536u - port) {
@@ -164,15 +165,15 @@ enum kith_err lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
         if (err != KITH_OK)
             goto fail;
     }
-    err = lab_folder_open(&cluster->folder, saves, error);
+    err = kith_lab_folder_open(&cluster->folder, saves, error);
     if (err == KITH_OK)
         return KITH_OK;
 fail:
-    lab_cluster_close(cluster);
+    kith_lab_cluster_close(cluster);
     return err;
 }
 
-void lab_cluster_close(struct lab_cluster *cluster)
+void kith_lab_cluster_close(struct lab_cluster *cluster)
 {
     if (cluster->identities != NULL)
         sodium_memzero(cluster->identities,
@@ -180,7 +181,7 @@ void lab_cluster_close(struct lab_cluster *cluster)
     for (uint32_t i = 0; i < cluster->peers; i++)
         if (cluster->reserved[i] >= 0)
             close(cluster->reserved[i]);
-    lab_folder_close(&cluster->folder);
+    kith_lab_folder_close(&cluster->folder);
     free(cluster->identities);
     free(cluster->members);
     free(cluster->ports);
@@ -188,8 +189,8 @@ void lab_cluster_close(struct lab_cluster *cluster)
     memset(cluster, 0, sizeof *cluster);
 }
 
-enum kith_err lab_cluster_listen(struct lab_cluster *cluster, kith_id peer,
-                                 int *fd, char *error)
+enum kith_err kith_lab_cluster_listen(struct lab_cluster *cluster, kith_id peer,
+                                      int *fd, char *error)
 {
     const struct timespec wait = {0, LISTEN_WAIT_NS};
     for (int try = 0;; try++) {
@@ -211,8 +212,8 @@ enum kith_err lab_cluster_listen(struct lab_cluster *cluster, kith_id peer,
     }
 }
 
-void lab_cluster_save_path(const struct lab_cluster *cluster, kith_id peer,
-                           char *path)
+void kith_lab_cluster_save_path(const struct lab_cluster *cluster, kith_id peer,
+                                char *path)
 {
     path[0] = 0;
     const int length = snprintf(path, KITH_PATH_BYTES_MAX, "%s/peer-%u.save",
@@ -221,7 +222,7 @@ void lab_cluster_save_path(const struct lab_cluster *cluster, kith_id peer,
         path[0] = 0;
 }
 
-void lab_cluster_keep_only(struct lab_cluster *cluster, kith_id peer)
+void kith_lab_cluster_keep_only(struct lab_cluster *cluster, kith_id peer)
 {
     for (uint32_t i = 0; i < cluster->peers; i++)
         if (i != peer)

@@ -25,22 +25,22 @@ struct lab_cluster {
     struct lab_folder folder;
 };
 
-/* port 0: any free ones, else port + rank. saves: lab_folder_open's.
+/* port 0: any free ones, else port + rank. saves: kith_lab_folder_open's.
  * KITH_EADDRINUSE, KITH_EBUSY, KITH_ENOMEM, KITH_EPERM and the like, with one
  * line in error (KITH_LAB_ERROR_BYTES); nothing needs closing then. */
-KITH_MUST_CHECK enum kith_err lab_cluster_open(struct lab_cluster *cluster,
-                                               uint32_t peers, uint16_t port,
-                                               const char *saves, char *error);
+KITH_MUST_CHECK enum kith_err
+kith_lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
+                      uint16_t port, const char *saves, char *error);
 /* Wipes the keys, frees the ports, removes the folder and what is in it. */
-void lab_cluster_close(struct lab_cluster *cluster);
+void kith_lab_cluster_close(struct lab_cluster *cluster);
 /* A fresh listening socket on this peer's port, for its next process. */
-KITH_MUST_CHECK enum kith_err lab_cluster_listen(struct lab_cluster *cluster,
-                                                 kith_id peer, int *fd,
-                                                 char *error);
+KITH_MUST_CHECK enum kith_err
+kith_lab_cluster_listen(struct lab_cluster *cluster, kith_id peer, int *fd,
+                        char *error);
 /* FOLDER/peer-RANK.save, KITH_PATH_BYTES_MAX. */
-void lab_cluster_save_path(const struct lab_cluster *cluster, kith_id peer,
-                           char *path);
+void kith_lab_cluster_save_path(const struct lab_cluster *cluster, kith_id peer,
+                                char *path);
 /* Wipes every identity but one: what a peer's process does first. */
-void lab_cluster_keep_only(struct lab_cluster *cluster, kith_id peer);
+void kith_lab_cluster_keep_only(struct lab_cluster *cluster, kith_id peer);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "src/lab/launcher.h"
 
-void lab_judge(struct lab *lab, double loss, double accuracy)
+void kith_lab_judge(struct lab *lab, double loss, double accuracy)
 {
     const struct kith_experiment *experiment = &lab->experiment;
     const bool by_accuracy = experiment->best == KITH_BEST_ACCURACY;
@@ -22,8 +22,9 @@ void lab_judge(struct lab *lab, double loss, double accuracy)
         lab->stale < experiment->stop.patience)
         return;
     lab->early = true;
-    lab_say(lab, "stopped early: no better evaluation in %u, stop.patience",
-            (unsigned)lab->stale);
+    kith_lab_say(lab,
+                 "stopped early: no better evaluation in %u, stop.patience",
+                 (unsigned)lab->stale);
 }
 
 static void take_past(void *user, const struct kith_row *row)
@@ -32,20 +33,20 @@ static void take_past(void *user, const struct kith_row *row)
     if (row->time_ns > lab->past_ns)
         lab->past_ns = row->time_ns;
     if (row->peer == KITH_NOBODY)
-        lab_judge(lab, row->loss, row->accuracy);
+        kith_lab_judge(lab, row->loss, row->accuracy);
     else if (row->peer < lab->peer_count)
         lab->peers[row->peer].gone = lab->peers[row->peer].last = *row;
 }
 
-enum kith_err lab_past(struct lab *lab)
+enum kith_err kith_lab_past(struct lab *lab)
 {
-    struct kith_store *store = lab->options->store;
+    struct kith_rundb *store = lab->options->store;
     uint32_t first = 0;
-    enum kith_err err = kith_store_go_back(store, UINT64_MAX, lab, take_past);
+    enum kith_err err = kith_rundb_go_back(store, UINT64_MAX, lab, take_past);
     if (err == KITH_OK)
-        err = kith_store_incarnation(store, &first);
+        err = kith_rundb_incarnation(store, &first);
     if (err != KITH_OK) {
-        lab_fail(lab, err, "%s", kith_store_error(store));
+        kith_lab_fail(lab, err, "%s", kith_rundb_error(store));
         return err;
     }
     for (uint32_t i = 0; i < lab->peer_count; i++)

@@ -48,7 +48,8 @@ static enum kith_err open_signals(struct lab *lab, sigset_t *before)
     lab->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     if (lab->signal_fd >= 0)
         return KITH_OK;
-    lab_fail(lab, KITH_EBUSY, "cannot receive signals: %s", strerror(errno));
+    kith_lab_fail(lab, KITH_EBUSY, "cannot receive signals: %s",
+                  strerror(errno));
     return KITH_EBUSY;
 }
 
@@ -69,8 +70,8 @@ static enum kith_err open_peers(struct lab *lab)
     const uint32_t count = lab->options->experiment->peers;
     lab->peers = calloc(count, sizeof *lab->peers);
     if (lab->peers == NULL) {
-        lab_fail(lab, KITH_ENOMEM, "out of memory for %u peers",
-                 (unsigned)count);
+        kith_lab_fail(lab, KITH_ENOMEM, "out of memory for %u peers",
+                      (unsigned)count);
         return KITH_ENOMEM;
     }
     lab->peer_count = count;
@@ -84,12 +85,12 @@ static enum kith_err open_peers(struct lab *lab)
         peer->child.resume = lab->options->resume;
     }
     if (lab->options->resume) {
-        const enum kith_err err = lab_past(lab);
+        const enum kith_err err = kith_lab_past(lab);
         if (err != KITH_OK)
             return err;
     }
     for (uint32_t i = 0; i < lab->peer_count; i++) {
-        const enum kith_err err = lab_peer_start(&lab->peers[i]);
+        const enum kith_err err = kith_lab_peer_start(&lab->peers[i]);
         if (err != KITH_OK)
             return err;
     }
@@ -102,10 +103,10 @@ static enum kith_err open_lab(struct lab *lab)
     lab->score.rows_fd = lab->score.control_fd = -1;
     lab->accuracy = lab->best = NAN;
     if (experiment->peers > KITH_LAB_PEERS_MAX) {
-        lab_fail(lab, KITH_ELIMIT,
-                 "%u peers are more than the %u processes of a lab; use "
-                 "kith sim, or lower `peers`",
-                 (unsigned)experiment->peers, KITH_LAB_PEERS_MAX);
+        kith_lab_fail(lab, KITH_ELIMIT,
+                      "%u peers are more than the %u processes of a lab; use "
+                      "kith sim, or lower `peers`",
+                      (unsigned)experiment->peers, KITH_LAB_PEERS_MAX);
         return KITH_ELIMIT;
     }
     const struct kith_dataset *dataset = lab->options->dataset;
@@ -116,22 +117,22 @@ static enum kith_err open_lab(struct lab *lab)
     kith_checks_start(&lab->checks);
     kith_values_clear(&lab->values);
     lab->correlation_lowest = NAN;
-    struct kith_store *store = lab->options->store;
+    struct kith_rundb *store = lab->options->store;
     enum kith_err err = KITH_OK;
     if (lab->options->record)
-        err = kith_store_journal_begin(store);
+        err = kith_rundb_journal_begin(store);
     if (err != KITH_OK) {
-        lab_fail(lab, err, "%s", kith_store_error(store));
+        kith_lab_fail(lab, err, "%s", kith_rundb_error(store));
         return err;
     }
     raise_file_limit();
     kith_backend_threads(1);
-    lab->opened_ns = lab_now();
+    lab->opened_ns = kith_lab_now();
     char text[KITH_LAB_ERROR_BYTES];
-    err = lab_cluster_open(&lab->cluster, experiment->peers, lab->options->port,
-                           lab->options->saves, text);
+    err = kith_lab_cluster_open(&lab->cluster, experiment->peers,
+                                lab->options->port, lab->options->saves, text);
     if (err != KITH_OK) {
-        lab_fail(lab, err, "%s", text);
+        kith_lab_fail(lab, err, "%s", text);
         return err;
     }
     return open_peers(lab);
@@ -150,24 +151,24 @@ static bool all_ready(const struct lab *lab)
 static void start_together(struct lab *lab)
 {
     while (!all_ready(lab) && lab->err == KITH_OK && lab->signals == 0)
-        lab_turn(lab, lab_now() + KITH_S);
+        kith_lab_turn(lab, kith_lab_now() + KITH_S);
     if (lab->err != KITH_OK || lab->signals > 0)
         return;
 
     const kith_ns period_ns = lab->experiment.evaluate_ns;
-    lab->start_ns = lab_now() + LAB_LEAD_NS - lab->past_ns;
+    lab->start_ns = kith_lab_now() + LAB_LEAD_NS - lab->past_ns;
     lab->progress_ns = lab->start_ns + lab->past_ns + LAB_PROGRESS_NS;
     if (period_ns > 0)
         lab->score_ns =
             lab->start_ns + (lab->past_ns / period_ns + 1) * period_ns;
-    lab->cpu_start_s = lab_cpu_s();
+    lab->cpu_start_s = kith_lab_cpu_s();
     char line[64];
     snprintf(line, sizeof line, "start %lld", (long long)lab->start_ns);
     for (uint32_t i = 0; i < lab->peer_count; i++)
-        if (!lab_process_tell(&lab->peers[i].process, line))
-            lab_process_signal(&lab->peers[i].process, SIGKILL);
+        if (!kith_lab_process_tell(&lab->peers[i].process, line))
+            kith_lab_process_signal(&lab->peers[i].process, SIGKILL);
     if (lab->options->resume)
-        lab_faults_pass(lab);
+        kith_lab_faults_pass(lab);
 }
 
 /* Does the end wait for this peer? A paused one counts if it will go on. */
@@ -175,13 +176,13 @@ static bool is_awaited(const struct lab_peer *peer)
 {
     return peer->alive && !peer->finished &&
            (!peer->paused ||
-            lab_fault_ahead(peer->lab, peer->rank, KITH_FAULT_RESUME));
+            kith_lab_fault_ahead(peer->lab, peer->rank, KITH_FAULT_RESUME));
 }
 
 static bool may_come_back(const struct lab_peer *peer)
 {
     return !peer->alive && !peer->left &&
-           lab_fault_ahead(peer->lab, peer->rank, KITH_FAULT_RESTART);
+           kith_lab_fault_ahead(peer->lab, peer->rank, KITH_FAULT_RESTART);
 }
 
 /* Over: every healthy peer is done, and what crashed once had its grace. Where
@@ -202,15 +203,15 @@ static bool is_over(struct lab *lab)
     }
     if (!any_alive && !coming) {
         if (!any_left)
-            lab_fail(lab, KITH_EDEVICE,
-                     "every peer died; the run database says when");
+            kith_lab_fail(lab, KITH_EDEVICE,
+                          "every peer died; the run database says when");
         return true;
     }
     if (healthy)
         return false;
     if (!any_healthy)
         return !affected && !coming;
-    const kith_ns now_ns = lab_now();
+    const kith_ns now_ns = kith_lab_now();
     if (lab->grace_ns == 0)
         lab->grace_ns = now_ns + LAB_GRACE_NS;
     return !affected || now_ns >= lab->grace_ns;
@@ -220,24 +221,27 @@ static bool is_over(struct lab *lab)
 static bool is_late(const struct lab *lab)
 {
     const kith_ns time_ns = lab->experiment.stop.time_ns;
-    return time_ns > 0 && lab_now() > lab->start_ns + time_ns + LAB_LATE_NS;
+    return time_ns > 0 &&
+           kith_lab_now() > lab->start_ns + time_ns + LAB_LATE_NS;
 }
 
 static void run(struct lab *lab)
 {
     while (lab->err == KITH_OK && lab->signals == 0 && !lab->early &&
            !is_over(lab) && !is_late(lab)) {
-        const enum kith_err err = kith_store_flush(lab->options->store);
+        const enum kith_err err = kith_rundb_flush(lab->options->store);
         if (err != KITH_OK) {
-            lab_fail(lab, err, "%s", kith_store_error(lab->options->store));
+            kith_lab_fail(lab, err, "%s",
+                          kith_rundb_error(lab->options->store));
             break;
         }
-        const kith_ns second = lab_now() + KITH_S;
-        lab_turn(lab, lab->grace_ns > lab_now() && lab->grace_ns < second
+        const kith_ns second = kith_lab_now() + KITH_S;
+        kith_lab_turn(lab,
+                      lab->grace_ns > kith_lab_now() && lab->grace_ns < second
                           ? lab->grace_ns
                           : second);
     }
-    lab->ended_ns = lab_now();
+    lab->ended_ns = kith_lab_now();
 }
 
 static kith_ns stop_span(const struct lab *lab)
@@ -263,30 +267,31 @@ static void stop(struct lab *lab)
 {
     lab->stopping = true;
     const uint32_t signals = lab->signals;
-    const kith_ns deadline_ns = lab_now() + stop_span(lab);
+    const kith_ns deadline_ns = kith_lab_now() + stop_span(lab);
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         struct lab_peer *peer = &lab->peers[i];
         if (!peer->alive)
             continue;
-        lab_process_signal(&peer->process, SIGCONT);
-        if (!lab_process_tell(&peer->process, "stop"))
-            lab_process_signal(&peer->process, SIGKILL);
+        kith_lab_process_signal(&peer->process, SIGCONT);
+        if (!kith_lab_process_tell(&peer->process, "stop"))
+            kith_lab_process_signal(&peer->process, SIGKILL);
     }
     while (any_alive(lab) && lab->err == KITH_OK && lab->signals == signals &&
-           lab_now() < deadline_ns)
-        lab_turn(lab, deadline_ns);
+           kith_lab_now() < deadline_ns)
+        kith_lab_turn(lab, deadline_ns);
     for (uint32_t i = 0; i < lab->peer_count; i++)
         if (lab->peers[i].alive && lab->err == KITH_OK)
-            lab_say(lab, "peer %u did not stop in time: killed", (unsigned)i);
+            kith_lab_say(lab, "peer %u did not stop in time: killed",
+                         (unsigned)i);
 }
 
 static void close_lab(struct lab *lab)
 {
-    lab_process_end(&lab->score);
+    kith_lab_process_end(&lab->score);
     for (uint32_t i = 0; i < lab->peer_count; i++)
-        lab_process_end(&lab->peers[i].process);
+        kith_lab_process_end(&lab->peers[i].process);
     free(lab->peers);
-    lab_cluster_close(&lab->cluster);
+    kith_lab_cluster_close(&lab->cluster);
 }
 
 enum kith_err kith_lab_run(const struct kith_lab_options *options,
@@ -313,7 +318,7 @@ enum kith_err kith_lab_run(const struct kith_lab_options *options,
         if (lab->err == KITH_OK)
             stop(lab);
     }
-    lab_result(lab, summary);
+    kith_lab_result(lab, summary);
     err = lab->err;
     /* Kept from the first step to the end of the run. */
     lab->cluster.folder.keep = options->saves != NULL && !summary->completed &&

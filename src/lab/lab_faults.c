@@ -15,19 +15,19 @@
 
 static void tell(struct lab_peer *peer, const char *line)
 {
-    if (peer->alive && !lab_process_tell(&peer->process, line))
-        lab_say(peer->lab,
-                "peer %u does not take \"%s\": its control pipe is "
-                "full or closed",
-                (unsigned)peer->rank, line);
+    if (peer->alive && !kith_lab_process_tell(&peer->process, line))
+        kith_lab_say(peer->lab,
+                     "peer %u does not take \"%s\": its control pipe is "
+                     "full or closed",
+                     (unsigned)peer->rank, line);
 }
 
 static bool crash(struct lab_peer *peer)
 {
     if (!peer->alive)
         return false;
-    lab_process_signal(&peer->process, SIGKILL);
-    lab_peer_collect(peer);
+    kith_lab_process_signal(&peer->process, SIGKILL);
+    kith_lab_peer_collect(peer);
     peer->affected = true;
     return true;
 }
@@ -37,20 +37,20 @@ static bool restart(struct lab_peer *peer)
     if (peer->alive || peer->left)
         return false;
     peer->child.incarnation++;
-    const enum kith_err err = lab_peer_start(peer);
+    const enum kith_err err = kith_lab_peer_start(peer);
     if (err != KITH_OK)
         return false;
     char line[64];
     snprintf(line, sizeof line, "start %lld", (long long)peer->lab->start_ns);
     tell(peer, line);
-    lab_faults_tell(peer);
+    kith_lab_faults_tell(peer);
     return true;
 }
 
 static bool set_paused(struct lab_peer *peer, bool paused)
 {
     peer->paused = paused;
-    lab_process_signal(&peer->process, paused ? SIGSTOP : SIGCONT);
+    kith_lab_process_signal(&peer->process, paused ? SIGSTOP : SIGCONT);
     return true;
 }
 
@@ -106,9 +106,9 @@ static void announce(struct lab *lab, const struct kith_atom *atom,
     char what[64] = "";
     if (atom->kind == KITH_FAULT_SLOW)
         snprintf(what, sizeof what, " by %g", atom->factor);
-    lab_say(lab, "%.3f s: %s peer %u%s%s", (double)happened_ns / 1e9,
-            kith_fault_name(atom->kind), (unsigned)atom->peer, what,
-            happened ? "" : ": had no effect, it is not in that state");
+    kith_lab_say(lab, "%.3f s: %s peer %u%s%s", (double)happened_ns / 1e9,
+                 kith_fault_name(atom->kind), (unsigned)atom->peer, what,
+                 happened ? "" : ": had no effect, it is not in that state");
 }
 
 /* A partition is a pair of atoms for every pair of peers: one line for all. */
@@ -120,14 +120,15 @@ static uint32_t announce_links(struct lab *lab, kith_ns happened_ns,
     while (end < lab->atom && atoms[end].kind == atoms[first].kind &&
            atoms[end].statement == atoms[first].statement)
         end++;
-    lab_say(lab, "%.3f s: %s %u directions, the first from peer %u to peer %u",
-            (double)happened_ns / 1e9, kith_fault_name(atoms[first].kind),
-            (unsigned)(end - first), (unsigned)atoms[first].peer,
-            (unsigned)atoms[first].other);
+    kith_lab_say(lab,
+                 "%.3f s: %s %u directions, the first from peer %u to peer %u",
+                 (double)happened_ns / 1e9, kith_fault_name(atoms[first].kind),
+                 (unsigned)(end - first), (unsigned)atoms[first].peer,
+                 (unsigned)atoms[first].other);
     return end;
 }
 
-kith_ns lab_faults(struct lab *lab, kith_ns now_ns)
+kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
 {
     const struct kith_experiment *experiment = lab->options->experiment;
     const uint32_t first = lab->atom;
@@ -141,7 +142,7 @@ kith_ns lab_faults(struct lab *lab, kith_ns now_ns)
         }
         lab->atom++;
         const bool happened = carry_out(lab, atom);
-        const kith_ns since = lab_now() - lab->start_ns;
+        const kith_ns since = kith_lab_now() - lab->start_ns;
         happened_ns = since > 0 ? since : 0;
         if (!is_link_fault(atom->kind) && atom->statement != UINT32_MAX)
             announce(lab, atom, happened_ns, happened);
@@ -149,7 +150,7 @@ kith_ns lab_faults(struct lab *lab, kith_ns now_ns)
         if (!happened)
             continue;
         lab->faults += atom->statement != UINT32_MAX;
-        (void)kith_store_fault(lab->options->store, happened_ns, atom);
+        (void)kith_rundb_fault(lab->options->store, happened_ns, atom);
     }
     for (uint32_t i = first; i < lab->atom;)
         i = is_link_fault(experiment->atoms[i].kind)
@@ -158,7 +159,7 @@ kith_ns lab_faults(struct lab *lab, kith_ns now_ns)
     return next_ns;
 }
 
-void lab_faults_pass(struct lab *lab)
+void kith_lab_faults_pass(struct lab *lab)
 {
     const struct kith_experiment *experiment = lab->options->experiment;
     for (; lab->atom < experiment->atom_count; lab->atom++) {
@@ -175,14 +176,14 @@ void lab_faults_pass(struct lab *lab)
         lab->faults += atom->statement != UINT32_MAX;
     }
     for (uint32_t i = 0; i < lab->peer_count; i++) {
-        lab_faults_tell(&lab->peers[i]);
+        kith_lab_faults_tell(&lab->peers[i]);
         if (lab->peers[i].crashed)
             (void)crash(&lab->peers[i]);
     }
 }
 
-bool lab_fault_ahead(const struct lab *lab, kith_id peer,
-                     enum kith_fault_kind kind)
+bool kith_lab_fault_ahead(const struct lab *lab, kith_id peer,
+                          enum kith_fault_kind kind)
 {
     const struct kith_experiment *experiment = lab->options->experiment;
     for (uint32_t i = lab->atom; i < experiment->atom_count; i++)
@@ -211,11 +212,11 @@ static void tell_cuts(struct lab_peer *peer)
     free(is_cut);
 }
 
-void lab_faults_tell(struct lab_peer *peer)
+void kith_lab_faults_tell(struct lab_peer *peer)
 {
     if (peer->slow != 1)
         (void)slow(peer, peer->slow);
     tell_cuts(peer);
     if (peer->paused)
-        lab_process_signal(&peer->process, SIGSTOP);
+        kith_lab_process_signal(&peer->process, SIGSTOP);
 }

@@ -12,7 +12,7 @@
 #include "kith/worker.h"
 #include "src/lab/launcher.h"
 
-double lab_cpu_s(void)
+double kith_lab_cpu_s(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -44,7 +44,7 @@ static void add_rate(double *sum, double value)
     *sum = isnan(*sum) ? value : isnan(value) ? *sum : *sum + value;
 }
 
-void lab_add_speed(struct kith_speed *all, const struct kith_speed *peer)
+void kith_lab_add_speed(struct kith_speed *all, const struct kith_speed *peer)
 {
     if (!peer->measured)
         return;
@@ -62,7 +62,7 @@ void lab_add_speed(struct kith_speed *all, const struct kith_speed *peer)
         all->memory_bytes = peer->memory_bytes;
 }
 
-void lab_mean_speed(struct kith_speed *all, uint32_t peers)
+void kith_lab_mean_speed(struct kith_speed *all, uint32_t peers)
 {
     if (peers == 0)
         return;
@@ -76,10 +76,10 @@ static void add_speeds(struct lab *lab, struct kith_summary *summary)
     uint32_t count = 0;
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const struct kith_speed *speed = &lab->peers[i].final.speed;
-        lab_add_speed(&summary->speed, speed);
+        kith_lab_add_speed(&summary->speed, speed);
         count += speed->measured;
     }
-    lab_mean_speed(&summary->speed, count);
+    kith_lab_mean_speed(&summary->speed, count);
 }
 
 /* Over all models that any peer received. */
@@ -138,7 +138,7 @@ static void add_up(struct lab *lab, struct kith_summary *summary)
         summary->cpu.other_s += known(row->cpu_other_s);
     }
     if (lab->start_ns != 0) {
-        summary->cpu.other_s += lab_cpu_s() - lab->cpu_start_s;
+        summary->cpu.other_s += kith_lab_cpu_s() - lab->cpu_start_s;
         summary->wall_s = (double)(lab->ended_ns - lab->start_ns) / 1e9;
         summary->utilisation = utilisation(lab);
     }
@@ -149,7 +149,8 @@ static void add_up(struct lab *lab, struct kith_summary *summary)
 
 static void left_out(void *user, kith_id peer, const char *why)
 {
-    lab_say(user, "peer %u is not in the average: %s", (unsigned)peer, why);
+    kith_lab_say(user, "peer %u is not in the average: %s", (unsigned)peer,
+                 why);
 }
 
 static void put_row(struct lab *lab, kith_id peer, uint64_t step,
@@ -166,7 +167,7 @@ static void put_row(struct lab *lab, kith_id peer, uint64_t step,
     row.loss = score->loss;
     row.accuracy = score->accuracy;
     row.consensus_distance = distance;
-    (void)kith_store_row(lab->options->store, &row);
+    (void)kith_rundb_row(lab->options->store, &row);
 }
 
 static enum kith_err score(struct lab *lab, const double *z,
@@ -187,13 +188,13 @@ static void score_peers(struct lab *lab, const struct lab_average *average,
     for (uint32_t i = 0; i < average->count; i++) {
         struct kith_score own;
         if (score(lab, average->models[i], &own) != KITH_OK) {
-            lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
+            kith_lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
             return;
         }
         put_row(lab, average->peers[i], average->steps[i], &own,
                 average->distance[i]);
         if (lab->options->record)
-            (void)kith_store_model(lab->options->store, average->peers[i],
+            (void)kith_rundb_model(lab->options->store, average->peers[i],
                                    average->steps[i], &own, average->models[i],
                                    average->dim);
         accuracy += own.accuracy / average->count;
@@ -217,20 +218,20 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
         wanted[i] =
             lab->peers[i].left && lab->peers[i].saved && !lab->peers[i].paused;
     struct lab_average average;
-    if (lab_average_open(&average, &lab->experiment, &lab->cluster, wanted, lab,
-                         left_out) != KITH_OK) {
-        lab_fail(lab, KITH_ENOMEM,
-                 "out of memory for the average of %u "
-                 "models",
-                 (unsigned)lab->peer_count);
+    if (kith_lab_average_open(&average, &lab->experiment, &lab->cluster, wanted,
+                              lab, left_out) != KITH_OK) {
+        kith_lab_fail(lab, KITH_ENOMEM,
+                      "out of memory for the average of %u "
+                      "models",
+                      (unsigned)lab->peer_count);
         return;
     }
     struct kith_score all;
     if (average.count == 0)
-        lab_say(lab, "no peer left a complete save: nothing to evaluate");
-    else if (lab_average_score(&average, &lab->experiment,
-                               lab->options->dataset, &all) != KITH_OK)
-        lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
+        kith_lab_say(lab, "no peer left a complete save: nothing to evaluate");
+    else if (kith_lab_average_score(&average, &lab->experiment,
+                                    lab->options->dataset, &all) != KITH_OK)
+        kith_lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
     else {
         summary->accuracy.averaged = all.accuracy;
         summary->loss.averaged = all.loss;
@@ -238,19 +239,19 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
         summary->correlation.last = average.correlation;
         summary->correlation.lowest =
             fmin(lab->correlation_lowest, average.correlation);
-        const uint64_t step = lab_average_step(&average);
+        const uint64_t step = kith_lab_average_step(&average);
         put_row(lab, KITH_NOBODY, step, &all, average.consensus_distance);
         if (lab->options->record)
-            (void)kith_store_model(lab->options->store, KITH_NOBODY, step, &all,
+            (void)kith_rundb_model(lab->options->store, KITH_NOBODY, step, &all,
                                    NULL, average.dim);
         score_peers(lab, &average, summary);
     }
-    lab_average_close(&average);
+    kith_lab_average_close(&average);
 }
 
 static void judge(struct lab *lab, struct kith_summary *summary)
 {
-    lab_values(lab);
+    kith_lab_values(lab);
     lab->values.accuracy = summary->accuracy.averaged;
     lab->values.accuracy_mean = summary->accuracy.mean;
     lab->values.accuracy_worst = summary->accuracy.worst;
@@ -263,11 +264,11 @@ static void judge(struct lab *lab, struct kith_summary *summary)
         kith_checks_finish(&lab->checks, lab->options->experiment, &lab->values,
                            lab->ended_ns - lab->start_ns);
     summary->checks = lab->checks;
-    (void)kith_store_verdicts(lab->options->store, lab->options->experiment,
+    (void)kith_rundb_verdicts(lab->options->store, lab->options->experiment,
                               &lab->checks);
 }
 
-void lab_result(struct lab *lab, struct kith_summary *summary)
+void kith_lab_result(struct lab *lab, struct kith_summary *summary)
 {
     clear(summary);
     add_up(lab, summary);
@@ -277,8 +278,8 @@ void lab_result(struct lab *lab, struct kith_summary *summary)
     }
     /* A run that failed is written down too, as far as it can be. */
     summary->completed = summary->completed && lab->err == KITH_OK;
-    const enum kith_err err = kith_store_finish(
+    const enum kith_err err = kith_rundb_finish(
         lab->options->store, lab->options->experiment, summary);
     if (err != KITH_OK)
-        lab_fail(lab, err, "%s", kith_store_error(lab->options->store));
+        kith_lab_fail(lab, err, "%s", kith_rundb_error(lab->options->store));
 }

@@ -22,14 +22,14 @@
 /* Buffers of one child drained in one go after its end: a pipe holds 1 MiB. */
 #define DRAIN_READS 256
 
-kith_ns lab_now(void)
+kith_ns kith_lab_now(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
 }
 
-void lab_say(struct lab *lab, const char *format, ...)
+void kith_lab_say(struct lab *lab, const char *format, ...)
 {
     if (lab->options->on_line == NULL)
         return;
@@ -41,7 +41,7 @@ void lab_say(struct lab *lab, const char *format, ...)
     lab->options->on_line(lab->options->user, line);
 }
 
-void lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
+void kith_lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
 {
     if (lab->err != KITH_OK)
         return;
@@ -94,7 +94,7 @@ static void take_row(struct lab_peer *peer, const struct kith_row *row)
 {
     peer->last = *row;
     add_gone(&peer->last, &peer->gone);
-    (void)kith_store_row(peer->lab->options->store, &peer->last);
+    (void)kith_rundb_row(peer->lab->options->store, &peer->last);
 }
 
 static void take_mark(struct lab_peer *peer, kith_ns time_ns,
@@ -106,7 +106,7 @@ static void take_mark(struct lab_peer *peer, kith_ns time_ns,
     }
     if (mark->kind == KITH_MARK_NONFINITE)
         peer->lab->nonfinite = true;
-    (void)kith_store_mark(peer->lab->options->store, peer->rank, time_ns, mark);
+    (void)kith_rundb_mark(peer->lab->options->store, peer->rank, time_ns, mark);
 }
 
 /* A full or forbidden disk hits every peer alike: the run cannot succeed. */
@@ -123,11 +123,12 @@ static void take_final(struct lab_peer *peer, const struct lab_final *final)
     peer->saved = final->saved && final->err == KITH_OK;
     peer->finished = peer->finished || final->finished;
     if (final->dropped > 0)
-        lab_say(lab, "peer %u dropped %llu records: the launcher was behind",
-                (unsigned)peer->rank, (unsigned long long) final->dropped);
+        kith_lab_say(lab,
+                     "peer %u dropped %llu records: the launcher was behind",
+                     (unsigned)peer->rank, (unsigned long long) final->dropped);
     if (final->err != KITH_OK && ends_the_run(lab, final->err))
-        lab_fail(lab, final->err, "peer %u: %s", (unsigned)peer->rank,
-                 final->text);
+        kith_lab_fail(lab, final->err, "peer %u: %s", (unsigned)peer->rank,
+                      final->text);
 }
 
 /* A peer goes on when a save fails: its disk may get room again. A lab would
@@ -136,15 +137,16 @@ static void take_line(struct lab_peer *peer, kith_ns time_ns, const char *line)
 {
     struct lab *lab = peer->lab;
     if (strncmp(line, "save-failed ", 12) == 0)
-        lab_fail(lab,
-                 strstr(line, kith_err_text(KITH_ENOSPC)) != NULL ? KITH_ENOSPC
-                                                                  : KITH_EIO,
-                 "peer %u: %s; %s", (unsigned)peer->rank, line,
-                 lab->options->saves == NULL
-                     ? "set TMPDIR to a folder with room"
-                     : "make room, or choose another folder with --save");
+        kith_lab_fail(lab,
+                      strstr(line, kith_err_text(KITH_ENOSPC)) != NULL
+                          ? KITH_ENOSPC
+                          : KITH_EIO,
+                      "peer %u: %s; %s", (unsigned)peer->rank, line,
+                      lab->options->saves == NULL
+                          ? "set TMPDIR to a folder with room"
+                          : "make room, or choose another folder with --save");
     if (strncmp(line, "resumed ", 8) == 0)
-        lab_say(lab, "peer %u: %s", (unsigned)peer->rank, line);
+        kith_lab_say(lab, "peer %u: %s", (unsigned)peer->rank, line);
     if (lab->options->on_peer_line != NULL)
         lab->options->on_peer_line(lab->options->user, peer->rank, time_ns,
                                    line);
@@ -173,7 +175,7 @@ static void take_record(void *user, const struct lab_record *record)
         take_final(peer, &record->as.final);
         break;
     case LAB_RECORD_JOURNAL:
-        (void)kith_store_journal(peer->lab->options->store, peer->rank,
+        (void)kith_rundb_journal(peer->lab->options->store, peer->rank,
                                  record->incarnation, record->as.journal.part,
                                  record->as.journal.bytes,
                                  record->as.journal.size);
@@ -192,30 +194,30 @@ static void take_score(void *user, const struct lab_record *record)
     const struct lab_score *score = &record->as.score;
     lab->accuracy = score->accuracy;
     struct kith_row row = kith_row_unknown(KITH_NOBODY);
-    row.time_ns = lab_now() - lab->start_ns;
+    row.time_ns = kith_lab_now() - lab->start_ns;
     row.step = score->step;
     row.loss = score->loss;
     row.accuracy = score->accuracy;
     row.consensus_distance = score->consensus_distance;
     row.samples = score->step * lab->experiment.train.batch * lab->peer_count;
-    (void)kith_store_row(lab->options->store, &row);
+    (void)kith_rundb_row(lab->options->store, &row);
     lab->values.accuracy = score->accuracy;
     lab->values.loss = score->loss;
     lab->values.consensus_distance = score->consensus_distance;
     lab->values.correlation = score->correlation;
     lab->correlation_lowest = fmin(lab->correlation_lowest, score->correlation);
-    lab_judge(lab, score->loss, score->accuracy);
+    kith_lab_judge(lab, score->loss, score->accuracy);
 }
 
-enum kith_err lab_peer_start(struct lab_peer *peer)
+enum kith_err kith_lab_peer_start(struct lab_peer *peer)
 {
     struct lab *lab = peer->lab;
     char text[KITH_LAB_ERROR_BYTES];
     int fd = -1;
     enum kith_err err =
-        lab_cluster_listen(&lab->cluster, peer->rank, &fd, text);
+        kith_lab_cluster_listen(&lab->cluster, peer->rank, &fd, text);
     if (err != KITH_OK) {
-        lab_fail(lab, err, "%s", text);
+        kith_lab_fail(lab, err, "%s", text);
         return err;
     }
     peer->child.experiment = &lab->experiment;
@@ -225,17 +227,17 @@ enum kith_err lab_peer_start(struct lab_peer *peer)
     peer->child.self = peer->rank;
     peer->child.listen_fd = fd;
     struct lab_job job = {
-        .keep_fd = fd, .user = &peer->child, .run = lab_child_peer};
+        .keep_fd = fd, .user = &peer->child, .run = kith_lab_child_peer};
     snprintf(job.name, sizeof job.name, "kith peer %u",
              (unsigned)peer->rank % 100000);
-    err = lab_process_start(&peer->process, &job);
+    err = kith_lab_process_start(&peer->process, &job);
     const int why = errno;
     close(fd);
     if (err != KITH_OK) {
-        lab_fail(lab, err,
-                 "cannot start a process for peer %u: %s; run fewer "
-                 "peers, or raise the limits on processes and open files",
-                 (unsigned)peer->rank, strerror(why));
+        kith_lab_fail(lab, err,
+                      "cannot start a process for peer %u: %s; run fewer "
+                      "peers, or raise the limits on processes and open files",
+                      (unsigned)peer->rank, strerror(why));
         return err;
     }
     peer->alive = true;
@@ -246,20 +248,20 @@ enum kith_err lab_peer_start(struct lab_peer *peer)
 
 static void bury(struct lab_peer *peer)
 {
-    lab_process_end(&peer->process);
+    kith_lab_process_end(&peer->process);
     peer->alive = false;
     peer->gone = peer->last;
 }
 
-void lab_peer_collect(struct lab_peer *peer)
+void kith_lab_peer_collect(struct lab_peer *peer)
 {
     /* SIGKILL was sent: this ends at once. What the pipe holds is read after
      * the death; no more can come then. */
     struct timespec wait = {0, 1000000};
-    while (!lab_process_reap(&peer->process))
+    while (!kith_lab_process_reap(&peer->process))
         nanosleep(&wait, NULL);
     for (int i = 0; i < DRAIN_READS; i++)
-        if (lab_process_read(&peer->process, peer, take_record) !=
+        if (kith_lab_process_read(&peer->process, peer, take_record) !=
                 KITH_EAGAIN ||
             peer->process.rows_fd < 0)
             break;
@@ -271,7 +273,7 @@ static void peer_ended(struct lab_peer *peer)
 {
     struct lab *lab = peer->lab;
     char text[128];
-    lab_process_text(&peer->process, text, sizeof text);
+    kith_lab_process_text(&peer->process, text, sizeof text);
     const bool in_order = peer->process.status == 0;
     bury(peer);
     if (in_order) {
@@ -282,27 +284,27 @@ static void peer_ended(struct lab_peer *peer)
     peer->saved = false;
     const char *why = peer->final.text;
     if (lab->start_ns == 0)
-        lab_fail(lab, KITH_EDEVICE, "peer %u %s before the start%s%s",
+        kith_lab_fail(lab, KITH_EDEVICE, "peer %u %s before the start%s%s",
+                      (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
+    kith_lab_say(lab, "peer %u died: %s%s%s; the others go on",
                  (unsigned)peer->rank, text, why[0] != 0 ? ": " : "", why);
-    lab_say(lab, "peer %u died: %s%s%s; the others go on", (unsigned)peer->rank,
-            text, why[0] != 0 ? ": " : "", why);
 }
 
 static void read_peer(struct lab_peer *peer)
 {
     const enum kith_err err =
-        lab_process_read(&peer->process, peer, take_record);
+        kith_lab_process_read(&peer->process, peer, take_record);
     if (err == KITH_EPARSE || err == KITH_EVERSION) {
-        lab_say(peer->lab, "peer %u sent a malformed record (%s): killed",
-                (unsigned)peer->rank, kith_err_text(err));
-        lab_process_signal(&peer->process, SIGKILL);
+        kith_lab_say(peer->lab, "peer %u sent a malformed record (%s): killed",
+                     (unsigned)peer->rank, kith_err_text(err));
+        kith_lab_process_signal(&peer->process, SIGKILL);
     }
 }
 
 static void check_peer(struct lab_peer *peer)
 {
     if (peer->alive && peer->process.rows_fd < 0 &&
-        lab_process_reap(&peer->process))
+        kith_lab_process_reap(&peer->process))
         peer_ended(peer);
 }
 
@@ -317,16 +319,17 @@ static void read_signals(struct lab *lab)
 /* An evaluation that fails costs one point of the curve. */
 static void read_score(struct lab *lab)
 {
-    const enum kith_err err = lab_process_read(&lab->score, lab, take_score);
+    const enum kith_err err =
+        kith_lab_process_read(&lab->score, lab, take_score);
     if (err != KITH_OK && err != KITH_EAGAIN)
-        lab_process_signal(&lab->score, SIGKILL);
+        kith_lab_process_signal(&lab->score, SIGKILL);
 }
 
 static void check_score(struct lab *lab, kith_ns now_ns)
 {
     if (lab->scoring && lab->score.rows_fd < 0 &&
-        lab_process_reap(&lab->score)) {
-        lab_process_end(&lab->score);
+        kith_lab_process_reap(&lab->score)) {
+        kith_lab_process_end(&lab->score);
         lab->scoring = false;
     }
     if (lab->score_ns == 0 || now_ns < lab->score_ns || lab->stopping)
@@ -342,11 +345,11 @@ static void check_score(struct lab *lab, kith_ns now_ns)
     const struct lab_job job = {.name = "kith evaluate",
                                 .keep_fd = -1,
                                 .user = &lab->score_child,
-                                .run = lab_child_score};
-    lab->scoring = lab_process_start(&lab->score, &job) == KITH_OK;
+                                .run = kith_lab_child_score};
+    lab->scoring = kith_lab_process_start(&lab->score, &job) == KITH_OK;
 }
 
-void lab_values(struct lab *lab)
+void kith_lab_values(struct lab *lab)
 {
     struct kith_values *values = &lab->values;
     values->finite = lab->nonfinite ? 0 : 1;
@@ -363,7 +366,7 @@ void lab_values(struct lab *lab)
         values->torn += (double)row->torn;
         waited += isfinite(row->waiting_s) ? row->waiting_s : 0;
     }
-    const kith_ns end = lab->ended_ns != 0 ? lab->ended_ns : lab_now();
+    const kith_ns end = lab->ended_ns != 0 ? lab->ended_ns : kith_lab_now();
     const double wall = (double)(end - lab->start_ns) / 1e9;
     if (wall > 0)
         values->waiting_share = waited / wall / (double)lab->peer_count;
@@ -386,7 +389,7 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
         if (!peer->alive)
             continue;
         progress.alive++;
-        lab_add_speed(&progress.speed, &peer->last.speed);
+        kith_lab_add_speed(&progress.speed, &peer->last.speed);
         loss += peer->last.loss;
         if (peer->last.step < progress.step_min)
             progress.step_min = peer->last.step;
@@ -395,7 +398,7 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
     }
     if (progress.alive == 0)
         progress.step_min = 0;
-    lab_mean_speed(&progress.speed, progress.alive);
+    kith_lab_mean_speed(&progress.speed, progress.alive);
     progress.loss = progress.alive > 0 ? loss / progress.alive : NAN;
     lab->options->on_progress(lab->options->user, &progress);
 }
@@ -406,12 +409,12 @@ static void every_second(struct lab *lab, kith_ns now_ns)
         now_ns < lab->progress_ns)
         return;
     lab->progress_ns = now_ns + LAB_PROGRESS_NS;
-    lab_values(lab);
+    kith_lab_values(lab);
     (void)kith_checks_always(&lab->checks, lab->options->experiment,
                              &lab->values, now_ns - lab->start_ns);
-    const enum kith_err err = kith_store_flush(lab->options->store);
+    const enum kith_err err = kith_rundb_flush(lab->options->store);
     if (err != KITH_OK)
-        lab_fail(lab, err, "%s", kith_store_error(lab->options->store));
+        kith_lab_fail(lab, err, "%s", kith_rundb_error(lab->options->store));
     if (lab->options->on_progress != NULL)
         show_progress(lab, now_ns);
 }
@@ -420,15 +423,15 @@ static void every_second(struct lab *lab, kith_ns now_ns)
 static void wait_readable(struct lab *lab, struct pollfd *fds, nfds_t count,
                           kith_ns until_ns)
 {
-    const kith_ns span = until_ns - lab_now();
+    const kith_ns span = until_ns - kith_lab_now();
     struct timespec wait = {0, 0};
     if (span > 0) {
         wait.tv_sec = (time_t)(span / KITH_S);
         wait.tv_nsec = (long)(span % KITH_S);
     }
     if (ppoll(fds, count, &wait, NULL) < 0 && errno != EINTR)
-        lab_fail(lab, KITH_EBUSY, "cannot wait for the peers: %s",
-                 strerror(errno));
+        kith_lab_fail(lab, KITH_EBUSY, "cannot wait for the peers: %s",
+                      strerror(errno));
 }
 
 static kith_ns earlier(kith_ns a, kith_ns b)
@@ -436,14 +439,14 @@ static kith_ns earlier(kith_ns a, kith_ns b)
     return b != 0 && b < a ? b : a;
 }
 
-void lab_turn(struct lab *lab, kith_ns until_ns)
+void kith_lab_turn(struct lab *lab, kith_ns until_ns)
 {
     struct pollfd fds[KITH_LAB_PEERS_MAX + 2];
     nfds_t count = 0;
     KITH_ASSERT(lab->peer_count <= KITH_LAB_PEERS_MAX);
     /* Faults first: they replace processes, and so descriptors. */
     if (lab->start_ns != 0 && !lab->stopping) {
-        until_ns = earlier(until_ns, lab_faults(lab, lab_now()));
+        until_ns = earlier(until_ns, kith_lab_faults(lab, kith_lab_now()));
         until_ns = earlier(until_ns, lab->score_ns);
     }
     until_ns = earlier(until_ns, lab->progress_ns);
@@ -466,7 +469,7 @@ void lab_turn(struct lab *lab, kith_ns until_ns)
             read_peer(&lab->peers[i]);
         check_peer(&lab->peers[i]);
     }
-    const kith_ns now_ns = lab_now();
+    const kith_ns now_ns = kith_lab_now();
     check_score(lab, now_ns);
     every_second(lab, now_ns);
 }

@@ -98,42 +98,42 @@ struct lab {
 };
 
 /* launcher.c */
-kith_ns lab_now(void);
+kith_ns kith_lab_now(void);
 /* Handles what has happened, or waits until `until_ns`, whichever is first. */
-void lab_turn(struct lab *lab, kith_ns until_ns);
-enum kith_err lab_peer_start(struct lab_peer *peer);
+void kith_lab_turn(struct lab *lab, kith_ns until_ns);
+enum kith_err kith_lab_peer_start(struct lab_peer *peer);
 /* After SIGKILL: collects the process and what it still had said. */
-void lab_peer_collect(struct lab_peer *peer);
-void lab_say(struct lab *lab, const char *format, ...) KITH_PRINTF(2, 3);
+void kith_lab_peer_collect(struct lab_peer *peer);
+void kith_lab_say(struct lab *lab, const char *format, ...) KITH_PRINTF(2, 3);
 /* The first failure is kept. */
-void lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
+void kith_lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
     KITH_PRINTF(3, 4);
 /* Sums of the latest rows, for progress and checks. */
-void lab_values(struct lab *lab);
+void kith_lab_values(struct lab *lab);
 
 /* lab_faults.c: carries out every atom that is due; the time of the next one,
  * or KITH_NEVER. */
-kith_ns lab_faults(struct lab *lab, kith_ns now_ns);
+kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns);
 /* Is there an atom of this kind for this peer yet to come? */
-bool lab_fault_ahead(const struct lab *lab, kith_id peer,
-                     enum kith_fault_kind kind);
+bool kith_lab_fault_ahead(const struct lab *lab, kith_id peer,
+                          enum kith_fault_kind kind);
 /* What a process that starts now has to know: slow, cuts, pause. */
-void lab_faults_tell(struct lab_peer *peer);
+void kith_lab_faults_tell(struct lab_peer *peer);
 /* Atoms of the time before a resume: their state, not their deeds. */
-void lab_faults_pass(struct lab *lab);
+void kith_lab_faults_pass(struct lab *lab);
 
 /* interrupted_run.c: rows of the time before a resume; whether to stop early.
  */
-KITH_MUST_CHECK enum kith_err lab_past(struct lab *lab);
-void lab_judge(struct lab *lab, double loss, double accuracy);
+KITH_MUST_CHECK enum kith_err kith_lab_past(struct lab *lab);
+void kith_lab_judge(struct lab *lab, double loss, double accuracy);
 
 /* lab_result.c */
-void lab_result(struct lab *lab, struct kith_summary *summary);
-double lab_cpu_s(void);
+void kith_lab_result(struct lab *lab, struct kith_summary *summary);
+double kith_lab_cpu_s(void);
 /* Adds a peer's speed to that of all: rates add up, what is a share is summed
  * for a mean over `peers`, memory is the largest. */
-void lab_add_speed(struct kith_speed *all, const struct kith_speed *peer);
+void kith_lab_add_speed(struct kith_speed *all, const struct kith_speed *peer);
 /* The shares of such a sum. */
-void lab_mean_speed(struct kith_speed *all, uint32_t peers);
+void kith_lab_mean_speed(struct kith_speed *all, uint32_t peers);
 
 #endif

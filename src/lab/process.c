@@ -1,7 +1,7 @@
 /* Child processes of the lab: fork, pipes, and a certain end. See process.h.
  *
  * What keeps a child from outliving its launcher, whatever happens to it:
- *   orderly end     the launcher kills and reaps (lab_process_end)
+ *   orderly end     the launcher kills and reaps (kith_lab_process_end)
  *   launcher killed PR_SET_PDEATHSIG = SIGKILL, which a stopped process gets
  *                   too; the parent is asked for once more after it is set,
  *                   because it may have died before. */
@@ -95,8 +95,8 @@ static void child_main(const struct lab_job *job, pid_t launcher, int rows_fd,
     _exit(status);
 }
 
-enum kith_err lab_process_start(struct lab_process *process,
-                                const struct lab_job *job)
+enum kith_err kith_lab_process_start(struct lab_process *process,
+                                     const struct lab_job *job)
 {
     process->pid = 0;
     process->rows_fd = process->control_fd = -1;
@@ -144,7 +144,7 @@ static enum kith_err read_records(struct lab_process *process, void *user,
     while (process->fill - at >= LAB_RECORD_BYTES) {
         struct lab_record record;
         const enum kith_err err =
-            lab_record_unpack(process->buffer + at, &record);
+            kith_lab_record_unpack(process->buffer + at, &record);
         if (err != KITH_OK)
             return err;
         at += LAB_RECORD_BYTES;
@@ -155,9 +155,9 @@ static enum kith_err read_records(struct lab_process *process, void *user,
     return KITH_OK;
 }
 
-enum kith_err lab_process_read(struct lab_process *process, void *user,
-                               void (*each)(void *user,
-                                            const struct lab_record *record))
+enum kith_err
+kith_lab_process_read(struct lab_process *process, void *user,
+                      void (*each)(void *user, const struct lab_record *record))
 {
     if (process->rows_fd < 0)
         return KITH_OK;
@@ -176,7 +176,7 @@ enum kith_err lab_process_read(struct lab_process *process, void *user,
     return err == KITH_OK ? KITH_EAGAIN : err;
 }
 
-bool lab_process_tell(struct lab_process *process, const char *line)
+bool kith_lab_process_tell(struct lab_process *process, const char *line)
 {
     char text[128];
     const int length = snprintf(text, sizeof text, "%s\n", line);
@@ -187,7 +187,7 @@ bool lab_process_tell(struct lab_process *process, const char *line)
     return write(process->control_fd, text, (size_t)length) == length;
 }
 
-void lab_process_signal(struct lab_process *process, int number)
+void kith_lab_process_signal(struct lab_process *process, int number)
 {
     if (process->pid > 0 && !process->reaped)
         kill(process->pid, number);
@@ -205,15 +205,15 @@ static void reap_with(struct lab_process *process, int flags)
         process->reaped = true;
 }
 
-bool lab_process_reap(struct lab_process *process)
+bool kith_lab_process_reap(struct lab_process *process)
 {
     reap_with(process, WNOHANG);
     return process->pid <= 0 || process->reaped;
 }
 
-void lab_process_end(struct lab_process *process)
+void kith_lab_process_end(struct lab_process *process)
 {
-    lab_process_signal(process, SIGKILL);
+    kith_lab_process_signal(process, SIGKILL);
     reap_with(process, 0);
     if (process->pid > 0) {
         close_fd(&process->rows_fd);
@@ -222,8 +222,8 @@ void lab_process_end(struct lab_process *process)
     process->pid = 0;
 }
 
-void lab_process_text(const struct lab_process *process, char *text,
-                      size_t size)
+void kith_lab_process_text(const struct lab_process *process, char *text,
+                           size_t size)
 {
     const int status = process->status;
     if (!process->reaped)
@@ -235,10 +235,11 @@ void lab_process_text(const struct lab_process *process, char *text,
         snprintf(text, size, "exited with status %d", WEXITSTATUS(status));
 }
 
-bool lab_record_send(int rows_fd, const struct lab_record *record, int wait_ms)
+bool kith_lab_record_send(int rows_fd, const struct lab_record *record,
+                          int wait_ms)
 {
     uint8_t bytes[LAB_RECORD_BYTES];
-    lab_record_pack(record, bytes);
+    kith_lab_record_pack(record, bytes);
     for (int waits = 0;; waits++) {
         const ssize_t put = write(rows_fd, bytes, sizeof bytes);
         if (put == (ssize_t)sizeof bytes)

@@ -40,29 +40,30 @@ struct lab_job {
 };
 
 /* KITH_EBUSY: no process or pipe could be made (errno says why). */
-KITH_MUST_CHECK enum kith_err lab_process_start(struct lab_process *process,
-                                                const struct lab_job *job);
+KITH_MUST_CHECK enum kith_err
+kith_lab_process_start(struct lab_process *process, const struct lab_job *job);
 /* Reads what is there. `each` sees every record. KITH_EAGAIN: there may be
  * more later; KITH_OK: end of file; KITH_EPARSE, KITH_EVERSION: the child
  * wrote something else than records. Reads at most one buffer, so that one
  * talkative child cannot keep the launcher from the others. */
-KITH_MUST_CHECK enum kith_err
-lab_process_read(struct lab_process *process, void *user,
-                 void (*each)(void *user, const struct lab_record *record));
+KITH_MUST_CHECK enum kith_err kith_lab_process_read(
+    struct lab_process *process, void *user,
+    void (*each)(void *user, const struct lab_record *record));
 /* One control line, newline added. false: the pipe is full or closed. */
-bool lab_process_tell(struct lab_process *process, const char *line);
+bool kith_lab_process_tell(struct lab_process *process, const char *line);
 /* KILL, STOP, CONT ... to a child that has not been reaped. */
-void lab_process_signal(struct lab_process *process, int number);
+void kith_lab_process_signal(struct lab_process *process, int number);
 /* True once the child has ended; never waits. */
-bool lab_process_reap(struct lab_process *process);
+bool kith_lab_process_reap(struct lab_process *process);
 /* Kills, waits and closes whatever there still is. Harmless twice. */
-void lab_process_end(struct lab_process *process);
+void kith_lab_process_end(struct lab_process *process);
 /* "killed by signal 9 (Killed)", "exited with status 1". */
-void lab_process_text(const struct lab_process *process, char *text,
-                      size_t size);
+void kith_lab_process_text(const struct lab_process *process, char *text,
+                           size_t size);
 
 /* The child's side: writes all of a record, waiting for room at most wait_ms.
  * false: it was not written (no room, or nobody reads). */
-bool lab_record_send(int rows_fd, const struct lab_record *record, int wait_ms);
+bool kith_lab_record_send(int rows_fd, const struct lab_record *record,
+                          int wait_ms);
 
 #endif

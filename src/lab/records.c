@@ -332,8 +332,8 @@ static void get_part(struct reader *reader, struct lab_part *part)
     reader->at += part->size;
 }
 
-void lab_record_pack(const struct lab_record *record,
-                     uint8_t bytes[LAB_RECORD_BYTES])
+void kith_lab_record_pack(const struct lab_record *record,
+                          uint8_t bytes[LAB_RECORD_BYTES])
 {
     KITH_ASSERT(record->kind < LAB_RECORD_KINDS);
     memset(bytes, 0, LAB_RECORD_BYTES);
@@ -404,8 +404,8 @@ static void get_body(struct reader *reader, struct lab_record *record)
     }
 }
 
-enum kith_err lab_record_unpack(const uint8_t bytes[LAB_RECORD_BYTES],
-                                struct lab_record *record)
+enum kith_err kith_lab_record_unpack(const uint8_t bytes[LAB_RECORD_BYTES],
+                                     struct lab_record *record)
 {
     memset(record, 0, sizeof *record);
     if (bytes[0] != 'K' || bytes[1] != 'L')

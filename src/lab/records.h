@@ -84,12 +84,12 @@ struct lab_record {
 };
 
 /* Cannot fail: text is cut and its control characters become spaces. */
-void lab_record_pack(const struct lab_record *record,
-                     uint8_t bytes[LAB_RECORD_BYTES]);
+void kith_lab_record_pack(const struct lab_record *record,
+                          uint8_t bytes[LAB_RECORD_BYTES]);
 /* KITH_EVERSION: another version. KITH_EPARSE: anything else that
- * lab_record_pack() would not have written. */
+ * kith_lab_record_pack() would not have written. */
 KITH_MUST_CHECK enum kith_err
-lab_record_unpack(const uint8_t bytes[LAB_RECORD_BYTES],
-                  struct lab_record *record);
+kith_lab_record_unpack(const uint8_t bytes[LAB_RECORD_BYTES],
+                       struct lab_record *record);
 
 #endif

@@ -112,8 +112,8 @@ static enum kith_err open_named(struct lab_folder *folder, const char *named,
     return why == ENOSPC ? KITH_ENOSPC : KITH_EPERM;
 }
 
-enum kith_err lab_folder_open(struct lab_folder *folder, const char *named,
-                              char *error)
+enum kith_err kith_lab_folder_open(struct lab_folder *folder, const char *named,
+                                   char *error)
 {
     folder->lock_fd = -1;
     if (named != NULL)
@@ -142,7 +142,7 @@ enum kith_err lab_folder_open(struct lab_folder *folder, const char *named,
     return why == ENOSPC ? KITH_ENOSPC : KITH_EPERM;
 }
 
-void lab_folder_close(struct lab_folder *folder)
+void kith_lab_folder_close(struct lab_folder *folder)
 {
     if (folder->path[0] == 0)
         return;

@@ -78,7 +78,7 @@ void kith_rows_model(struct kith_driver *driver,
     struct kith_node_counters counters;
     kith_node_counters(driver->node, &counters);
     /* A peer that is ahead, or says so, is not stale. */
-    const uint64_t sent = kith_store_sender_step(&driver->config, message);
+    const uint64_t sent = kith_rundb_sender_step(&driver->config, message);
     const uint64_t stale = counters.steps > sent ? counters.steps - sent : 0;
     if (stale > driver->staleness.max)
         driver->staleness.max = stale;

@@ -95,8 +95,8 @@ struct dump {
     struct kith_dataset set;
     uint32_t *rows;
     size_t row_count;
-    struct kith_network *network; /* for the first gradient and scores alone */
-    const char *weights;          /* NULL: the seed's */
+    struct kith_graph *network; /* for the first gradient and scores alone */
+    const char *weights;        /* NULL: the seed's */
 };
 
 static struct kith_loader *open_loader(const struct dump *dump)
@@ -156,14 +156,14 @@ static void first_scores(const struct dump *dump, void *x,
     const uint64_t rows = batch->rows * (tokens ? size.features : 1);
     double *scores = add("", "scores", 2, (uint64_t[]){rows, size.classes});
     experiment->backend->read((size_t)rows * size.classes,
-                              kith_network_scores(dump->network, x, batch),
+                              kith_graph_scores(dump->network, x, batch),
                               scores);
 }
 
 static void first_gradient(const struct dump *dump, const double *start)
 {
     const struct kith_backend *backend = dump->experiment.backend;
-    const struct kith_layout *layout = kith_network_layout(dump->network);
+    const struct kith_layout *layout = kith_graph_layout(dump->network);
     void *x = backend->alloc(layout->dim * backend->element_bytes, false);
     void *gradient =
         backend->alloc(layout->trained * backend->element_bytes, false);
@@ -176,7 +176,7 @@ static void first_gradient(const struct dump *dump, const double *start)
     backend->write(layout->dim, start, x);
     const struct kith_pass pass = {
         .x = x, .gradient = gradient, .batch = &batch, .scale = 1};
-    (void)kith_network_loss(dump->network, &pass, NULL);
+    (void)kith_graph_loss(dump->network, &pass, NULL);
     backend->read(layout->trained, gradient, wide);
     add_views("gradient.", layout, layout->trained, wide);
     first_scores(dump, x, &batch);
@@ -198,7 +198,7 @@ static void train(const struct dump *dump, uint64_t steps)
     char error[KITH_DATA_ERROR_BYTES];
     if (kith_worker_open(&config, &worker, error) != KITH_OK)
         die(error);
-    const struct kith_layout *layout = kith_network_layout(dump->network);
+    const struct kith_layout *layout = kith_graph_layout(dump->network);
     double *x = need(layout->dim, sizeof *x);
     double *losses = add("", "losses", 1, &steps);
     kith_worker_read(worker, x);
@@ -242,12 +242,12 @@ int main(int argc, char **argv)
                         dump.experiment.seed, 1, 0, &dump.rows,
                         &dump.row_count) != KITH_OK)
         die(error);
-    const struct kith_network_options options = {
+    const struct kith_graph_options options = {
         .backend = dump.experiment.backend,
         .rows = dump.experiment.train.batch,
         .training = true};
-    if (kith_network_open(dump.experiment.model, &dump.experiment.model_config,
-                          &options, &dump.network, error) != KITH_OK)
+    if (kith_graph_open(dump.experiment.model, &dump.experiment.model_config,
+                        &options, &dump.network, error) != KITH_OK)
         die(error);
     dump_batches(&dump, steps);
     train(&dump, steps);

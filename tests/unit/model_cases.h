@@ -112,7 +112,7 @@ enum { CASES = sizeof cases / sizeof cases[0] };
 /* A network of one case, at a random point, with a batch. */
 struct bench {
     const struct kith_backend *backend;
-    struct kith_network *network;
+    struct kith_graph *network;
     const struct kith_layout *layout;
     double *x;
     double inputs[VALUES_MAX];
@@ -130,21 +130,21 @@ static inline void bench_open(struct bench *bench, const struct model_case *one,
     bench->backend = kith_backend_find("naive64");
     if (kith_model_measure(model, &one->config, &size, error) != KITH_OK)
         fail_msg("%s: %s", one->label, error);
-    const struct kith_network_options options = {.backend = bench->backend,
-                                                 .rows = ROWS,
-                                                 .training = training,
-                                                 .recompute = recompute,
-                                                 .smoothing = one->smoothing};
-    if (kith_network_open(model, &one->config, &options, &bench->network,
-                          error) != KITH_OK)
+    const struct kith_graph_options options = {.backend = bench->backend,
+                                               .rows = ROWS,
+                                               .training = training,
+                                               .recompute = recompute,
+                                               .smoothing = one->smoothing};
+    if (kith_graph_open(model, &one->config, &options, &bench->network,
+                        error) != KITH_OK)
         fail_msg("%s: %s", one->label, error);
-    bench->layout = kith_network_layout(bench->network);
+    bench->layout = kith_graph_layout(bench->network);
     assert_int_equal(bench->layout->dim, size.dim);
     assert_int_equal(bench->layout->trained, size.trained);
     assert_int_equal(bench->layout->gossiped, size.gossiped);
     bench->x = malloc(size.dim * sizeof *bench->x);
     assert_non_null(bench->x);
-    kith_network_start(bench->network, 11, 3, bench->x);
+    kith_graph_start(bench->network, 11, 3, bench->x);
     kith_rng_init(&rng, 5, KITH_STREAM_TEST, 0);
     for (size_t i = 0; i < bench->layout->trained; i++)
         bench->x[i] += 0.1 * kith_rng_double(&rng);
@@ -169,7 +169,7 @@ static inline void bench_open(struct bench *bench, const struct model_case *one,
 
 static inline void bench_close(struct bench *bench)
 {
-    kith_network_close(bench->network);
+    kith_graph_close(bench->network);
     free(bench->x);
 }
 

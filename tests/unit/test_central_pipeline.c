@@ -33,15 +33,14 @@ static void test_parts_make_the_whole(void **state)
     const struct kith_model_config config = {.layers = {100, 64, 10},
                                              .layer_count = 3};
     const struct kith_backend *backend = kith_backend_find("cpu");
-    const struct kith_network_options options = {
+    const struct kith_graph_options options = {
         .backend = backend, .rows = ROWS, .training = true};
-    struct kith_network *net[3];
+    struct kith_graph *net[3];
     char words[KITH_MODEL_ERROR_BYTES];
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(
-            kith_network_open(model, &config, &options, &net[i], words),
-            KITH_OK);
-    const size_t dim = kith_network_layout(net[0])->dim;
+            kith_graph_open(model, &config, &options, &net[i], words), KITH_OK);
+    const size_t dim = kith_graph_layout(net[0])->dim;
     static float inputs[ROWS * 100];
     int32_t labels[ROWS];
     struct kith_rng rng;
@@ -54,7 +53,7 @@ static void test_parts_make_the_whole(void **state)
         .inputs = inputs, .labels = labels, .rows = ROWS};
     double *start = malloc(dim * sizeof *start);
     float *x[3], *g[3];
-    kith_network_start(net[0], 1, 0, start);
+    kith_graph_start(net[0], 1, 0, start);
     const struct kith_part parts[2] = {{0, 1, false}, {1, 2, false}};
     for (unsigned i = 0; i < 3; i++) {
         x[i] = backend->alloc(dim * sizeof(float), false);
@@ -64,28 +63,28 @@ static void test_parts_make_the_whole(void **state)
     for (unsigned i = 0; i < 2; i++) {
         for (size_t k = 0; k < dim; k++)
             x[i][k] = NAN;
-        kith_network_copy(net[i], &parts[i], x[2], x[i]);
+        kith_graph_copy(net[i], &parts[i], x[2], x[i]);
     }
     struct kith_pass pass[3];
     for (unsigned i = 0; i < 3; i++)
         pass[i] = (struct kith_pass){
             .x = x[i], .gradient = g[i], .batch = &batch, .scale = 1};
-    const double whole = kith_network_loss(net[2], &pass[2], NULL);
+    const double whole = kith_graph_loss(net[2], &pass[2], NULL);
 
     size_t bytes;
-    (void)kith_network_part(net[0], &pass[0], &parts[0], NULL);
-    void *from = kith_network_edge(net[0], 1, false, ROWS, &bytes);
-    void *to = kith_network_edge(net[1], 1, false, ROWS, &bytes);
+    (void)kith_graph_part(net[0], &pass[0], &parts[0], NULL);
+    void *from = kith_graph_edge(net[0], 1, false, ROWS, &bytes);
+    void *to = kith_graph_edge(net[1], 1, false, ROWS, &bytes);
     assert_int_equal(bytes, ROWS * 64 * sizeof(float));
     memcpy(to, from, bytes);
-    const double loss = kith_network_part(net[1], &pass[1], &parts[1], NULL);
+    const double loss = kith_graph_part(net[1], &pass[1], &parts[1], NULL);
     struct kith_part back[2] = {{0, 1, true}, {1, 2, true}};
-    (void)kith_network_part(net[1], &pass[1], &back[1], NULL);
-    memcpy(kith_network_edge(net[0], 1, true, ROWS, &bytes),
-           kith_network_edge(net[1], 1, true, ROWS, &bytes), bytes);
-    (void)kith_network_part(net[0], &pass[0], &back[0], NULL);
+    (void)kith_graph_part(net[1], &pass[1], &back[1], NULL);
+    memcpy(kith_graph_edge(net[0], 1, true, ROWS, &bytes),
+           kith_graph_edge(net[1], 1, true, ROWS, &bytes), bytes);
+    (void)kith_graph_part(net[0], &pass[0], &back[0], NULL);
 
-    kith_network_copy(net[1], &parts[1], g[1], g[0]);
+    kith_graph_copy(net[1], &parts[1], g[1], g[0]);
     size_t differ = 0;
     for (size_t k = 0; k < dim; k++)
         differ += memcmp(&g[0][k], &g[2][k], sizeof(float)) != 0;
@@ -95,7 +94,7 @@ static void test_parts_make_the_whole(void **state)
     assert_true(loss == whole);
     assert_int_equal(differ, 0);
     for (unsigned i = 0; i < 3; i++) {
-        kith_network_close(net[i]);
+        kith_graph_close(net[i]);
         backend->release(x[i]);
         backend->release(g[i]);
     }

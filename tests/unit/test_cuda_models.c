@@ -107,15 +107,14 @@ static void *inputs_on(const struct kith_backend *on, const struct sample *s,
     return x;
 }
 
-static double loss_of(const struct kith_backend *on,
-                      struct kith_network *network,
+static double loss_of(const struct kith_backend *on, struct kith_graph *network,
                       const struct kith_pass *pass)
 {
     struct kith_found found;
     if (on->step_begin == NULL)
-        return kith_network_loss(network, pass, NULL);
+        return kith_graph_loss(network, pass, NULL);
     on->step_begin();
-    (void)kith_network_loss(network, pass, NULL);
+    (void)kith_graph_loss(network, pass, NULL);
     on->step_end(&found);
     assert_true(found.finite);
     return found.loss;
@@ -126,14 +125,14 @@ static void run(const struct kith_backend *on, const struct sample *s,
 {
     const struct kith_model *const model = kith_model_find(s->model);
     char error[KITH_MODEL_ERROR_BYTES];
-    struct kith_network_options options = {.backend = on,
-                                           .rows = s->rows,
-                                           .training = true,
-                                           .recompute = s->recompute};
-    struct kith_network *network;
+    struct kith_graph_options options = {.backend = on,
+                                         .rows = s->rows,
+                                         .training = true,
+                                         .recompute = s->recompute};
+    struct kith_graph *network;
     assert_int_equal(
-        kith_network_open(model, &s->config, &options, &network, error), 0);
-    const struct kith_layout *const layout = kith_network_layout(network);
+        kith_graph_open(model, &s->config, &options, &network, error), 0);
+    const struct kith_layout *const layout = kith_graph_layout(network);
     const size_t dim = layout->dim, labels = s->rows * s->labels;
     double *const start = malloc(dim * sizeof *start);
     void *const x = cuda_room(on, dim), *const gradient = cuda_room(on, dim);
@@ -144,7 +143,7 @@ static void run(const struct kith_backend *on, const struct sample *s,
                                      .seed = 1,
                                      .step = 7};
     fill_tokens(wanted, labels, s->classes, 5);
-    kith_network_start(network, 1, 0, start);
+    kith_graph_start(network, 1, 0, start);
     /* Weights that bfloat16 holds, so that both compute one function. */
     for (size_t i = 0; i < dim; i++)
         start[i] = floor(start[i] * 256 + 0.5) / 256;
@@ -158,17 +157,17 @@ static void run(const struct kith_backend *on, const struct sample *s,
     on->read(r->dim, gradient, r->gradient);
     const struct kith_pass evaluation = {.x = x, .batch = &batch, .scale = 1};
     const double between = loss_of(on, network, &evaluation);
-    kith_network_close(network);
+    kith_graph_close(network);
     options.training = false;
     assert_int_equal(
-        kith_network_open(model, &s->config, &options, &network, error), 0);
+        kith_graph_open(model, &s->config, &options, &network, error), 0);
     r->evaluation = loss_of(on, network, &evaluation);
     /* The same on a network for training, whose scores may lie apart. */
     assert_true(fabs(between / r->evaluation - 1) < 1e-6);
     const size_t scores = labels * s->classes;
     r->scores = malloc(scores * sizeof(double));
-    on->read(scores, kith_network_scores(network, x, &batch), r->scores);
-    kith_network_close(network);
+    on->read(scores, kith_graph_scores(network, x, &batch), r->scores);
+    kith_graph_close(network);
     void *const all[] = {x, gradient, wanted, (void *)(uintptr_t)batch.inputs};
     for (size_t i = 0; i < 4; i++)
         on->release(all[i]);

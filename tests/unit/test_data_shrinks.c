@@ -281,7 +281,7 @@ static void touch(void *page)
 static void touch_guarded(void *page)
 {
     const void *where = NULL;
-    assert_false(data_guard(touch, page, &where));
+    assert_false(kith_data_guard(touch, page, &where));
     assert_ptr_equal(where, page);
 }
 
@@ -292,11 +292,11 @@ static void test_guard(void)
     char *map = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, fd, 0);
     const void *where = NULL;
     assert_true(map != MAP_FAILED);
-    assert_true(data_guard(touch, map + 4096, &where));
+    assert_true(kith_data_guard(touch, map + 4096, &where));
     assert_int_equal(ftruncate(fd, 100), 0);
 
-    assert_true(data_guard(touch_guarded, map + 4096, &where));
-    assert_true(data_guard(touch, map, &where));
+    assert_true(kith_data_guard(touch_guarded, map + 4096, &where));
+    assert_true(kith_data_guard(touch, map, &where));
     const pid_t child = fork();
     if (child == 0) {
         const struct rlimit none = {0, 0};
@@ -327,7 +327,7 @@ static void test_sent(void)
             const void *where;
             (void)setrlimit(RLIMIT_CORE, &none);
             if (guarded)
-                (void)!data_guard(send_itself, NULL, &where);
+                (void)!kith_data_guard(send_itself, NULL, &where);
             else
                 send_itself(NULL);
             _exit(0);

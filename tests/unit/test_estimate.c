@@ -201,8 +201,9 @@ static void test_lab(void **state)
     for (size_t i = size.trained; i < size.gossiped; i++)
         z[i] = 0;
 
-    assert_int_equal(lab_average_score(&average, &experiment, &dataset, &score),
-                     KITH_OK);
+    assert_int_equal(
+        kith_lab_average_score(&average, &experiment, &dataset, &score),
+        KITH_OK);
 
     for (size_t i = size.trained; i < size.gossiped; i++)
         assert_true(z[i] > 0 || z[i] < 0);
@@ -216,11 +217,11 @@ static void test_lab_step(void **state)
     (void)state;
     uint64_t steps[] = {20, 20, 20};
     const struct lab_average average = {.count = 3, .steps = steps};
-    assert_int_equal(lab_average_step(&average), 20);
+    assert_int_equal(kith_lab_average_step(&average), 20);
     steps[2] = 22;
-    assert_int_equal(lab_average_step(&average), 20);
+    assert_int_equal(kith_lab_average_step(&average), 20);
     steps[0] = steps[1] = steps[2] = UINT64_MAX;
-    assert_true(lab_average_step(&average) == UINT64_MAX);
+    assert_true(kith_lab_average_step(&average) == UINT64_MAX);
 }
 
 /* Without running statistics nothing is touched or needed. */

@@ -202,10 +202,10 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
-static void write_part(struct kith_store *store, uint32_t life, uint32_t part,
+static void write_part(struct kith_rundb *store, uint32_t life, uint32_t part,
                        const uint8_t *bytes, size_t size)
 {
-    assert_int_equal(kith_store_journal(store, 1, life, part, bytes, size),
+    assert_int_equal(kith_rundb_journal(store, 1, life, part, bytes, size),
                      KITH_OK);
 }
 
@@ -215,24 +215,24 @@ static void write_run(void)
 {
     uint8_t bytes[ENTRIES * KITH_JOURNAL_ENTRY_BYTES_MAX];
     size_t ends[ENTRIES];
-    char error[KITH_STORE_ERROR_BYTES];
-    struct kith_store *store = NULL;
+    char error[KITH_RUNDB_ERROR_BYTES];
+    struct kith_rundb *store = NULL;
     const struct kith_score score = {.loss = 0.5, .accuracy = NAN};
     const double z[4] = {1, 2, 3, 4};
     const size_t size = pack_all(bytes, ends);
     assert_int_equal(
-        kith_store_create(folder, "lab", &experiment, &store, path, error),
+        kith_rundb_create(folder, "lab", &experiment, &store, path, error),
         KITH_OK);
-    assert_int_equal(kith_store_journal_begin(store), KITH_OK);
+    assert_int_equal(kith_rundb_journal_begin(store), KITH_OK);
     write_part(store, 0, 0, bytes, ends[3]);
     write_part(store, 0, 1, bytes + ends[3], 5);
     uint32_t part = 0;
     for (size_t at = 0; at < size; at += 7)
         write_part(store, 2, part++, bytes + at, size - at < 7 ? size - at : 7);
-    assert_int_equal(kith_store_model(store, 1, 9, &score, z, 4), KITH_OK);
-    assert_int_equal(kith_store_model(store, KITH_NOBODY, 9, &score, NULL, 4),
+    assert_int_equal(kith_rundb_model(store, 1, 9, &score, z, 4), KITH_OK);
+    assert_int_equal(kith_rundb_model(store, KITH_NOBODY, 9, &score, NULL, 4),
                      KITH_OK);
-    assert_int_equal(kith_store_close(store, error), KITH_OK);
+    assert_int_equal(kith_rundb_close(store, error), KITH_OK);
 }
 
 static void execute(const char *sql)

@@ -50,9 +50,9 @@ static enum kith_err listen_to_the_end(struct lab_process *process,
         struct pollfd fd = {process->rows_fd, POLLIN, 0};
         poll(&fd, 1, 10);
         for (int j = 0; j < 100 && err == KITH_EAGAIN; j++)
-            err = lab_process_read(process, heard, hear);
+            err = kith_lab_process_read(process, heard, hear);
     }
-    for (int i = 0; i < PATIENCE && !lab_process_reap(process); i++)
+    for (int i = 0; i < PATIENCE && !kith_lab_process_reap(process); i++)
         pause_10ms();
     assert_true(process->reaped);
     return err;
@@ -78,7 +78,7 @@ static int child_echo(void *user, int rows_fd, int control_fd)
         return 4;
     line[got - 1] = 0;
     struct lab_record record = line_record(line);
-    return lab_record_send(rows_fd, &record, 1000) ? 0 : 5;
+    return kith_lab_record_send(rows_fd, &record, 1000) ? 0 : 5;
 }
 
 static void control_lines_arrive_and_records_come_back(void **state)
@@ -87,18 +87,18 @@ static void control_lines_arrive_and_records_come_back(void **state)
     struct lab_process process;
     struct heard heard = {0};
     const struct lab_job job = {"echo", -1, NULL, child_echo};
-    assert_int_equal(lab_process_start(&process, &job), KITH_OK);
+    assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
 
-    assert_true(lab_process_tell(&process, "cut 3"));
+    assert_true(kith_lab_process_tell(&process, "cut 3"));
 
     assert_int_equal(listen_to_the_end(&process, &heard), KITH_OK);
     assert_int_equal(heard.count, 1);
     assert_string_equal(heard.last.as.line, "cut 3");
     char text[64];
-    lab_process_text(&process, text, sizeof text);
+    kith_lab_process_text(&process, text, sizeof text);
     assert_string_equal(text, "exited with status 0");
-    lab_process_end(&process);
-    lab_process_end(&process);
+    kith_lab_process_end(&process);
+    kith_lab_process_end(&process);
 }
 
 #define FLOOD 20000u
@@ -108,7 +108,7 @@ static int child_flood(void *user, int rows_fd, int control_fd)
     (void)control_fd;
     for (uint32_t i = 0; i < FLOOD; i++) {
         struct lab_record record = {.kind = LAB_RECORD_READY, .incarnation = i};
-        if (!lab_record_send(rows_fd, &record, 5000))
+        if (!kith_lab_record_send(rows_fd, &record, 5000))
             return 1;
     }
     return 0;
@@ -120,14 +120,14 @@ static void no_record_is_lost_or_torn(void **state)
     struct lab_process process;
     struct heard heard = {0};
     const struct lab_job job = {"flood", -1, NULL, child_flood};
-    assert_int_equal(lab_process_start(&process, &job), KITH_OK);
+    assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
 
     assert_int_equal(listen_to_the_end(&process, &heard), KITH_OK);
 
     assert_int_equal(process.status, 0);
     assert_int_equal(heard.count, FLOOD);
     assert_int_equal(heard.last.incarnation, FLOOD - 1);
-    lab_process_end(&process);
+    kith_lab_process_end(&process);
 }
 
 /* What a full pipe does to a child that must not wait. */
@@ -137,7 +137,7 @@ static int child_full(void *user, int rows_fd, int control_fd)
     (void)control_fd;
     const struct lab_record record = {.kind = LAB_RECORD_READY};
     uint32_t sent = 0;
-    while (sent < FLOOD && lab_record_send(rows_fd, &record, 0))
+    while (sent < FLOOD && kith_lab_record_send(rows_fd, &record, 0))
         sent++;
     return sent > 0 && sent < FLOOD ? 0 : 1;
 }
@@ -147,12 +147,12 @@ static void a_full_pipe_refuses_at_once(void **state)
     (void)state;
     struct lab_process process;
     const struct lab_job job = {"full", -1, NULL, child_full};
-    assert_int_equal(lab_process_start(&process, &job), KITH_OK);
-    for (int i = 0; i < PATIENCE && !lab_process_reap(&process); i++)
+    assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
+    for (int i = 0; i < PATIENCE && !kith_lab_process_reap(&process); i++)
         pause_10ms();
     assert_true(process.reaped);
     assert_int_equal(process.status, 0);
-    lab_process_end(&process);
+    kith_lab_process_end(&process);
 }
 
 static int child_garbage(void *user, int rows_fd, int control_fd)
@@ -170,7 +170,7 @@ static int child_half(void *user, int rows_fd, int control_fd)
     (void)control_fd;
     uint8_t bytes[LAB_RECORD_BYTES];
     const struct lab_record record = {.kind = LAB_RECORD_READY};
-    lab_record_pack(&record, bytes);
+    kith_lab_record_pack(&record, bytes);
     return write(rows_fd, bytes, 100) == 100 ? 0 : 1;
 }
 
@@ -180,15 +180,15 @@ static void garbage_is_named_and_half_a_record_is_nothing(void **state)
     struct lab_process process;
     struct heard heard = {0};
     struct lab_job job = {"garbage", -1, NULL, child_garbage};
-    assert_int_equal(lab_process_start(&process, &job), KITH_OK);
+    assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
     assert_int_equal(listen_to_the_end(&process, &heard), KITH_EPARSE);
-    lab_process_end(&process);
+    kith_lab_process_end(&process);
 
     job.run = child_half;
-    assert_int_equal(lab_process_start(&process, &job), KITH_OK);
+    assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
     assert_int_equal(listen_to_the_end(&process, &heard), KITH_OK);
     assert_int_equal(heard.count, 0);
-    lab_process_end(&process);
+    kith_lab_process_end(&process);
 }
 
 static int child_abort(void *user, int rows_fd, int control_fd)
@@ -207,15 +207,15 @@ static void a_death_is_told_in_words(void **state)
     struct heard heard = {0};
     char text[64];
     const struct lab_job job = {"abort", -1, NULL, child_abort};
-    assert_int_equal(lab_process_start(&process, &job), KITH_OK);
-    lab_process_text(&process, text, sizeof text);
+    assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
+    kith_lab_process_text(&process, text, sizeof text);
     assert_string_equal(text, "still running");
 
     assert_int_equal(listen_to_the_end(&process, &heard), KITH_OK);
 
-    lab_process_text(&process, text, sizeof text);
+    kith_lab_process_text(&process, text, sizeof text);
     assert_string_equal(text, "killed by signal 9 (Killed)");
-    lab_process_end(&process);
+    kith_lab_process_end(&process);
 }
 
 /* 0 when exactly 0, 1, 2, the two pipes and the kept one are open. */
@@ -242,11 +242,11 @@ static void a_child_holds_nothing_that_is_not_its_own(void **state)
     const int high = fcntl(low, F_DUPFD, 200);
     const struct lab_job job = {"fds", kept, &kept, child_count_fds};
 
-    assert_int_equal(lab_process_start(&process, &job), KITH_OK);
+    assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
     assert_int_equal(listen_to_the_end(&process, &heard), KITH_OK);
 
     assert_int_equal(process.status, 0);
-    lab_process_end(&process);
+    kith_lab_process_end(&process);
     close(low);
     close(kept);
     close(high);
@@ -267,11 +267,11 @@ static void a_stopped_child_can_be_ended(void **state)
     (void)state;
     struct lab_process process;
     const struct lab_job job = {"sleep", -1, NULL, child_sleep};
-    assert_int_equal(lab_process_start(&process, &job), KITH_OK);
+    assert_int_equal(kith_lab_process_start(&process, &job), KITH_OK);
     const pid_t pid = process.pid;
 
-    lab_process_signal(&process, SIGSTOP);
-    lab_process_end(&process);
+    kith_lab_process_signal(&process, SIGSTOP);
+    kith_lab_process_end(&process);
 
     assert_int_equal(kill(pid, 0), -1);
     assert_int_equal(errno, ESRCH);
@@ -287,12 +287,12 @@ static void no_child_outlives_a_killed_launcher(void **state)
     if (launcher == 0) {
         struct lab_process process;
         const struct lab_job job = {"sleep", -1, NULL, child_sleep};
-        if (lab_process_start(&process, &job) != KITH_OK)
+        if (kith_lab_process_start(&process, &job) != KITH_OK)
             _exit(1);
         /* Give the child time to ask for its death signal. */
         for (int i = 0; i < 20; i++)
             pause_10ms();
-        lab_process_signal(&process, SIGSTOP);
+        kith_lab_process_signal(&process, SIGSTOP);
         if (write(tell[1], &process.pid, sizeof process.pid) < 0)
             _exit(1);
         for (;;)

@@ -106,14 +106,14 @@ static void every_kind_survives_the_pipe(void **state)
         uint8_t bytes[LAB_RECORD_BYTES], again[LAB_RECORD_BYTES];
         struct lab_record got;
 
-        lab_record_pack(&sent, bytes);
-        assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+        kith_lab_record_pack(&sent, bytes);
+        assert_int_equal(kith_lab_record_unpack(bytes, &got), KITH_OK);
 
         assert_int_equal(got.kind, sent.kind);
         assert_int_equal(got.peer, 7);
         assert_int_equal(got.incarnation, 3);
         assert_true(got.time_ns == sent.time_ns);
-        lab_record_pack(&got, again);
+        kith_lab_record_pack(&got, again);
         assert_memory_equal(bytes, again, sizeof bytes);
     }
 }
@@ -125,8 +125,8 @@ static void fields_keep_their_places(void **state)
     struct lab_record got;
 
     struct lab_record sent = sample(LAB_RECORD_ROW);
-    lab_record_pack(&sent, bytes);
-    assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+    kith_lab_record_pack(&sent, bytes);
+    assert_int_equal(kith_lab_record_unpack(bytes, &got), KITH_OK);
     assert_true(got.as.row.bytes_sent == INT64_MAX);
     assert_true(got.as.row.loss == -0.25);
     assert_true(got.as.row.torn == 4 && got.as.row.attempts == 9);
@@ -138,16 +138,16 @@ static void fields_keep_their_places(void **state)
     assert_true(speed->exchange_overlap == 0.75 && speed->memory_bytes == 4096);
 
     sent = sample(LAB_RECORD_MARK);
-    lab_record_pack(&sent, bytes);
-    assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+    kith_lab_record_pack(&sent, bytes);
+    assert_int_equal(kith_lab_record_unpack(bytes, &got), KITH_OK);
     assert_int_equal(got.as.mark.kind, KITH_MARK_TORN);
     assert_true(got.as.mark.peer == KITH_NOBODY && got.as.mark.initiator);
     assert_true(got.as.mark.id.counter == UINT64_MAX);
     assert_true(got.as.mark.sum == -1e300);
 
     sent = sample(LAB_RECORD_FINAL);
-    lab_record_pack(&sent, bytes);
-    assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+    kith_lab_record_pack(&sent, bytes);
+    assert_int_equal(kith_lab_record_unpack(bytes, &got), KITH_OK);
     assert_int_equal(got.as.final.err, KITH_ENOSPC);
     assert_true(got.as.final.finished && !got.as.final.interrupted);
     assert_string_equal(got.as.final.text, "cannot save");
@@ -161,9 +161,9 @@ static void what_is_not_measured_stays_so(void **state)
     sent.as.row.loss = INFINITY; /* a diverging run */
     uint8_t bytes[LAB_RECORD_BYTES];
 
-    lab_record_pack(&sent, bytes);
+    kith_lab_record_pack(&sent, bytes);
 
-    assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+    assert_int_equal(kith_lab_record_unpack(bytes, &got), KITH_OK);
     assert_true(isnan(got.as.row.accuracy) && isnan(got.as.row.staleness));
     assert_true(isinf(got.as.row.loss));
 }
@@ -177,9 +177,9 @@ static void long_and_dirty_lines_are_cut_and_cleaned(void **state)
     sent.as.line[4] = '\x1b';
     uint8_t bytes[LAB_RECORD_BYTES];
 
-    lab_record_pack(&sent, bytes);
+    kith_lab_record_pack(&sent, bytes);
 
-    assert_int_equal(lab_record_unpack(bytes, &got), KITH_OK);
+    assert_int_equal(kith_lab_record_unpack(bytes, &got), KITH_OK);
     assert_int_equal(strlen(got.as.line), LAB_TEXT_BYTES - 1);
     assert_int_equal(got.as.line[3], ' ');
     assert_int_equal(got.as.line[4], ' ');
@@ -217,11 +217,11 @@ static void malformed_records_are_refused(void **state)
         const struct lab_record sent = sample(cases[i].kind);
         uint8_t bytes[LAB_RECORD_BYTES];
         struct lab_record got;
-        lab_record_pack(&sent, bytes);
+        kith_lab_record_pack(&sent, bytes);
 
         bytes[cases[i].at] = cases[i].value;
 
-        const enum kith_err err = lab_record_unpack(bytes, &got);
+        const enum kith_err err = kith_lab_record_unpack(bytes, &got);
         if (err != cases[i].err)
             fail_msg("%s: %s", cases[i].what, kith_err_text(err));
     }
@@ -231,9 +231,9 @@ static void check_canonical(const uint8_t *bytes)
 {
     struct lab_record got;
     uint8_t again[LAB_RECORD_BYTES];
-    if (lab_record_unpack(bytes, &got) != KITH_OK)
+    if (kith_lab_record_unpack(bytes, &got) != KITH_OK)
         return;
-    lab_record_pack(&got, again);
+    kith_lab_record_pack(&got, again);
     assert_memory_equal(bytes, again, LAB_RECORD_BYTES);
 }
 
@@ -245,7 +245,7 @@ static void what_is_accepted_is_canonical(void **state)
     for (int kind = 0; kind < LAB_RECORD_KINDS; kind++) {
         const struct lab_record sent = sample((enum lab_record_kind)kind);
         uint8_t bytes[LAB_RECORD_BYTES];
-        lab_record_pack(&sent, bytes);
+        kith_lab_record_pack(&sent, bytes);
         for (size_t at = 0; at < LAB_RECORD_BYTES; at++) {
             const uint8_t kept = bytes[at];
             for (int i = 0; i < 4; i++) {

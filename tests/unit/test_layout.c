@@ -62,15 +62,15 @@ static const struct kith_model_view *find_view(const struct kith_layout *layout,
     return NULL;
 }
 
-static struct kith_network *open_plain(const char *name,
-                                       const struct kith_model_config *config)
+static struct kith_graph *open_plain(const char *name,
+                                     const struct kith_model_config *config)
 {
     char error[KITH_MODEL_ERROR_BYTES];
-    const struct kith_network_options options = {
+    const struct kith_graph_options options = {
         .backend = kith_backend_find("naive64"), .rows = 1};
-    struct kith_network *network;
-    if (kith_network_open(kith_model_find(name), config, &options, &network,
-                          error) != KITH_OK)
+    struct kith_graph *network;
+    if (kith_graph_open(kith_model_find(name), config, &options, &network,
+                        error) != KITH_OK)
         fail_msg("%s", error);
     return network;
 }
@@ -81,31 +81,31 @@ static void test_start(void **state)
     enum { DIM = 400 };
     double a[DIM], b[DIM];
     struct kith_model_config config = cases[1].config;
-    struct kith_network *mlp = open_plain("mlp", &config);
-    const size_t dim = kith_network_layout(mlp)->dim;
+    struct kith_graph *mlp = open_plain("mlp", &config);
+    const size_t dim = kith_graph_layout(mlp)->dim;
     assert_in_range(dim, 1, DIM);
-    kith_network_start(mlp, 7, 0, a);
-    kith_network_start(mlp, 7, 5, b);
+    kith_graph_start(mlp, 7, 0, a);
+    kith_graph_start(mlp, 7, 5, b);
     assert_memory_equal(a, b, dim * sizeof a[0]); /* one start for all peers */
-    kith_network_start(mlp, 8, 0, b);
+    kith_graph_start(mlp, 8, 0, b);
     assert_true(memcmp(a, b, dim * sizeof a[0]) != 0);
     for (size_t i = 0; i < 6 * 8; i++)
         assert_true(fabs(a[i]) <= 1); /* sqrt(6 / 6) */
 
     /* What is frozen starts as it would have otherwise. */
     config = cases[3].config;
-    struct kith_network *frozen = open_plain("mlp", &config);
-    kith_network_start(frozen, 7, 0, b);
-    const struct kith_layout *here = kith_network_layout(frozen);
+    struct kith_graph *frozen = open_plain("mlp", &config);
+    kith_graph_start(frozen, 7, 0, b);
+    const struct kith_layout *here = kith_graph_layout(frozen);
     for (uint32_t i = 0; i < here->view_count; i++) {
         const struct kith_model_view *view = &here->views[i];
         assert_memory_equal(
             b + view->offset,
-            a + find_view(kith_network_layout(mlp), view->name)->offset,
+            a + find_view(kith_graph_layout(mlp), view->name)->offset,
             view->elements * sizeof a[0]);
     }
-    kith_network_close(frozen);
-    kith_network_close(mlp);
+    kith_graph_close(frozen);
+    kith_graph_close(mlp);
 
     /* Peers of consensus start apart, with mean 0 and variance 1. */
     const struct kith_model *consensus = kith_model_find("consensus");
@@ -132,11 +132,11 @@ static void test_gpt_start(void **state)
     (void)state;
     const struct kith_model_config config = {
         .depth = 2, .heads = 4, .width = 64, .context = 16, .vocabulary = 80};
-    struct kith_network *gpt = open_plain("gpt", &config);
-    const struct kith_layout *layout = kith_network_layout(gpt);
+    struct kith_graph *gpt = open_plain("gpt", &config);
+    const struct kith_layout *layout = kith_graph_layout(gpt);
     double *x = malloc(layout->dim * sizeof *x);
     assert_non_null(x);
-    kith_network_start(gpt, 3, 0, x);
+    kith_graph_start(gpt, 3, 0, x);
     const struct {
         const char *name;
         double spread;
@@ -164,7 +164,7 @@ static void test_gpt_start(void **state)
     assert_true(x[find_view(layout, "h.1.mlp.c_fc.bias")->offset] == 0);
     assert_int_equal(find_view(layout, "wte.weight")->kind, KITH_VIEW_TABLE);
     free(x);
-    kith_network_close(gpt);
+    kith_graph_close(gpt);
 }
 
 /* Published sizes: parameters of He et al. 2016 (0.27 M), torchvision's

@@ -27,7 +27,7 @@ static double train(struct bench *bench, double *gradient)
                                    .batch = &bench->batch,
                                    .scale = 1,
                                    .estimate = gradient == NULL};
-    const double loss = kith_network_loss(bench->network, &pass, NULL);
+    const double loss = kith_graph_loss(bench->network, &pass, NULL);
     memcpy(bench->x + from, kept, count * sizeof *kept);
     free(kept);
     return loss;
@@ -37,7 +37,7 @@ static double evaluate(struct bench *bench, uint32_t *correct)
 {
     const struct kith_pass pass = {
         .x = bench->x, .batch = &bench->batch, .scale = 1};
-    return kith_network_loss(bench->network, &pass, correct);
+    return kith_graph_loss(bench->network, &pass, correct);
 }
 
 static double difference(struct bench *bench, size_t i, double h,
@@ -138,7 +138,7 @@ static void test_recompute(void **state)
                                            .gradient = gradients[i],
                                            .batch = &benches[i].batch,
                                            .scale = 1};
-            loss[i] = kith_network_loss(benches[i].network, &pass, NULL);
+            loss[i] = kith_graph_loss(benches[i].network, &pass, NULL);
         }
         assert_true(loss[0] == loss[1]);
         assert_memory_equal(gradients[0], gradients[1],
@@ -176,7 +176,7 @@ static void test_micro_batches(void **state)
             double *kept = malloc(bench.layout->dim * sizeof *kept);
             assert_non_null(kept);
             memcpy(kept, bench.x, bench.layout->dim * sizeof *kept);
-            (void)kith_network_loss(bench.network, &pass, NULL);
+            (void)kith_graph_loss(bench.network, &pass, NULL);
             memcpy(bench.x, kept, bench.layout->dim * sizeof *kept);
             free(kept);
         }
@@ -212,8 +212,8 @@ static void test_evaluation(void **state)
         assert_int_equal(correct[0], correct[1]);
         assert_memory_equal(benches[0].x, benches[1].x,
                             benches[0].layout->dim * sizeof(double));
-        assert_true(kith_network_bytes(benches[0].network) <=
-                    kith_network_bytes(benches[1].network));
+        assert_true(kith_graph_bytes(benches[0].network) <=
+                    kith_graph_bytes(benches[1].network));
 
         const struct kith_model *model = kith_model_find(cases[c].name);
         if (model->build != NULL) {
@@ -221,7 +221,7 @@ static void test_evaluation(void **state)
                 kith_model_size_of(model, &cases[c].config);
             const size_t rows =
                 model->input == KITH_INPUT_TOKENS ? ROWS * size.features : ROWS;
-            const double *scores = kith_network_scores(
+            const double *scores = kith_graph_scores(
                 benches[1].network, benches[1].x, &benches[1].batch);
             uint32_t best_right = 0;
             for (size_t r = 0; r < rows; r++) {
@@ -262,12 +262,12 @@ static void test_estimate(void **state)
                                    .batch = &trained.batch,
                                    .scale = 1};
     const double before = trained.x[layout->trained];
-    (void)kith_network_loss(trained.network, &pass, NULL);
+    (void)kith_graph_loss(trained.network, &pass, NULL);
     const struct kith_pass again = {.x = estimated.x,
                                     .batch = &estimated.batch,
                                     .scale = 1,
                                     .estimate = true};
-    (void)kith_network_loss(estimated.network, &again, NULL);
+    (void)kith_graph_loss(estimated.network, &again, NULL);
     assert_true(trained.x[layout->trained] != before);
     assert_memory_equal(trained.x, estimated.x, layout->dim * sizeof(double));
     free(gradient);

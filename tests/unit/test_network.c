@@ -281,14 +281,14 @@ static void test_huge_batch(void **state)
                                              .width = 1,
                                              .context = 32768,
                                              .vocabulary = 65536};
-    const struct kith_network_options options = {.backend =
-                                                     kith_backend_find("cpu"),
-                                                 .rows = (size_t)1 << 20,
-                                                 .training = true};
-    struct kith_network *network;
+    const struct kith_graph_options options = {.backend =
+                                                   kith_backend_find("cpu"),
+                                               .rows = (size_t)1 << 20,
+                                               .training = true};
+    struct kith_graph *network;
     char error[KITH_MODEL_ERROR_BYTES] = "";
-    assert_int_equal(kith_network_open(kith_model_find("gpt"), &config,
-                                       &options, &network, error),
+    assert_int_equal(kith_graph_open(kith_model_find("gpt"), &config, &options,
+                                     &network, error),
                      KITH_ELIMIT);
     assert_non_null(strstr(error, "lower train.batch"));
 }

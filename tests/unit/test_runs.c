@@ -75,7 +75,7 @@ static struct kith_runs *create(uint32_t seeds, char *path)
 {
     const struct kith_plan plan = plan_of(seeds);
     struct kith_runs *runs = NULL;
-    char error[KITH_STORE_ERROR_BYTES] = "";
+    char error[KITH_RUNDB_ERROR_BYTES] = "";
     if (kith_runs_create(folder, &plan, &runs, path, error) != KITH_OK)
         fail_msg("%s", error);
     return runs;
@@ -84,10 +84,10 @@ static struct kith_runs *create(uint32_t seeds, char *path)
 /* What a run's process does: three evaluations, a mark, a summary. */
 static void write_part(const struct kith_runs *runs, uint32_t run, double loss)
 {
-    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES] = "";
-    struct kith_store *store = NULL;
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES] = "";
+    struct kith_rundb *store = NULL;
     kith_runs_part(runs, run, path);
-    if (kith_store_create_part(path, run + 1, "sim", &experiment, &store,
+    if (kith_rundb_create_part(path, run + 1, "sim", &experiment, &store,
                                error) != KITH_OK)
         fail_msg("%s", error);
     for (uint64_t step = 1; step <= 3; step++) {
@@ -96,11 +96,11 @@ static void write_part(const struct kith_runs *runs, uint32_t run, double loss)
                                      .step = step,
                                      .loss = loss / (double)step,
                                      .accuracy = NAN};
-        assert_int_equal(kith_store_row(store, &row), KITH_OK);
+        assert_int_equal(kith_rundb_row(store, &row), KITH_OK);
     }
     const struct kith_mark mark = {.kind = KITH_MARK_FINISHED,
                                    .peer = KITH_NOBODY};
-    assert_int_equal(kith_store_mark(store, 1, KITH_S, &mark), KITH_OK);
+    assert_int_equal(kith_rundb_mark(store, 1, KITH_S, &mark), KITH_OK);
     struct kith_summary summary = {.world = "sim",
                                    .loss = {loss / 3, loss / 3, loss / 3},
                                    .accuracy = {NAN, NAN, NAN},
@@ -111,15 +111,15 @@ static void write_part(const struct kith_runs *runs, uint32_t run, double loss)
                                    .utilisation = 0.75,
                                    .consensus_distance = 0.25,
                                    .completed = true};
-    assert_int_equal(kith_store_finish(store, &experiment, &summary), KITH_OK);
+    assert_int_equal(kith_rundb_finish(store, &experiment, &summary), KITH_OK);
     if (isfinite(loss))
         assert_true(isfinite(summary.time_to_target_s) == (loss / 3 <= 0.6));
-    assert_int_equal(kith_store_close(store, error), KITH_OK);
+    assert_int_equal(kith_rundb_close(store, error), KITH_OK);
 }
 
 static void take(struct kith_runs *runs, uint32_t run, double loss)
 {
-    char error[KITH_STORE_ERROR_BYTES] = "", part[KITH_PATH_BYTES_MAX];
+    char error[KITH_RUNDB_ERROR_BYTES] = "", part[KITH_PATH_BYTES_MAX];
     write_part(runs, run, loss);
     if (kith_runs_take(runs, run, error) != KITH_OK)
         fail_msg("%s", error);
@@ -148,7 +148,7 @@ static void assert_query(const char *path, const char *sql, const char *wanted)
 static void test_parts_become_rows(void **state)
 {
     (void)state;
-    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES] = "";
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES] = "";
     struct kith_runs *runs = create(2, path);
     assert_int_equal(kith_runs_count(runs), 6);
     assert_int_equal(kith_runs_state(runs, 2), KITH_RUN_REFUSED);
@@ -188,7 +188,7 @@ static void test_parts_become_rows(void **state)
 static void test_killed_launcher(void **state)
 {
     (void)state;
-    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES] = "";
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES] = "";
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -225,7 +225,7 @@ static void test_killed_launcher(void **state)
 static void test_one_writer(void **state)
 {
     (void)state;
-    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES] = "";
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES] = "";
     struct kith_runs *runs = create(1, path), *second = NULL;
     assert_int_equal(kith_runs_open(path, &second, error), KITH_EBUSY);
     assert_non_null(strstr(error, "another kith sim"));

@@ -131,20 +131,20 @@ static const struct kith_model_config small = {.depth = 2,
 
 static double *weights(const struct kith_backend *backend)
 {
-    const struct kith_network_options options = {.backend = backend, .rows = 1};
-    struct kith_network *network;
+    const struct kith_graph_options options = {.backend = backend, .rows = 1};
+    struct kith_graph *network;
     char error[KITH_MODEL_ERROR_BYTES];
-    assert_int_equal(kith_network_open(kith_model_find("gpt"), &small, &options,
-                                       &network, error),
+    assert_int_equal(kith_graph_open(kith_model_find("gpt"), &small, &options,
+                                     &network, error),
                      KITH_OK);
-    const size_t dim = kith_network_layout(network)->dim;
+    const size_t dim = kith_graph_layout(network)->dim;
     double *z = malloc(dim * sizeof *z);
     assert_non_null(z);
-    kith_network_start(network, 5, 0, z);
+    kith_graph_start(network, 5, 0, z);
     /* Far from the start, where every score is about the same. */
     for (size_t i = 0; i < dim; i++)
         z[i] *= 12;
-    kith_network_close(network);
+    kith_graph_close(network);
     return z;
 }
 
@@ -179,22 +179,22 @@ static void draw(struct kith_generator *generator, size_t count, int32_t *text)
 static int32_t by_hand(const double *z, const int32_t *text, size_t count)
 {
     const struct kith_backend *backend = kith_backend_find("naive64");
-    const struct kith_network_options options = {.backend = backend, .rows = 1};
-    struct kith_network *network;
+    const struct kith_graph_options options = {.backend = backend, .rows = 1};
+    struct kith_graph *network;
     char error[KITH_MODEL_ERROR_BYTES];
     int32_t inputs[CONTEXT] = {0};
     const size_t kept = count < CONTEXT ? count : CONTEXT;
     memcpy(inputs, text + count - kept, kept * sizeof *inputs);
-    assert_int_equal(kith_network_open(kith_model_find("gpt"), &small, &options,
-                                       &network, error),
+    assert_int_equal(kith_graph_open(kith_model_find("gpt"), &small, &options,
+                                     &network, error),
                      KITH_OK);
     const struct kith_batch batch = {.inputs = inputs, .rows = 1};
-    const double *found = kith_network_scores(network, z, &batch);
+    const double *found = kith_graph_scores(network, z, &batch);
     found += (kept - 1) * VOCABULARY;
     int32_t best = 0;
     for (int32_t i = 1; i < VOCABULARY; i++)
         best = found[i] > found[best] ? i : best;
-    kith_network_close(network);
+    kith_graph_close(network);
     return best;
 }
 

@@ -99,11 +99,11 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
-static struct kith_store *create(char path[KITH_PATH_BYTES_MAX])
+static struct kith_rundb *create(char path[KITH_PATH_BYTES_MAX])
 {
-    struct kith_store *store = NULL;
-    char error[KITH_STORE_ERROR_BYTES] = "";
-    if (kith_store_create(folder, "sim", &experiment, &store, path, error) !=
+    struct kith_rundb *store = NULL;
+    char error[KITH_RUNDB_ERROR_BYTES] = "";
+    if (kith_rundb_create(folder, "sim", &experiment, &store, path, error) !=
         KITH_OK)
         fail_msg("%s", error);
     return store;
@@ -147,8 +147,8 @@ static struct kith_row row_of(kith_id peer, uint64_t step)
 static void test_round_trip(void **state)
 {
     (void)state;
-    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES];
-    struct kith_store *store = create(path);
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES];
+    struct kith_rundb *store = create(path);
     const struct kith_row row = row_of(2, 1500), mean = row_of(KITH_NOBODY, 7);
     const struct kith_mark mark = {.kind = KITH_MARK_MERGED,
                                    .peer = 1,
@@ -168,13 +168,13 @@ static void test_round_trip(void **state)
     checks.results[1].verdict = KITH_VERDICT_BROKEN;
     checks.results[1].value = 4;
 
-    assert_int_equal(kith_store_row(store, &row), KITH_OK);
-    assert_int_equal(kith_store_row(store, &mean), KITH_OK);
-    assert_int_equal(kith_store_mark(store, 2, KITH_S, &mark), KITH_OK);
-    assert_int_equal(kith_store_fault(store, 3 * KITH_S, &atom), KITH_OK);
-    assert_int_equal(kith_store_verdicts(store, &experiment, &checks), KITH_OK);
-    assert_int_equal(kith_store_summary(store, "key", "it's \"it\""), KITH_OK);
-    assert_int_equal(kith_store_close(store, error), KITH_OK);
+    assert_int_equal(kith_rundb_row(store, &row), KITH_OK);
+    assert_int_equal(kith_rundb_row(store, &mean), KITH_OK);
+    assert_int_equal(kith_rundb_mark(store, 2, KITH_S, &mark), KITH_OK);
+    assert_int_equal(kith_rundb_fault(store, 3 * KITH_S, &atom), KITH_OK);
+    assert_int_equal(kith_rundb_verdicts(store, &experiment, &checks), KITH_OK);
+    assert_int_equal(kith_rundb_summary(store, "key", "it's \"it\""), KITH_OK);
+    assert_int_equal(kith_rundb_close(store, error), KITH_OK);
 
     assert_query(path, "SELECT time_s FROM series WHERE peer = 2", "1.5");
     assert_query(path, "SELECT accuracy FROM series WHERE peer = 2", "NULL");
@@ -201,9 +201,9 @@ static void test_never_overwrites(void **state)
 {
     (void)state;
     char first[KITH_PATH_BYTES_MAX], second[KITH_PATH_BYTES_MAX];
-    char error[KITH_STORE_ERROR_BYTES];
-    assert_int_equal(kith_store_close(create(first), error), KITH_OK);
-    assert_int_equal(kith_store_close(create(second), error), KITH_OK);
+    char error[KITH_RUNDB_ERROR_BYTES];
+    assert_int_equal(kith_rundb_close(create(first), error), KITH_OK);
+    assert_int_equal(kith_rundb_close(create(second), error), KITH_OK);
     assert_string_not_equal(first, second);
     unlink(first);
     unlink(second);
@@ -212,13 +212,13 @@ static void test_never_overwrites(void **state)
 static void test_folders(void **state)
 {
     (void)state;
-    struct kith_store *store;
-    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES] = "";
-    assert_int_equal(kith_store_create("/nonexistent", "sim", &experiment,
+    struct kith_rundb *store;
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES] = "";
+    assert_int_equal(kith_rundb_create("/nonexistent", "sim", &experiment,
                                        &store, path, error),
                      KITH_ENOENT);
     assert_non_null(strstr(error, "--out"));
-    assert_int_equal(kith_store_create("/proc", "sim", &experiment, &store,
+    assert_int_equal(kith_rundb_create("/proc", "sim", &experiment, &store,
                                        path, error) == KITH_OK,
                      0);
 }
@@ -233,14 +233,14 @@ static void test_kill(void **state)
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct kith_store *store = create(path);
+        struct kith_rundb *store = create(path);
         /* The path, then rows until the end; past the first second they are
          * committed. */
         if (write(ready[1], path, sizeof path) < 0)
             _exit(1);
         for (uint64_t step = 0;; step++) {
             const struct kith_row row = row_of(0, step);
-            if (kith_store_row(store, &row) != KITH_OK)
+            if (kith_rundb_row(store, &row) != KITH_OK)
                 _exit(1);
             usleep(100);
         }
@@ -258,17 +258,17 @@ static void test_kill(void **state)
     unlink(path);
 }
 
-static enum kith_err put_row(struct kith_store *store, uint64_t step)
+static enum kith_err put_row(struct kith_rundb *store, uint64_t step)
 {
     const struct kith_row row = row_of(0, step);
-    return kith_store_row(store, &row);
+    return kith_rundb_row(store, &row);
 }
 
-static enum kith_err put_mark(struct kith_store *store, uint64_t counter)
+static enum kith_err put_mark(struct kith_rundb *store, uint64_t counter)
 {
     const struct kith_mark mark = {
         .kind = KITH_MARK_MERGED, .peer = 1, .id = {.counter = counter}};
-    return kith_store_mark(store, 2, (kith_ns)counter, &mark);
+    return kith_rundb_mark(store, 2, (kith_ns)counter, &mark);
 }
 
 /* Marks that a thread writes: all of them, in order, beside rows; while it has
@@ -277,19 +277,19 @@ static void test_ahead(void **state)
 {
     (void)state;
     enum { MARKS = 10000 };
-    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES];
-    struct kith_store *store = create(path);
-    kith_store_ahead(store);
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES];
+    struct kith_rundb *store = create(path);
+    kith_rundb_ahead(store);
     for (uint64_t i = 1; i <= MARKS; i++) {
         assert_int_equal(put_mark(store, i), KITH_OK);
         if (i % 997 == 0 && i < 7000)
             assert_int_equal(put_row(store, i), KITH_OK);
         if (i == MARKS / 2)
-            assert_int_equal(kith_store_commit(store), KITH_OK);
+            assert_int_equal(kith_rundb_commit(store), KITH_OK);
     }
     /* The thread has begun with the last batch, and is not through. */
     (void)nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
-    assert_int_equal(kith_store_close(store, error), KITH_OK);
+    assert_int_equal(kith_rundb_close(store, error), KITH_OK);
     assert_false(atomic_load(&met));
     assert_query(path, "SELECT count(*) FROM marks", "10000");
     assert_query(path, "SELECT count(*) FROM marks WHERE rowid != counter",
@@ -300,14 +300,14 @@ static void test_ahead(void **state)
 }
 
 /* The disk fills up: one clear error that stays, and a readable file. */
-static void fill_up(bool ahead, enum kith_err (*put)(struct kith_store *store,
+static void fill_up(bool ahead, enum kith_err (*put)(struct kith_rundb *store,
                                                      uint64_t step))
 {
-    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES] = "";
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES] = "";
     struct rlimit old, small;
-    struct kith_store *store = create(path);
+    struct kith_rundb *store = create(path);
     if (ahead)
-        kith_store_ahead(store);
+        kith_rundb_ahead(store);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = old;
     small.rlim_cur = 256 * 1024;
@@ -322,8 +322,8 @@ static void fill_up(bool ahead, enum kith_err (*put)(struct kith_store *store,
     assert_true(err == KITH_ENOSPC || err == KITH_EIO);
     assert_int_equal(put(store, 1), err);
     assert_int_equal(put_row(store, 1), err);
-    assert_non_null(strstr(kith_store_error(store), path));
-    assert_int_equal(kith_store_close(store, error), err);
+    assert_non_null(strstr(kith_rundb_error(store), path));
+    assert_int_equal(kith_rundb_close(store, error), err);
     assert_non_null(strstr(error, path));
     assert_query(path, "PRAGMA integrity_check", "ok");
     unlink(path);
@@ -412,11 +412,11 @@ static void test_json(void **state)
 static void test_finish(void **state)
 {
     (void)state;
-    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES];
-    struct kith_store *store = create(path);
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES];
+    struct kith_rundb *store = create(path);
     struct kith_summary summary = some_summary();
-    assert_int_equal(kith_store_finish(store, &experiment, &summary), KITH_OK);
-    assert_int_equal(kith_store_close(store, error), KITH_OK);
+    assert_int_equal(kith_rundb_finish(store, &experiment, &summary), KITH_OK);
+    assert_int_equal(kith_rundb_close(store, error), KITH_OK);
     assert_query(path, "SELECT value FROM summary WHERE key = 'experiment'",
                  "x");
     assert_query(path,
@@ -440,8 +440,8 @@ static void count_row(void *user, const struct kith_row *row)
 static void test_go_on(void **state)
 {
     (void)state;
-    char path[KITH_PATH_BYTES_MAX], error[KITH_STORE_ERROR_BYTES];
-    struct kith_store *store = create(path);
+    char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES];
+    struct kith_rundb *store = create(path);
     struct kith_summary summary = some_summary();
     struct kith_row row = {.peer = 1,
                            .time_ns = 1500000000,
@@ -452,33 +452,33 @@ static void test_go_on(void **state)
                            .torn = 3,
                            .cpu_other_s = 0.5};
     for (row.step = 1; row.step <= 5; row.step++)
-        assert_int_equal(kith_store_row(store, &row), KITH_OK);
-    assert_int_equal(kith_store_finish(store, &experiment, &summary), KITH_OK);
-    assert_int_equal(kith_store_close(store, error), KITH_OK);
+        assert_int_equal(kith_rundb_row(store, &row), KITH_OK);
+    assert_int_equal(kith_rundb_finish(store, &experiment, &summary), KITH_OK);
+    assert_int_equal(kith_rundb_close(store, error), KITH_OK);
 
     struct kith_experiment other = experiment;
     other.seed++;
-    assert_int_equal(kith_store_reopen(path, "sim", &other, &store, error),
+    assert_int_equal(kith_rundb_reopen(path, "sim", &other, &store, error),
                      KITH_EMISMATCH);
     assert_non_null(strstr(error, "of another experiment: its seed is 1, this "
                                   "run's is 2"));
-    assert_int_equal(kith_store_reopen(path, "lab", &experiment, &store, error),
+    assert_int_equal(kith_rundb_reopen(path, "lab", &experiment, &store, error),
                      KITH_EMISMATCH);
     assert_int_equal(
-        kith_store_reopen("/nowhere/x.db", "sim", &experiment, &store, error),
+        kith_rundb_reopen("/nowhere/x.db", "sim", &experiment, &store, error),
         KITH_ENOENT);
     char *text;
-    assert_int_equal(kith_store_experiment(path, &text, error), KITH_OK);
+    assert_int_equal(kith_rundb_experiment(path, &text, error), KITH_OK);
     assert_string_equal(text, experiment.source);
     free(text);
 
-    if (kith_store_reopen(path, "sim", &experiment, &store, error) != KITH_OK)
+    if (kith_rundb_reopen(path, "sim", &experiment, &store, error) != KITH_OK)
         fail_msg("%s", error);
     assert_query(path, "SELECT count(*) FROM series", "5"); /* so far */
     struct kith_row last = {.step = 0};
     uint32_t next = 9;
-    assert_int_equal(kith_store_go_back(store, 4, &last, count_row), KITH_OK);
-    assert_int_equal(kith_store_incarnation(store, &next), KITH_OK);
+    assert_int_equal(kith_rundb_go_back(store, 4, &last, count_row), KITH_OK);
+    assert_int_equal(kith_rundb_incarnation(store, &next), KITH_OK);
     assert_int_equal(next, 0); /* no marks */
     assert_int_equal(last.step, 3);
     assert_int_equal(last.peer, 1);
@@ -487,11 +487,11 @@ static void test_go_on(void **state)
     assert_int_equal(last.torn, 3);
     assert_true(last.cpu_other_s == 0.5);
     row.step = 4;
-    assert_int_equal(kith_store_row(store, &row), KITH_OK);
-    assert_int_equal(kith_store_commit(store), KITH_OK);
+    assert_int_equal(kith_rundb_row(store, &row), KITH_OK);
+    assert_int_equal(kith_rundb_commit(store), KITH_OK);
     assert_query(path, "SELECT count(*) FROM series", "4");
     assert_query(path, "SELECT count(*) FROM summary", "0");
-    assert_int_equal(kith_store_close(store, error), KITH_OK);
+    assert_int_equal(kith_rundb_close(store, error), KITH_OK);
     unlink(path);
 }
 

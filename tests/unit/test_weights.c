@@ -18,7 +18,7 @@
 
 static char path[] = "/tmp/kith-weights-XXXXXX";
 static char error[KITH_CHECKPOINT_ERROR_BYTES];
-static struct kith_network *network;
+static struct kith_graph *network;
 static const struct kith_layout *layout;
 static double *x, *z; /* (dim) */
 
@@ -184,14 +184,14 @@ static int open_model(void **state)
     (void)state;
     const struct kith_model_config config = {
         .depth = 1, .heads = 2, .width = 8, .context = 4, .vocabulary = 11};
-    const struct kith_network_options options = {
+    const struct kith_graph_options options = {
         .backend = kith_backend_find("naive32"), .rows = 1};
     const int fd = mkstemp(path);
     if (fd < 0 || close(fd) != 0 ||
-        kith_network_open(kith_model_find("gpt"), &config, &options, &network,
-                          error) != KITH_OK)
+        kith_graph_open(kith_model_find("gpt"), &config, &options, &network,
+                        error) != KITH_OK)
         return 1;
-    layout = kith_network_layout(network);
+    layout = kith_graph_layout(network);
     x = calloc(layout->dim, sizeof *x);
     z = calloc(layout->dim, sizeof *z);
     return x == NULL || z == NULL;
@@ -202,7 +202,7 @@ static int close_model(void **state)
     (void)state;
     free(x);
     free(z);
-    kith_network_close(network);
+    kith_graph_close(network);
     return unlink(path);
 }
 

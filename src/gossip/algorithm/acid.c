@@ -38,8 +38,9 @@ static void before_step(struct kith_algebra *algebra)
 
 static void after_step(struct kith_algebra *algebra)
 {
-    algorithm_add_difference(algebra->backend, algebra->dim, algebra->live,
-                             algebra->vectors[BEFORE], algebra->vectors[COPY]);
+    kith_algorithm_add_difference(algebra->backend, algebra->dim, algebra->live,
+                                  algebra->vectors[BEFORE],
+                                  algebra->vectors[COPY]);
 }
 
 /* Both are pulled, and then what a time of 1 does, in place:
@@ -66,12 +67,12 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
         {.y = copy, .own = 1, .count = 2, .terms = apart},
         {.y = x, .own = 1, .count = 1, .terms = &draw},
         {.y = copy, .own = 1 - 2 * a, .count = 1, .terms = &drawn}};
-    algorithm_update(algebra->backend, algebra->dim, 4, updates);
+    kith_algorithm_update(algebra->backend, algebra->dim, 4, updates);
 }
 
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    algorithm_unmix(algebra, edge);
+    kith_algorithm_unmix(algebra, edge);
     (void)algebra->backend->mix(
         algebra->dim, -algebra->coefficients[KITH_GOSSIP_STRENGTH],
         algebra->received, algebra->sent, algebra->vectors[COPY]);

@@ -20,7 +20,7 @@ const struct kith_algorithm kith_algorithm_adpsgd = {
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
     .conserves_sum = true,
-    .merge = algorithm_mix,
-    .swap_merge = algorithm_swap_mix,
-    .undo = algorithm_unmix,
+    .merge = kith_algorithm_mix,
+    .swap_merge = kith_algorithm_swap_mix,
+    .undo = kith_algorithm_unmix,
 };

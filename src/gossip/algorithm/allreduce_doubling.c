@@ -14,15 +14,15 @@
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const bool last =
-        collective_phase(algebra) + 1 == collective_phases(algebra);
+        kith_collective_phase(algebra) + 1 == kith_collective_phases(algebra);
     edge->delta_sum = 0;
     if (last && algebra->self > edge->peer &&
         (algebra->peers & (algebra->peers - 1)) != 0) {
         algebra->backend->copy(algebra->dim, algebra->vectors[COLLECTIVE_SUM],
                                algebra->received);
-        *collective_count(algebra) = edge->scalars_received[0];
+        *kith_collective_count(algebra) = edge->scalars_received[0];
     } else {
-        collective_add(algebra, edge);
+        kith_collective_add(algebra, edge);
     }
 }
 
@@ -31,8 +31,8 @@ static double finish(struct kith_algebra *algebra,
 {
     (void)edges;
     (void)edge_count;
-    return collective_phase(algebra) + 1 == collective_phases(algebra)
-               ? collective_end(algebra)
+    return kith_collective_phase(algebra) + 1 == kith_collective_phases(algebra)
+               ? kith_collective_end(algebra)
                : 0;
 }
 
@@ -48,7 +48,7 @@ const struct kith_algorithm kith_algorithm_allreduce_doubling = {
     .scalars_start = {1},
     .scalars_high = COLLECTIVE_COUNT_MAX,
     .vectors = COLLECTIVE_VECTORS,
-    .make = collective_make,
+    .make = kith_collective_make,
     .merge = merge,
     .finish = finish,
 };

@@ -49,22 +49,23 @@ static void *in(const struct kith_algebra *algebra, void *vector,
 /* Rounds since the means began to travel; negative: sums do. */
 static int64_t gathered(const struct kith_algebra *algebra)
 {
-    return (int64_t)collective_phase(algebra) - ((int64_t)algebra->peers - 1);
+    return (int64_t)kith_collective_phase(algebra) -
+           ((int64_t)algebra->peers - 1);
 }
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct kith_backend *backend = algebra->backend;
     const int64_t q = gathered(algebra);
-    const int64_t phase = (int64_t)collective_phase(algebra);
+    const int64_t phase = (int64_t)kith_collective_phase(algebra);
     if (phase == 0)
-        collective_begin(algebra);
+        kith_collective_begin(algebra);
     const struct part part = part_of(algebra, q < 0 ? -phase : 1 - q);
     void *const sum = in(algebra, algebra->vectors[COLLECTIVE_SUM], part);
     if (q == 0)
-        backend->scale(part.count, 1 / *collective_count(algebra), sum);
+        backend->scale(part.count, 1 / *kith_collective_count(algebra), sum);
     backend->copy(part.count, algebra->sent, sum);
-    edge->scalars_sent[0] = *collective_count(algebra);
+    edge->scalars_sent[0] = *kith_collective_count(algebra);
 }
 
 static void take(struct kith_algebra *algebra, double count,
@@ -72,15 +73,15 @@ static void take(struct kith_algebra *algebra, double count,
 {
     const struct kith_backend *backend = algebra->backend;
     const int64_t q = gathered(algebra);
-    const struct part part =
-        part_of(algebra, q < 0 ? -1 - (int64_t)collective_phase(algebra) : -q);
+    const struct part part = part_of(
+        algebra, q < 0 ? -1 - (int64_t)kith_collective_phase(algebra) : -q);
     void *const sum = in(algebra, algebra->vectors[COLLECTIVE_SUM], part);
     if (q < 0 && received != NULL)
         backend->add(part.count, 1.0, received, sum);
     else if (q >= 0)
         backend->copy(part.count, sum,
                       count > 0 ? received : in(algebra, algebra->live, part));
-    *collective_count(algebra) = q < 0 ? count + 1 : count;
+    *kith_collective_count(algebra) = q < 0 ? count + 1 : count;
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -95,10 +96,10 @@ static double finish(struct kith_algebra *algebra,
     (void)edges;
     if (edge_count == 0 && algebra->peers > 1)
         take(algebra, 0, NULL);
-    if (collective_phase(algebra) + 1 < collective_phases(algebra))
+    if (kith_collective_phase(algebra) + 1 < kith_collective_phases(algebra))
         return 0;
-    *collective_count(algebra) = 1; /* means already */
-    return collective_end(algebra);
+    *kith_collective_count(algebra) = 1; /* means already */
+    return kith_collective_end(algebra);
 }
 
 const struct kith_algorithm kith_algorithm_allreduce_ring = {

@@ -11,19 +11,19 @@
 
 static bool is_up(const struct kith_algebra *algebra)
 {
-    return collective_phase(algebra) < collective_phases(algebra) / 2;
+    return kith_collective_phase(algebra) < kith_collective_phases(algebra) / 2;
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     edge->delta_sum = 0;
     if (is_up(algebra)) {
-        collective_add(algebra, edge);
+        kith_collective_add(algebra, edge);
         return;
     }
     algebra->backend->copy(algebra->dim, algebra->vectors[COLLECTIVE_SUM],
                            algebra->received);
-    *collective_count(algebra) = edge->scalars_received[0];
+    *kith_collective_count(algebra) = edge->scalars_received[0];
 }
 
 /* At the end of the way up all but the root start over from their own, which
@@ -31,12 +31,14 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 static double finish(struct kith_algebra *algebra,
                      const struct kith_work_edge *edges, uint32_t edge_count)
 {
-    const uint64_t next = collective_phase(algebra) + 1;
+    const uint64_t next = kith_collective_phase(algebra) + 1;
     (void)edges;
     (void)edge_count;
-    if (next == collective_phases(algebra) / 2 && algebra->self != 0)
-        collective_begin(algebra);
-    return next == collective_phases(algebra) ? collective_end(algebra) : 0;
+    if (next == kith_collective_phases(algebra) / 2 && algebra->self != 0)
+        kith_collective_begin(algebra);
+    return next == kith_collective_phases(algebra)
+               ? kith_collective_end(algebra)
+               : 0;
 }
 
 const struct kith_algorithm kith_algorithm_allreduce_tree = {
@@ -51,7 +53,7 @@ const struct kith_algorithm kith_algorithm_allreduce_tree = {
     .scalars_start = {1},
     .scalars_high = COLLECTIVE_COUNT_MAX,
     .vectors = COLLECTIVE_VECTORS,
-    .make = collective_make,
+    .make = kith_collective_make,
     .merge = merge,
     .finish = finish,
 };

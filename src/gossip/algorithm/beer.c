@@ -34,8 +34,8 @@ static void mix_copies(struct kith_algebra *algebra, size_t n, unsigned mine,
 
 static void start(struct kith_algebra *algebra)
 {
-    replica_start(algebra, H_MINE, algebra->live);
-    replica_start(algebra, H_THEIRS, algebra->live);
+    kith_replica_start(algebra, H_MINE, algebra->live);
+    kith_replica_start(algebra, H_THEIRS, algebra->live);
 }
 
 static void direction(struct kith_algebra *algebra)
@@ -43,8 +43,8 @@ static void direction(struct kith_algebra *algebra)
     const struct kith_backend *backend = algebra->backend;
     void *const tracked = algebra->vectors[TRACKED];
     mix_copies(algebra, algebra->trained, G_MINE, G_THEIRS, tracked);
-    algorithm_add_difference(backend, algebra->trained, algebra->gradient,
-                             algebra->vectors[BEFORE], tracked);
+    kith_algorithm_add_difference(backend, algebra->trained, algebra->gradient,
+                                  algebra->vectors[BEFORE], tracked);
     backend->copy(algebra->trained, algebra->vectors[BEFORE],
                   algebra->gradient);
     backend->copy(algebra->trained, algebra->gradient, tracked);
@@ -69,17 +69,18 @@ static void *part_of(const struct kith_algebra *algebra, const void *message,
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    edge->scalars_sent[0] = replica_number(algebra);
-    replica_make(algebra, MODEL, algebra->live, replica_of(algebra, H_MINE),
-                 part_of(algebra, algebra->sent, MODEL));
-    replica_make(algebra, GRADIENT, algebra->vectors[TRACKED],
-                 replica_of(algebra, G_MINE),
-                 part_of(algebra, algebra->sent, GRADIENT));
+    edge->scalars_sent[0] = kith_replica_number(algebra);
+    kith_replica_make(algebra, MODEL, algebra->live,
+                      kith_replica_of(algebra, H_MINE),
+                      part_of(algebra, algebra->sent, MODEL));
+    kith_replica_make(algebra, GRADIENT, algebra->vectors[TRACKED],
+                      kith_replica_of(algebra, G_MINE),
+                      part_of(algebra, algebra->sent, GRADIENT));
 }
 
 static size_t scratch(const struct kith_algebra *algebra)
 {
-    return replica_scratch(algebra, COPIES);
+    return kith_replica_scratch(algebra, COPIES);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -87,7 +88,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     edge->delta_sum = 0;
     algebra->edge_scalars[algebra->edge_index * KITH_EDGE_SCALARS + 1] =
         edge->weight;
-    if (!replica_agree(algebra, edge, COPIES))
+    if (!kith_replica_agree(algebra, edge, COPIES))
         return;
     struct kith_term news[COPIES];
     struct kith_update updates[COPIES];
@@ -97,10 +98,10 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
         const void *wire =
             part_of(algebra, mine ? algebra->sent : algebra->received, part);
         news[i].factor = 1;
-        news[i].plus = replica_read(algebra, mine ? algebra->self : edge->peer,
-                                    part, wire, i);
+        news[i].plus = kith_replica_read(
+            algebra, mine ? algebra->self : edge->peer, part, wire, i);
         news[i].minus = NULL;
-        updates[i] = (struct kith_update){.y = replica_of(algebra, i),
+        updates[i] = (struct kith_update){.y = kith_replica_of(algebra, i),
                                           .own = 1,
                                           .count = 1,
                                           .terms = &news[i]};
@@ -108,8 +109,8 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     }
     if (edge->refused)
         return;
-    replica_commit(algebra);
-    algorithm_update(algebra->backend, algebra->dim, COPIES, updates);
+    kith_replica_commit(algebra);
+    kith_algorithm_update(algebra->backend, algebra->dim, COPIES, updates);
 }
 
 const struct kith_algorithm kith_algorithm_beer = {

@@ -18,7 +18,7 @@ enum { MINE, THEIRS, COPIES };
 static void start(struct kith_algebra *algebra)
 {
     for (unsigned i = 0; i < COPIES; i++)
-        replica_start(algebra, i, algebra->live);
+        kith_replica_start(algebra, i, algebra->live);
 }
 
 static size_t payload(const struct kith_algebra *algebra)
@@ -28,27 +28,29 @@ static size_t payload(const struct kith_algebra *algebra)
 
 static size_t scratch(const struct kith_algebra *algebra)
 {
-    return replica_scratch(algebra, COPIES);
+    return kith_replica_scratch(algebra, COPIES);
 }
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    edge->scalars_sent[0] = replica_number(algebra);
-    replica_make(algebra, 0, algebra->live, replica_of(algebra, MINE),
-                 algebra->sent);
+    edge->scalars_sent[0] = kith_replica_number(algebra);
+    kith_replica_make(algebra, 0, algebra->live, kith_replica_of(algebra, MINE),
+                      algebra->sent);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    void *const mine = replica_of(algebra, MINE);
-    void *const theirs = replica_of(algebra, THEIRS);
+    void *const mine = kith_replica_of(algebra, MINE);
+    void *const theirs = kith_replica_of(algebra, THEIRS);
     const double gamma = algebra->coefficients[KITH_GOSSIP_CONSENSUS];
     edge->delta_sum = 0;
-    if (!replica_agree(algebra, edge, COPIES))
+    if (!kith_replica_agree(algebra, edge, COPIES))
         return;
     const struct kith_term news[] = {
-        {1, replica_read(algebra, edge->peer, 0, algebra->received, 0), NULL},
-        {1, replica_read(algebra, algebra->self, 0, algebra->sent, 1), NULL}};
+        {1, kith_replica_read(algebra, edge->peer, 0, algebra->received, 0),
+         NULL},
+        {1, kith_replica_read(algebra, algebra->self, 0, algebra->sent, 1),
+         NULL}};
     const struct kith_term pull = {gamma * edge->weight, theirs, mine};
     const struct kith_update updates[] = {
         {.y = theirs, .own = 1, .count = 1, .terms = &news[0]},
@@ -61,8 +63,8 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     edge->refused = news[0].plus == NULL || news[1].plus == NULL;
     if (edge->refused)
         return;
-    replica_commit(algebra);
-    algorithm_update(algebra->backend, algebra->dim, 3, updates);
+    kith_replica_commit(algebra);
+    kith_algorithm_update(algebra->backend, algebra->dim, 3, updates);
 }
 
 const struct kith_algorithm kith_algorithm_choco = {

@@ -58,8 +58,8 @@ static double finish(struct kith_algebra *algebra,
     }
     return edge_count == 0
                ? 0
-               : algorithm_combine(algebra->backend, algebra->dim, 1,
-                                   algebra->live, edge_count, terms);
+               : kith_algorithm_combine(algebra->backend, algebra->dim, 1,
+                                        algebra->live, edge_count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_clipped = {

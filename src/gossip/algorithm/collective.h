@@ -16,18 +16,19 @@ enum { COLLECTIVE_SUM, COLLECTIVE_VECTORS };
 /* The most models in one sum. */
 #define COLLECTIVE_COUNT_MAX 1048576.0 /* KITH_PEERS_MAX */
 
-uint64_t collective_phase(const struct kith_algebra *algebra);
-uint64_t collective_phases(const struct kith_algebra *algebra);
+uint64_t kith_collective_phase(const struct kith_algebra *algebra);
+uint64_t kith_collective_phases(const struct kith_algebra *algebra);
 /* Models in the sum at hand. */
-double *collective_count(const struct kith_algebra *algebra);
+double *kith_collective_count(const struct kith_algebra *algebra);
 /* The first round of a cycle: a sum of one model. */
-void collective_begin(struct kith_algebra *algebra);
+void kith_collective_begin(struct kith_algebra *algebra);
 /* Whole vectors: the sum and its count travel, */
-void collective_make(struct kith_algebra *algebra, struct kith_work_edge *edge);
+void kith_collective_make(struct kith_algebra *algebra,
+                          struct kith_work_edge *edge);
 /* and sum <- sum + received, with its count. */
-void collective_add(struct kith_algebra *algebra,
-                    const struct kith_work_edge *edge);
+void kith_collective_add(struct kith_algebra *algebra,
+                         const struct kith_work_edge *edge);
 /* x <- sum / count; returns what that added to the sum of x. */
-double collective_end(struct kith_algebra *algebra);
+double kith_collective_end(struct kith_algebra *algebra);
 
 #endif

@@ -28,7 +28,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
         {.y = x, .own = 1, .count = 1, .terms = &c},
         {.y = sent, .count = 1, .terms = &all}};
     (void)edge;
-    algorithm_update(backend, n, 2, updates);
+    kith_algorithm_update(backend, n, 2, updates);
     backend->copy(algebra->dim - n, sent + at, x + at);
 }
 
@@ -38,8 +38,9 @@ static double finish(struct kith_algebra *algebra,
 {
     (void)edges;
     (void)edge_count;
-    algorithm_add_difference(algebra->backend, algebra->trained, algebra->live,
-                             algebra->sent, algebra->vectors[CORRECTION]);
+    kith_algorithm_add_difference(algebra->backend, algebra->trained,
+                                  algebra->live, algebra->sent,
+                                  algebra->vectors[CORRECTION]);
     return 0;
 }
 
@@ -57,6 +58,6 @@ const struct kith_algorithm kith_algorithm_d2 = {
     .lazy = true,
     .vectors = 1,
     .make = make,
-    .merge = algorithm_mix,
+    .merge = kith_algorithm_mix,
     .finish = finish,
 };

@@ -22,5 +22,5 @@ const struct kith_algorithm kith_algorithm_dpsgd = {
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
     .conserves_sum = true,
-    .merge = algorithm_mix,
+    .merge = kith_algorithm_mix,
 };

@@ -19,5 +19,5 @@ const struct kith_algorithm kith_algorithm_dpsgd_atc = {
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
     .conserves_sum = true,
-    .merge = algorithm_mix,
+    .merge = kith_algorithm_mix,
 };

@@ -44,7 +44,7 @@ static void advance(struct kith_algebra *algebra, size_t from, size_t n,
         {.y = theta, .own = 1, .count = 2, .terms = steps},
         {.y = x, .count = 1, .terms = &next},
         {.y = sum, .count = 1, .terms = &none}};
-    algorithm_update(algebra->backend, n, 6, updates);
+    kith_algorithm_update(algebra->backend, n, 6, updates);
 }
 
 /* Running statistics take D as it is. */

@@ -12,14 +12,14 @@
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     edge->weight = algebra->coefficients[KITH_GOSSIP_ELASTICITY];
-    algorithm_mix(algebra, edge);
+    kith_algorithm_mix(algebra, edge);
 }
 
 static void swap_merge(struct kith_algebra *algebra,
                        struct kith_work_edge *edge)
 {
     edge->weight = algebra->coefficients[KITH_GOSSIP_ELASTICITY];
-    algorithm_swap_mix(algebra, edge);
+    kith_algorithm_swap_mix(algebra, edge);
 }
 
 const struct kith_algorithm kith_algorithm_elastic = {
@@ -33,5 +33,5 @@ const struct kith_algorithm kith_algorithm_elastic = {
     .initial = {[KITH_GOSSIP_ELASTICITY] = 0.25},
     .merge = merge,
     .swap_merge = swap_merge,
-    .undo = algorithm_unmix,
+    .undo = kith_algorithm_unmix,
 };

@@ -10,14 +10,16 @@
  * Test: unit/test_rules_rounds.c, unit/test_epidemic.c (T2). */
 #include "epidemic.h"
 
-void epidemic_merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+void kith_epidemic_merge(struct kith_algebra *algebra,
+                         struct kith_work_edge *edge)
 {
     (void)algebra;
     edge->delta_sum = 0;
 }
 
-double epidemic_finish(struct kith_algebra *algebra,
-                       const struct kith_work_edge *edges, uint32_t edge_count)
+double kith_epidemic_finish(struct kith_algebra *algebra,
+                            const struct kith_work_edge *edges,
+                            uint32_t edge_count)
 {
     struct kith_term terms[KITH_DEGREE_MAX];
     (void)edges;
@@ -26,8 +28,8 @@ double epidemic_finish(struct kith_algebra *algebra,
                                       algebra->inboxes[i], algebra->sent};
     return edge_count == 0
                ? 0
-               : algorithm_combine(algebra->backend, algebra->dim, 1,
-                                   algebra->live, edge_count, terms);
+               : kith_algorithm_combine(algebra->backend, algebra->dim, 1,
+                                        algebra->live, edge_count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_epidemic = {
@@ -39,6 +41,6 @@ const struct kith_algorithm kith_algorithm_epidemic = {
     .wait = KITH_WAIT_STRICT,
     .directed = true,
     .schedule = "random-out",
-    .merge = epidemic_merge,
-    .finish = epidemic_finish,
+    .merge = kith_epidemic_merge,
+    .finish = kith_epidemic_finish,
 };

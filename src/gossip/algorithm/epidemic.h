@@ -5,9 +5,11 @@
 #include "updates.h"
 
 /* All is done at the end, when it is known how many came. */
-void epidemic_merge(struct kith_algebra *algebra, struct kith_work_edge *edge);
+void kith_epidemic_merge(struct kith_algebra *algebra,
+                         struct kith_work_edge *edge);
 /* x <- x + sum_j (received_j - sent) / (1 + received) */
-double epidemic_finish(struct kith_algebra *algebra,
-                       const struct kith_work_edge *edges, uint32_t edge_count);
+double kith_epidemic_finish(struct kith_algebra *algebra,
+                            const struct kith_work_edge *edges,
+                            uint32_t edge_count);
 
 #endif

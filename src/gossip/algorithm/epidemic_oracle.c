@@ -17,5 +17,5 @@ const struct kith_algorithm kith_algorithm_epidemic_oracle = {
     .wait = KITH_WAIT_STRICT,
     .conserves_sum = true,
     .schedule = "regular-rounds",
-    .merge = algorithm_mix,
+    .merge = kith_algorithm_mix,
 };

@@ -17,7 +17,7 @@ enum { BEFORE, CORRECTION };
 
 static void before_step(struct kith_algebra *algebra)
 {
-    algorithm_stash(algebra, BEFORE);
+    kith_algorithm_stash(algebra, BEFORE);
 }
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -46,7 +46,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
                                            .own = 1,
                                            .count = 1,
                                            .terms = &half}};
-    algorithm_update(backend, n, 2, updates);
+    kith_algorithm_update(backend, n, 2, updates);
     edge->delta_sum += backend->mix(algebra->dim - n, edge->weight,
                                     received + at, sent + at, x + at);
 }

@@ -33,7 +33,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
         {.y = x, .own = alpha, .count = 1, .terms = &base},
         {.y = sent, .count = 1, .terms = &y}};
     (void)edge;
-    algorithm_update(backend, n, 2, updates);
+    kith_algorithm_update(backend, n, 2, updates);
     backend->copy(algebra->dim - n, sent + at, x + at);
 }
 
@@ -71,7 +71,7 @@ static double finish(struct kith_algebra *algebra,
         {.y = base, .count = 1, .terms = &all}};
     (void)edges;
     (void)edge_count;
-    algorithm_update(backend, n, 3, updates);
+    kith_algorithm_update(backend, n, 3, updates);
     backend->copy(rest, y_before + at, sent + at);
     backend->copy(rest, base + at, x + at);
     return added;

@@ -24,8 +24,9 @@ static double join(struct kith_algebra *algebra, double b, const void *y)
         return 0;
     const double own = algebra->scalars[0] / all;
     algebra->scalars[0] = all;
-    return algorithm_combine(algebra->backend, algebra->dim, own, algebra->live,
-                             1, &(struct kith_term){b / all, y, NULL});
+    return kith_algorithm_combine(algebra->backend, algebra->dim, own,
+                                  algebra->live, 1,
+                                  &(struct kith_term){b / all, y, NULL});
 }
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)

@@ -18,5 +18,5 @@ const struct kith_algorithm kith_algorithm_gossip_pga = {
     .wait = KITH_WAIT_STRICT,
     .conserves_sum = true,
     .schedule = "global-rounds",
-    .merge = algorithm_mix,
+    .merge = kith_algorithm_mix,
 };

@@ -20,5 +20,5 @@ const struct kith_algorithm kith_algorithm_gossipgrad = {
     .conserves_sum = true,
     .lossless = true,
     .schedule = "dissemination",
-    .merge = algorithm_mix,
+    .merge = kith_algorithm_mix,
 };

@@ -16,7 +16,7 @@ enum { TRACKED, BEFORE };
 
 static void direction(struct kith_algebra *algebra)
 {
-    algorithm_track(algebra, TRACKED, BEFORE);
+    kith_algorithm_track(algebra, TRACKED, BEFORE);
 }
 
 const struct kith_algorithm kith_algorithm_gt = {
@@ -31,8 +31,8 @@ const struct kith_algorithm kith_algorithm_gt = {
     .no_churn = true,
     .exact = true,
     .vectors = 2,
-    .payload = algorithm_two_vectors,
+    .payload = kith_algorithm_two_vectors,
     .direction = direction,
-    .make = algorithm_make_two,
-    .merge = algorithm_mix_two,
+    .make = kith_algorithm_make_two,
+    .merge = kith_algorithm_mix_two,
 };

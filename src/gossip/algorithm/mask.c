@@ -13,7 +13,7 @@ static size_t count_of(const struct kith_algebra *algebra)
     return count < algebra->dim ? count : algebra->dim;
 }
 
-size_t mask_payload(const struct kith_algebra *algebra)
+size_t kith_mask_payload(const struct kith_algebra *algebra)
 {
     return count_of(algebra) * algebra->backend->element_bytes;
 }
@@ -113,7 +113,7 @@ static void gather(const struct kith_algebra *algebra,
         take(algebra->live, group, values, sizeof(double));
 }
 
-void mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+void kith_mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     struct mask mask = mask_of(algebra);
     struct group groups[2];
@@ -151,7 +151,7 @@ static double mix_group(struct kith_algebra *algebra, double weight,
     return added;
 }
 
-double mask_mix(struct kith_algebra *algebra, double weight)
+double kith_mask_mix(struct kith_algebra *algebra, double weight)
 {
     struct mask mask = mask_of(algebra);
     struct group groups[2];

@@ -7,11 +7,11 @@
 #include "updates.h"
 
 /* Bytes of the values. */
-size_t mask_payload(const struct kith_algebra *algebra);
+size_t kith_mask_payload(const struct kith_algebra *algebra);
 /* sent <- the mask's coordinates of x. */
-void mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge);
+void kith_mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge);
 /* x_k <- x_k + weight (received_k - sent_k) for k in the mask. Returns the sum
  * of what that added. */
-double mask_mix(struct kith_algebra *algebra, double weight);
+double kith_mask_mix(struct kith_algebra *algebra, double weight);
 
 #endif

@@ -19,5 +19,5 @@ const struct kith_algorithm kith_algorithm_matcha = {
     .wait = KITH_WAIT_STRICT,
     .conserves_sum = true,
     .schedule = "matcha",
-    .merge = algorithm_mix,
+    .merge = kith_algorithm_mix,
 };

@@ -21,5 +21,5 @@ const struct kith_algorithm kith_algorithm_moshpit = {
     .wait = KITH_WAIT_STRICT,
     .conserves_sum = true,
     .schedule = "grid-groups",
-    .merge = algorithm_mix,
+    .merge = kith_algorithm_mix,
 };

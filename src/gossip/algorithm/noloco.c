@@ -40,7 +40,7 @@ static void make_part(struct kith_algebra *algebra, size_t from, size_t n,
          .own = coefficients[KITH_GOSSIP_MOMENTUM],
          .count = 1,
          .terms = &step}};
-    algorithm_update(algebra->backend, n, count, updates);
+    kith_algorithm_update(algebra->backend, n, count, updates);
 }
 
 /* (f, D), and d <- a d + b D of one's own. */
@@ -77,7 +77,8 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
         {edge->weight * coefficients[KITH_GOSSIP_RATE],
          algorithm_second(algebra, algebra->received),
          algorithm_second(algebra, algebra->sent)}};
-    algorithm_combine_only(backend, algebra->trained, 1, momentum, 2, terms);
+    kith_algorithm_combine_only(backend, algebra->trained, 1, momentum, 2,
+                                terms);
     mix_buffers(algebra, edge->weight);
     edge->delta_sum = 0;
 }
@@ -96,7 +97,7 @@ static double finish(struct kith_algebra *algebra,
         {.y = x, .count = 1, .terms = &all, .change = &added}};
     (void)edges;
     (void)edge_count;
-    algorithm_update(backend, n, 2, updates);
+    kith_algorithm_update(backend, n, 2, updates);
     backend->copy(algebra->dim - n, slow + at, x + at);
     return added;
 }
@@ -113,7 +114,7 @@ const struct kith_algorithm kith_algorithm_noloco = {
                 [KITH_GOSSIP_RATE] = 0.7,
                 [KITH_GOSSIP_CONSENSUS] = 0.7},
     .vectors = VECTORS,
-    .payload = algorithm_two_vectors,
+    .payload = kith_algorithm_two_vectors,
     .start = start,
     .make = make,
     .merge = merge,

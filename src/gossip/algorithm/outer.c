@@ -1,17 +1,17 @@
 /* Outer steps: see outer.h. */
 #include "outer.h"
 
-void outer_start(struct kith_algebra *algebra)
+void kith_outer_start(struct kith_algebra *algebra)
 {
-    algorithm_keep(algebra, OUTER_BEFORE);
+    kith_algorithm_keep(algebra, OUTER_BEFORE);
 }
 
-void outer_before_step(struct kith_algebra *algebra)
+void kith_outer_before_step(struct kith_algebra *algebra)
 {
-    algorithm_stash(algebra, OUTER_BEFORE);
+    kith_algorithm_stash(algebra, OUTER_BEFORE);
 }
 
-double outer_step(struct kith_algebra *algebra, bool nesterov)
+double kith_outer_step(struct kith_algebra *algebra, bool nesterov)
 {
     const double momentum = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
     const double rate = algebra->coefficients[KITH_GOSSIP_RATE];
@@ -28,6 +28,6 @@ double outer_step(struct kith_algebra *algebra, bool nesterov)
     const struct kith_update updates[] = {
         {.y = buffer, .own = momentum, .count = 1, .terms = &moved},
         {.y = x, .own = own, .count = 2, .terms = steps, .change = &added}};
-    algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
     return added;
 }

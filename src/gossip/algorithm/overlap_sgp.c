@@ -26,7 +26,7 @@ const struct kith_algorithm kith_algorithm_overlap_sgp = {
     .splits = true,
     .scalar_count = 1,
     .scalars_start = {1.0},
-    .make = push_sum_make,
-    .merge = push_sum_merge,
-    .factor = push_sum_factor,
+    .make = kith_push_sum_make,
+    .merge = kith_push_sum_merge,
+    .factor = kith_push_sum_factor,
 };

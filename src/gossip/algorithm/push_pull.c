@@ -16,13 +16,13 @@ enum { TRACKED, BEFORE };
 
 static void direction(struct kith_algebra *algebra)
 {
-    algorithm_track(algebra, TRACKED, BEFORE);
+    kith_algorithm_track(algebra, TRACKED, BEFORE);
 }
 
 /* (x, C_ji y); y keeps the rest. */
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const double fraction = push_sum_fraction(algebra, edge);
+    const double fraction = kith_push_sum_fraction(algebra, edge);
     void *const y = algebra->vectors[TRACKED];
     const struct kith_term x = {1, algebra->live, NULL};
     const struct kith_term gift = {fraction, y, NULL},
@@ -33,7 +33,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
          .count = 1,
          .terms = &gift},
         {.y = y, .own = 1, .count = 1, .terms = &loss}};
-    algorithm_update(algebra->backend, algebra->dim, 3, updates);
+    kith_algorithm_update(algebra->backend, algebra->dim, 3, updates);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -55,8 +55,8 @@ static double finish(struct kith_algebra *algebra,
         terms[i] =
             (struct kith_term){edges[i].weight, algebra->inboxes[i], NULL};
     }
-    return algorithm_combine(algebra->backend, algebra->dim, own, algebra->live,
-                             edge_count, terms);
+    return kith_algorithm_combine(algebra->backend, algebra->dim, own,
+                                  algebra->live, edge_count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_push_pull = {
@@ -72,7 +72,7 @@ const struct kith_algorithm kith_algorithm_push_pull = {
     .exact = true,
     .per_edge = true,
     .vectors = 2,
-    .payload = algorithm_two_vectors,
+    .payload = kith_algorithm_two_vectors,
     .direction = direction,
     .make = make,
     .merge = merge,

@@ -1,15 +1,16 @@
 /* Push-sum: see push_sum.h. */
 #include "push_sum.h"
 
-double push_sum_fraction(const struct kith_algebra *algebra,
-                         const struct kith_work_edge *edge)
+double kith_push_sum_fraction(const struct kith_algebra *algebra,
+                              const struct kith_work_edge *edge)
 {
     return edge->weight / (1 - algebra->given);
 }
 
-void push_sum_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+void kith_push_sum_make(struct kith_algebra *algebra,
+                        struct kith_work_edge *edge)
 {
-    const double fraction = push_sum_fraction(algebra, edge);
+    const double fraction = kith_push_sum_fraction(algebra, edge);
     const struct kith_term share = {fraction, algebra->live, NULL};
     const struct kith_term given = {-1, algebra->sent, NULL};
     const struct kith_update updates[] = {
@@ -19,20 +20,21 @@ void push_sum_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
          .count = 1,
          .terms = &given,
          .change = &edge->delta_sum}};
-    algorithm_update(algebra->backend, algebra->dim, 2, updates);
+    kith_algorithm_update(algebra->backend, algebra->dim, 2, updates);
     edge->scalars_sent[0] = fraction * algebra->scalars[0];
     algebra->scalars[0] -= edge->scalars_sent[0];
 }
 
-void push_sum_merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+void kith_push_sum_merge(struct kith_algebra *algebra,
+                         struct kith_work_edge *edge)
 {
     const struct kith_term taken = {1, algebra->received, NULL};
     algebra->scalars[0] += edge->scalars_received[0];
-    edge->delta_sum = algorithm_combine(algebra->backend, algebra->dim, 1,
-                                        algebra->live, 1, &taken);
+    edge->delta_sum = kith_algorithm_combine(algebra->backend, algebra->dim, 1,
+                                             algebra->live, 1, &taken);
 }
 
-double push_sum_factor(const double *scalars)
+double kith_push_sum_factor(const double *scalars)
 {
     /* The weight can shrink but never vanish before x does. */
     return 1.0 / (scalars[0] > 0x1p-100 ? scalars[0] : 0x1p-100);

@@ -17,11 +17,13 @@
 
 /* What of x that stands there now is the share of the x that stood there before
  * this round's messages. */
-double push_sum_fraction(const struct kith_algebra *algebra,
-                         const struct kith_work_edge *edge);
-void push_sum_make(struct kith_algebra *algebra, struct kith_work_edge *edge);
-void push_sum_merge(struct kith_algebra *algebra, struct kith_work_edge *edge);
+double kith_push_sum_fraction(const struct kith_algebra *algebra,
+                              const struct kith_work_edge *edge);
+void kith_push_sum_make(struct kith_algebra *algebra,
+                        struct kith_work_edge *edge);
+void kith_push_sum_merge(struct kith_algebra *algebra,
+                         struct kith_work_edge *edge);
 /* 1 / w */
-double push_sum_factor(const double *scalars);
+double kith_push_sum_factor(const double *scalars);
 
 #endif

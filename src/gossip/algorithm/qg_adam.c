@@ -70,7 +70,7 @@ static double finish(struct kith_algebra *algebra,
          .count = 1,
          .terms = &square,
          .squared = true}};
-    algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
     return 0;
 }
 
@@ -85,9 +85,9 @@ const struct kith_algorithm kith_algorithm_qg_adam = {
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.99},
     .vectors = VECTORS,
-    .start = quasi_global_start,
-    .before_step = quasi_global_before,
+    .start = kith_quasi_global_start,
+    .before_step = kith_quasi_global_before,
     .direction = direction,
-    .merge = algorithm_mix,
+    .merge = kith_algorithm_mix,
     .finish = finish,
 };

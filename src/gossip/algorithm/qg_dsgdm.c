@@ -12,7 +12,8 @@
 
 static void after_step(struct kith_algebra *algebra)
 {
-    quasi_global_step(algebra, algebra->coefficients[KITH_GOSSIP_MOMENTUM]);
+    kith_quasi_global_step(algebra,
+                           algebra->coefficients[KITH_GOSSIP_MOMENTUM]);
 }
 
 const struct kith_algorithm kith_algorithm_qg_dsgdm = {
@@ -26,9 +27,9 @@ const struct kith_algorithm kith_algorithm_qg_dsgdm = {
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.9},
     .vectors = QUASI_GLOBAL_VECTORS,
-    .start = quasi_global_start,
-    .before_step = quasi_global_before,
+    .start = kith_quasi_global_start,
+    .before_step = kith_quasi_global_before,
     .after_step = after_step,
-    .merge = algorithm_mix,
-    .finish = quasi_global_finish,
+    .merge = kith_algorithm_mix,
+    .finish = kith_quasi_global_finish,
 };

@@ -19,7 +19,7 @@ static void direction(struct kith_algebra *algebra)
 static void after_step(struct kith_algebra *algebra)
 {
     const double beta = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
-    quasi_global_step(algebra, beta * beta);
+    kith_quasi_global_step(algebra, beta * beta);
 }
 
 const struct kith_algorithm kith_algorithm_qg_dsgdm_n = {
@@ -32,10 +32,10 @@ const struct kith_algorithm kith_algorithm_qg_dsgdm_n = {
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.9},
     .vectors = QUASI_GLOBAL_VECTORS,
-    .start = quasi_global_start,
-    .before_step = quasi_global_before,
+    .start = kith_quasi_global_start,
+    .before_step = kith_quasi_global_before,
     .direction = direction,
     .after_step = after_step,
-    .merge = algorithm_mix,
-    .finish = quasi_global_finish,
+    .merge = kith_algorithm_mix,
+    .finish = kith_quasi_global_finish,
 };

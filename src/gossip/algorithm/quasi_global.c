@@ -1,25 +1,25 @@
 /* The buffer of quasi-global momentum: see quasi_global.h. */
 #include "quasi_global.h"
 
-void quasi_global_start(struct kith_algebra *algebra)
+void kith_quasi_global_start(struct kith_algebra *algebra)
 {
-    algorithm_keep(algebra, QUASI_GLOBAL_BEFORE);
+    kith_algorithm_keep(algebra, QUASI_GLOBAL_BEFORE);
 }
 
-void quasi_global_before(struct kith_algebra *algebra)
+void kith_quasi_global_before(struct kith_algebra *algebra)
 {
-    algorithm_stash(algebra, QUASI_GLOBAL_BEFORE);
+    kith_algorithm_stash(algebra, QUASI_GLOBAL_BEFORE);
 }
 
-void quasi_global_step(struct kith_algebra *algebra, double factor)
+void kith_quasi_global_step(struct kith_algebra *algebra, double factor)
 {
     algebra->backend->add(algebra->trained, -factor,
                           algebra->vectors[QUASI_GLOBAL_BUFFER], algebra->live);
 }
 
-double quasi_global_finish(struct kith_algebra *algebra,
-                           const struct kith_work_edge *edges,
-                           uint32_t edge_count)
+double kith_quasi_global_finish(struct kith_algebra *algebra,
+                                const struct kith_work_edge *edges,
+                                uint32_t edge_count)
 {
     const double mu = algebra->coefficients[KITH_GOSSIP_DECAY];
     void *const buffer = algebra->vectors[QUASI_GLOBAL_BUFFER];
@@ -28,7 +28,7 @@ double quasi_global_finish(struct kith_algebra *algebra,
     const struct kith_term moved = {(1 - mu) / algebra->every,
                                     algebra->vectors[QUASI_GLOBAL_BEFORE],
                                     algebra->live};
-    algorithm_combine_only(algebra->backend, algebra->trained, mu, buffer, 1,
-                           &moved);
+    kith_algorithm_combine_only(algebra->backend, algebra->trained, mu, buffer,
+                                1, &moved);
     return 0;
 }

@@ -35,8 +35,8 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
             (struct kith_term){1, algebra->edges[e * COPIES + HEARD], NULL};
         count += algebra->edge_scalars[e * KITH_EDGE_SCALARS];
     }
-    algorithm_combine_only(algebra->backend, algebra->dim, 0, algebra->sent,
-                           terms_count, terms);
+    kith_algorithm_combine_only(algebra->backend, algebra->dim, 0,
+                                algebra->sent, terms_count, terms);
     edge->scalars_sent[0] = count;
 }
 
@@ -65,8 +65,8 @@ static double finish(struct kith_algebra *algebra,
     }
     terms[count++] =
         (struct kith_term){missing * share, algebra->vectors[FIRST], NULL};
-    return algorithm_combine(algebra->backend, algebra->dim, share,
-                             algebra->live, count, terms);
+    return kith_algorithm_combine(algebra->backend, algebra->dim, share,
+                                  algebra->live, count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_relaysgd = {

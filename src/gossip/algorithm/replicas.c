@@ -25,7 +25,7 @@ static uint64_t key_of(const struct kith_algebra *algebra, kith_id from,
     return kith_hash_word(key, part);
 }
 
-void *replica_of(const struct kith_algebra *algebra, unsigned index)
+void *kith_replica_of(const struct kith_algebra *algebra, unsigned index)
 {
     return algebra->edges[algebra->edge_index * per_edge(algebra) + index];
 }
@@ -40,7 +40,7 @@ static size_t vector_bytes(const struct kith_algebra *algebra)
     return algebra->dim * algebra->backend->element_bytes;
 }
 
-size_t replica_scratch(const struct kith_algebra *algebra, unsigned parts)
+size_t kith_replica_scratch(const struct kith_algebra *algebra, unsigned parts)
 {
     return is_raw(algebra) ? 0 : parts * vector_bytes(algebra);
 }
@@ -61,7 +61,8 @@ static double first_number(const struct kith_algebra *algebra, const void *v)
     return (double)(hash >> 13 | UINT64_C(1) << 51);
 }
 
-void replica_start(struct kith_algebra *algebra, unsigned index, const void *v)
+void kith_replica_start(struct kith_algebra *algebra, unsigned index,
+                        const void *v)
 {
     const double number = first_number(algebra, v);
     for (uint32_t e = 0; e < algebra->edge_count; e++) {
@@ -71,18 +72,18 @@ void replica_start(struct kith_algebra *algebra, unsigned index, const void *v)
     }
 }
 
-double replica_number(const struct kith_algebra *algebra)
+double kith_replica_number(const struct kith_algebra *algebra)
 {
     return *number_of(algebra);
 }
 
-void replica_make(struct kith_algebra *algebra, unsigned part, const void *v,
-                  const void *mine, void *wire)
+void kith_replica_make(struct kith_algebra *algebra, unsigned part,
+                       const void *v, const void *mine, void *wire)
 {
     const struct kith_compression *how = algebra->compression;
     void *const difference = is_raw(algebra) ? wire : algebra->scratch;
-    algorithm_combine_only(algebra->backend, algebra->dim, 0, difference, 1,
-                           &(struct kith_term){1, v, mine});
+    kith_algorithm_combine_only(algebra->backend, algebra->dim, 0, difference,
+                                1, &(struct kith_term){1, v, mine});
     const bool finite =
         is_raw(algebra)
             ? algebra->backend->finite(algebra->dim, wire)
@@ -92,19 +93,19 @@ void replica_make(struct kith_algebra *algebra, unsigned part, const void *v,
         memset(wire, 0, kith_compression_bytes(how));
 }
 
-bool replica_agree(struct kith_algebra *algebra,
-                   const struct kith_work_edge *edge, unsigned copies)
+bool kith_replica_agree(struct kith_algebra *algebra,
+                        const struct kith_work_edge *edge, unsigned copies)
 {
-    if (edge->scalars_received[0] == replica_number(algebra))
+    if (edge->scalars_received[0] == kith_replica_number(algebra))
         return true;
     *number_of(algebra) = 0;
     for (unsigned i = 0; i < copies; i++)
-        algebra->backend->scale(algebra->dim, 0, replica_of(algebra, i));
+        algebra->backend->scale(algebra->dim, 0, kith_replica_of(algebra, i));
     return false;
 }
 
-const void *replica_read(struct kith_algebra *algebra, kith_id from,
-                         unsigned part, const void *wire, unsigned index)
+const void *kith_replica_read(struct kith_algebra *algebra, kith_id from,
+                              unsigned part, const void *wire, unsigned index)
 {
     if (is_raw(algebra))
         return wire;
@@ -115,7 +116,7 @@ const void *replica_read(struct kith_algebra *algebra, kith_id from,
                : NULL;
 }
 
-void replica_commit(struct kith_algebra *algebra)
+void kith_replica_commit(struct kith_algebra *algebra)
 {
     *number_of(algebra) += 1;
 }

@@ -17,27 +17,28 @@
 #include "kith/compressor.h"
 
 /* This edge's vector `index` of those kept for each neighbour. */
-void *replica_of(const struct kith_algebra *algebra, unsigned index);
+void *kith_replica_of(const struct kith_algebra *algebra, unsigned index);
 /* Bytes of scratch for `parts` differences that are read at a time. */
-size_t replica_scratch(const struct kith_algebra *algebra, unsigned parts);
+size_t kith_replica_scratch(const struct kith_algebra *algebra, unsigned parts);
 /* All copies `index` <- v; an edge whose two ends do not begin with the same v
  * starts over from 0. */
-void replica_start(struct kith_algebra *algebra, unsigned index, const void *v);
+void kith_replica_start(struct kith_algebra *algebra, unsigned index,
+                        const void *v);
 /* The number of commits so far, to be sent along. */
-double replica_number(const struct kith_algebra *algebra);
+double kith_replica_number(const struct kith_algebra *algebra);
 #define REPLICA_NUMBER_MAX 9007199254740992.0
 /* `part`-th compressed difference of a message: wire <- C(v - mine), or zeros
  * where that is not finite: nothing, or to both ends malformed. */
-void replica_make(struct kith_algebra *algebra, unsigned part, const void *v,
-                  const void *mine, void *wire);
+void kith_replica_make(struct kith_algebra *algebra, unsigned part,
+                       const void *v, const void *mine, void *wire);
 /* Both ends know the same? Else all copies of this edge start over. */
-bool replica_agree(struct kith_algebra *algebra,
-                   const struct kith_work_edge *edge, unsigned copies);
+bool kith_replica_agree(struct kith_algebra *algebra,
+                        const struct kith_work_edge *edge, unsigned copies);
 /* What `from` sent, to be added to its copy: read into the `index`-th part of
  * scratch, or the wire itself, whose values are checked as they come in. NULL:
  * malformed. Nothing may be changed before all of a message is read. */
-const void *replica_read(struct kith_algebra *algebra, kith_id from,
-                         unsigned part, const void *wire, unsigned index);
-void replica_commit(struct kith_algebra *algebra);
+const void *kith_replica_read(struct kith_algebra *algebra, kith_id from,
+                              unsigned part, const void *wire, unsigned index);
+void kith_replica_commit(struct kith_algebra *algebra);
 
 #endif

@@ -39,7 +39,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct kith_backend *backend = algebra->backend;
     void *const given = total_of(algebra, GIVEN);
-    const double fraction = push_sum_fraction(algebra, edge);
+    const double fraction = kith_push_sum_fraction(algebra, edge);
     const double share = fraction * algebra->scalars[0];
     const struct kith_term gift = {fraction, algebra->live, NULL};
     const struct kith_term loss = {-fraction, algebra->live, NULL};
@@ -49,7 +49,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
         {.y = algebra->live, .own = 1, .count = 1, .terms = &loss},
         {.y = algebra->sent, .count = 1, .terms = &all}};
     if ((1 - fraction) * algebra->scalars[0] >= PUSH_SUM_LIGHT) {
-        algorithm_update(backend, algebra->dim, 3, updates);
+        kith_algorithm_update(backend, algebra->dim, 3, updates);
         algebra->scalars[0] -= share;
         *weight_of(algebra, GIVEN) += share;
     } else {
@@ -78,7 +78,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
          .terms = &more,
          .change = &edge->delta_sum},
         {.y = taken, .count = 1, .terms = &all}};
-    algorithm_update(backend, algebra->dim, 2, updates);
+    kith_algorithm_update(backend, algebra->dim, 2, updates);
     algebra->scalars[0] += weight - *before;
     *before = weight;
 }
@@ -100,5 +100,5 @@ const struct kith_algorithm kith_algorithm_running_sums = {
     .edge_vectors = TOTALS,
     .make = make,
     .merge = merge,
-    .factor = push_sum_factor,
+    .factor = kith_push_sum_factor,
 };

@@ -30,7 +30,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const double share = edge->weight;
     if ((1 - share) * algebra->scalars[0] < PUSH_SUM_LIGHT)
         edge->weight = TOKEN;
-    push_sum_make(algebra, edge);
+    kith_push_sum_make(algebra, edge);
     edge->weight = share;
 }
 
@@ -53,7 +53,7 @@ const struct kith_algorithm kith_algorithm_sgp = {
     .scalar_count = 1,
     .scalars_start = {1.0},
     .make = make,
-    .merge = push_sum_merge,
+    .merge = kith_push_sum_merge,
     .undo = undo,
-    .factor = push_sum_factor,
+    .factor = kith_push_sum_factor,
 };

@@ -16,7 +16,7 @@ static double finish(struct kith_algebra *algebra,
 {
     (void)edges;
     (void)edge_count;
-    return outer_step(algebra, false);
+    return kith_outer_step(algebra, false);
 }
 
 const struct kith_algorithm kith_algorithm_slowmo = {
@@ -28,8 +28,8 @@ const struct kith_algorithm kith_algorithm_slowmo = {
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.5, [KITH_GOSSIP_RATE] = 1},
     .vectors = OUTER_VECTORS,
-    .start = outer_start,
-    .before_step = outer_before_step,
-    .merge = algorithm_mix,
+    .start = kith_outer_start,
+    .before_step = kith_outer_before_step,
+    .merge = kith_algorithm_mix,
     .finish = finish,
 };

@@ -13,12 +13,12 @@
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    edge->delta_sum = mask_mix(algebra, edge->weight);
+    edge->delta_sum = kith_mask_mix(algebra, edge->weight);
 }
 
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    (void)mask_mix(algebra, -edge->weight);
+    (void)kith_mask_mix(algebra, -edge->weight);
 }
 
 const struct kith_algorithm kith_algorithm_sparta = {
@@ -30,8 +30,8 @@ const struct kith_algorithm kith_algorithm_sparta = {
     .conserves_sum = true,
     .keys = KITH_GOSSIP_READS(SHARE),
     .initial = {[KITH_GOSSIP_SHARE] = 0.005},
-    .payload = mask_payload,
-    .make = mask_make,
+    .payload = kith_mask_payload,
+    .make = kith_mask_make,
     .merge = merge,
     .undo = undo,
 };

@@ -34,7 +34,7 @@ static size_t payload(const struct kith_algebra *algebra)
 static void before_step(struct kith_algebra *algebra)
 {
     if (algebra->step / algebra->every % period(algebra) == 0)
-        algorithm_stash(algebra, OUTER_BEFORE);
+        kith_algorithm_stash(algebra, OUTER_BEFORE);
 }
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -42,15 +42,15 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     if (is_whole(algebra))
         algebra->backend->copy(algebra->dim, algebra->sent, algebra->live);
     else
-        mask_make(algebra, edge);
+        kith_mask_make(algebra, edge);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     if (is_whole(algebra))
-        algorithm_mix(algebra, edge);
+        kith_algorithm_mix(algebra, edge);
     else
-        edge->delta_sum = mask_mix(algebra, edge->weight);
+        edge->delta_sum = kith_mask_mix(algebra, edge->weight);
 }
 
 static double finish(struct kith_algebra *algebra,
@@ -58,7 +58,7 @@ static double finish(struct kith_algebra *algebra,
 {
     (void)edges;
     (void)edge_count;
-    return is_whole(algebra) ? outer_step(algebra, true) : 0;
+    return is_whole(algebra) ? kith_outer_step(algebra, true) : 0;
 }
 
 const struct kith_algorithm kith_algorithm_sparta_diloco = {
@@ -76,8 +76,8 @@ const struct kith_algorithm kith_algorithm_sparta_diloco = {
                 [KITH_GOSSIP_OUTER_EVERY] = 500},
     .vectors = OUTER_VECTORS,
     .payload = payload,
-    .slice = mask_payload,
-    .start = outer_start,
+    .slice = kith_mask_payload,
+    .start = kith_outer_start,
     .before_step = before_step,
     .make = make,
     .merge = merge,

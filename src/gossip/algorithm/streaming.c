@@ -118,7 +118,7 @@ static double outer(const struct kith_algebra *algebra,
     steps[0] = (struct kith_term){alpha, algebra->sent, NULL};
     steps[1] = (struct kith_term){-alpha * mu, momentum, NULL};
     mean_terms(algebra, edges, edge_count, 0, alpha, steps + 2);
-    algorithm_update(algebra->backend, fragment->trained, 3, updates);
+    kith_algorithm_update(algebra->backend, fragment->trained, 3, updates);
     return added;
 }
 
@@ -131,10 +131,10 @@ static double finish(struct kith_algebra *algebra,
     struct kith_term terms[KITH_TERMS_MAX];
     const double added = outer(algebra, &fragment, edges, edge_count);
     mean_terms(algebra, edges, edge_count, n, 1, terms);
-    return added +
-           algorithm_combine(algebra->backend, fragment.count - n, 1,
-                             at(algebra, algebra->live, fragment.offset + n),
-                             edge_count, terms);
+    return added + kith_algorithm_combine(
+                       algebra->backend, fragment.count - n, 1,
+                       at(algebra, algebra->live, fragment.offset + n),
+                       edge_count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_streaming = {

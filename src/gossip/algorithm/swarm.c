@@ -29,8 +29,8 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     void *const published = algebra->vectors[PUBLISHED];
     if (edge->sent == KITH_SLOT_ACTIVE_SENT)
-        algorithm_copy_twice(algebra->backend, algebra->dim, algebra->live,
-                             published, algebra->sent);
+        kith_algorithm_copy_twice(algebra->backend, algebra->dim, algebra->live,
+                                  published, algebra->sent);
     else
         algebra->backend->copy(algebra->dim, algebra->sent, published);
 }
@@ -48,12 +48,12 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
                                            .own = 1,
                                            .count = 1,
                                            .terms = &pull}};
-    algorithm_update(algebra->backend, algebra->dim, 2, updates);
+    kith_algorithm_update(algebra->backend, algebra->dim, 2, updates);
 }
 
 static void undo(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    algorithm_unmix(algebra, edge);
+    kith_algorithm_unmix(algebra, edge);
     (void)algebra->backend->mix(algebra->dim, -edge->weight, algebra->received,
                                 algebra->sent, algebra->vectors[PUBLISHED]);
 }

@@ -21,5 +21,5 @@ const struct kith_algorithm kith_algorithm_swift = {
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_NO,
     .fixed_graph = true,
-    .merge = algorithm_mix,
+    .merge = kith_algorithm_mix,
 };

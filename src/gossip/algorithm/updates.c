@@ -1,41 +1,43 @@
 /* What several algorithms do alike. */
 #include "updates.h"
 
-void algorithm_mix(struct kith_algebra *algebra, struct kith_work_edge *edge)
+void kith_algorithm_mix(struct kith_algebra *algebra,
+                        struct kith_work_edge *edge)
 {
     edge->delta_sum =
         algebra->backend->mix(algebra->dim, edge->weight, algebra->received,
                               algebra->sent, algebra->live);
 }
 
-void algorithm_swap_mix(struct kith_algebra *algebra,
-                        struct kith_work_edge *edge)
+void kith_algorithm_swap_mix(struct kith_algebra *algebra,
+                             struct kith_work_edge *edge)
 {
     edge->delta_sum = algebra->backend->swap_mix(algebra->dim, edge->weight,
                                                  algebra->received,
                                                  algebra->sent, algebra->live);
 }
 
-void algorithm_unmix(struct kith_algebra *algebra, struct kith_work_edge *edge)
+void kith_algorithm_unmix(struct kith_algebra *algebra,
+                          struct kith_work_edge *edge)
 {
     (void)algebra->backend->mix(algebra->dim, -edge->weight, algebra->received,
                                 algebra->sent, algebra->live);
 }
 
-void algorithm_copy_twice(const struct kith_backend *backend, size_t n,
-                          const void *x, void *a, void *b)
+void kith_algorithm_copy_twice(const struct kith_backend *backend, size_t n,
+                               const void *x, void *a, void *b)
 {
     const struct kith_term all = {1, x, NULL};
     const struct kith_update updates[] = {{.y = a, .count = 1, .terms = &all},
                                           {.y = b, .count = 1, .terms = &all}};
-    algorithm_update(backend, n, 2, updates);
+    kith_algorithm_update(backend, n, 2, updates);
 }
 
-void algorithm_add_difference(const struct kith_backend *backend, size_t n,
-                              const void *a, const void *b, void *y)
+void kith_algorithm_add_difference(const struct kith_backend *backend, size_t n,
+                                   const void *a, const void *b, void *y)
 {
     const struct kith_term difference = {1, a, b};
-    algorithm_combine_only(backend, n, 1, y, 1, &difference);
+    kith_algorithm_combine_only(backend, n, 1, y, 1, &difference);
 }
 
 /* y <- own y + the squares of the terms, for which no backend has a pass. */
@@ -116,8 +118,8 @@ static double sum_of_passes(const struct kith_backend *backend, size_t n,
                  : backend->sum(n, update->y) - before;
 }
 
-void algorithm_update(const struct kith_backend *backend, size_t n,
-                      unsigned count, const struct kith_update *updates)
+void kith_algorithm_update(const struct kith_backend *backend, size_t n,
+                           unsigned count, const struct kith_update *updates)
 {
     if (backend->combine != NULL) {
         backend->combine(n, count, updates);
@@ -131,36 +133,37 @@ void algorithm_update(const struct kith_backend *backend, size_t n,
     }
 }
 
-double algorithm_combine(const struct kith_backend *backend, size_t n,
-                         double own, void *y, unsigned count,
-                         const struct kith_term *terms)
+double kith_algorithm_combine(const struct kith_backend *backend, size_t n,
+                              double own, void *y, unsigned count,
+                              const struct kith_term *terms)
 {
     double change;
-    algorithm_update(backend, n, 1,
-                     &(struct kith_update){.y = y,
-                                           .own = own,
-                                           .count = count,
-                                           .terms = terms,
-                                           .change = &change});
+    kith_algorithm_update(backend, n, 1,
+                          &(struct kith_update){.y = y,
+                                                .own = own,
+                                                .count = count,
+                                                .terms = terms,
+                                                .change = &change});
     return change;
 }
 
-void algorithm_combine_only(const struct kith_backend *backend, size_t n,
-                            double own, void *y, unsigned count,
-                            const struct kith_term *terms)
+void kith_algorithm_combine_only(const struct kith_backend *backend, size_t n,
+                                 double own, void *y, unsigned count,
+                                 const struct kith_term *terms)
 {
-    algorithm_update(backend, n, 1,
-                     &(struct kith_update){
-                         .y = y, .own = own, .count = count, .terms = terms});
+    kith_algorithm_update(
+        backend, n, 1,
+        &(struct kith_update){
+            .y = y, .own = own, .count = count, .terms = terms});
 }
 
-size_t algorithm_two_vectors(const struct kith_algebra *algebra)
+size_t kith_algorithm_two_vectors(const struct kith_algebra *algebra)
 {
     return 2 * algebra->dim * algebra->backend->element_bytes;
 }
 
-void algorithm_make_two(struct kith_algebra *algebra,
-                        struct kith_work_edge *edge)
+void kith_algorithm_make_two(struct kith_algebra *algebra,
+                             struct kith_work_edge *edge)
 {
     (void)edge;
     algebra->backend->copy(algebra->dim, algebra->sent, algebra->live);
@@ -169,35 +172,35 @@ void algorithm_make_two(struct kith_algebra *algebra,
                            algebra->vectors[0]);
 }
 
-void algorithm_mix_two(struct kith_algebra *algebra,
-                       struct kith_work_edge *edge)
+void kith_algorithm_mix_two(struct kith_algebra *algebra,
+                            struct kith_work_edge *edge)
 {
-    algorithm_mix(algebra, edge);
+    kith_algorithm_mix(algebra, edge);
     (void)algebra->backend->mix(algebra->dim, edge->weight,
                                 algorithm_second(algebra, algebra->received),
                                 algorithm_second(algebra, algebra->sent),
                                 algebra->vectors[0]);
 }
 
-void algorithm_keep(struct kith_algebra *algebra, unsigned index)
+void kith_algorithm_keep(struct kith_algebra *algebra, unsigned index)
 {
     algebra->backend->copy(algebra->dim, algebra->vectors[index],
                            algebra->live);
 }
 
-void algorithm_stash(struct kith_algebra *algebra, unsigned index)
+void kith_algorithm_stash(struct kith_algebra *algebra, unsigned index)
 {
     if (algebra->step % algebra->every == 0)
-        algorithm_keep(algebra, index);
+        kith_algorithm_keep(algebra, index);
 }
 
-void algorithm_track(struct kith_algebra *algebra, unsigned tracked,
-                     unsigned before)
+void kith_algorithm_track(struct kith_algebra *algebra, unsigned tracked,
+                          unsigned before)
 {
     const struct kith_backend *backend = algebra->backend;
     void *const y = algebra->vectors[tracked];
-    algorithm_add_difference(backend, algebra->trained, algebra->gradient,
-                             algebra->vectors[before], y);
+    kith_algorithm_add_difference(backend, algebra->trained, algebra->gradient,
+                                  algebra->vectors[before], y);
     backend->copy(algebra->trained, algebra->vectors[before],
                   algebra->gradient);
     backend->copy(algebra->trained, algebra->gradient, y);

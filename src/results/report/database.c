@@ -145,13 +145,13 @@ static enum kith_err check_schema(struct kith_database *database, char *error)
     if (err != KITH_OK) {
         return err;
     }
-    if (application != STORE_APPLICATION_ID) {
+    if (application != RUNDB_APPLICATION_ID) {
         return refuse(database, "it is no run database of kith", error);
     }
-    if (version < STORE_SCHEMA_OLDEST || version > STORE_SCHEMA_VERSION) {
+    if (version < RUNDB_SCHEMA_OLDEST || version > RUNDB_SCHEMA_VERSION) {
         snprintf(found, sizeof found,
                  "its schema is version %" PRId64 ", this kith reads %d to %d",
-                 version, STORE_SCHEMA_OLDEST, STORE_SCHEMA_VERSION);
+                 version, RUNDB_SCHEMA_OLDEST, RUNDB_SCHEMA_VERSION);
         return refuse(database, found, error);
     }
     database->version = (int)version;
@@ -249,12 +249,12 @@ static enum kith_err put_table(const struct kith_database *database,
 
 static const char *speed_columns(const struct kith_database *database)
 {
-    return database->version >= 2 ? STORE_SPEED_NAMES : STORE_SPEED_NULLS;
+    return database->version >= 2 ? RUNDB_SPEED_NAMES : RUNDB_SPEED_NULLS;
 }
 
 static const char *age_columns(const struct kith_database *database)
 {
-    return database->version >= 3 ? STORE_AGE_NAMES : STORE_AGE_NULLS;
+    return database->version >= 3 ? RUNDB_AGE_NAMES : RUNDB_AGE_NULLS;
 }
 /* Samples over the time that they took, as the summary has it: a row that says
  * more samples weighs more, one without any nothing. */
@@ -281,7 +281,7 @@ static enum kith_err put_speed(const struct kith_database *database, FILE *out,
 {
     return put_table(database, "speed",
                      database->version >= 2 ? SPEEDS
-                                            : "SELECT peer" STORE_SPEED_NULLS
+                                            : "SELECT peer" RUNDB_SPEED_NULLS
                                               " FROM series WHERE 0",
                      out, error);
 }

@@ -55,26 +55,27 @@ static bool says(sqlite3 *database, const char *key, char text[256])
     char sql[96];
     snprintf(sql, sizeof sql,
              "SELECT value FROM run WHERE run_id=1 AND key='%s'", key);
-    return store_read_text(database, sql, text, 256);
+    return kith_rundb_read_text(database, sql, text, 256);
 }
 
 static enum kith_err check_file(sqlite3 *database, const char *path,
                                 char *error)
 {
     char text[256], wanted[32];
-    snprintf(wanted, sizeof wanted, "%d", STORE_APPLICATION_ID);
-    if (!store_read_text(database, "PRAGMA application_id", text,
-                         sizeof text) ||
+    snprintf(wanted, sizeof wanted, "%d", RUNDB_APPLICATION_ID);
+    if (!kith_rundb_read_text(database, "PRAGMA application_id", text,
+                              sizeof text) ||
         strcmp(text, wanted) != 0)
         return refuse(error, path, KITH_EPARSE, "not a run database of kith");
-    snprintf(wanted, sizeof wanted, "%d", STORE_SCHEMA_VERSION);
-    if (!store_read_text(database, "PRAGMA user_version", text, sizeof text) ||
+    snprintf(wanted, sizeof wanted, "%d", RUNDB_SCHEMA_VERSION);
+    if (!kith_rundb_read_text(database, "PRAGMA user_version", text,
+                              sizeof text) ||
         strcmp(text, wanted) != 0)
         return refuse(error, path, KITH_EVERSION,
                       "found schema %.20s, this kith reads %s; record the run "
                       "again",
                       text, wanted);
-    if (!store_is_plain(database))
+    if (!kith_rundb_is_plain(database))
         return refuse(error, path, KITH_EPARSE,
                       "found a view or a virtual table in place of run, "
                       "journal or models; record the run again");
@@ -143,7 +144,7 @@ static enum kith_err open_lives(struct kith_journal *journal, char *error)
                  "SELECT max(incarnation) FROM journal WHERE run_id=1 AND "
                  "peer=%" PRIu32,
                  i);
-        if (!store_read_text(journal->database, last, text, sizeof text) ||
+        if (!kith_rundb_read_text(journal->database, last, text, sizeof text) ||
             sqlite3_prepare_v2(journal->database, sql, -1, &life->parts,
                                NULL) != SQLITE_OK)
             return refuse(error, journal->path, KITH_EPARSE,

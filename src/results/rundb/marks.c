@@ -18,7 +18,7 @@ struct cursor {
 
 struct table {
     sqlite3_vtab base;
-    const struct kith_store *store;
+    const struct kith_rundb *store;
 };
 
 static int table_connect(sqlite3 *database, void *store, int count,
@@ -78,12 +78,12 @@ static int cursor_next(sqlite3_vtab_cursor *cursor)
     return SQLITE_OK;
 }
 
-static const struct kith_store *store_of(const sqlite3_vtab_cursor *cursor)
+static const struct kith_rundb *store_of(const sqlite3_vtab_cursor *cursor)
 {
     return ((const struct table *)cursor->pVtab)->store;
 }
 
-static const struct store_batch *leaving(const struct kith_store *store)
+static const struct store_batch *leaving(const struct kith_rundb *store)
 {
     return &store->batches[store->leaving];
 }
@@ -120,7 +120,7 @@ static void put_peer(sqlite3_context *context, kith_id peer)
 static int cursor_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context,
                          int column)
 {
-    const struct kith_store *store = store_of(cursor);
+    const struct kith_rundb *store = store_of(cursor);
     const struct store_mark *row =
         &leaving(store)->marks[((struct cursor *)cursor)->at];
     const struct kith_mark *mark = &row->mark;
@@ -159,7 +159,7 @@ static int cursor_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context,
     return SQLITE_OK;
 }
 
-enum kith_err store_marks_open(struct kith_store *store)
+enum kith_err kith_rundb_marks_open(struct kith_rundb *store)
 {
     static const sqlite3_module module = {.xConnect = table_connect,
                                           .xBestIndex = table_plan,
@@ -174,35 +174,35 @@ enum kith_err store_marks_open(struct kith_store *store)
     return sqlite3_create_module(store->database, "waiting", &module, store) ==
                    SQLITE_OK
                ? KITH_OK
-               : store_stick(store, "preparing");
+               : kith_rundb_stick(store, "preparing");
 }
 
-bool store_marks_write(struct kith_store *store)
+bool kith_rundb_marks_write(struct kith_rundb *store)
 {
     sqlite3_stmt *insert = store->prepared[MARKS];
     const bool done = sqlite3_step(insert) == SQLITE_DONE;
     (void)sqlite3_reset(insert);
     store->batches[store->leaving].count = 0;
-    store->leaving = (store->leaving + 1) % STORE_BATCHES;
+    store->leaving = (store->leaving + 1) % RUNDB_BATCHES;
     return done;
 }
 
-enum kith_err store_marks_leave(struct kith_store *store)
+enum kith_err kith_rundb_marks_leave(struct kith_rundb *store)
 {
-    if (store_ahead_wait(store, STORE_BATCHES - 2) != KITH_OK)
+    if (kith_rundb_ahead_wait(store, RUNDB_BATCHES - 2) != KITH_OK)
         return store->err;
-    store->filling = (store->filling + 1) % STORE_BATCHES;
+    store->filling = (store->filling + 1) % RUNDB_BATCHES;
     if (store->ahead != NULL)
-        store_ahead_go(store);
-    else if (!store_marks_write(store))
-        return store_stick(store, "adding marks");
+        kith_rundb_ahead_go(store);
+    else if (!kith_rundb_marks_write(store))
+        return kith_rundb_stick(store, "adding marks");
     return KITH_OK;
 }
 
-enum kith_err store_marks_settle(struct kith_store *store)
+enum kith_err kith_rundb_marks_settle(struct kith_rundb *store)
 {
     const enum kith_err err = store->batches[store->filling].count > 0
-                                  ? store_marks_leave(store)
+                                  ? kith_rundb_marks_leave(store)
                                   : KITH_OK;
-    return err == KITH_OK ? store_ahead_wait(store, 0) : err;
+    return err == KITH_OK ? kith_rundb_ahead_wait(store, 0) : err;
 }

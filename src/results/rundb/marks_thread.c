@@ -1,9 +1,9 @@
 /* Marks become rows on a thread of their own, while the run goes ahead.
  *
  * Batches take turns: one fills while those before it become rows. The database
- * is the thread's while a batch is, and the caller's from store_ahead_wait on.
- * So it still takes no lock, its rows have the order of the calls, and an error
- * is the caller's, some calls later. */
+ * is the thread's while a batch is, and the caller's from kith_rundb_ahead_wait
+ * on. So it still takes no lock, its rows have the order of the calls, and an
+ * error is the caller's, some calls later. */
 #include "rundb.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ struct store_ahead {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct kith_store *store;
+    struct kith_rundb *store;
     unsigned batches; /* the thread's */
     bool failed, ending;
 };
@@ -31,7 +31,7 @@ static void *write_batches(void *argument)
             break;
         (void)pthread_mutex_unlock(&ahead->mutex);
         /* Nothing after a failure: its transaction may be rolled back. */
-        failed = failed || !store_marks_write(ahead->store);
+        failed = failed || !kith_rundb_marks_write(ahead->store);
         (void)pthread_mutex_lock(&ahead->mutex);
         ahead->failed = failed;
         ahead->batches--;
@@ -41,7 +41,7 @@ static void *write_batches(void *argument)
     return NULL;
 }
 
-void kith_store_ahead(struct kith_store *store)
+void kith_rundb_ahead(struct kith_rundb *store)
 {
     sigset_t all, before;
     struct store_ahead *ahead =
@@ -61,7 +61,7 @@ void kith_store_ahead(struct kith_store *store)
         free(ahead);
 }
 
-enum kith_err store_ahead_wait(struct kith_store *store, unsigned batches)
+enum kith_err kith_rundb_ahead_wait(struct kith_rundb *store, unsigned batches)
 {
     struct store_ahead *ahead = store->ahead;
     if (ahead == NULL || store->err != KITH_OK)
@@ -71,10 +71,10 @@ enum kith_err store_ahead_wait(struct kith_store *store, unsigned batches)
         (void)pthread_cond_wait(&ahead->changed, &ahead->mutex);
     const bool failed = ahead->failed;
     (void)pthread_mutex_unlock(&ahead->mutex);
-    return failed ? store_stick(store, "adding marks") : KITH_OK;
+    return failed ? kith_rundb_stick(store, "adding marks") : KITH_OK;
 }
 
-void store_ahead_go(struct kith_store *store)
+void kith_rundb_ahead_go(struct kith_rundb *store)
 {
     struct store_ahead *ahead = store->ahead;
     (void)pthread_mutex_lock(&ahead->mutex);
@@ -83,7 +83,7 @@ void store_ahead_go(struct kith_store *store)
     (void)pthread_mutex_unlock(&ahead->mutex);
 }
 
-void store_ahead_end(struct kith_store *store)
+void kith_rundb_ahead_end(struct kith_rundb *store)
 {
     struct store_ahead *ahead = store->ahead;
     if (ahead == NULL)

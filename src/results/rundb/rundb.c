@@ -47,7 +47,7 @@ static kith_ns now_ns(void)
     return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
 }
 
-enum kith_err store_errno(int code)
+enum kith_err kith_rundb_errno(int code)
 {
     switch (code) {
     case ENOSPC:
@@ -82,7 +82,7 @@ static enum kith_err sqlite_err(sqlite3 *database)
     return KITH_EIO;
 }
 
-const char *store_advice(enum kith_err err)
+const char *kith_rundb_advice(enum kith_err err)
 {
     if (err == KITH_ENOSPC)
         return "free some space, or choose another folder with --out";
@@ -91,7 +91,7 @@ const char *store_advice(enum kith_err err)
     return "what was committed before stays readable";
 }
 
-enum kith_err store_stick(struct kith_store *store, const char *what)
+enum kith_err kith_rundb_stick(struct kith_rundb *store, const char *what)
 {
     if (store->err != KITH_OK)
         return store->err;
@@ -99,28 +99,28 @@ enum kith_err store_stick(struct kith_store *store, const char *what)
     snprintf(store->error, sizeof store->error,
              "cannot write %.300s: %s: %s (%.100s); %s", store->path, what,
              kith_err_text(store->err), sqlite3_errmsg(store->database),
-             store_advice(store->err));
+             kith_rundb_advice(store->err));
     if (!sqlite3_get_autocommit(store->database))
         (void)sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
     store->rows = store->batches[store->filling].count = 0;
     return store->err;
 }
 
-enum kith_err store_exec(struct kith_store *store, const char *sql,
-                         const char *what)
+enum kith_err kith_rundb_exec(struct kith_rundb *store, const char *sql,
+                              const char *what)
 {
     if (sqlite3_exec(store->database, sql, NULL, NULL, NULL) != SQLITE_OK)
-        return store_stick(store, what);
+        return kith_rundb_stick(store, what);
     return KITH_OK;
 }
 
 /* While somebody reads, the transaction stays open and is committed later: a
  * look at a running database must not end the run. */
-static enum kith_err store_commit(struct kith_store *store)
+static enum kith_err store_commit(struct kith_rundb *store)
 {
     if (store->rows == 0)
         return KITH_OK;
-    if (store_marks_settle(store) != KITH_OK)
+    if (kith_rundb_marks_settle(store) != KITH_OK)
         return store->err;
     if (sqlite3_exec(store->database, "COMMIT", NULL, NULL, NULL) ==
         SQLITE_OK) {
@@ -128,12 +128,12 @@ static enum kith_err store_commit(struct kith_store *store)
         return KITH_OK;
     }
     if ((sqlite3_errcode(store->database) & 0xff) != SQLITE_BUSY)
-        return store_stick(store, "saving rows");
+        return kith_rundb_stick(store, "saving rows");
     store->begun_ns = now_ns();
     return KITH_OK;
 }
 
-enum kith_err kith_store_flush(struct kith_store *store)
+enum kith_err kith_rundb_flush(struct kith_rundb *store)
 {
     if (store->err != KITH_OK)
         return store->err;
@@ -142,7 +142,7 @@ enum kith_err kith_store_flush(struct kith_store *store)
     return KITH_OK;
 }
 
-enum kith_err kith_store_commit(struct kith_store *store)
+enum kith_err kith_rundb_commit(struct kith_rundb *store)
 {
     return store->err == KITH_OK ? store_commit(store) : store->err;
 }
@@ -195,12 +195,12 @@ static void bind_bytes(struct binder *binder, const void *bytes, size_t size)
 }
 
 /* Room for a row; opens a transaction where none is. */
-static enum kith_err store_room(struct kith_store *store)
+static enum kith_err store_room(struct kith_rundb *store)
 {
     if (store->err != KITH_OK)
         return store->err;
     if (store->rows == 0) {
-        const enum kith_err err = store_exec(store, "BEGIN", "starting");
+        const enum kith_err err = kith_rundb_exec(store, "BEGIN", "starting");
         if (err != KITH_OK)
             return err;
         store->begun_ns = now_ns();
@@ -209,45 +209,45 @@ static enum kith_err store_room(struct kith_store *store)
     return KITH_OK;
 }
 
-static enum kith_err store_begin(struct kith_store *store,
+static enum kith_err store_begin(struct kith_rundb *store,
                                  enum statement statement,
                                  struct binder *binder)
 {
     enum kith_err err = store_room(store);
     if (err == KITH_OK)
-        err = store_ahead_wait(store, 0);
+        err = kith_rundb_ahead_wait(store, 0);
     *binder = (struct binder){.statement = store->prepared[statement]};
     if (err == KITH_OK)
         sqlite3_bind_int64(binder->statement, ++binder->at, store->run_id);
     return err;
 }
 
-static enum kith_err store_insert(struct kith_store *store,
+static enum kith_err store_insert(struct kith_rundb *store,
                                   const struct binder *binder)
 {
     KITH_ASSERT(binder->at == sqlite3_bind_parameter_count(binder->statement));
     enum kith_err err = KITH_OK;
     if (sqlite3_step(binder->statement) != SQLITE_DONE)
-        err = store_stick(store, "adding a row");
+        err = kith_rundb_stick(store, "adding a row");
     sqlite3_reset(binder->statement);
     return err;
 }
 
 /* Not for ever in a transaction. */
-static enum kith_err store_age(struct kith_store *store)
+static enum kith_err store_age(struct kith_rundb *store)
 {
     if (store->rows >= BATCH_ROWS_MAX)
         return store_commit(store);
-    return kith_store_flush(store);
+    return kith_rundb_flush(store);
 }
 
-static enum kith_err store_end(struct kith_store *store, struct binder *binder)
+static enum kith_err store_end(struct kith_rundb *store, struct binder *binder)
 {
     const enum kith_err err = store_insert(store, binder);
     return err == KITH_OK ? store_age(store) : err;
 }
 
-/* STORE_SPEED, in its order. */
+/* RUNDB_SPEED, in its order. */
 static void bind_speed(struct binder *binder, const struct kith_speed *speed)
 {
     const bool measured = speed->measured;
@@ -277,7 +277,7 @@ struct kith_row kith_row_unknown(kith_id peer)
                              .cpu_other_s = NAN};
 }
 
-enum kith_err kith_store_row(struct kith_store *store,
+enum kith_err kith_rundb_row(struct kith_rundb *store,
                              const struct kith_row *row)
 {
     struct binder binder;
@@ -312,7 +312,7 @@ enum kith_err kith_store_row(struct kith_store *store,
     return store_end(store, &binder);
 }
 
-enum kith_err kith_store_mark(struct kith_store *store, kith_id peer,
+enum kith_err kith_rundb_mark(struct kith_rundb *store, kith_id peer,
                               kith_ns time_ns, const struct kith_mark *mark)
 {
     const enum kith_err err = store_room(store);
@@ -320,14 +320,15 @@ enum kith_err kith_store_mark(struct kith_store *store, kith_id peer,
         return err;
     struct store_batch *batch = &store->batches[store->filling];
     batch->marks[batch->count++] = (struct store_mark){peer, time_ns, *mark};
-    if (batch->count % STORE_LOOK != 0)
+    if (batch->count % RUNDB_LOOK != 0)
         return KITH_OK;
-    if (batch->count == STORE_TOGETHER && store_marks_leave(store) != KITH_OK)
+    if (batch->count == RUNDB_TOGETHER &&
+        kith_rundb_marks_leave(store) != KITH_OK)
         return store->err;
     return store_age(store);
 }
 
-enum kith_err kith_store_fault(struct kith_store *store, kith_ns happened_ns,
+enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom)
 {
     struct binder binder;
@@ -344,7 +345,7 @@ enum kith_err kith_store_fault(struct kith_store *store, kith_ns happened_ns,
     return store_end(store, &binder);
 }
 
-enum kith_err kith_store_verdict(struct kith_store *store,
+enum kith_err kith_rundb_verdict(struct kith_rundb *store,
                                  const struct kith_check *check, bool held,
                                  double value, kith_ns at_ns)
 {
@@ -359,31 +360,31 @@ enum kith_err kith_store_verdict(struct kith_store *store,
     return store_end(store, &binder);
 }
 
-enum kith_err kith_store_verdicts(struct kith_store *store,
+enum kith_err kith_rundb_verdicts(struct kith_rundb *store,
                                   const struct kith_experiment *experiment,
                                   const struct kith_checks *checks)
 {
     for (uint32_t i = 0; i < experiment->check_count; i++)
-        (void)kith_store_verdict(
+        (void)kith_rundb_verdict(
             store, &experiment->checks[i],
             checks->results[i].verdict == KITH_VERDICT_HELD,
             checks->results[i].value, checks->results[i].at_ns);
     return store->err;
 }
 
-enum kith_err kith_store_journal_begin(struct kith_store *store)
+enum kith_err kith_rundb_journal_begin(struct kith_rundb *store)
 {
-    enum kith_err err = kith_store_commit(store);
+    enum kith_err err = kith_rundb_commit(store);
     if (err == KITH_OK)
-        err = store_exec(store, STORE_JOURNAL, "creating tables");
+        err = kith_rundb_exec(store, RUNDB_JOURNAL, "creating tables");
     if (err == KITH_OK)
-        err = store_prepare(store, JOURNAL, STATEMENT_COUNT);
+        err = kith_rundb_prepare(store, JOURNAL, STATEMENT_COUNT);
     if (err == KITH_OK)
-        err = store_run(store, "journal", "%d", KITH_JOURNAL_VERSION);
-    return err == KITH_OK ? kith_store_commit(store) : err;
+        err = kith_rundb_run(store, "journal", "%d", KITH_JOURNAL_VERSION);
+    return err == KITH_OK ? kith_rundb_commit(store) : err;
 }
 
-enum kith_err kith_store_journal(struct kith_store *store, kith_id peer,
+enum kith_err kith_rundb_journal(struct kith_rundb *store, kith_id peer,
                                  uint32_t incarnation, uint32_t part,
                                  const uint8_t *bytes, size_t size)
 {
@@ -398,7 +399,7 @@ enum kith_err kith_store_journal(struct kith_store *store, kith_id peer,
     return store_end(store, &binder);
 }
 
-enum kith_err kith_store_model(struct kith_store *store, kith_id peer,
+enum kith_err kith_rundb_model(struct kith_rundb *store, kith_id peer,
                                uint64_t step, const struct kith_score *score,
                                const double *z, size_t dim)
 {
@@ -419,8 +420,9 @@ enum kith_err kith_store_model(struct kith_store *store, kith_id peer,
     return store_end(store, &binder);
 }
 
-enum kith_err store_pair(struct kith_store *store, enum statement statement,
-                         const char *key, const char *value)
+enum kith_err kith_rundb_pair(struct kith_rundb *store,
+                              enum statement statement, const char *key,
+                              const char *value)
 {
     struct binder binder;
     const enum kith_err err = store_begin(store, statement, &binder);
@@ -434,10 +436,10 @@ enum kith_err store_pair(struct kith_store *store, enum statement statement,
     return store_end(store, &binder);
 }
 
-enum kith_err kith_store_summary(struct kith_store *store, const char *key,
+enum kith_err kith_rundb_summary(struct kith_rundb *store, const char *key,
                                  const char *value)
 {
-    return store_pair(store, SUMMARY, key, value);
+    return kith_rundb_pair(store, SUMMARY, key, value);
 }
 
 /* A model that learns and has no loss at its end has diverged. */
@@ -463,7 +465,7 @@ static double bytes_mean(const struct kith_experiment *experiment,
                : (double)summary->bytes_sent / nodes;
 }
 
-static double read_reached(struct kith_store *store)
+static double read_reached(struct kith_rundb *store)
 {
     sqlite3_stmt *statement;
     double reached_s = NAN;
@@ -479,10 +481,10 @@ static double read_reached(struct kith_store *store)
     return reached_s;
 }
 
-enum kith_err store_finish_run(struct kith_store *store,
-                               const struct kith_experiment *experiment,
-                               const struct kith_summary *summary,
-                               double *reached_s)
+enum kith_err kith_rundb_finish_run(struct kith_rundb *store,
+                                    const struct kith_experiment *experiment,
+                                    const struct kith_summary *summary,
+                                    double *reached_s)
 {
     struct binder binder;
     *reached_s = NAN;
@@ -510,19 +512,19 @@ enum kith_err store_finish_run(struct kith_store *store,
     return err;
 }
 
-const char *kith_store_error(const struct kith_store *store)
+const char *kith_rundb_error(const struct kith_rundb *store)
 {
     return store->error;
 }
 
-enum kith_err store_prepare(struct kith_store *store, enum statement first,
-                            enum statement end)
+enum kith_err kith_rundb_prepare(struct kith_rundb *store, enum statement first,
+                                 enum statement end)
 {
-    enum kith_err err = first == ROW ? store_marks_open(store) : KITH_OK;
+    enum kith_err err = first == ROW ? kith_rundb_marks_open(store) : KITH_OK;
     for (unsigned i = first; i < end && err == KITH_OK; i++)
         if (sqlite3_prepare_v3(store->database, statements[i], -1,
                                SQLITE_PREPARE_PERSISTENT, &store->prepared[i],
                                NULL) != SQLITE_OK)
-            err = store_stick(store, "preparing");
+            err = kith_rundb_stick(store, "preparing");
     return err;
 }

@@ -18,8 +18,8 @@
 /* How long the end of a run waits for readers. */
 #define CLOSE_WAIT_MS 10000
 
-enum kith_err store_create_file(const char *directory, const char *world,
-                                const char *name, char *path, char *error)
+enum kith_err kith_rundb_create_file(const char *directory, const char *world,
+                                     const char *name, char *path, char *error)
 {
     int code = 0;
     for (unsigned n = 1; n <= RUNS_MAX; n++) {
@@ -38,25 +38,25 @@ enum kith_err store_create_file(const char *directory, const char *world,
         if (code != EEXIST)
             break;
     }
-    const enum kith_err err = store_errno(code);
-    snprintf(error, KITH_STORE_ERROR_BYTES,
+    const enum kith_err err = kith_rundb_errno(code);
+    snprintf(error, KITH_RUNDB_ERROR_BYTES,
              "cannot create a run database in %.200s: %s; %s", directory,
-             strerror(code), store_advice(err));
+             strerror(code), kith_rundb_advice(err));
     return err;
 }
 
-enum kith_err store_run(struct kith_store *store, const char *key,
-                        const char *format, ...)
+enum kith_err kith_rundb_run(struct kith_rundb *store, const char *key,
+                             const char *format, ...)
 {
     char value[256];
     va_list list;
     va_start(list, format);
     vsnprintf(value, sizeof value, format, list);
     va_end(list);
-    return store_pair(store, RUN, key, value);
+    return kith_rundb_pair(store, RUN, key, value);
 }
 
-void store_utc(char text[32])
+void kith_rundb_utc(char text[32])
 {
     const time_t now = time(NULL);
     struct tm utc;
@@ -65,83 +65,87 @@ void store_utc(char text[32])
 }
 
 /* What a reader needs to repeat the run. */
-static enum kith_err write_run(struct kith_store *store, const char *world,
+static enum kith_err write_run(struct kith_rundb *store, const char *world,
                                const struct kith_experiment *experiment)
 {
     char started[32];
-    store_utc(started);
-    (void)store_run(store, "schema", "%d", STORE_SCHEMA_VERSION);
-    (void)store_run(store, "name", "%s", experiment->name);
-    (void)store_run(store, "world", "%s", world);
-    (void)store_run(store, "seed", "%" PRIu64, experiment->seed);
-    (void)store_run(store, "peers", "%" PRIu32, experiment->peers);
-    (void)store_run(store, "build", "%s", kith_build());
-    (void)store_run(store, "started_utc", "%s", started);
-    (void)store_run(store, "experiment_hash", "%016" PRIx64,
-                    kith_experiment_hash(experiment));
-    (void)store_run(store, "batch", "%" PRIu32, experiment->train.batch);
-    (void)store_run(store, "model", "%s", experiment->model->name);
-    (void)store_run(store, "algorithm", "%s",
-                    experiment->central.present
-                        ? kith_central_methods[experiment->central.method].name
-                        : experiment->gossip.algorithm->name);
-    (void)store_run(
+    kith_rundb_utc(started);
+    (void)kith_rundb_run(store, "schema", "%d", RUNDB_SCHEMA_VERSION);
+    (void)kith_rundb_run(store, "name", "%s", experiment->name);
+    (void)kith_rundb_run(store, "world", "%s", world);
+    (void)kith_rundb_run(store, "seed", "%" PRIu64, experiment->seed);
+    (void)kith_rundb_run(store, "peers", "%" PRIu32, experiment->peers);
+    (void)kith_rundb_run(store, "build", "%s", kith_build());
+    (void)kith_rundb_run(store, "started_utc", "%s", started);
+    (void)kith_rundb_run(store, "experiment_hash", "%016" PRIx64,
+                         kith_experiment_hash(experiment));
+    (void)kith_rundb_run(store, "batch", "%" PRIu32, experiment->train.batch);
+    (void)kith_rundb_run(store, "model", "%s", experiment->model->name);
+    (void)kith_rundb_run(
+        store, "algorithm", "%s",
+        experiment->central.present
+            ? kith_central_methods[experiment->central.method].name
+            : experiment->gossip.algorithm->name);
+    (void)kith_rundb_run(
         store, "topology", "%s",
         experiment->central.present
             ? kith_central_exchanges[experiment->central.exchange].name
             : experiment->gossip.topology->name);
     if (experiment->backend != NULL)
-        (void)store_run(store, "backend", "%s", experiment->backend->name);
+        (void)kith_rundb_run(store, "backend", "%s", experiment->backend->name);
     if (experiment->compute.products != NULL)
-        (void)store_run(store, "products", "%s", experiment->compute.products);
+        (void)kith_rundb_run(store, "products", "%s",
+                             experiment->compute.products);
     if (experiment->compute.threads > 0)
-        (void)store_run(store, "threads", "%" PRIu32,
-                        experiment->compute.threads);
+        (void)kith_rundb_run(store, "threads", "%" PRIu32,
+                             experiment->compute.threads);
     if (experiment->compute.peak > 0)
-        (void)store_run(store, "peak_flop_per_s", "%.4g",
-                        experiment->compute.peak);
-    return store_pair(store, RUN, "experiment",
-                      experiment->source == NULL ? "" : experiment->source);
+        (void)kith_rundb_run(store, "peak_flop_per_s", "%.4g",
+                             experiment->compute.peak);
+    return kith_rundb_pair(store, RUN, "experiment",
+                           experiment->source == NULL ? ""
+                                                      : experiment->source);
 }
 
-static enum kith_err write_mark_kinds(struct kith_store *store)
+static enum kith_err write_mark_kinds(struct kith_rundb *store)
 {
     for (unsigned kind = 0; kind < KITH_MARK_COUNT; kind++) {
         char sql[128];
         snprintf(sql, sizeof sql, "INSERT INTO mark_kinds VALUES(%u,'%s')",
                  kind, kith_mark_name((enum kith_mark_kind)kind));
-        const enum kith_err err = store_exec(store, sql, "creating tables");
+        const enum kith_err err =
+            kith_rundb_exec(store, sql, "creating tables");
         if (err != KITH_OK)
             return err;
     }
     return KITH_OK;
 }
 
-enum kith_err store_open_new(struct kith_store *store, const char *path)
+enum kith_err kith_rundb_open_new(struct kith_rundb *store, const char *path)
 {
     char pragmas[160];
     kith_text_copy(store->path, sizeof store->path, path);
     if (sqlite3_open_v2(path, &store->database,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                         NULL) != SQLITE_OK)
-        return store_stick(store, "opening");
+        return kith_rundb_stick(store, "opening");
     snprintf(pragmas, sizeof pragmas,
              "PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL;"
              "PRAGMA application_id=%d; PRAGMA user_version=%d;",
-             STORE_APPLICATION_ID, STORE_SCHEMA_VERSION);
-    enum kith_err err = store_exec(store, pragmas, "creating tables");
+             RUNDB_APPLICATION_ID, RUNDB_SCHEMA_VERSION);
+    enum kith_err err = kith_rundb_exec(store, pragmas, "creating tables");
     if (err == KITH_OK)
-        err = store_exec(store, "BEGIN;" STORE_TABLES, "creating tables");
+        err = kith_rundb_exec(store, "BEGIN;" RUNDB_TABLES, "creating tables");
     if (err == KITH_OK)
         err = write_mark_kinds(store);
     if (err == KITH_OK)
-        err = store_exec(store, "COMMIT", "creating tables");
-    return err == KITH_OK ? store_prepare(store, ROW, JOURNAL) : err;
+        err = kith_rundb_exec(store, "COMMIT", "creating tables");
+    return err == KITH_OK ? kith_rundb_prepare(store, ROW, JOURNAL) : err;
 }
 
-void store_free(struct kith_store *store)
+void kith_rundb_free(struct kith_rundb *store)
 {
-    store_ahead_end(store);
+    kith_rundb_ahead_end(store);
     for (unsigned i = 0; i < STATEMENT_COUNT; i++)
         sqlite3_finalize(store->prepared[i]);
     sqlite3_close(store->database);
@@ -149,7 +153,7 @@ void store_free(struct kith_store *store)
 }
 
 /* The one run of a file, or this part of many, as it begins. */
-static enum kith_err write_begin(struct kith_store *store,
+static enum kith_err write_begin(struct kith_rundb *store,
                                  const struct kith_experiment *experiment)
 {
     char sql[256];
@@ -159,32 +163,32 @@ static enum kith_err write_begin(struct kith_store *store,
              "INSERT INTO cells(cell, label) VALUES(1, '%.64s')",
              store->run_id, (int64_t)experiment->seed,
              kith_run_state_name(KITH_RUN_RUNNING), experiment->name);
-    return store_exec(store, sql, "creating tables");
+    return kith_rundb_exec(store, sql, "creating tables");
 }
 
 /* On a file that is there and empty; an error removes it. */
 static enum kith_err create_at(const char *path, uint32_t run_id,
                                const char *world,
                                const struct kith_experiment *experiment,
-                               struct kith_store **out, char *error)
+                               struct kith_rundb **out, char *error)
 {
-    struct kith_store *store = calloc(1, sizeof *store);
+    struct kith_rundb *store = calloc(1, sizeof *store);
     if (store == NULL) {
-        snprintf(error, KITH_STORE_ERROR_BYTES, "out of memory");
+        snprintf(error, KITH_RUNDB_ERROR_BYTES, "out of memory");
         unlink(path);
         return KITH_ENOMEM;
     }
     store->run_id = run_id;
-    enum kith_err err = store_open_new(store, path);
+    enum kith_err err = kith_rundb_open_new(store, path);
     if (err == KITH_OK)
         err = write_begin(store, experiment);
     if (err == KITH_OK)
         err = write_run(store, world, experiment);
     if (err == KITH_OK)
-        err = kith_store_commit(store);
+        err = kith_rundb_commit(store);
     if (err != KITH_OK) {
-        kith_text_copy(error, KITH_STORE_ERROR_BYTES, store->error);
-        store_free(store);
+        kith_text_copy(error, KITH_RUNDB_ERROR_BYTES, store->error);
+        kith_rundb_free(store);
         unlink(path);
         return err;
     }
@@ -192,45 +196,45 @@ static enum kith_err create_at(const char *path, uint32_t run_id,
     return KITH_OK;
 }
 
-enum kith_err kith_store_create(const char *directory, const char *world,
+enum kith_err kith_rundb_create(const char *directory, const char *world,
                                 const struct kith_experiment *experiment,
-                                struct kith_store **out, char *path,
+                                struct kith_rundb **out, char *path,
                                 char *error)
 {
     const enum kith_err err =
-        store_create_file(directory, world, experiment->name, path, error);
+        kith_rundb_create_file(directory, world, experiment->name, path, error);
     return err == KITH_OK ? create_at(path, 1, world, experiment, out, error)
                           : err;
 }
 
-enum kith_err kith_store_create_part(const char *path, uint32_t run_id,
+enum kith_err kith_rundb_create_part(const char *path, uint32_t run_id,
                                      const char *world,
                                      const struct kith_experiment *experiment,
-                                     struct kith_store **out, char *error)
+                                     struct kith_rundb **out, char *error)
 {
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (file < 0) {
-        const enum kith_err err = store_errno(errno);
-        snprintf(error, KITH_STORE_ERROR_BYTES, "cannot create %.300s: %s; %s",
-                 path, strerror(errno), store_advice(err));
+        const enum kith_err err = kith_rundb_errno(errno);
+        snprintf(error, KITH_RUNDB_ERROR_BYTES, "cannot create %.300s: %s; %s",
+                 path, strerror(errno), kith_rundb_advice(err));
         return err;
     }
     close(file);
     return create_at(path, run_id, world, experiment, out, error);
 }
 
-enum kith_err kith_store_close(struct kith_store *store, char *error)
+enum kith_err kith_rundb_close(struct kith_rundb *store, char *error)
 {
     if (store == NULL)
         return KITH_OK;
-    enum kith_err err = store_ahead_wait(store, 0);
+    enum kith_err err = kith_rundb_ahead_wait(store, 0);
     sqlite3_busy_timeout(store->database, CLOSE_WAIT_MS);
     if (err == KITH_OK)
-        err = kith_store_commit(store);
+        err = kith_rundb_commit(store);
     if (err == KITH_OK && store->rows > 0)
-        err = store_stick(store, "saving the last rows");
+        err = kith_rundb_stick(store, "saving the last rows");
     if (err != KITH_OK)
-        kith_text_copy(error, KITH_STORE_ERROR_BYTES, store->error);
-    store_free(store);
+        kith_text_copy(error, KITH_RUNDB_ERROR_BYTES, store->error);
+    kith_rundb_free(store);
     return err;
 }

@@ -14,13 +14,13 @@
 static enum kith_err refuse(char *error, const char *path, enum kith_err err,
                             const char *what)
 {
-    snprintf(error, KITH_STORE_ERROR_BYTES, "cannot go on with %.200s: %s",
+    snprintf(error, KITH_RUNDB_ERROR_BYTES, "cannot go on with %.200s: %s",
              path, what);
     return err;
 }
 
-bool store_read_text(sqlite3 *database, const char *sql, char *text,
-                     size_t size)
+bool kith_rundb_read_text(sqlite3 *database, const char *sql, char *text,
+                          size_t size)
 {
     sqlite3_stmt *statement;
     bool found = false;
@@ -35,14 +35,15 @@ bool store_read_text(sqlite3 *database, const char *sql, char *text,
     return found;
 }
 
-bool store_is_plain(sqlite3 *database)
+bool kith_rundb_is_plain(sqlite3 *database)
 {
     char text[24];
-    return store_read_text(database,
-                           "SELECT count(*) FROM sqlite_schema WHERE "
-                           "lower(name) IN ('run', 'journal', 'models') AND "
-                           "(type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
-                           text, sizeof text) &&
+    return kith_rundb_read_text(
+               database,
+               "SELECT count(*) FROM sqlite_schema WHERE "
+               "lower(name) IN ('run', 'journal', 'models') AND "
+               "(type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
+               text, sizeof text) &&
            strcmp(text, "0") == 0;
 }
 
@@ -52,29 +53,31 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
                                char *error)
 {
     char text[64], wanted[256];
-    snprintf(wanted, sizeof wanted, "%d", STORE_APPLICATION_ID);
-    if (!store_read_text(database, "PRAGMA application_id", text,
-                         sizeof text) ||
+    snprintf(wanted, sizeof wanted, "%d", RUNDB_APPLICATION_ID);
+    if (!kith_rundb_read_text(database, "PRAGMA application_id", text,
+                              sizeof text) ||
         strcmp(text, wanted) != 0)
         return refuse(error, path, KITH_EPARSE, "not a run database of kith");
-    snprintf(wanted, sizeof wanted, "%d", STORE_SCHEMA_VERSION);
-    if (!store_read_text(database, "PRAGMA user_version", text, sizeof text) ||
+    snprintf(wanted, sizeof wanted, "%d", RUNDB_SCHEMA_VERSION);
+    if (!kith_rundb_read_text(database, "PRAGMA user_version", text,
+                              sizeof text) ||
         strcmp(text, wanted) != 0)
         return refuse(error, path, KITH_EVERSION,
                       "written by another version of kith");
-    if (!store_read_text(database, "SELECT value FROM run WHERE key='world'",
-                         text, sizeof text) ||
+    if (!kith_rundb_read_text(database,
+                              "SELECT value FROM run WHERE key='world'", text,
+                              sizeof text) ||
         strcmp(text, world) != 0)
         return refuse(error, path, KITH_EMISMATCH,
                       "it is a run of another command");
     snprintf(wanted, sizeof wanted, "%016" PRIx64,
              kith_experiment_hash(experiment));
-    if (!store_read_text(database,
-                         "SELECT value FROM run WHERE key='experiment_hash'",
-                         text, sizeof text) ||
+    if (!kith_rundb_read_text(
+            database, "SELECT value FROM run WHERE key='experiment_hash'", text,
+            sizeof text) ||
         strcmp(text, wanted) != 0) {
-        char what[200], *yaml = NULL, unread[KITH_STORE_ERROR_BYTES];
-        (void)!kith_store_experiment(path, &yaml, unread);
+        char what[200], *yaml = NULL, unread[KITH_RUNDB_ERROR_BYTES];
+        (void)!kith_rundb_experiment(path, &yaml, unread);
         kith_experiment_differ(yaml, experiment, what, sizeof what);
         free(yaml);
         snprintf(wanted, sizeof wanted, "it is of another experiment: %s",
@@ -84,11 +87,11 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
     return KITH_OK;
 }
 
-enum kith_err kith_store_reopen(const char *path, const char *world,
+enum kith_err kith_rundb_reopen(const char *path, const char *world,
                                 const struct kith_experiment *experiment,
-                                struct kith_store **out, char *error)
+                                struct kith_rundb **out, char *error)
 {
-    struct kith_store *store = calloc(1, sizeof *store);
+    struct kith_rundb *store = calloc(1, sizeof *store);
     if (store == NULL)
         return refuse(error, path, KITH_ENOMEM, "out of memory");
     kith_text_copy(store->path, sizeof store->path, path);
@@ -103,10 +106,11 @@ enum kith_err kith_store_reopen(const char *path, const char *world,
         err = refuse(error, path, KITH_ENOENT, sqlite3_errmsg(store->database));
     if (err == KITH_OK)
         err = check_run(store->database, path, world, experiment, error);
-    if (err == KITH_OK && (err = store_prepare(store, ROW, JOURNAL)) != KITH_OK)
-        kith_text_copy(error, KITH_STORE_ERROR_BYTES, store->error);
+    if (err == KITH_OK &&
+        (err = kith_rundb_prepare(store, ROW, JOURNAL)) != KITH_OK)
+        kith_text_copy(error, KITH_RUNDB_ERROR_BYTES, store->error);
     if (err != KITH_OK) {
-        store_free(store);
+        kith_rundb_free(store);
         return err;
     }
     *out = store;
@@ -116,14 +120,14 @@ enum kith_err kith_store_reopen(const char *path, const char *world,
 static enum kith_err unread(char *error, const char *path, enum kith_err err,
                             const char *what)
 {
-    snprintf(error, KITH_STORE_ERROR_BYTES,
+    snprintf(error, KITH_RUNDB_ERROR_BYTES,
              "cannot read the experiment of %.200s: %s; give the run database "
              "of a kith lab",
              path, what);
     return err;
 }
 
-enum kith_err kith_store_experiment(const char *path, char **text, char *error)
+enum kith_err kith_rundb_experiment(const char *path, char **text, char *error)
 {
     sqlite3 *database = NULL;
     char why[KITH_FILE_WHY_BYTES];
@@ -137,10 +141,10 @@ enum kith_err kith_store_experiment(const char *path, char **text, char *error)
         err = unread(error, path, KITH_ENOENT, sqlite3_errmsg(database));
     else if ((*text = malloc(KITH_YAML_BYTES_MAX + 1)) == NULL)
         err = unread(error, path, KITH_ENOMEM, "out of memory");
-    else if (!store_is_plain(database) ||
-             !store_read_text(database,
-                              "SELECT value FROM run WHERE key='experiment'",
-                              *text, KITH_YAML_BYTES_MAX + 1) ||
+    else if (!kith_rundb_is_plain(database) ||
+             !kith_rundb_read_text(
+                 database, "SELECT value FROM run WHERE key='experiment'",
+                 *text, KITH_YAML_BYTES_MAX + 1) ||
              (*text)[0] == '\0')
         err = unread(error, path, KITH_EPARSE, "not a run database of kith");
     sqlite3_close(database);
@@ -201,7 +205,7 @@ static void column_row(sqlite3_stmt *statement, struct kith_row *row)
         .cpu_other_s = column_real(statement, 23)};
 }
 
-static enum kith_err each_row(struct kith_store *store, void *user,
+static enum kith_err each_row(struct kith_rundb *store, void *user,
                               void (*each)(void *user,
                                            const struct kith_row *row))
 {
@@ -209,7 +213,7 @@ static enum kith_err each_row(struct kith_store *store, void *user,
     if (sqlite3_prepare_v2(store->database,
                            "SELECT " SERIES " FROM series ORDER BY rowid", -1,
                            &statement, NULL) != SQLITE_OK)
-        return store_stick(store, "reading rows");
+        return kith_rundb_stick(store, "reading rows");
     int code;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
         struct kith_row row;
@@ -217,36 +221,38 @@ static enum kith_err each_row(struct kith_store *store, void *user,
         each(user, &row);
     }
     sqlite3_finalize(statement);
-    return code == SQLITE_DONE ? KITH_OK : store_stick(store, "reading rows");
+    return code == SQLITE_DONE ? KITH_OK
+                               : kith_rundb_stick(store, "reading rows");
 }
 
 enum kith_err
-kith_store_go_back(struct kith_store *store, uint64_t first, void *user,
+kith_rundb_go_back(struct kith_rundb *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row))
 {
     char sql[256], when[32];
-    store_utc(when);
+    kith_rundb_utc(when);
     snprintf(sql, sizeof sql,
              "BEGIN; DELETE FROM series WHERE step >= %" PRId64 ";"
              "DELETE FROM verdicts; DELETE FROM summary;"
              "UPDATE runs SET state = 'running'; COMMIT",
              (int64_t)(first < INT64_MAX ? first : INT64_MAX));
-    enum kith_err err = store_exec(store, sql, "going back");
+    enum kith_err err = kith_rundb_exec(store, sql, "going back");
     if (err == KITH_OK)
-        err = store_run(store, "resumed_utc", "%s", when);
+        err = kith_rundb_run(store, "resumed_utc", "%s", when);
     if (err == KITH_OK && each != NULL)
         err = each_row(store, user, each);
     return err;
 }
 
-enum kith_err kith_store_incarnation(struct kith_store *store, uint32_t *next)
+enum kith_err kith_rundb_incarnation(struct kith_rundb *store, uint32_t *next)
 {
     char text[24];
     uint64_t most;
-    if (!store_read_text(store->database,
-                         "SELECT coalesce(max(incarnation) + 1, 0) FROM marks",
-                         text, sizeof text))
-        return store_stick(store, "reading marks");
+    if (!kith_rundb_read_text(
+            store->database,
+            "SELECT coalesce(max(incarnation) + 1, 0) FROM marks", text,
+            sizeof text))
+        return kith_rundb_stick(store, "reading marks");
     if (kith_text_u64(text, &most) != KITH_OK || most >= UINT32_MAX)
         return KITH_ELIMIT;
     *next = (uint32_t)most;

@@ -169,13 +169,13 @@ static void collect_more(const struct kith_summary *summary,
     add_whole(entries, "completed", summary->completed);
 }
 
-enum kith_err kith_store_finish(struct kith_store *store,
+enum kith_err kith_rundb_finish(struct kith_rundb *store,
                                 const struct kith_experiment *experiment,
                                 struct kith_summary *summary)
 {
     struct entries entries;
-    enum kith_err err = store_finish_run(store, experiment, summary,
-                                         &summary->time_to_target_s);
+    enum kith_err err = kith_rundb_finish_run(store, experiment, summary,
+                                              &summary->time_to_target_s);
     collect(experiment, summary, NULL, &entries);
     collect_more(summary, &entries);
     for (unsigned i = 0; i < entries.count && err == KITH_OK; i++) {
@@ -189,7 +189,7 @@ enum kith_err kith_store_finish(struct kith_store *store,
             value[length - 1] = '\0';
             value++;
         }
-        err = kith_store_summary(store, entries.list[i].key, value);
+        err = kith_rundb_summary(store, entries.list[i].key, value);
     }
     return err;
 }

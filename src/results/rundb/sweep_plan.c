@@ -21,14 +21,14 @@ void kith_plan_free(struct kith_plan *plan)
 
 /* One statement; types: 'i' int64_t, 's' const char *, NULL where it is NULL.
  */
-static enum kith_err put(struct kith_store *store, const char *sql,
+static enum kith_err put(struct kith_rundb *store, const char *sql,
                          const char *types, ...)
 {
     static const char what[] = "writing the plan";
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(store->database, sql, -1, &statement, NULL) !=
         SQLITE_OK)
-        return store_stick(store, what);
+        return kith_rundb_stick(store, what);
     va_list list;
     va_start(list, types);
     for (int i = 0; types[i] != '\0'; i++)
@@ -40,12 +40,12 @@ static enum kith_err put(struct kith_store *store, const char *sql,
     va_end(list);
     const int code = sqlite3_step(statement);
     const enum kith_err err =
-        code == SQLITE_DONE ? KITH_OK : store_stick(store, what);
+        code == SQLITE_DONE ? KITH_OK : kith_rundb_stick(store, what);
     sqlite3_finalize(statement);
     return err;
 }
 
-static enum kith_err write_cell(struct kith_store *store, int64_t number,
+static enum kith_err write_cell(struct kith_rundb *store, int64_t number,
                                 const struct kith_cell *cell)
 {
     const char *refused = cell->refused[0] == '\0' ? NULL : cell->refused;
@@ -58,8 +58,9 @@ static enum kith_err write_cell(struct kith_store *store, int64_t number,
     return err;
 }
 
-enum kith_err plan_write_runs(struct kith_store *store,
-                              const struct kith_plan *plan, uint32_t first)
+enum kith_err kith_sweep_plan_write_runs(struct kith_rundb *store,
+                                         const struct kith_plan *plan,
+                                         uint32_t first)
 {
     enum kith_err err = KITH_OK;
     for (uint32_t seed = first; seed < plan->seeds; seed++)
@@ -80,10 +81,11 @@ enum kith_err plan_write_runs(struct kith_store *store,
                           : err;
 }
 
-enum kith_err plan_write(struct kith_store *store, const struct kith_plan *plan)
+enum kith_err kith_sweep_plan_write(struct kith_rundb *store,
+                                    const struct kith_plan *plan)
 {
     char started[32];
-    store_utc(started);
+    kith_rundb_utc(started);
     const struct {
         const char *key, *value;
     } facts[] = {{"name", plan->name},
@@ -91,32 +93,32 @@ enum kith_err plan_write(struct kith_store *store, const struct kith_plan *plan)
                  {"build", kith_build()},
                  {"started_utc", started}};
     /* Few commits, each worth a run: they survive a power cut. */
-    enum kith_err err = store_exec(
-        store, "PRAGMA synchronous=FULL; BEGIN;" STORE_INDEXES, "creating");
+    enum kith_err err = kith_rundb_exec(
+        store, "PRAGMA synchronous=FULL; BEGIN;" RUNDB_INDEXES, "creating");
     for (size_t i = 0; i < sizeof facts / sizeof *facts && err == KITH_OK; i++)
         err = put(store, "INSERT INTO run VALUES(0,?,?)", "ss", facts[i].key,
                   facts[i].value);
     for (uint32_t i = 0; i < plan->cell_count && err == KITH_OK; i++)
         err = write_cell(store, (int64_t)i + 1, &plan->cells[i]);
     if (err == KITH_OK)
-        err = plan_write_runs(store, plan, 0);
-    return err == KITH_OK ? store_exec(store, "COMMIT", "creating") : err;
+        err = kith_sweep_plan_write_runs(store, plan, 0);
+    return err == KITH_OK ? kith_rundb_exec(store, "COMMIT", "creating") : err;
 }
 
 /* Every row of `sql` to `each`, until one is refused. */
-static enum kith_err each_row(struct kith_store *store, const char *sql,
+static enum kith_err each_row(struct kith_rundb *store, const char *sql,
                               struct kith_plan *plan,
                               bool (*each)(sqlite3_stmt *, struct kith_plan *))
 {
     static const char what[] = "reading the plan";
     sqlite3_stmt *row;
     if (sqlite3_prepare_v2(store->database, sql, -1, &row, NULL) != SQLITE_OK)
-        return store_stick(store, what);
+        return kith_rundb_stick(store, what);
     int code;
     while ((code = sqlite3_step(row)) == SQLITE_ROW && each(row, plan))
         ;
     sqlite3_finalize(row);
-    return code == SQLITE_DONE ? KITH_OK : store_stick(store, what);
+    return code == SQLITE_DONE ? KITH_OK : kith_rundb_stick(store, what);
 }
 
 static void column_copy(sqlite3_stmt *row, int at, char *text, size_t size)
@@ -177,7 +179,8 @@ static bool read_setting(sqlite3_stmt *row, struct kith_plan *plan)
     return true;
 }
 
-enum kith_err plan_read(struct kith_store *store, struct kith_plan *plan)
+enum kith_err kith_sweep_plan_read(struct kith_rundb *store,
+                                   struct kith_plan *plan)
 {
     *plan = (struct kith_plan){0};
     enum kith_err err = each_row(
@@ -191,7 +194,7 @@ enum kith_err plan_read(struct kith_store *store, struct kith_plan *plan)
         err = each_row(store, "SELECT cell, key, value FROM settings", plan,
                        read_setting);
     if (err == KITH_OK && (plan->seeds == 0 || plan->cell_count == 0))
-        err = store_stick(store, "it holds no plan");
+        err = kith_rundb_stick(store, "it holds no plan");
     return err;
 }
 
@@ -207,16 +210,17 @@ static bool read_number(sqlite3 *database, const char *sql, int64_t *value)
     return found;
 }
 
-enum kith_err plan_check(sqlite3 *database, const char *path, char *error)
+enum kith_err kith_sweep_plan_check(sqlite3 *database, const char *path,
+                                    char *error)
 {
     int64_t application = 0, version = 0, plans = 0;
     const char *what = NULL;
     enum kith_err err = KITH_EPARSE;
     if (!read_number(database, "PRAGMA application_id", &application) ||
-        application != STORE_APPLICATION_ID) {
+        application != RUNDB_APPLICATION_ID) {
         what = "not a run database of kith";
     } else if (!read_number(database, "PRAGMA user_version", &version) ||
-               version != STORE_SCHEMA_VERSION) {
+               version != RUNDB_SCHEMA_VERSION) {
         what = "written by another version of kith";
         err = KITH_EVERSION;
     } else if (!read_number(database,
@@ -228,12 +232,12 @@ enum kith_err plan_check(sqlite3 *database, const char *path, char *error)
     }
     if (what == NULL)
         return KITH_OK;
-    snprintf(error, KITH_STORE_ERROR_BYTES, "cannot go on with %.200s: %s",
+    snprintf(error, KITH_RUNDB_ERROR_BYTES, "cannot go on with %.200s: %s",
              path, what);
     return err;
 }
 
-void plan_state(sqlite3 *database, uint32_t id, char state[32])
+void kith_sweep_plan_state(sqlite3 *database, uint32_t id, char state[32])
 {
     char sql[80];
     sqlite3_stmt *row;
@@ -259,15 +263,15 @@ static bool same_cell(const struct kith_cell *a, const struct kith_cell *b)
 /* The cells of this plan, and something left to do? */
 static bool goes_on(const char *path, const struct kith_plan *plan)
 {
-    struct kith_store store = {0};
+    struct kith_rundb store = {0};
     struct kith_plan there = {0};
-    char error[KITH_STORE_ERROR_BYTES];
+    char error[KITH_RUNDB_ERROR_BYTES];
     int64_t open_runs = 0;
     bool same = false;
     if (sqlite3_open_v2(path, &store.database, SQLITE_OPEN_READONLY, NULL) ==
             SQLITE_OK &&
-        plan_check(store.database, path, error) == KITH_OK &&
-        plan_read(&store, &there) == KITH_OK)
+        kith_sweep_plan_check(store.database, path, error) == KITH_OK &&
+        kith_sweep_plan_read(&store, &there) == KITH_OK)
         same = there.cell_count == plan->cell_count;
     for (uint32_t i = 0; same && i < plan->cell_count; i++)
         same = same_cell(&there.cells[i], &plan->cells[i]);

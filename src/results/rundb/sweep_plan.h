@@ -5,15 +5,19 @@
 #include "rundb.h"
 
 /* All in one transaction, with an index for each run's rows. */
-enum kith_err plan_write(struct kith_store *store,
-                         const struct kith_plan *plan);
+enum kith_err kith_sweep_plan_write(struct kith_rundb *store,
+                                    const struct kith_plan *plan);
 /* The rows of seeds from `first` on, inside a transaction. */
-enum kith_err plan_write_runs(struct kith_store *store,
-                              const struct kith_plan *plan, uint32_t first);
-/* Bounded: what is more, or is not as plan_write() has it, fails the store. */
-enum kith_err plan_read(struct kith_store *store, struct kith_plan *plan);
+enum kith_err kith_sweep_plan_write_runs(struct kith_rundb *store,
+                                         const struct kith_plan *plan,
+                                         uint32_t first);
+/* Bounded: what is more, or is not as kith_sweep_plan_write() has it, fails the
+ * store. */
+enum kith_err kith_sweep_plan_read(struct kith_rundb *store,
+                                   struct kith_plan *plan);
 /* A database of many runs, of this version? */
-enum kith_err plan_check(sqlite3 *database, const char *path, char *error);
-void plan_state(sqlite3 *database, uint32_t id, char state[32]);
+enum kith_err kith_sweep_plan_check(sqlite3 *database, const char *path,
+                                    char *error);
+void kith_sweep_plan_state(sqlite3 *database, uint32_t id, char state[32]);
 
 #endif

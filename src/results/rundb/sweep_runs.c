@@ -25,7 +25,7 @@
 #include "tables.h"
 
 struct kith_runs {
-    struct kith_store *store;
+    struct kith_rundb *store;
     struct kith_plan plan;
     uint8_t *states; /* enum kith_run_state, (cell_count * seeds) */
     char parts[KITH_PATH_BYTES_MAX];
@@ -56,14 +56,14 @@ static enum kith_run_state state_of(const char *name)
 static enum kith_err told(const struct kith_runs *runs, char *error)
 {
     if (runs->store->err != KITH_OK)
-        kith_text_copy(error, KITH_STORE_ERROR_BYTES, runs->store->error);
+        kith_text_copy(error, KITH_RUNDB_ERROR_BYTES, runs->store->error);
     return runs->store->err;
 }
 
 static enum kith_err fail(char *error, enum kith_err err, const char *path,
                           const char *what)
 {
-    snprintf(error, KITH_STORE_ERROR_BYTES, "cannot go on with %.200s: %s",
+    snprintf(error, KITH_RUNDB_ERROR_BYTES, "cannot go on with %.200s: %s",
              path, what);
     return err;
 }
@@ -90,10 +90,12 @@ static enum kith_err lock_parts(struct kith_runs *runs, char *error)
     if (length < 0 || (size_t)length >= sizeof runs->parts - 32)
         return fail(error, KITH_EINVAL, path, "its path is too long");
     if (mkdir(runs->parts, 0777) != 0 && errno != EEXIST)
-        return fail(error, store_errno(errno), runs->parts, strerror(errno));
+        return fail(error, kith_rundb_errno(errno), runs->parts,
+                    strerror(errno));
     runs->lock = open(runs->parts, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (runs->lock < 0)
-        return fail(error, store_errno(errno), runs->parts, strerror(errno));
+        return fail(error, kith_rundb_errno(errno), runs->parts,
+                    strerror(errno));
     if (flock(runs->lock, LOCK_EX | LOCK_NB) != 0)
         return fail(error, KITH_EBUSY, path,
                     "another kith sim is writing it; wait for that one, or "
@@ -114,7 +116,7 @@ static enum kith_err read_states(struct kith_runs *runs)
     free(runs->states);
     runs->states = calloc(count > 0 ? count : 1, 1);
     if (runs->states == NULL)
-        return store_stick(runs->store, "out of memory");
+        return kith_rundb_stick(runs->store, "out of memory");
     for (uint32_t run = 0; run < count; run++)
         if (runs->plan.cells[run % runs->plan.cell_count].refused[0] != '\0')
             runs->states[run] = KITH_RUN_REFUSED;
@@ -122,7 +124,7 @@ static enum kith_err read_states(struct kith_runs *runs)
     if (sqlite3_prepare_v2(runs->store->database,
                            "SELECT run_id, state FROM runs", -1, &row,
                            NULL) != SQLITE_OK)
-        return store_stick(runs->store, "reading runs");
+        return kith_rundb_stick(runs->store, "reading runs");
     int code;
     while ((code = sqlite3_step(row)) == SQLITE_ROW) {
         const sqlite3_int64 id = sqlite3_column_int64(row, 0);
@@ -132,7 +134,7 @@ static enum kith_err read_states(struct kith_runs *runs)
     }
     sqlite3_finalize(row);
     return code == SQLITE_DONE ? KITH_OK
-                               : store_stick(runs->store, "reading runs");
+                               : kith_rundb_stick(runs->store, "reading runs");
 }
 
 static struct kith_runs *runs_new(void)
@@ -154,7 +156,7 @@ enum kith_err kith_runs_create(const char *directory,
                                struct kith_runs **out, char *path, char *error)
 {
     enum kith_err err =
-        store_create_file(directory, plan->kind, plan->name, path, error);
+        kith_rundb_create_file(directory, plan->kind, plan->name, path, error);
     if (err != KITH_OK)
         return err;
     struct kith_runs *runs = runs_new();
@@ -162,11 +164,11 @@ enum kith_err kith_runs_create(const char *directory,
         unlink(path);
         return fail(error, KITH_ENOMEM, path, "out of memory");
     }
-    err = store_open_new(runs->store, path);
+    err = kith_rundb_open_new(runs->store, path);
     if (err == KITH_OK)
-        err = plan_write(runs->store, plan);
+        err = kith_sweep_plan_write(runs->store, plan);
     if (err == KITH_OK)
-        err = plan_read(runs->store, &runs->plan);
+        err = kith_sweep_plan_read(runs->store, &runs->plan);
     if (err == KITH_OK)
         err = read_states(runs);
     if (err != KITH_OK)
@@ -196,12 +198,13 @@ enum kith_err kith_runs_open(const char *path, struct kith_runs **out,
         err = fail(error, KITH_ENOENT, path,
                    sqlite3_errmsg(runs->store->database));
     if (err == KITH_OK)
-        err = plan_check(runs->store->database, path, error);
+        err = kith_sweep_plan_check(runs->store->database, path, error);
     if (err == KITH_OK)
         err = lock_parts(runs, error);
-    if (err == KITH_OK && (plan_read(runs->store, &runs->plan) != KITH_OK ||
-                           read_states(runs) != KITH_OK ||
-                           store_prepare(runs->store, ROW, JOURNAL) != KITH_OK))
+    if (err == KITH_OK &&
+        (kith_sweep_plan_read(runs->store, &runs->plan) != KITH_OK ||
+         read_states(runs) != KITH_OK ||
+         kith_rundb_prepare(runs->store, ROW, JOURNAL) != KITH_OK))
         err = told(runs, error);
     if (err != KITH_OK) {
         kith_runs_close(runs);
@@ -223,9 +226,10 @@ enum kith_err kith_runs_extend(struct kith_runs *runs, uint32_t seeds,
     if (seeds <= before)
         return KITH_OK;
     runs->plan.seeds = seeds;
-    if (store_exec(runs->store, "BEGIN", "adding seeds") == KITH_OK &&
-        plan_write_runs(runs->store, &runs->plan, before) == KITH_OK &&
-        store_exec(runs->store, "COMMIT", "adding seeds") == KITH_OK)
+    if (kith_rundb_exec(runs->store, "BEGIN", "adding seeds") == KITH_OK &&
+        kith_sweep_plan_write_runs(runs->store, &runs->plan, before) ==
+            KITH_OK &&
+        kith_rundb_exec(runs->store, "COMMIT", "adding seeds") == KITH_OK)
         (void)read_states(runs);
     return told(runs, error);
 }
@@ -251,39 +255,41 @@ void kith_runs_forget(struct kith_runs *runs)
 
 /* Attached as `part`; what an earlier try left is not there, but costs nothing
  * to make sure of. */
-static enum kith_err take_rows(struct kith_store *store, uint32_t id)
+static enum kith_err take_rows(struct kith_rundb *store, uint32_t id)
 {
     static const char *const tables[] = {"run",    "series",   "marks",
                                          "faults", "verdicts", "summary"};
     char sql[512];
-    enum kith_err err = store_exec(store, "BEGIN", "taking a run over");
+    enum kith_err err = kith_rundb_exec(store, "BEGIN", "taking a run over");
     for (size_t i = 0; i < sizeof tables / sizeof *tables && err == KITH_OK;
          i++) {
         snprintf(sql, sizeof sql,
                  "DELETE FROM main.%s WHERE run_id = %" PRIu32
                  "; INSERT INTO main.%s SELECT * FROM part.%s",
                  tables[i], id, tables[i], tables[i]);
-        err = store_exec(store, sql, "taking a run over");
+        err = kith_rundb_exec(store, sql, "taking a run over");
     }
     snprintf(sql, sizeof sql,
-             "UPDATE main.runs SET (state, problem" STORE_RESULT_NAMES
-             ") = (SELECT state, NULL" STORE_RESULT_NAMES
+             "UPDATE main.runs SET (state, problem" RUNDB_RESULT_NAMES
+             ") = (SELECT state, NULL" RUNDB_RESULT_NAMES
              " FROM part.runs WHERE run_id = %" PRIu32
              ") WHERE run_id = %" PRIu32 "; COMMIT",
              id, id);
-    return err == KITH_OK ? store_exec(store, sql, "taking a run over") : err;
+    return err == KITH_OK ? kith_rundb_exec(store, sql, "taking a run over")
+                          : err;
 }
 
-static enum kith_err attach(struct kith_store *store, const char *part)
+static enum kith_err attach(struct kith_rundb *store, const char *part)
 {
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(store->database, "ATTACH ?1 AS part", -1, &statement,
                            NULL) != SQLITE_OK)
-        return store_stick(store, "taking a run over");
+        return kith_rundb_stick(store, "taking a run over");
     sqlite3_bind_text(statement, 1, part, -1, SQLITE_STATIC);
     const int code = sqlite3_step(statement);
     const enum kith_err err =
-        code == SQLITE_DONE ? KITH_OK : store_stick(store, "taking a run over");
+        code == SQLITE_DONE ? KITH_OK
+                            : kith_rundb_stick(store, "taking a run over");
     sqlite3_finalize(statement);
     return err;
 }
@@ -299,7 +305,7 @@ enum kith_err kith_runs_take(struct kith_runs *runs, uint32_t run, char *error)
                            NULL);
     }
     if (err == KITH_OK)
-        plan_state(runs->store->database, run + 1, state);
+        kith_sweep_plan_state(runs->store->database, run + 1, state);
     if (err == KITH_OK)
         runs->states[run] = (uint8_t)state_of(state);
     (void)unlink(part);
@@ -317,13 +323,13 @@ enum kith_err kith_runs_fail(struct kith_runs *runs, uint32_t run,
             runs->store->database,
             "UPDATE runs SET state = 'failed', problem = ?2 WHERE run_id = ?1",
             -1, &statement, NULL) != SQLITE_OK) {
-        (void)store_stick(runs->store, "saving a failure");
+        (void)kith_rundb_stick(runs->store, "saving a failure");
         return told(runs, error);
     }
     sqlite3_bind_int64(statement, 1, run + 1);
     sqlite3_bind_text(statement, 2, problem, -1, SQLITE_STATIC);
     if (sqlite3_step(statement) != SQLITE_DONE)
-        (void)store_stick(runs->store, "saving a failure");
+        (void)kith_rundb_stick(runs->store, "saving a failure");
     else
         runs->states[run] = KITH_RUN_FAILED;
     sqlite3_finalize(statement);
@@ -337,7 +343,7 @@ void kith_runs_close(struct kith_runs *runs)
         (void)rmdir(runs->parts);
         close(runs->lock);
     }
-    store_free(runs->store);
+    kith_rundb_free(runs->store);
     kith_plan_free(&runs->plan);
     free(runs->states);
     free(runs);

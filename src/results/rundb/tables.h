@@ -1,4 +1,4 @@
-/* The tables of a run database. STORE_SCHEMA_VERSION names this shape; a reader
+/* The tables of a run database. RUNDB_SCHEMA_VERSION names this shape; a reader
  * refuses a later one. Times are seconds since the start of the run, NULL is
  * "not measured", peer NULL is the averaged model.
  *
@@ -9,14 +9,14 @@
 #define KITH_RESULTS_RUNDB_TABLES_H
 
 /* "kith" in ASCII: PRAGMA application_id, what `file` and the report check. */
-#define STORE_APPLICATION_ID 0x6b697468
-#define STORE_SCHEMA_VERSION 3
-/* The oldest that a report reads: 1 has no STORE_SPEED; 1 and 2 hold one run,
- * without run_id, STORE_AGE, runs, cells and settings. */
-#define STORE_SCHEMA_OLDEST 1
+#define RUNDB_APPLICATION_ID 0x6b697468
+#define RUNDB_SCHEMA_VERSION 3
+/* The oldest that a report reads: 1 has no RUNDB_SPEED; 1 and 2 hold one run,
+ * without run_id, RUNDB_AGE, runs, cells and settings. */
+#define RUNDB_SCHEMA_OLDEST 1
 
 /* X(column, type): struct kith_speed, the last columns of the series. */
-#define STORE_SPEED(X)                                                         \
+#define RUNDB_SPEED(X)                                                         \
     X(samples_per_s, "REAL")                                                   \
     X(tokens_per_s, "REAL")                                                    \
     X(flop_per_s, "REAL")                                                      \
@@ -25,12 +25,12 @@
     X(exchange_overlap, "REAL")                                                \
     X(memory_bytes, "INTEGER")
 /* Behind staleness; what is the age of a model, and the rest of the time. */
-#define STORE_AGE(X)                                                           \
+#define RUNDB_AGE(X)                                                           \
     X(staleness_max, "REAL")                                                   \
     X(received, "INTEGER")                                                     \
     X(training_s, "REAL")
 /* What runs are compared by: columns of the table runs. */
-#define STORE_RESULTS(X)                                                       \
+#define RUNDB_RESULTS(X)                                                       \
     X(target_loss, "REAL")                                                     \
     X(time_to_target_s, "REAL")                                                \
     X(steps, "INTEGER")                                                        \
@@ -45,22 +45,22 @@
     X(violations, "INTEGER")                                                   \
     X(virtual_s, "REAL")                                                       \
     X(wall_s, "REAL")
-#define STORE_TYPED(name, type) ", " #name " " type
-#define STORE_NAMED(name, type) ", " #name
-#define STORE_NULL(name, type) ", NULL AS " #name
-#define STORE_SPEED_TYPES STORE_SPEED(STORE_TYPED)
-#define STORE_SPEED_NAMES STORE_SPEED(STORE_NAMED)
-#define STORE_SPEED_NULLS STORE_SPEED(STORE_NULL)
-#define STORE_AGE_NAMES STORE_AGE(STORE_NAMED)
-#define STORE_AGE_NULLS STORE_AGE(STORE_NULL)
-#define STORE_RESULT_NAMES STORE_RESULTS(STORE_NAMED)
+#define RUNDB_TYPED(name, type) ", " #name " " type
+#define RUNDB_NAMED(name, type) ", " #name
+#define RUNDB_NULL(name, type) ", NULL AS " #name
+#define RUNDB_SPEED_TYPES RUNDB_SPEED(RUNDB_TYPED)
+#define RUNDB_SPEED_NAMES RUNDB_SPEED(RUNDB_NAMED)
+#define RUNDB_SPEED_NULLS RUNDB_SPEED(RUNDB_NULL)
+#define RUNDB_AGE_NAMES RUNDB_AGE(RUNDB_NAMED)
+#define RUNDB_AGE_NULLS RUNDB_AGE(RUNDB_NULL)
+#define RUNDB_RESULT_NAMES RUNDB_RESULTS(RUNDB_NAMED)
 
 /* One statement per line of the array in rundb_open.c. */
-#define STORE_TABLES                                                           \
+#define RUNDB_TABLES                                                           \
     "CREATE TABLE runs(run_id INTEGER PRIMARY KEY, cell INTEGER NOT NULL,"     \
     " seed INTEGER NOT NULL, state TEXT NOT NULL,"                             \
-    " problem TEXT" STORE_RESULTS(                                             \
-        STORE_TYPED) ");"                                                      \
+    " problem TEXT" RUNDB_RESULTS(                                             \
+        RUNDB_TYPED) ");"                                                      \
                      "CREATE TABLE cells(cell INTEGER PRIMARY KEY, label "     \
                      "TEXT NOT NULL,"                                          \
                      " path TEXT, seed INTEGER, experiment TEXT, refused "     \
@@ -80,14 +80,14 @@
                      " accuracy REAL, consensus_distance REAL, bytes_sent "    \
                      "INTEGER,"                                                \
                      " bytes_received INTEGER, waiting_s REAL,"                \
-                     " staleness REAL" STORE_AGE(                              \
-                         STORE_TYPED) ","                                      \
+                     " staleness REAL" RUNDB_AGE(                              \
+                         RUNDB_TYPED) ","                                      \
                                       " attempts INTEGER, done INTEGER, "      \
                                       "failed INTEGER, refused INTEGER,"       \
                                       " skipped INTEGER, torn INTEGER, "       \
                                       "cpu_train_s REAL, cpu_aead_s REAL,"     \
                                       " cpu_socket_s REAL, cpu_other_s "       \
-                                      "REAL" STORE_SPEED_TYPES ");"            \
+                                      "REAL" RUNDB_SPEED_TYPES ");"            \
                                       "CREATE TABLE mark_kinds(kind INTEGER "  \
                                       "PRIMARY KEY, name TEXT NOT NULL);"      \
                                       "CREATE TABLE marks(run_id INTEGER NOT " \
@@ -117,12 +117,12 @@
                                       " samples, loss, accuracy, "             \
                                       "consensus_distance, bytes_sent,"        \
                                       " bytes_received, waiting_s, "           \
-                                      "staleness" STORE_AGE_NAMES ","          \
+                                      "staleness" RUNDB_AGE_NAMES ","          \
                                       " attempts, done, failed, refused, "     \
                                       "skipped, torn,"                         \
                                       " cpu_train_s, cpu_aead_s, "             \
                                       "cpu_socket_s, "                         \
-                                      "cpu_other_s" STORE_SPEED_NAMES          \
+                                      "cpu_other_s" RUNDB_SPEED_NAMES          \
                                       " FROM series WHERE peer IS NOT NULL "   \
                                       "GROUP BY run_id, peer;"                 \
                                       "CREATE VIEW exchanges AS SELECT "       \
@@ -138,13 +138,13 @@
                                       " 'failed','undone','torn','adopted','"  \
                                       "split');"
 /* Where there are many runs, each is looked up. */
-#define STORE_INDEXES                                                          \
+#define RUNDB_INDEXES                                                          \
     "CREATE INDEX series_run ON series(run_id, peer);"                         \
     "CREATE INDEX marks_run ON marks(run_id);"
 /* Of a recorded run, and there alone: kith/journal.h. Version 3 stands, for no
  * reader looks at tables that it does not know. peer NULL in models: the
  * average; digest 0, model NULL: not kept. */
-#define STORE_JOURNAL                                                          \
+#define RUNDB_JOURNAL                                                          \
     "CREATE TABLE journal(run_id INTEGER NOT NULL, peer INTEGER NOT NULL,"     \
     " incarnation INTEGER NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT "    \
     "NULL, PRIMARY KEY(run_id, peer, incarnation, part)) WITHOUT ROWID;"       \

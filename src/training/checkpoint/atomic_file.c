@@ -11,8 +11,9 @@
 #include "kith/data.h"
 #include "kith/plain_file.h"
 
-enum kith_err work_complain(char *error, enum kith_err err, const char *doing,
-                            const char *path, const char *what)
+enum kith_err kith_checkpoint_complain(char *error, enum kith_err err,
+                                       const char *doing, const char *path,
+                                       const char *what)
 {
     const size_t length = strlen(path), shown = length < 250 ? length : 250;
     (void)snprintf(error, KITH_DATA_ERROR_BYTES, "%s %s: %.200s", doing,
@@ -27,33 +28,35 @@ static void add_ending(char *out, const char *path, const char *ending)
     memcpy(out + length, ending, strlen(ending) + 1);
 }
 
-enum kith_err work_writer_open(struct work_writer *writer, const char *path,
-                               char *error)
+enum kith_err kith_atomic_file_open(struct work_writer *writer,
+                                    const char *path, char *error)
 {
     *writer = (struct work_writer){.path = path};
     if (strlen(path) >= KITH_PATH_BYTES_MAX)
-        return work_complain(error, KITH_ELIMIT, "writing", path,
-                             "the path is too long");
+        return kith_checkpoint_complain(error, KITH_ELIMIT, "writing", path,
+                                        "the path is too long");
     add_ending(writer->partial, path, ".partial");
     writer->file = kith_file_create_stream(writer->partial);
     if (writer->file == NULL)
-        return work_complain(error, kith_file_error(errno), "writing",
-                             writer->partial, strerror(errno));
+        return kith_checkpoint_complain(error, kith_file_error(errno),
+                                        "writing", writer->partial,
+                                        strerror(errno));
     return KITH_OK;
 }
 
-void work_write(struct work_writer *writer, const void *bytes, size_t size)
+void kith_atomic_file_write(struct work_writer *writer, const void *bytes,
+                            size_t size)
 {
     if (writer->code == 0 && fwrite(bytes, 1, size, writer->file) != size)
         writer->code = errno != 0 ? errno : EIO;
 }
 
-void work_write_at(struct work_writer *writer, long offset, const void *bytes,
-                   size_t size)
+void kith_atomic_file_write_at(struct work_writer *writer, long offset,
+                               const void *bytes, size_t size)
 {
     if (writer->code == 0 && fseek(writer->file, offset, SEEK_SET) != 0)
         writer->code = errno;
-    work_write(writer, bytes, size);
+    kith_atomic_file_write(writer, bytes, size);
 }
 
 /* PATH is PATH.previous, too, from one moment to the next: a second name for
@@ -92,8 +95,8 @@ static void sync_folder(const char *path)
     (void)close(fd);
 }
 
-enum kith_err work_writer_commit(struct work_writer *writer, bool keep_previous,
-                                 char *error)
+enum kith_err kith_atomic_file_commit(struct work_writer *writer,
+                                      bool keep_previous, char *error)
 {
     if (writer->code == 0 &&
         (fflush(writer->file) != 0 || fsync(fileno(writer->file)) != 0))
@@ -110,17 +113,19 @@ enum kith_err work_writer_commit(struct work_writer *writer, bool keep_previous,
         return KITH_OK;
     }
     (void)remove(writer->partial);
-    return work_complain(error, kith_file_error(writer->code), "writing",
-                         writer->path, strerror(writer->code));
+    return kith_checkpoint_complain(error, kith_file_error(writer->code),
+                                    "writing", writer->path,
+                                    strerror(writer->code));
 }
 
-void work_writer_abandon(struct work_writer *writer)
+void kith_atomic_file_abandon(struct work_writer *writer)
 {
     (void)fclose(writer->file);
     (void)remove(writer->partial);
 }
 
-enum kith_err work_map_open(const char *path, struct work_map *map, char *error)
+enum kith_err kith_file_map_open(const char *path, struct work_map *map,
+                                 char *error)
 {
     char why[KITH_FILE_WHY_BYTES];
     size_t size;
@@ -128,12 +133,12 @@ enum kith_err work_map_open(const char *path, struct work_map *map, char *error)
     *map = (struct work_map){NULL, 0};
     enum kith_err err = kith_file_open(path, &fd, &size, why);
     if (err != KITH_OK)
-        return work_complain(error, err, "reading", path, why);
+        return kith_checkpoint_complain(error, err, "reading", path, why);
     if (size > 0) {
         void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED)
-            err = work_complain(error, kith_file_error(errno), "reading", path,
-                                strerror(errno));
+            err = kith_checkpoint_complain(error, kith_file_error(errno),
+                                           "reading", path, strerror(errno));
         else
             *map = (struct work_map){bytes, size};
     }
@@ -141,7 +146,7 @@ enum kith_err work_map_open(const char *path, struct work_map *map, char *error)
     return err;
 }
 
-void work_map_close(struct work_map *map)
+void kith_file_map_close(struct work_map *map)
 {
     if (map->bytes != NULL)
         (void)munmap((void *)(uintptr_t)map->bytes, map->size);

@@ -11,8 +11,9 @@
 #include "kith/limits.h"
 
 /* Messages are of KITH_DATA_ERROR_BYTES: "DOING PATH: what". */
-enum kith_err work_complain(char *error, enum kith_err err, const char *doing,
-                            const char *path, const char *what);
+enum kith_err kith_checkpoint_complain(char *error, enum kith_err err,
+                                       const char *doing, const char *path,
+                                       const char *what);
 
 /* Written to PATH.partial, flushed to the disk, then renamed: PATH is always
  * whole. The one before stays as PATH.previous where asked. */
@@ -22,27 +23,30 @@ struct work_writer {
     int code; /* errno of the first failure, 0: none */
     char partial[KITH_PATH_BYTES_MAX + 16];
 };
-KITH_MUST_CHECK enum kith_err work_writer_open(struct work_writer *writer,
-                                               const char *path, char *error);
-/* A failure is kept for work_writer_commit. */
-void work_write(struct work_writer *writer, const void *bytes, size_t size);
+KITH_MUST_CHECK enum kith_err kith_atomic_file_open(struct work_writer *writer,
+                                                    const char *path,
+                                                    char *error);
+/* A failure is kept for kith_atomic_file_commit. */
+void kith_atomic_file_write(struct work_writer *writer, const void *bytes,
+                            size_t size);
 /* Over what stands at `offset`; the position is lost. */
-void work_write_at(struct work_writer *writer, long offset, const void *bytes,
-                   size_t size);
+void kith_atomic_file_write_at(struct work_writer *writer, long offset,
+                               const void *bytes, size_t size);
 /* Closes; on an error nothing is left but what was there before. */
 KITH_MUST_CHECK enum kith_err
-work_writer_commit(struct work_writer *writer, bool keep_previous, char *error);
+kith_atomic_file_commit(struct work_writer *writer, bool keep_previous,
+                        char *error);
 
 /* Instead: nothing is left but what was there before. */
-void work_writer_abandon(struct work_writer *writer);
+void kith_atomic_file_abandon(struct work_writer *writer);
 
 /* A whole file, read-only; size 0: bytes is NULL. */
 struct work_map {
     const uint8_t *bytes;
     size_t size;
 };
-KITH_MUST_CHECK enum kith_err work_map_open(const char *path,
-                                            struct work_map *map, char *error);
-void work_map_close(struct work_map *map);
+KITH_MUST_CHECK enum kith_err
+kith_file_map_open(const char *path, struct work_map *map, char *error);
+void kith_file_map_close(struct work_map *map);
 
 #endif

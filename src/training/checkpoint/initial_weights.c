@@ -18,9 +18,10 @@ static enum kith_err check_scalar(const char *path, char *error)
         return err;
     const bool scaled = weight != NULL;
     free(weight);
-    return scaled ? work_complain(error, KITH_EMISMATCH, "reading", path,
-                                  "a checkpoint under push-sum: start from "
-                                  "what kith export makes of it")
+    return scaled ? kith_checkpoint_complain(
+                        error, KITH_EMISMATCH, "reading", path,
+                        "a checkpoint under push-sum: start from "
+                        "what kith export makes of it")
                   : KITH_OK;
 }
 
@@ -33,14 +34,16 @@ enum kith_err kith_worker_init(struct kith_worker *worker, const char *path,
         return err == KITH_ELIMIT ? KITH_EPARSE : err;
     double *z = malloc(worker->dim * sizeof *z);
     if (z == NULL)
-        return work_complain(error, KITH_ENOMEM, "reading", path, "no memory");
+        return kith_checkpoint_complain(error, KITH_ENOMEM, "reading", path,
+                                        "no memory");
     err = kith_weights_read(path, worker->layout, z, error);
     const double most =
         worker->backend->element_bytes == sizeof(double) ? DBL_MAX : FLT_MAX;
     for (size_t i = 0; i < worker->dim && err == KITH_OK; i++) {
         if (!(fabs(z[i]) <= most))
-            err = work_complain(error, KITH_ENONFINITE, "reading", path,
-                                "it holds values that are not finite here");
+            err = kith_checkpoint_complain(
+                error, KITH_ENONFINITE, "reading", path,
+                "it holds values that are not finite here");
     }
     if (err == KITH_OK)
         worker->backend->write(worker->dim, z, worker->slots[KITH_SLOT_LIVE]);

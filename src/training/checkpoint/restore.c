@@ -23,7 +23,8 @@ struct source {
 static enum kith_err refuse(const struct source *source, enum kith_err err,
                             const char *what)
 {
-    return work_complain(source->error, err, "reading", source->path, what);
+    return kith_checkpoint_complain(source->error, err, "reading", source->path,
+                                    what);
 }
 
 /* By its first bytes, as far as there are any. */
@@ -67,7 +68,7 @@ static enum kith_err check_hash(const struct source *source)
 static void source_close(struct source *source)
 {
     kith_safetensors_free(&source->file);
-    work_map_close(&source->map);
+    kith_file_map_close(&source->map);
 }
 
 /* Hash, header and version; nothing needs closing on an error. */
@@ -78,7 +79,7 @@ static enum kith_err source_open(struct source *source, const char *path,
     *source = (struct source){.path = path, .error = error};
     if (sodium_init() < 0)
         return refuse(source, KITH_EDEVICE, "libsodium refuses to start");
-    enum kith_err err = work_map_open(path, &source->map, error);
+    enum kith_err err = kith_file_map_open(path, &source->map, error);
     if (err != KITH_OK)
         return err;
     err = check_opening(source);
@@ -182,7 +183,7 @@ static enum kith_err check_tensors(const struct source *source,
     struct kith_tensor_entry *wanted = calloc(most + 1, sizeof *wanted);
     if (wanted == NULL)
         return refuse(source, KITH_ENOMEM, "no memory");
-    const size_t count = save_entries(worker, wanted);
+    const size_t count = kith_save_entries(worker, wanted);
     bool fits = source->file.tensor_count == count;
     for (size_t i = 0; i < count && fits; i++) {
         const struct kith_tensor_entry *found =
@@ -224,7 +225,7 @@ static void get_vectors(const struct source *source, struct kith_worker *worker)
 {
     const struct kith_layout *layout = worker->layout;
     struct save_part parts[SAVE_PARTS_MAX];
-    const size_t count = save_parts(worker, parts);
+    const size_t count = kith_save_parts(worker, parts);
     for (size_t k = 0; k < count; k++) {
         for (uint32_t i = 0; i < layout->view_count; i++) {
             if (layout->views[i].offset < parts[k].elements)
@@ -264,7 +265,7 @@ static enum kith_err check_owner(const struct source *source,
     const char *role = kith_safetensors_text(&source->file, "role");
     if (role == NULL || !number(source, "peer", &peer))
         return refuse(source, KITH_EPARSE, "its place in the run is missing");
-    if (strcmp(role, save_role(worker)) != 0)
+    if (strcmp(role, kith_save_role(worker)) != 0)
         return refuse(source, KITH_EMISMATCH,
                       role[0] == 't' ? "it belongs to kith train, not to a peer"
                                      : "it belongs to a peer of kith lab or "
@@ -328,8 +329,8 @@ enum kith_err kith_save_resume(struct kith_worker *worker, const char *path,
     char why[2][KITH_DATA_ERROR_BYTES];
     error[0] = '\0';
     if (strlen(path) >= KITH_PATH_BYTES_MAX)
-        return work_complain(error, KITH_ELIMIT, "reading", path,
-                             "the path is too long");
+        return kith_checkpoint_complain(error, KITH_ELIMIT, "reading", path,
+                                        "the path is too long");
     const enum kith_err first = kith_save_read(worker, path, standing, error);
     /* What cannot be read now may be whole: only what was read and is not
      * right makes way for the one before it. */
@@ -378,9 +379,9 @@ static enum kith_err read_parameters(const struct source *source,
     if (err == KITH_OK && gossips)
         err = read_scalars(source, experiment, scalars);
     if (err == KITH_OK)
-        err =
-            checkpoint_read_views(source->path, &source->file,
-                                  source->map.bytes, layout, z, source->error);
+        err = kith_checkpoint_read_views(source->path, &source->file,
+                                         source->map.bytes, layout, z,
+                                         source->error);
     const bool scaled = err == KITH_OK && gossips && algorithm->factor != NULL;
     const double factor = scaled ? algorithm->factor(scalars) : 1;
     for (size_t i = 0; i < layout->gossiped && factor != 1; i++)
@@ -393,24 +394,24 @@ enum kith_err kith_save_parameters(const struct kith_experiment *experiment,
                                    uint64_t *step, char *error)
 {
     struct source source;
-    struct kith_network *network = NULL;
+    struct kith_graph *network = NULL;
     char why[KITH_MODEL_ERROR_BYTES];
     *z = NULL;
     enum kith_err err = source_open(&source, path, error);
     if (err != KITH_OK)
         return err;
-    const struct kith_network_options options = {.backend = experiment->backend,
-                                                 .rows = 1};
-    err = kith_network_open(experiment->model, &experiment->model_config,
-                            &options, &network, why);
+    const struct kith_graph_options options = {.backend = experiment->backend,
+                                               .rows = 1};
+    err = kith_graph_open(experiment->model, &experiment->model_config,
+                          &options, &network, why);
     if (err == KITH_OK) {
-        const struct kith_layout *layout = kith_network_layout(network);
+        const struct kith_layout *layout = kith_graph_layout(network);
         *dim = layout->dim;
         *z = malloc((*dim > 0 ? *dim : 1) * sizeof **z);
         err = *z == NULL
                   ? refuse(&source, KITH_ENOMEM, "no memory for it")
                   : read_parameters(&source, experiment, layout, *z, step);
-        kith_network_close(network);
+        kith_graph_close(network);
     } else {
         refuse(&source, err, why);
     }

@@ -48,7 +48,7 @@ static void add_real(struct texts *texts, const char *key, double value)
     add_text(texts, key, text);
 }
 
-const char *save_role(const struct kith_worker *worker)
+const char *kith_save_role(const struct kith_worker *worker)
 {
     return worker->named == worker->experiment ? "peer" : "train";
 }
@@ -80,7 +80,7 @@ static void worker_texts(const struct kith_worker *worker,
     add_text(texts, "blake2b", zeros);
     add_text(texts, "format", "pt");
     add_text(texts, "kith", SAVE_VERSION);
-    add_text(texts, "role", save_role(worker));
+    add_text(texts, "role", kith_save_role(worker));
     add_number(texts, "experiment", kith_experiment_hash(worker->named));
     standing_texts(standing, texts);
     add_number(texts, "epoch", place.epoch);
@@ -109,8 +109,8 @@ static size_t add_parts(struct save_part *parts, size_t count, const char *of,
     return count;
 }
 
-size_t save_parts(const struct kith_worker *worker,
-                  struct save_part parts[SAVE_PARTS_MAX])
+size_t kith_save_parts(const struct kith_worker *worker,
+                       struct save_part parts[SAVE_PARTS_MAX])
 {
     const struct kith_layout *layout = worker->layout;
     parts[0] = (struct save_part){.vector = worker->slots[KITH_SLOT_LIVE],
@@ -121,20 +121,20 @@ size_t save_parts(const struct kith_worker *worker,
                      worker->algorithm->vectors, layout->gossiped);
 }
 
-size_t save_entries(const struct kith_worker *worker,
-                    struct kith_tensor_entry *entries)
+size_t kith_save_entries(const struct kith_worker *worker,
+                         struct kith_tensor_entry *entries)
 {
     const enum kith_dtype dtype =
         worker->backend->element_bytes == 8 ? KITH_DTYPE_F64 : KITH_DTYPE_F32;
     const struct kith_layout *layout = worker->layout;
     struct save_part parts[SAVE_PARTS_MAX];
-    const size_t part_count = save_parts(worker, parts);
+    const size_t part_count = kith_save_parts(worker, parts);
     size_t count = 0;
     for (size_t k = 0; k < part_count; k++) {
         for (uint32_t i = 0; i < layout->view_count; i++) {
             if (layout->views[i].offset < parts[k].elements)
-                checkpoint_entry(&entries[count++], parts[k].prefix, dtype,
-                                 &layout->views[i]);
+                kith_checkpoint_entry(&entries[count++], parts[k].prefix, dtype,
+                                      &layout->views[i]);
         }
     }
     return count;
@@ -150,7 +150,7 @@ static enum kith_err make_header(const struct kith_worker *worker,
     if (entries == NULL)
         return KITH_ENOMEM;
     worker_texts(worker, standing, &texts);
-    const size_t count = save_entries(worker, entries);
+    const size_t count = kith_save_entries(worker, entries);
     const enum kith_err err = kith_safetensors_header(
         entries, count, texts.entries, texts.count, header, header_bytes);
     free(entries);
@@ -166,7 +166,7 @@ struct sink {
 static void put(struct sink *sink, const void *bytes, size_t size)
 {
     (void)crypto_generichash_update(&sink->hash, bytes, size);
-    work_write(&sink->writer, bytes, size);
+    kith_atomic_file_write(&sink->writer, bytes, size);
 }
 
 /* Elements [0, n) of a vector on the backend, in its own element type. */
@@ -194,7 +194,7 @@ static void put_vector(struct sink *sink, const struct kith_backend *backend,
 static bool put_worker(struct sink *sink, const struct kith_worker *worker)
 {
     struct save_part parts[SAVE_PARTS_MAX];
-    const size_t count = save_parts(worker, parts);
+    const size_t count = kith_save_parts(worker, parts);
     bool finite = true;
     for (size_t k = 0; k < count; k++) {
         sink->finite = true;
@@ -221,14 +221,17 @@ static enum kith_err put_all(struct sink *sink,
     const char *failed = backend->failed == NULL ? NULL : backend->failed();
     const char *path = sink->writer.path;
     if (failed != NULL)
-        return work_complain(error, KITH_EDEVICE, "writing", path, failed);
+        return kith_checkpoint_complain(error, KITH_EDEVICE, "writing", path,
+                                        failed);
     if (!finite)
-        return work_complain(error, KITH_ENONFINITE, "writing", path,
-                             "the model has a value that is not finite; what "
-                             "was there before stays");
+        return kith_checkpoint_complain(
+            error, KITH_ENONFINITE, "writing", path,
+            "the model has a value that is not finite; what "
+            "was there before stays");
     (void)crypto_generichash_final(&sink->hash, hash, sizeof hash);
     (void)sodium_bin2hex(digits, sizeof digits, hash, sizeof hash);
-    work_write_at(&sink->writer, SAVE_HASH_AT, digits, SAVE_HASH_DIGITS);
+    kith_atomic_file_write_at(&sink->writer, SAVE_HASH_AT, digits,
+                              SAVE_HASH_DIGITS);
     return KITH_OK;
 }
 
@@ -240,20 +243,21 @@ enum kith_err kith_save_write(struct kith_worker *worker, const char *path,
     uint8_t *header;
     size_t header_bytes;
     if (sodium_init() < 0)
-        return work_complain(error, KITH_EDEVICE, "writing", path,
-                             "libsodium refuses to start");
+        return kith_checkpoint_complain(error, KITH_EDEVICE, "writing", path,
+                                        "libsodium refuses to start");
     enum kith_err err = make_header(worker, standing, &header, &header_bytes);
     if (err != KITH_OK)
-        return work_complain(error, err, "writing", path,
-                             err == KITH_ENOMEM ? "no memory for its header"
-                                                : "its header is too long");
-    err = work_writer_open(&sink.writer, path, error);
+        return kith_checkpoint_complain(error, err, "writing", path,
+                                        err == KITH_ENOMEM
+                                            ? "no memory for its header"
+                                            : "its header is too long");
+    err = kith_atomic_file_open(&sink.writer, path, error);
     if (err == KITH_OK) {
         err = put_all(&sink, worker, header, header_bytes, error);
         if (err == KITH_OK)
-            err = work_writer_commit(&sink.writer, keep_previous, error);
+            err = kith_atomic_file_commit(&sink.writer, keep_previous, error);
         else
-            work_writer_abandon(&sink.writer);
+            kith_atomic_file_abandon(&sink.writer);
     }
     free(header);
     return err;

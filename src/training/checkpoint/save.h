@@ -26,12 +26,12 @@ struct save_part {
 };
 enum { SAVE_PARTS_MAX = 1 + KITH_STATES_MAX + KITH_ALGORITHM_VECTORS_MAX };
 /* All that a checkpoint holds, in its order in the file; returns how many. */
-size_t save_parts(const struct kith_worker *worker,
-                  struct save_part parts[SAVE_PARTS_MAX]);
+size_t kith_save_parts(const struct kith_worker *worker,
+                       struct save_part parts[SAVE_PARTS_MAX]);
 /* The tensors of these parts; at most SAVE_PARTS_MAX * view_count. */
-size_t save_entries(const struct kith_worker *worker,
-                    struct kith_tensor_entry *entries);
+size_t kith_save_entries(const struct kith_worker *worker,
+                         struct kith_tensor_entry *entries);
 /* "train" or "peer": batches mean something else to each. */
-const char *save_role(const struct kith_worker *worker);
+const char *kith_save_role(const struct kith_worker *worker);
 
 #endif

@@ -23,8 +23,8 @@ find_view(const struct kith_safetensors *file,
     return found;
 }
 
-bool checkpoint_same_shape(const struct kith_tensor_entry *tensor,
-                           const struct kith_model_view *view)
+bool kith_checkpoint_same_shape(const struct kith_tensor_entry *tensor,
+                                const struct kith_model_view *view)
 {
     if (tensor->rank != view->rank)
         return false;
@@ -56,14 +56,15 @@ static enum kith_err other_shape(const char *path, char *error,
     shape_text(view->rank, shape, wanted);
     (void)snprintf(what, sizeof what, "tensor %s is (%s), the model's is (%s)",
                    tensor->name, found, wanted);
-    return work_complain(error, KITH_EMISMATCH, "reading", path, what);
+    return kith_checkpoint_complain(error, KITH_EMISMATCH, "reading", path,
+                                    what);
 }
 
-enum kith_err checkpoint_read_views(const char *path,
-                                    const struct kith_safetensors *file,
-                                    const uint8_t *bytes,
-                                    const struct kith_layout *layout, double *z,
-                                    char *error)
+enum kith_err kith_checkpoint_read_views(const char *path,
+                                         const struct kith_safetensors *file,
+                                         const uint8_t *bytes,
+                                         const struct kith_layout *layout,
+                                         double *z, char *error)
 {
     for (uint32_t i = 0; i < layout->view_count; i++) {
         const struct kith_model_view *view = &layout->views[i];
@@ -72,9 +73,10 @@ enum kith_err checkpoint_read_views(const char *path,
         if (tensor == NULL) {
             (void)snprintf(what, sizeof what,
                            "it has no tensor %s: another model's?", view->name);
-            return work_complain(error, KITH_EMISMATCH, "reading", path, what);
+            return kith_checkpoint_complain(error, KITH_EMISMATCH, "reading",
+                                            path, what);
         }
-        if (!checkpoint_same_shape(tensor, view))
+        if (!kith_checkpoint_same_shape(tensor, view))
             return other_shape(path, error, tensor, view);
         kith_dtype_read(tensor->dtype, view->elements, bytes + tensor->offset,
                         z + view->offset);
@@ -89,17 +91,18 @@ enum kith_err kith_weights_read(const char *path,
     struct work_map map;
     struct kith_safetensors file;
     char why[KITH_CHECKPOINT_ERROR_BYTES];
-    enum kith_err err = work_map_open(path, &map, error);
+    enum kith_err err = kith_file_map_open(path, &map, error);
     if (err != KITH_OK)
         return err;
     err = kith_safetensors_parse(map.bytes, map.size, &file, why);
     if (err == KITH_OK) {
-        err = checkpoint_read_views(path, &file, map.bytes, layout, z, error);
+        err = kith_checkpoint_read_views(path, &file, map.bytes, layout, z,
+                                         error);
         kith_safetensors_free(&file);
     } else {
-        work_complain(error, err, "reading", path, why);
+        kith_checkpoint_complain(error, err, "reading", path, why);
     }
-    work_map_close(&map);
+    kith_file_map_close(&map);
     return err;
 }
 
@@ -110,7 +113,7 @@ enum kith_err kith_checkpoint_text(const char *path, const char *key,
     struct kith_safetensors file;
     char why[KITH_CHECKPOINT_ERROR_BYTES];
     *text = NULL;
-    enum kith_err err = work_map_open(path, &map, error);
+    enum kith_err err = kith_file_map_open(path, &map, error);
     if (err != KITH_OK)
         return err;
     err = kith_safetensors_parse(map.bytes, map.size, &file, why);
@@ -121,18 +124,19 @@ enum kith_err kith_checkpoint_text(const char *path, const char *key,
         if (*text != NULL)
             memcpy(*text, found, size);
         else if (found != NULL)
-            err =
-                work_complain(error, KITH_ENOMEM, "reading", path, "no memory");
+            err = kith_checkpoint_complain(error, KITH_ENOMEM, "reading", path,
+                                           "no memory");
         kith_safetensors_free(&file);
     } else {
-        work_complain(error, err, "reading", path, why);
+        kith_checkpoint_complain(error, err, "reading", path, why);
     }
-    work_map_close(&map);
+    kith_file_map_close(&map);
     return err;
 }
 
-void checkpoint_entry(struct kith_tensor_entry *entry, const char *prefix,
-                      enum kith_dtype dtype, const struct kith_model_view *view)
+void kith_checkpoint_entry(struct kith_tensor_entry *entry, const char *prefix,
+                           enum kith_dtype dtype,
+                           const struct kith_model_view *view)
 {
     *entry = (struct kith_tensor_entry){.dtype = dtype, .rank = view->rank};
     (void)snprintf(entry->name, sizeof entry->name, "%s%s", prefix, view->name);
@@ -148,7 +152,7 @@ static void write_singles(struct work_writer *writer, const double *z, size_t n)
         const size_t count = n - at < 4096 ? n - at : 4096;
         for (size_t i = 0; i < count; i++)
             chunk[i] = (float)z[at + i];
-        work_write(writer, chunk, count * sizeof chunk[0]);
+        kith_atomic_file_write(writer, chunk, count * sizeof chunk[0]);
     }
 }
 
@@ -165,23 +169,23 @@ enum kith_err kith_weights_write(const char *path,
     enum kith_err err = KITH_ENOMEM;
     if (entries != NULL) {
         for (uint32_t i = 0; i < layout->view_count; i++)
-            checkpoint_entry(&entries[i], "", KITH_DTYPE_F32,
-                             &layout->views[i]);
+            kith_checkpoint_entry(&entries[i], "", KITH_DTYPE_F32,
+                                  &layout->views[i]);
         err = kith_safetensors_header(entries, layout->view_count, texts, 1,
                                       &header, &header_bytes);
     }
     free(entries);
     if (err != KITH_OK)
-        return work_complain(error, err, "writing", path,
-                             err == KITH_ENOMEM ? "no memory"
-                                                : "too many tensors");
-    err = work_writer_open(&writer, path, error);
+        return kith_checkpoint_complain(
+            error, err, "writing", path,
+            err == KITH_ENOMEM ? "no memory" : "too many tensors");
+    err = kith_atomic_file_open(&writer, path, error);
     if (err == KITH_OK) {
-        work_write(&writer, header, header_bytes);
+        kith_atomic_file_write(&writer, header, header_bytes);
         for (uint32_t i = 0; i < layout->view_count; i++)
             write_singles(&writer, z + layout->views[i].offset,
                           layout->views[i].elements);
-        err = work_writer_commit(&writer, false, error);
+        err = kith_atomic_file_commit(&writer, false, error);
     }
     free(header);
     return err;

@@ -6,16 +6,15 @@
 #include "kith/checkpoint.h"
 #include "kith/model.h"
 
-bool checkpoint_same_shape(const struct kith_tensor_entry *tensor,
-                           const struct kith_model_view *view);
+bool kith_checkpoint_same_shape(const struct kith_tensor_entry *tensor,
+                                const struct kith_model_view *view);
 /* Every view from the file's bytes, into z (dim). */
-KITH_MUST_CHECK enum kith_err
-checkpoint_read_views(const char *path, const struct kith_safetensors *file,
-                      const uint8_t *bytes, const struct kith_layout *layout,
-                      double *z, char *error);
+KITH_MUST_CHECK enum kith_err kith_checkpoint_read_views(
+    const char *path, const struct kith_safetensors *file, const uint8_t *bytes,
+    const struct kith_layout *layout, double *z, char *error);
 /* The entry of a view under PREFIX + its name. */
-void checkpoint_entry(struct kith_tensor_entry *entry, const char *prefix,
-                      enum kith_dtype dtype,
-                      const struct kith_model_view *view);
+void kith_checkpoint_entry(struct kith_tensor_entry *entry, const char *prefix,
+                           enum kith_dtype dtype,
+                           const struct kith_model_view *view);
 
 #endif

@@ -53,7 +53,7 @@ static void unblock(void)
     done = true;
 }
 
-bool data_guard(void (*read)(void *), void *argument, const void **where)
+bool kith_data_guard(void (*read)(void *), void *argument, const void **where)
 {
     sigjmp_buf here;
     sigjmp_buf *const outer = landing;

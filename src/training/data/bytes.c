@@ -11,12 +11,12 @@ static enum kith_err open_bytes(const struct kith_data_config *config,
     struct kith_examples whole = set->train;
     struct data_file file;
     struct data_bytes bytes;
-    enum kith_err err = data_find(&opening, NULL, &file);
+    enum kith_err err = kith_data_find(&opening, NULL, &file);
     if (err == KITH_ENOENT)
-        return data_complain(error, err, file.path,
-                             "no such file; data.path must be one file");
+        return kith_data_complain(error, err, file.path,
+                                  "no such file; data.path must be one file");
     if (err == KITH_OK)
-        err = data_map(&opening, &file, &bytes);
+        err = kith_data_map(&opening, &file, &bytes);
     if (err != KITH_OK)
         return err;
     whole.element = KITH_ELEMENT_U8;
@@ -24,9 +24,9 @@ static enum kith_err open_bytes(const struct kith_data_config *config,
     whole.tokens = bytes.size;
     whole.classes = VOCABULARY;
     whole.mapped = true;
-    err = data_cut(&opening, file.path, &whole);
+    err = kith_data_cut(&opening, file.path, &whole);
     if (err == KITH_OK)
-        data_count(&opening, &file, set->train.count + set->test.count);
+        kith_data_count(&opening, &file, set->train.count + set->test.count);
     return err;
 }
 

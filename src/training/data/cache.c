@@ -311,8 +311,8 @@ static enum kith_err fetch(struct entry *entry, struct cache_result *result)
     return err;
 }
 
-enum kith_err cache_fetch(const char *cache, const char *origin,
-                          struct cache_result *result)
+enum kith_err kith_data_cache_fetch(const char *cache, const char *origin,
+                                    struct cache_result *result)
 {
     struct entry entry = {
         .cache = cache, .origin = origin, .why = result->why, .lock = -1};

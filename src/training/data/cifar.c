@@ -53,25 +53,26 @@ struct batch {
 static enum kith_err read_batch(struct data_opening *opening, const char *name,
                                 struct batch *batch)
 {
-    enum kith_err err = data_find(opening, name, &batch->file);
+    enum kith_err err = kith_data_find(opening, name, &batch->file);
     if (err == KITH_ENOENT)
-        return data_complain(
+        return kith_data_complain(
             opening->error, err, batch->file.path,
             "no such file; unpack cifar-10-binary.tar.gz of "
             "https://www.cs.toronto.edu/~kriz/cifar.html and give its folder "
             "as data.path");
     if (err == KITH_OK)
-        err = data_map(opening, &batch->file, &batch->bytes);
+        err = kith_data_map(opening, &batch->file, &batch->bytes);
     if (err != KITH_OK)
         return err;
     err = kith_cifar_parse(batch->bytes.bytes, batch->bytes.size,
                            &batch->records);
     if (err == KITH_OK)
         return err;
-    return data_complain(opening->error, err, batch->file.path,
-                         "not CIFAR-10: %zu bytes are not records of %d bytes "
-                         "with a label below %d each; fetch the file again",
-                         batch->bytes.size, RECORD_BYTES, CLASSES);
+    return kith_data_complain(
+        opening->error, err, batch->file.path,
+        "not CIFAR-10: %zu bytes are not records of %d bytes "
+        "with a label below %d each; fetch the file again",
+        batch->bytes.size, RECORD_BYTES, CLASSES);
 }
 
 /* The batch's records. They were checked, but they are mapped: a label may have
@@ -84,12 +85,13 @@ static enum kith_err decode_batch(struct data_opening *opening,
     for (size_t r = 0; r < batch->records; r++, record += RECORD_BYTES) {
         labels[r] = record[0];
         if (labels[r] >= CLASSES) {
-            data_spoiled(opening->set->owner, record, true, opening->error);
+            kith_data_spoiled(opening->set->owner, record, true,
+                              opening->error);
             return KITH_EIO;
         }
         turn(record + 1, images + r * (size_t)(CHANNELS * PIXELS));
     }
-    data_count(opening, &batch->file, batch->records);
+    kith_data_count(opening, &batch->file, batch->records);
     return KITH_OK;
 }
 
@@ -101,11 +103,12 @@ static enum kith_err decode(struct data_opening *opening,
     for (size_t i = 0; i < count; i++)
         records += batches[i].records;
     uint8_t *images =
-        data_alloc(opening, records * (size_t)(CHANNELS * PIXELS));
-    int32_t *labels = data_alloc(opening, records * sizeof *labels);
+        kith_data_alloc(opening, records * (size_t)(CHANNELS * PIXELS));
+    int32_t *labels = kith_data_alloc(opening, records * sizeof *labels);
     if (images == NULL || labels == NULL)
-        return data_complain(opening->error, KITH_ENOMEM, batches[0].file.path,
-                             "no memory for %zu images", records);
+        return kith_data_complain(opening->error, KITH_ENOMEM,
+                                  batches[0].file.path,
+                                  "no memory for %zu images", records);
     for (size_t i = 0; i < count; i++) {
         const enum kith_err err = decode_batch(
             opening, &batches[i], images + at * (size_t)(CHANNELS * PIXELS),
@@ -121,7 +124,7 @@ static enum kith_err decode(struct data_opening *opening,
     examples->labels = labels;
     examples->count = records;
     examples->classes = CLASSES;
-    data_shape(examples, 4, sizes);
+    kith_data_shape(examples, 4, sizes);
     return KITH_OK;
 }
 

@@ -24,8 +24,8 @@ struct block {
     char path[]; /* of what is mapped, as it was opened */
 };
 
-enum kith_err data_complain(char *error, enum kith_err err, const char *path,
-                            const char *format, ...)
+enum kith_err kith_data_complain(char *error, enum kith_err err,
+                                 const char *path, const char *format, ...)
 {
     char what[320];
     va_list arguments;
@@ -58,7 +58,7 @@ static void keep(struct data_opening *opening, struct block *block)
     opening->set->close = release_all;
 }
 
-void *data_alloc(struct data_opening *opening, size_t bytes)
+void *kith_data_alloc(struct data_opening *opening, size_t bytes)
 {
     _Static_assert(sizeof(struct block) <= ALIGNMENT, "a block fits before");
     if (bytes > SIZE_MAX - 2 * ALIGNMENT)
@@ -79,10 +79,11 @@ static enum kith_err look(struct data_opening *opening, const char *path)
     const enum kith_err err = kith_file_check(path, why);
     return err == KITH_OK || err == KITH_ENOENT
                ? err
-               : data_complain(opening->error, err, path,
-                               "%s; see kith list datasets for what data.path "
-                               "must be",
-                               why);
+               : kith_data_complain(
+                     opening->error, err, path,
+                     "%s; see kith list datasets for what data.path "
+                     "must be",
+                     why);
 }
 
 static enum kith_err through_cache(struct data_opening *opening,
@@ -90,7 +91,7 @@ static enum kith_err through_cache(struct data_opening *opening,
 {
     struct cache_result result;
     const enum kith_err err =
-        cache_fetch(opening->config->cache, file->path, &result);
+        kith_data_cache_fetch(opening->config->cache, file->path, &result);
     if (err == KITH_ENOENT)
         return err;
     if (err != KITH_OK) {
@@ -105,8 +106,8 @@ static enum kith_err through_cache(struct data_opening *opening,
     return KITH_OK;
 }
 
-enum kith_err data_find(struct data_opening *opening, const char *name,
-                        struct data_file *file)
+enum kith_err kith_data_find(struct data_opening *opening, const char *name,
+                             struct data_file *file)
 {
     const char *folder = opening->config->path;
     file->cached = false;
@@ -115,16 +116,16 @@ enum kith_err data_find(struct data_opening *opening, const char *name,
             ? snprintf(file->path, sizeof file->path, "%s", folder)
             : snprintf(file->path, sizeof file->path, "%s/%s", folder, name);
     if (length < 0 || (size_t)length >= sizeof file->path)
-        return data_complain(opening->error, KITH_ELIMIT, folder,
-                             "the path is longer than %zu bytes",
-                             sizeof file->path - 1);
+        return kith_data_complain(opening->error, KITH_ELIMIT, folder,
+                                  "the path is longer than %zu bytes",
+                                  sizeof file->path - 1);
     memcpy(file->local, file->path, sizeof file->local);
     return opening->config->cache[0] != '\0' ? through_cache(opening, file)
                                              : look(opening, file->path);
 }
 
-void data_count(struct data_opening *opening, const struct data_file *file,
-                size_t examples)
+void kith_data_count(struct data_opening *opening, const struct data_file *file,
+                     size_t examples)
 {
     if (file->cached)
         opening->set->counts.disk += examples;
@@ -137,23 +138,24 @@ static enum kith_err check_size(struct data_opening *opening,
                                 const struct data_file *file, size_t size)
 {
     if (size == 0)
-        return data_complain(opening->error, KITH_EPARSE, file->path,
-                             "it is empty");
+        return kith_data_complain(opening->error, KITH_EPARSE, file->path,
+                                  "it is empty");
     if (size > KITH_DATA_BYTES_MAX)
-        return data_complain(opening->error, KITH_ELIMIT, file->path,
-                             "it is larger than 1 TiB");
+        return kith_data_complain(opening->error, KITH_ELIMIT, file->path,
+                                  "it is larger than 1 TiB");
     return KITH_OK;
 }
 
-enum kith_err data_map(struct data_opening *opening,
-                       const struct data_file *file, struct data_bytes *bytes)
+enum kith_err kith_data_map(struct data_opening *opening,
+                            const struct data_file *file,
+                            struct data_bytes *bytes)
 {
     char why[KITH_FILE_WHY_BYTES];
     int descriptor;
     size_t size;
     enum kith_err err = kith_file_open(file->local, &descriptor, &size, why);
     if (err != KITH_OK)
-        return data_complain(opening->error, err, file->path, "%s", why);
+        return kith_data_complain(opening->error, err, file->path, "%s", why);
     struct block *block = NULL;
     void *map = MAP_FAILED;
     err = check_size(opening, file, size);
@@ -161,15 +163,15 @@ enum kith_err data_map(struct data_opening *opening,
         goto out;
     block = calloc(1, sizeof *block + sizeof file->local);
     if (block == NULL) {
-        err =
-            data_complain(opening->error, KITH_ENOMEM, file->path, "no memory");
+        err = kith_data_complain(opening->error, KITH_ENOMEM, file->path,
+                                 "no memory");
         goto out;
     }
     map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (map == MAP_FAILED) {
-        err = data_complain(opening->error, kith_file_error(errno), file->path,
-                            "cannot map its %zu bytes: %s", size,
-                            strerror(errno));
+        err = kith_data_complain(opening->error, kith_file_error(errno),
+                                 file->path, "cannot map its %zu bytes: %s",
+                                 size, strerror(errno));
         free(block);
         goto out;
     }
@@ -183,8 +185,8 @@ out:
     return err;
 }
 
-void data_spoiled(const void *owner, const void *where, bool changed,
-                  char *error)
+void kith_data_spoiled(const void *owner, const void *where, bool changed,
+                       char *error)
 {
     const struct block *block = owner;
     struct stat about = {.st_size = 0};
@@ -194,21 +196,22 @@ void data_spoiled(const void *owner, const void *where, bool changed,
                 block->map_bytes))
         block = block->next;
     if (block == NULL)
-        (void)data_complain(error, KITH_EIO, "a mapped file",
-                            "a page of it cannot be read");
+        (void)kith_data_complain(error, KITH_EIO, "a mapped file",
+                                 "a page of it cannot be read");
     else if (changed)
-        (void)data_complain(error, KITH_EIO, block->path,
-                            "it has been written to since it was opened, and "
-                            "what was checked is there no more; put it back "
-                            "as it was");
+        (void)kith_data_complain(
+            error, KITH_EIO, block->path,
+            "it has been written to since it was opened, and "
+            "what was checked is there no more; put it back "
+            "as it was");
     else if (stat(block->path, &about) == 0 &&
              (uint64_t)about.st_size >= block->map_bytes)
-        (void)data_complain(error, KITH_EIO, block->path,
-                            "a page of it cannot be read: its disk has "
-                            "failed, or it was shorter for a while");
+        (void)kith_data_complain(error, KITH_EIO, block->path,
+                                 "a page of it cannot be read: its disk has "
+                                 "failed, or it was shorter for a while");
     else
-        (void)data_complain(error, KITH_EIO, block->path,
-                            "it had %zu bytes when it was opened and has "
-                            "%lld now; put it back as it was",
-                            block->map_bytes, (long long)about.st_size);
+        (void)kith_data_complain(error, KITH_EIO, block->path,
+                                 "it had %zu bytes when it was opened and has "
+                                 "%lld now; put it back as it was",
+                                 block->map_bytes, (long long)about.st_size);
 }

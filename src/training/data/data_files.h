@@ -31,68 +31,71 @@ struct data_bytes {
 };
 
 /* "reading PATH: what" into `error`; returns err. */
-enum kith_err data_complain(char *error, enum kith_err err, const char *path,
-                            const char *format, ...) KITH_PRINTF(4, 5);
+enum kith_err kith_data_complain(char *error, enum kith_err err,
+                                 const char *path, const char *format, ...)
+    KITH_PRINTF(4, 5);
 
 /* config->path, or `name` in that folder. KITH_ENOENT, without a message:
  * neither there nor in the cache. */
-KITH_MUST_CHECK enum kith_err data_find(struct data_opening *opening,
-                                        const char *name,
-                                        struct data_file *file);
+KITH_MUST_CHECK enum kith_err kith_data_find(struct data_opening *opening,
+                                             const char *name,
+                                             struct data_file *file);
 /* The whole file, read-only, mapped until the set is closed. */
-KITH_MUST_CHECK enum kith_err data_map(struct data_opening *opening,
-                                       const struct data_file *file,
-                                       struct data_bytes *bytes);
+KITH_MUST_CHECK enum kith_err kith_data_map(struct data_opening *opening,
+                                            const struct data_file *file,
+                                            struct data_bytes *bytes);
 /* bus_error.c: read(argument), which touches mapped files. False: a page was
  * not there, at *where; `read` ended in the middle of what it did. */
-KITH_MUST_CHECK bool data_guard(void (*read)(void *), void *argument,
-                                const void **where);
+KITH_MUST_CHECK bool kith_data_guard(void (*read)(void *), void *argument,
+                                     const void **where);
 /* "reading PATH: what" of the mapped file that holds `where`: it has shrunk, or
  * its disk has failed; `changed`: it has been written to. */
-void data_spoiled(const void *owner, const void *where, bool changed,
-                  char *error);
+void kith_data_spoiled(const void *owner, const void *where, bool changed,
+                       char *error);
 /* Memory until the set is closed, 64-byte aligned; NULL: none. */
-void *data_alloc(struct data_opening *opening, size_t bytes);
+void *kith_data_alloc(struct data_opening *opening, size_t bytes);
 /* Counts `examples` read from this file. */
-void data_count(struct data_opening *opening, const struct data_file *file,
-                size_t examples);
+void kith_data_count(struct data_opening *opening, const struct data_file *file,
+                     size_t examples);
 /* A tokens' set of what stands in `values` or `segments`: how many windows.
  * KITH_EINVAL: not one. */
-KITH_MUST_CHECK enum kith_err data_windows(struct data_opening *opening,
-                                           const char *path,
-                                           struct kith_examples *examples);
+KITH_MUST_CHECK enum kith_err kith_data_windows(struct data_opening *opening,
+                                                const char *path,
+                                                struct kith_examples *examples);
 /* Where a token of the stream stands. */
-const void *data_token(const struct kith_examples *examples, size_t at);
+const void *kith_data_token(const struct kith_examples *examples, size_t at);
 /* Cuts `whole` in two: the last test_share of its tokens is the test set. */
-KITH_MUST_CHECK enum kith_err data_cut(struct data_opening *opening,
-                                       const char *path,
-                                       const struct kith_examples *whole);
+KITH_MUST_CHECK enum kith_err kith_data_cut(struct data_opening *opening,
+                                            const char *path,
+                                            const struct kith_examples *whole);
 /* Classes of int32 labels, 1 + the largest. KITH_EPARSE: one is negative or
  * above DATA_CLASSES_MAX - 1. */
-KITH_MUST_CHECK enum kith_err data_classes(const int32_t *labels, size_t count,
-                                           uint32_t *classes);
+KITH_MUST_CHECK enum kith_err
+kith_data_classes(const int32_t *labels, size_t count, uint32_t *classes);
 /* shape and features of images with these sizes, count first: 2 to 4. */
-void data_shape(struct kith_examples *examples, uint32_t rank,
-                const uint64_t *sizes);
+void kith_data_shape(struct kith_examples *examples, uint32_t rank,
+                     const uint64_t *sizes);
 /* Channels that have a mean of their own: up to 4, else all are one. */
-uint32_t data_channels(const struct kith_examples *examples);
+uint32_t kith_data_channels(const struct kith_examples *examples);
 
 /* pixels.c: one image, changed by draws of `rng` into `out`: padded by crop
  * zeros and cut back at a random place, turned left to right half the time. */
-void pixels_augment(const struct kith_examples *examples,
-                    const struct kith_augment *augment, struct kith_rng *rng,
-                    const void *image, void *out);
+void kith_data_pixels_augment(const struct kith_examples *examples,
+                              const struct kith_augment *augment,
+                              struct kith_rng *rng, const void *image,
+                              void *out);
 /* What a model sees of a value: (v - mean) / deviation. */
 struct pixels {
     bool plain; /* mean 0, deviation 1: bytes are converted by the backend */
     uint32_t channels;
     float table[4][256]; /* of bytes */
 };
-void pixels_init(struct pixels *pixels, const struct kith_examples *examples);
-void pixels_convert(const struct pixels *pixels,
-                    const struct kith_examples *examples,
-                    const struct kith_backend *host, const void *image,
-                    void *out);
+void kith_data_pixels_init(struct pixels *pixels,
+                           const struct kith_examples *examples);
+void kith_data_pixels_convert(const struct pixels *pixels,
+                              const struct kith_examples *examples,
+                              const struct kith_backend *host,
+                              const void *image, void *out);
 
 /* cache.c: the local copy of `origin`.
  *   KITH_OK      `local` is whole and checked
@@ -104,7 +107,8 @@ struct cache_result {
     char local[KITH_PATH_BYTES_MAX];
     char why[KITH_DATA_ERROR_BYTES];
 };
-KITH_MUST_CHECK enum kith_err cache_fetch(const char *cache, const char *origin,
-                                          struct cache_result *result);
+KITH_MUST_CHECK enum kith_err
+kith_data_cache_fetch(const char *cache, const char *origin,
+                      struct cache_result *result);
 
 #endif

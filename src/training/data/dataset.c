@@ -8,13 +8,13 @@
 
 #include "kith/assert.h"
 
-uint32_t data_channels(const struct kith_examples *examples)
+uint32_t kith_data_channels(const struct kith_examples *examples)
 {
     return examples->shape[2] <= 4 ? examples->shape[2] : 1;
 }
 
-void data_shape(struct kith_examples *examples, uint32_t rank,
-                const uint64_t *sizes)
+void kith_data_shape(struct kith_examples *examples, uint32_t rank,
+                     const uint64_t *sizes)
 {
     KITH_ASSERT(rank >= 2 && rank <= 4);
     const uint64_t flat[3] = {1, 1, sizes[1]};
@@ -27,8 +27,8 @@ void data_shape(struct kith_examples *examples, uint32_t rank,
     }
 }
 
-enum kith_err data_classes(const int32_t *labels, size_t count,
-                           uint32_t *classes)
+enum kith_err kith_data_classes(const int32_t *labels, size_t count,
+                                uint32_t *classes)
 {
     int32_t most = 0, least = 0;
     for (size_t i = 0; i < count; i++) {
@@ -39,30 +39,32 @@ enum kith_err data_classes(const int32_t *labels, size_t count,
     return least < 0 || *classes > DATA_CLASSES_MAX ? KITH_EPARSE : KITH_OK;
 }
 
-enum kith_err data_windows(struct data_opening *opening, const char *path,
-                           struct kith_examples *examples)
+enum kith_err kith_data_windows(struct data_opening *opening, const char *path,
+                                struct kith_examples *examples)
 {
     const uint32_t context = opening->config->context;
     if (context == 0)
-        return data_complain(opening->error, KITH_EINVAL, path,
-                             "it holds text, and the model reads none; choose "
-                             "one that does (model.kind: gpt)");
+        return kith_data_complain(
+            opening->error, KITH_EINVAL, path,
+            "it holds text, and the model reads none; choose "
+            "one that does (model.kind: gpt)");
     examples->input = KITH_INPUT_TOKENS;
     examples->features = context;
     examples->count =
         examples->tokens == 0 ? 0 : (examples->tokens - 1) / context;
     if (examples->count > 0)
         return KITH_OK;
-    return data_complain(opening->error, KITH_EINVAL, path,
-                         "its training or test part has %zu tokens, fewer than "
-                         "one window of model.context %" PRIu32
-                         " and the token after it; use more text, a smaller "
-                         "context or another data.test_share",
-                         examples->tokens, context);
+    return kith_data_complain(
+        opening->error, KITH_EINVAL, path,
+        "its training or test part has %zu tokens, fewer than "
+        "one window of model.context %" PRIu32
+        " and the token after it; use more text, a smaller "
+        "context or another data.test_share",
+        examples->tokens, context);
 }
 
-enum kith_err data_cut(struct data_opening *opening, const char *path,
-                       const struct kith_examples *whole)
+enum kith_err kith_data_cut(struct data_opening *opening, const char *path,
+                            const struct kith_examples *whole)
 {
     const double share = 1 - opening->config->test_share;
     const size_t bytes = whole->element == KITH_ELEMENT_U8    ? 1
@@ -75,8 +77,8 @@ enum kith_err data_cut(struct data_opening *opening, const char *path,
     train->tokens = (size_t)((double)whole->tokens * share);
     test->tokens = whole->tokens - train->tokens;
     test->values = (const char *)whole->values + train->tokens * bytes;
-    const enum kith_err err = data_windows(opening, path, train);
-    return err == KITH_OK ? data_windows(opening, path, test) : err;
+    const enum kith_err err = kith_data_windows(opening, path, train);
+    return err == KITH_OK ? kith_data_windows(opening, path, test) : err;
 }
 
 /* The segment that holds place `at` of the stream. */
@@ -94,7 +96,7 @@ segment_of(const struct kith_examples *examples, size_t at)
     return &examples->segments[low];
 }
 
-const void *data_token(const struct kith_examples *examples, size_t at)
+const void *kith_data_token(const struct kith_examples *examples, size_t at)
 {
     const size_t bytes = examples->element == KITH_ELEMENT_U8    ? 1
                          : examples->element == KITH_ELEMENT_U16 ? 2
@@ -152,7 +154,7 @@ void kith_examples_tokens(const struct kith_examples *examples, size_t first,
 /* Mean and deviation per channel of v in [0, 1] (bytes) or as it is. */
 static void measure(struct kith_examples *examples)
 {
-    const uint32_t channels = data_channels(examples);
+    const uint32_t channels = kith_data_channels(examples);
     const size_t total = examples->count * examples->features;
     const uint8_t *bytes = examples->values;
     const float *values = examples->values;
@@ -202,12 +204,13 @@ static enum kith_err check_parts(struct data_opening *opening)
         memcmp(train->shape, test->shape, sizeof train->shape) == 0 &&
         train->element == test->element)
         return KITH_OK;
-    return data_complain(opening->error, KITH_EPARSE, opening->config->path,
-                         "training images are %" PRIu32 " x %" PRIu32
-                         " x %" PRIu32 ", test images %" PRIu32 " x %" PRIu32
-                         " x %" PRIu32 " or of another type; make them alike",
-                         train->shape[0], train->shape[1], train->shape[2],
-                         test->shape[0], test->shape[1], test->shape[2]);
+    return kith_data_complain(
+        opening->error, KITH_EPARSE, opening->config->path,
+        "training images are %" PRIu32 " x %" PRIu32 " x %" PRIu32
+        ", test images %" PRIu32 " x %" PRIu32 " x %" PRIu32
+        " or of another type; make them alike",
+        train->shape[0], train->shape[1], train->shape[2], test->shape[0],
+        test->shape[1], test->shape[2]);
 }
 
 struct reading {
@@ -241,8 +244,8 @@ enum kith_err kith_dataset_open(const struct kith_data_config *config,
     memset(set, 0, sizeof *set);
     leave_alone(&set->train);
     leave_alone(&set->test);
-    if (!data_guard(read_all, &reading, &where)) {
-        data_spoiled(set->owner, where, false, error);
+    if (!kith_data_guard(read_all, &reading, &where)) {
+        kith_data_spoiled(set->owner, where, false, error);
         reading.err = KITH_EIO;
     }
     if (reading.err != KITH_OK)

@@ -17,7 +17,7 @@ enum { ROWS_DEFAULT = 8000, TRAIN = 0, TEST = 1, MEANS = 2 };
 
 static enum kith_err refuse(char *error, enum kith_err err, const char *what)
 {
-    return data_complain(error, err, "Gaussian data", "%s", what);
+    return kith_data_complain(error, err, "Gaussian data", "%s", what);
 }
 
 /* Two at a time: Box and Muller. n is even or one more is drawn. */
@@ -40,8 +40,8 @@ static enum kith_err make(struct data_opening *opening, unsigned part,
 {
     const struct kith_data_config *config = opening->config;
     const size_t features = config->shape[2];
-    float *values = data_alloc(opening, rows * features * sizeof *values);
-    int32_t *labels = data_alloc(opening, rows * sizeof *labels);
+    float *values = kith_data_alloc(opening, rows * features * sizeof *values);
+    int32_t *labels = kith_data_alloc(opening, rows * sizeof *labels);
     if (values == NULL || labels == NULL)
         return refuse(opening->error, KITH_ENOMEM,
                       "no memory; take fewer data.rows");
@@ -97,7 +97,7 @@ static enum kith_err open_gaussian(const struct kith_data_config *config,
     if (err != KITH_OK)
         return err;
     const size_t count = (size_t)config->classes * config->shape[2];
-    float *means = data_alloc(&opening, count * sizeof *means);
+    float *means = kith_data_alloc(&opening, count * sizeof *means);
     if (means == NULL)
         return refuse(error, KITH_ENOMEM, "no memory for the classes' means");
     struct kith_rng rng;

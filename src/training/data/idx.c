@@ -86,9 +86,9 @@ static enum kith_err inflate_exactly(gzFile zip, const char *path,
         if (count < 0) {
             int code = 0;
             const char *text = gzerror(zip, &code);
-            return data_complain(error, KITH_EIO, path,
-                                 "%s; fetch the file again",
-                                 code == Z_ERRNO ? strerror(errno) : text);
+            return kith_data_complain(error, KITH_EIO, path,
+                                      "%s; fetch the file again",
+                                      code == Z_ERRNO ? strerror(errno) : text);
         }
         if (count == 0)
             break;
@@ -101,13 +101,13 @@ static enum kith_err refuse_header(const struct idx_file *out,
                                    enum kith_err err, size_t got, char *error)
 {
     if (err == KITH_ELIMIT)
-        return data_complain(error, err, out->file.path,
-                             "more than %u dimensions or 2 GiB of data",
-                             KITH_IDX_RANK_MAX);
-    return data_complain(error, KITH_EPARSE, out->file.path,
-                         "not an IDX file of unsigned bytes (%zu bytes of "
-                         "header)",
-                         got);
+        return kith_data_complain(error, err, out->file.path,
+                                  "more than %u dimensions or 2 GiB of data",
+                                  KITH_IDX_RANK_MAX);
+    return kith_data_complain(error, KITH_EPARSE, out->file.path,
+                              "not an IDX file of unsigned bytes (%zu bytes of "
+                              "header)",
+                              got);
 }
 
 /* The part of the header that says how long the header is, then the rest. */
@@ -138,11 +138,11 @@ static enum kith_err inflate_header(gzFile zip, struct idx_file *out,
 static enum kith_err wrong_length(const struct idx_file *out, size_t got,
                                   char *error)
 {
-    return data_complain(error, KITH_EPARSE, out->file.path,
-                         "its header announces %zu bytes, %s%zu follow; fetch "
-                         "the file again",
-                         out->idx.bytes,
-                         got > out->idx.bytes ? "at least " : "", got);
+    return kith_data_complain(
+        error, KITH_EPARSE, out->file.path,
+        "its header announces %zu bytes, %s%zu follow; fetch "
+        "the file again",
+        out->idx.bytes, got > out->idx.bytes ? "at least " : "", got);
 }
 
 static enum kith_err inflate_data(struct data_opening *opening, gzFile zip,
@@ -152,15 +152,16 @@ static enum kith_err inflate_data(struct data_opening *opening, gzFile zip,
      * 1,032 bytes into one. */
     const size_t size = out->idx.bytes;
     if (size / 1032 > disk)
-        return data_complain(opening->error, KITH_EPARSE, out->file.path,
-                             "its header announces %zu bytes, more than its "
-                             "%zu bytes can hold",
-                             size, disk);
+        return kith_data_complain(
+            opening->error, KITH_EPARSE, out->file.path,
+            "its header announces %zu bytes, more than its "
+            "%zu bytes can hold",
+            size, disk);
     /* One byte more than announced, to see that nothing follows. */
-    uint8_t *data = data_alloc(opening, size + 1);
+    uint8_t *data = kith_data_alloc(opening, size + 1);
     if (data == NULL)
-        return data_complain(opening->error, KITH_ENOMEM, out->file.path,
-                             "no memory for its %zu bytes", size);
+        return kith_data_complain(opening->error, KITH_ENOMEM, out->file.path,
+                                  "no memory for its %zu bytes", size);
     size_t got = 0;
     const enum kith_err err = inflate_exactly(zip, out->file.path, data,
                                               size + 1, &got, opening->error);
@@ -177,12 +178,13 @@ static enum kith_err read_zip(struct data_opening *opening, size_t disk,
     int descriptor;
     enum kith_err err = kith_file_open(out->file.local, &descriptor, NULL, why);
     if (err != KITH_OK)
-        return data_complain(opening->error, err, out->file.path, "%s", why);
+        return kith_data_complain(opening->error, err, out->file.path, "%s",
+                                  why);
     gzFile zip = gzdopen(descriptor, "rb");
     if (zip == NULL) {
         (void)close(descriptor);
-        return data_complain(opening->error, KITH_ENOMEM, out->file.path,
-                             "no memory to inflate it");
+        return kith_data_complain(opening->error, KITH_ENOMEM, out->file.path,
+                                  "no memory to inflate it");
     }
     err = inflate_header(zip, out, opening->error);
     if (err == KITH_OK)
@@ -216,14 +218,14 @@ static enum kith_err read_idx(struct data_opening *opening, const char *name,
                               struct idx_file *out)
 {
     memset(out, 0, sizeof *out);
-    enum kith_err err = data_find(opening, name, &out->file);
+    enum kith_err err = kith_data_find(opening, name, &out->file);
     if (err == KITH_ENOENT) {
         char zipped[64];
         struct data_file plain = out->file;
         (void)snprintf(zipped, sizeof zipped, "%s.gz", name);
-        err = data_find(opening, zipped, &out->file);
+        err = kith_data_find(opening, zipped, &out->file);
         if (err == KITH_ENOENT)
-            return data_complain(
+            return kith_data_complain(
                 opening->error, err, plain.path,
                 "no such file, nor with .gz; for Fashion-MNIST: apt-get "
                 "install dataset-fashion-mnist, then data.path "
@@ -231,7 +233,7 @@ static enum kith_err read_idx(struct data_opening *opening, const char *name,
     }
     struct data_bytes bytes;
     if (err == KITH_OK)
-        err = data_map(opening, &out->file, &bytes);
+        err = kith_data_map(opening, &out->file, &bytes);
     if (err != KITH_OK)
         return err;
     if (bytes.size >= 2 && bytes.bytes[0] == 0x1f && bytes.bytes[1] == 0x8b)
@@ -243,16 +245,16 @@ static enum kith_err check_pair(const struct idx_file *images,
                                 const struct idx_file *labels, char *error)
 {
     if (images->idx.rank < 2)
-        return data_complain(error, KITH_EPARSE, images->file.path,
-                             "images need at least 2 dimensions, found 1");
+        return kith_data_complain(error, KITH_EPARSE, images->file.path,
+                                  "images need at least 2 dimensions, found 1");
     if (labels->idx.rank != 1)
-        return data_complain(error, KITH_EPARSE, labels->file.path,
-                             "labels need 1 dimension, found %u",
-                             labels->idx.rank);
+        return kith_data_complain(error, KITH_EPARSE, labels->file.path,
+                                  "labels need 1 dimension, found %u",
+                                  labels->idx.rank);
     if (images->idx.sizes[0] != labels->idx.sizes[0])
-        return data_complain(error, KITH_EPARSE, labels->file.path,
-                             "%u labels for %u images", labels->idx.sizes[0],
-                             images->idx.sizes[0]);
+        return kith_data_complain(error, KITH_EPARSE, labels->file.path,
+                                  "%u labels for %u images",
+                                  labels->idx.sizes[0], images->idx.sizes[0]);
     return KITH_OK;
 }
 
@@ -272,10 +274,10 @@ static enum kith_err open_part(struct data_opening *opening, const char *part,
     if (err != KITH_OK)
         return err;
     const size_t count = images.idx.sizes[0];
-    int32_t *wide = data_alloc(opening, count * sizeof *wide);
+    int32_t *wide = kith_data_alloc(opening, count * sizeof *wide);
     if (wide == NULL)
-        return data_complain(opening->error, KITH_ENOMEM, labels.file.path,
-                             "no memory for %zu labels", count);
+        return kith_data_complain(opening->error, KITH_ENOMEM, labels.file.path,
+                                  "no memory for %zu labels", count);
     for (size_t i = 0; i < count; i++)
         wide[i] = labels.data[i];
     uint64_t sizes[KITH_IDX_RANK_MAX];
@@ -287,9 +289,9 @@ static enum kith_err open_part(struct data_opening *opening, const char *part,
     examples->mapped = images.mapped;
     examples->labels = wide;
     examples->count = count;
-    data_shape(examples, images.idx.rank, sizes);
-    data_count(opening, &images.file, count);
-    return data_classes(wide, count, &examples->classes);
+    kith_data_shape(examples, images.idx.rank, sizes);
+    kith_data_count(opening, &images.file, count);
+    return kith_data_classes(wide, count, &examples->classes);
 }
 
 static enum kith_err open_idx(const struct kith_data_config *config,

@@ -161,10 +161,12 @@ static void fill_image(struct kith_loader *loader, struct kith_place place,
     if (augment->crop > 0 || augment->flip) {
         struct kith_rng rng = stream(loader, KITH_STREAM_AUGMENT, place.epoch);
         rng.block = (uint32_t)place.cursor;
-        pixels_augment(examples, augment, &rng, image, loader->scratch);
+        kith_data_pixels_augment(examples, augment, &rng, image,
+                                 loader->scratch);
         image = loader->scratch;
     }
-    pixels_convert(&loader->pixels, examples, loader->host, image, inputs);
+    kith_data_pixels_convert(&loader->pixels, examples, loader->host, image,
+                             inputs);
     *label = examples->labels[row_at(loader, place.cursor)];
 }
 
@@ -172,7 +174,7 @@ static void fail(struct kith_loader *loader, const void *where, bool changed)
 {
     if (atomic_load(&loader->failed))
         return;
-    data_spoiled(loader->examples->owner, where, changed, loader->error);
+    kith_data_spoiled(loader->examples->owner, where, changed, loader->error);
     atomic_store(&loader->failed, true);
 }
 
@@ -211,7 +213,7 @@ static void fill_window(struct kith_loader *loader, struct kith_place place,
     if (!examples->mapped || (in_vocabulary(examples, window, 1) &&
                               in_vocabulary(examples, labels, context)))
         return;
-    fail(loader, data_token(examples, at), true);
+    fail(loader, kith_data_token(examples, at), true);
 }
 
 /* The batch at `place`; returns where the next one begins. Stops early where
@@ -263,7 +265,7 @@ static struct kith_place fill_safely(struct kith_loader *loader,
     if (!loader->examples->mapped)
         return fill(loader, place, slot);
     if (!atomic_load(&loader->failed) &&
-        !data_guard(fill_guarded, &filling, &where))
+        !kith_data_guard(fill_guarded, &filling, &where))
         fail(loader, where, false);
     if (!atomic_load(&loader->failed))
         return filling.place;
@@ -551,7 +553,7 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
     atomic_init(&loader->stop, false);
     atomic_init(&loader->failed, false);
     if (!tokens)
-        pixels_init(&loader->pixels, examples);
+        kith_data_pixels_init(&loader->pixels, examples);
     err = take_memory(loader, error);
     if (err == KITH_OK && config->ahead && start_thread(loader) != 0)
         err = refuse(error, KITH_ENOMEM, "the system starts no more threads");

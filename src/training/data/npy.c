@@ -225,27 +225,29 @@ static enum kith_err read_array(struct data_opening *opening, const char *name,
                                 struct array *array)
 {
     struct data_bytes bytes;
-    enum kith_err err = data_find(opening, name, &array->file);
+    enum kith_err err = kith_data_find(opening, name, &array->file);
     if (err == KITH_ENOENT)
-        return data_complain(opening->error, err, array->file.path,
-                             "no such file; data.path needs x_train.npy, "
-                             "y_train.npy, x_test.npy and y_test.npy (write "
-                             "them with numpy.save)");
+        return kith_data_complain(
+            opening->error, err, array->file.path,
+            "no such file; data.path needs x_train.npy, "
+            "y_train.npy, x_test.npy and y_test.npy (write "
+            "them with numpy.save)");
     if (err == KITH_OK)
-        err = data_map(opening, &array->file, &bytes);
+        err = kith_data_map(opening, &array->file, &bytes);
     if (err != KITH_OK)
         return err;
     err = kith_npy_parse(bytes.bytes, bytes.size, &array->npy);
     array->data = bytes.bytes + array->npy.offset;
     if (err == KITH_ELIMIT)
-        return data_complain(opening->error, err, array->file.path,
-                             "more than %u dimensions or 1 TiB of data",
-                             KITH_IDX_RANK_MAX);
+        return kith_data_complain(opening->error, err, array->file.path,
+                                  "more than %u dimensions or 1 TiB of data",
+                                  KITH_IDX_RANK_MAX);
     if (err != KITH_OK)
-        return data_complain(opening->error, err, array->file.path,
-                             "not a whole .npy array in C order of u1, u2, "
-                             "i4, i8 or f4; write it again with numpy.save("
-                             "FILE, numpy.ascontiguousarray(x, \"float32\"))");
+        return kith_data_complain(
+            opening->error, err, array->file.path,
+            "not a whole .npy array in C order of u1, u2, "
+            "i4, i8 or f4; write it again with numpy.save("
+            "FILE, numpy.ascontiguousarray(x, \"float32\"))");
     return KITH_OK;
 }
 
@@ -271,28 +273,31 @@ static enum kith_err read_labels(struct data_opening *opening,
 {
     const bool column = array->npy.rank == 2 && array->npy.sizes[1] == 1;
     if ((array->npy.rank != 1 && !column) || is_type(array, "f4"))
-        return data_complain(opening->error, KITH_EPARSE, array->file.path,
-                             "labels need 1 dimension of u1, u2, i4 or i8, "
-                             "found %" PRIu32 " of %s",
-                             array->npy.rank, array->npy.type);
+        return kith_data_complain(
+            opening->error, KITH_EPARSE, array->file.path,
+            "labels need 1 dimension of u1, u2, i4 or i8, "
+            "found %" PRIu32 " of %s",
+            array->npy.rank, array->npy.type);
     if (array->npy.sizes[0] != examples->count)
-        return data_complain(opening->error, KITH_EPARSE, array->file.path,
-                             "%" PRIu64 " labels for %zu images",
-                             array->npy.sizes[0], examples->count);
-    int32_t *labels = data_alloc(opening, examples->count * sizeof *labels);
+        return kith_data_complain(opening->error, KITH_EPARSE, array->file.path,
+                                  "%" PRIu64 " labels for %zu images",
+                                  array->npy.sizes[0], examples->count);
+    int32_t *labels =
+        kith_data_alloc(opening, examples->count * sizeof *labels);
     if (labels == NULL)
-        return data_complain(opening->error, KITH_ENOMEM, array->file.path,
-                             "no memory for %zu labels", examples->count);
+        return kith_data_complain(opening->error, KITH_ENOMEM, array->file.path,
+                                  "no memory for %zu labels", examples->count);
     for (size_t i = 0; i < examples->count; i++) {
         const int64_t label = label_at(array, i);
         if (label < 0 || label >= DATA_CLASSES_MAX)
-            return data_complain(opening->error, KITH_EPARSE, array->file.path,
-                                 "label %zu is %" PRId64 "; allowed: 0 to %u",
-                                 i, label, DATA_CLASSES_MAX - 1);
+            return kith_data_complain(
+                opening->error, KITH_EPARSE, array->file.path,
+                "label %zu is %" PRId64 "; allowed: 0 to %u", i, label,
+                DATA_CLASSES_MAX - 1);
         labels[i] = (int32_t)label;
     }
     examples->labels = labels;
-    return data_classes(labels, examples->count, &examples->classes);
+    return kith_data_classes(labels, examples->count, &examples->classes);
 }
 
 /* The whole file is read once: one value that is no number ends a training run
@@ -305,10 +310,11 @@ static enum kith_err check_finite(struct data_opening *opening,
         float value;
         memcpy(&value, array->data + i * sizeof value, sizeof value);
         if (!isfinite(value))
-            return data_complain(opening->error, KITH_EPARSE, array->file.path,
-                                 "value %zu is %f; take out or replace what "
-                                 "is not finite (numpy.nan_to_num)",
-                                 i, (double)value);
+            return kith_data_complain(
+                opening->error, KITH_EPARSE, array->file.path,
+                "value %zu is %f; take out or replace what "
+                "is not finite (numpy.nan_to_num)",
+                i, (double)value);
     }
     return KITH_OK;
 }
@@ -319,16 +325,16 @@ static enum kith_err read_images(struct data_opening *opening,
 {
     const struct kith_npy *npy = &array->npy;
     if (npy->rank < 2 || (!is_type(array, "u1") && !is_type(array, "f4")))
-        return data_complain(opening->error, KITH_EPARSE, array->file.path,
-                             "images need 2 to 4 dimensions of u1 or f4, "
-                             "found %" PRIu32 " of %s",
-                             npy->rank, npy->type);
+        return kith_data_complain(opening->error, KITH_EPARSE, array->file.path,
+                                  "images need 2 to 4 dimensions of u1 or f4, "
+                                  "found %" PRIu32 " of %s",
+                                  npy->rank, npy->type);
     for (uint32_t i = 0; i < npy->rank; i++) {
         if (npy->sizes[i] >= UINT32_MAX)
-            return data_complain(opening->error, KITH_ELIMIT, array->file.path,
-                                 "dimension %" PRIu32 " is %" PRIu64
-                                 "; allowed: below 2^32 - 1",
-                                 i, npy->sizes[i]);
+            return kith_data_complain(
+                opening->error, KITH_ELIMIT, array->file.path,
+                "dimension %" PRIu32 " is %" PRIu64 "; allowed: below 2^32 - 1",
+                i, npy->sizes[i]);
     }
     examples->input = KITH_INPUT_IMAGES;
     examples->element =
@@ -336,18 +342,18 @@ static enum kith_err read_images(struct data_opening *opening,
     examples->count = (size_t)npy->sizes[0];
     examples->values = array->data;
     examples->mapped = true;
-    data_shape(examples, npy->rank, npy->sizes);
-    data_count(opening, &array->file, examples->count);
+    kith_data_shape(examples, npy->rank, npy->sizes);
+    kith_data_count(opening, &array->file, examples->count);
     if (examples->element == KITH_ELEMENT_U8)
         return KITH_OK;
     const enum kith_err err = check_finite(opening, array);
     if (err != KITH_OK || npy->offset % sizeof(float) == 0)
         return err;
     /* NumPy aligns its data; others may not. */
-    void *copy = data_alloc(opening, npy->bytes);
+    void *copy = kith_data_alloc(opening, npy->bytes);
     if (copy == NULL)
-        return data_complain(opening->error, KITH_ENOMEM, array->file.path,
-                             "no memory for its %zu bytes", npy->bytes);
+        return kith_data_complain(opening->error, KITH_ENOMEM, array->file.path,
+                                  "no memory for its %zu bytes", npy->bytes);
     memcpy(copy, array->data, npy->bytes);
     examples->values = copy;
     examples->mapped = false;

@@ -57,9 +57,10 @@ static ptrdiff_t draw(struct kith_rng *rng, size_t n)
     return (ptrdiff_t)((uint64_t)kith_rng_u32(rng) * n >> 32);
 }
 
-void pixels_augment(const struct kith_examples *examples,
-                    const struct kith_augment *augment, struct kith_rng *rng,
-                    const void *image, void *out)
+void kith_data_pixels_augment(const struct kith_examples *examples,
+                              const struct kith_augment *augment,
+                              struct kith_rng *rng, const void *image,
+                              void *out)
 {
     const size_t height = examples->shape[0], width = examples->shape[1];
     const size_t bytes = examples->shape[2] * value_bytes(examples);
@@ -81,10 +82,11 @@ void pixels_augment(const struct kith_examples *examples,
     }
 }
 
-void pixels_init(struct pixels *pixels, const struct kith_examples *examples)
+void kith_data_pixels_init(struct pixels *pixels,
+                           const struct kith_examples *examples)
 {
-    *pixels =
-        (struct pixels){.plain = true, .channels = data_channels(examples)};
+    *pixels = (struct pixels){.plain = true,
+                              .channels = kith_data_channels(examples)};
     for (uint32_t c = 0; c < pixels->channels; c++) {
         const double mean = (double)examples->mean[c];
         const double deviation = (double)examples->deviation[c];
@@ -127,10 +129,10 @@ static void convert_values(const struct kith_examples *examples,
     }
 }
 
-void pixels_convert(const struct pixels *pixels,
-                    const struct kith_examples *examples,
-                    const struct kith_backend *host, const void *image,
-                    void *out)
+void kith_data_pixels_convert(const struct pixels *pixels,
+                              const struct kith_examples *examples,
+                              const struct kith_backend *host,
+                              const void *image, void *out)
 {
     const size_t n = examples->features;
     const bool bytes = examples->element == KITH_ELEMENT_U8;

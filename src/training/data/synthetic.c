@@ -11,7 +11,7 @@ enum { ROWS_DEFAULT = 10000, TRAIN = 0, TEST = 1 };
 
 static enum kith_err refuse(char *error, enum kith_err err, const char *what)
 {
-    return data_complain(error, err, "synthetic data", "%s", what);
+    return kith_data_complain(error, err, "synthetic data", "%s", what);
 }
 
 static enum kith_err make_images(struct data_opening *opening,
@@ -20,8 +20,9 @@ static enum kith_err make_images(struct data_opening *opening,
 {
     const struct kith_data_config *config = opening->config;
     const size_t bytes = examples->count * examples->features;
-    uint8_t *images = data_alloc(opening, bytes);
-    int32_t *labels = data_alloc(opening, examples->count * sizeof *labels);
+    uint8_t *images = kith_data_alloc(opening, bytes);
+    int32_t *labels =
+        kith_data_alloc(opening, examples->count * sizeof *labels);
     if (images == NULL || labels == NULL)
         return refuse(opening->error, KITH_ENOMEM,
                       "no memory; take fewer data.rows");
@@ -41,7 +42,8 @@ static enum kith_err make_tokens(struct data_opening *opening,
                                  struct kith_examples *examples)
 {
     examples->tokens = examples->count * examples->features + 1;
-    int32_t *tokens = data_alloc(opening, examples->tokens * sizeof *tokens);
+    int32_t *tokens =
+        kith_data_alloc(opening, examples->tokens * sizeof *tokens);
     if (tokens == NULL)
         return refuse(opening->error, KITH_ENOMEM,
                       "no memory; take fewer data.rows");

@@ -59,10 +59,11 @@ static enum kith_err scan(struct data_opening *opening, const char *path,
         uint32_t code = 0;
         const size_t length = take(text->bytes + at, text->size - at, &code);
         if (length == 0)
-            return data_complain(opening->error, KITH_EPARSE, path,
-                                 "byte %zu is not UTF-8; convert the file, or "
-                                 "read it with data.kind: bytes",
-                                 at);
+            return kith_data_complain(
+                opening->error, KITH_EPARSE, path,
+                "byte %zu is not UTF-8; convert the file, or "
+                "read it with data.kind: bytes",
+                at);
         place[code] = 1;
         at += length;
         (*characters)++;
@@ -80,20 +81,22 @@ static enum kith_err sort_alphabet(struct data_opening *opening,
 {
     uint32_t *letters = &whole->classes;
     const size_t size = (size_t)ALPHABET_MAX * LETTER_BYTES + 1;
-    char *codes = data_alloc(opening, size);
+    char *codes = kith_data_alloc(opening, size);
     size_t at = 0;
     if (codes == NULL)
-        return data_complain(opening->error, KITH_ENOMEM, path, "no memory");
+        return kith_data_complain(opening->error, KITH_ENOMEM, path,
+                                  "no memory");
     whole->alphabet = codes;
     *letters = 0;
     for (uint32_t code = 0; code < CODES; code++) {
         if (place[code] == 0)
             continue;
         if (*letters == ALPHABET_MAX)
-            return data_complain(opening->error, KITH_ELIMIT, path,
-                                 "it has more than %d different characters; "
-                                 "read it with data.kind: bytes",
-                                 ALPHABET_MAX);
+            return kith_data_complain(
+                opening->error, KITH_ELIMIT, path,
+                "it has more than %d different characters; "
+                "read it with data.kind: bytes",
+                ALPHABET_MAX);
         at = kith_text_add(codes, size, at, "%x ", (unsigned)code);
         put(code, opening->set->alphabet[*letters]);
         place[code] = (uint8_t)(*letters)++;
@@ -110,10 +113,11 @@ static enum kith_err decode(struct data_opening *opening, const char *path,
         err = sort_alphabet(opening, path, place, whole);
     if (err != KITH_OK)
         return err;
-    uint8_t *tokens = data_alloc(opening, whole->tokens);
+    uint8_t *tokens = kith_data_alloc(opening, whole->tokens);
     if (tokens == NULL)
-        return data_complain(opening->error, KITH_ENOMEM, path,
-                             "no memory for its %zu characters", whole->tokens);
+        return kith_data_complain(opening->error, KITH_ENOMEM, path,
+                                  "no memory for its %zu characters",
+                                  whole->tokens);
     /* The file is mapped: what was scanned may have been written to since. */
     size_t at = 0, i = 0;
     for (; i < whole->tokens && at < text->size; i++) {
@@ -127,7 +131,7 @@ static enum kith_err decode(struct data_opening *opening, const char *path,
     whole->values = tokens;
     if (i == whole->tokens && at == text->size)
         return KITH_OK;
-    data_spoiled(opening->set->owner, text->bytes, true, opening->error);
+    kith_data_spoiled(opening->set->owner, text->bytes, true, opening->error);
     return KITH_EIO;
 }
 
@@ -139,23 +143,24 @@ static enum kith_err open_text(const struct kith_data_config *config,
     struct data_file file;
     struct data_bytes text;
     whole.element = KITH_ELEMENT_U8;
-    enum kith_err err = data_find(&opening, NULL, &file);
+    enum kith_err err = kith_data_find(&opening, NULL, &file);
     if (err == KITH_ENOENT)
-        return data_complain(error, err, file.path,
-                             "no such file; data.path must be one text file");
+        return kith_data_complain(
+            error, err, file.path,
+            "no such file; data.path must be one text file");
     if (err == KITH_OK)
-        err = data_map(&opening, &file, &text);
+        err = kith_data_map(&opening, &file, &text);
     if (err != KITH_OK)
         return err;
     uint8_t *place = calloc(CODES, 1);
     if (place == NULL)
-        return data_complain(error, KITH_ENOMEM, file.path, "no memory");
+        return kith_data_complain(error, KITH_ENOMEM, file.path, "no memory");
     err = decode(&opening, file.path, &text, place, &whole);
     free(place);
     if (err == KITH_OK)
-        err = data_cut(&opening, file.path, &whole);
+        err = kith_data_cut(&opening, file.path, &whole);
     if (err == KITH_OK)
-        data_count(&opening, &file, set->train.count + set->test.count);
+        kith_data_count(&opening, &file, set->train.count + set->test.count);
     return err;
 }
 

@@ -78,26 +78,27 @@ static enum kith_err list(struct data_opening *opening, const char *part,
     const char *path = opening->config->path;
     DIR *folder = opendir(path);
     if (folder == NULL)
-        return data_complain(opening->error, kith_file_error(errno), path,
-                             "%s; data.path must be a folder of *train*.bin "
-                             "and *val*.bin",
-                             strerror(errno));
+        return kith_data_complain(
+            opening->error, kith_file_error(errno), path,
+            "%s; data.path must be a folder of *train*.bin "
+            "and *val*.bin",
+            strerror(errno));
     enum kith_err err = KITH_OK;
     for (const struct dirent *entry = readdir(folder); entry != NULL;
          entry = readdir(folder)) {
         if (!is_shard(entry->d_name, part))
             continue;
         if (names->count == SHARDS_MAX) {
-            err = data_complain(opening->error, KITH_ELIMIT, path,
-                                "more than %d shards", SHARDS_MAX);
+            err = kith_data_complain(opening->error, KITH_ELIMIT, path,
+                                     "more than %d shards", SHARDS_MAX);
             break;
         }
         if ((names->count & (names->count - 1)) == 0) {
             void *more = realloc(names->name,
                                  (2 * names->count + 1) * sizeof *names->name);
             if (more == NULL) {
-                err = data_complain(opening->error, KITH_ENOMEM, path,
-                                    "no memory");
+                err = kith_data_complain(opening->error, KITH_ENOMEM, path,
+                                         "no memory");
                 break;
             }
             names->name = more;
@@ -107,10 +108,10 @@ static enum kith_err list(struct data_opening *opening, const char *part,
     }
     (void)closedir(folder);
     if (err == KITH_OK && names->count == 0)
-        err = data_complain(opening->error, KITH_ENOENT, path,
-                            "no *%s*.bin in that folder; data.path needs "
-                            "GPT-2 token shards *train*.bin and *val*.bin",
-                            part);
+        err = kith_data_complain(opening->error, KITH_ENOENT, path,
+                                 "no *%s*.bin in that folder; data.path needs "
+                                 "GPT-2 token shards *train*.bin and *val*.bin",
+                                 part);
     if (err == KITH_OK)
         qsort(names->name, names->count, sizeof *names->name, compare);
     return err;
@@ -130,21 +131,22 @@ static enum kith_err open_shard(struct data_opening *opening, const char *name,
 {
     struct data_bytes bytes;
     struct kith_shard shard;
-    enum kith_err err = data_find(opening, name, file);
+    enum kith_err err = kith_data_find(opening, name, file);
     if (err == KITH_ENOENT)
-        return data_complain(opening->error, err, file->path,
-                             "it was there a moment ago");
+        return kith_data_complain(opening->error, err, file->path,
+                                  "it was there a moment ago");
     if (err == KITH_OK)
-        err = data_map(opening, file, &bytes);
+        err = kith_data_map(opening, file, &bytes);
     if (err != KITH_OK)
         return err;
     err = kith_shard_parse(bytes.bytes, bytes.size, &shard);
     if (err != KITH_OK)
-        return data_complain(opening->error, err, file->path,
-                             "its %zu bytes are not a token shard of version 1 "
-                             "whose header announces as many uint16 as follow; "
-                             "write or fetch it again",
-                             bytes.size);
+        return kith_data_complain(
+            opening->error, err, file->path,
+            "its %zu bytes are not a token shard of version 1 "
+            "whose header announces as many uint16 as follow; "
+            "write or fetch it again",
+            bytes.size);
     segment->values = bytes.bytes + shard.offset;
     segment->tokens = shard.tokens;
     return KITH_OK;
@@ -155,10 +157,10 @@ static enum kith_err open_all(struct data_opening *opening,
                               struct kith_examples *examples)
 {
     struct kith_segment *segments =
-        data_alloc(opening, names->count * sizeof *segments);
+        kith_data_alloc(opening, names->count * sizeof *segments);
     if (segments == NULL)
-        return data_complain(opening->error, KITH_ENOMEM, opening->config->path,
-                             "no memory");
+        return kith_data_complain(opening->error, KITH_ENOMEM,
+                                  opening->config->path, "no memory");
     const size_t context =
         opening->config->context > 0 ? opening->config->context : 1;
     for (size_t i = 0; i < names->count; i++) {
@@ -171,11 +173,11 @@ static enum kith_err open_all(struct data_opening *opening,
         /* Windows that begin in this shard; the last token begins none. */
         const size_t last = i + 1 == names->count;
         const size_t end = examples->tokens + segments[i].tokens;
-        data_count(opening, &file,
-                   (end + (last ? 0 : context) - 1) / context -
-                       (examples->tokens == 0
-                            ? 0
-                            : (examples->tokens + context - 1) / context));
+        kith_data_count(opening, &file,
+                        (end + (last ? 0 : context) - 1) / context -
+                            (examples->tokens == 0
+                                 ? 0
+                                 : (examples->tokens + context - 1) / context));
         examples->tokens = end;
         /* The whole file is read once, so that no token can be outside the
          * model's vocabulary. */
@@ -188,7 +190,7 @@ static enum kith_err open_all(struct data_opening *opening,
     examples->values = names->count == 1 ? segments[0].values : NULL;
     examples->segments = names->count == 1 ? NULL : segments;
     examples->segment_count = names->count == 1 ? 0 : names->count;
-    return data_windows(opening, opening->config->path, examples);
+    return kith_data_windows(opening, opening->config->path, examples);
 }
 
 static enum kith_err open_part(struct data_opening *opening, const char *part,

@@ -14,7 +14,7 @@ enum { ROWS_MIN = 64 };
 struct estimation {
     const struct kith_experiment *experiment;
     const struct kith_backend *backend;
-    struct kith_network *network;
+    struct kith_graph *network;
     struct kith_loader *loader;
     const struct kith_layout *layout;
     void *x;     /* (dim) */
@@ -35,7 +35,7 @@ static void add_batch(struct estimation *job, double weight)
     const struct kith_pass pass = {
         .x = job->x, .batch = &batch, .scale = 1, .estimate = true};
     backend->scale(n, 0, buffers);
-    (void)kith_network_loss(job->network, &pass, NULL);
+    (void)kith_graph_loss(job->network, &pass, NULL);
     backend->read(n, buffers, found);
     for (size_t i = 0; i < n; i++)
         job->sum[i] += weight * found[i];
@@ -70,14 +70,14 @@ static enum kith_err open_job(struct estimation *job,
     size_t rows =
         experiment->train.batch > ROWS_MIN ? experiment->train.batch : ROWS_MIN;
     rows = rows < train->count ? rows : train->count;
-    const struct kith_network_options options = {.backend = job->backend,
-                                                 .rows = rows};
+    const struct kith_graph_options options = {.backend = job->backend,
+                                               .rows = rows};
     enum kith_err err =
-        kith_network_open(experiment->model, &experiment->model_config,
-                          &options, &job->network, words);
+        kith_graph_open(experiment->model, &experiment->model_config, &options,
+                        &job->network, words);
     if (err != KITH_OK)
         return err;
-    job->layout = kith_network_layout(job->network);
+    job->layout = kith_graph_layout(job->network);
     const struct kith_loader_config loader = {.examples = train,
                                               .backend = job->backend,
                                               .batch = rows,
@@ -112,6 +112,6 @@ enum kith_err kith_estimate(const struct kith_experiment *experiment,
     if (job.x != NULL)
         backend->release(job.x);
     kith_loader_close(job.loader);
-    kith_network_close(job.network);
+    kith_graph_close(job.network);
     return err;
 }

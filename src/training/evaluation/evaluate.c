@@ -16,7 +16,7 @@ enum { BATCH_IMAGES = 256, BATCH_SEQUENCES = 8 };
 struct kith_evaluator {
     const struct kith_experiment *experiment;
     const struct kith_backend *backend;
-    struct kith_network *network;
+    struct kith_graph *network;
     struct kith_loader *loader; /* NULL without data */
     const struct kith_examples *examples;
     size_t labels; /* of one example */
@@ -64,8 +64,8 @@ static struct kith_score score_examples(const struct kith_evaluator *job)
         const struct kith_pass pass = {
             .x = job->x, .batch = &batch, .scale = 1};
         uint32_t correct = 0;
-        loss += (double)batch.rows *
-                kith_network_loss(job->network, &pass, &correct);
+        loss +=
+            (double)batch.rows * kith_graph_loss(job->network, &pass, &correct);
         right += correct;
         at += batch.rows;
     }
@@ -86,7 +86,7 @@ static struct kith_score score_targets(const struct kith_evaluator *job)
             .rows = 1, .entity = peer, .seed = job->experiment->seed};
         const struct kith_pass pass = {
             .x = job->x, .batch = &batch, .scale = 1};
-        loss += kith_network_loss(job->network, &pass, NULL);
+        loss += kith_graph_loss(job->network, &pass, NULL);
     }
     return (struct kith_score){loss / (double)peers, NAN};
 }
@@ -100,15 +100,15 @@ static enum kith_err open_job(struct kith_evaluator *job, char *error)
     const size_t rows = examples == NULL ? 1
                         : tokens         ? BATCH_SEQUENCES
                                          : BATCH_IMAGES;
-    const struct kith_network_options options = {.backend = backend,
-                                                 .rows = rows};
+    const struct kith_graph_options options = {.backend = backend,
+                                               .rows = rows};
     char words[KITH_MODEL_ERROR_BYTES] = "";
     const enum kith_err err =
-        kith_network_open(experiment->model, &experiment->model_config,
-                          &options, &job->network, words);
+        kith_graph_open(experiment->model, &experiment->model_config, &options,
+                        &job->network, words);
     if (err != KITH_OK)
         return refuse(error, err, "%s", words);
-    const size_t dim = kith_network_layout(job->network)->dim;
+    const size_t dim = kith_graph_layout(job->network)->dim;
     job->x = backend->alloc(dim * backend->element_bytes, false);
     if (job->x == NULL)
         return refuse(error, KITH_ENOMEM,
@@ -172,7 +172,7 @@ void kith_evaluator_close(struct kith_evaluator *job)
     if (job->x != NULL)
         job->backend->release(job->x);
     kith_loader_close(job->loader);
-    kith_network_close(job->network);
+    kith_graph_close(job->network);
     free(job);
 }
 
@@ -184,7 +184,7 @@ enum kith_err kith_evaluator_score(struct kith_evaluator *job, const double *z,
     *score = (struct kith_score){NAN, NAN};
     if (job->network == NULL) /* Nothing is learnt. */
         return KITH_OK;
-    backend->write(kith_network_layout(job->network)->dim, z, job->x);
+    backend->write(kith_graph_layout(job->network)->dim, z, job->x);
     if (job->loader != NULL) {
         const enum kith_err err = kith_loader_seek(job->loader, start);
         KITH_ASSERT(err == KITH_OK);

@@ -8,10 +8,10 @@
 #include "kith/assert.h"
 #include "graph_state.h"
 
-struct kith_network {
+struct kith_graph {
     const struct kith_model *model;
     struct kith_model_config config;
-    struct kith_network_options options;
+    struct kith_graph_options options;
     struct kith_layout layout;
     struct kith_model_view *views;
 
@@ -50,8 +50,7 @@ static void *copy_of(const void *source, size_t count, size_t size)
 }
 
 /* Keeps what passes need; the net itself is large. */
-static enum kith_err keep_net(struct kith_network *network,
-                              struct kith_net *net)
+static enum kith_err keep_net(struct kith_graph *network, struct kith_net *net)
 {
     const uint32_t parameters = net->parameter_count;
     network->views = malloc(parameters * sizeof *network->views);
@@ -80,7 +79,7 @@ static enum kith_err keep_net(struct kith_network *network,
 
 /* Where the backend wants rows of scores apart. Only where nothing but the loss
  * reads them: an evaluation's may be read by the caller. */
-static void pad_scores(struct kith_network *network, const struct kith_net *net)
+static void pad_scores(struct kith_graph *network, const struct kith_net *net)
 {
     const struct kith_backend *backend = network->options.backend;
     struct kith_op *writer = NULL;
@@ -101,9 +100,9 @@ static void pad_scores(struct kith_network *network, const struct kith_net *net)
     writer->as.linear.stride = stride;
 }
 
-static enum kith_err open_net(struct kith_network *network, char *error)
+static enum kith_err open_net(struct kith_graph *network, char *error)
 {
-    const struct kith_network_options *options = &network->options;
+    const struct kith_graph_options *options = &network->options;
     struct kith_net *net;
     enum kith_err err =
         kith_net_open(network->model, &network->config, &net, error);
@@ -136,7 +135,7 @@ static enum kith_err open_net(struct kith_network *network, char *error)
     return KITH_OK;
 }
 
-static enum kith_err open_vector(struct kith_network *network, char *error)
+static enum kith_err open_vector(struct kith_graph *network, char *error)
 {
     const size_t dim = network->model->dim(&network->config);
     network->layout = (struct kith_layout){
@@ -158,16 +157,16 @@ static enum kith_err open_vector(struct kith_network *network, char *error)
     return KITH_OK;
 }
 
-static bool narrows(const struct kith_network *network)
+static bool narrows(const struct kith_graph *network)
 {
     const struct kith_backend *backend = network->options.backend;
     return kith_value_bytes(backend) != backend->element_bytes;
 }
 
 /* Images come as elements, and scores leave as elements. */
-static enum kith_err take_wide(struct kith_network *network, char *error)
+static enum kith_err take_wide(struct kith_graph *network, char *error)
 {
-    const struct kith_network_options *options = &network->options;
+    const struct kith_graph_options *options = &network->options;
     const size_t scores =
         options->rows * network->score_rows * network->classes;
     const size_t images = network->model->input == KITH_INPUT_IMAGES
@@ -186,10 +185,10 @@ static enum kith_err take_wide(struct kith_network *network, char *error)
     return KITH_OK;
 }
 
-enum kith_err kith_network_open(const struct kith_model *model,
-                                const struct kith_model_config *config,
-                                const struct kith_network_options *options,
-                                struct kith_network **out, char *error)
+enum kith_err kith_graph_open(const struct kith_model *model,
+                              const struct kith_model_config *config,
+                              const struct kith_graph_options *options,
+                              struct kith_graph **out, char *error)
 {
     *out = NULL;
     KITH_ASSERT(options->rows > 0);
@@ -203,7 +202,7 @@ enum kith_err kith_network_open(const struct kith_model *model,
                        missing);
         return KITH_EUNSUPPORTED;
     }
-    struct kith_network *network = calloc(1, sizeof *network);
+    struct kith_graph *network = calloc(1, sizeof *network);
     if (network == NULL)
         return refuse(error, KITH_ENOMEM, "no memory");
     network->model = model;
@@ -226,14 +225,14 @@ enum kith_err kith_network_open(const struct kith_model *model,
     if (err == KITH_OK && network->ops != NULL && narrows(network))
         err = take_wide(network, error);
     if (err != KITH_OK) {
-        kith_network_close(network);
+        kith_graph_close(network);
         return err;
     }
     *out = network;
     return KITH_OK;
 }
 
-void kith_network_close(struct kith_network *network)
+void kith_graph_close(struct kith_graph *network)
 {
     if (network == NULL)
         return;
@@ -253,25 +252,24 @@ void kith_network_close(struct kith_network *network)
     free(network);
 }
 
-const struct kith_layout *
-kith_network_layout(const struct kith_network *network)
+const struct kith_layout *kith_graph_layout(const struct kith_graph *network)
 {
     return &network->layout;
 }
 
-size_t kith_network_bytes(const struct kith_network *network)
+size_t kith_graph_bytes(const struct kith_graph *network)
 {
     return network->bytes;
 }
 
-const struct kith_plan *kith_network_plan(const struct kith_network *network,
-                                          bool training)
+const struct kith_plan *kith_graph_plan(const struct kith_graph *network,
+                                        bool training)
 {
     return training ? &network->training : &network->evaluation;
 }
 
-void kith_network_start(const struct kith_network *network, uint64_t seed,
-                        uint64_t entity, double *x)
+void kith_graph_start(const struct kith_graph *network, uint64_t seed,
+                      uint64_t entity, double *x)
 {
     if (network->parameters != NULL)
         kith_layout_start(network->parameters, network->parameter_count, seed,
@@ -283,7 +281,7 @@ void kith_network_start(const struct kith_network *network, uint64_t seed,
 }
 
 static double cross_entropy(const struct kith_run *run,
-                            const struct kith_network *network, double scale,
+                            const struct kith_graph *network, double scale,
                             const struct kith_step *step, uint32_t *correct)
 {
     const size_t rows = run->batch->rows * network->score_rows;
@@ -299,7 +297,7 @@ static double cross_entropy(const struct kith_run *run,
 }
 
 /* A batch's images as the operations want them. */
-static const struct kith_batch *narrow(struct kith_network *network,
+static const struct kith_batch *narrow(struct kith_graph *network,
                                        const struct kith_batch *batch)
 {
     if (network->images == NULL)
@@ -311,7 +309,7 @@ static const struct kith_batch *narrow(struct kith_network *network,
     return &network->narrowed;
 }
 
-static struct kith_run run_of(struct kith_network *network,
+static struct kith_run run_of(struct kith_graph *network,
                               const struct kith_plan *plan, const void *x,
                               const struct kith_batch *batch)
 {
@@ -327,7 +325,7 @@ static struct kith_run run_of(struct kith_network *network,
                              .batch = batch};
 }
 
-static double loss_by_hand(struct kith_network *network,
+static double loss_by_hand(struct kith_graph *network,
                            const struct kith_pass *pass)
 {
     const struct kith_backend *backend = network->options.backend;
@@ -347,8 +345,8 @@ static double loss_by_hand(struct kith_network *network,
     return loss;
 }
 
-double kith_network_loss(struct kith_network *network,
-                         const struct kith_pass *pass, uint32_t *correct)
+double kith_graph_loss(struct kith_graph *network, const struct kith_pass *pass,
+                       uint32_t *correct)
 {
     const bool training = pass->gradient != NULL;
     double loss = 0;
@@ -375,13 +373,13 @@ double kith_network_loss(struct kith_network *network,
     return loss;
 }
 
-uint32_t kith_network_operations(const struct kith_network *network)
+uint32_t kith_graph_operations(const struct kith_graph *network)
 {
     return network->op_count;
 }
 
 /* The loss belongs to the part that ends the network. */
-static bool in_part(const struct kith_network *network,
+static bool in_part(const struct kith_graph *network,
                     const struct kith_step *step, const struct kith_part *part)
 {
     switch (step->kind) {
@@ -399,9 +397,8 @@ static bool in_part(const struct kith_network *network,
     return false;
 }
 
-double kith_network_part(struct kith_network *network,
-                         const struct kith_pass *pass,
-                         const struct kith_part *part, uint32_t *correct)
+double kith_graph_part(struct kith_graph *network, const struct kith_pass *pass,
+                       const struct kith_part *part, uint32_t *correct)
 {
     KITH_ASSERT(network->ops != NULL && network->options.training);
     double loss = 0;
@@ -423,7 +420,7 @@ double kith_network_part(struct kith_network *network,
 }
 
 /* Exactly one tensor and no parameter on both sides of the cut. */
-static bool cuts_clean(const struct kith_network *network, uint32_t cut)
+static bool cuts_clean(const struct kith_graph *network, uint32_t cut)
 {
     for (uint32_t i = 0; i < network->op_count; i++) {
         const struct kith_op *op = &network->ops[i];
@@ -444,8 +441,8 @@ static bool cuts_clean(const struct kith_network *network, uint32_t cut)
     return true;
 }
 
-void *kith_network_edge(struct kith_network *network, uint32_t cut, bool back,
-                        size_t rows, size_t *bytes)
+void *kith_graph_edge(struct kith_graph *network, uint32_t cut, bool back,
+                      size_t rows, size_t *bytes)
 {
     const struct kith_plan *plan = &network->training;
     uint32_t place = KITH_PIECE_NONE;
@@ -469,8 +466,8 @@ void *kith_network_edge(struct kith_network *network, uint32_t cut, bool back,
     return (char *)network->arena + plan->pieces[place].offset;
 }
 
-void kith_network_copy(const struct kith_network *network,
-                       const struct kith_part *part, const void *from, void *to)
+void kith_graph_copy(const struct kith_graph *network,
+                     const struct kith_part *part, const void *from, void *to)
 {
     const struct kith_backend *backend = network->options.backend;
     for (uint32_t i = part->first; i < part->last; i++) {
@@ -486,8 +483,8 @@ void kith_network_copy(const struct kith_network *network,
     }
 }
 
-const void *kith_network_scores(struct kith_network *network, const void *x,
-                                const struct kith_batch *batch)
+const void *kith_graph_scores(struct kith_graph *network, const void *x,
+                              const struct kith_batch *batch)
 {
     KITH_ASSERT(network->ops != NULL);
     KITH_ASSERT(network->scores_stride == 0);

@@ -101,11 +101,11 @@ struct kith_generator {
     size_t context, vocabulary; /* of the model */
     size_t *offsets;            /* (view_count) of each view in z */
 
-    struct kith_network *network; /* NULL: none yet */
-    size_t positions;             /* of the network */
-    void *x;                      /* its vector */
-    int32_t *inputs;              /* (context), for the backend */
-    void *element_scores;         /* (vocabulary); NULL: scores are elements */
+    struct kith_graph *network; /* NULL: none yet */
+    size_t positions;           /* of the network */
+    void *x;                    /* its vector */
+    int32_t *inputs;            /* (context), for the backend */
+    void *element_scores;       /* (vocabulary); NULL: scores are elements */
 
     double *scores, *scratch; /* (vocabulary) */
     int32_t *tokens;          /* (context), the last `count` of the text */
@@ -122,21 +122,21 @@ static enum kith_err refuse(char *error, enum kith_err err, const char *what)
 static enum kith_err find_views(struct kith_generator *generator, char *error)
 {
     const struct kith_generator_config *config = &generator->config;
-    const struct kith_network_options options = {.backend = config->backend,
-                                                 .rows = 1};
-    struct kith_network *network;
-    enum kith_err err = kith_network_open(config->model, config->config,
-                                          &options, &network, error);
+    const struct kith_graph_options options = {.backend = config->backend,
+                                               .rows = 1};
+    struct kith_graph *network;
+    enum kith_err err = kith_graph_open(config->model, config->config, &options,
+                                        &network, error);
     if (err != KITH_OK)
         return err;
-    const struct kith_layout *layout = kith_network_layout(network);
+    const struct kith_layout *layout = kith_graph_layout(network);
     generator->offsets =
         malloc((layout->view_count + 1) * sizeof *generator->offsets);
     if (generator->offsets == NULL)
         err = refuse(error, KITH_ENOMEM, "no memory");
     for (uint32_t i = 0; i < layout->view_count && err == KITH_OK; i++)
         generator->offsets[i] = layout->views[i].offset;
-    kith_network_close(network);
+    kith_graph_close(network);
     return err;
 }
 
@@ -194,7 +194,7 @@ static void close_network(struct kith_generator *generator)
     if (generator->x != NULL)
         generator->config.backend->release(generator->x);
     generator->x = NULL;
-    kith_network_close(generator->network);
+    kith_graph_close(generator->network);
     generator->network = NULL;
 }
 
@@ -235,14 +235,14 @@ static enum kith_err open_network(struct kith_generator *generator,
 {
     const struct kith_backend *backend = generator->config.backend;
     struct kith_model_config config = *generator->config.config;
-    const struct kith_network_options options = {.backend = backend, .rows = 1};
+    const struct kith_graph_options options = {.backend = backend, .rows = 1};
     close_network(generator);
     config.context = (uint32_t)positions;
-    const enum kith_err err = kith_network_open(
+    const enum kith_err err = kith_graph_open(
         generator->config.model, &config, &options, &generator->network, error);
     if (err != KITH_OK)
         return err;
-    const struct kith_layout *layout = kith_network_layout(generator->network);
+    const struct kith_layout *layout = kith_graph_layout(generator->network);
     generator->positions = positions;
     generator->x = backend->alloc(layout->dim * backend->element_bytes, false);
     if (generator->x == NULL)
@@ -281,7 +281,7 @@ static void run_network(struct kith_generator *generator)
            generator->count * sizeof *generator->inputs);
     const struct kith_batch batch = {.inputs = generator->inputs, .rows = 1};
     const char *all =
-        kith_network_scores(generator->network, generator->x, &batch);
+        kith_graph_scores(generator->network, generator->x, &batch);
     if (backend->activation_bytes == 0) {
         backend->read(n, all + last * n * backend->element_bytes,
                       generator->scores);

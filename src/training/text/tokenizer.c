@@ -16,8 +16,8 @@ static int compare_bytes(const char *a, size_t a_size, const char *b,
     return order != 0 ? order : (a_size > b_size) - (a_size < b_size);
 }
 
-int32_t tokenizer_lookup(const struct kith_tokenizer *tokenizer,
-                         const char *bytes, size_t size)
+int32_t kith_tokenizer_lookup(const struct kith_tokenizer *tokenizer,
+                              const char *bytes, size_t size)
 {
     size_t low = 0, high = tokenizer->token_count;
     while (low < high) {
@@ -37,7 +37,7 @@ int32_t tokenizer_lookup(const struct kith_tokenizer *tokenizer,
 int32_t kith_tokenizer_find(const struct kith_tokenizer *tokenizer,
                             const char *text)
 {
-    return tokenizer_lookup(tokenizer, text, strlen(text));
+    return kith_tokenizer_lookup(tokenizer, text, strlen(text));
 }
 
 size_t kith_tokenizer_vocabulary(const struct kith_tokenizer *tokenizer)

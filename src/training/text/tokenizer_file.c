@@ -192,7 +192,7 @@ static enum kith_err index_tokens(struct reading *reading)
     qsort(tokenizer->by_bytes, count, sizeof(struct token *), by_bytes);
     for (unsigned byte = 0; byte < 256; byte++) {
         const char one[1] = {(char)(unsigned char)byte};
-        tokenizer->byte_tokens[byte] = tokenizer_lookup(tokenizer, one, 1);
+        tokenizer->byte_tokens[byte] = kith_tokenizer_lookup(tokenizer, one, 1);
         if (tokenizer->byte_tokens[byte] < 0)
             return complain(reading, KITH_EPARSE,
                             "model.vocab: not byte-level: a byte has no token");
@@ -251,10 +251,10 @@ static enum kith_err read_merges(struct reading *reading, const json_t *merges)
                        &whole))
             return complain(reading, KITH_EPARSE,
                             "model.merges: an entry that is no pair of tokens");
-        const int32_t a = tokenizer_lookup(tokenizer, bytes, left);
+        const int32_t a = kith_tokenizer_lookup(tokenizer, bytes, left);
         const int32_t b =
-            tokenizer_lookup(tokenizer, bytes + left, whole - left);
-        const int32_t joined = tokenizer_lookup(tokenizer, bytes, whole);
+            kith_tokenizer_lookup(tokenizer, bytes + left, whole - left);
+        const int32_t joined = kith_tokenizer_lookup(tokenizer, bytes, whole);
         if (a < 0 || b < 0 || joined < 0)
             return complain(reading, KITH_EPARSE,
                             "model.merges: a pair whose parts or whole are no "
@@ -340,7 +340,7 @@ enum kith_err kith_tokenizer_open(const char *path,
     struct work_map map;
     char why[KITH_TOKENIZER_ERROR_BYTES] = "";
     *tokenizer = NULL;
-    enum kith_err err = work_map_open(path, &map, error);
+    enum kith_err err = kith_file_map_open(path, &map, error);
     if (err != KITH_OK)
         return err;
     err = kith_tokenizer_parse(map.bytes == NULL ? "" : (const char *)map.bytes,
@@ -348,7 +348,7 @@ enum kith_err kith_tokenizer_open(const char *path,
     if (err != KITH_OK)
         (void)snprintf(error, KITH_TOKENIZER_ERROR_BYTES,
                        "reading tokenizer %.250s: %.200s", path, why);
-    work_map_close(&map);
+    kith_file_map_close(&map);
     return err;
 }
 

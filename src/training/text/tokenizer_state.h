@@ -42,7 +42,7 @@ static inline uint64_t merge_pair(int32_t left, int32_t right)
     return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
 }
 
-int32_t tokenizer_lookup(const struct kith_tokenizer *tokenizer,
-                         const char *bytes, size_t size);
+int32_t kith_tokenizer_lookup(const struct kith_tokenizer *tokenizer,
+                              const char *bytes, size_t size);
 
 #endif

@@ -166,7 +166,7 @@ static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
                                    .batch = &batch,
                                    .scale = 1.0 / kith_worker_parts(worker),
                                    .add = add};
-    return pass.scale * kith_network_loss(worker->network, &pass, NULL);
+    return pass.scale * kith_graph_loss(worker->network, &pass, NULL);
 }
 
 /* A model without a gradient: the algorithm's own part of a step alone. */

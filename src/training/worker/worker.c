@@ -308,8 +308,8 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
     double *x = malloc(worker->dim * sizeof *x);
     if (x == NULL)
         return refuse(error, KITH_ENOMEM, "no memory for starting weights");
-    kith_network_start(worker->network, worker->experiment->seed, worker->self,
-                       x);
+    kith_graph_start(worker->network, worker->experiment->seed, worker->self,
+                     x);
     worker->backend->write(worker->dim, x, worker->slots[KITH_SLOT_LIVE]);
     free(x);
     if (worker->algorithm->start != NULL) {
@@ -322,7 +322,7 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
 static enum kith_err open_network(struct kith_worker *worker, char *error)
 {
     const struct kith_experiment *experiment = worker->experiment;
-    const struct kith_network_options options = {
+    const struct kith_graph_options options = {
         .backend = worker->backend,
         .rows = worker->train == NULL ? 1 : kith_worker_rows(worker),
         .training = true,
@@ -330,11 +330,11 @@ static enum kith_err open_network(struct kith_worker *worker, char *error)
         .smoothing = experiment->train.smoothing};
     char words[KITH_MODEL_ERROR_BYTES] = "";
     const enum kith_err err =
-        kith_network_open(worker->model, &experiment->model_config, &options,
-                          &worker->network, words);
+        kith_graph_open(worker->model, &experiment->model_config, &options,
+                        &worker->network, words);
     if (err != KITH_OK)
         return refuse(error, err, words);
-    worker->layout = kith_network_layout(worker->network);
+    worker->layout = kith_graph_layout(worker->network);
     worker->dim = worker->layout->dim;
     worker->bytes = worker->layout->gossiped * worker->backend->element_bytes;
     return KITH_OK;
@@ -412,7 +412,7 @@ void kith_worker_close(struct kith_worker *worker)
     if (worker == NULL)
         return;
     kith_loader_close(worker->loader);
-    kith_network_close(worker->network);
+    kith_graph_close(worker->network);
     give_block(worker, worker->block);
     give_block(worker, worker->lent);
     free(worker->rows);

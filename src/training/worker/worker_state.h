@@ -17,7 +17,7 @@ struct kith_worker {
     const struct kith_backend *backend;
     const struct kith_algorithm *algorithm;
     const struct kith_model *model;
-    struct kith_network *network;
+    struct kith_graph *network;
     const struct kith_layout *layout;  /* the network's */
     const struct kith_examples *train; /* NULL without data */
     kith_id self;
