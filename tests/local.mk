@@ -25,6 +25,7 @@ UNIT = \
   tests/unit/test_contact \
   tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
+  tests/unit/test_cuda_notice \
   tests/unit/test_cuda_ops \
   tests/unit/test_cuda_order \
   tests/unit/test_cuda_vectors \
@@ -177,6 +178,7 @@ LONG = \
   tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
   tests/long/accept_taxonomy.sh \
+  tests/long/check_cuda_code.sh \
   tests/long/check_deploy.sh \
   tests/long/check_matrix.sh \
   tests/long/coverage.sh \
@@ -245,6 +247,8 @@ EXTRA_DIST += tests/unit/compressor_cases.h \
 tests_unit_test_cuda_models_SOURCES = tests/unit/test_cuda_models.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_module_SOURCES = tests/unit/test_cuda_module.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_cuda_notice_SOURCES = tests/unit/test_cuda_notice.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_ops_SOURCES = tests/unit/test_cuda_ops.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h \

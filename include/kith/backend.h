@@ -158,6 +158,10 @@ struct kith_backend {
      * truth returns false (settled: true), and nothing computed since the last
      * step_end may be kept or sent. Any thread. */
     const char *(*failed)(void);
+    /* The next way that was taken though a faster one exists, and what to do
+     * about it, in a line that stays; NULL: none that has not been told. Each
+     * kind comes once in a process. Any thread. */
+    const char *(*notice)(void);
 };
 
 extern const struct kith_backend *const kith_backends[];

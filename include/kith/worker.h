@@ -106,6 +106,9 @@ void kith_worker_arrived(const struct kith_worker *worker, uint32_t slot);
  * last one that ended well may be kept or sent. Ask after each item. Any
  * thread. */
 const char *kith_worker_failed(const struct kith_worker *worker);
+/* The backend's next notice (kith/backend.h), or NULL. Ask after each item.
+ * Any thread. */
+const char *kith_worker_notice(const struct kith_worker *worker);
 /* Put `memory` (64-aligned, as long as the slot's) in the place of an inbox's
  * vector and give the old one back: a receive without a copy. Both stay whose
  * they were: the caller frees what it allocated, after the worker is closed. */

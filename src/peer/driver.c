@@ -169,6 +169,10 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
     }
     if (result->kind == KITH_WORK_SAVE)
         driver_saved(driver);
+    const char *notice = kith_worker_notice(driver->worker);
+    if (notice != NULL)
+        kith_transport_log(&driver->transport, "slow-way reason=\"%s\"",
+                           notice);
     kith_driver_step(driver, &event);
     kith_net_leave(&driver->transport.net, was);
 }

@@ -60,6 +60,7 @@ unsigned lane();
 #define blockIdx emulate::here.block
 #define blockDim emulate::here.block_size
 #define gridDim emulate::here.grid_size
+#define UNROLLED
 #define DYNAMIC_SHARED(name) unsigned char *const name = emulate::dynamic_shared
 
 template <typename... P, typename... A>

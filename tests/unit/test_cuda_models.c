@@ -24,10 +24,11 @@ struct sample {
     const char *model;
     struct kith_model_config config;
     size_t inputs, labels, classes, rows;
+    bool recompute;
 };
 
 static const struct sample samples[] = {
-    {"mlp", {.layers = {20, 16, 10}, .layer_count = 3}, 20, 1, 10, 5},
+    {"mlp", {.layers = {20, 16, 10}, .layer_count = 3}, 20, 1, 10, 5, false},
     {"cnn",
      {.image = {8, 8, 3},
       .classes = 10,
@@ -36,13 +37,15 @@ static const struct sample samples[] = {
      192,
      1,
      10,
-     4},
+     4,
+     false},
     {"resnet",
      {.image = {8, 8, 3}, .classes = 10, .depth = 20, .group_norm = true},
      192,
      1,
      10,
-     2},
+     2,
+     false},
     {"gpt",
      {.depth = 2,
       .heads = 2,
@@ -53,7 +56,23 @@ static const struct sample samples[] = {
      20,
      20,
      40,
-     3},
+     3,
+     false},
+    /* Rows of scores that begin at multiples of 16 bytes. */
+    {"gpt",
+     {.depth = 2, .heads = 2, .width = 64, .context = 20, .vocabulary = 61},
+     20,
+     20,
+     61,
+     3,
+     false},
+    {"gpt",
+     {.depth = 2, .heads = 2, .width = 64, .context = 20, .vocabulary = 61},
+     20,
+     20,
+     61,
+     3,
+     true},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -106,8 +125,10 @@ static void run(const struct kith_backend *on, const struct sample *s,
 {
     const struct kith_model *const model = kith_model_find(s->model);
     char error[KITH_MODEL_ERROR_BYTES];
-    struct kith_graph_options options = {
-        .backend = on, .rows = s->rows, .training = true};
+    struct kith_graph_options options = {.backend = on,
+                                         .rows = s->rows,
+                                         .training = true,
+                                         .recompute = s->recompute};
     struct kith_graph *network;
     assert_int_equal(
         kith_graph_open(model, &s->config, &options, &network, error), 0);
@@ -134,12 +155,15 @@ static void run(const struct kith_backend *on, const struct sample *s,
                 &(struct kith_pass){
                     .x = x, .gradient = gradient, .batch = &batch, .scale = 1});
     on->read(r->dim, gradient, r->gradient);
+    const struct kith_pass evaluation = {.x = x, .batch = &batch, .scale = 1};
+    const double between = loss_of(on, network, &evaluation);
     kith_graph_close(network);
     options.training = false;
     assert_int_equal(
         kith_graph_open(model, &s->config, &options, &network, error), 0);
-    r->evaluation = loss_of(
-        on, network, &(struct kith_pass){.x = x, .batch = &batch, .scale = 1});
+    r->evaluation = loss_of(on, network, &evaluation);
+    /* The same on a network for training, whose scores may lie apart. */
+    assert_true(fabs(between / r->evaluation - 1) < 1e-6);
     const size_t scores = labels * s->classes;
     r->scores = malloc(scores * sizeof(double));
     on->read(scores, kith_graph_scores(network, x, &batch), r->scores);

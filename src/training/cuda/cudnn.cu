@@ -38,7 +38,7 @@ static struct {
     DNN_CALLS(X)
 #undef X
     cudnnHandle_t handle;
-    bool opened, good;
+    bool opened, good, own; /* own: our kernel was asked for */
 } dnn;
 
 static bool open_calls(void *library)
@@ -63,7 +63,8 @@ static bool told(cudnnStatus_t status)
 static bool open_library()
 {
     const char *const how = getenv("KITH_CUDA_CONV");
-    if (how != nullptr && strcmp(how, "own") == 0)
+    dnn.own = how != nullptr && strcmp(how, "own") == 0;
+    if (dnn.own)
         return false;
     void *library = nullptr;
     for (const char *name : {"libcudnn.so.9", "libcudnn.so",
@@ -245,8 +246,17 @@ template <typename T>
 static void finish(const struct kith_conv *op, size_t n, const void *bias,
                    void *y)
 {
-    each("a convolution's bias", n, aligned(y, 4 * sizeof(T)),
-         finish_each<T>{op->out, op->activation, (const float *)bias, (T *)y});
+    each<wide<T>::value>(
+        "a convolution's bias", n, aligned(y, 16),
+        finish_each<T>{op->out, op->activation, (const float *)bias, (T *)y});
+}
+
+const char *cudnn_missing()
+{
+    return dnn.own    ? "KITH_CUDA_CONV=own"
+           : dnn.good ? "cuDNN has no algorithm that adds in a fixed order"
+                      : "libcudnn.so.9 does not load: install cuDNN, or name "
+                        "its folder in LD_LIBRARY_PATH";
 }
 
 bool cudnn_forward(const struct kith_conv *op, size_t rows, element type,
@@ -313,6 +323,10 @@ bool cudnn_weights(const struct kith_conv *op, size_t rows, element type,
 #else
 namespace gpu
 {
+const char *cudnn_missing()
+{
+    return "cuDNN is not here";
+}
 bool cudnn_forward(const struct kith_conv *, size_t, element, const void *,
                    const void *, const void *, void *)
 {

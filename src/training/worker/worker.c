@@ -492,6 +492,12 @@ const char *kith_worker_failed(const struct kith_worker *worker)
                : kith_loader_failed(worker->loader);
 }
 
+const char *kith_worker_notice(const struct kith_worker *worker)
+{
+    const struct kith_backend *backend = worker->backend;
+    return backend->notice == NULL ? NULL : backend->notice();
+}
+
 /* In this order: a copy that failed has settled, too. */
 enum kith_outgoing kith_worker_outgoing(const struct kith_worker *worker,
                                         uint32_t slot, bool wait)
