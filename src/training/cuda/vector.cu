@@ -213,9 +213,9 @@ static double mix_with(size_t n, double weight, const R *received,
     const size_t bytes = n * sizeof(float);
     float *const to =
         (float *)(REPLACES ? writable(x, bytes) : changeable(x, bytes));
-    reduce<wide<R>::value>(
-        "mixing", n, aligned(r, 16) && aligned(s, 16) && aligned(to, 16),
-        mix_each<R, REPLACES>{(float)weight, r, s, to});
+    reduce<wide<R>::value>("mixing", n,
+                           aligned(r, 16) && aligned(s, 16) && aligned(to, 16),
+                           mix_each<R, REPLACES>{(float)weight, r, s, to});
     wrote(x, bytes);
     return value();
 }
