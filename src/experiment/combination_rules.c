@@ -61,14 +61,16 @@ static enum kith_err match_graph(const struct tree *tree,
     const char *name = graph->kind->name;
     if (algorithm->pattern != KITH_PATTERN_ROUND)
         return KITH_OK;
-    if (algorithm->tree && !is_tree(graph))
+    if (algorithm->flags & KITH_NEEDS_TREE && !is_tree(graph))
         return fail(tree, "gossip.topology", experiment, name,
                     "a tree: path, star, binary-tree");
-    if (algorithm->conserves_sum && !algorithm->splits && !graph->doubly)
+    if (algorithm->flags & KITH_CONSERVES_SUM &&
+        !(algorithm->flags & KITH_SPLITS_MASS) && !graph->doubly)
         return fail(tree, "gossip.topology", experiment, name,
                     "weights whose columns sum to 1 as its rows do: try "
                     "gossip.weights metropolis");
-    if (algorithm->directed && algorithm->per_edge && gives_all(graph))
+    if (algorithm->flags & KITH_ALLOWS_DIRECTED_LINKS &&
+        algorithm->flags & KITH_SENDS_EDGE_MESSAGES && gives_all(graph))
         return fail(tree, "gossip.topology", experiment, name,
                     "shares of which something stays with each peer: try "
                     "gossip.weights metropolis or another graph");
@@ -82,7 +84,7 @@ static enum kith_err match_compressor(const struct tree *tree,
     const char *compressor = experiment->gossip.compressor;
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
-    if (!algorithm->compresses)
+    if (!(algorithm->flags & KITH_TAKES_COMPRESSOR))
         return strcmp(compressor, "none") == 0
                    ? KITH_OK
                    : fail(tree, "gossip.compressor", experiment, compressor,

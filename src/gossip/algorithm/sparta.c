@@ -27,7 +27,7 @@ const struct kith_algorithm kith_algorithm_sparta = {
     .summary = "pairwise averaging of a random share p of the coordinates",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
-    .conserves_sum = true,
+    .flags = KITH_CONSERVES_SUM,
     .keys = KITH_GOSSIP_READS(SHARE),
     .initial = {[KITH_GOSSIP_SHARE] = 0.005},
     .payload = kith_mask_payload,

@@ -69,7 +69,7 @@ static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
     if (slot == KITH_SLOT_LIVE)
         return true;
     if (kith_slot_is_edge_outbox(slot))
-        return algorithm->per_edge;
+        return algorithm->flags & KITH_SENDS_EDGE_MESSAGES;
     if (slot >= KITH_SLOT_ROUND_SENT)
         return pattern == KITH_PATTERN_ROUND;
     return pattern != KITH_PATTERN_NONE;
@@ -159,7 +159,8 @@ static void carve_all(struct kith_worker *worker, struct carver *lent,
     if (!kith_model_learns(worker->model))
         return;
     worker->gradient = carve(carver, trained);
-    if (worker->algorithm->factor != NULL && !worker->algorithm->steps_at_z)
+    if (worker->algorithm->factor != NULL &&
+        !(worker->algorithm->flags & KITH_STEPS_AT_Z))
         worker->at = carve(carver, whole);
     KITH_ASSERT(optimiser->state_vectors <= KITH_STATES_MAX);
     for (unsigned i = 0; i < optimiser->state_vectors; i++)
