@@ -91,7 +91,7 @@ enum kith_err sim_ledger_open(struct sim_world *world)
     ledger->kind = kind;
     ledger->one_way = world->config.algorithm->pattern == KITH_PATTERN_ROUND &&
                       experiment->gossip.topology->directed &&
-                      !world->config.algorithm->splits;
+                      !(world->config.algorithm->flags & KITH_SPLITS_MASS);
     ledger->mask = ENTRIES_MIN - 1;
     ledger->entries = calloc(ENTRIES_MIN, sizeof *ledger->entries);
     ledger->before = calloc(world->peer_count, sizeof *ledger->before);

@@ -86,18 +86,20 @@ static bool read_algorithm(unsigned index, struct entry *entry)
                                         [KITH_WAIT_ROUND] = "round",
                                         [KITH_WAIT_STRICT] = "strict"};
     add_text(entry, "wait", waits[algorithm->wait]);
-    add_flag(entry, "directed", algorithm->directed);
-    add_flag(entry, "conserves_sum", algorithm->conserves_sum);
-    add_flag(entry, "value_driven", algorithm->value_driven);
-    add_text(entry, "schedule", algorithm->schedule);
-    add_flag(entry, "fixed_graph", algorithm->fixed_graph);
-    add_flag(entry, "tree", algorithm->tree);
-    add_flag(entry, "lossless", algorithm->lossless);
-    add_flag(entry, "no_churn", algorithm->no_churn);
-    add_flag(entry, "exact", algorithm->exact);
-    add_flag(entry, "lazy", algorithm->lazy);
-    add_flag(entry, "compresses", algorithm->compresses);
-    add_flag(entry, "needs_host_vectors", algorithm->needs_host_vectors);
+    static const struct {
+        const char *key;
+        enum kith_algorithm_flag flag;
+    } flags[] = {
+#define KITH_X(name, bit, key) {key, KITH_##name},
+        KITH_ALGORITHM_FLAGS(KITH_X)
+#undef KITH_X
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (flags[i].flag == KITH_NEEDS_STATIC_GRAPH)
+            add_text(entry, "schedule", algorithm->schedule);
+        if (flags[i].key != NULL)
+            add_flag(entry, flags[i].key, algorithm->flags & flags[i].flag);
+    }
     add_text(entry, "on_device", algorithm->on_device);
     add_count(entry, "scalars", algorithm->scalar_count);
     add_count(entry, "vectors", algorithm->vectors);

@@ -78,7 +78,7 @@ static void test_each_loads_or_is_refused(void **state)
             fail_msg("%s", line);
         kith_experiment_close(&experiment);
         for (size_t k = 0; k < 2; k++) {
-            if (algorithm->needs_host_vectors) {
+            if (algorithm->flags & KITH_NEEDS_HOST_VECTORS) {
                 refused_on(algorithm, names[k]);
                 continue;
             }
@@ -267,7 +267,7 @@ static void test_same_as_host(void **state)
         skip();
     for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
         const struct kith_algorithm *algorithm = kith_algorithms[i];
-        if (algorithm->needs_host_vectors)
+        if (algorithm->flags & KITH_NEEDS_HOST_VECTORS)
             continue;
         struct record want =
             run_all(algorithm, kith_backend_find("cpu"), SMALL);
@@ -311,7 +311,8 @@ static void test_commands(void **state)
         const struct kith_algorithm *algorithm = kith_algorithms[i];
         const unsigned long few = commands_of(algorithm, SMALL);
         const unsigned long many = commands_of(algorithm, LARGE);
-        if ((many > few + MORE) != algorithm->needs_host_vectors)
+        if ((many > few + MORE) !=
+            ((algorithm->flags & KITH_NEEDS_HOST_VECTORS) != 0))
             fail_msg("%s: %lu commands, %lu for a larger model",
                      algorithm->name, few, many);
     }

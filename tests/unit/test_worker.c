@@ -525,7 +525,8 @@ static void test_adopt_within(void **state)
     (void)state;
     for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
         const struct kith_algorithm *algorithm = kith_algorithms[i];
-        if (algorithm->before_step != NULL && !algorithm->no_churn &&
+        if (algorithm->before_step != NULL &&
+            !(algorithm->flags & KITH_NEEDS_STABLE_MEMBERS) &&
             algorithm->pattern == KITH_PATTERN_ROUND)
             adopt_within(algorithm);
     }
@@ -540,9 +541,9 @@ static void empty_with(const struct kith_algorithm *algorithm)
              "name: e\npeers: 3\nmodel: {kind: none}\nstop: {steps: 9}\n"
              "gossip: {algorithm: %s, topology: %s}\n",
              algorithm->name,
-             algorithm->schedule != NULL ? algorithm->schedule
-             : algorithm->tree           ? "path"
-                                         : "ring");
+             algorithm->schedule != NULL          ? algorithm->schedule
+             : algorithm->flags & KITH_NEEDS_TREE ? "path"
+                                                  : "ring");
     if (kith_experiment_parse("e.yaml", text, strlen(text), NULL, 0,
                               &experiment, error) != KITH_OK)
         fail_msg("%s", error);
@@ -552,8 +553,9 @@ static void empty_with(const struct kith_algorithm *algorithm)
         .peer = 1,
         .weight = 0.25,
         .sent = pattern != KITH_PATTERN_ROUND ? KITH_SLOT_ACTIVE_SENT
-                : algorithm->per_edge         ? kith_slot_outbox(0)
-                                              : KITH_SLOT_ROUND_SENT,
+                : algorithm->flags & KITH_SENDS_EDGE_MESSAGES
+                    ? kith_slot_outbox(0)
+                    : KITH_SLOT_ROUND_SENT,
         .inbox = pattern == KITH_PATTERN_ROUND ? kith_slot_inbox(0, 0)
                                                : KITH_SLOT_ACTIVE_INBOX};
     memcpy(edge.scalars_received, algorithm->scalars_start,

@@ -240,7 +240,7 @@ static bool is_outstanding(const struct kith_node *node)
 /* One exchange at a time: what is answered first. */
 static bool is_engaged(const struct kith_node *node)
 {
-    return node->config->algorithm->exclusive &&
+    return node->config->algorithm->flags & KITH_NEEDS_EXCLUSIVE_EXCHANGE &&
            node->served.state != SERVED_IDLE;
 }
 
@@ -344,7 +344,8 @@ static void schedule(struct kith_node *node, kith_ns now_ns,
 static bool triggers(const struct kith_node *node)
 {
     const struct kith_node_config *config = node->config;
-    const bool exclusive = config->algorithm->exclusive;
+    const bool exclusive =
+        config->algorithm->flags & KITH_NEEDS_EXCLUSIVE_EXCHANGE;
     double chance = config->chance == 0 ? 1 : config->chance;
     if (exclusive)
         chance /= 2.0 * config->every;

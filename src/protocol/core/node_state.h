@@ -257,7 +257,7 @@ static inline bool kith_round_is_mailbox(const struct kith_node *node)
 /* What is sent leaves x: each message is an exchange, its sender's. */
 static inline bool kith_round_splits(const struct kith_node *node)
 {
-    return node->config->algorithm->splits;
+    return node->config->algorithm->flags & KITH_SPLITS_MASS;
 }
 
 /* Each model goes its own way, whatever comes back. */

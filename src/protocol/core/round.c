@@ -111,7 +111,8 @@ static void schedule_snapshot(struct kith_node *node,
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    const bool per_edge = node->config->algorithm->per_edge;
+    const bool per_edge =
+        node->config->algorithm->flags & KITH_SENDS_EDGE_MESSAGES;
     uint32_t count = 0;
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];
@@ -147,7 +148,8 @@ static void schedule_merge(struct kith_node *node, struct kith_effects *effects)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    const bool per_edge = node->config->algorithm->per_edge;
+    const bool per_edge =
+        node->config->algorithm->flags & KITH_SENDS_EDGE_MESSAGES;
     const bool mailbox = kith_round_is_mailbox(node);
     uint32_t count = 0;
     for (uint32_t e = 0; e < list->count; e++) {

@@ -33,7 +33,7 @@ static const struct kith_work_edge *made_for(const struct kith_node *node,
 {
     const struct kith_round_list *list = kith_round_current(node);
     uint32_t at = 0;
-    if (node->config->algorithm->per_edge)
+    if (node->config->algorithm->flags & KITH_SENDS_EDGE_MESSAGES)
         for (uint32_t e = 0; &list->edges[e] < edge; e++)
             at += list->edges[e].made;
     return &node->round->work[at];
@@ -132,7 +132,7 @@ void kith_edge_open(struct kith_node *node, struct kith_effects *effects,
                     struct kith_round_edge *edge)
 {
     const bool past = kith_edge_is_past(node, edge);
-    if (!node->config->algorithm->per_edge)
+    if (!(node->config->algorithm->flags & KITH_SENDS_EDGE_MESSAGES))
         edge->made = edge->out && !edge->down && !past;
     edge->tries = 0;
     edge->told_ready = false;

@@ -58,7 +58,8 @@ static void step_request(struct kith_node *node, kith_id from,
         return;
     }
     const bool engaged =
-        node->config->algorithm->exclusive && node->active.state != ACTIVE_IDLE;
+        node->config->algorithm->flags & KITH_NEEDS_EXCLUSIVE_EXCHANGE &&
+        node->active.state != ACTIVE_IDLE;
     if (served->state != SERVED_IDLE || engaged || node->leaving ||
         node->adopting || kith_node_is_charged(node, from, now_ns)) {
         reply(node, from, message, KITH_MESSAGE_BUSY, effects);

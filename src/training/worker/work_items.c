@@ -182,7 +182,7 @@ static void run_still(struct kith_worker *worker, uint64_t step)
 }
 
 /* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
- * factor at x. `steps_at_z`: z <- z - rate g(z). */
+ * factor at x. KITH_STEPS_AT_Z: z <- z - rate g(z). */
 static void run_train(struct kith_worker *worker, uint64_t step,
                       struct kith_work_result *result)
 {
@@ -389,8 +389,10 @@ static double finish_round(struct kith_worker *worker,
     struct kith_algebra algebra = algebra_of(worker, work, &none);
     for (uint32_t i = 0; i < work->edge_count; i++)
         worker->inboxes[i] = kith_worker_slot(worker, work->edges[i].inbox);
+    algebra.merged = work->edges;
+    algebra.merged_count = work->edge_count;
     algebra.inboxes = worker->inboxes;
-    return algorithm->finish(&algebra, work->edges, work->edge_count);
+    return algorithm->finish(&algebra);
 }
 
 static void run_merge(struct kith_worker *worker, struct kith_work *work)

@@ -82,7 +82,8 @@ static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
     if (pattern != KITH_PATTERN_ROUND)
         return false;
     return kith_slot_is_inbox(slot) ||
-           (slot == KITH_SLOT_ROUND_SENT) != algorithm->per_edge;
+           (slot == KITH_SLOT_ROUND_SENT) !=
+               ((algorithm->flags & KITH_SENDS_EDGE_MESSAGES) != 0);
 }
 
 bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot)
@@ -175,7 +176,8 @@ static void carve_all(struct kith_worker *worker, struct carver *lent,
     if (!kith_model_learns(worker->model))
         return;
     worker->gradient = carve(carver, trained);
-    if (worker->algorithm->factor != NULL && !worker->algorithm->steps_at_z)
+    if (worker->algorithm->factor != NULL &&
+        !(worker->algorithm->flags & KITH_STEPS_AT_Z))
         worker->at = carve(carver, whole);
     KITH_ASSERT(optimiser->state_vectors <= KITH_STATES_MAX);
     for (unsigned i = 0; i < optimiser->state_vectors; i++)
