@@ -125,6 +125,7 @@ FENCES = \
   tests/fences/check_layers.sh \
   tests/fences/check_link.sh \
   tests/fences/check_papers.sh \
+  tests/fences/check_private.sh \
   tests/fences/check_registry.sh \
   tests/fences/check_size.sh \
   tests/fences/check_symbols.sh \

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "kith/rng.h"
-#include "src/training/backend/cuda_module.h"
+#include "kith/cuda_module.h"
 
 void ceiling_copies(size_t bytes, double *device, double *out, double *in);
 
