@@ -134,10 +134,12 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     }
     const enum kith_account_kind was =
         kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
-    const enum kith_err err = kith_session_seal_burst(
-        link->session, link->traffic.out_id - 1, transfer->offset,
-        source + transfer->offset, length, chunk->bytes, chunk->capacity,
-        &chunk->size);
+    const enum kith_err err =
+        kith_session_seal_burst(link->session,
+                                &(const struct kith_session_burst){
+                                    link->traffic.out_id - 1, transfer->offset,
+                                    source + transfer->offset, length},
+                                chunk->bytes, chunk->capacity, &chunk->size);
     kith_account_switch(&net->account, was);
     if (err != KITH_OK) {
         kith_chunk_give(net, chunk);
