@@ -311,8 +311,10 @@ static uint64_t seal_all(struct sim_world *world, struct end *end,
         const size_t length =
             left < KITH_BURST_BYTES ? (size_t)left : KITH_BURST_BYTES;
         err = kith_session_seal_burst(
-            end->session, transfer, done, (const uint8_t *)cargo->block + done,
-            length, cargo->sealed + at, capacity - at, &written);
+            end->session,
+            &(const struct kith_session_burst){
+                transfer, done, (const uint8_t *)cargo->block + done, length},
+            cargo->sealed + at, capacity - at, &written);
         at += written;
         done += length;
     }

@@ -35,7 +35,7 @@ libkith_sim_a_SOURCES = \
   sim/central/central_engine.c \
   sim/central/central_result.c \
   sim/central/central_run.c \
-  sim/central/central_run.h \
+  sim/central_run.h \
   sim/central/central_state.h \
   sim/central/central_vectors.c \
   sim/central/doubling_allreduce.c \

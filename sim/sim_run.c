@@ -6,7 +6,7 @@
 
 #include "kith/assert.h"
 #include "kith/hash.h"
-#include "sim/central/central_run.h"
+#include "sim/central_run.h"
 
 static uint64_t own_steps(const struct sim_options *options)
 {

@@ -22,7 +22,6 @@ UNIT = \
   tests/unit/test_compression_keys \
   tests/unit/test_compressor_quality \
   tests/unit/test_compressors \
-  tests/unit/test_contact \
   tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
   tests/unit/test_cuda_notice \
@@ -50,6 +49,8 @@ UNIT = \
   tests/unit/test_lab_rows \
   tests/unit/test_layout \
   tests/unit/test_loader \
+  tests/unit/test_log_limit \
+  tests/unit/test_member \
   tests/unit/test_model \
   tests/unit/test_network \
   tests/unit/test_node \
@@ -65,7 +66,6 @@ UNIT = \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
   tests/unit/test_pool \
-  tests/unit/test_repeat \
   tests/unit/test_replicas \
   tests/unit/test_rng \
   tests/unit/test_rules \
@@ -128,6 +128,7 @@ FENCES = \
   tests/fences/check_layers.sh \
   tests/fences/check_link.sh \
   tests/fences/check_papers.sh \
+  tests/fences/check_private.sh \
   tests/fences/check_registry.sh \
   tests/fences/check_size.sh \
   tests/fences/check_symbols.sh \
@@ -268,7 +269,7 @@ tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \
 # Two sessions joined by memory.
 SESSIONS = tests/support/sessions.c tests/support/sessions.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
-tests_unit_test_contact_SOURCES = tests/unit/test_contact.c $(SESSIONS)
+tests_unit_test_member_SOURCES = tests/unit/test_member.c $(SESSIONS)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)

@@ -230,6 +230,17 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
                             uint64_t steps, struct kith_topology *topology,
                             struct kith_node_config *config);
 
+/* One key of an experiment file, for `kith list keys`; false: index is past the
+ * last. */
+#define KITH_KEY_ALLOWED_BYTES 512
+struct kith_experiment_key {
+    const char *path, *help;
+    const char *initial; /* the default, as one would write it; NULL: none */
+    bool required;
+    char allowed[KITH_KEY_ALLOWED_BYTES]; /* "a whole number from 1 to 64" */
+};
+bool kith_experiment_key(unsigned index, struct kith_experiment_key *key);
+
 /* A peer's own file (`kith peer`). */
 struct kith_peer_file {
     char identity[KITH_PATH_BYTES_MAX]; /* folder: node.key, node.crt, ... */

@@ -1,6 +1,6 @@
 /* A central run from its options to its summary; sim_run() comes here where the
  * experiment has `central:`. */
-#include "sim/central/central_run.h"
+#include "sim/central_run.h"
 
 #include <stdlib.h>
 

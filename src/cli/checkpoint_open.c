@@ -11,7 +11,6 @@
 #include "kith/backend.h"
 #include "kith/checkpoint.h"
 #include "kith/worker.h"
-#include "src/training/backend/pool.h"
 
 /* What stands in messages, and no folder: relative paths of --set start at the
  * current one. */

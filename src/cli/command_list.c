@@ -15,7 +15,6 @@
 #include "kith/optimiser.h"
 #include "kith/text.h"
 #include "kith/topology.h"
-#include "src/experiment/key_table.h"
 
 #define FIELDS_MAX 24u
 
@@ -25,7 +24,7 @@ struct entry {
     struct {
         const char *key;
         bool quoted; /* a text; else a number or true, false, null */
-        char value[SCHEMA_ALLOWED_BYTES];
+        char value[KITH_KEY_ALLOWED_BYTES];
     } fields[FIELDS_MAX];
     unsigned field_count;
 };
@@ -38,7 +37,7 @@ struct kind {
 
 static void add_text(struct entry *entry, const char *key, const char *value)
 {
-    snprintf(entry->fields[entry->field_count].value, SCHEMA_ALLOWED_BYTES,
+    snprintf(entry->fields[entry->field_count].value, KITH_KEY_ALLOWED_BYTES,
              "%s", value == NULL ? "null" : value);
     entry->fields[entry->field_count].quoted = value != NULL;
     entry->fields[entry->field_count++].key = key;
@@ -191,7 +190,7 @@ static void add_shape(struct entry *entry, const struct kith_model *model)
 static void add_keys(struct entry *entry, unsigned bits,
                      const char *const *names, unsigned count)
 {
-    char keys[SCHEMA_ALLOWED_BYTES] = "";
+    char keys[KITH_KEY_ALLOWED_BYTES] = "";
     size_t at = 0;
     for (unsigned i = 0; i < count; i++) {
         if (bits & 1u << i)
@@ -310,7 +309,7 @@ static bool read_backend(unsigned index, struct entry *entry)
     if (backend == NULL)
         return false;
     const char *const why = backend->missing();
-    char summary[SCHEMA_ALLOWED_BYTES];
+    char summary[KITH_KEY_ALLOWED_BYTES];
     (void)snprintf(summary, sizeof summary, "%s%s%s", backend->summary,
                    why == NULL ? "" : "; not here: ", why == NULL ? "" : why);
     begin(entry, backend->name, "-", summary);
@@ -380,15 +379,13 @@ static bool read_check(unsigned index, struct entry *entry)
 
 static bool read_key(unsigned index, struct entry *entry)
 {
-    const struct key *key = &kith_experiment_keys[index];
-    char allowed[SCHEMA_ALLOWED_BYTES];
-    if (key->path == NULL)
+    struct kith_experiment_key key;
+    if (!kith_experiment_key(index, &key))
         return false;
-    begin(entry, key->path, "-", key->help);
-    kith_schema_allowed(key, allowed);
-    add_text(entry, "allowed", allowed);
-    add_text(entry, "default", key->initial);
-    add_flag(entry, "required", key->flags & KEY_REQUIRED);
+    begin(entry, key.path, "-", key.help);
+    add_text(entry, "allowed", key.allowed);
+    add_text(entry, "default", key.initial);
+    add_flag(entry, "required", key.required);
     return true;
 }
 

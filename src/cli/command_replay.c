@@ -14,7 +14,6 @@
 #include "cli.h"
 #include "kith/lab.h"
 #include "kith/replay.h"
-#include "src/lab/save_folder.h"
 
 #define RELATIVE_MOST 1e-5
 #define ACCURACY_MOST 0.003
@@ -247,7 +246,7 @@ static int replay(const struct cli_arguments *arguments, const char *path,
 {
     struct sim_replay_report report;
     char error[SIM_REPLAY_ERROR_BYTES], note[KITH_JOURNAL_ERROR_BYTES];
-    struct lab_folder folder;
+    struct kith_lab_folder folder;
     memset(&folder, 0, sizeof folder);
     enum kith_err err = kith_lab_folder_open(&folder, NULL, error);
     if (err != KITH_OK)

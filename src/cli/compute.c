@@ -7,7 +7,7 @@
 
 #include "cli.h"
 #include "kith/backend.h"
-#include "src/training/backend/pool.h"
+#include "kith/limits.h"
 
 _Static_assert(KITH_POOL_THREADS_MAX == 64, "the bound of compute.threads");
 

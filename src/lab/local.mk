@@ -18,5 +18,4 @@ libkith_lab_a_SOURCES = \
   src/lab/process.h \
   src/lab/records.c \
   src/lab/records.h \
-  src/lab/save_folder.c \
-  src/lab/save_folder.h
+  src/lab/save_folder.c

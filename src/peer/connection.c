@@ -24,7 +24,7 @@ static void link_free(struct kith_link *link)
     if (link->session != NULL)
         kith_session_close(link->session);
     free(link->session_memory);
-    free(link->rest);
+    free(link->partial);
     free(link);
 }
 
@@ -37,9 +37,10 @@ struct kith_link *kith_link_new(struct kith_transport *transport,
     link->transport = transport;
     link->initiator = initiator;
     link->rank = KITH_NOBODY;
-    link->rest_capacity = KITH_PREAUTH_BYTES;
-    link->rest = malloc(link->rest_capacity);
-    if (link->rest == NULL ||
+    link->ticket = KITH_TICKET_NONE;
+    link->partial_capacity = KITH_PREAUTH_BYTES;
+    link->partial = malloc(link->partial_capacity);
+    if (link->partial == NULL ||
         kith_socket_init(&link->socket, &transport->net, link) != KITH_OK) {
         link_free(link);
         return NULL;
@@ -64,9 +65,9 @@ struct kith_link *kith_link_new(struct kith_transport *transport,
 
 static void give_ticket(struct kith_link *link)
 {
-    if (link->has_ticket)
-        kith_halfopen_release(&link->transport->halfopen, link->ticket);
-    link->has_ticket = false;
+    if (link->ticket != KITH_TICKET_NONE)
+        kith_half_open_release(&link->transport->half_open, link->ticket);
+    link->ticket = KITH_TICKET_NONE;
 }
 
 static void handle_closed(struct kith_link *link)
@@ -107,7 +108,7 @@ void kith_link_close(struct kith_link *link, const char *why)
     kith_socket_close(&link->socket);
     uv_close((uv_handle_t *)&link->timer, timer_closed);
     if (link->rank != KITH_NOBODY)
-        kith_contact_closed(&transport->contacts[link->rank], link, why);
+        kith_member_closed(&transport->members[link->rank], link, why);
 }
 
 void kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
@@ -144,7 +145,8 @@ bool kith_link_control(struct kith_link *link, const uint8_t *frame,
                        size_t size)
 {
     struct kith_net *net = &link->transport->net;
-    if (link->state != KITH_LINK_OPEN || link->fin_sent)
+    if (link->state != KITH_LINK_OPEN ||
+        (link->closing & KITH_CLOSING_FIN_SENT))
         return false;
     if (link->socket.queued >= KITH_CHUNKS_MAX) {
         kith_link_close(link, "the peer does not read");
@@ -175,12 +177,13 @@ bool kith_link_control(struct kith_link *link, const uint8_t *frame,
     return true;
 }
 
-void kith_link_settle(struct kith_link *link)
+void kith_link_finish_closing(struct kith_link *link)
 {
     struct kith_net *net = &link->transport->net;
-    if (!link->leaving || link->state != KITH_LINK_OPEN)
+    if (!(link->closing & KITH_CLOSING_BEGUN) || link->state != KITH_LINK_OPEN)
         return;
-    if (!link->fin_sent && kith_traffic_is_idle(link)) {
+    if (!(link->closing & KITH_CLOSING_FIN_SENT) &&
+        kith_traffic_is_idle(link)) {
         struct kith_chunk *chunk = kith_chunk_take(net, KITH_CHUNK_SMALL);
         if (chunk == NULL ||
             kith_session_seal_fin(link->session, chunk->bytes, chunk->capacity,
@@ -190,22 +193,23 @@ void kith_link_settle(struct kith_link *link)
             kith_link_close(link, "could not say goodbye");
             return;
         }
-        link->fin_sent = true;
+        link->closing |= KITH_CLOSING_FIN_SENT;
         kith_socket_write(&link->socket, chunk);
     }
-    if (link->fin_sent && link->fin_received && link->socket.queued == 0)
+    if ((link->closing & KITH_CLOSING_BOTH_FINS) == KITH_CLOSING_BOTH_FINS &&
+        link->socket.queued == 0)
         kith_link_close(link, "closed in order");
 }
 
 void kith_link_leave(struct kith_link *link)
 {
-    if (link->leaving || link->state != KITH_LINK_OPEN)
+    if ((link->closing & KITH_CLOSING_BEGUN) || link->state != KITH_LINK_OPEN)
         return;
-    link->leaving = true;
+    link->closing |= KITH_CLOSING_BEGUN;
     link->progress_ns = (kith_ns)uv_hrtime();
     uv_timer_start(&link->timer, link_timer,
                    (uint64_t)(KITH_DRAIN_NS / KITH_MS), 0);
-    kith_link_settle(link);
+    kith_link_finish_closing(link);
 }
 
 /* ---- in */
@@ -215,17 +219,17 @@ static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
 {
     struct kith_link *link = socket->owner;
     struct kith_net *net = socket->net;
-    memcpy(net->read_buffer, link->rest, link->rest_size);
-    *bytes = net->read_buffer + link->rest_size;
+    memcpy(net->read_buffer, link->partial, link->partial_size);
+    *bytes = net->read_buffer + link->partial_size;
     if (link->state == KITH_LINK_OPEN) {
-        const size_t most = KITH_READ_BYTES - KITH_TALK_BYTES;
+        const size_t most = KITH_READ_BYTES - KITH_CONTROL_READ_BYTES;
         const size_t expected = kith_traffic_expected(link);
-        *size = KITH_TALK_BYTES + (expected < most ? expected : most);
-        link->asked = *size;
+        *size = KITH_CONTROL_READ_BYTES + (expected < most ? expected : most);
+        link->read_limit = *size;
         return;
     }
     const size_t want = kith_session_want(link->session);
-    *size = want > link->rest_size ? want - link->rest_size : 1;
+    *size = want > link->partial_size ? want - link->partial_size : 1;
 }
 
 /* What the session made of a bad byte, as a kind of refusal. */
@@ -252,11 +256,11 @@ static enum kith_refusal refusal_of(const struct kith_link *link,
 static bool make_room(struct kith_link *link, size_t size)
 {
     const size_t capacity = KITH_RECORD_BYTES_MAX + 2u;
-    uint8_t *rest = size <= capacity ? realloc(link->rest, capacity) : NULL;
+    uint8_t *rest = size <= capacity ? realloc(link->partial, capacity) : NULL;
     if (rest == NULL)
         return false;
-    link->rest = rest;
-    link->rest_capacity = capacity;
+    link->partial = rest;
+    link->partial_capacity = capacity;
     return true;
 }
 
@@ -268,8 +272,8 @@ static bool link_opened(struct kith_link *link)
         return false;
     const kith_ns idle = link->transport->options.limits.idle_ns;
     uv_timer_start(&link->timer, link_timer, (uint64_t)(idle / KITH_MS), 0);
-    struct kith_contact *contact = &link->transport->contacts[link->rank];
-    return kith_contact_opened(contact, link);
+    struct kith_member_state *member = &link->transport->members[link->rank];
+    return kith_member_opened(member, link);
 }
 
 static bool link_event(struct kith_link *link,
@@ -284,10 +288,10 @@ static bool link_event(struct kith_link *link,
         return kept;
     }
     if (event->kind == KITH_SESSION_FIN) {
-        link->fin_received = true;
-        kith_contact_finished(&link->transport->contacts[link->rank], link);
+        link->closing |= KITH_CLOSING_FIN_RECEIVED;
+        kith_member_finished(&link->transport->members[link->rank], link);
         kith_link_leave(link);
-        kith_link_settle(link);
+        kith_link_finish_closing(link);
         return link->state == KITH_LINK_OPEN;
     }
     return kith_traffic_event(link, event);
@@ -299,7 +303,7 @@ static void link_consume(struct kith_link *link, size_t size)
     struct kith_net *net = &link->transport->net;
     uint8_t *bytes = net->read_buffer;
     size_t at = 0;
-    link->rest_size = 0;
+    link->partial_size = 0;
     const enum kith_account_kind was =
         kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
     while (link->state != KITH_LINK_CLOSED && !link->held) {
@@ -323,25 +327,25 @@ static void link_consume(struct kith_link *link, size_t size)
     kith_account_switch(&net->account, was);
     if (link->state == KITH_LINK_CLOSED)
         return;
-    if (size - at > link->rest_capacity &&
+    if (size - at > link->partial_capacity &&
         (link->state != KITH_LINK_OPEN || !make_room(link, size - at))) {
         kith_link_close(link, "no room for a record that was cut short");
         return;
     }
-    link->rest_size = size - at;
-    memcpy(link->rest, bytes + at, link->rest_size);
+    link->partial_size = size - at;
+    memcpy(link->partial, bytes + at, link->partial_size);
     if (link->state != KITH_LINK_OPEN)
         flush_output(link);
 }
 
 /* A read that talk has filled: let the rest of the loop have its turn. */
-static void link_rest(struct kith_link *link, kith_ns began_ns)
+static void throttle_control(struct kith_link *link, kith_ns began_ns)
 {
     const kith_ns now = (kith_ns)uv_hrtime();
     if (link->state == KITH_LINK_OPEN && !link->held &&
-        kith_traffic_expected(link) < KITH_TALK_BYTES)
-        kith_socket_rest(&link->socket,
-                         now + KITH_TALK_REST * (now - began_ns));
+        kith_traffic_expected(link) < KITH_CONTROL_READ_BYTES)
+        kith_socket_throttle(&link->socket,
+                             now + KITH_CONTROL_THROTTLE * (now - began_ns));
 }
 
 static void link_read(struct kith_socket *socket, ssize_t size)
@@ -350,11 +354,11 @@ static void link_read(struct kith_socket *socket, ssize_t size)
     if (link->state == KITH_LINK_CLOSED)
         return;
     if (size >= 0) {
-        const bool filled = (size_t)size == link->asked;
+        const bool filled = (size_t)size == link->read_limit;
         const kith_ns began_ns = (kith_ns)uv_hrtime();
-        link_consume(link, link->rest_size + (size_t)size);
+        link_consume(link, link->partial_size + (size_t)size);
         if (filled)
-            link_rest(link, began_ns);
+            throttle_control(link, began_ns);
         return;
     }
     const char *why = size == UV_EOF ? "the peer closed the connection"
@@ -371,8 +375,8 @@ void kith_link_unhold(struct kith_link *link)
         return;
     link->held = false;
     kith_socket_pause(&link->socket, false);
-    memcpy(link->transport->net.read_buffer, link->rest, link->rest_size);
-    link_consume(link, link->rest_size);
+    memcpy(link->transport->net.read_buffer, link->partial, link->partial_size);
+    link_consume(link, link->partial_size);
     if (link->state == KITH_LINK_OPEN)
         kith_traffic_pump(link);
 }
@@ -439,10 +443,10 @@ static void link_timer(uv_timer_t *timer)
         kith_link_close(link, "connecting took too long");
     } else if (link->state == KITH_LINK_HANDSHAKE) {
         handshake_timer(link, now);
-    } else if (link->leaving) {
+    } else if (link->closing & KITH_CLOSING_BEGUN) {
         kith_link_close(link, "closed after waiting for the peer");
     } else if (now - link->progress_ns >= idle) {
-        kith_contact_finished(&link->transport->contacts[link->rank], link);
+        kith_member_finished(&link->transport->members[link->rank], link);
         kith_link_leave(link);
     } else {
         const kith_ns left = idle - (now - link->progress_ns);

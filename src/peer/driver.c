@@ -42,7 +42,7 @@ static void apply_effects(struct kith_driver *driver, kith_ns now_ns)
                             &effects->sends[i].message);
     if (effects->has_work)
         kith_thread_submit(&driver->thread, &effects->work);
-    kith_alarm_set(&driver->deadline,
+    kith_timer_set(&driver->deadline,
                    effects->deadline_ns == KITH_NEVER
                        ? KITH_NEVER
                        : driver->start_ns + effects->deadline_ns);
@@ -122,7 +122,7 @@ static enum kith_outgoing driver_outgoing(void *arg, uint32_t slot)
     const enum kith_outgoing outgoing =
         kith_worker_outgoing(driver->worker, slot, false);
     if (kith_worker_failed(driver->worker) != NULL)
-        kith_driver_lost_soon(driver);
+        kith_driver_backend_failed_later(driver);
     return outgoing;
 }
 
@@ -150,8 +150,8 @@ static void driver_saved(struct kith_driver *driver)
     driver->report->saved = saved;
     driver->save_failed = false;
     if (saved) {
-        driver->kept = true;
-        driver->kept_step = driver->thread.work.step;
+        driver->has_save = true;
+        driver->save_step = driver->thread.work.step;
     }
 }
 

@@ -83,7 +83,8 @@ void kith_journal_ends(struct kith_driver *driver)
 {
     const struct kith_thread *thread = &driver->thread;
     const struct kith_journal_entry entry = {
-        .kind = KITH_JOURNAL_END, .ran = thread->busy && !thread->has_item};
+        .kind = KITH_JOURNAL_END,
+        .ran = thread->busy && thread->item != KITH_ITEM_SUBMITTED};
     if (!driver->journal.begun)
         return;
     add(driver, &entry);

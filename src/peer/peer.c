@@ -3,9 +3,10 @@
  *   WAITING -> RUNNING -> QUIETING -> LEAVING -> ENDED
  *
  * Ending has two graces: exchanges under way may finish (KITH_QUIET_NS), then
- * every session gets its FIN (KITH_FAREWELL_NS). Between the two the training
- * thread stops and the final save is written. A backend that fails skips the
- * first grace and the save: nothing that it holds may be kept or sent. */
+ * every session gets its FIN (KITH_CLOSE_GRACE_NS). Between the two the
+ * training thread stops and the final save is written. A backend that fails
+ * skips the first grace and the save: nothing that it holds may be kept or
+ * sent. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,8 +34,8 @@ static void close_all(struct kith_driver *driver)
     kith_rows_report(driver);
     kith_thread_stop(&driver->thread);
     kith_control_close(driver);
-    if (driver->has_deadline)
-        kith_alarm_close(&driver->deadline);
+    if (driver->opened & KITH_HANDLE_DEADLINE)
+        kith_timer_close(&driver->deadline);
     uv_timer_t *timers[] = {&driver->start, &driver->rows, &driver->limit,
                             &driver->grace};
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
@@ -42,13 +43,13 @@ static void close_all(struct kith_driver *driver)
     kith_transport_stop(&driver->transport);
 }
 
-static void farewell_over(uv_timer_t *timer)
+static void close_grace_over(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
     const kith_ns now = (kith_ns)uv_hrtime();
     if (!kith_transport_is_empty(&driver->transport) &&
-        now < driver->farewell_until_ns) {
-        uv_timer_start(timer, farewell_over, 2, 0);
+        now < driver->close_until_ns) {
+        uv_timer_start(timer, close_grace_over, 2, 0);
         return;
     }
     close_all(driver);
@@ -85,7 +86,7 @@ static void final_save(struct kith_driver *driver)
 static void leave(struct kith_driver *driver)
 {
     driver->phase = KITH_DRIVER_LEAVING;
-    kith_alarm_set(&driver->deadline, KITH_NEVER);
+    kith_timer_set(&driver->deadline, KITH_NEVER);
     uv_timer_stop(&driver->rows);
     kith_rows_send(driver);
     kith_thread_stop(&driver->thread);
@@ -96,11 +97,11 @@ static void leave(struct kith_driver *driver)
     if (driver->failed == KITH_EDEVICE)
         kith_transport_cancel(&driver->transport, UINT32_MAX);
     kith_transport_leave(&driver->transport);
-    driver->farewell_until_ns = (kith_ns)uv_hrtime() + KITH_FAREWELL_NS;
-    uv_timer_start(&driver->grace, farewell_over, 0, 0);
+    driver->close_until_ns = (kith_ns)uv_hrtime() + KITH_CLOSE_GRACE_NS;
+    uv_timer_start(&driver->grace, close_grace_over, 0, 0);
 }
 
-void kith_driver_lost(void *arg, const char *why)
+void kith_driver_backend_failed(void *arg, const char *why)
 {
     struct kith_driver *driver = arg;
     struct kith_node_counters counters;
@@ -108,11 +109,11 @@ void kith_driver_lost(void *arg, const char *why)
     if (driver->phase >= KITH_DRIVER_LEAVING)
         return;
     kith_node_counters(driver->node, &counters);
-    if (driver->kept)
+    if (driver->has_save)
         snprintf(kept, sizeof kept,
                  "its save of step %llu is untouched: start it again to go on "
                  "from there",
-                 (unsigned long long)driver->kept_step);
+                 (unsigned long long)driver->save_step);
     snprintf(driver->error, KITH_PEER_ERROR_BYTES,
              "training on %s, step %llu: %s; %s",
              driver->options->experiment->backend->name,
@@ -127,16 +128,16 @@ void kith_driver_lost(void *arg, const char *why)
     kith_net_leave(&driver->transport.net, was);
 }
 
-static void lost_due(uv_timer_t *timer)
+static void backend_failed_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
-    kith_driver_lost(driver, kith_worker_failed(driver->worker));
+    kith_driver_backend_failed(driver, kith_worker_failed(driver->worker));
 }
 
-void kith_driver_lost_soon(struct kith_driver *driver)
+void kith_driver_backend_failed_later(struct kith_driver *driver)
 {
     if (driver->phase < KITH_DRIVER_LEAVING)
-        uv_timer_start(&driver->grace, lost_due, 0, 0);
+        uv_timer_start(&driver->grace, backend_failed_due, 0, 0);
 }
 
 static void quiet_over(uv_timer_t *timer)
@@ -251,7 +252,7 @@ static enum kith_err resume(struct kith_driver *driver,
         kith_save_resume(driver->worker, options->save, standing, words);
     if (err == KITH_ENOENT)
         return KITH_OK;
-    driver->kept = err == KITH_OK;
+    driver->has_save = err == KITH_OK;
     if (err != KITH_OK)
         kith_text_copy(driver->error, KITH_PEER_ERROR_BYTES, words);
     else if (words[0] != '\0' && options->on_log != NULL) {
@@ -292,7 +293,7 @@ static enum kith_err open_node(struct kith_driver *driver)
         err = kith_journal_restored(driver, standing.step);
     if (err != KITH_OK)
         goto no_node;
-    driver->kept_step = standing.step;
+    driver->save_step = standing.step;
     driver->peak = standing.peak > 0 ? standing.peak : experiment->compute.peak;
     const size_t size = kith_node_size(&driver->config);
     driver->node_memory = malloc(size);
@@ -380,14 +381,14 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .arg = driver,
         .done = kith_driver_worked,
         .save_failed = kith_driver_save_failed,
-        .failed = kith_driver_lost,
+        .failed = kith_driver_backend_failed,
     };
     init_timers(driver);
-    enum kith_err err = kith_alarm_init(&driver->deadline, &driver->loop,
+    enum kith_err err = kith_timer_init(&driver->deadline, &driver->loop,
                                         deadline_passed, driver);
     if (err != KITH_OK)
         return fail(driver, err, "making a timer");
-    driver->has_deadline = true;
+    driver->opened |= KITH_HANDLE_DEADLINE;
     err = kith_thread_start(&driver->thread, &driver->loop, &thread);
     if (err == KITH_OK)
         err = kith_control_open(driver);

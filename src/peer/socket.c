@@ -53,7 +53,7 @@ void kith_socket_pause(struct kith_socket *socket, bool paused)
     socket->reading = !paused;
     if (paused)
         uv_read_stop((uv_stream_t *)&socket->tcp);
-    else if (!socket->resting)
+    else if (!socket->throttled)
         uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc, socket_read);
 }
 
@@ -69,13 +69,13 @@ static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     kith_net_leave(socket->net, was);
 }
 
-void kith_socket_rest(struct kith_socket *socket, kith_ns until_ns)
+void kith_socket_throttle(struct kith_socket *socket, kith_ns until_ns)
 {
     if (socket->closing)
         return;
-    if (!socket->resting || socket->rest_until_ns < until_ns)
-        socket->rest_until_ns = until_ns;
-    socket->resting = true;
+    if (!socket->throttled || socket->throttled_until_ns < until_ns)
+        socket->throttled_until_ns = until_ns;
+    socket->throttled = true;
     uv_read_stop((uv_stream_t *)&socket->tcp);
     kith_net_schedule(socket->net);
 }
@@ -91,7 +91,7 @@ static void socket_shape(struct kith_socket *socket, size_t size)
     /* Shorter rests than a tenth of a millisecond cost more than they shape. */
     if (until - now < KITH_MS / 10)
         return;
-    kith_socket_rest(socket, until);
+    kith_socket_throttle(socket, until);
 }
 
 static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf)
@@ -173,11 +173,11 @@ void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk)
     chunk->socket = socket;
     socket->queued++;
     if (socket->first == NULL &&
-        kith_shaper_passes(&net->shaper, &socket->lane)) {
+        kith_shaper_passes(&net->shaper, &socket->flow)) {
         socket_submit(socket, chunk);
         return;
     }
-    chunk->release_ns = kith_shaper_release(&net->shaper, &socket->lane,
+    chunk->release_ns = kith_shaper_release(&net->shaper, &socket->flow,
                                             (kith_ns)uv_hrtime(), chunk->size);
     chunk->next = NULL;
     if (socket->last != NULL)
@@ -203,11 +203,11 @@ void kith_socket_release(struct kith_socket *socket, kith_ns now_ns)
 {
     if (socket->closing)
         return;
-    while (socket->first && !socket->lane.stalled &&
+    while (socket->first && !socket->flow.stalled &&
            socket->first->release_ns <= now_ns)
         socket_submit(socket, socket_pop(socket));
-    if (socket->resting && socket->rest_until_ns <= now_ns) {
-        socket->resting = false;
+    if (socket->throttled && socket->throttled_until_ns <= now_ns) {
+        socket->throttled = false;
         if (socket->reading && !socket->closing)
             uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc,
                           socket_read);
@@ -216,9 +216,9 @@ void kith_socket_release(struct kith_socket *socket, kith_ns now_ns)
 
 void kith_socket_stall(struct kith_socket *socket, bool stalled)
 {
-    if (socket->lane.stalled == stalled)
+    if (socket->flow.stalled == stalled)
         return;
-    socket->lane.stalled = stalled;
+    socket->flow.stalled = stalled;
     if (!stalled)
         kith_socket_release(socket, (kith_ns)uv_hrtime());
     kith_net_schedule(socket->net);

@@ -1,4 +1,4 @@
-/* What all streams of a process share: chunk pool, read buffer, one alarm. */
+/* What all streams of a process share: chunk pool, read buffer, one timer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,12 +28,12 @@ void kith_net_schedule(struct kith_net *net)
     for (const struct kith_socket *s = net->streams; s != NULL; s = s->next) {
         if (s->closing)
             continue;
-        if (s->first && !s->lane.stalled && s->first->release_ns < at)
+        if (s->first && !s->flow.stalled && s->first->release_ns < at)
             at = s->first->release_ns;
-        if (s->resting && s->rest_until_ns < at)
-            at = s->rest_until_ns;
+        if (s->throttled && s->throttled_until_ns < at)
+            at = s->throttled_until_ns;
     }
-    kith_alarm_set(&net->alarm, at);
+    kith_timer_set(&net->release_timer, at);
 }
 
 enum kith_err kith_net_init(struct kith_net *net, uv_loop_t *loop,
@@ -49,7 +49,7 @@ enum kith_err kith_net_init(struct kith_net *net, uv_loop_t *loop,
         return KITH_ENOMEM;
     kith_shaper_init(&net->shaper, shape);
     const enum kith_err err =
-        kith_alarm_init(&net->alarm, loop, net_release, net);
+        kith_timer_init(&net->release_timer, loop, net_release, net);
     if (err != KITH_OK) {
         free(net->read_buffer);
         return err;
@@ -62,7 +62,7 @@ void kith_net_stop(struct kith_net *net)
 {
     for (struct kith_socket *s = net->streams; s != NULL; s = s->next)
         kith_socket_close(s);
-    kith_alarm_close(&net->alarm);
+    kith_timer_close(&net->release_timer);
 }
 
 static void chunks_free(struct kith_chunk *chunk)

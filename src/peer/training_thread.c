@@ -61,7 +61,7 @@ static void thread_main(void *arg)
     kith_thread_pin(thread->options.core);
     uv_mutex_lock(&thread->mutex);
     for (;;) {
-        while (!thread->has_item && !thread->stopping)
+        while (thread->item != KITH_ITEM_SUBMITTED && !thread->stopping)
             uv_cond_wait(&thread->changed, &thread->mutex);
         if (thread->stopping)
             break;
@@ -86,8 +86,8 @@ static void thread_main(void *arg)
         } else {
             thread->merge_cpu_ns += spent_ns;
         }
-        thread->has_item = false;
-        thread->has_result = true;
+        KITH_ASSERT(thread->item == KITH_ITEM_SUBMITTED);
+        thread->item = KITH_ITEM_DONE;
         uv_async_send(&thread->async);
     }
     uv_mutex_unlock(&thread->mutex);
@@ -98,8 +98,9 @@ static void thread_result(uv_async_t *async)
     struct kith_thread *thread = async->data;
     const struct kith_thread_options *options = &thread->options;
     uv_mutex_lock(&thread->mutex);
-    const bool has_result = thread->has_result && !thread->stopping;
-    thread->has_result = false;
+    const bool has_result = thread->item == KITH_ITEM_DONE && !thread->stopping;
+    if (thread->item == KITH_ITEM_DONE)
+        thread->item = KITH_ITEM_NONE;
     const struct kith_work_result result = thread->result;
     const enum kith_err save_err = thread->save_err;
     const char *failed = thread->failed;
@@ -150,8 +151,9 @@ void kith_thread_submit(struct kith_thread *thread,
     KITH_ASSERT(!thread->busy);
     thread->busy = true;
     uv_mutex_lock(&thread->mutex);
+    KITH_ASSERT(thread->item == KITH_ITEM_NONE);
     thread->work = *work;
-    thread->has_item = true;
+    thread->item = KITH_ITEM_SUBMITTED;
     uv_cond_signal(&thread->changed);
     uv_mutex_unlock(&thread->mutex);
 }

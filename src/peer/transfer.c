@@ -63,7 +63,8 @@ void kith_traffic_cancel(struct kith_link *link, uint32_t slots)
         else
             *transfer_at(traffic, traffic->transfer_count++) = transfer;
     }
-    if (dropped && link->state == KITH_LINK_OPEN && !link->fin_sent) {
+    if (dropped && link->state == KITH_LINK_OPEN &&
+        !(link->closing & KITH_CLOSING_FIN_SENT)) {
         const uint8_t frame[1] = {FRAME_DROPPED};
         if (kith_link_control(link, frame, sizeof frame))
             kith_traffic_pump(link);
@@ -78,8 +79,8 @@ bool kith_traffic_is_idle(const struct kith_link *link)
 size_t kith_traffic_expected(const struct kith_link *link)
 {
     const struct kith_traffic *traffic = &link->traffic;
-    if (!traffic->receiving || traffic->in_talk > KITH_TALK_FRAMES ||
-        traffic->unasked > KITH_UNASKED_MAX)
+    if (!traffic->receiving || traffic->in_frames > KITH_FRAMES_PER_BURST_MAX ||
+        traffic->unrequested > KITH_UNREQUESTED_MAX)
         return 0;
     return (size_t)traffic->model.payload_bytes - traffic->in_offset;
 }
@@ -96,7 +97,7 @@ static void burst_done(struct kith_chunk *chunk)
         return;
     }
     kith_traffic_pump(link);
-    kith_link_settle(link);
+    kith_link_finish_closing(link);
 }
 
 /* Long links need more bursts in flight: a round trip's worth. */
@@ -134,10 +135,12 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     }
     const enum kith_account_kind was =
         kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
-    const enum kith_err err = kith_session_seal_burst(
-        link->session, link->traffic.out_id - 1, transfer->offset,
-        source + transfer->offset, length, chunk->bytes, chunk->capacity,
-        &chunk->size);
+    const enum kith_err err =
+        kith_session_seal_burst(link->session,
+                                &(const struct kith_session_burst){
+                                    link->traffic.out_id - 1, transfer->offset,
+                                    source + transfer->offset, length},
+                                chunk->bytes, chunk->capacity, &chunk->size);
     kith_account_switch(&net->account, was);
     if (err != KITH_OK) {
         kith_chunk_give(net, chunk);
@@ -151,7 +154,7 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     return link->state == KITH_LINK_OPEN;
 }
 
-static void transfer_over(struct kith_traffic *traffic)
+static void transfer_finish(struct kith_traffic *traffic)
 {
     traffic->transfer_first =
         (traffic->transfer_first + 1) % KITH_TRANSFERS_MAX;
@@ -160,7 +163,8 @@ static void transfer_over(struct kith_traffic *traffic)
 
 /* Is the next model there to be sent? One that will never be is dropped: the
  * exchange ends as one whose answer is lost. */
-static bool is_there(struct kith_link *link, struct kith_transfer *transfer)
+static bool snapshot_ready(struct kith_link *link,
+                           struct kith_transfer *transfer)
 {
     const struct kith_transport_user *user = &link->transport->options.user;
     if (transfer->announced || user->outgoing == NULL)
@@ -171,7 +175,7 @@ static bool is_there(struct kith_link *link, struct kith_transfer *transfer)
     case KITH_OUTGOING_WAITS:
         break;
     case KITH_OUTGOING_NEVER:
-        transfer_over(&link->traffic);
+        transfer_finish(&link->traffic);
         break;
     }
     if (link->traffic.transfer_count > 0)
@@ -186,11 +190,11 @@ void kith_traffic_pump(struct kith_link *link)
     if (traffic->pumping)
         return; /* A burst that the kernel took at once ends up here. */
     traffic->pumping = true;
-    while (link->state == KITH_LINK_OPEN && !link->held && !link->fin_sent &&
-           !link->socket.failed && traffic->transfer_count > 0 &&
-           traffic->bursts < most) {
+    while (link->state == KITH_LINK_OPEN && !link->held &&
+           !(link->closing & KITH_CLOSING_FIN_SENT) && !link->socket.failed &&
+           traffic->transfer_count > 0 && traffic->bursts < most) {
         struct kith_transfer *transfer = transfer_at(traffic, 0);
-        if (!is_there(link, transfer))
+        if (!snapshot_ready(link, transfer))
             break;
         if (!transfer->announced) {
             transfer->announced = true;
@@ -202,7 +206,7 @@ void kith_traffic_pump(struct kith_link *link)
         if (transfer->offset < total && !send_burst(link, transfer))
             break;
         if (transfer->offset == total)
-            transfer_over(traffic);
+            transfer_finish(traffic);
     }
     traffic->pumping = false;
 }
@@ -312,10 +316,10 @@ static bool model_begins(struct kith_link *link,
     traffic->reference = NULL;
     const uint32_t slot = user->inbox(user->arg, link->rank, message);
     traffic->model.slot = slot;
-    if (traffic->unasked <= KITH_UNASKED_MAX)
-        traffic->unasked++;
+    if (traffic->unrequested <= KITH_UNREQUESTED_MAX)
+        traffic->unrequested++;
     if (slot != KITH_SLOT_NONE) {
-        traffic->unasked = 0;
+        traffic->unrequested = 0;
         claim(link, slot);
         traffic->target = user->slot(user->arg, slot);
         /* Only a guard looks at distances, and only our own snapshot of a swap
@@ -336,8 +340,8 @@ static bool step_control(struct kith_link *link, const uint8_t *frame,
                          size_t size)
 {
     struct kith_message message;
-    if (link->traffic.in_talk <= KITH_TALK_FRAMES)
-        link->traffic.in_talk++;
+    if (link->traffic.in_frames <= KITH_FRAMES_PER_BURST_MAX)
+        link->traffic.in_frames++;
     if (size == 1 && frame[0] == FRAME_DROPPED) {
         link->traffic.receiving = false;
         return true;
@@ -374,7 +378,7 @@ static bool step_bulk(struct kith_link *link,
             traffic->model.slot)
         discard(traffic);
     traffic->in_burst = true;
-    traffic->in_talk = 0;
+    traffic->in_frames = 0;
     kith_session_sink(link->session, traffic->target
                                          ? traffic->target + traffic->in_offset
                                          : NULL);

@@ -13,8 +13,7 @@ libkith_rundb_a_SOURCES = \
   src/results/rundb/summary.c \
   src/results/rundb/sweep_plan.c \
   src/results/rundb/sweep_plan.h \
-  src/results/rundb/sweep_runs.c \
-  src/results/rundb/tables.h
+  src/results/rundb/sweep_runs.c
 
 # The page carries dygraphs and its own script; both are read at build time.
 noinst_LIBRARIES += libkith_report.a

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "sim/central/central_run.h"
+#include "sim/central_run.h"
 
 struct setting {
     char yaml[4096];

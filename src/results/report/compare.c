@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "kith/text.h"
-#include "src/results/rundb/tables.h"
+#include "kith/rundb_tables.h"
 
 /* Rows of one comparison, over all databases. */
 #define ROWS_MAX (2 * KITH_RUNS_MAX)

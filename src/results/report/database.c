@@ -17,7 +17,7 @@
 #include "kith/report.h"
 #include "kith/text.h"
 #include "src/results/report/escape.h"
-#include "src/results/rundb/tables.h"
+#include "kith/rundb_tables.h"
 
 /* Points of one page over all its runs: what a browser draws without delay. */
 #define POINTS_MAX 24000u

@@ -14,7 +14,7 @@
 #include "kith/plain_file.h"
 #include "kith/journal.h"
 #include "rundb.h"
-#include "tables.h"
+#include "kith/rundb_tables.h"
 
 struct life {
     sqlite3_stmt *parts;

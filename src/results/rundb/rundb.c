@@ -17,7 +17,7 @@
 #include "kith/journal.h"
 #include "kith/text.h"
 #include "rundb.h"
-#include "tables.h"
+#include "kith/rundb_tables.h"
 
 /* Rows of one transaction, should they come faster than seconds pass. */
 #define BATCH_ROWS_MAX 200000u

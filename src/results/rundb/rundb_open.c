@@ -11,7 +11,7 @@
 
 #include "kith/text.h"
 #include "rundb.h"
-#include "tables.h"
+#include "kith/rundb_tables.h"
 
 /* Runs of one name in one folder before we ask for another folder. */
 #define RUNS_MAX 100000u

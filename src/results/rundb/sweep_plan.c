@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "kith/text.h"
-#include "tables.h"
+#include "kith/rundb_tables.h"
 
 void kith_plan_free(struct kith_plan *plan)
 {

@@ -22,7 +22,7 @@
 #include "kith/text.h"
 #include "sweep_plan.h"
 #include "rundb.h"
-#include "tables.h"
+#include "kith/rundb_tables.h"
 
 struct kith_runs {
     struct kith_rundb *store;

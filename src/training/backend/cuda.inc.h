@@ -5,7 +5,7 @@
  *   MEMBER  which of the module's backends
  *
  * Only `missing` and `alloc` may be called before `missing` answered NULL. */
-#include "cuda_module.h"
+#include "kith/cuda_module.h"
 
 #include "kith/assert.h"
 

@@ -11,7 +11,7 @@
 #define KITH_TRAINING_GRAPH_GRAPH_STATE_H
 
 #include "kith/model.h"
-#include "src/training/model/model_operations.h"
+#include "kith/model_operations.h"
 
 /* ---- measure.c */
 

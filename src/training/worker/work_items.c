@@ -383,9 +383,11 @@ static double finish_round(struct kith_worker *worker,
     if (algorithm->finish == NULL || work->pattern != KITH_PATTERN_ROUND)
         return 0;
     (void)own_live(worker, true);
-    const struct kith_work_edge none = {
-        .sent = algorithm->per_edge ? KITH_SLOT_NONE : KITH_SLOT_ROUND_SENT,
-        .inbox = KITH_SLOT_NONE};
+    const struct kith_work_edge none = {.sent = algorithm->flags &
+                                                        KITH_SENDS_EDGE_MESSAGES
+                                                    ? KITH_SLOT_NONE
+                                                    : KITH_SLOT_ROUND_SENT,
+                                        .inbox = KITH_SLOT_NONE};
     struct kith_algebra algebra = algebra_of(worker, work, &none);
     for (uint32_t i = 0; i < work->edge_count; i++)
         worker->inboxes[i] = kith_worker_slot(worker, work->edges[i].inbox);

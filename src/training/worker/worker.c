@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "kith/assert.h"
-#include "src/training/backend/memory.h"
+#include "kith/backend.h"
 
 #define HUGE_PAGE ((size_t)1 << 21)
 
@@ -315,6 +315,22 @@ uint32_t kith_worker_parts(const struct kith_worker *worker)
 size_t kith_worker_rows(const struct kith_worker *worker)
 {
     return worker->experiment->train.batch / kith_worker_parts(worker);
+}
+
+struct kith_worker_content kith_worker_content(struct kith_worker *worker)
+{
+    return (struct kith_worker_content){
+        .experiment = worker->experiment,
+        .named = worker->named,
+        .backend = worker->backend,
+        .layout = worker->layout,
+        .train = worker->train,
+        .self = worker->self,
+        .scalars = worker->scalars,
+        .model = worker->slots[KITH_SLOT_LIVE],
+        .states = worker->state,
+        .own = worker->own,
+    };
 }
 
 struct kith_place kith_worker_place(const struct kith_worker *worker)

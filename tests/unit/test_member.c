@@ -90,7 +90,7 @@ static void listen_as(kith_id rank, char address[KITH_ADDRESS_BYTES])
 static int setup(void **state)
 {
     (void)state;
-    sessions_cluster(&cluster, "contact");
+    sessions_cluster(&cluster, "member");
     assert_int_equal(uv_loop_init(&loop), 0);
     uv_timer_init(&loop, &heartbeat);
     uv_timer_start(&heartbeat, on_heartbeat, 1, 1);
@@ -203,7 +203,7 @@ static void said_before_the_hold_ends(void **state)
     kith_transport_unhold(&b.transport);
 
     say(&a, 1, 3);
-    assert_non_null(a.transport.contacts[1].dialled);
+    assert_non_null(a.transport.members[1].dialled);
     kith_transport_unhold(&a.transport);
 
     RUN_UNTIL(b.heard[3] > 0);
@@ -223,7 +223,7 @@ static void said_on_a_held_link(void **state)
     kith_transport_unhold(&b.transport);
 
     say(&a, 1, 3);
-    RUN_UNTIL(a.transport.contacts[1].link != NULL && b.up == 1);
+    RUN_UNTIL(a.transport.members[1].link != NULL && b.up == 1);
     say(&a, 1, 4);
     say(&b, 0, 5);
     for (int i = 0; i < 20; i++)
@@ -260,9 +260,9 @@ static void dial_each_other(kith_ns a_late_ns, kith_ns b_late_ns)
               b.heard[30] > 0);
 
     /* The lower rank's connection, on both sides; nobody noticed. */
-    assert_true(a.transport.contacts[1].link == a.transport.links);
+    assert_true(a.transport.members[1].link == a.transport.links);
     assert_true(a.transport.links->initiator);
-    assert_true(b.transport.contacts[0].link == b.transport.links);
+    assert_true(b.transport.members[0].link == b.transport.links);
     assert_false(b.transport.links->initiator);
     assert_int_equal(a.up, 1);
     assert_int_equal(b.up, 1);

@@ -1,6 +1,6 @@
 /* The way into this folder; sim.h says what the arguments are. */
-#ifndef KITH_SIM_CENTRAL_CENTRAL_RUN_H
-#define KITH_SIM_CENTRAL_CENTRAL_RUN_H
+#ifndef KITH_SIM_CENTRAL_RUN_H
+#define KITH_SIM_CENTRAL_RUN_H
 
 #include "kith/sim.h"
 

@@ -2,8 +2,8 @@
  * compiler, C library and CPU (IEEE additions, products and divisions only).
  * Error below 2 units in the last place; unit/test_backend.c holds them
  * against libm. */
-#ifndef KITH_TRAINING_BACKEND_SERIES_H
-#define KITH_TRAINING_BACKEND_SERIES_H
+#ifndef KITH_EXP_LOG_H
+#define KITH_EXP_LOG_H
 
 #include <stdint.h>
 #include <string.h>

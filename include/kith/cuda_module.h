@@ -10,8 +10,8 @@
  * A file is loaded only if all of it is there (a mapped file that ends too
  * early would end the program) and if it was built for these contracts.
  * Test: unit/test_cuda_module.c */
-#ifndef KITH_TRAINING_BACKEND_CUDA_MODULE_H
-#define KITH_TRAINING_BACKEND_CUDA_MODULE_H
+#ifndef KITH_CUDA_MODULE_H
+#define KITH_CUDA_MODULE_H
 
 #include "kith/backend.h"
 

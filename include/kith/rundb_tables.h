@@ -5,8 +5,8 @@
  * One file holds one run, run_id 1, or the many of a sweep. There run_id 0 of
  * the table run says what all have in common, and `settings` in what the cells
  * differ. */
-#ifndef KITH_RESULTS_RUNDB_TABLES_H
-#define KITH_RESULTS_RUNDB_TABLES_H
+#ifndef KITH_RUNDB_TABLES_H
+#define KITH_RUNDB_TABLES_H
 
 /* "kith" in ASCII: PRAGMA application_id, what `file` and the report check. */
 #define RUNDB_APPLICATION_ID 0x6b697468

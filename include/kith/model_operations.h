@@ -1,10 +1,10 @@
 /* What model_builder.h builds up: operations, tensors and parameters in fixed
  * arrays, because a model may not use the heap. The network floor owns one of
  * these (about 2 MB, most of it never touched) while it plans. */
-#ifndef KITH_TRAINING_MODEL_MODEL_OPERATIONS_H
-#define KITH_TRAINING_MODEL_MODEL_OPERATIONS_H
+#ifndef KITH_MODEL_OPERATIONS_H
+#define KITH_MODEL_OPERATIONS_H
 
-#include "model_builder.h"
+#include "kith/model_builder.h"
 
 #define KITH_TENSOR_NONE UINT32_MAX
 #define KITH_PARAMETER_NONE UINT32_MAX

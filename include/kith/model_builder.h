@@ -14,8 +14,8 @@
  * order of steps, a place in memory for each tensor and a flat vector of
  * parameters, and runs it.
  */
-#ifndef KITH_TRAINING_MODEL_MODEL_BUILDER_H
-#define KITH_TRAINING_MODEL_MODEL_BUILDER_H
+#ifndef KITH_MODEL_BUILDER_H
+#define KITH_MODEL_BUILDER_H
 
 #include "kith/model.h"
 #include "kith/ops.h"
