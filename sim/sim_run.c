@@ -66,7 +66,7 @@ static enum kith_err world_open(struct sim_world *world)
         return KITH_ENOMEM;
     }
     if (world->options.store) {
-        kith_rundb_ahead(world->options.store);
+        kith_rundb_start_writer(world->options.store);
     }
     for (kith_id id = 0; id < world->peer_count; id++) {
         world->peers[id].near = KITH_NOBODY;

@@ -127,9 +127,6 @@ void kith_cli_catch_signals(void);
  * is "" and the answer what kith_file_open says. */
 enum kith_err kith_cli_read_text(const char *path, char *text, size_t size);
 
-/* A JSON string with its quotes, on standard output. */
-void kith_cli_json_text(const char *text);
-
 /* An experiment on its way: file, data, database. */
 struct cli_run {
     struct cli_arguments own; /* with the name that stands in messages */

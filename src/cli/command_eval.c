@@ -6,7 +6,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <jansson.h>
+
 #include "kith/checkpoint.h"
+#include "kith/json.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 #include "checkpoint_open.h"
@@ -124,35 +127,27 @@ static int measure(struct evaluating *job)
                          "%.200s: %s", model->path, error);
 }
 
-static void json_number(const char *key, double value)
-{
-    if (isfinite(value))
-        printf(", \"%s\": %.9g", key, value);
-    else
-        printf(", \"%s\": null", key);
-}
-
 static void print_json(const struct evaluating *job)
 {
     const struct cli_model *model = &job->model;
     const struct kith_examples *test = &job->dataset.test;
     const bool text = is_text(job);
-    fputs("{\"checkpoint\": ", stdout);
-    kith_cli_json_text(model->path);
-    fputs(", \"experiment\": ", stdout);
-    kith_cli_json_text(model->experiment.name);
-    printf(", \"model\": \"%s\"", model->experiment.model->name);
-    printf(", \"parameters\": %zu, \"step\": %" PRIu64, model->dim,
-           model->step);
-    printf(", \"examples\": %zu", test->count);
-    json_number("tokens", text ? (double)test->count * (double)test->features
-                               : (double)NAN);
-    json_number("loss", job->score.loss);
-    json_number("accuracy", job->score.accuracy);
-    json_number("perplexity", text ? exp(job->score.loss) : (double)NAN);
-    printf(", \"estimated_batches\": %" PRIu64, job->estimate);
-    json_number("wall_s", job->wall_s);
-    puts("}");
+    const double tokens = (double)test->count * (double)test->features;
+    kith_json_print(
+        json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, "
+                  "s:o}",
+                  "checkpoint", kith_json_text(model->path), "experiment",
+                  kith_json_text(model->experiment.name), "model",
+                  model->experiment.model->name, "parameters",
+                  (json_int_t)model->dim, "step", (json_int_t)model->step,
+                  "examples", (json_int_t)test->count, "tokens",
+                  kith_json_real(text ? tokens : (double)NAN), "loss",
+                  kith_json_real(job->score.loss), "accuracy",
+                  kith_json_real(job->score.accuracy), "perplexity",
+                  kith_json_real(text ? exp(job->score.loss) : (double)NAN),
+                  "estimated_batches", (json_int_t)job->estimate, "wall_s",
+                  kith_json_real(job->wall_s)),
+        9);
 }
 
 static void print_table(const struct evaluating *job)

@@ -20,6 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
+#include "kith/json.h"
 #include "kith/report.h"
 #include "kith/sim.h"
 #include "kith/text.h"
@@ -428,13 +431,12 @@ static int show(struct sweep *sweep, const struct kith_plan *plan)
     if (err != KITH_OK)
         return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
     if (kith_cli_given(arguments, CLI_JSON)) {
-        printf("{\"name\": \"%s\", \"kind\": \"%s\", \"seeds\": %" PRIu32
-               ", \"database\": ",
-               plan->name, plan->kind, plan->seeds);
-        kith_cli_json_text(sweep->path);
-        fputs(", ", stdout);
-        kith_comparison_json(&comparison, stdout);
-        puts("}");
+        json_t *document = json_pack(
+            "{s:o, s:o, s:I, s:o}", "name", kith_json_text(plan->name), "kind",
+            kith_json_text(plan->kind), "seeds", (json_int_t)plan->seeds,
+            "database", kith_json_text(sweep->path));
+        kith_comparison_add_to(&comparison, document);
+        kith_json_print(document, 9);
     } else {
         kith_comparison_print(&comparison, stdout);
         printf("  %-22s %s\n", "run database", sweep->path);

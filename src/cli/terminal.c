@@ -1,4 +1,4 @@
-/* Signals, progress and JSON text: what meets the terminal. */
+/* Signals and progress: what meets the terminal. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,19 +74,4 @@ void kith_cli_progress_end(void)
     if (line_open)
         fputc('\n', stderr);
     line_open = false;
-}
-
-void kith_cli_json_text(const char *text)
-{
-    putchar('"');
-    for (; *text != '\0'; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < 0x20)
-            printf("\\u%04x", c);
-        else
-            putchar(c);
-    }
-    putchar('"');
 }

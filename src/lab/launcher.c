@@ -53,47 +53,10 @@ void kith_lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
 }
 
 /* Counters start again with every incarnation; the series goes on. */
-static void add_staleness(struct kith_row *row, const struct kith_row *gone)
-{
-    if (gone->received == 0)
-        return;
-    const double all = (double)(row->received + gone->received);
-    const double share = (double)row->received / all;
-    row->staleness = row->received == 0 ? gone->staleness
-                                        : share * row->staleness +
-                                              (1 - share) * gone->staleness;
-    row->staleness_max = fmax(row->staleness_max, gone->staleness_max);
-    row->received += gone->received;
-}
-
-static void add_gone(struct kith_row *row, const struct kith_row *gone)
-{
-    row->bytes_sent += gone->bytes_sent;
-    row->bytes_received += gone->bytes_received;
-    row->waiting_s += gone->waiting_s;
-    row->training_s += gone->training_s;
-    add_staleness(row, gone);
-    row->attempts += gone->attempts;
-    row->done += gone->done;
-    row->failed += gone->failed;
-    row->refused += gone->refused;
-    row->skipped += gone->skipped;
-    row->torn += gone->torn;
-    row->cpu_train_s += gone->cpu_train_s;
-    row->cpu_aead_s += gone->cpu_aead_s;
-    row->cpu_socket_s += gone->cpu_socket_s;
-    row->cpu_other_s += gone->cpu_other_s;
-    if (!gone->speed.measured)
-        return;
-    row->speed.data_wait_s += gone->speed.data_wait_s;
-    if (row->speed.memory_bytes < gone->speed.memory_bytes)
-        row->speed.memory_bytes = gone->speed.memory_bytes;
-}
-
 static void take_row(struct lab_peer *peer, const struct kith_row *row)
 {
     peer->last = *row;
-    add_gone(&peer->last, &peer->gone);
+    kith_row_add_incarnation(&peer->last, &peer->gone);
     (void)kith_rundb_row(peer->lab->options->store, &peer->last);
 }
 
@@ -353,23 +316,19 @@ void kith_lab_values(struct lab *lab)
 {
     struct kith_values *values = &lab->values;
     values->finite = lab->nonfinite ? 0 : 1;
-    values->attempts = values->done = values->failed = 0;
-    values->refused = values->skipped = values->torn = 0;
-    double waited = 0;
-    for (uint32_t i = 0; i < lab->peer_count; i++) {
-        const struct kith_row *row = &lab->peers[i].last;
-        values->attempts += (double)row->attempts;
-        values->done += (double)row->done;
-        values->failed += (double)row->failed;
-        values->refused += (double)row->refused;
-        values->skipped += (double)row->skipped;
-        values->torn += (double)row->torn;
-        waited += isfinite(row->waiting_s) ? row->waiting_s : 0;
-    }
+    struct kith_row sum = {.received = 0};
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        kith_row_add_peer(&sum, &lab->peers[i].last);
+    values->attempts = (double)sum.attempts;
+    values->done = (double)sum.done;
+    values->failed = (double)sum.failed;
+    values->refused = (double)sum.refused;
+    values->skipped = (double)sum.skipped;
+    values->torn = (double)sum.torn;
     const kith_ns end = lab->ended_ns != 0 ? lab->ended_ns : kith_lab_now();
     const double wall = (double)(end - lab->start_ns) / 1e9;
     if (wall > 0)
-        values->waiting_share = waited / wall / (double)lab->peer_count;
+        values->waiting_share = sum.waiting_s / wall / (double)lab->peer_count;
 }
 
 static void show_progress(struct lab *lab, kith_ns now_ns)
@@ -378,19 +337,15 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
                                          .step_min = UINT64_MAX,
                                          .steps = lab->steps,
                                          .accuracy = lab->accuracy};
-    double loss = 0;
+    struct kith_row all = {.received = 0}, alive = {.received = 0};
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const struct lab_peer *peer = &lab->peers[i];
-        progress.exchanges += peer->last.done;
-        progress.failed += peer->last.failed;
-        progress.torn += peer->last.torn;
-        progress.bytes_sent += peer->last.bytes_sent;
+        kith_row_add_peer(&all, &peer->last);
         progress.finished += peer->finished;
         if (!peer->alive)
             continue;
         progress.alive++;
-        kith_lab_add_speed(&progress.speed, &peer->last.speed);
-        loss += peer->last.loss;
+        kith_row_add_peer(&alive, &peer->last);
         if (peer->last.step < progress.step_min)
             progress.step_min = peer->last.step;
         if (peer->last.step > progress.step_max)
@@ -398,8 +353,14 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
     }
     if (progress.alive == 0)
         progress.step_min = 0;
-    kith_lab_mean_speed(&progress.speed, progress.alive);
-    progress.loss = progress.alive > 0 ? loss / progress.alive : NAN;
+    progress.exchanges = all.done;
+    progress.failed = all.failed;
+    progress.torn = all.torn;
+    progress.bytes_sent = all.bytes_sent;
+    progress.speed = alive.speed;
+    kith_speed_mean(&progress.speed, progress.alive);
+    progress.loss =
+        progress.alive > 0 ? alive.loss / progress.alive : (double)NAN;
     lab->options->on_progress(lab->options->user, &progress);
 }
 

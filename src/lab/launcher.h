@@ -130,10 +130,5 @@ void kith_lab_judge(struct lab *lab, double loss, double accuracy);
 /* lab_result.c */
 void kith_lab_result(struct lab *lab, struct kith_summary *summary);
 double kith_lab_cpu_s(void);
-/* Adds a peer's speed to that of all: rates add up, what is a share is summed
- * for a mean over `peers`, memory is the largest. */
-void kith_lab_add_speed(struct kith_speed *all, const struct kith_speed *peer);
-/* The shares of such a sum. */
-void kith_lab_mean_speed(struct kith_speed *all, uint32_t peers);
 
 #endif

@@ -1,6 +1,6 @@
 # Many real peers on one machine, and their launcher.
 noinst_LIBRARIES += libkith_lab.a
-libkith_lab_a_CFLAGS = $(GNU11)
+libkith_lab_a_CFLAGS = $(GNU11) $(MSGPACK_CFLAGS)
 libkith_lab_a_SOURCES = \
   src/lab/average.c \
   src/lab/average.h \

@@ -14,7 +14,6 @@
 #include "kith/plain_file.h"
 #include "kith/journal.h"
 #include "rundb.h"
-#include "kith/rundb_tables.h"
 
 struct life {
     sqlite3_stmt *parts;
@@ -50,31 +49,16 @@ static enum kith_err refuse(char *error, const char *path, enum kith_err err,
     return err;
 }
 
-static bool says(sqlite3 *database, const char *key, char text[256])
-{
-    char sql[96];
-    snprintf(sql, sizeof sql,
-             "SELECT value FROM run WHERE run_id=1 AND key='%s'", key);
-    return kith_rundb_read_text(database, sql, text, 256);
-}
-
 static enum kith_err check_file(sqlite3 *database, const char *path,
                                 char *error)
 {
-    char text[256], wanted[32];
-    snprintf(wanted, sizeof wanted, "%d", RUNDB_APPLICATION_ID);
-    if (!kith_rundb_read_text(database, "PRAGMA application_id", text,
-                              sizeof text) ||
-        strcmp(text, wanted) != 0)
-        return refuse(error, path, KITH_EPARSE, "not a run database of kith");
-    snprintf(wanted, sizeof wanted, "%d", RUNDB_SCHEMA_VERSION);
-    if (!kith_rundb_read_text(database, "PRAGMA user_version", text,
-                              sizeof text) ||
-        strcmp(text, wanted) != 0)
-        return refuse(error, path, KITH_EVERSION,
-                      "found schema %.20s, this kith reads %s; record the run "
-                      "again",
-                      text, wanted);
+    char what[96];
+    const enum kith_err err =
+        kith_rundb_check_file(database, what, sizeof what);
+    if (err == KITH_EVERSION)
+        return refuse(error, path, err, "%s; record the run again", what);
+    if (err != KITH_OK)
+        return refuse(error, path, err, "%s", what);
     if (!kith_rundb_is_plain(database))
         return refuse(error, path, KITH_EPARSE,
                       "found a view or a virtual table in place of run, "
@@ -91,12 +75,13 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
         return refuse(error, path, KITH_ELIMIT,
                       "found %" PRIu32 " peers; allowed: %u, the most of a lab",
                       experiment->peers, KITH_JOURNAL_PEERS_MAX);
-    if (!says(database, "world", text) || strcmp(text, "lab") != 0)
+    if (!kith_rundb_fact(database, "world", text, sizeof text) ||
+        strcmp(text, "lab") != 0)
         return refuse(error, path, KITH_EMISMATCH,
                       "found a run of kith %.20s; allowed: one of kith lab "
                       "--record",
                       text);
-    if (!says(database, "journal", text))
+    if (!kith_rundb_fact(database, "journal", text, sizeof text))
         return refuse(error, path, KITH_EMISMATCH,
                       "it has no journal; record one with kith lab "
                       "EXPERIMENT.yaml --record");
@@ -106,14 +91,15 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
                       "found a journal of version %.20s, this kith reads %s; "
                       "record the run again",
                       text, wanted);
-    if (says(database, "resumed_utc", text))
+    if (kith_rundb_fact(database, "resumed_utc", text, sizeof text))
         return refuse(error, path, KITH_EMISMATCH,
                       "the run was gone on with (%.20s) after its journal "
                       "ended; record one that is not interrupted",
                       text);
     snprintf(wanted, sizeof wanted, "%016" PRIx64,
              kith_experiment_hash(experiment));
-    if (!says(database, "experiment_hash", text) || strcmp(text, wanted) != 0)
+    if (!kith_rundb_fact(database, "experiment_hash", text, sizeof text) ||
+        strcmp(text, wanted) != 0)
         return refuse(error, path, KITH_EMISMATCH,
                       "its experiment has the hash %.20s, the text that it "
                       "keeps %s: one of them was changed",
@@ -139,19 +125,20 @@ static enum kith_err open_lives(struct kith_journal *journal, char *error)
         "peer=?1 ORDER BY incarnation, part";
     for (uint32_t i = 0; i < journal->peers; i++) {
         struct life *life = &journal->lives[i];
-        char last[128], text[32] = "";
+        char last[128];
+        int64_t most = 0;
         snprintf(last, sizeof last,
                  "SELECT max(incarnation) FROM journal WHERE run_id=1 AND "
                  "peer=%" PRIu32,
                  i);
-        if (!kith_rundb_read_text(journal->database, last, text, sizeof text) ||
+        if (!kith_query_one_whole(journal->database, last, &most) ||
             sqlite3_prepare_v2(journal->database, sql, -1, &life->parts,
                                NULL) != SQLITE_OK)
             return refuse(error, journal->path, KITH_EPARSE,
                           "reading its journal: %.200s",
                           sqlite3_errmsg(journal->database));
         sqlite3_bind_int64(life->parts, 1, i);
-        life->last = (uint32_t)strtoul(text, NULL, 10);
+        life->last = (uint32_t)most;
     }
     return KITH_OK;
 }
@@ -180,7 +167,7 @@ static void note_build(struct kith_journal *journal, char *note)
 {
     char build[256];
     note[0] = '\0';
-    if (says(journal->database, "build", build) &&
+    if (kith_rundb_fact(journal->database, "build", build, sizeof build) &&
         strcmp(build, kith_build()) != 0)
         snprintf(note, KITH_JOURNAL_ERROR_BYTES,
                  "recorded by another build, %.200s: floats may differ in "
@@ -319,29 +306,22 @@ enum kith_err kith_journal_next(struct kith_journal *journal, kith_id peer,
     }
 }
 
-static double real_of(sqlite3_stmt *statement, int column)
-{
-    return sqlite3_column_type(statement, column) == SQLITE_NULL
-               ? (double)NAN
-               : sqlite3_column_double(statement, column);
-}
-
-static enum kith_err take_model(sqlite3_stmt *statement, size_t dim,
+static enum kith_err take_model(const struct kith_query *query, size_t dim,
                                 struct kith_journal_model *model, double *z)
 {
-    const int64_t step = sqlite3_column_int64(statement, 0);
+    const int64_t step = kith_query_whole(query, 0);
     *model = (struct kith_journal_model){
         .step = (uint64_t)step,
-        .score = {.loss = real_of(statement, 1),
-                  .accuracy = real_of(statement, 2)},
-        .digest = (uint64_t)sqlite3_column_int64(statement, 4),
-        .kept = sqlite3_column_type(statement, 5) != SQLITE_NULL};
-    if (step < 0 || sqlite3_column_int64(statement, 3) != (int64_t)dim)
+        .score = {.loss = kith_query_real(query, 1),
+                  .accuracy = kith_query_real(query, 2)},
+        .digest = (uint64_t)kith_query_whole(query, 4),
+        .kept = sqlite3_column_type(query->statement, 5) != SQLITE_NULL};
+    if (step < 0 || kith_query_whole(query, 3) != (int64_t)dim)
         return KITH_EPARSE;
     if (!model->kept)
         return KITH_OK;
-    const void *bytes = sqlite3_column_blob(statement, 5);
-    if ((size_t)sqlite3_column_bytes(statement, 5) != dim * sizeof *z ||
+    const void *bytes = sqlite3_column_blob(query->statement, 5);
+    if ((size_t)sqlite3_column_bytes(query->statement, 5) != dim * sizeof *z ||
         (bytes == NULL && dim > 0))
         return KITH_EPARSE;
     if (z != NULL && dim > 0)
@@ -353,28 +333,20 @@ enum kith_err kith_journal_model(struct kith_journal *journal, kith_id peer,
                                  size_t dim, struct kith_journal_model *model,
                                  double *z, char *error)
 {
-    static const char sql[] =
-        "SELECT step, loss, accuracy, dim, digest, model FROM models WHERE "
-        "run_id=1 AND peer IS ?1";
-    sqlite3_stmt *statement = NULL;
-    enum kith_err err = KITH_EPARSE;
-    int code = SQLITE_ERROR;
-    if (sqlite3_prepare_v2(journal->database, sql, -1, &statement, NULL) ==
-        SQLITE_OK) {
-        if (peer != KITH_NOBODY)
-            sqlite3_bind_int64(statement, 1, peer);
-        code = sqlite3_step(statement);
-    }
-    if (code == SQLITE_ROW)
-        err = take_model(statement, dim, model, z);
-    else if (code == SQLITE_DONE)
-        err = KITH_ENOENT;
+    struct kith_query query;
+    kith_query_begin(&query, journal->database,
+                     "SELECT step, loss, accuracy, dim, digest, model FROM "
+                     "models WHERE run_id=1 AND peer IS ?",
+                     "p", peer);
+    const bool found = kith_query_next(&query);
+    enum kith_err err = found ? take_model(&query, dim, model, z) : KITH_ENOENT;
+    if (!kith_query_end(&query))
+        err = KITH_EPARSE;
     if (err == KITH_EPARSE)
         (void)refuse(error, journal->path, err,
                      "its final model of peer %" PRId64 " is damaged: %.120s",
                      peer == KITH_NOBODY ? -1 : (int64_t)peer,
-                     code == SQLITE_ROW ? "not of this experiment's size"
-                                        : sqlite3_errmsg(journal->database));
-    sqlite3_finalize(statement);
+                     found ? "not of this experiment's size"
+                           : sqlite3_errmsg(journal->database));
     return err;
 }
