@@ -104,6 +104,12 @@ uint32_t sim_parcel_take(struct sim_world *world)
     uint32_t index = world->parcel_free;
     if (index != 0) {
         world->parcel_free = world->parcels[index - 1].next;
+        if (world->parcel_free != 0) { /* the next one to be taken */
+            const struct sim_parcel *next =
+                &world->parcels[world->parcel_free - 1];
+            sim_fetch(next);
+            sim_fetch((const char *)next + 64);
+        }
     } else if (world->parcel_used < world->parcel_capacity ||
                parcels_grow(world)) {
         index = ++world->parcel_used;
@@ -183,7 +189,6 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
     if (!world->desks) {
         return;
     }
-    sim_outbox_flush(world);
     for (uint32_t slot = KITH_SLOT_ACTIVE_SENT; slot <= KITH_SLOT_ROUND_SENT;
          slot += 2) {
         uint32_t *head = &world->desks[from].transfers[slot / 2];
@@ -391,6 +396,132 @@ void sim_launch(struct sim_world *world, uint32_t index)
     parcel->bytes = world->channels ? sim_channel_seal(world, index)
                                     : sim_message_bytes(&parcel->message);
     sim_transmit(world, index);
+}
+
+/* Whole pushes lost at random: the stream DROP of i -> j, by exchange. */
+static bool push_drops(const struct sim_world *world, kith_id from,
+                       const struct kith_send *send)
+{
+    if (world->drop_threshold == 0 ||
+        send->message.kind != KITH_MESSAGE_MODEL ||
+        send->message.pattern != KITH_PATTERN_PUSH) {
+        return false;
+    }
+    struct kith_rng rng;
+    kith_rng_init(&rng, world->experiment->seed, KITH_STREAM_DROP,
+                  (uint64_t)from << 32 | send->to);
+    rng.block = (uint32_t)send->message.id.counter;
+    return kith_rng_u32(&rng) < world->drop_threshold;
+}
+
+static uint32_t wrap(struct sim_world *world, kith_id from,
+                     const struct kith_send *send)
+{
+    const uint32_t index = sim_parcel_take(world);
+    if (index == 0) {
+        return 0;
+    }
+    struct sim_parcel *parcel = &world->parcels[index - 1];
+    parcel->message = send->message;
+    parcel->from = from;
+    parcel->to = send->to;
+    parcel->kind = SIM_PARCEL_MESSAGE;
+    if (world->lost && send->message.kind == KITH_MESSAGE_ABORTED &&
+        send->message.id.counter == world->lost->id.counter) {
+        parcel->message.kind = KITH_MESSAGE_ACK;
+    }
+    if (push_drops(world, from, send)) {
+        parcel->flags |= SIM_PARCEL_DROPPED;
+    }
+    if (send->message.kind == KITH_MESSAGE_MODEL && world->desks) {
+        struct sim_cargo *cargo = &world->cargo[index - 1];
+        parcel->flags |= SIM_PARCEL_LADEN;
+        cargo->block = sim_block_copy(world, from, send->message.slot,
+                                      send->message.payload_bytes);
+        if (!cargo->block) {
+            sim_parcel_free(world, index);
+            return 0;
+        }
+    }
+    return index;
+}
+
+/* The link's wire, or a dial. */
+static void post(struct sim_world *world, uint32_t index)
+{
+    struct sim_parcel *parcel = &world->parcels[index - 1];
+    const kith_id from = parcel->from, to = parcel->to;
+    struct sim_peer *peer = &world->peers[from];
+    if (peer->near != to) {
+        uint32_t found;
+        if (!sim_link_between(world, from, to, &found)) {
+            return;
+        }
+        peer->near = to;
+        peer->near_link = found;
+    }
+    const uint32_t link = peer->near_link;
+    const struct sim_link *entry = &world->links.links[link];
+    const unsigned side = entry->end[1] == from;
+    parcel->link = link;
+    switch ((enum sim_side)entry->side[side]) {
+    case SIM_SIDE_UP:
+        sim_launch(world, index);
+        break;
+    case SIM_SIDE_DEAD: /* into the void: nobody has told this end yet */
+        sim_parcel_free(world, index);
+        break;
+    case SIM_SIDE_IDLE:
+        sim_link_wait(world, link, side, index);
+        sim_link_dial(world, link, from);
+        break;
+    case SIM_SIDE_DIALLING:
+    case SIM_SIDE_KNOWN:
+        sim_link_wait(world, link, side, index);
+        break;
+    }
+}
+
+uint32_t sim_messages_pack(struct sim_world *world, kith_id from,
+                           const struct kith_send *sends, uint32_t count)
+{
+    uint32_t first = 0;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t index = wrap(world, from, &sends[i]);
+        if (index == 0) {
+            continue;
+        }
+        *(last != 0 ? &world->parcels[last - 1].next : &first) = index;
+        last = index;
+        if (world->peers[from].near != sends[i].to) {
+            sim_table_fetch_slot(&world->links,
+                                 sim_table_hash(from, sends[i].to));
+        }
+    }
+    return first;
+}
+
+void sim_messages_fetch(const struct sim_world *world, uint32_t messages)
+{
+    while (messages != 0) {
+        const struct sim_parcel *parcel = &world->parcels[messages - 1];
+        if (world->peers[parcel->from].near != parcel->to) {
+            sim_table_fetch_link(&world->links,
+                                 sim_table_hash(parcel->from, parcel->to));
+        }
+        messages = parcel->next;
+    }
+}
+
+void sim_messages_post(struct sim_world *world, uint32_t messages)
+{
+    while (messages != 0) {
+        const uint32_t index = messages;
+        messages = world->parcels[index - 1].next;
+        world->parcels[index - 1].next = 0;
+        post(world, index);
+    }
 }
 
 void sim_launch_waiting(struct sim_world *world, uint32_t link, kith_id from)

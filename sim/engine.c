@@ -16,6 +16,7 @@
 /* So many events ahead memory is asked for, and so much of a node. */
 #define NODE_LINES 6u
 #define FAR 12u
+#define NEAR 6u
 
 void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
               ...)
@@ -166,17 +167,18 @@ static void step_node(struct sim_world *world, kith_id id,
     event->utc_s = SIM_UTC_START + world->now_ns / KITH_S;
     kith_node_step(sim_node_at(world, id), event, effects);
 
+    const uint32_t messages =
+        sim_messages_pack(world, id, effects->sends, effects->send_count);
     step_marks(world, id);
     if (effects->cancel != 0) {
         sim_cancel(world, id, effects->cancel);
     }
-    for (uint32_t i = 0; i < effects->send_count; i++) {
-        sim_send(world, id, &effects->sends[i]);
-    }
+    sim_messages_fetch(world, messages);
     if (effects->has_work) {
         sim_work_start(world, id, &effects->work);
     }
     sim_wake_at(world, id, effects->deadline_ns);
+    sim_messages_post(world, messages);
 }
 
 static void step_worked(struct sim_world *world, kith_id id)
@@ -274,7 +276,6 @@ static void step_stop(struct sim_world *world)
 
 static void step_run(struct sim_world *world, enum sim_event_kind kind)
 {
-    sim_outbox_flush(world);
     switch (kind) {
     case SIM_EVENT_ATOM:
         sim_fault_due(world);
@@ -342,6 +343,17 @@ SIM_INLINE void fetch_far(const struct sim_world *world,
     }
 }
 
+/* The answer to a message goes back over its link: the packet says which one,
+ * and has been asked for before. */
+SIM_INLINE void fetch_near(const struct sim_world *world,
+                           const struct sim_event *event)
+{
+    if (event && event->kind == SIM_EVENT_DELIVER) {
+        sim_fetch(
+            &world->links.links[world->parcels[event->value - 1].link]);
+    }
+}
+
 /* Peers of a large run are never in the cache: ask for those that come next.
  * A wrong guess costs nothing but the request. */
 static void look_ahead(struct sim_world *world)
@@ -354,32 +366,16 @@ static void look_ahead(struct sim_world *world)
         }
     }
     fetch_far(world, sim_queue_ahead(queue, FAR));
+    fetch_near(world, sim_queue_ahead(queue, NEAR));
 }
 
 static void observed(struct sim_world *world, kith_id id)
 {
-    sim_outbox_flush(world);
     sim_ledger_check(world);
     if (world->options.observe) {
         sim_work_join_all(world);
         world->options.observe(world, id, world->options.arg);
     }
-}
-
-/* What stands in the outbox arrives a latency after it was sent, or later:
- * before an event as late as that is taken, it must be under way. */
-static bool next_event(struct sim_world *world, struct sim_event *event)
-{
-    const struct sim_outbox *outbox = &world->outbox;
-    if (outbox->done != outbox->put) {
-        const kith_ns sent_ns =
-            outbox->postings[outbox->done % SIM_OUTBOX].sent_ns;
-        if (sim_queue_next_ns(&world->queue) >=
-            sent_ns + world->experiment->network.latency_ns) {
-            sim_outbox_flush(world);
-        }
-    }
-    return sim_queue_pop(&world->queue, event);
 }
 
 /* Until everybody is done, time is up, or somebody pressed Ctrl-C. Returns
@@ -404,7 +400,7 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             since_shown = 0;
             sim_progress(world);
         }
-        if (!next_event(world, &event)) {
+        if (!sim_queue_pop(&world->queue, &event)) {
             *stalled = world->unfinished > 0;
             break;
         }
@@ -417,6 +413,5 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             observed(world, event.peer);
         }
     }
-    sim_outbox_flush(world);
     return !*stalled && world->err == KITH_OK;
 }

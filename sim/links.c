@@ -139,7 +139,6 @@ static void link_break(struct sim_world *world, uint32_t link, unsigned side)
 
 void sim_link_crash(struct sim_world *world, kith_id peer)
 {
-    sim_outbox_flush(world);
     uint32_t next = world->peers[peer].links;
     while (next != 0) {
         const uint32_t link = next - 1;
@@ -152,7 +151,6 @@ void sim_link_crash(struct sim_world *world, kith_id peer)
 
 void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut)
 {
-    sim_outbox_flush(world);
     uint32_t index;
     struct sim_link *link = sim_link_between(world, from, to, &index);
     if (!link) {
@@ -228,7 +226,6 @@ static void step_timeout(struct sim_world *world, uint32_t link, unsigned side)
 /* A link's own parcel has come to its receiver. */
 void sim_link_step(struct sim_world *world, uint32_t index)
 {
-    sim_outbox_flush(world);
     struct sim_parcel *parcel = &world->parcels[index - 1];
     const enum sim_parcel_kind kind = (enum sim_parcel_kind)parcel->kind;
     const uint32_t link = parcel->link;

@@ -15,7 +15,6 @@ libkith_sim_a_SOURCES = \
   sim/link_table.h \
   sim/links.c \
   sim/model_copies.c \
-  sim/outbox.c \
   sim/peer_totals.c \
   sim/queue.c \
   sim/queue.h \

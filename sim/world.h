@@ -2,7 +2,6 @@
  *
  *   sim_run.c      a run from its options to its summary
  *   engine.c   the loop: pop an event, step the node, carry out its effects
- *   outbox.c   messages that wait for their link's cache line
  *   delivery.c  parcels over links: latency, rate, loss, cuts, in order
  *   links.c     connections: dial, handshake, up, dead
  *   full_channel.c  wire `full`: real sessions at both ends
@@ -147,20 +146,6 @@ struct sim_cargo {
     uint32_t next_transfer;
 };
 
-/* Messages that wait for the cache lines of their links: a power of two. */
-#define SIM_OUTBOX 16u
-
-struct sim_posting {
-    kith_ns sent_ns;
-    uint64_t hash; /* in the table of links */
-    uint32_t parcel;
-};
-
-struct sim_outbox {
-    struct sim_posting postings[SIM_OUTBOX];
-    uint64_t put, done;
-};
-
 struct sim_crew; /* threads */
 struct sim_block;
 struct sim_channels;
@@ -185,7 +170,6 @@ struct sim_world {
     uint64_t day; /* of the queue, when it was last looked ahead */
 
     /* Network. */
-    struct sim_outbox outbox;
     struct sim_table links;
     struct sim_parcel *parcels; /* (parcel_capacity) */
     struct sim_cargo *cargo;    /* (parcel_capacity), or NULL */
@@ -270,13 +254,14 @@ bool sim_loop(struct sim_world *world, bool *stalled);
 /* This peer crashed: from now on it does not hold up the end. */
 void sim_affect(struct sim_world *world, kith_id peer);
 
-/* outbox.c */
-void sim_send(struct sim_world *world, kith_id from,
-              const struct kith_send *send);
-/* Before links are touched or looked at in any other way. */
-void sim_outbox_flush(struct sim_world *world);
-
 /* delivery.c */
+/* What a step sends, in three moves around the rest of it. Packed first: its
+ * work item may fill the snapshots anew. Posted last: by then the cache lines
+ * of the links have come. A chain of packets: 1 + index, 0: none. */
+uint32_t sim_messages_pack(struct sim_world *world, kith_id from,
+                           const struct kith_send *sends, uint32_t count);
+void sim_messages_fetch(const struct sim_world *world, uint32_t messages);
+void sim_messages_post(struct sim_world *world, uint32_t messages);
 enum kith_err sim_network_open(struct sim_world *world);
 void sim_network_close(struct sim_world *world);
 /* 1 + index; 0 when memory ran out (the run is failed then). */
