@@ -150,7 +150,7 @@ def main():
               f'height="{HEIGHT}" rx="6" fill="{colour}" stroke="#888"/>')
         for drop, size, weight, text in (
                 (22, 15, "bold", name), (41, 11, "normal", HOLDS.get(name, "")),
-                (57, 10 if len(shown) > 36 else 11, "normal", shown),
+                (57, 9 if len(shown) > 40 else 11, "normal", shown),
                 (71, 10, "normal", f"{lines} code lines")):
             print(f'<text x="{x + WIDTH / 2:.0f}" y="{y + drop:.0f}" '
                   f'text-anchor="middle" font-size="{size}" '
