@@ -7,7 +7,8 @@
 #include "kith/guard.h"
 #include "kith/text.h"
 
-#define CHOICE(word, names, chosen)                                            \
+/* `current` is the name that stands in `experiment`. */
+#define CHOICE(word, names, chosen, current)                                   \
     static const char *word##_name(unsigned index)                             \
     {                                                                          \
         return names;                                                          \
@@ -17,13 +18,19 @@
         struct kith_experiment *const experiment = object;                     \
         chosen;                                                                \
     }                                                                          \
-    const struct key_choice kith_experiment_choice_##word = {word##_name,      \
-                                                             choose_##word};
+    static const char *chosen_##word(const void *object)                       \
+    {                                                                          \
+        const struct kith_experiment *const experiment = object;               \
+        return current;                                                        \
+    }                                                                          \
+    const struct key_choice kith_experiment_choice_##word = {                  \
+        word##_name, choose_##word, chosen_##word};
 
 /* A registry: the record is kept. */
 #define REGISTRY(word, table, field)                                           \
     CHOICE(word, table[index] == NULL ? NULL : table[index]->name,             \
-           experiment->field = table[index])
+           experiment->field = table[index],                                   \
+           experiment->field == NULL ? NULL : experiment->field->name)
 REGISTRY(algorithm, kith_algorithms, gossip.algorithm)
 REGISTRY(topology, kith_topology_kinds, gossip.topology)
 REGISTRY(graph, kith_topology_kinds, gossip.options.graph)
@@ -35,7 +42,8 @@ REGISTRY(data, kith_dataset_kinds, data.config.kind)
 #define NAMES(word, table, field)                                              \
     CHOICE(                                                                    \
         word, table[index] == NULL ? NULL : table[index]->name,                \
-        kith_text_copy(experiment->field, KITH_NAME_MAX, table[index]->name))
+        kith_text_copy(experiment->field, KITH_NAME_MAX, table[index]->name),  \
+        experiment->field)
 NAMES(compressor, kith_compressors, gossip.compressor)
 NAMES(guard, kith_guards, gossip.guard)
 
@@ -49,30 +57,49 @@ static const char *backend_at(unsigned index)
 }
 CHOICE(backend, backend_at(index),
        experiment->backend = index == 0 ? kith_backend_auto()
-                                        : kith_backends[index - 1])
-
-CHOICE(weights, kith_weights_name((enum kith_weights)index),
-       experiment->gossip.options.weights = (enum kith_weights)index)
-CHOICE(schedule,
-       index < KITH_SCHEDULE_COUNT
-           ? kith_schedule_name((enum kith_schedule)index)
-           : NULL,
-       experiment->train.schedule.kind = (enum kith_schedule)index)
+                                        : kith_backends[index - 1],
+       experiment->backend->name)
 CHOICE(products, kith_backend_products[index],
-       experiment->compute.products = kith_backend_products[index])
+       experiment->compute.products = kith_backend_products[index],
+       experiment->compute.products)
 
+/* An enumeration: names(value) is NULL past the last. */
+#define VALUES(word, names, type, field)                                       \
+    CHOICE(word, names((enum type)index),                                      \
+           experiment->field = (enum type)index, names(experiment->field))
+static const char *schedule_at(enum kith_schedule kind)
+{
+    return kind < KITH_SCHEDULE_COUNT ? kith_schedule_name(kind) : NULL;
+}
+VALUES(weights, kith_weights_name, kith_weights, gossip.options.weights)
+VALUES(schedule, schedule_at, kith_schedule, train.schedule.kind)
+
+/* The same by a list of names. */
+#define LIST(word, list, type, field)                                          \
+    CHOICE(word, list[index], experiment->field = (type)index,                 \
+           list[(unsigned)experiment->field])
 static const char *const norms[] = {"batch", "group", NULL};
-CHOICE(norm, norms[index], experiment->model_config.group_norm = index == 1)
+LIST(norm, norms, bool, model_config.group_norm)
 
 static const char *const bests[] = {
     [KITH_BEST_LOSS] = "loss", [KITH_BEST_ACCURACY] = "accuracy", NULL};
-CHOICE(best, bests[index], experiment->best = (enum kith_best)index)
+LIST(best, bests, enum kith_best, best)
 
 static const char *const wires[] = {
     [KITH_WIRE_SIZED] = "sized", [KITH_WIRE_FULL] = "full", NULL};
-CHOICE(wire, wires[index],
-       experiment->network.wire = (enum kith_wire_mode)index)
+LIST(wire, wires, enum kith_wire_mode, network.wire)
 
 static const char *const suites[] = {"auto", "AESGCM", "ChaChaPoly", NULL};
 CHOICE(suite, suites[index],
-       kith_text_copy(experiment->network.suite, KITH_NAME_MAX, suites[index]))
+       kith_text_copy(experiment->network.suite, KITH_NAME_MAX, suites[index]),
+       experiment->network.suite)
+
+#define METHOD_NAME(index) kith_central_methods[index].name
+VALUES(central_method, METHOD_NAME, kith_central_method, central.method)
+#define EXCHANGE_NAME(index) kith_central_exchanges[index].name
+VALUES(central_exchange, EXCHANGE_NAME, kith_central_exchange, central.exchange)
+#define TRIGGER_NAME(index) kith_central_triggers[index].name
+VALUES(central_trigger, TRIGGER_NAME, kith_central_trigger, central.trigger)
+
+static const char *const placements[] = {"own", "workers", NULL};
+LIST(central_placement, placements, bool, central.on_workers)

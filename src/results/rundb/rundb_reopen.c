@@ -70,16 +70,16 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
         strcmp(text, world) != 0)
         return refuse(error, path, KITH_EMISMATCH,
                       "it is a run of another command");
-    snprintf(wanted, sizeof wanted, "%016" PRIx64,
-             kith_experiment_hash(experiment));
+    char what[200], *yaml = NULL, unread[KITH_RUNDB_ERROR_BYTES];
     if (!kith_rundb_read_text(
             database, "SELECT value FROM run WHERE key='experiment_hash'", text,
-            sizeof text) ||
-        strcmp(text, wanted) != 0) {
-        char what[200], *yaml = NULL, unread[KITH_RUNDB_ERROR_BYTES];
-        (void)!kith_rundb_experiment(path, &yaml, unread);
-        kith_experiment_differ(yaml, experiment, what, sizeof what);
-        free(yaml);
+            sizeof text))
+        text[0] = '\0';
+    (void)!kith_rundb_experiment(path, &yaml, unread);
+    const bool same =
+        kith_experiment_is(experiment, text, yaml, what, sizeof what);
+    free(yaml);
+    if (!same) {
         snprintf(wanted, sizeof wanted, "it is of another experiment: %s",
                  what);
         return refuse(error, path, KITH_EMISMATCH, wanted);
