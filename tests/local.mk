@@ -33,6 +33,7 @@ UNIT = \
   tests/unit/test_data_shrinks \
   tests/unit/test_derive \
   tests/unit/test_device_algorithms \
+  tests/unit/test_experiment_hash \
   tests/unit/test_epidemic \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
@@ -161,6 +162,7 @@ INTEGRATION = \
   tests/integration/test_netns_peers.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_report.sh \
+  tests/integration/test_old_save.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_sweep.sh
 
@@ -336,4 +338,5 @@ tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
 EXTRA_DIST += \
   tests/golden/round.trace tests/golden/round.yaml \
   tests/golden/swap.trace tests/golden/swap.yaml \
-  tests/golden/torn.trace tests/golden/torn.yaml
+  tests/golden/torn.trace tests/golden/torn.yaml \
+  tests/golden/old/old.yaml tests/golden/old/old-train-1.save

@@ -185,14 +185,21 @@ void kith_experiment_close(struct kith_experiment *experiment);
  * UINT64_MAX where stop is a time alone. */
 uint64_t kith_experiment_steps(const struct kith_experiment *experiment,
                                size_t train_rows);
-/* 64-bit hash over what all peers must agree on (model, data split, train,
- * gossip, seed, peers): travels in the first sealed frame. */
+/* 64-bit hash over the keys that all peers must agree on: travels in the first
+ * sealed frame. */
 uint64_t kith_experiment_hash(const struct kith_experiment *experiment);
-/* The first setting of the experiment in `yaml` (may be NULL) that is another
- * one here: "its seed is 7, this run's is 8". */
-void kith_experiment_differ(const char *yaml,
-                            const struct kith_experiment *here, char *what,
-                            size_t size);
+/* The rules by which it is made; part of what is hashed. */
+#define KITH_EXPERIMENT_HASH_VERSION 2u
+/* As files keep it: "VERSION:HEX". */
+#define KITH_EXPERIMENT_HASH_BYTES 32
+void kith_experiment_hash_text(const struct kith_experiment *experiment,
+                               char text[KITH_EXPERIMENT_HASH_BYTES]);
+/* Is a file of this experiment? `hash` and `yaml`, the experiment's text, are
+ * what the file keeps; either may be NULL. A hash of another version (before 2
+ * it had none) says nothing: the text decides. false: `what` says why, such as
+ * the first key that is another one: "its seed is 7, this run's is 8". */
+bool kith_experiment_is(const struct kith_experiment *here, const char *hash,
+                        const char *yaml, char *what, size_t size);
 /* Compression of vectors of `dim` elements that are gossiped. */
 struct kith_compression
 kith_experiment_compression(const struct kith_experiment *experiment,

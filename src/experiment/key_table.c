@@ -2,8 +2,11 @@
  * default, and one line of help. */
 #include "key_table.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "kith/backend.h"
 #include "kith/text.h"
 
 static enum kith_err parse_split(const char *text, void *field)
@@ -62,25 +65,68 @@ static enum kith_err parse_evaluate(const char *text, void *field)
                                                              : err;
 }
 
-static enum kith_err parse_rate(const char *text, void *field)
+/* Texts of values that are not a field alone, for the experiment's hash. */
+static void show_split(const void *object, char *text)
 {
-    uint64_t rate = 0;
-    if (strcmp(text, "unlimited") != 0) {
-        const enum kith_err err = kith_text_rate(text, &rate);
-        if (err != KITH_OK)
-            return err;
-        if (rate < 1000 || rate > UINT64_C(1000000000000000))
-            return KITH_ELIMIT;
-    }
-    memcpy(field, &rate, sizeof rate);
-    return KITH_OK;
+    const struct kith_experiment *experiment = object;
+    const struct kith_split *split = &experiment->data.split;
+    const bool classes = split->kind == KITH_SPLIT_CLASSES;
+    char number[32];
+    kith_schema_number(classes ? split->classes : split->alpha, number,
+                       sizeof number);
+    if (split->kind != KITH_SPLIT_IID)
+        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "%s(%s)",
+                       classes ? "classes" : "dirichlet", number);
 }
 
-static enum kith_err parse_switch(const char *text, void *field)
+static void show_milestones(const void *object, char *text)
 {
-    bool *on = field;
-    *on = strcmp(text, "true") == 0;
-    return *on || strcmp(text, "false") == 0 ? KITH_OK : KITH_EPARSE;
+    const struct kith_experiment *experiment = object;
+    const struct kith_schedule_config *schedule = &experiment->train.schedule;
+    size_t at = 0;
+    for (uint32_t i = 0; i < schedule->milestone_count; i++) {
+        char number[32];
+        kith_schema_number(schedule->milestones[i], number, sizeof number);
+        at = kith_text_add(text, SCHEMA_SHOWN_BYTES, at, "%s%s",
+                           i == 0 ? "" : ", ", number);
+    }
+}
+
+static void show_augment(const void *object, char *text)
+{
+    const struct kith_experiment *experiment = object;
+    const struct kith_augment *augment = &experiment->train.augment;
+    if (augment->crop > 0 || augment->flip)
+        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "crop %u, flip %s",
+                       augment->crop, augment->flip ? "true" : "false");
+}
+
+/* What travels: vectors of other elements are other bytes. Which backend
+ * computes them is each peer's own affair. */
+static void show_backend(const void *object, char *text)
+{
+    const struct kith_experiment *experiment = object;
+    (void)snprintf(text, SCHEMA_SHOWN_BYTES, "of float%zu",
+                   8 * experiment->backend->element_bytes);
+}
+
+/* The edges themselves: where their file lies is each peer's own affair. */
+static void show_edges(const void *object, char *text)
+{
+    const struct kith_experiment *experiment = object;
+    if (experiment->gossip.edges_hash != 0)
+        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "a list with hash %016" PRIx64,
+                       experiment->gossip.edges_hash);
+}
+
+/* Present or not: then `central:` replaces `gossip:`. */
+static void show_method(const void *object, char *text)
+{
+    const struct kith_central *central =
+        &((const struct kith_experiment *)object)->central;
+    if (central->present)
+        kith_text_copy(text, SCHEMA_SHOWN_BYTES,
+                       kith_central_methods[central->method].name);
 }
 
 /* false: fixed. */
@@ -101,7 +147,7 @@ static enum kith_err parse_spread(const char *text, void *field)
 #define MEMORY_MOST 0.999999
 
 const struct key kith_experiment_keys[] = {
-    {"name", KEY_NAME, KEY_REQUIRED, TEXT_AT(name),
+    {"name", KEY_NAME, KEY_REQUIRED | KEY_LOCAL, TEXT_AT(name),
      .help = "names the run database and the table"},
     {"seed", KEY_U64, AT(seed), .low = 0, .high = 1e20, .initial = "1",
      .help = "of every random draw"},
@@ -115,13 +161,13 @@ const struct key kith_experiment_keys[] = {
      .help = "training steps of each peer"},
     {"stop.time", KEY_TIME, KEY_ABOVE, AT(stop.time_ns), .low = 0, .high = 1e6,
      .help = "virtual or real time; alone or beside one of the others"},
-    {"stop.patience", KEY_U32, AT(stop.patience), .low = 0, .high = 1e6,
-     .initial = "0",
+    {"stop.patience", KEY_U32, KEY_LOCAL, AT(stop.patience), .low = 0,
+     .high = 1e6, .initial = "0",
      .help = "train, lab: evaluations without a better one; 0: no early stop"},
 
     {"model.kind", KEY_CHOICE, KEY_REQUIRED,
      .choice = &kith_experiment_choice_model, .help = "see kith list models"},
-    {"model.layers", KEY_CUSTOM,
+    {"model.layers", KEY_SIZES, TEXT_AT(model_config.layers), .low = 2,
      .allowed = "a list of 2 to 16 whole numbers above 0, input first, such as "
                 "[784, 128, 10]",
      .help = "mlp, logistic: sizes, input first"},
@@ -130,13 +176,13 @@ const struct key kith_experiment_keys[] = {
     {"model.spread", KEY_NUMBER, AT(model_config.spread), .low = 0, .high = 1e6,
      .initial = "1", .help = "quadratic, noise: of targets, of gradients"},
 
-    {"model.image", KEY_CUSTOM,
+    {"model.image", KEY_SIZES, TEXT_AT(model_config.image), .low = 3,
      .allowed = "a list of 3 whole numbers above 0: height, width and "
                 "channels, such as [28, 28, 1]",
      .help = "cnn, vgg, resnet: what the data holds"},
     {"model.classes", KEY_U32, AT(model_config.classes), .low = 2,
      .high = KITH_CLASSES_MAX, .help = "cnn, vgg, resnet: scores"},
-    {"model.channels", KEY_CUSTOM,
+    {"model.channels", KEY_SIZES, TEXT_AT(model_config.channels), .low = 1,
      .allowed = "a list of 1 to 16 whole numbers above 0, such as [16, 32]",
      .help = "cnn: of each convolution"},
     {"model.depth", KEY_U32, AT(model_config.depth), .low = 1, .high = 1024,
@@ -159,15 +205,15 @@ const struct key kith_experiment_keys[] = {
 
     {"data.kind", KEY_CHOICE, .choice = &kith_experiment_choice_data,
      .initial = "idx", .help = "see kith list datasets"},
-    {"data.path", KEY_TEXT, TEXT_AT(data.config.path),
+    {"data.path", KEY_TEXT, KEY_LOCAL, TEXT_AT(data.config.path),
      .help = "folder or file, as the kind says; relative to this file"},
-    {"data.cache", KEY_TEXT, TEXT_AT(data.config.cache),
+    {"data.cache", KEY_TEXT, KEY_LOCAL, TEXT_AT(data.config.cache),
      .help = "folder on the local disk that keeps a checked copy of each file"},
     {"data.test_share", KEY_NUMBER, KEY_ABOVE | KEY_BELOW,
      AT(data.config.test_share), .low = 0, .high = 1, .initial = "0.1",
      .help = "text, bytes: the end of the file that is the test set"},
-    {"data.normalise", KEY_PARSED, AT(data.config.normalise),
-     .parse = parse_switch, .allowed = "true or false", .initial = "false",
+    {"data.normalise", KEY_SWITCH, AT(data.config.normalise),
+     .initial = "false",
      .help = "images: by the training set's mean and deviation per channel"},
     {"data.rows", KEY_U64, AT(data.config.rows), .low = 1, .high = 1e12,
      .help = "synthetic, gaussian: training examples; 10,000 or 8,000 where "
@@ -176,6 +222,7 @@ const struct key kith_experiment_keys[] = {
      .initial = "0.28",
      .help = "gaussian: deviation of the classes' means, per value"},
     {"data.split", KEY_PARSED, AT(data.split), .parse = parse_split,
+     .show = show_split,
      .allowed = "iid, dirichlet(A) with A above 0, classes(K)",
      .initial = "iid", .help = "which rows each peer has"},
 
@@ -185,9 +232,8 @@ const struct key kith_experiment_keys[] = {
      .low = 0, .high = 1e6, .initial = "0.05", .help = "at its peak"},
     {"train.momentum", KEY_NUMBER, AT(train.config.momentum), .low = 0,
      .high = MEMORY_MOST, .initial = "0", .help = "of the velocity"},
-    {"train.nesterov", KEY_PARSED, AT(train.config.nesterov),
-     .parse = parse_switch, .allowed = "true or false", .initial = "false",
-     .help = "look ahead along the velocity"},
+    {"train.nesterov", KEY_SWITCH, AT(train.config.nesterov),
+     .initial = "false", .help = "look ahead along the velocity"},
     {"train.beta1", KEY_NUMBER, AT(train.config.beta1), .low = 0,
      .high = MEMORY_MOST, .initial = "0.9", .help = "adamw, muon: of the mean"},
     {"train.beta2", KEY_NUMBER, AT(train.config.beta2), .low = 0,
@@ -211,7 +257,7 @@ const struct key kith_experiment_keys[] = {
      .initial = "0", .help = "steps of linear climb before the schedule"},
     {"train.floor", KEY_NUMBER, AT(train.schedule.floor), .low = 0, .high = 1,
      .initial = "0", .help = "linear, cosine: share of the rate at the end"},
-    {"train.milestones", KEY_CUSTOM,
+    {"train.milestones", KEY_CUSTOM, .show = show_milestones,
      .allowed = "a list of 1 to 4 shares of all steps, ascending, such as "
                 "[0.5, 0.75]",
      .help = "step: where the rate drops"},
@@ -224,14 +270,14 @@ const struct key kith_experiment_keys[] = {
      .help = "parts of the batch whose gradients add up to one step"},
     {"train.smoothing", KEY_NUMBER, KEY_BELOW, AT(train.smoothing), .low = 0,
      .high = 1, .initial = "0", .help = "of labels, towards all classes alike"},
-    {"train.recompute", KEY_PARSED, AT(train.recompute), .parse = parse_switch,
-     .allowed = "true or false", .initial = "false",
+    {"train.recompute", KEY_SWITCH, KEY_LOCAL, AT(train.recompute),
+     .initial = "false",
      .help = "less memory: blocks run forward once more on the way back"},
-    {"train.augment", KEY_CUSTOM,
+    {"train.augment", KEY_CUSTOM, .show = show_augment,
      .allowed = "a mapping such as {crop: 4, flip: true}",
      .help = "images: pad and cut back at random, turn left to right"},
-    {"train.backend", KEY_CHOICE, .choice = &kith_experiment_choice_backend,
-     .initial = "cpu",
+    {"train.backend", KEY_CHOICE, .show = show_backend,
+     .choice = &kith_experiment_choice_backend, .initial = "cpu",
      .help = "arithmetic; auto: cuda where it runs, else cpu"},
 
     {"gossip.algorithm", KEY_CHOICE,
@@ -270,8 +316,8 @@ const struct key kith_experiment_keys[] = {
     {"gossip.regions", KEY_U32, AT(gossip.options.regions), .low = 1,
      .high = KITH_PEERS_MAX,
      .help = "regions: how many; else the root of the peers"},
-    {"gossip.leaders", KEY_PARSED, AT(gossip.options.leaders),
-     .parse = parse_switch, .allowed = "true or false", .initial = "false",
+    {"gossip.leaders", KEY_SWITCH, AT(gossip.options.leaders),
+     .initial = "false",
      .help = "regions: only the first of each talks to other regions"},
     {"gossip.budget", KEY_NUMBER, KEY_ABOVE, AT(gossip.options.budget),
      .low = 0, .high = 1, .initial = "0.5",
@@ -282,7 +328,7 @@ const struct key kith_experiment_keys[] = {
      .high = 1, .help = "od-equidyn: how far to the other; else the best"},
     {"gossip.period", KEY_U32, AT(gossip.options.period), .low = 1, .high = 1e9,
      .help = "global-rounds: one of so many is of all; else 8"},
-    {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path),
+    {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path), .show = show_edges,
      .help = "file: its edges, a line \"FROM TO [WEIGHT]\" each; relative to "
              "this file"},
     {"gossip.compressor", KEY_CHOICE,
@@ -298,20 +344,20 @@ const struct key kith_experiment_keys[] = {
      .high = KITH_COMPRESSOR_BLOCK_MAX, .initial = "0",
      .help = "top-k, sign, qsgd, int8: values compressed together; 0: the "
              "compressor's own"},
-    {"gossip.unbiased", KEY_PARSED, AT(gossip.compression.unbiased),
-     .parse = parse_switch, .allowed = "true or false", .initial = "false",
+    {"gossip.unbiased", KEY_SWITCH, AT(gossip.compression.unbiased),
+     .initial = "false",
      .help = "random-k, qsgd: right on average, but no contraction"},
     {"gossip.guard", KEY_CHOICE, .choice = &kith_experiment_choice_guard,
      .initial = "none", .help = "after the finite gate, which is always on"},
-    {"gossip.retries", KEY_U32, AT(gossip.retries), .low = 0, .high = 16,
-     .initial = "8", .help = "other peers asked after a busy one"},
-    {"gossip.deadline", KEY_PARSED, AT(gossip.deadline_ns),
+    {"gossip.retries", KEY_U32, KEY_LOCAL, AT(gossip.retries), .low = 0,
+     .high = 16, .initial = "8", .help = "other peers asked after a busy one"},
+    {"gossip.deadline", KEY_PARSED, KEY_LOCAL, AT(gossip.deadline_ns),
      .parse = parse_deadline,
      .allowed = "measured, a time of at least 1ms with its unit, or never "
                 "(simulator only)",
      .initial = "measured", .help = "how long a round waits for a neighbour"},
 
-    {"central.method", KEY_CHOICE,
+    {"central.method", KEY_CHOICE, .show = show_method,
      .choice = &kith_experiment_choice_central_method, .initial = "gradient",
      .help = "in place of gossip, simulator only; see kith list central"},
     {"central.exchange", KEY_CHOICE,
@@ -372,80 +418,84 @@ const struct key kith_experiment_keys[] = {
      .help = "vertical: batches in the pipeline, each applied when it is back"},
     {"central.payload", KEY_U64, AT(central.payload_bytes), .low = 0,
      .high = 1e13, .initial = "0", .help = "model none: bytes of what is sent"},
-    {"central.reduce", KEY_PARSED, AT(central.reduce_bits), .parse = parse_rate,
+    {"central.reduce", KEY_RATE, AT(central.reduce_bits),
      .allowed = "unlimited, or a rate such as 10GB", .initial = "unlimited",
      .help = "how fast a machine adds two gradients"},
-    {"central.update", KEY_PARSED, AT(central.update_bits), .parse = parse_rate,
+    {"central.update", KEY_RATE, AT(central.update_bits),
      .allowed = "unlimited, or a rate such as 2GB", .initial = "unlimited",
      .help = "how fast it applies one to the model"},
 
-    {"network.latency", KEY_TIME, AT(network.latency_ns), .low = 0, .high = 60,
-     .initial = "0s", .help = "one way"},
-    {"network.jitter", KEY_TIME, AT(network.jitter_ns), .low = 0, .high = 60,
-     .initial = "0s", .help = "mean of an exponential, added to it"},
-    {"network.rate", KEY_PARSED, AT(network.rate_bits), .parse = parse_rate,
+    {"network.latency", KEY_TIME, KEY_LOCAL, AT(network.latency_ns), .low = 0,
+     .high = 60, .initial = "0s", .help = "one way"},
+    {"network.jitter", KEY_TIME, KEY_LOCAL, AT(network.jitter_ns), .low = 0,
+     .high = 60, .initial = "0s",
+     .help = "mean of an exponential, added to it"},
+    {"network.rate", KEY_RATE, KEY_LOCAL, AT(network.rate_bits),
      .allowed = "unlimited, or a rate from 1kbit to 1000Tbit per second with "
                 "its unit (10Gbit, 5MB)",
      .initial = "unlimited", .help = "of each peer, in each direction"},
-    {"network.loss", KEY_NUMBER, KEY_BELOW, AT(network.loss), .low = 0,
-     .high = 1, .initial = "0",
-     .help = "share of records that need a retransmission"},
-    {"network.drop_push", KEY_NUMBER, KEY_BELOW, AT(network.drop_push),
+    {"network.loss", KEY_NUMBER, KEY_BELOW | KEY_LOCAL, AT(network.loss),
      .low = 0, .high = 1, .initial = "0",
+     .help = "share of records that need a retransmission"},
+    {"network.drop_push", KEY_NUMBER, KEY_BELOW | KEY_LOCAL,
+     AT(network.drop_push), .low = 0, .high = 1, .initial = "0",
      .help = "share of push messages lost for good; simulator only"},
-    {"network.wire", KEY_CHOICE, .choice = &kith_experiment_choice_wire,
-     .initial = "sized",
+    {"network.wire", KEY_CHOICE, KEY_LOCAL,
+     .choice = &kith_experiment_choice_wire, .initial = "sized",
      .help = "simulator: charge the exact size, or carry the sealed bytes"},
-    {"network.suite", KEY_CHOICE, .choice = &kith_experiment_choice_suite,
-     .initial = "auto", .help = "cipher of the whole cluster"},
+    {"network.suite", KEY_CHOICE, KEY_LOCAL,
+     .choice = &kith_experiment_choice_suite, .initial = "auto",
+     .help = "cipher of the whole cluster"},
 
-    {"compute.step", KEY_TIME, AT(compute.step_ns), .low = 0, .high = 3600,
-     .initial = "0s", .help = "sim: cost of a step; lab: its minimum period"},
-    {"compute.merge", KEY_TIME, AT(compute.merge_ns), .low = 0, .high = 3600,
-     .initial = "0s", .help = "sim: cost of a snapshot or merge"},
-    {"compute.spread", KEY_PARSED, AT(compute.exponential),
+    {"compute.step", KEY_TIME, KEY_LOCAL, AT(compute.step_ns), .low = 0,
+     .high = 3600, .initial = "0s",
+     .help = "sim: cost of a step; lab: its minimum period"},
+    {"compute.merge", KEY_TIME, KEY_LOCAL, AT(compute.merge_ns), .low = 0,
+     .high = 3600, .initial = "0s", .help = "sim: cost of a snapshot or merge"},
+    {"compute.spread", KEY_PARSED, KEY_LOCAL, AT(compute.exponential),
      .parse = parse_spread, .allowed = "fixed or exponential",
      .initial = "fixed",
      .help = "sim: every step takes compute.step, or draws an exponential with "
              "that mean"},
-    {"compute.products", KEY_CHOICE, .choice = &kith_experiment_choice_products,
-     .initial = "own",
+    {"compute.products", KEY_CHOICE, KEY_LOCAL,
+     .choice = &kith_experiment_choice_products, .initial = "own",
      .help = "backend cpu: who multiplies matrices; see --calibrate"},
-    {"compute.threads", KEY_U32, AT(compute.threads), .low = 0, .high = 64,
-     .initial = "0",
+    {"compute.threads", KEY_U32, KEY_LOCAL, AT(compute.threads), .low = 0,
+     .high = 64, .initial = "0",
      .help = "train, peer: of the arithmetic; 0: one for each core. A lab's "
              "peers have one each"},
-    {"compute.peak", KEY_NUMBER, AT(compute.peak), .low = 0, .high = 1e18,
-     .initial = "0",
+    {"compute.peak", KEY_NUMBER, KEY_LOCAL, AT(compute.peak), .low = 0,
+     .high = 1e18, .initial = "0",
      .help = "FLOP/s this machine reaches at best, as --calibrate measured; "
              "0: not measured"},
-    {"compute.core_peak", KEY_NUMBER, AT(compute.core_peak), .low = 0,
-     .high = 1e18, .initial = "0",
+    {"compute.core_peak", KEY_NUMBER, KEY_LOCAL, AT(compute.core_peak),
+     .low = 0, .high = 1e18, .initial = "0",
      .help = "the same of one core, for a lab's peers"},
-    {"compute.slow", KEY_CUSTOM,
+    {"compute.slow", KEY_CUSTOM, KEY_LOCAL,
      .allowed = "a list such as [{peers: \"n(1)\", by: 10}]",
      .help = "peers whose steps take longer from the start"},
 
-    {"save", KEY_PARSED, AT(save_period_ns), .parse = parse_save,
+    {"save", KEY_PARSED, KEY_LOCAL, AT(save_period_ns), .parse = parse_save,
      .allowed = "a time of at least 1ms with its unit, or never",
      .initial = "5s", .help = "how often a peer writes its model to disk"},
-    {"evaluate", KEY_PARSED, AT(evaluate_ns), .parse = parse_evaluate,
+    {"evaluate", KEY_PARSED, KEY_LOCAL, AT(evaluate_ns),
+     .parse = parse_evaluate,
      .allowed = "a time of at least 1ms with its unit, end, or, for kith train "
                 "alone, a number of steps such as 500 steps",
      .help =
          "how often the averaged model is tested; where nothing is said, at "
          "the end, in kith train twenty times"},
-    {"best", KEY_CHOICE, .choice = &kith_experiment_choice_best,
+    {"best", KEY_CHOICE, KEY_LOCAL, .choice = &kith_experiment_choice_best,
      .initial = "loss",
      .help = "train: the checkpoint with the best test loss or accuracy is "
              "kept"},
-    {"target_loss", KEY_NUMBER, KEY_ABOVE, AT(target_loss), .low = 0,
-     .high = 1e9,
+    {"target_loss", KEY_NUMBER, KEY_ABOVE | KEY_LOCAL, AT(target_loss),
+     .low = 0, .high = 1e9,
      .help = "comparisons tell when the averaged model's test loss reached it"},
-    {"faults", KEY_CUSTOM,
+    {"faults", KEY_CUSTOM, KEY_LOCAL,
      .allowed = "a list such as [{at: 2s, crash: \"n(1)\", restart: 3s}]",
      .help = "see kith list faults"},
-    {"assert", KEY_CUSTOM,
+    {"assert", KEY_CUSTOM, KEY_LOCAL,
      .allowed = "a list such as [\"finally accuracy >= 0.85\"]",
      .help = "see kith list checks"},
     {.path = NULL},

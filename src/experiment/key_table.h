@@ -68,9 +68,6 @@ kith_experiment_rule_compression(const struct tree *tree,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_read_graph(const struct tree *tree,
                            struct kith_experiment *experiment);
-/* What is hashed of it: nothing where a file could not say it before. */
-uint64_t kith_experiment_hash_graph(uint64_t hash,
-                                    const struct kith_experiment *experiment);
 /* central_rules.c: `central:` in place of `gossip:`. */
 KITH_MUST_CHECK enum kith_err
 kith_experiment_read_central(const struct tree *tree,
@@ -78,8 +75,6 @@ kith_experiment_read_central(const struct tree *tree,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_rule_central(const struct tree *tree,
                              const struct kith_experiment *experiment);
-uint64_t kith_experiment_hash_central(uint64_t hash,
-                                      const struct kith_central *central);
 /* rules.c: combinations that cannot work, with the line at fault. */
 KITH_MUST_CHECK enum kith_err
 kith_experiment_check_rules(const struct tree *tree,

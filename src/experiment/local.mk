@@ -15,6 +15,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/load.c \
   src/experiment/peer_file.c \
   src/experiment/read_file.h \
+  src/experiment/registry.c \
   src/experiment/rules.c \
   src/experiment/schema.c \
   src/experiment/schema.h \
@@ -35,7 +36,6 @@ libkith_experiment_a_SOURCES = \
   src/experiment/check/failed.c \
   src/experiment/check/finite.c \
   src/experiment/check/loss.c \
-  src/experiment/check/registry.c \
   src/experiment/check/torn.c \
   src/experiment/check/waiting_share.c \
   src/experiment/fault/atoms.c \
@@ -45,7 +45,6 @@ libkith_experiment_a_SOURCES = \
   src/experiment/fault/faults.def \
   src/experiment/fault/partition.c \
   src/experiment/fault/pause.c \
-  src/experiment/fault/registry.c \
   src/experiment/fault/selector.c \
   src/experiment/fault/slow.c \
   src/experiment/fault/spread.c

@@ -5,6 +5,7 @@ libkith_backend_a_CPPFLAGS = $(AM_CPPFLAGS) \
   -DKITH_LIBRARY_FOLDER='"$(pkglibdir)"'
 libkith_backend_a_SOURCES = \
   src/training/backend/backends.def \
+  src/training/backend/choose.c \
   src/training/backend/cpu.c \
   src/training/backend/cpu.h \
   src/training/backend/cpu.inc.h \
@@ -61,8 +62,7 @@ libkith_backend_a_SOURCES = \
   src/training/backend/pool.c \
   src/training/backend/pool.h \
   src/training/backend/products.c \
-  src/training/backend/products.h \
-  src/training/backend/registry.c
+  src/training/backend/products.h
 
 noinst_LIBRARIES += libkith_model.a
 libkith_model_a_CFLAGS = $(C11)
@@ -81,7 +81,6 @@ libkith_model_a_SOURCES = \
   src/training/model/noise.c \
   src/training/model/none.c \
   src/training/model/quadratic.c \
-  src/training/model/registry.c \
   src/training/model/resnet.c \
   src/training/model/vector.c \
   src/training/model/vector.h \
@@ -91,7 +90,6 @@ libkith_model_a_SOURCES = \
   src/training/optimiser/lars.c \
   src/training/optimiser/muon.c \
   src/training/optimiser/optimisers.def \
-  src/training/optimiser/registry.c \
   src/training/optimiser/schedule.c \
   src/training/optimiser/sgd.c \
   src/training/optimiser/terms.h
@@ -125,7 +123,6 @@ libkith_data_a_SOURCES = \
   src/training/data/npy.c \
   src/training/data/pixels.c \
   src/training/data/plain_file.c \
-  src/training/data/registry.c \
   src/training/data/split.c \
   src/training/data/synthetic.c \
   src/training/data/text.c \

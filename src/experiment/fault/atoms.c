@@ -9,6 +9,7 @@
 
 #include "kith/assert.h"
 #include "kith/fault.h"
+#include "kith/hash.h"
 
 struct entry {
     struct kith_atom atom;
@@ -197,4 +198,23 @@ enum kith_err kith_atoms_settle(struct kith_atoms *atoms)
     }
     free(entries);
     return err;
+}
+
+const char *kith_fault_name(enum kith_fault_kind kind)
+{
+    static const char *const names[] = {
+#define KITH_X(name, text) text,
+        KITH_FAULTS(KITH_X)
+#undef KITH_X
+    };
+    return (unsigned)kind < KITH_FAULT_COUNT ? names[kind] : "unknown";
+}
+
+uint64_t kith_fault_entity(const char *fault, const char *target,
+                           const char *at, uint32_t twin)
+{
+    uint64_t hash = kith_hash_bytes(KITH_HASH_START, fault, strlen(fault));
+    hash = kith_hash_bytes(hash, target, strlen(target));
+    hash = kith_hash_bytes(hash, at, strlen(at));
+    return kith_hash_word(hash, twin);
 }

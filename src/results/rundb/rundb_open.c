@@ -77,8 +77,9 @@ static enum kith_err write_run(struct kith_rundb *store, const char *world,
     (void)kith_rundb_run(store, "peers", "%" PRIu32, experiment->peers);
     (void)kith_rundb_run(store, "build", "%s", kith_build());
     (void)kith_rundb_run(store, "started_utc", "%s", started);
-    (void)kith_rundb_run(store, "experiment_hash", "%016" PRIx64,
-                         kith_experiment_hash(experiment));
+    char hash[KITH_EXPERIMENT_HASH_BYTES];
+    kith_experiment_hash_text(experiment, hash);
+    (void)kith_rundb_run(store, "experiment_hash", "%s", hash);
     (void)kith_rundb_run(store, "batch", "%" PRIu32, experiment->train.batch);
     (void)kith_rundb_run(store, "model", "%s", experiment->model->name);
     (void)kith_rundb_run(store, "algorithm", "%s",

@@ -66,14 +66,13 @@ static enum kith_err check_hash(sqlite3 *database, const char *path,
 {
     char text[64] = "", wanted[256], what[200], *yaml = NULL;
     char unread[KITH_RUNDB_ERROR_BYTES];
-    (void)snprintf(wanted, sizeof wanted, "%016" PRIx64,
-                   kith_experiment_hash(experiment));
-    if (kith_rundb_fact(database, "experiment_hash", text, sizeof text) &&
-        strcmp(text, wanted) == 0)
-        return KITH_OK;
+    (void)kith_rundb_fact(database, "experiment_hash", text, sizeof text);
     (void)!kith_rundb_experiment(path, &yaml, unread);
-    kith_experiment_differ(yaml, experiment, what, sizeof what);
+    const bool same =
+        kith_experiment_is(experiment, text, yaml, what, sizeof what);
     free(yaml);
+    if (same)
+        return KITH_OK;
     (void)snprintf(wanted, sizeof wanted, "it is of another experiment: %s",
                    what);
     return refuse(error, path, KITH_EMISMATCH, wanted);

@@ -129,13 +129,11 @@ static enum kith_err read_scalars(const struct source *source,
 static enum kith_err check_experiment(const struct source *source,
                                       const struct kith_experiment *experiment)
 {
-    uint64_t hash;
     char what[200], text[256];
-    if (number(source, "experiment", &hash) &&
-        hash == kith_experiment_hash(experiment))
+    if (kith_experiment_is(
+            experiment, kith_safetensors_text(&source->file, "experiment"),
+            kith_safetensors_text(&source->file, "source"), what, sizeof what))
         return KITH_OK;
-    kith_experiment_differ(kith_safetensors_text(&source->file, "source"),
-                           experiment, what, sizeof what);
     (void)snprintf(text, sizeof text, "it belongs to another experiment: %s",
                    what);
     return refuse(source, KITH_EMISMATCH, text);

@@ -80,7 +80,9 @@ static void worker_texts(const struct kith_worker_content *content,
     add_text(texts, "format", "pt");
     add_text(texts, "kith", SAVE_VERSION);
     add_text(texts, "role", kith_save_role(content));
-    add_number(texts, "experiment", kith_experiment_hash(content->named));
+    char *hash = texts->values[texts->count];
+    kith_experiment_hash_text(content->named, hash);
+    add_text(texts, "experiment", hash);
     standing_texts(standing, texts);
     add_number(texts, "epoch", place.epoch);
     add_number(texts, "cursor", place.cursor);
