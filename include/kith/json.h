@@ -14,8 +14,8 @@ extern "C" {
 
 typedef struct json_t json_t;
 
-/* Malformed UTF-8 becomes U+FFFD; NULL, NaN, infinities and UINT64_MAX become
- * null. */
+/* Of malformed UTF-8 every byte but ASCII becomes a question mark; NULL, NaN,
+ * infinities and UINT64_MAX become null. */
 json_t *kith_json_text(const char *text);
 json_t *kith_json_bytes(const char *text, size_t size);
 json_t *kith_json_real(double value);

@@ -56,8 +56,6 @@ int64_t kith_query_whole(const struct kith_query *query, int at);
 void kith_query_text(const struct kith_query *query, int at, char *text,
                      size_t size);
 /* The first column of the first row; false: there is none. */
-KITH_MUST_CHECK bool kith_query_one_text(sqlite3 *database, const char *sql,
-                                         char *text, size_t size);
 KITH_MUST_CHECK bool kith_query_one_whole(sqlite3 *database, const char *sql,
                                           int64_t *value);
 

@@ -15,6 +15,9 @@
 
 #include "kith/assert.h"
 
+/* Values of a row behind its run. */
+#define EVENT_VALUES 9
+
 struct rundb_writer {
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -40,32 +43,39 @@ static void bind_peer(sqlite3_stmt *insert, int at, kith_id peer)
         sqlite3_bind_int64(insert, at, peer);
 }
 
-/* The database's integers are signed: a counter or value that does not fit
- * keeps its bits. */
-static bool write_event(sqlite3_stmt *insert, const struct rundb_event *event)
+/* The values of one row from place `at` on. The database's integers are signed:
+ * a counter or value that does not fit keeps its bits. */
+static void bind_event(sqlite3_stmt *insert, int at,
+                       const struct rundb_event *event)
 {
     const struct kith_mark *mark = &event->mark;
-    bind_peer(insert, 2, event->peer);
-    bind_real(insert, 3, (double)event->time_ns / 1e9);
-    sqlite3_bind_int(insert, 4, (int)mark->kind);
-    bind_peer(insert, 5, mark->peer);
-    sqlite3_bind_int(insert, 6, mark->initiator);
-    sqlite3_bind_int64(insert, 7, mark->id.incarnation);
-    sqlite3_bind_int64(insert, 8, (sqlite3_int64)mark->id.counter);
-    sqlite3_bind_int64(insert, 9, (sqlite3_int64)mark->value);
-    bind_real(insert, 10, mark->sum);
-    const bool done = sqlite3_step(insert) == SQLITE_DONE;
-    (void)sqlite3_reset(insert);
-    return done;
+    bind_peer(insert, at, event->peer);
+    bind_real(insert, at + 1, (double)event->time_ns / 1e9);
+    sqlite3_bind_int(insert, at + 2, (int)mark->kind);
+    bind_peer(insert, at + 3, mark->peer);
+    sqlite3_bind_int(insert, at + 4, mark->initiator);
+    sqlite3_bind_int64(insert, at + 5, mark->id.incarnation);
+    sqlite3_bind_int64(insert, at + 6, (sqlite3_int64)mark->id.counter);
+    sqlite3_bind_int64(insert, at + 7, (sqlite3_int64)mark->value);
+    bind_real(insert, at + 8, mark->sum);
 }
 
+/* One statement inserts RUNDB_TOGETHER rows, another the rest one by one: 0.31
+ * us a row in place of 0.56; 0.34 with 16 together. */
 bool kith_rundb_events_write(struct kith_rundb *store)
 {
     struct rundb_batch *batch = &store->batches[store->writing];
     bool done = true;
-    sqlite3_bind_int64(store->prepared[EVENT], 1, store->run_id);
-    for (uint32_t i = 0; i < batch->count && done; i++)
-        done = write_event(store->prepared[EVENT], &batch->events[i]);
+    for (uint32_t i = 0, rows; i < batch->count && done; i += rows) {
+        rows = batch->count - i < RUNDB_TOGETHER ? 1 : RUNDB_TOGETHER;
+        sqlite3_stmt *insert = store->prepared[rows == 1 ? EVENT : EVENTS];
+        sqlite3_bind_int64(insert, 1, store->run_id);
+        for (uint32_t k = 0; k < rows; k++)
+            bind_event(insert, 2 + (int)k * EVENT_VALUES,
+                       &batch->events[i + k]);
+        done = sqlite3_step(insert) == SQLITE_DONE;
+        (void)sqlite3_reset(insert);
+    }
     batch->count = 0;
     store->writing = (store->writing + 1) % RUNDB_BATCHES;
     return done;

@@ -8,44 +8,17 @@
 
 #include <jansson.h>
 
-/* Bytes of the well-formed UTF-8 sequence at text, 0 for a malformed one. */
-static size_t sequence(const unsigned char *text, size_t size)
-{
-    const unsigned char c = text[0];
-    const size_t length = c < 0x80                ? 1
-                          : c >= 0xc2 && c < 0xe0 ? 2
-                          : c >= 0xe0 && c < 0xf0 ? 3
-                          : c >= 0xf0 && c < 0xf5 ? 4
-                                                  : 0;
-    if (length == 0 || length > size)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    /* Overlong forms, surrogates and what lies beyond U+10FFFF. */
-    if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] > 0x9f) ||
-        (c == 0xf0 && text[1] < 0x90) || (c == 0xf4 && text[1] > 0x8f))
-        return 0;
-    return length;
-}
-
+/* What is no UTF-8 keeps its ASCII alone. */
 json_t *kith_json_bytes(const char *text, size_t size)
 {
-    char *clean = malloc(3 * size + 1);
-    size_t filled = 0;
-    if (clean == NULL)
-        return json_null();
-    for (size_t at = 0; at < size;) {
-        const size_t length =
-            sequence((const unsigned char *)text + at, size - at);
-        const size_t taken = length > 0 ? length : 3;
-        memcpy(clean + filled, length > 0 ? text + at : "\xef\xbf\xbd", taken);
-        filled += taken;
-        at += length > 0 ? length : 1;
-    }
-    json_t *value = json_stringn(clean, filled);
-    free(clean);
-    return value;
+    json_t *value = json_stringn(text, size);
+    char *ascii = value == NULL ? malloc(size + 1) : NULL;
+    for (size_t i = 0; ascii != NULL && i < size; i++)
+        ascii[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
+    if (ascii != NULL)
+        value = json_stringn(ascii, size);
+    free(ascii);
+    return value == NULL ? json_null() : value;
 }
 
 json_t *kith_json_text(const char *text)

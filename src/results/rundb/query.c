@@ -135,17 +135,6 @@ void kith_query_text(const struct kith_query *query, int at, char *text,
     kith_text_copy(text, size, value == NULL ? "" : (const char *)value);
 }
 
-bool kith_query_one_text(sqlite3 *database, const char *sql, char *text,
-                         size_t size)
-{
-    struct kith_query query;
-    kith_query_begin(&query, database, sql, "");
-    const bool found = kith_query_next(&query);
-    if (found)
-        kith_query_text(&query, 0, text, size);
-    return kith_query_end(&query) && found;
-}
-
 bool kith_query_one_whole(sqlite3 *database, const char *sql, int64_t *value)
 {
     struct kith_query query;

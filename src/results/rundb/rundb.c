@@ -27,9 +27,10 @@ KITH_ASSET(rundb_statements, KITH_RUNDB_SOURCE "/statements.sql");
 
 /* Sections of statements.sql. */
 static const char *const statements[STATEMENT_COUNT] = {
-    [ROW] = "row",         [EVENT] = "event",     [FAULT] = "fault",
-    [VERDICT] = "verdict", [SUMMARY] = "summary", [RUN] = "run",
-    [FINISH] = "finish",   [JOURNAL] = "journal", [MODEL] = "model",
+    [ROW] = "row",     [EVENT] = "event",     [EVENTS] = "events",
+    [FAULT] = "fault", [VERDICT] = "verdict", [SUMMARY] = "summary",
+    [RUN] = "run",     [FINISH] = "finish",   [JOURNAL] = "journal",
+    [MODEL] = "model",
 };
 
 static kith_ns now_ns(void)

@@ -12,6 +12,7 @@
 enum statement {
     ROW,
     EVENT,
+    EVENTS, /* RUNDB_TOGETHER rows */
     FAULT,
     VERDICT,
     SUMMARY,
@@ -25,6 +26,7 @@ enum statement {
 /* Trace events, by far the most rows, are handed on so many at a time; as often
  * as that the clock is looked at. */
 #define RUNDB_BATCH_EVENTS 1024u
+#define RUNDB_TOGETHER 64u
 #define RUNDB_LOOK 16u
 /* One is filled while the others become rows: a thread may come late. */
 #define RUNDB_BATCHES 8u

@@ -6,6 +6,7 @@
 #include "kith/assert.h"
 #include "kith/query.h"
 #include "kith/series.h"
+#include "rundb.h"
 
 struct writer {
     char *text; /* (KITH_SQL_BYTES) */
@@ -27,118 +28,83 @@ static void put(struct writer *writer, const char *format, ...)
     writer->at += (size_t)length;
 }
 
-static void put_name(struct writer *writer,
-                     const struct kith_series_column *column)
+/* How a column stands in a list. */
+enum form { NAME, TYPE, VALUE, CHART, CSV };
+
+static void put_column(struct writer *writer, enum form form, const char *name,
+                       const char *type, bool there)
 {
-    const bool there = kith_series_since(column->group) <= writer->schema;
-    put(writer, there ? ", %s" : ", NULL AS %s", column->name);
+    if (form == TYPE)
+        put(writer, ", %s %s", name, type);
+    else if (form == VALUE)
+        put(writer, ", ?");
+    else
+        put(writer, there ? ", %s" : ", NULL AS %s", name);
 }
 
-static void put_typed(struct writer *writer,
-                      const struct kith_series_column *column)
+/* Those of one group, or of all: KITH_SERIES_GROUP_COUNT. */
+static void put_group(struct writer *writer, enum form form, unsigned group)
 {
-    put(writer, ", %s %s", column->name,
-        column->kind == KITH_SERIES_ALWAYS ? "INTEGER NOT NULL"
-        : column->kind >= KITH_SERIES_REAL ? "REAL"
-                                           : "INTEGER");
+    for (unsigned i = 0; i < kith_series_column_count; i++) {
+        const struct kith_series_column *column = &kith_series_columns[i];
+        if ((group == KITH_SERIES_GROUP_COUNT || group == column->group) &&
+            (form != CHART || column->chart > 0))
+            put_column(writer, form, column->name,
+                       column->kind == KITH_SERIES_ALWAYS ? "INTEGER NOT NULL"
+                       : column->kind < KITH_SERIES_REAL  ? "INTEGER"
+                                                          : "REAL",
+                       kith_series_since(column->group) <= writer->schema);
+    }
 }
 
-static void put_value(struct writer *writer,
-                      const struct kith_series_column *column)
+static void put_series(struct writer *writer, enum form form)
 {
-    (void)column;
-    put(writer, ", ?");
+    if (form != CSV)
+        put_group(writer, form, KITH_SERIES_GROUP_COUNT);
+    for (unsigned i = 0; form == CSV && i < KITH_SERIES_GROUP_COUNT; i++)
+        put_group(writer, form, i);
 }
 
-static void put_charted(struct writer *writer,
-                        const struct kith_series_column *column)
+static void put_results(struct writer *writer, enum form form)
 {
-    if (column->chart > 0)
-        put_name(writer, column);
-}
-
-static void each_column(struct writer *writer,
-                        void (*form)(struct writer *,
-                                     const struct kith_series_column *))
-{
-    for (unsigned i = 0; i < kith_series_column_count; i++)
-        form(writer, &kith_series_columns[i]);
-}
-
-static void put_series(struct writer *writer)
-{
-    each_column(writer, put_name);
-}
-
-static void put_series_types(struct writer *writer)
-{
-    each_column(writer, put_typed);
-}
-
-static void put_series_values(struct writer *writer)
-{
-    each_column(writer, put_value);
-}
-
-static void put_series_charts(struct writer *writer)
-{
-    each_column(writer, put_charted);
-}
-
-static void put_series_csv(struct writer *writer)
-{
-    for (unsigned group = 0; group < KITH_SERIES_GROUP_COUNT; group++)
-        for (unsigned i = 0; i < kith_series_column_count; i++)
-            if (kith_series_columns[i].group == group)
-                put_name(writer, &kith_series_columns[i]);
-}
-
-static void put_results(struct writer *writer)
-{
-#define KITH_RESULT(kind, name) put(writer, ", " #name);
+    static const char REAL[] = "REAL", COUNT[] = "INTEGER";
+#define KITH_RESULT(kind, name) put_column(writer, form, #name, kind, true);
 #include "kith/results.def"
 }
 
-static void put_results_types(struct writer *writer)
+static void put_events(struct writer *writer, enum form form)
 {
-#define REAL "REAL"
-#define COUNT "INTEGER"
-#define KITH_RESULT(kind, name) put(writer, ", %s %s", #name, kind);
-#include "kith/results.def"
-}
-
-static void put_results_values(struct writer *writer)
-{
-#define KITH_RESULT(kind, name) put(writer, ", ?");
-#include "kith/results.def"
+    (void)form;
+    for (unsigned i = 0; i < RUNDB_TOGETHER; i++)
+        put(writer, "%s(?1, ?, ?, ?, ?, ?, ?, ?, ?, ?)", i > 0 ? ", " : "");
 }
 
 static const struct {
     const char *name;
-    void (*put)(struct writer *writer);
+    void (*put)(struct writer *writer, enum form form);
+    enum form form;
 } lists[] = {
-    {"{series}", put_series},
-    {"{series.types}", put_series_types},
-    {"{series.values}", put_series_values},
-    {"{series.csv}", put_series_csv},
-    {"{series.charts}", put_series_charts},
-    {"{results}", put_results},
-    {"{results.types}", put_results_types},
-    {"{results.values}", put_results_values},
+    {"{series}", put_series, NAME},
+    {"{series.types}", put_series, TYPE},
+    {"{series.values}", put_series, VALUE},
+    {"{series.csv}", put_series, CSV},
+    {"{series.charts}", put_series, CHART},
+    {"{results}", put_results, NAME},
+    {"{results.types}", put_results, TYPE},
+    {"{results.values}", put_results, VALUE},
+    {"{events}", put_events, VALUE},
 };
 
 /* Writes the list out that `text` begins with; its length. */
 static size_t put_list(struct writer *writer, const char *text)
 {
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        const size_t length = strlen(lists[i].name);
-        if (strncmp(text, lists[i].name, length) == 0) {
-            lists[i].put(writer);
-            return length;
-        }
+    size_t i = 0;
+    while (strncmp(text, lists[i].name, strlen(lists[i].name)) != 0) {
+        i++;
+        KITH_ASSERT(i < sizeof lists / sizeof *lists); /* a list of no table */
     }
-    KITH_ASSERT(!"a list that no table has");
-    return 1;
+    lists[i].put(writer, lists[i].form);
+    return strlen(lists[i].name);
 }
 
 void kith_sql(const char *file, const char *name, int schema,

@@ -3,7 +3,10 @@
 -- :row
 INSERT INTO series VALUES(?, ?, ?{series.values})
 -- :event
-INSERT INTO marks VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO marks VALUES
+(?1, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- :events
+INSERT INTO marks VALUES {events}
 -- :fault
 INSERT INTO faults VALUES(?, ?, ?, ?, ?, ?, ?, ?)
 -- :verdict
