@@ -13,12 +13,19 @@
 #include "kith/assert.h"
 #include "transport.h"
 
+_Static_assert(KITH_CONTROL_READ_BYTES < KITH_READ_BYTES,
+               "a read of models is longer than one of control frames");
+_Static_assert(KITH_PREAUTH_BYTES <= KITH_CHUNK_SMALL,
+               "the output of a handshake fits a small chunk");
+_Static_assert(KITH_DRAIN_NS >= KITH_MS, "timers count milliseconds");
+
 static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
                        size_t *size);
 static void link_read(struct kith_socket *socket, ssize_t size);
 static void link_closed(struct kith_socket *socket);
 static void link_timer(uv_timer_t *timer);
 
+/* Runs when libuv has closed both handles, and on the way out of link_new. */
 static void link_free(struct kith_link *link)
 {
     if (link->session != NULL)
@@ -28,6 +35,8 @@ static void link_free(struct kith_link *link)
     free(link);
 }
 
+/* The timer runs from the start: a stranger that connects and says nothing is
+ * closed by it. */
 struct kith_link *kith_link_new(struct kith_transport *transport,
                                 bool initiator)
 {
@@ -63,6 +72,8 @@ struct kith_link *kith_link_new(struct kith_transport *transport,
     return link;
 }
 
+/* Once the peer is verified, or gone, its place is free for the next stranger.
+ * Twice is harmless. */
 static void give_ticket(struct kith_link *link)
 {
     if (link->ticket != KITH_TICKET_NONE)
@@ -70,8 +81,11 @@ static void give_ticket(struct kith_link *link)
     link->ticket = KITH_TICKET_NONE;
 }
 
+/* libuv calls back once for the TCP handle and once for the timer, in either
+ * order; the memory goes with the second. */
 static void handle_closed(struct kith_link *link)
 {
+    KITH_ASSERT(link->handles > 0 && link->state == KITH_LINK_CLOSED);
     if (--link->handles > 0)
         return;
     *link->back = link->next;
@@ -90,14 +104,19 @@ static void timer_closed(uv_handle_t *handle)
     handle_closed(handle->data);
 }
 
+/* Idempotent, for several callers may find the same link broken. The member is
+ * told last: it may dial at once, and must not find this link in use. */
 void kith_link_close(struct kith_link *link, const char *why)
 {
     if (link->state == KITH_LINK_CLOSED)
         return;
     struct kith_transport *transport = link->transport;
     if (link->known && link->state == KITH_LINK_OPEN) {
+        KITH_ASSERT(transport->session_count > 0);
         transport->closed++;
         transport->session_count--;
+        KITH_ASSERT(transport->connected - transport->closed ==
+                    transport->session_count);
         kith_transport_log(transport,
                            "closed rank=%u name=%s address=%s reason=\"%s\"",
                            link->rank, kith_session_peer(link->session)->name,
@@ -111,6 +130,8 @@ void kith_link_close(struct kith_link *link, const char *why)
         kith_member_closed(&transport->members[link->rank], link, why);
 }
 
+/* Nothing is sent to the other side: a reason would help nobody but an
+ * attacker. A mismatch is the exception (flush_output in link_consume). */
 void kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
                       const char *detail)
 {
@@ -120,8 +141,14 @@ void kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
     kith_link_close(link, detail);
 }
 
-/* ---- out */
+/* ---- out
+ *
+ * Chunks come from the process's pool, are filled by the session, and belong to
+ * the socket once they are written. A chunk that cannot be had ends the link:
+ * a record that was sealed and not sent would break the order of nonces. */
 
+/* A loop, since HELLO may follow message 3 within one read; the session hands
+ * out all that it has at once, so it turns twice at the most. */
 static bool flush_output(struct kith_link *link)
 {
     struct kith_net *net = &link->transport->net;
@@ -131,6 +158,7 @@ static bool flush_output(struct kith_link *link)
             kith_link_close(link, "out of memory");
             return false;
         }
+        KITH_ASSERT(chunk->capacity >= KITH_PREAUTH_BYTES);
         chunk->size =
             kith_session_output(link->session, chunk->bytes, chunk->capacity);
         if (chunk->size == 0) {
@@ -141,6 +169,8 @@ static bool flush_output(struct kith_link *link)
     }
 }
 
+/* A queue that grows without end is a peer that does not read: it is cut off
+ * rather than given our memory. */
 bool kith_link_control(struct kith_link *link, const uint8_t *frame,
                        size_t size)
 {
@@ -177,6 +207,9 @@ bool kith_link_control(struct kith_link *link, const uint8_t *frame,
     return true;
 }
 
+/* Called whenever something has been sent or received while the link closes.
+ * Our FIN waits for the models under way; the connection for both FINs and the
+ * last chunk, so that neither side sees a reset. */
 void kith_link_finish_closing(struct kith_link *link)
 {
     struct kith_net *net = &link->transport->net;
@@ -201,6 +234,7 @@ void kith_link_finish_closing(struct kith_link *link)
         kith_link_close(link, "closed in order");
 }
 
+/* Idempotent. The timer ends it when the other side does not answer. */
 void kith_link_leave(struct kith_link *link)
 {
     if ((link->closing & KITH_CLOSING_BEGUN) || link->state != KITH_LINK_OPEN)
@@ -212,13 +246,23 @@ void kith_link_leave(struct kith_link *link)
     kith_link_finish_closing(link);
 }
 
-/* ---- in */
+/* ---- in
+ *
+ * The shared read buffer holds what was left of a record, then the new bytes;
+ * the session consumes them record by record, and what is left goes back into
+ * `partial`. A model's bytes go straight from this buffer, opened, into the
+ * inbox. */
 
+/* The read buffer is shared by all links, so what is left of a record is put
+ * before the new bytes. How much is asked for bounds how much a peer can make
+ * us process before others have their turn. */
 static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
                        size_t *size)
 {
     struct kith_link *link = socket->owner;
     struct kith_net *net = socket->net;
+    KITH_ASSERT(link->partial_size <= link->partial_capacity);
+    KITH_ASSERT(link->partial_size + KITH_READ_BYTES <= net->read_bytes);
     memcpy(net->read_buffer, link->partial, link->partial_size);
     *bytes = net->read_buffer + link->partial_size;
     if (link->state == KITH_LINK_OPEN) {
@@ -264,8 +308,12 @@ static bool make_room(struct kith_link *link, size_t size)
     return true;
 }
 
+/* Idle time counts from here. The ticket goes back before identify(), which
+ * may refuse. */
 static bool link_opened(struct kith_link *link)
 {
+    KITH_ASSERT(link->state == KITH_LINK_HANDSHAKE);
+    KITH_ASSERT(kith_session_is_open(link->session));
     give_ticket(link);
     link->state = KITH_LINK_OPEN;
     if (!kith_transport_identify(link))
@@ -276,6 +324,7 @@ static bool link_opened(struct kith_link *link)
     return kith_member_opened(member, link);
 }
 
+/* False: the link is closed, or is to be left alone. */
 static bool link_event(struct kith_link *link,
                        const struct kith_session_event *event)
 {
@@ -302,6 +351,7 @@ static void link_consume(struct kith_link *link, size_t size)
 {
     struct kith_net *net = &link->transport->net;
     uint8_t *bytes = net->read_buffer;
+    KITH_ASSERT(size <= net->read_bytes);
     size_t at = 0;
     link->partial_size = 0;
     const enum kith_account_kind was =
@@ -312,6 +362,7 @@ static void link_consume(struct kith_link *link, size_t size)
         const enum kith_err err = kith_session_read(
             link->session, bytes + at, size - at, &consumed, &event);
         at += consumed;
+        KITH_ASSERT(at <= size);
         if (err != KITH_OK) {
             /* After a mismatch this is our HELLO: the peer names it too. */
             (void)flush_output(link);
@@ -333,6 +384,7 @@ static void link_consume(struct kith_link *link, size_t size)
         return;
     }
     link->partial_size = size - at;
+    KITH_ASSERT(link->partial_size <= link->partial_capacity);
     memcpy(link->partial, bytes + at, link->partial_size);
     if (link->state != KITH_LINK_OPEN)
         flush_output(link);
@@ -348,6 +400,8 @@ static void throttle_control(struct kith_link *link, kith_ns began_ns)
                              now + KITH_CONTROL_THROTTLE * (now - began_ns));
 }
 
+/* libuv gives an error or EOF as a negative size. The time of processing is
+ * measured to throttle a peer that talks without end. */
 static void link_read(struct kith_socket *socket, ssize_t size)
 {
     struct kith_link *link = socket->owner;
@@ -369,6 +423,8 @@ static void link_read(struct kith_socket *socket, ssize_t size)
         kith_link_refuse(link, KITH_REFUSAL_CLOSED, why);
 }
 
+/* What came during the hold lies in `partial`; reading was paused, so the
+ * kernel keeps the rest. */
 void kith_link_unhold(struct kith_link *link)
 {
     if (!link->held || link->state != KITH_LINK_OPEN)
@@ -381,8 +437,13 @@ void kith_link_unhold(struct kith_link *link)
         kith_traffic_pump(link);
 }
 
-/* ---- start and timeouts */
+/* ---- start and timeouts
+ *
+ * Every phase has a bound in time: TCP and each message message_ns, the whole
+ * handshake handshake_ns, an open link idle_ns, a closing one KITH_DRAIN_NS. */
 
+/* The session gets 32 random bytes, which are wiped here: it keeps its own
+ * copy until the keys are split. */
 void kith_link_start(struct kith_link *link)
 {
     struct kith_transport *transport = link->transport;
@@ -396,6 +457,8 @@ void kith_link_start(struct kith_link *link)
         .hello = options->hello,
         .utc_s = (int64_t)time(NULL),
     };
+    KITH_ASSERT(link->state == KITH_LINK_CONNECTING);
+    KITH_ASSERT(link->initiator == (link->rank != KITH_NOBODY));
     link->state = KITH_LINK_HANDSHAKE;
     link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
     link->session_memory = malloc(kith_session_size());
@@ -409,7 +472,9 @@ void kith_link_start(struct kith_link *link)
         kith_link_close(link, "a session could not be made");
         return;
     }
-    /* A responder's preface goes with message 2: one write, and a stranger who
+    /* The responder's first bytes wait for the initiator's: a port scanner that
+     * only connects sees an open port, and not what listens there.
+     * A responder's preface goes with message 2: one write, and a stranger who
      * says nothing learns nothing. */
     if (link->initiator && !flush_output(link))
         return;
@@ -417,6 +482,8 @@ void kith_link_start(struct kith_link *link)
         kith_link_close(link, "the socket could not be read");
 }
 
+/* Two limits: each message, against silence, and the whole, against one byte
+ * at a time (slow loris). */
 static void handshake_timer(struct kith_link *link, kith_ns now)
 {
     const struct kith_peer_limits *limits = &link->transport->options.limits;
@@ -432,6 +499,8 @@ static void handshake_timer(struct kith_link *link, kith_ns now)
                    (uint64_t)((due - now) / KITH_MS) + 1, 0);
 }
 
+/* One timer for all phases, set again to whatever comes next, which is cheaper
+ * than to restart it with every byte. */
 static void link_timer(uv_timer_t *timer)
 {
     struct kith_link *link = timer->data;

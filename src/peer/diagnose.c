@@ -24,6 +24,8 @@
 #define CLOCK_NOTE_S 30
 #define CLOCK_FAIL_S 300
 
+/* One member under examination: a blocking socket and its session. Bytes that
+ * do not make a whole record yet are held back, as the session asks. */
 struct diagnosis {
     const struct kith_doctor_options *options;
     kith_id rank;
@@ -37,6 +39,7 @@ struct diagnosis {
 
 static void report_line(const struct kith_doctor_options *options,
                         const char *format, ...) KITH_PRINTF(2, 3);
+/* One line at a time as it is known: a time-out takes seconds. */
 static void report_line(const struct kith_doctor_options *options,
                         const char *format, ...)
 {
@@ -49,6 +52,7 @@ static void report_line(const struct kith_doctor_options *options,
         options->on_line(options->user, line);
 }
 
+/* Columns line up: layer, verdict, what was found. */
 static bool report_ok(const struct diagnosis *diagnosis, const char *layer,
                       const char *found)
 {
@@ -56,6 +60,8 @@ static bool report_ok(const struct diagnosis *diagnosis, const char *layer,
     return true;
 }
 
+/* What was found and what to do about it: the person at the terminal can
+ * change something, a log reader cannot. */
 static bool report_failure(const struct diagnosis *diagnosis, const char *layer,
                            const char *found, const char *advice)
 {
@@ -64,6 +70,7 @@ static bool report_failure(const struct diagnosis *diagnosis, const char *layer,
     return false;
 }
 
+/* Blocking with a deadline: a diagnosis has one connection and no loop. */
 static bool wait_for(const struct diagnosis *diagnosis, short events)
 {
     const kith_ns left = diagnosis->until_ns - (kith_ns)uv_hrtime();
@@ -71,8 +78,13 @@ static bool wait_for(const struct diagnosis *diagnosis, short events)
     return left > 0 && poll(&poll_fd, 1, (int)(left / KITH_MS) + 1) == 1;
 }
 
-/* ---- name and TCP */
+/* ---- name and TCP
+ *
+ * The layers that need no cryptography: most of what goes wrong in a
+ * new cluster is a name, a port or a firewall. */
 
+/* A connect that does not block, then poll: the kernel alone would wait for
+ * two minutes. */
 static int connect_one(struct diagnosis *diagnosis, const struct addrinfo *at)
 {
     int number = 0;
@@ -93,6 +105,8 @@ static int connect_one(struct diagnosis *diagnosis, const struct addrinfo *at)
     return number;
 }
 
+/* A refusal proves that the machine answers; silence is most often a firewall.
+ */
 static const char *connect_advice(int number)
 {
     if (number == ECONNREFUSED)
@@ -104,6 +118,8 @@ static const char *connect_advice(int number)
     return "no route: check the address, and IPv6 on both sides";
 }
 
+/* Each address that the name stands for in turn, as a peer dials them (RFC
+ * 6724 order, from getaddrinfo). */
 static bool check_tcp(struct diagnosis *diagnosis, const struct addrinfo *found)
 {
     char text[KITH_ADDRESS_BYTES + 32], address[KITH_ADDRESS_BYTES];
@@ -125,6 +141,7 @@ static bool check_tcp(struct diagnosis *diagnosis, const struct addrinfo *found)
     return report_failure(diagnosis, "tcp", text, connect_advice(number));
 }
 
+/* The first two layers; the socket stays open for the session. */
 static bool check_connection(struct diagnosis *diagnosis)
 {
     const char *text = diagnosis->options->members[diagnosis->rank].address;
@@ -134,6 +151,8 @@ static bool check_connection(struct diagnosis *diagnosis)
     if (kith_address_parse(text, &address) != KITH_OK)
         return report_failure(diagnosis, "name", "not HOST:PORT",
                               "write it like vm-3:7117 or [2001:db8::3]:7117");
+    /* No AI_ADDRCONFIG here, unlike a peer: an address family that this machine
+     * lacks should show as "no route", not vanish. */
     const int looked = getaddrinfo(address.host, address.port, &hints, &found);
     if (looked != 0)
         return report_failure(diagnosis, "name", gai_strerror(looked),
@@ -146,6 +165,8 @@ static bool check_connection(struct diagnosis *diagnosis)
 
 /* ---- the session */
 
+/* MSG_NOSIGNAL: the peer may have closed already, and SIGPIPE would end the
+ * command. */
 static bool write_output(struct diagnosis *diagnosis)
 {
     uint8_t out[KITH_PREAUTH_BYTES];
@@ -196,6 +217,7 @@ static enum kith_err run_handshake(struct diagnosis *diagnosis)
     return KITH_OK;
 }
 
+/* How many bytes had come tells how far the peer got before it went silent. */
 static bool explain_silence(const struct diagnosis *diagnosis,
                             enum kith_err err)
 {
@@ -215,6 +237,8 @@ static bool explain_silence(const struct diagnosis *diagnosis,
         "another experiment)");
 }
 
+/* The session names its reason; which layer that is follows from the error and
+ * from the bytes received. */
 static bool explain_failure(const struct diagnosis *diagnosis,
                             enum kith_err err)
 {
@@ -223,6 +247,7 @@ static bool explain_failure(const struct diagnosis *diagnosis,
         return report_failure(
             diagnosis, "preface", reason,
             "use the same release and the same `network.suite`");
+    /* Fewer bytes than a preface and message 2: it was not kith that spoke. */
     if (err == KITH_EPARSE && diagnosis->received <= KITH_PREFACE_BYTES + 40)
         return report_failure(diagnosis, "preface", reason,
                               "another program listens on that port");
@@ -255,6 +280,8 @@ static bool explain_failure(const struct diagnosis *diagnosis,
         "compare the cluster id, the first line of ca.pub or allow");
 }
 
+/* HELLO carries the sender's clock. Certificates tolerate five minutes, so a
+ * warning comes well before the refusal. */
 static bool check_clock(const struct diagnosis *diagnosis)
 {
     const struct kith_hello *hello =
@@ -273,6 +300,8 @@ static bool check_clock(const struct diagnosis *diagnosis)
     return report_ok(diagnosis, "clock", text);
 }
 
+/* Encrypted and certified; still it may be another member than the list says.
+ */
 static bool check_open(const struct diagnosis *diagnosis)
 {
     const struct kith_certificate *peer = kith_session_peer(diagnosis->session);
@@ -303,6 +332,8 @@ static bool check_open(const struct diagnosis *diagnosis)
     return check_clock(diagnosis);
 }
 
+/* KITH_NOBODY in HELLO says that this is a visitor: the peer proves itself,
+ * takes no place from anybody and closes. */
 static bool check_session(struct diagnosis *diagnosis)
 {
     const struct kith_doctor_options *options = diagnosis->options;
@@ -363,6 +394,8 @@ static bool check_own(const struct kith_doctor_options *options)
               "ca.pub lies here");
 }
 
+/* Members are asked one after another: the output is read from top to bottom,
+ * and a cluster has few. */
 enum kith_err kith_doctor_run(const struct kith_doctor_options *options,
                               uint32_t *failures, char *error)
 {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kith/assert.h"
 #include "kith/text.h"
 #include "transport.h"
 
@@ -24,6 +25,8 @@ struct proof {
     uint8_t fingerprint[KITH_FINGERPRINT_BYTES]; /* of the key */
 };
 
+/* Noise has proved the key, the authority the name; this is the one place
+ * where the two meet the member list. */
 static struct proof proof_of(const struct kith_link *link)
 {
     struct proof proof = {.key = kith_session_peer_key(link->session),
@@ -66,6 +69,8 @@ static kith_id rank_of(const struct kith_transport *transport,
     return KITH_NOBODY;
 }
 
+/* Trust on first use, within what the authority certifies: it ends with the
+ * process. */
 static void pin(struct kith_member_state *member, const struct proof *proof)
 {
     member->has_pin = true;
@@ -130,6 +135,8 @@ static bool take_token(struct kith_member_state *member)
     return true;
 }
 
+/* Members pay from the same bucket for reconnecting and for breaches: an
+ * honest one needs neither often. */
 void kith_transport_charge(struct kith_transport *transport, kith_id peer)
 {
     struct kith_link *next;
@@ -204,6 +211,8 @@ static bool may_be(const struct kith_link *link, kith_id rank,
     return false;
 }
 
+/* The flow's random stream is of the pair, not of the connection: the same
+ * delays whichever side dialled, as in the simulator. */
 static void connected(struct kith_link *link, kith_id rank)
 {
     struct kith_transport *transport = link->transport;
@@ -213,9 +222,11 @@ static void connected(struct kith_link *link, kith_id rank)
         kith_shaper_flow_init(&link->socket.flow, options->seed, options->self,
                               rank);
     }
+    KITH_ASSERT(!link->known && link->rank == rank && rank != options->self);
     link->known = true;
     transport->session_count++;
     transport->connected++;
+    KITH_ASSERT(transport->session_count <= options->limits.sessions_max);
     const struct kith_aead *aead =
         options->aead ? options->aead : kith_aead_best(options->suite);
     kith_transport_log(transport,
@@ -227,6 +238,8 @@ static void connected(struct kith_link *link, kith_id rank)
                        kith_session_peer_hello(link->session)->incarnation);
 }
 
+/* From cheap to dear, and tokens only from who may be here: a stranger cannot
+ * spend a member's. */
 bool kith_transport_identify(struct kith_link *link)
 {
     struct kith_transport *transport = link->transport;

@@ -1,6 +1,11 @@
 /* What happens again and again is said less and less often. See log_limit.h. */
 #include "log_limit.h"
 
+#include "kith/assert.h"
+
+/* Exponential back-off of lines, as syslog daemons collapse repeats: 1, 2, 4,
+ * 8 ... A hash, not the text: 64 entries stay below 2 KiB, and a collision
+ * costs a line. */
 uint64_t kith_log_limit_count(struct kith_log_limit *limit, uint64_t hash,
                               kith_ns now_ns)
 {
@@ -17,6 +22,7 @@ uint64_t kith_log_limit_count(struct kith_log_limit *limit, uint64_t hash,
         at = oldest;
     else if (at == limit->count)
         limit->count++;
+    KITH_ASSERT(at < KITH_LOG_LIMIT_ENTRIES && at < limit->count);
     if (!known)
         limit->entries[at].times = 0;
     limit->entries[at].hash = hash;

@@ -17,22 +17,28 @@
 static void dial(struct kith_member_state *member);
 static void dial_address(struct kith_member_state *member);
 
+/* Ranks decide ties between two connections of a pair. */
 static kith_id self_of(const struct kith_member_state *member)
 {
     return member->transport->options.self;
 }
 
+/* Never at once: the caller may be within a step of the node, which must not
+ * be entered again. */
 static void schedule_down(struct kith_member_state *member)
 {
     member->down_due = true;
     kith_transport_notify_soon(member->transport);
 }
 
+/* Looking the name up counts: it may take seconds. */
 static bool is_dialling(const struct kith_member_state *member)
 {
     return member->dialled != NULL || member->lookup != NULL;
 }
 
+/* Bounded: a dial that takes long loses messages, which the protocol repeats,
+ * rather than growing a queue. */
 static void enqueue_message(struct kith_member_state *member,
                             const struct kith_message *message)
 {
@@ -40,9 +46,12 @@ static void enqueue_message(struct kith_member_state *member,
         member->waiting = malloc(KITH_WAITING_MAX * sizeof *member->waiting);
     if (member->waiting == NULL || member->waiting_count == KITH_WAITING_MAX)
         return; /* Lost: the protocol repeats what matters. */
+    KITH_ASSERT(member->waiting_count < KITH_WAITING_MAX);
     member->waiting[member->waiting_count++] = *message;
 }
 
+/* Dials on demand: who exchanges nothing has no connection. During back-off
+ * the answer is a LINK_DOWN, so that the node picks somebody else. */
 void kith_member_send(struct kith_member_state *member,
                       const struct kith_message *message)
 {
@@ -63,6 +72,7 @@ void kith_member_send(struct kith_member_state *member,
         dial(member);
 }
 
+/* A snapshot that is filled again must not leave as if it were the old one. */
 void kith_member_cancel(struct kith_member_state *member, uint32_t slots)
 {
     uint32_t kept = 0;
@@ -73,10 +83,17 @@ void kith_member_cancel(struct kith_member_state *member, uint32_t slots)
             continue;
         member->waiting[kept++] = *message;
     }
+    KITH_ASSERT(kept <= member->waiting_count);
     member->waiting_count = kept;
 }
 
-/* ---- dialling */
+/* ---- dialling
+ *
+ *   idle -> (look-up) -> TCP, address by address -> handshake -> open
+ *     ^                     |                          |
+ *     +---- back-off <------+--------------------------+
+ *
+ * Only a wish to send begins a dial, and only after the back-off is over. */
 
 /* A member that is down, or that has another experiment, is dialled for as long
  * as this peer runs. */
@@ -100,6 +117,8 @@ static void dial_failed_log(struct kith_member_state *member, const char *layer,
         (unsigned long long)member->failures);
 }
 
+/* Back-off doubles up to dial_max_ns, without jitter: peers start at different
+ * times anyway, and a listener's rate limit spreads the rest. */
 static void dial_failed(struct kith_member_state *member, const char *layer,
                         const char *why)
 {
@@ -115,12 +134,16 @@ static void dial_failed(struct kith_member_state *member, const char *layer,
     member->backoff_ns = member->backoff_ns == 0      ? limits->dial_first_ns
                          : next > limits->dial_max_ns ? limits->dial_max_ns
                                                       : next;
+    KITH_ASSERT(member->backoff_ns >= limits->dial_first_ns &&
+                member->backoff_ns <= limits->dial_max_ns);
     member->retry_ns = (kith_ns)uv_hrtime() + member->backoff_ns;
     dial_failed_log(member, layer, why);
     member->waiting_count = 0;
     schedule_down(member);
 }
 
+/* A name may stand for several addresses: the next one is tried before the
+ * dial counts as failed. */
 static void dial_connected(uv_connect_t *connect, int status)
 {
     struct kith_link *link = connect->data;
@@ -145,10 +168,13 @@ static void dial_connected(uv_connect_t *connect, int status)
     kith_net_leave(&transport->net, was);
 }
 
+/* The flow is known here, since we chose whom to dial; for incoming links it
+ * is set when they are identified. */
 static void dial_socket(struct kith_member_state *member,
                         const struct sockaddr *address)
 {
     struct kith_transport *transport = member->transport;
+    KITH_ASSERT(member->dialled == NULL && member->rank != self_of(member));
     struct kith_link *link = kith_link_new(transport, true);
     if (link == NULL) {
         dial_failed(member, "memory", "out of memory");
@@ -167,11 +193,13 @@ static void dial_socket(struct kith_member_state *member,
         kith_link_close(link, uv_strerror(failed));
 }
 
+/* The list belongs to getaddrinfo and lives until the dial has ended. */
 static void dial_address(struct kith_member_state *member)
 {
     dial_socket(member, member->candidate->ai_addr);
 }
 
+/* The wish may be gone: the other side may have connected meanwhile. */
 static void dial_looked_up(uv_getaddrinfo_t *lookup, int status,
                            struct addrinfo *found)
 {
@@ -190,6 +218,8 @@ static void dial_looked_up(uv_getaddrinfo_t *lookup, int status,
     kith_net_leave(&transport->net, was);
 }
 
+/* Numeric addresses go without the resolver's thread pool, which a slow DNS
+ * server can block. */
 static void dial(struct kith_member_state *member)
 {
     struct kith_transport *transport = member->transport;
@@ -228,8 +258,13 @@ static void dial(struct kith_member_state *member)
     }
 }
 
-/* ---- links that open and close */
+/* ---- links that open and close
+ *
+ * `link` is the one that is used for sending; others of the same member may
+ * still receive until they are closed. The node is told of a member's first
+ * link and of the loss of its last one. */
 
+/* Counted before sending: what fails to be sent is not queued again here. */
 void kith_member_flush(struct kith_member_state *member)
 {
     const uint32_t count = member->waiting_count;
@@ -245,6 +280,7 @@ static bool resolve_duplicate(struct kith_member_state *member,
                               struct kith_link *link)
 {
     struct kith_link *other = member->link;
+    KITH_ASSERT(other != link && other->rank == link->rank);
     const uint32_t now = kith_session_peer_hello(link->session)->incarnation;
     const uint32_t then = kith_session_peer_hello(other->session)->incarnation;
     if (now < then) {
@@ -271,6 +307,8 @@ static bool resolve_duplicate(struct kith_member_state *member,
     return true;
 }
 
+/* Both sides decide alike which of two connections stays, by ranks and roles
+ * alone, so they need no message about it. */
 bool kith_member_opened(struct kith_member_state *member,
                         struct kith_link *link)
 {
@@ -315,6 +353,8 @@ static struct kith_link *spare_link(const struct kith_member_state *member,
     return NULL;
 }
 
+/* The peer reads no more on this link; another open one takes its place, if
+ * there is one. */
 void kith_member_finished(struct kith_member_state *member,
                           struct kith_link *link)
 {
@@ -325,6 +365,8 @@ void kith_member_finished(struct kith_member_state *member,
         schedule_down(member);
 }
 
+/* A dial that fails in TCP is a network's fault, one that fails in the
+ * handshake a configuration's: the log says which. */
 void kith_member_closed(struct kith_member_state *member,
                         struct kith_link *link, const char *why)
 {
@@ -335,6 +377,8 @@ void kith_member_closed(struct kith_member_state *member,
     kith_member_finished(member, link);
 }
 
+/* DOWN before UP where both are due: the node sees each change once, and in
+ * order. */
 void kith_member_notify(struct kith_member_state *member)
 {
     struct kith_transport *transport = member->transport;
@@ -350,6 +394,7 @@ void kith_member_notify(struct kith_member_state *member)
     }
 }
 
+/* The loop has run dry, so no look-up is under way. */
 void kith_member_free(struct kith_member_state *member)
 {
     KITH_ASSERT(member->lookup == NULL);

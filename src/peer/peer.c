@@ -18,6 +18,7 @@
 #include "kith/assert.h"
 #include "kith/text.h"
 
+/* For faults of the system, where the error's own text says enough. */
 static enum kith_err fail(struct kith_driver *driver, enum kith_err err,
                           const char *what)
 {
@@ -26,10 +27,17 @@ static enum kith_err fail(struct kith_driver *driver, enum kith_err err,
     return err;
 }
 
-/* ---- ending */
+/* ---- ending
+ *
+ * Each step is a timer's callback, never a call from within an event: whoever
+ * finds out that the run is over may hold a link or be in a step of the node.
+ */
 
+/* Every handle, since uv_run() returns only when none is left. The report
+ * comes first: it reads what is closed below. */
 static void close_all(struct kith_driver *driver)
 {
+    KITH_ASSERT(driver->phase != KITH_DRIVER_ENDED);
     driver->phase = KITH_DRIVER_ENDED;
     kith_rows_report(driver);
     kith_thread_stop(&driver->thread);
@@ -43,6 +51,8 @@ static void close_all(struct kith_driver *driver)
     kith_transport_stop(&driver->transport);
 }
 
+/* Polls every 2 ms, for sessions end by many paths and none of them should
+ * have to know about the end of the run. */
 static void close_grace_over(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
@@ -55,6 +65,8 @@ static void close_grace_over(uv_timer_t *timer)
     close_all(driver);
 }
 
+/* On the loop thread: the training thread has stopped, so the vectors are
+ * ours. */
 static void final_save(struct kith_driver *driver)
 {
     char error[KITH_DATA_ERROR_BYTES];
@@ -85,6 +97,7 @@ static void final_save(struct kith_driver *driver)
 /* Exchanges are over, or have had their time. */
 static void leave(struct kith_driver *driver)
 {
+    KITH_ASSERT(driver->phase < KITH_DRIVER_LEAVING);
     driver->phase = KITH_DRIVER_LEAVING;
     kith_timer_set(&driver->deadline, KITH_NEVER);
     uv_timer_stop(&driver->rows);
@@ -101,6 +114,9 @@ static void leave(struct kith_driver *driver)
     uv_timer_start(&driver->grace, close_grace_over, 0, 0);
 }
 
+/* Nothing that the backend computed may leave or be kept; the save on disk is
+ * from before the failure. Data that cannot be read any more end a run in the
+ * same way. */
 void kith_driver_backend_failed(void *arg, const char *why)
 {
     struct kith_driver *driver = arg;
@@ -128,18 +144,22 @@ void kith_driver_backend_failed(void *arg, const char *why)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* The timer's callback holds no link, so the transport may be closed. */
 static void backend_failed_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
     kith_driver_backend_failed(driver, kith_worker_failed(driver->worker));
 }
 
+/* From within a send: closing the link under its caller would free what it
+ * still uses. */
 void kith_driver_backend_failed_later(struct kith_driver *driver)
 {
     if (driver->phase < KITH_DRIVER_LEAVING)
         uv_timer_start(&driver->grace, backend_failed_due, 0, 0);
 }
 
+/* The first grace is over, by time or because everything is quiet. */
 static void quiet_over(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
@@ -149,6 +169,7 @@ static void quiet_over(uv_timer_t *timer)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* After each event, because what ends an exchange is an event. */
 void kith_driver_check_end(struct kith_driver *driver)
 {
     /* Not from here: the caller may hold a link that leaving would close. */
@@ -157,6 +178,8 @@ void kith_driver_check_end(struct kith_driver *driver)
         uv_timer_start(&driver->grace, quiet_over, 0, 0);
 }
 
+/* The node gets LEAVE: it answers those who ask, says BYE and begins nothing
+ * new. */
 void kith_driver_stop(struct kith_driver *driver)
 {
     struct kith_event event = {.kind = KITH_EVENT_LEAVE, .from = KITH_NOBODY};
@@ -172,8 +195,12 @@ void kith_driver_stop(struct kith_driver *driver)
         kith_driver_step(driver, &event);
 }
 
-/* ---- timers */
+/* ---- timers
+ *
+ * libuv's own, in milliseconds, where a millisecond is enough; the node's
+ * deadline is a kith_timer, since it may be tens of microseconds away. */
 
+/* All peers of a lab start at one instant of the monotonic clock. */
 static void start_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
@@ -183,6 +210,8 @@ static void start_due(uv_timer_t *timer)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* Rows stop with the share, not with the process: what follows is answered for
+ * others. */
 static void rows_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
@@ -192,6 +221,7 @@ static void rows_due(uv_timer_t *timer)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* stop.time: the share is then as long as the time was. */
 static void limit_reached(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
@@ -202,6 +232,7 @@ static void limit_reached(uv_timer_t *timer)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* The node asked to be woken: it reads the time from the event. */
 static void deadline_passed(void *arg)
 {
     struct kith_driver *driver = arg;
@@ -211,12 +242,15 @@ static void deadline_passed(void *arg)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* Rounded up: a timer that fires early would fire again at once. */
 static uint64_t ms_until(kith_ns at_ns)
 {
     const kith_ns left = at_ns - (kith_ns)uv_hrtime();
     return left > 0 ? (uint64_t)((left + KITH_MS - 1) / KITH_MS) : 0;
 }
 
+/* on_ready may block (the lab's barrier), so the loop's idea of now is renewed
+ * after it. */
 static void start_timers(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
@@ -237,7 +271,10 @@ static void start_timers(struct kith_driver *driver)
                        ms_until(driver->start_ns + time_ns), 0);
 }
 
-/* ---- setting up */
+/* ---- setting up
+ *
+ * Whatever can fail for a reason of the user's (port, save, suite) fails before
+ * a neighbour hears of this peer. */
 
 /* From the save, where it is wanted and there; what there is to say about it
  * is logged. */
@@ -262,6 +299,8 @@ static enum kith_err resume(struct kith_driver *driver,
     return err;
 }
 
+/* Topology, worker, save, node, in this order: each needs the one before, and
+ * all memory of the run is taken here. */
 static enum kith_err open_node(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
@@ -311,6 +350,8 @@ no_node:
     return err;
 }
 
+/* The hello is what both ends compare: experiment, size and name of the model.
+ */
 static enum kith_err open_transport(struct kith_driver *driver, int fd)
 {
     const struct kith_peer_options *options = driver->options;
@@ -359,6 +400,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
     return err == KITH_OK ? err : fail(driver, err, "opening the transport");
 }
 
+/* All four, so that close_all() may close all four. */
 static void init_timers(struct kith_driver *driver)
 {
     uv_timer_t *timers[] = {&driver->start, &driver->rows, &driver->limit,
@@ -395,6 +437,8 @@ static enum kith_err open_handles(struct kith_driver *driver)
     return err == KITH_OK ? err : fail(driver, err, "starting the threads");
 }
 
+/* The transport owns the listening socket from its init on, also where that
+ * fails. */
 static enum kith_err run_loop(struct kith_driver *driver, int fd)
 {
     enum kith_err err = open_transport(driver, fd);
@@ -417,6 +461,8 @@ static enum kith_err run_loop(struct kith_driver *driver, int fd)
     return err == KITH_OK ? driver->failed : err;
 }
 
+/* A peer is a function call: no global state but SIGPIPE's disposition, so
+ * tests run many in one process. */
 enum kith_err kith_peer_run(const struct kith_peer_options *options,
                             struct kith_peer_report *report, char *error)
 {

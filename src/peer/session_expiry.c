@@ -3,6 +3,7 @@
 #include <sodium.h>
 #include <time.h>
 
+#include "kith/assert.h"
 #include "kith/keys.h"
 #include "transport.h"
 
@@ -35,6 +36,7 @@ static void reload_trust(struct kith_transport *transport)
     }
     if (transport->trust_is_ours)
         kith_keys_free(&transport->reloaded, &transport->trust);
+    KITH_ASSERT(trust.revoked_sequence >= transport->trust.revoked_sequence);
     transport->trust = trust;
     transport->reloaded = identity;
     transport->trust_is_ours = true;
@@ -48,6 +50,7 @@ static void renew_old(struct kith_link *link, kith_ns now_ns)
     struct kith_transport *transport = link->transport;
     const struct kith_peer_limits *limits = &transport->options.limits;
     const kith_ns age = now_ns - link->born_ns;
+    KITH_ASSERT(age >= 0 && limits->renew_ns >= 0);
     const kith_ns tenth = limits->renew_ns / 10;
     const kith_ns due = 9 * tenth + link->born_ns % (2 * tenth + 1);
     struct kith_session_counters counters;
@@ -68,6 +71,9 @@ static void renew_old(struct kith_link *link, kith_ns now_ns)
     kith_link_leave(link);
 }
 
+/* A certificate is checked at the handshake and again here, since sessions
+ * outlive it: without this a revoked peer would stay until it restarts. Trust
+ * is read first, so that one tick applies it. */
 void kith_transport_expire_sessions(struct kith_transport *transport)
 {
     reload_trust(transport);

@@ -1,4 +1,6 @@
-/* The one-shot nanosecond timer: a timerfd watched by the loop. */
+/* The one-shot nanosecond timer: a timerfd (timerfd_create(2)) watched by the
+ * loop. epoll waits in whole milliseconds, a descriptor becomes readable at the
+ * nanosecond. */
 #include "timer.h"
 
 #include <sys/timerfd.h>
@@ -6,6 +8,8 @@
 
 #include "kith/assert.h"
 
+/* The count must be read, or the descriptor stays readable. EAGAIN: the timer
+ * was set again meanwhile. */
 static void timer_expired(uv_poll_t *poll, int status, int events)
 {
     struct kith_timer *timer = poll->data;
@@ -17,6 +21,7 @@ static void timer_expired(uv_poll_t *poll, int status, int events)
     timer->expired(timer->arg);
 }
 
+/* CLOCK_MONOTONIC, as uv_hrtime(): one clock for everything. */
 enum kith_err kith_timer_init(struct kith_timer *timer, uv_loop_t *loop,
                               void (*expired)(void *arg), void *arg)
 {
@@ -37,10 +42,12 @@ enum kith_err kith_timer_init(struct kith_timer *timer, uv_loop_t *loop,
     return KITH_OK;
 }
 
+/* A system call, so setting the same time again costs nothing. */
 void kith_timer_set(struct kith_timer *timer, kith_ns at_ns)
 {
     if (at_ns == timer->at_ns)
         return;
+    KITH_ASSERT(at_ns >= 0);
     timer->at_ns = at_ns;
     struct itimerspec when = {{0, 0}, {0, 0}};
     if (at_ns != KITH_NEVER) {
@@ -54,12 +61,14 @@ void kith_timer_set(struct kith_timer *timer, kith_ns at_ns)
     KITH_ASSERT(failed == 0);
 }
 
+/* libuv must have stopped polling before the descriptor goes. */
 static void timer_closed(uv_handle_t *handle)
 {
     const struct kith_timer *timer = handle->data;
     close(timer->fd);
 }
 
+/* The descriptor is closed by the callback, the memory by the owner. */
 void kith_timer_close(struct kith_timer *timer)
 {
     uv_poll_stop(&timer->poll);

@@ -13,6 +13,7 @@
 
 #define BACKLOG 512
 
+/* Lines of KEY=VALUE: a shell can cut them, docs/protocol.md lists them. */
 void kith_transport_log(struct kith_transport *transport, const char *format,
                         ...)
 {
@@ -38,10 +39,13 @@ static uint64_t refusal_hash(enum kith_refusal refusal, const char *address,
     return kith_hash_bytes(hash, detail, strlen(detail));
 }
 
+/* Two limits: one line for repeats of the same, and KITH_REFUSALS_PER_S for
+ * floods of different ones. Counters count all. */
 void kith_transport_refuse(struct kith_transport *transport,
                            enum kith_refusal refusal, const char *address,
                            const char *detail)
 {
+    KITH_ASSERT(refusal < KITH_REFUSAL_COUNT);
     transport->refusals[refusal]++;
     const kith_ns now = (kith_ns)uv_hrtime();
     const uint64_t times = kith_log_limit_count(
@@ -67,8 +71,12 @@ void kith_transport_refuse(struct kith_transport *transport,
                        (unsigned long long)times);
 }
 
-/* ---- listening */
+/* ---- listening
+ *
+ * A stranger passes three gates: the kernel's backlog, the half-open table, the
+ * handshake. Only the third costs us cryptography. */
 
+/* For connections that never became a link. */
 static void close_plain(uv_handle_t *handle)
 {
     free(handle);
@@ -86,6 +94,8 @@ static void accept_and_close(struct kith_transport *transport,
     uv_close((uv_handle_t *)tcp, close_plain);
 }
 
+/* Admission before a byte is read; the kernel has completed TCP, which is all
+ * that a stranger gets for nothing. */
 static void transport_accept(struct kith_transport *transport,
                              uv_stream_t *listener)
 {
@@ -114,6 +124,8 @@ static void transport_accept(struct kith_transport *transport,
     kith_link_start(link);
 }
 
+/* Errors of accept (descriptors used up, most often) are logged and survived.
+ */
 static void transport_connection(uv_stream_t *listener, int status)
 {
     struct kith_transport *transport = listener->data;
@@ -128,8 +140,13 @@ static void transport_connection(uv_stream_t *listener, int status)
     kith_net_leave(&transport->net, was);
 }
 
-/* ---- turns */
+/* ---- turns
+ *
+ * What must not happen within the call that caused it happens at the end of the
+ * loop's turn (idle handle) or at the next tick (timer). */
 
+/* All members: few have news, and looking is cheaper than a list of those who
+ * have. */
 static void transport_notify(uv_idle_t *idle)
 {
     struct kith_transport *transport = idle->data;
@@ -140,12 +157,15 @@ static void transport_notify(uv_idle_t *idle)
     kith_net_leave(&transport->net, was);
 }
 
+/* An idle handle runs before the next poll, that is after all callbacks of
+ * this turn. */
 void kith_transport_notify_soon(struct kith_transport *transport)
 {
     if (!transport->stopping)
         uv_idle_start(&transport->notify, transport_notify);
 }
 
+/* Every revoked_ns. */
 static void transport_tick(uv_timer_t *timer)
 {
     struct kith_transport *transport = timer->data;
@@ -158,6 +178,7 @@ static void transport_tick(uv_timer_t *timer)
  * thread of its driver's: asking is simpler. */
 #define POLL_MS 1
 
+/* Only links with a model to send can be waiting for a copy. */
 static void transport_polled(uv_timer_t *timer)
 {
     struct kith_transport *transport = timer->data;
@@ -173,6 +194,7 @@ static void transport_polled(uv_timer_t *timer)
     kith_net_leave(&transport->net, was);
 }
 
+/* Idempotent while it is set; not after stop(). */
 void kith_transport_poll(struct kith_transport *transport)
 {
     if (!uv_is_active((uv_handle_t *)&transport->poll) &&
@@ -180,8 +202,13 @@ void kith_transport_poll(struct kith_transport *transport)
         uv_timer_start(&transport->poll, transport_polled, POLL_MS, 0);
 }
 
-/* ---- begin and end */
+/* ---- begin and end
+ *
+ * init -> (hold) -> unhold -> leave -> stop -> the loop runs dry -> free.
+ * leave() is for a run that ends in order, stop() for any. */
 
+/* The socket listens already where it comes from kith_peer_listen(): again is
+ * harmless, and its backlog is kept. */
 static enum kith_err start_listening(struct kith_transport *transport, int fd)
 {
     uv_tcp_init(transport->loop, &transport->listener);
@@ -193,6 +220,8 @@ static enum kith_err start_listening(struct kith_transport *transport, int fd)
     return KITH_OK;
 }
 
+/* Handles that were opened before a failure need the loop to close, so it is
+ * run dry here. */
 enum kith_err kith_transport_init(struct kith_transport *transport,
                                   uv_loop_t *loop,
                                   const struct kith_transport_options *options,
@@ -208,6 +237,8 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
                             : options->model_bytes;
     const size_t burst = most < KITH_BURST_BYTES ? most : KITH_BURST_BYTES;
     const size_t room = kith_session_burst_size(burst);
+    KITH_ASSERT(options->self < options->peers);
+    KITH_ASSERT(options->slice_bytes <= most);
     transport->members = calloc(options->peers, sizeof *transport->members);
     if (transport->members == NULL)
         return KITH_ENOMEM;
@@ -247,6 +278,8 @@ no_half_open:
     return err;
 }
 
+/* Links first, as UP; then what they said during the hold; then what we have
+ * for them. */
 void kith_transport_unhold(struct kith_transport *transport)
 {
     const struct kith_transport_user *user = &transport->options.user;
@@ -269,6 +302,7 @@ void kith_transport_unhold(struct kith_transport *transport)
         kith_member_flush(&transport->members[i]);
 }
 
+/* May fail in any way: the node learns of it by LINK_DOWN, or by a deadline. */
 void kith_transport_send(struct kith_transport *transport, kith_id to,
                          const struct kith_message *message)
 {
@@ -276,6 +310,7 @@ void kith_transport_send(struct kith_transport *transport, kith_id to,
     kith_member_send(&transport->members[to], message);
 }
 
+/* Links and members' queues: a model may wait in either. */
 void kith_transport_cancel(struct kith_transport *transport, uint32_t slots)
 {
     struct kith_link *next;
@@ -289,6 +324,7 @@ void kith_transport_cancel(struct kith_transport *transport, uint32_t slots)
             kith_member_cancel(&transport->members[i], slots);
 }
 
+/* Also for links that open later: the member remembers it. */
 void kith_transport_stall(struct kith_transport *transport, kith_id peer,
                           bool stalled)
 {
@@ -300,6 +336,7 @@ void kith_transport_stall(struct kith_transport *transport, kith_id peer,
             kith_socket_stall(&l->socket, stalled);
 }
 
+/* Open sessions get their FIN; whatever is not open yet has nothing to lose. */
 void kith_transport_leave(struct kith_transport *transport)
 {
     transport->stopping = true;
@@ -314,17 +351,21 @@ void kith_transport_leave(struct kith_transport *transport)
     }
 }
 
+/* Links leave the list when libuv has closed their handles. */
 bool kith_transport_is_empty(const struct kith_transport *transport)
 {
     return transport->links == NULL;
 }
 
+/* stop() may run twice: after an error in init, and from close_all(). */
 static void close_once(void *handle)
 {
     if (!uv_is_closing(handle))
         uv_close(handle, NULL);
 }
 
+/* Look-ups cannot be closed, only cancelled; their callbacks run in the loop.
+ */
 void kith_transport_stop(struct kith_transport *transport)
 {
     transport->stopping = true;
@@ -343,8 +384,10 @@ void kith_transport_stop(struct kith_transport *transport)
     close_once(&transport->notify);
 }
 
+/* After uv_run() has returned: every callback has run. */
 void kith_transport_free(struct kith_transport *transport)
 {
+    KITH_ASSERT(transport->links == NULL && transport->session_count == 0);
     for (kith_id i = 0; i < transport->options.peers; i++)
         kith_member_free(&transport->members[i]);
     free(transport->members);

@@ -76,7 +76,7 @@ static enum kith_err refuse_record(struct kith_session *s, enum kith_err err)
 static enum kith_err seal_one(struct kith_session *s, const uint8_t *plain,
                               size_t bytes, size_t needed, uint8_t *out)
 {
-    KITH_ASSERT(bytes >= 1 && bytes + KITH_TAG_BYTES <= KITH_RECORD_BYTES_MAX);
+    KITH_ASSERT(bytes + KITH_TAG_BYTES <= KITH_RECORD_BYTES_MAX);
     KITH_ASSERT(s->send.since_rekey < KITH_REKEY_RECORDS);
     /* The length is not authenticated: a changed one moves the tag, which then
      * does not fit. */
