@@ -25,9 +25,9 @@ static unsigned long (*count_commands)(void);
 
 static const char *topology_of(const struct kith_algorithm *algorithm)
 {
-    return algorithm->schedule != NULL ? algorithm->schedule
-           : algorithm->tree           ? "path"
-                                       : "ring";
+    return algorithm->schedule != NULL            ? algorithm->schedule
+           : (algorithm->flags & KITH_NEEDS_TREE) ? "path"
+                                                  : "ring";
 }
 
 static enum kith_err parse(const struct kith_algorithm *algorithm,
@@ -173,13 +173,14 @@ static void run_exchange(struct kith_worker *worker,
     const enum kith_pattern pattern = algorithm->pattern;
     const bool rounds = pattern == KITH_PATTERN_ROUND;
     const size_t bytes = kith_worker_payload(worker);
-    struct kith_work_edge edge = {.peer = 1,
-                                  .weight = 0.25,
-                                  .sent = !rounds ? KITH_SLOT_ACTIVE_SENT
-                                          : algorithm->per_edge
-                                              ? kith_slot_outbox(0)
-                                              : KITH_SLOT_ROUND_SENT,
-                                  .inbox = KITH_SLOT_NONE};
+    struct kith_work_edge edge = {
+        .peer = 1,
+        .weight = 0.25,
+        .sent = !rounds ? KITH_SLOT_ACTIVE_SENT
+                : (algorithm->flags & KITH_SENDS_EDGE_MESSAGES)
+                    ? kith_slot_outbox(0)
+                    : KITH_SLOT_ROUND_SENT,
+        .inbox = KITH_SLOT_NONE};
     struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
                              .pattern = pattern,
                              .step = round,
