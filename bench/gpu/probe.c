@@ -2,6 +2,7 @@
  * probe is slower than one without; shares matter, not sums. */
 #include "probe.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "bench_gpu.h"
@@ -176,6 +177,17 @@ static double cross_entropy(size_t rows, size_t classes, const int32_t *labels,
     return loss;
 }
 
+static double padded_cross_entropy(size_t rows, size_t classes, size_t stride,
+                                   const int32_t *labels, double smoothing,
+                                   double scale, void *logits,
+                                   uint32_t *correct)
+{
+    const double loss = self.inner->ops->padded_cross_entropy(
+        rows, classes, stride, labels, smoothing, scale, logits, correct);
+    mark(PROBE_LOSS);
+    return loss;
+}
+
 static bool adamw(size_t n, double rate, double beta1, double beta2,
                   double epsilon, double decay, uint64_t t, const void *g,
                   void *m, void *v, void *x)
@@ -217,6 +229,8 @@ const struct kith_backend *probe_open(const struct kith_backend *inner)
     self.ops.max_pool = max_pool;
     self.ops.max_pool_backward = max_pool_backward;
     self.ops.cross_entropy = cross_entropy;
+    if (inner->ops->padded_cross_entropy != NULL)
+        self.ops.padded_cross_entropy = padded_cross_entropy;
     self.ops.adamw = adamw;
     self.outer = *inner;
     self.outer.ops = &self.ops;
@@ -233,6 +247,7 @@ void probe_start(enum probe_mode mode)
     self.mode = mode;
     memset(self.spent, 0, sizeof self.spent);
     self.start = self.last = now();
+    self.loss = self.backward = (double)NAN; /* not seen yet */
     self.wait = self.start - before;
 }
 
