@@ -160,6 +160,7 @@ INTEGRATION = \
   tests/integration/test_lab_resumes.sh \
   tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_netns_peers.sh \
+  tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_report.sh \
   tests/integration/test_old_save.sh \
@@ -336,6 +337,7 @@ tests_unit_test_sim_conservation_SOURCES = \
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
 EXTRA_DIST += \
+  tests/golden/old/recording-50ce217.db tests/golden/old/run-50ce217.db \
   tests/golden/round.trace tests/golden/round.yaml \
   tests/golden/swap.trace tests/golden/swap.yaml \
   tests/golden/torn.trace tests/golden/torn.yaml \

@@ -15,24 +15,14 @@
 extern "C" {
 #endif
 
-/* What a database is marked with, "kith" in ASCII, and the shape of its tables.
- * A reader refuses a later one. 1 has no speed; 1 and 2 hold one run, without
- * run_id, age, runs, cells and settings; reports read them all. */
+/* What a database is marked with, "kith" in ASCII. The shape of its tables is
+ * KITH_RUNDB_SCHEMA_VERSION; a reader refuses a later one. 1 has no speed; 1
+ * and 2 hold one run, without run_id, age, runs, cells and settings; reports
+ * read them all. */
 #define KITH_RUNDB_APPLICATION_ID 0x6b697468
-#define KITH_RUNDB_SCHEMA_VERSION 3
 #define KITH_RUNDB_SCHEMA_OLDEST 1
 
-/* X(group, schema): since which version it is there, in the order of CSV. */
-#define KITH_SERIES_GROUPS(X)                                                  \
-    X(basic, 1)                                                                \
-    X(age, 3)                                                                  \
-    X(speed, 2)
-enum kith_series_group {
-#define KITH_X(group, schema) KITH_SERIES_##group,
-    KITH_SERIES_GROUPS(KITH_X)
-#undef KITH_X
-        KITH_SERIES_GROUP_COUNT
-};
+enum kith_series_place { KITH_SERIES_row, KITH_SERIES_speed };
 
 enum kith_series_kind {
     KITH_SERIES_ALWAYS,
@@ -60,21 +50,20 @@ enum kith_series_add {
 struct kith_row {
     kith_id peer;
     kith_ns time_ns; /* since the start of the run, virtual or real */
-#define KITH_FIELD_basic(type, name) type name;
-#define KITH_FIELD_age(type, name) type name;
+#define KITH_FIELD_row(type, name) type name;
 #define KITH_FIELD_speed(type, name)
-#define KITH_SERIES_COLUMN(group, kind, name, add, chart)                      \
-    KITH_FIELD_##group(KITH_TYPE_##kind, name)
+#define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
+    KITH_FIELD_##place(KITH_TYPE_##kind, name)
 #include "kith/series.def"
-#undef KITH_FIELD_basic
-#undef KITH_FIELD_age
+#undef KITH_FIELD_row
 #undef KITH_FIELD_speed
     struct kith_speed speed;
 };
 
 struct kith_series_column {
     const char *name;
-    enum kith_series_group group;
+    enum kith_series_place place;
+    int schema; /* that brought it */
     enum kith_series_kind kind;
     enum kith_series_add add;
     size_t offset; /* in struct kith_row */
@@ -83,8 +72,6 @@ struct kith_series_column {
 };
 extern const struct kith_series_column kith_series_columns[];
 extern const unsigned kith_series_column_count;
-/* The schema that brought a group. */
-int kith_series_since(enum kith_series_group group);
 
 /* Nothing counted, nothing measured: what is real is NaN. */
 struct kith_row kith_row_unknown(kith_id peer);

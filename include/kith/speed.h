@@ -26,14 +26,12 @@ extern "C" {
  * no such thing. */
 struct kith_speed {
     bool measured; /* false: none of the rest */
-#define KITH_FIELD_basic(type, name)
-#define KITH_FIELD_age(type, name)
+#define KITH_FIELD_row(type, name)
 #define KITH_FIELD_speed(type, name) type name;
-#define KITH_SERIES_COLUMN(group, kind, name, add, chart)                      \
-    KITH_FIELD_##group(KITH_TYPE_##kind, name)
+#define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
+    KITH_FIELD_##place(KITH_TYPE_##kind, name)
 #include "kith/series.def"
-#undef KITH_FIELD_basic
-#undef KITH_FIELD_age
+#undef KITH_FIELD_row
 #undef KITH_FIELD_speed
 };
 

@@ -49,11 +49,9 @@ struct field {
 #define AT(name) offsetof(struct lab_record, as.name)
 #define SKIP(...)
 #define TAKE(...) __VA_ARGS__,
-#define OWN_basic TAKE
-#define OWN_age TAKE
+#define OWN_row TAKE
 #define OWN_speed SKIP
-#define SPEED_basic SKIP
-#define SPEED_age SKIP
+#define SPEED_row SKIP
 #define SPEED_speed TAKE
 
 static const struct field header[] = {
@@ -61,12 +59,12 @@ static const struct field header[] = {
     {U32, offsetof(struct lab_record, incarnation)},
     {COUNT, offsetof(struct lab_record, time_ns)}};
 static const struct field row[] = {
-#define KITH_SERIES_COLUMN(group, kind, name, add, chart)                      \
-    OWN_##group({kind, AT(row.name)})
+#define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
+    OWN_##place({kind, AT(row.name)})
 #include "kith/series.def"
     {FLAG, AT(row.speed.measured)},
-#define KITH_SERIES_COLUMN(group, kind, name, add, chart)                      \
-    SPEED_##group({kind, AT(row.speed.name)})
+#define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
+    SPEED_##place({kind, AT(row.speed.name)})
 #include "kith/series.def"
 };
 static const struct field event[] = {
@@ -86,8 +84,8 @@ static const struct field final[] = {{FAILURE, AT(final.err)},
                                      {COUNT, AT(final.dropped)},
                                      {MEASURE, AT(final.merge_s)},
                                      {FLAG, AT(final.speed.measured)},
-#define KITH_SERIES_COLUMN(group, kind, name, add, chart)                      \
-    SPEED_##group({kind, AT(final.speed.name)})
+#define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
+    SPEED_##place({kind, AT(final.speed.name)})
 #include "kith/series.def"
                                      {TEXT, AT(final.text)}};
 static const struct field score[] = {{COUNT, AT(score.step)},

@@ -212,7 +212,7 @@ static void bind_column(sqlite3_stmt *statement, int *at,
                         const struct kith_series_column *column)
 {
     const void *value = (const char *)row + column->offset;
-    if (column->group == KITH_SERIES_speed && !row->speed.measured) {
+    if (column->place == KITH_SERIES_speed && !row->speed.measured) {
         bind_next(statement, at, "s", NULL);
     } else if (column->kind >= KITH_SERIES_REAL) {
         bind_next(statement, at, "r", *(const double *)value);

@@ -173,7 +173,7 @@ static void read_row(const struct kith_query *query, struct kith_row *row)
     for (unsigned i = 0; i < kith_series_column_count; i++) {
         const struct kith_series_column *column = &kith_series_columns[i];
         void *value = (char *)row + column->offset;
-        if (column->group == KITH_SERIES_speed)
+        if (column->place == KITH_SERIES_speed)
             continue;
         if (column->kind >= KITH_SERIES_REAL)
             *(double *)value = kith_query_real(query, 2 + (int)i);

@@ -3,33 +3,23 @@
 
 #include <math.h>
 
-#define OFFSET_basic(name) offsetof(struct kith_row, name)
-#define OFFSET_age(name) offsetof(struct kith_row, name)
+#define OFFSET_row(name) offsetof(struct kith_row, name)
 #define OFFSET_speed(name) offsetof(struct kith_row, speed.name)
 #define KITH_CHART(place, title, unit, format) place, title, unit, format
 #define KITH_NO_CHART 0, NULL, NULL, NULL
 const struct kith_series_column kith_series_columns[] = {
-#define KITH_SERIES_COLUMN(group, kind, name, add, chart)                      \
+#define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
     {#name,                                                                    \
-     KITH_SERIES_##group,                                                      \
+     KITH_SERIES_##place,                                                      \
+     schema,                                                                   \
      KITH_SERIES_##kind,                                                       \
      KITH_SERIES_##add,                                                        \
-     OFFSET_##group(name),                                                     \
+     OFFSET_##place(name),                                                     \
      chart},
 #include "kith/series.def"
 };
 #define COLUMNS (sizeof kith_series_columns / sizeof *kith_series_columns)
 const unsigned kith_series_column_count = COLUMNS;
-
-int kith_series_since(enum kith_series_group group)
-{
-    static const int since[] = {
-#define KITH_X(group, schema) schema,
-        KITH_SERIES_GROUPS(KITH_X)
-#undef KITH_X
-    };
-    return since[group];
-}
 
 static void *at(void *row, const struct kith_series_column *column)
 {
@@ -89,7 +79,7 @@ static void add_row(struct kith_row *sum, const struct kith_row *row,
         const struct kith_series_column *column = &kith_series_columns[i];
         void *to = at(sum, column);
         const void *from = (const char *)row + column->offset;
-        if ((column->group == KITH_SERIES_speed) != speed)
+        if ((column->place == KITH_SERIES_speed) != speed)
             continue;
         switch (column->add) {
         case KITH_SERIES_CURRENT:
@@ -149,7 +139,7 @@ void kith_speed_mean(struct kith_speed *sum, uint32_t speeds)
     struct kith_row all = {.speed = *sum};
     for (unsigned i = 0; i < COLUMNS && speeds > 0; i++) {
         const struct kith_series_column *column = &kith_series_columns[i];
-        if (column->group == KITH_SERIES_speed &&
+        if (column->place == KITH_SERIES_speed &&
             column->add == KITH_SERIES_MEAN)
             *(double *)at(&all, column) /= speeds;
     }

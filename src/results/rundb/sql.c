@@ -29,7 +29,7 @@ static void put(struct writer *writer, const char *format, ...)
 }
 
 /* How a column stands in a list. */
-enum form { NAME, TYPE, VALUE, CHART, CSV };
+enum form { NAME, TYPE, VALUE, CHART };
 
 static void put_column(struct writer *writer, enum form form, const char *name,
                        const char *type, bool there)
@@ -42,27 +42,33 @@ static void put_column(struct writer *writer, enum form form, const char *name,
         put(writer, there ? ", %s" : ", NULL AS %s", name);
 }
 
-/* Those of one group, or of all: KITH_SERIES_GROUP_COUNT. */
-static void put_group(struct writer *writer, enum form form, unsigned group)
+static void put_one(struct writer *writer, enum form form,
+                    const struct kith_series_column *column)
 {
-    for (unsigned i = 0; i < kith_series_column_count; i++) {
-        const struct kith_series_column *column = &kith_series_columns[i];
-        if ((group == KITH_SERIES_GROUP_COUNT || group == column->group) &&
-            (form != CHART || column->chart > 0))
-            put_column(writer, form, column->name,
-                       column->kind == KITH_SERIES_ALWAYS ? "INTEGER NOT NULL"
-                       : column->kind < KITH_SERIES_REAL  ? "INTEGER"
-                                                          : "REAL",
-                       kith_series_since(column->group) <= writer->schema);
-    }
+    put_column(writer, form, column->name,
+               column->kind == KITH_SERIES_ALWAYS ? "INTEGER NOT NULL"
+               : column->kind < KITH_SERIES_REAL  ? "INTEGER"
+                                                  : "REAL",
+               column->schema <= writer->schema);
+}
+
+/* CSV keeps its columns' places: older ones come first, then the speeds. */
+static void put_csv(struct writer *writer, enum form form)
+{
+    for (int rank = 1; rank <= 2 * KITH_RUNDB_SCHEMA_VERSION; rank++)
+        for (unsigned i = 0; i < kith_series_column_count; i++) {
+            const struct kith_series_column *column = &kith_series_columns[i];
+            const bool speed = column->place == KITH_SERIES_speed;
+            if (column->schema + speed * KITH_RUNDB_SCHEMA_VERSION == rank)
+                put_one(writer, form, column);
+        }
 }
 
 static void put_series(struct writer *writer, enum form form)
 {
-    if (form != CSV)
-        put_group(writer, form, KITH_SERIES_GROUP_COUNT);
-    for (unsigned i = 0; form == CSV && i < KITH_SERIES_GROUP_COUNT; i++)
-        put_group(writer, form, i);
+    for (unsigned i = 0; i < kith_series_column_count; i++)
+        if (form != CHART || kith_series_columns[i].chart > 0)
+            put_one(writer, form, &kith_series_columns[i]);
 }
 
 static void put_results(struct writer *writer, enum form form)
@@ -87,7 +93,7 @@ static const struct {
     {"{series}", put_series, NAME},
     {"{series.types}", put_series, TYPE},
     {"{series.values}", put_series, VALUE},
-    {"{series.csv}", put_series, CSV},
+    {"{series.csv}", put_csv, NAME},
     {"{series.charts}", put_series, CHART},
     {"{results}", put_results, NAME},
     {"{results.types}", put_results, TYPE},

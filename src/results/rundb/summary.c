@@ -53,7 +53,7 @@ static void add_speed(json_t *pairs, const struct kith_experiment *experiment,
         const struct kith_series_column *column = &kith_series_columns[i];
         const void *value = (const char *)&row + column->offset;
         char key[64];
-        if (column->group != KITH_SERIES_speed)
+        if (column->place != KITH_SERIES_speed)
             continue;
         (void)snprintf(key, sizeof key, "speed.%s", column->name);
         if (!speed->measured)

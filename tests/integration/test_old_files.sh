@@ -1,0 +1,61 @@
+#!/bin/sh
+# Goal: run databases and recordings of earlier versions are read, or refused by
+# name with what to do.
+# Method: tests/golden/old/ holds what 50ce217 wrote (schema 3, journal 1): a
+# simulation with a fault, and a recorded lab. Reports say of them what they said
+# then, the replay ends with the recorded bytes; copies of versions to come are
+# refused. A change of format adds its files here and keeps these.
+# shellcheck source=tests/integration/lab.sh
+. "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
+
+old=$scratch/run-50ce217.db record=$scratch/recording-50ce217.db
+cp "$top"/tests/golden/old/*.db "$scratch" || fail "the old files are missing"
+chmod u+w "$scratch"/*.db
+
+# The table, as 50ce217 itself printed it.
+expect 0 report "$old" --csv --out "$scratch/table.csv"
+cat >"$scratch/wanted" <<'END'
+database,run_id,cell,label,seed,state,problem,violations,accuracy,loss,time_to_target_s,steps,bytes_mean,bytes_max,staleness_mean,staleness_max,consensus_distance,utilisation
+"run-50ce217.db",1,1,"old sim",7,"done",,0,,1.22683016,,145,10219.3333,13022,4,58,0.382342885,0.748484848
+END
+tr -d '\r' <"$scratch/table.csv" | cmp -s - "$scratch/wanted" ||
+    fail "the table of the old run: $(cat "$scratch/table.csv")"
+
+# All its points, and a page.
+expect 0 report "$old" --points --out "$scratch/points.csv"
+[ "$(($(wc -l <"$scratch/points.csv") - 1))" -eq \
+    "$(sql "$old" "SELECT count(*) FROM series")" ] || fail "points are missing"
+expect 0 report "$old" "$record" --out "$scratch/page.html"
+
+# The recording: the same bytes of every model.
+expect 0 sim --replay "$record" --json
+python3 - "$scratch/json" <<'PY' || fail "the old recording ends otherwise"
+import json, sys
+replay = json.load(open(sys.argv[1]))
+assert replay["agrees"] and replay["steps"] == 360 and replay["events"] == 2083
+assert [model["same_bytes"] for model in replay["models"]] == [True] * 3
+PY
+
+# Versions to come: named, with what to do.
+refused() {
+    wanted=$1 pattern=$2
+    shift 2
+    expect "$wanted" "$@"
+    one_line "$*" "$pattern"
+}
+change() {
+    python3 - "$1" "$2" <<'PY'
+import sqlite3, sys
+sqlite3.connect(sys.argv[1]).executescript(sys.argv[2])
+PY
+}
+change "$old" "PRAGMA user_version=4"
+refused 4 "schema is version 4, this kith reads 1 to 3; give a .db" \
+    report "$old" --out "$scratch/page.html"
+change "$record" "UPDATE run SET value='9' WHERE key='journal'"
+refused 3 "journal of version 9, this kith reads 1; record the run again" \
+    sim --replay "$record"
+change "$record" "PRAGMA user_version=4"
+refused 3 "found schema 4, this kith reads 3; record the run again" \
+    sim --replay "$record"
+finish
