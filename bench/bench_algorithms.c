@@ -192,22 +192,22 @@ static uint32_t block_of(const void *block)
     abort();
 }
 
-void __real_sim_block_forget(struct sim_world *world, kith_id peer);
-void __wrap_sim_block_forget(struct sim_world *world, kith_id peer);
-void __wrap_sim_block_forget(struct sim_world *world, kith_id peer)
+void __real_sim_copy_forget(struct sim_world *world, kith_id peer);
+void __wrap_sim_copy_forget(struct sim_world *world, kith_id peer);
+void __wrap_sim_copy_forget(struct sim_world *world, kith_id peer)
 {
-    __real_sim_block_forget(world, peer);
+    __real_sim_copy_forget(world, peer);
     memset(tape.sent[peer], 0, sizeof tape.sent[peer]);
 }
 
-void *__real_sim_block_copy(struct sim_world *world, kith_id peer,
-                            uint32_t slot, size_t bytes);
-void *__wrap_sim_block_copy(struct sim_world *world, kith_id peer,
-                            uint32_t slot, size_t bytes);
-void *__wrap_sim_block_copy(struct sim_world *world, kith_id peer,
-                            uint32_t slot, size_t bytes)
+void *__real_sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
+                           size_t bytes);
+void *__wrap_sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
+                           size_t bytes);
+void *__wrap_sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
+                           size_t bytes)
 {
-    void *block = __real_sim_block_copy(world, peer, slot, bytes);
+    void *block = __real_sim_copy_slot(world, peer, slot, bytes);
     const bool snapshot = slot <= KITH_SLOT_ROUND_SENT;
     const bool shared = snapshot && tape.sent[peer][slot] == block;
     if (tape.on && !shared) {

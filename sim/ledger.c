@@ -12,13 +12,14 @@
  * vectors; a merge that is wrong, forgotten or done twice breaks the equation.
  * That every exchange ends settled, torn or orphaned is checked apart: a half
  * nobody accounts for would otherwise stay in doubt for ever. */
-#include "sim/world.h"
+#include "sim/ledger.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
+#include "sim/world.h"
 
 #define ENTRIES_MIN 256u
 
@@ -78,7 +79,8 @@ enum kith_err sim_ledger_open(struct sim_world *world)
             kind = strongest > kind ? strongest : kind;
         }
     }
-    if (kind == SIM_LEDGER_NONE ||
+    /* A central method conserves nothing: its updates are not exchanges. */
+    if (kind == SIM_LEDGER_NONE || world->central ||
         kith_model_size_of(experiment->model, &experiment->model_config).dim ==
             0) {
         return KITH_OK;
@@ -89,9 +91,10 @@ enum kith_err sim_ledger_open(struct sim_world *world)
     }
     world->ledger = ledger;
     ledger->kind = kind;
-    ledger->one_way = world->config.algorithm->pattern == KITH_PATTERN_ROUND &&
-                      experiment->gossip.topology->directed &&
-                      !(world->config.algorithm->flags & KITH_SPLITS_MASS);
+    ledger->one_way =
+        sim_node_config(world)->algorithm->pattern == KITH_PATTERN_ROUND &&
+        experiment->gossip.topology->directed &&
+        !(sim_node_config(world)->algorithm->flags & KITH_SPLITS_MASS);
     ledger->mask = ENTRIES_MIN - 1;
     ledger->entries = calloc(ENTRIES_MIN, sizeof *ledger->entries);
     ledger->before = calloc(world->peer_count, sizeof *ledger->before);
@@ -114,8 +117,9 @@ void sim_ledger_close(struct sim_world *world)
 static double sum_of(const struct sim_world *world, kith_id peer)
 {
     return world->experiment->backend->sum(
-        world->config.model_bytes / world->experiment->backend->element_bytes,
-        kith_worker_slot(world->desks[peer].worker, KITH_SLOT_LIVE));
+        sim_node_config(world)->model_bytes /
+            world->experiment->backend->element_bytes,
+        kith_worker_slot(sim_job_worker(world, peer), KITH_SLOT_LIVE));
 }
 
 void sim_ledger_start(struct sim_world *world, kith_id peer, bool restarted)
@@ -285,17 +289,17 @@ void sim_ledger_mark(struct sim_world *world, kith_id peer,
     entry->torn = true;
 }
 
-void sim_ledger_drop(struct sim_world *world, const struct sim_parcel *parcel)
+void sim_ledger_drop(struct sim_world *world, const struct sim_packet *packet)
 {
     struct sim_ledger *ledger = world->ledger;
     if (!ledger) {
         return;
     }
     struct entry *entry =
-        entry_of(world, parcel->from, parcel->to, &parcel->message.id);
+        entry_of(world, packet->from, packet->to, &packet->message.id);
     write_off(ledger, entry);
     ledger->found.dropped += !entry->dropped;
-    ledger->weight_lost += parcel->message.scalars[0];
+    ledger->weight_lost += packet->message.scalars[0];
     entry->dropped = true;
 }
 
@@ -315,7 +319,7 @@ void sim_balance(const struct sim_world *world, struct sim_balance *balance)
         book(&live, sum_of(world, peer));
         book(&live, -ledger->pending[peer]);
         balance->weight_live +=
-            kith_worker_scalars(world->desks[peer].worker)[0];
+            kith_worker_scalars(sim_job_worker(world, peer))[0];
     }
     balance->live = amount(&live);
     balance->in_doubt = amount(&ledger->in_doubt);
@@ -349,7 +353,7 @@ static double imbalance(const struct sim_balance *balance)
 void sim_ledger_check(struct sim_world *world)
 {
     struct sim_ledger *ledger = world->ledger;
-    if (!ledger || ledger->kind != SIM_LEDGER_SUM || world->over) {
+    if (!ledger || ledger->kind != SIM_LEDGER_SUM || sim_ended(world)) {
         return;
     }
     struct sim_balance balance;
@@ -362,7 +366,7 @@ void sim_ledger_check(struct sim_world *world)
 }
 
 /* The run is over: which halves did nobody account for? */
-void sim_ledger_finish(struct sim_world *world)
+void sim_ledger_finish(struct sim_world *world, struct kith_values *values)
 {
     struct sim_ledger *ledger = world->ledger;
     if (!ledger) {
@@ -374,9 +378,8 @@ void sim_ledger_finish(struct sim_world *world)
         if (!entry->used || !half || entry->torn || entry->dropped) {
             continue;
         }
-        const bool crashed =
-            (world->peers[entry->initiator].flags & SIM_AFFECTED) ||
-            (world->peers[entry->other].flags & SIM_AFFECTED);
+        const bool crashed = sim_exempted(world, entry->initiator) ||
+                             sim_exempted(world, entry->other);
         if (crashed) { /* nobody is left to write it off */
             write_off(ledger, entry);
             ledger->found.orphaned++;
@@ -384,7 +387,6 @@ void sim_ledger_finish(struct sim_world *world)
             ledger->found.unsettled++;
         }
     }
-    struct kith_values *values = &world->values;
     if (ledger->one_way) {
         struct sim_balance balance;
         sim_balance(world, &balance);

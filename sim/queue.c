@@ -65,10 +65,10 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
     const enum kith_err err = take_memory(queue, capacity);
     const bool calendar = kind == SIM_QUEUE_CALENDAR;
     if (calendar) {
-        queue->instant = sim_pages(sizeof *queue->instant);
+        queue->same_time = sim_pages(sizeof *queue->same_time);
     }
     if (err != KITH_OK || !queue->buckets || !queue->chunks ||
-        (calendar && !queue->instant)) {
+        (calendar && !queue->same_time)) {
         sim_queue_close(queue);
         return KITH_ENOMEM;
     }
@@ -81,7 +81,7 @@ void sim_queue_close(struct sim_queue *queue)
     sim_pages_free(queue->buckets, (queue->mask + 1) * sizeof *queue->buckets);
     sim_pages_free(queue->chunks,
                    queue->chunk_capacity * sizeof *queue->chunks);
-    sim_pages_free(queue->instant, sizeof *queue->instant);
+    sim_pages_free(queue->same_time, sizeof *queue->same_time);
     *queue = (struct sim_queue){0};
 }
 
@@ -99,9 +99,9 @@ static enum kith_err events_grow(struct sim_queue *queue)
     larger.heap.count = queue->heap.count;
     memcpy(larger.heap.entries, queue->heap.entries,
            queue->heap.count * sizeof *queue->heap.entries);
-    if (queue->instant) {
+    if (queue->same_time) {
         memcpy(larger.places, queue->places,
-               queue->instant->used * sizeof *queue->places);
+               queue->same_time->used * sizeof *queue->places);
     }
     memcpy(larger.today, queue->today,
            queue->today_count * sizeof *queue->today);
@@ -191,9 +191,9 @@ enum kith_err sim_queue_push_slow(struct sim_queue *queue,
         }
     }
     const uint64_t day = day_of(queue, event->time_ns);
-    if (event->time_ns == queue->now_ns && queue->instant &&
-        event->peer < SIM_INSTANT_PEERS) {
-        sim_instant_push(queue->instant, queue->places, event);
+    if (event->time_ns == queue->now_ns && queue->same_time &&
+        event->peer < SIM_SAME_TIME_PEERS) {
+        sim_same_time_push(queue->same_time, queue->places, event);
         queue->due++;
     } else if (day <= queue->day) { /* always, where all is the heap's */
         heap_put(queue, event);
@@ -298,9 +298,9 @@ static void advance(struct sim_queue *queue)
     sim_chunk_fetch(queue, queue->buckets[(queue->day + AHEAD) & queue->mask]);
     sort_today(queue);
     queue->pops += queue->today_count;
-    queue->instants++;
+    queue->times++;
     for (size_t at = 1; at < queue->today_count; at++) {
-        queue->instants +=
+        queue->times +=
             queue->today[at].time_ns != queue->today[at - 1].time_ns;
     }
 }
@@ -361,7 +361,7 @@ static void tune(struct sim_queue *queue)
         queue->wasted > queue->pops || queue->pops < DAY_EVENTS * queue->days;
     if (sparse && shift < SHIFT_MAX) {
         shift += queue->wasted > 8 * queue->pops ? 3 : 1;
-    } else if (queue->instants > 4 * DAY_EVENTS * queue->days && shift > 0) {
+    } else if (queue->times > 4 * DAY_EVENTS * queue->days && shift > 0) {
         shift--;
     }
     uint64_t buckets = queue->mask + 1;
@@ -374,7 +374,7 @@ static void tune(struct sim_queue *queue)
     if (shift != queue->shift || buckets != queue->mask + 1) {
         rebuild(queue, shift, buckets);
     }
-    queue->pops = queue->instants = queue->days = queue->wasted = 0;
+    queue->pops = queue->times = queue->days = queue->wasted = 0;
 }
 
 /* The calendar's next day, where nothing of this one is left. */
@@ -392,7 +392,7 @@ static void refill(struct sim_queue *queue)
 
 /* The first of what is left of today, of the heap and of the instant in hand;
  * who is asked later gives way. */
-enum source { NOWHERE, TODAY, HEAP, INSTANT };
+enum source { NOWHERE, TODAY, HEAP, SAME_TIME };
 
 static void prefer(enum source *from, struct sim_event *first,
                    enum source source, const struct sim_event *event)
@@ -408,8 +408,8 @@ static enum source first_of(const struct sim_queue *queue,
 {
     enum source from = NOWHERE;
     if (queue->due > 0) {
-        prefer(&from, first, INSTANT,
-               sim_instant_first(queue->instant, queue->places));
+        prefer(&from, first, SAME_TIME,
+               sim_same_time_first(queue->same_time, queue->places));
     }
     if (queue->today_at < queue->today_count) {
         prefer(&from, first, TODAY, &queue->today[queue->today_at]);
@@ -432,8 +432,8 @@ bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
     }
     struct kith_heap_entry late;
     switch (first_of(queue, event)) {
-    case INSTANT:
-        sim_instant_pop(queue->instant, queue->places);
+    case SAME_TIME:
+        sim_same_time_pop(queue->same_time, queue->places);
         queue->due--;
         queue->pops++;
         break;
@@ -443,7 +443,7 @@ bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
     case HEAP:
         (void)kith_heap_pop(&queue->heap, &late);
         queue->pops++;
-        queue->instants++;
+        queue->times++;
         break;
     case NOWHERE:
         return false;

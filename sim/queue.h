@@ -45,20 +45,20 @@ struct sim_chunk {
 };
 
 /* What is due at once; same_time.h. */
-#define SIM_INSTANT_PEERS 4096u
-struct sim_instant;
-struct sim_late;
+#define SIM_SAME_TIME_PEERS 4096u
+struct sim_same_time;
+struct sim_same_time_event;
 
 struct sim_queue {
     size_t count, capacity; /* events pending, and room for them */
     /* All events, or late-comers of today. */
     struct kith_heap heap;
     /* Calendar. */
-    kith_ns now_ns;              /* of the last pop; -1: none yet */
-    struct sim_instant *instant; /* NULL: a heap's queue */
-    struct sim_late *places;     /* (capacity), the instant's */
-    size_t due;                  /* events in it */
-    struct sim_chunk *chunks;    /* (chunk_capacity) */
+    kith_ns now_ns;                     /* of the last pop; -1: none yet */
+    struct sim_same_time *same_time;    /* NULL: a heap's queue */
+    struct sim_same_time_event *places; /* (capacity), the instant's */
+    size_t due;                         /* events in it */
+    struct sim_chunk *chunks;           /* (chunk_capacity) */
     uint32_t chunk_capacity, chunk_used, chunk_free;
     uint32_t *buckets; /* (mask + 1): 1 + index of the newest chunk */
     uint64_t mask;
@@ -69,7 +69,7 @@ struct sim_queue {
     size_t today_at, today_count;
     uint32_t chased; /* the chunk of tomorrow that was last asked for */
     /* What the last window of pops looked like: tunes shift. */
-    uint64_t pops, instants, days, wasted;
+    uint64_t pops, times, days, wasted;
 };
 
 KITH_MUST_CHECK enum kith_err sim_queue_open(struct sim_queue *queue,
@@ -127,11 +127,11 @@ SIM_INLINE bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
 }
 
 /* A hint for prefetching, nothing else: an event that will be popped soon, the
- * `ahead`-th of today from now; NULL where none is known. */
+ * `next`-th of today from now; NULL where none is known. */
 static inline const struct sim_event *
-sim_queue_ahead(const struct sim_queue *queue, size_t ahead)
+sim_queue_peek(const struct sim_queue *queue, size_t next)
 {
-    const size_t at = queue->today_at + ahead;
+    const size_t at = queue->today_at + next;
     return at < queue->today_count ? &queue->today[at] : NULL;
 }
 

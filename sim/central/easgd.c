@@ -30,41 +30,35 @@ static uint32_t machines(const struct kith_experiment *experiment)
     return 1;
 }
 
-static uint32_t master(const struct central *run)
+static uint32_t master(const struct sim_central *run)
 {
     return run->worker_count;
 }
 
-static void send(struct central *run, const struct sim_central_parcel *what)
-{
-    struct sim_central_parcel *parcel = sim_central_parcel(run);
-    *parcel = *what;
-    sim_central_send(run, parcel);
-}
-
-static void begin(struct central *run, uint32_t worker)
+static void begin(struct sim_central *run, uint32_t worker)
 {
     struct easgd *easgd = run->state;
     if (run->workers[worker].steps % run->config->every == 0) {
         easgd->workers[worker].asked = true;
-        send(run, &(struct sim_central_parcel){
-                      .from = worker, .to = master(run), .kind = ASK});
+        sim_central_send(run, &(struct sim_central_message){.from = worker,
+                                                            .to = master(run),
+                                                            .kind = ASK});
     }
     sim_central_step(run, worker);
 }
 
 /* The elastic force: `model` becomes d = alpha (x - model), and x -= d. */
-static void pull(struct central *run, uint32_t worker, void *model)
+static void pull(struct sim_central *run, uint32_t worker, void *model)
 {
     const struct kith_backend *backend = run->experiment->backend;
     const struct easgd *easgd = run->state;
-    void *x = sim_central_x(run->workers[worker].desk);
+    void *x = sim_central_x(run->workers[worker].trainer);
     backend->scale(run->dim, -easgd->alpha, model);
     backend->add(run->dim, easgd->alpha, x, model);
     backend->add(run->dim, -1, model, x);
 }
 
-static void finish_step(struct central *run, uint32_t worker)
+static void finish_step(struct sim_central *run, uint32_t worker)
 {
     struct easgd *easgd = run->state;
     struct easgd_worker *state = &easgd->workers[worker];
@@ -74,12 +68,13 @@ static void finish_step(struct central *run, uint32_t worker)
             pull(run, worker, state->model);
         }
         state->fetched = false;
-        send(run, &(struct sim_central_parcel){.from = worker,
+        sim_central_send(
+            run, &(struct sim_central_message){.from = worker,
                                                .to = master(run),
                                                .kind = FORCE,
                                                .subject = worker,
                                                .version = state->version,
-                                               .block = state->model,
+                                               .vector = state->model,
                                                .bytes = run->shape.bytes});
         state->model = NULL;
     }
@@ -91,7 +86,7 @@ static void finish_step(struct central *run, uint32_t worker)
     }
 }
 
-static void stepped(struct central *run, uint32_t worker)
+static void stepped(struct sim_central *run, uint32_t worker)
 {
     struct easgd *easgd = run->state;
     easgd->workers[worker].stepped = true;
@@ -101,68 +96,60 @@ static void stepped(struct central *run, uint32_t worker)
 }
 
 /* The master's model has moved on by so many forces since it was fetched. */
-static void take_force(struct central *run,
-                       const struct sim_central_parcel *parcel)
+static void take_force(struct sim_central *run,
+                       const struct sim_central_message *message)
 {
     const struct easgd *easgd = run->state;
-    if (run->server && parcel->block && easgd->alpha > 0) {
+    if (run->server && message->vector && easgd->alpha > 0) {
         run->experiment->backend->add(run->dim, easgd->beta / easgd->alpha,
-                                      parcel->block,
+                                      message->vector,
                                       sim_central_x(run->server));
     }
-    sim_central_stale(run, parcel->subject, run->updates - parcel->version);
+    sim_central_stale(run, message->subject, run->updates - message->version);
     run->updates++;
     run->applied++;
-    sim_central_compute(run, parcel->to,
-                        sim_central_update_time(run, parcel->bytes), 0);
+    sim_central_compute(run, message->to,
+                        sim_central_update_time(run, message->bytes), 0);
 }
 
-static void delivered(struct central *run,
-                      const struct sim_central_parcel *parcel)
+static void delivered(struct sim_central *run,
+                      const struct sim_central_message *message)
 {
     struct easgd *easgd = run->state;
-    if (parcel->kind == FORCE) {
-        take_force(run, parcel);
+    if (message->kind == FORCE) {
+        take_force(run, message);
         return;
     }
-    if (parcel->kind == ASK) {
+    if (message->kind == ASK) {
         void *x = run->server ? sim_central_x(run->server) : NULL;
-        send(run, &(struct sim_central_parcel){
-                      .from = parcel->to,
-                      .to = parcel->from,
-                      .kind = MODEL,
-                      .version = run->updates,
-                      .block = x ? sim_central_block_copy(run, x) : NULL,
-                      .bytes = run->shape.bytes});
+        sim_central_send(run, &(struct sim_central_message){
+                                  .from = message->to,
+                                  .to = message->from,
+                                  .kind = MODEL,
+                                  .version = run->updates,
+                                  .vector = sim_central_copy(run, x),
+                                  .bytes = run->shape.bytes});
         return;
     }
-    KITH_ASSERT(parcel->kind == MODEL);
-    struct easgd_worker *state = &easgd->workers[parcel->to];
+    KITH_ASSERT(message->kind == MODEL);
+    struct easgd_worker *state = &easgd->workers[message->to];
     state->asked = false;
     state->fetched = true;
-    state->version = parcel->version;
-    state->model =
-        parcel->block ? sim_central_block_copy(run, parcel->block) : NULL;
+    state->version = message->version;
+    state->model = sim_copy_hold(message->vector);
     if (state->stepped) {
-        finish_step(run, parcel->to);
+        finish_step(run, message->to);
     }
 }
 
-static void computed(struct central *run, uint32_t node, uint32_t value)
+static void start(struct sim_central *run)
 {
-    (void)run;
-    (void)node;
-    (void)value;
-}
-
-static void start(struct central *run)
-{
-    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
+    for (uint32_t i = 0; i < run->worker_count && !sim_ended(run->world); i++) {
         begin(run, i);
     }
 }
 
-static enum kith_err easgd_open(struct central *run)
+static enum kith_err easgd_open(struct sim_central *run)
 {
     const struct kith_central *config = run->config;
     struct easgd *easgd = calloc(1, sizeof *easgd);
@@ -177,12 +164,12 @@ static enum kith_err easgd_open(struct central *run)
     return easgd->workers ? KITH_OK : KITH_ENOMEM;
 }
 
-static void easgd_close(struct central *run)
+static void easgd_close(struct sim_central *run)
 {
     struct easgd *easgd = run->state;
     for (uint32_t i = 0; easgd && easgd->workers && i < run->worker_count;
          i++) {
-        sim_central_block_free(run, easgd->workers[i].model);
+        sim_copy_release(run->world, easgd->workers[i].model);
     }
     if (easgd) {
         free(easgd->workers);
@@ -197,5 +184,4 @@ const struct central_method sim_central_easgd = {
     .start = start,
     .stepped = stepped,
     .delivered = delivered,
-    .computed = computed,
 };

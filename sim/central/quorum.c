@@ -8,22 +8,22 @@
  * 2016; TensorFlow, OSDI 2016, section 4.4. */
 #include "sim/central/server.h"
 
-/* CENTRAL_COMPUTED of the update; see server.c. */
+/* SIM_EVENT_COMPUTED of the update; see server.c. */
 #define VALUE_UPDATE SIM_VALUE_MAX
 
-static uint32_t needed(const struct central *run)
+static uint32_t needed(const struct sim_central *run)
 {
     return run->worker_count - run->config->backup;
 }
 
-kith_ns sim_quorum_cost(const struct central *run, uint64_t bytes)
+kith_ns sim_quorum_cost(const struct sim_central *run, uint64_t bytes)
 {
     const struct server *server = run->state;
     return server->collected > 0 ? sim_central_reduce_time(run, bytes) : 0;
 }
 
 /* Enough are there: every server applies its part. */
-static void close_step(struct central *run)
+static void close_step(struct sim_central *run)
 {
     struct server *server = sim_server_of(run);
     server->updating = server->servers;
@@ -35,7 +35,7 @@ static void close_step(struct central *run)
     }
 }
 
-static void collect(struct central *run, uint32_t client)
+static void collect(struct sim_central *run, uint32_t client)
 {
     struct server *server = sim_server_of(run);
     server->members[client] = true;
@@ -44,7 +44,7 @@ static void collect(struct central *run, uint32_t client)
     }
 }
 
-void sim_quorum_in(struct central *run, uint32_t client)
+void sim_quorum_in(struct sim_central *run, uint32_t client)
 {
     struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
@@ -64,7 +64,7 @@ void sim_quorum_in(struct central *run, uint32_t client)
 }
 
 /* The model is new. Those that have waited get it. */
-void sim_quorum_updated(struct central *run)
+void sim_quorum_updated(struct sim_central *run)
 {
     struct server *server = sim_server_of(run);
     for (uint32_t c = 0; c < server->count; c++) {
@@ -76,8 +76,8 @@ void sim_quorum_updated(struct central *run)
     sim_central_update(run, server->members, needed(run), run->updates);
     run->applied += server->collected;
     server->collected = 0;
-    sim_central_mark(run, "update", CENTRAL_NOBODY, CENTRAL_NOBODY,
-                     run->updates);
+    sim_trace_decision(run->world, "update", KITH_NOBODY, KITH_NOBODY,
+                       run->updates);
     if (sim_server_done(run)) {
         return;
     }

@@ -10,22 +10,12 @@
  * Source: Langer et al., TPDS 2020, section 2.3; Moritz et al., ICLR 2016. */
 #include "sim/central/central_state.h"
 
-static bool averages(const struct central *run)
+static bool averages(const struct sim_central *run)
 {
     return run->config->method == KITH_CENTRAL_SPARKNET;
 }
 
-static void start(struct central *run)
-{
-    for (uint32_t node = run->worker_count; node < run->node_count; node++) {
-        sim_central_enter(run, node);
-    }
-    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
-        sim_central_step(run, i);
-    }
-}
-
-static void stepped(struct central *run, uint32_t worker)
+static void stepped(struct sim_central *run, uint32_t worker)
 {
     const uint32_t every = averages(run) ? run->config->every : 1;
     if (averages(run)) {
@@ -41,7 +31,7 @@ static void stepped(struct central *run, uint32_t worker)
 }
 
 /* The `round`-th exchange, if it is not done yet. */
-static void take_in(struct central *run, uint64_t round)
+static void take_in(struct sim_central *run, uint64_t round)
 {
     if (run->updates >= round) {
         return;
@@ -57,7 +47,7 @@ static void take_in(struct central *run, uint64_t round)
     }
 }
 
-static void exchanged(struct central *run, uint32_t node)
+static void exchanged(struct sim_central *run, uint32_t node)
 {
     if (node >= run->worker_count) {
         sim_central_enter(run, node);
@@ -67,32 +57,11 @@ static void exchanged(struct central *run, uint32_t node)
     const uint64_t round = run->workers[node].steps / every;
     take_in(run, round);
     sim_central_adopt(run, node, sim_central_x(run->server), round);
-    if (sim_central_finished(run, node)) {
-        sim_central_finish(run, node);
-    } else {
-        sim_central_step(run, node);
-    }
-}
-
-static void delivered(struct central *run,
-                      const struct sim_central_parcel *parcel)
-{
-    (void)run;
-    (void)parcel; /* scripts have no parcels */
-}
-
-static void computed(struct central *run, uint32_t node, uint32_t value)
-{
-    (void)run;
-    (void)node;
-    (void)value;
+    sim_central_go_on(run, node);
 }
 
 const struct central_method sim_central_sync = {
     .machines = sim_central_collective_machines,
-    .start = start,
     .stepped = stepped,
-    .delivered = delivered,
-    .computed = computed,
     .exchanged = exchanged,
 };

@@ -26,14 +26,14 @@ static bool tree_stage(const struct central_shape *shape, uint32_t node,
     const bool back = index >= rounds;
     const uint32_t level = back ? index - rounds : rounds - 1 - index;
     const uint32_t step = UINT32_C(1) << level;
-    uint32_t other = CENTRAL_NOBODY;
+    uint32_t other = KITH_NOBODY;
     const bool child = rank >= step && rank < 2 * step;
     if (child) {
         other = rank - step;
     } else if (rank < step && rank + step < size) {
         other = rank + step;
     }
-    if (other != CENTRAL_NOBODY) {
+    if (other != KITH_NOBODY) {
         other = shape->on_workers ? other : (other + n) % (n + 1);
         *(child != back ? &stage->to : &stage->from) = other;
         stage->send_bytes = child != back ? shape->bytes : 0;

@@ -1,0 +1,49 @@
+/* Connections: dial, handshake, up, dead, cut. Owner: links.c. */
+#ifndef KITH_SIM_LINKS_H
+#define KITH_SIM_LINKS_H
+
+#include "sim/link_table.h"
+
+struct sim_links {
+    struct sim_link_table table;
+    uint64_t resets;           /* links broken so far: packets may be stale */
+    uint32_t cuts;             /* directions that are cut now */
+    uint32_t loss_threshold;   /* of 2^32 */
+    uint64_t handshakes;       /* completed */
+    size_t handshake_bytes[2]; /* responder's, initiator's */
+};
+
+struct sim_world;
+
+enum kith_err sim_links_open(struct sim_world *world);
+void sim_links_close(struct sim_world *world);
+/* A message on its way: onto its link's wire, into the queue of a dial. */
+void sim_link_post(struct sim_world *world, uint32_t packet);
+/* To prefetch: where the link from -> to will be found. */
+void sim_link_fetch_slot(const struct sim_world *world, kith_id from,
+                         kith_id to);
+void sim_link_fetch(const struct sim_world *world, kith_id from, kith_id to);
+void sim_link_fetch_index(const struct sim_world *world, uint32_t link);
+/* `peer` has heard from `other` over this link: its answer needs no search. */
+void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
+                    uint32_t link);
+/* Latency, jitter and retransmissions of a message: the stream LINK from -> to,
+ * of which *draws are used. */
+kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
+                       uint64_t bytes, uint32_t *draws);
+/* When what leaves then will arrive: after what left before (TCP). */
+kith_ns sim_link_arrival(struct sim_world *world, uint32_t packet,
+                         kith_ns leaves_ns);
+/* Whether the packet ends or waits here: its connection is gone, or its
+ * direction is cut. */
+bool sim_link_stops(struct sim_world *world, uint32_t packet);
+/* A link's own packet has come to its receiver. */
+void sim_link_step(struct sim_world *world, uint32_t packet);
+/* All links of a crashed peer; the other ends learn it by a RESET. */
+void sim_link_crash(struct sim_world *world, kith_id peer);
+void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut);
+/* That all flights of this end have together. */
+size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator);
+uint64_t sim_link_handshakes(const struct sim_world *world);
+
+#endif
