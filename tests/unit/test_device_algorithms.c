@@ -176,7 +176,7 @@ static void run_exchange(struct kith_worker *worker,
     struct kith_work_edge edge = {
         .peer = 1,
         .weight = 0.25,
-        .sent = !rounds ? KITH_SLOT_ACTIVE_SENT
+        .sent = !rounds ? KITH_SLOT_INITIATED_SENT
                 : (algorithm->flags & KITH_SENDS_EDGE_MESSAGES)
                     ? kith_slot_outbox(0)
                     : KITH_SLOT_ROUND_SENT,
@@ -189,7 +189,7 @@ static void run_exchange(struct kith_worker *worker,
                              .edge_count = 1};
     (void)run(worker, work);
     note_sent(record, worker, edge.sent, bytes);
-    edge.inbox = rounds ? kith_slot_inbox(0, round) : KITH_SLOT_ACTIVE_INBOX;
+    edge.inbox = rounds ? kith_slot_inbox(0, round) : KITH_SLOT_INITIATED_INBOX;
     memcpy(edge.scalars_received, algorithm->scalars_start,
            sizeof edge.scalars_received);
     receive(worker, edge.inbox, bytes, round);
@@ -211,15 +211,15 @@ static void run_pull(struct kith_worker *worker,
 {
     const size_t bytes = kith_worker_bytes(worker);
     struct kith_work_edge edge = {
-        .peer = 1, .sent = KITH_SLOT_SERVED_SENT, .inbox = KITH_SLOT_NONE};
+        .peer = 1, .sent = KITH_SLOT_ANSWERED_SENT, .inbox = KITH_SLOT_NONE};
     struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
                              .pattern = KITH_PATTERN_PULL,
                              .edges = &edge,
                              .edge_count = 1};
     (void)run(worker, work);
     note_sent(record, worker, edge.sent, bytes);
-    edge.sent = KITH_SLOT_ACTIVE_SENT;
-    edge.inbox = KITH_SLOT_ACTIVE_INBOX;
+    edge.sent = KITH_SLOT_INITIATED_SENT;
+    edge.inbox = KITH_SLOT_INITIATED_INBOX;
     memcpy(edge.scalars_received, algorithm->scalars_start,
            sizeof edge.scalars_received);
     receive(worker, edge.inbox, bytes, 0);

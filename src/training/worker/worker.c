@@ -67,7 +67,7 @@ static enum kith_err check_data(const struct kith_worker_config *config,
  * its own to others that do. */
 static bool is_pulled(uint32_t slot)
 {
-    return slot == KITH_SLOT_ACTIVE_INBOX || slot == KITH_SLOT_SERVED_SENT;
+    return slot == KITH_SLOT_INITIATED_INBOX || slot == KITH_SLOT_ANSWERED_SENT;
 }
 
 static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
@@ -95,7 +95,7 @@ bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot)
 uint32_t kith_worker_role(unsigned role)
 {
     static const uint32_t roles[KITH_ROLES] = {
-        KITH_SLOT_LIVE, KITH_SLOT_ACTIVE_SENT, KITH_SLOT_SERVED_SENT,
+        KITH_SLOT_LIVE, KITH_SLOT_INITIATED_SENT, KITH_SLOT_ANSWERED_SENT,
         KITH_SLOT_ROUND_SENT};
     KITH_ASSERT(role < KITH_ROLES);
     return roles[role];
