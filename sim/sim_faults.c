@@ -19,9 +19,7 @@ enum kith_err sim_fault_open(struct sim_world *world)
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
         struct sim_peer *peer = &world->peers[atom->peer];
-        const bool link =
-            atom->kind == KITH_FAULT_CUT || atom->kind == KITH_FAULT_HEAL;
-        if (!link && peer->extra == 0) {
+        if (!kith_fault_is_link(atom->kind) && peer->extra == 0) {
             peer->extra = ++world->extra_count;
         }
     }
@@ -220,32 +218,30 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
 {
     struct sim_peer *peer = &world->peers[atom->peer];
     struct sim_extra *extra = sim_extra_of(world, atom->peer);
-    switch (atom->kind) {
-    case KITH_FAULT_CRASH:
-        crash(world, atom->peer);
+    const bool begins = kith_atom_begins(atom);
+    switch (kith_fault_effect(atom->kind)) {
+    case KITH_EFFECT_STOP:
+        if (begins) {
+            crash(world, atom->peer);
+        } else {
+            restart(world, atom->peer);
+        }
         break;
-    case KITH_FAULT_RESTART:
-        restart(world, atom->peer);
-        break;
-    case KITH_FAULT_PAUSE:
-        if (!(peer->flags & (SIM_PAUSED | SIM_CRASHED))) {
+    case KITH_EFFECT_PAUSE:
+        if (!begins) {
+            resume(world, atom->peer);
+        } else if (!(peer->flags & (SIM_PAUSED | SIM_CRASHED))) {
             peer->flags |= SIM_PAUSED;
             extra->paused_ns = world->now_ns;
         }
         break;
-    case KITH_FAULT_RESUME:
-        resume(world, atom->peer);
-        break;
-    case KITH_FAULT_SLOW:
+    case KITH_EFFECT_SLOW:
         extra->slow = atom->factor;
         break;
-    case KITH_FAULT_CUT:
-    case KITH_FAULT_HEAL:
-        sim_link_cut(world, atom->peer, atom->other,
-                     atom->kind == KITH_FAULT_CUT);
+    case KITH_EFFECT_CUT:
+        sim_link_cut(world, atom->peer, atom->other, begins);
         break;
-    case KITH_FAULT_COUNT:
-        KITH_ASSERT(atom->kind != KITH_FAULT_COUNT);
+    case KITH_EFFECT_COUNT:
         break;
     }
 }

@@ -161,7 +161,7 @@ void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
     if (atom->other != KITH_NOBODY) {
         fprintf(world->trace, " -> %" PRIu32, atom->other);
     }
-    if (atom->kind == KITH_FAULT_SLOW) {
+    if (kith_fault_has_factor(atom->kind)) {
         fprintf(world->trace, " by %g", atom->factor);
     }
     fputc('\n', world->trace);

@@ -357,9 +357,10 @@ static bool read_fault(unsigned index, struct entry *entry)
     add_text(entry, "target",
              fault->between ? "SELECTOR <-> SELECTOR, SELECTOR -> SELECTOR"
                             : "SELECTOR");
-    add_flag(entry, "for", fault->keys & KITH_FAULT_KEY_FOR);
-    add_flag(entry, "restart", fault->keys & KITH_FAULT_KEY_RESTART);
-    add_flag(entry, "by", fault->keys & KITH_FAULT_KEY_BY);
+#define KITH_X(name, word)                                                     \
+    add_flag(entry, word, fault->keys &KITH_FAULT_TAKES(name));
+    KITH_FAULT_KEYS(KITH_X)
+#undef KITH_X
     return true;
 }
 

@@ -41,7 +41,6 @@ libkith_experiment_a_SOURCES = \
   src/experiment/fault/atoms.c \
   src/experiment/fault/crash.c \
   src/experiment/fault/expand.c \
-  src/experiment/fault/expand.h \
   src/experiment/fault/faults.def \
   src/experiment/fault/partition.c \
   src/experiment/fault/pause.c \

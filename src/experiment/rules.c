@@ -183,11 +183,8 @@ kith_experiment_late_fault(const struct kith_experiment *experiment,
 {
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
-        const bool begins = atom->kind == KITH_FAULT_CRASH ||
-                            atom->kind == KITH_FAULT_PAUSE ||
-                            atom->kind == KITH_FAULT_CUT ||
-                            (atom->kind == KITH_FAULT_SLOW && atom->factor > 1);
-        if (begins && atom->at_ns > end_ns && atom->statement != UINT32_MAX)
+        if (kith_atom_begins(atom) && atom->at_ns > end_ns &&
+            atom->statement != UINT32_MAX)
             return atom;
     }
     return NULL;

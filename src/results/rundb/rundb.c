@@ -340,7 +340,7 @@ enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
     bind_text(&binder, kith_fault_name(atom->kind));
     bind_peer(&binder, atom->peer);
     bind_peer(&binder, atom->other);
-    bind_real(&binder, atom->kind == KITH_FAULT_SLOW ? atom->factor : NAN);
+    bind_real(&binder, kith_fault_has_factor(atom->kind) ? atom->factor : NAN);
     bind_peer(&binder, atom->statement); /* UINT32_MAX: not in the list */
     return store_end(store, &binder);
 }
