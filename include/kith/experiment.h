@@ -257,6 +257,27 @@ kith_experiment_node_config(const struct kith_experiment *experiment,
                             uint64_t steps, struct kith_topology *topology,
                             struct kith_node_config *config);
 
+/* Kinds of plug-ins that declare which keys they read. */
+enum kith_reader {
+    KITH_READER_ALGORITHM,
+    KITH_READER_COMPRESSOR,
+    KITH_READER_TOPOLOGY,
+    KITH_READER_MODEL,
+    KITH_READER_OPTIMISER,
+};
+/* "density, block": the keys of that kind in a record's mask. */
+void kith_experiment_keys_read(enum kith_reader reader, unsigned mask,
+                               char *text, size_t size);
+/* Every key of an experiment file, in the order of its table. */
+struct kith_experiment_key {
+    const char *path, *initial; /* initial: the default; NULL: none */
+    bool is_required;
+    char allowed[512];
+    char help[512]; /* "who reads it: what it is" */
+};
+/* false: past the last. */
+bool kith_experiment_key(unsigned index, struct kith_experiment_key *key);
+
 /* A peer's own file (`kith peer`). */
 struct kith_peer_file {
     char identity[KITH_PATH_BYTES_MAX]; /* folder: node.key, node.crt, ... */
