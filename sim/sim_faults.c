@@ -63,10 +63,8 @@ enum kith_err sim_fault_open(struct sim_world *world)
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
         struct sim_peer *peer = &world->peers[atom->peer];
-        const bool link =
-            atom->kind == KITH_FAULT_CUT || atom->kind == KITH_FAULT_HEAL;
         KITH_ASSERT(i == 0 || atom->at_ns >= experiment->atoms[i - 1].at_ns);
-        if (!link && peer->fault == 0) {
+        if (!kith_fault_is_link(atom->kind) && peer->fault == 0) {
             peer->fault = ++faults->state_count;
         }
     }
@@ -267,29 +265,29 @@ static void resume(struct sim_world *world, kith_id id)
 
 static void execute(struct sim_world *world, const struct kith_atom *atom)
 {
-    switch (atom->kind) {
-    case KITH_FAULT_CRASH:
-        crash(world, atom->peer);
+    const bool begins = kith_atom_begins(atom);
+    switch (kith_fault_effect(atom->kind)) {
+    case KITH_EFFECT_STOP:
+        if (begins) {
+            crash(world, atom->peer);
+        } else {
+            restart(world, atom->peer);
+        }
         break;
-    case KITH_FAULT_RESTART:
-        restart(world, atom->peer);
+    case KITH_EFFECT_PAUSE:
+        if (begins) {
+            pause_peer(world, atom->peer);
+        } else {
+            resume(world, atom->peer);
+        }
         break;
-    case KITH_FAULT_PAUSE:
-        pause_peer(world, atom->peer);
-        break;
-    case KITH_FAULT_RESUME:
-        resume(world, atom->peer);
-        break;
-    case KITH_FAULT_SLOW:
+    case KITH_EFFECT_SLOW:
         state_of(world, atom->peer)->slow = atom->factor;
         break;
-    case KITH_FAULT_CUT:
-    case KITH_FAULT_HEAL:
-        sim_link_cut(world, atom->peer, atom->other,
-                     atom->kind == KITH_FAULT_CUT);
+    case KITH_EFFECT_CUT:
+        sim_link_cut(world, atom->peer, atom->other, begins);
         break;
-    case KITH_FAULT_COUNT:
-        KITH_ASSERT(atom->kind != KITH_FAULT_COUNT);
+    case KITH_EFFECT_COUNT:
         break;
     }
 }

@@ -170,7 +170,7 @@ void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
     if (atom->other != KITH_NOBODY) {
         fprintf(world->trace.file, " -> %" PRIu32, atom->other);
     }
-    if (atom->kind == KITH_FAULT_SLOW) {
+    if (kith_fault_has_factor(atom->kind)) {
         fprintf(world->trace.file, " by %g", atom->factor);
     }
     fputc('\n', world->trace.file);

@@ -195,7 +195,8 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
-  tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py
+  tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
+  docs/make_manual.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)

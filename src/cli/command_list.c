@@ -11,6 +11,7 @@
 #include "kith/central.h"
 #include "kith/check.h"
 #include "kith/compressor.h"
+#include "kith/experiment.h"
 #include "kith/fault.h"
 #include "kith/guard.h"
 #include "kith/json.h"
@@ -55,6 +56,14 @@ static void begin(json_t *entry, const char *name, const char *paper,
     add_text(entry, "summary", summary);
 }
 
+/* Keys of the experiment that a record reads. */
+static void add_keys(json_t *entry, enum kith_reader reader, unsigned mask)
+{
+    char keys[KITH_KEY_ALLOWED_BYTES];
+    kith_experiment_keys_read(reader, mask, keys, sizeof keys);
+    add_text(entry, "keys", keys);
+}
+
 static bool read_algorithm(unsigned index, json_t *entry)
 {
     const struct kith_algorithm *algorithm = kith_algorithms[index];
@@ -87,6 +96,7 @@ static bool read_algorithm(unsigned index, json_t *entry)
     char sends[64];
     kith_cli_sends(algorithm, sends, sizeof sends);
     add_text(entry, "sends", sends);
+    add_keys(entry, KITH_READER_ALGORITHM, algorithm->keys);
     return true;
 }
 
@@ -123,62 +133,15 @@ static bool read_central_kind(unsigned index, json_t *entry)
     return false;
 }
 
-/* A shape that people use, for each model that learns from data. */
-static const struct {
-    const char *model, *words;
-    struct kith_model_config config;
-} shapes[] = {
-    {"logistic", "layers 784, 10", {.layers = {784, 10}, .layer_count = 2}},
-    {"mlp",
-     "layers 784, 512, 512, 10",
-     {.layers = {784, 512, 512, 10}, .layer_count = 4}},
-    {"cnn",
-     "28 x 28 x 1, channels 16, 32, 10 classes",
-     {.image = {28, 28, 1},
-      .classes = 10,
-      .channels = {16, 32},
-      .channel_count = 2}},
-    {"vgg",
-     "depth 11, 224 x 224 x 3, 1000 classes",
-     {.image = {224, 224, 3}, .classes = 1000, .depth = 11}},
-    {"resnet",
-     "depth 20, 32 x 32 x 3, 10 classes",
-     {.image = {32, 32, 3}, .classes = 10, .depth = 20}},
-    {"gpt",
-     "depth 12, heads 12, width 768, context 1024, vocabulary 50257",
-     {.depth = 12,
-      .heads = 12,
-      .width = 768,
-      .context = 1024,
-      .vocabulary = 50257}},
-};
-
 static void add_shape(json_t *entry, const struct kith_model *model)
 {
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        if (strcmp(shapes[i].model, model->name) != 0)
-            continue;
-        const size_t dim = kith_model_size_of(model, &shapes[i].config).dim;
-        add_text(entry, "example", shapes[i].words);
-        add_count(entry, "parameters", dim);
+    add_text(entry, "example", model->example);
+    if (model->example == NULL) {
+        add_text(entry, "parameters", NULL);
         return;
     }
-    add_text(entry, "example", NULL);
-    add_text(entry, "parameters", NULL);
-}
-
-/* Keys of the experiment that are read, by their bits. */
-static void add_keys(json_t *entry, unsigned bits, const char *const *names,
-                     unsigned count)
-{
-    char keys[KITH_KEY_ALLOWED_BYTES] = "";
-    size_t at = 0;
-    for (unsigned i = 0; i < count; i++) {
-        if (bits & 1u << i)
-            at = kith_text_add(keys, sizeof keys, at, "%s%s",
-                               at == 0 ? "" : ", ", names[i]);
-    }
-    add_text(entry, "keys", keys);
+    const size_t dim = kith_model_size_of(model, &model->shape).dim;
+    add_count(entry, "parameters", dim);
 }
 
 /* What it costs and keeps with the defaults: a vector of 2^20 float32. */
@@ -205,16 +168,11 @@ static void add_compression(json_t *entry,
 
 static bool read_compressor(unsigned index, json_t *entry)
 {
-    static const char *const names[] = {
-#define KITH_X(name, key) key,
-        KITH_COMPRESSOR_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_compressor *compressor = kith_compressors[index];
     if (compressor == NULL)
         return false;
     begin(entry, compressor->name, compressor->paper, compressor->summary);
-    add_keys(entry, compressor->keys, names, KITH_COMPRESSOR_KEY_COUNT);
+    add_keys(entry, KITH_READER_COMPRESSOR, compressor->keys);
     add_compression(entry, compressor);
     return true;
 }
@@ -233,17 +191,12 @@ static bool read_topology(unsigned index, json_t *entry)
     const struct kith_topology_kind *kind = kith_topology_kinds[index];
     if (kind == NULL)
         return false;
-    static const char *const names[] = {
-#define KITH_X(name, key) key,
-        KITH_TOPOLOGY_KEYS(KITH_X)
-#undef KITH_X
-    };
     begin(entry, kind->name, kind->paper, kind->summary);
     add_text(entry, "schedule", schedule_of(kind));
     add_flag(entry, "static", kind->is_static);
     add_flag(entry, "directed", kind->directed);
     add_flag(entry, "any_pair", kind->any_pair);
-    add_keys(entry, kind->keys, names, KITH_TOPOLOGY_KEY_COUNT);
+    add_keys(entry, KITH_READER_TOPOLOGY, kind->keys);
     return true;
 }
 
@@ -252,35 +205,25 @@ static bool read_model(unsigned index, json_t *entry)
     static const char *const inputs[] = {[KITH_INPUT_NONE] = "none",
                                          [KITH_INPUT_IMAGES] = "images",
                                          [KITH_INPUT_TOKENS] = "tokens"};
-    static const char *const names[] = {
-#define KITH_X(name, key) key,
-        KITH_MODEL_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_model *model = kith_models[index];
     if (model == NULL)
         return false;
     begin(entry, model->name, model->paper, model->summary);
     add_flag(entry, "needs_data", model->input != KITH_INPUT_NONE);
     add_text(entry, "input", inputs[model->input]);
-    add_keys(entry, model->keys, names, KITH_MODEL_KEY_COUNT);
+    add_keys(entry, KITH_READER_MODEL, model->keys);
     add_shape(entry, model);
     return true;
 }
 
 static bool read_optimiser(unsigned index, json_t *entry)
 {
-    static const char *const names[] = {
-#define KITH_X(name, key) key,
-        KITH_OPTIMISER_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_optimiser *optimiser = kith_optimisers[index];
     if (optimiser == NULL)
         return false;
     begin(entry, optimiser->name, optimiser->paper, optimiser->summary);
     add_count(entry, "state_vectors", optimiser->state_vectors);
-    add_keys(entry, optimiser->keys, names, KITH_OPTIMISER_KEY_COUNT);
+    add_keys(entry, KITH_READER_OPTIMISER, optimiser->keys);
     return true;
 }
 
@@ -341,9 +284,10 @@ static bool read_fault(unsigned index, json_t *entry)
     add_text(entry, "target",
              fault->between ? "SELECTOR <-> SELECTOR, SELECTOR -> SELECTOR"
                             : "SELECTOR");
-    add_flag(entry, "for", fault->keys & KITH_FAULT_KEY_FOR);
-    add_flag(entry, "restart", fault->keys & KITH_FAULT_KEY_RESTART);
-    add_flag(entry, "by", fault->keys & KITH_FAULT_KEY_BY);
+#define KITH_X(name, word)                                                     \
+    add_flag(entry, word, fault->keys &KITH_FAULT_TAKES(name));
+    KITH_FAULT_KEYS(KITH_X)
+#undef KITH_X
     return true;
 }
 
@@ -366,7 +310,7 @@ static bool read_key(unsigned index, json_t *entry)
     begin(entry, key.path, "-", key.help);
     add_text(entry, "allowed", key.allowed);
     add_text(entry, "default", key.initial);
-    add_flag(entry, "required", key.required);
+    add_flag(entry, "required", key.is_required);
     return true;
 }
 

@@ -234,7 +234,7 @@ static enum kith_err rule_world(const struct tree *tree,
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
     for (uint32_t i = 0; i < experiment->atom_count; i++)
-        if (experiment->atoms[i].kind != KITH_FAULT_SLOW)
+        if (kith_fault_effect(experiment->atoms[i].kind) != KITH_EFFECT_SLOW)
             return kith_yaml_fail(
                 tree, kith_yaml_find(tree, "faults"), "faults", KITH_EINVAL,
                 "found a %s; central runs know slow peers alone",

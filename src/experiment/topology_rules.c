@@ -175,20 +175,12 @@ static enum kith_err read_list(struct list *list)
 static enum kith_err check_keys(const struct tree *tree,
                                 const struct kith_experiment *experiment)
 {
-    static const char *const paths[] = {
-#define KITH_X(name, key) "gossip." key,
-        KITH_TOPOLOGY_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_topology_kind *kind = experiment->gossip.topology;
     const unsigned keys = kith_topology_keys(kind, &experiment->gossip.options);
-    for (unsigned i = 0; i < KITH_TOPOLOGY_KEY_COUNT; i++) {
-        const struct tree_item *item = kith_yaml_find(tree, paths[i]);
-        if (item != NULL && !(keys & 1u << i))
-            return kith_yaml_fail(tree, item, paths[i], KITH_EINVAL,
-                                  "topology %s does not have it; take it out",
-                                  kind->name);
-    }
+    const enum kith_err err = kith_experiment_refuse_unread(
+        tree, KITH_READER_TOPOLOGY, kind->name, keys);
+    if (err != KITH_OK)
+        return err;
     if ((keys & KITH_TOPOLOGY_READS(PATH)) && experiment->gossip.path[0] == 0)
         return kith_yaml_fail(tree, kith_yaml_find(tree, "gossip.topology"),
                               "gossip.path", KITH_EINVAL,
@@ -217,18 +209,11 @@ static void choose_weights(const struct tree *tree,
 static enum kith_err fail_graph(const struct tree *tree, enum kith_err err,
                                 char *words)
 {
-    static const char *const keys[] = {
-#define KITH_X(name, key) key,
-        KITH_TOPOLOGY_KEYS(KITH_X)
-#undef KITH_X
-    };
     char path[KITH_NAME_MAX];
     const struct tree_item *item = kith_yaml_find(tree, "gossip.topology");
-    for (unsigned i = 0; i < KITH_TOPOLOGY_KEY_COUNT; i++) {
-        const size_t length = strlen(keys[i]);
-        if (strncmp(words, keys[i], length) != 0 || words[length] != ':')
-            continue;
-        (void)snprintf(path, sizeof path, "gossip.%s", keys[i]);
+    const size_t length = strcspn(words, ": ");
+    if (words[length] == ':') {
+        (void)snprintf(path, sizeof path, "gossip.%.*s", (int)length, words);
         const struct tree_item *own = kith_yaml_find(tree, path);
         return kith_yaml_fail(tree, own == NULL ? item : own, path, err, "%s",
                               words + length + 2);

@@ -74,37 +74,27 @@ static bool cut(struct lab_peer *peer, const char *verb, kith_id other)
 static bool carry_out(struct lab *lab, const struct kith_atom *atom)
 {
     struct lab_peer *peer = &lab->peers[atom->peer];
-    switch (atom->kind) {
-    case KITH_FAULT_CRASH:
-        return crash(peer);
-    case KITH_FAULT_RESTART:
-        return restart(peer);
-    case KITH_FAULT_PAUSE:
-        return set_paused(peer, true);
-    case KITH_FAULT_RESUME:
-        return set_paused(peer, false);
-    case KITH_FAULT_SLOW:
+    const bool begins = kith_atom_begins(atom);
+    switch (kith_fault_effect(atom->kind)) {
+    case KITH_EFFECT_STOP:
+        return begins ? crash(peer) : restart(peer);
+    case KITH_EFFECT_PAUSE:
+        return set_paused(peer, begins);
+    case KITH_EFFECT_SLOW:
         return slow(peer, atom->factor);
-    case KITH_FAULT_CUT:
-        return cut(peer, "cut", atom->other);
-    case KITH_FAULT_HEAL:
-        return cut(peer, "heal", atom->other);
-    case KITH_FAULT_COUNT:
+    case KITH_EFFECT_CUT:
+        return cut(peer, kith_fault_name(atom->kind), atom->other);
+    case KITH_EFFECT_COUNT:
         break;
     }
     return false;
-}
-
-static bool is_link_fault(enum kith_fault_kind kind)
-{
-    return kind == KITH_FAULT_CUT || kind == KITH_FAULT_HEAL;
 }
 
 static void announce(struct lab *lab, const struct kith_atom *atom,
                      kith_ns happened_ns, bool happened)
 {
     char what[64] = "";
-    if (atom->kind == KITH_FAULT_SLOW)
+    if (kith_fault_has_factor(atom->kind))
         snprintf(what, sizeof what, " by %g", atom->factor);
     kith_lab_say(lab, "%.3f s: %s peer %u%s%s", (double)happened_ns / 1e9,
                  kith_fault_name(atom->kind), (unsigned)atom->peer, what,
@@ -144,7 +134,7 @@ kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
         const bool happened = carry_out(lab, atom);
         const kith_ns since = kith_lab_now() - lab->start_ns;
         happened_ns = since > 0 ? since : 0;
-        if (!is_link_fault(atom->kind) && atom->statement != UINT32_MAX)
+        if (!kith_fault_is_link(atom->kind) && atom->statement != UINT32_MAX)
             announce(lab, atom, happened_ns, happened);
         /* compute.slow is a property of a peer, not something that happens. */
         if (!happened)
@@ -153,10 +143,30 @@ kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
         (void)kith_rundb_fault(lab->options->store, happened_ns, atom);
     }
     for (uint32_t i = first; i < lab->atom;)
-        i = is_link_fault(experiment->atoms[i].kind)
+        i = kith_fault_is_link(experiment->atoms[i].kind)
                 ? announce_links(lab, happened_ns, i)
                 : i + 1;
     return next_ns;
+}
+
+/* What a peer of a run that goes on was in when it ended; tell_cuts() knows of
+ * links. */
+static void take_over(struct lab_peer *peer, const struct kith_atom *atom)
+{
+    switch (kith_fault_effect(atom->kind)) {
+    case KITH_EFFECT_STOP:
+        peer->crashed = kith_atom_begins(atom);
+        return;
+    case KITH_EFFECT_PAUSE:
+        peer->paused = kith_atom_begins(atom);
+        return;
+    case KITH_EFFECT_SLOW:
+        peer->slow = atom->factor;
+        return;
+    case KITH_EFFECT_CUT:
+    case KITH_EFFECT_COUNT:
+        return;
+    }
 }
 
 void kith_lab_faults_pass(struct lab *lab)
@@ -167,12 +177,7 @@ void kith_lab_faults_pass(struct lab *lab)
         struct lab_peer *peer = &lab->peers[atom->peer];
         if (atom->at_ns > lab->past_ns)
             break;
-        if (atom->kind == KITH_FAULT_CRASH || atom->kind == KITH_FAULT_RESTART)
-            peer->crashed = atom->kind == KITH_FAULT_CRASH;
-        if (atom->kind == KITH_FAULT_PAUSE || atom->kind == KITH_FAULT_RESUME)
-            peer->paused = atom->kind == KITH_FAULT_PAUSE;
-        if (atom->kind == KITH_FAULT_SLOW)
-            peer->slow = atom->factor;
+        take_over(peer, atom);
         lab->faults += atom->statement != UINT32_MAX;
     }
     for (uint32_t i = 0; i < lab->peer_count; i++) {
@@ -203,8 +208,8 @@ static void tell_cuts(struct lab_peer *peer)
     for (uint32_t i = 0; i < peer->lab->atom; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
         if (atom->peer == peer->rank &&
-            (atom->kind == KITH_FAULT_CUT || atom->kind == KITH_FAULT_HEAL))
-            is_cut[atom->other] = atom->kind == KITH_FAULT_CUT;
+            kith_fault_effect(atom->kind) == KITH_EFFECT_CUT)
+            is_cut[atom->other] = kith_atom_begins(atom);
     }
     for (uint32_t i = 0; i < peer->lab->peer_count; i++)
         if (is_cut[i])

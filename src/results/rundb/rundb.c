@@ -257,7 +257,7 @@ enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom)
 {
     const double factor =
-        atom->kind == KITH_FAULT_SLOW ? atom->factor : (double)NAN;
+        kith_fault_has_factor(atom->kind) ? atom->factor : (double)NAN;
     return add_row(store, FAULT, "ttspprp", atom->at_ns, happened_ns,
                    kith_fault_name(atom->kind), atom->peer, atom->other, factor,
                    atom->statement); /* UINT32_MAX: not in the list */
