@@ -74,7 +74,7 @@ enum kith_err sim_results_open(struct sim_world *world)
     kith_checks_start(&results->checks);
     kith_values_clear(&results->values);
     if (world->options.store) {
-        kith_rundb_ahead(world->options.store);
+        kith_rundb_start_writer(world->options.store);
     }
     return world->dim > 0 ? open_evaluator(world, results) : KITH_OK;
 }

@@ -495,16 +495,3 @@ const struct key kith_experiment_keys[] = {
      .help = "see kith list checks"},
     {.path = NULL},
 };
-
-bool kith_experiment_key(unsigned index, struct kith_experiment_key *key)
-{
-    const struct key *row = &kith_experiment_keys[index];
-    if (row->path == NULL)
-        return false;
-    *key = (struct kith_experiment_key){.path = row->path,
-                                        .help = row->help,
-                                        .initial = row->initial,
-                                        .required = row->flags & KEY_REQUIRED};
-    kith_schema_allowed(row, key->allowed);
-    return true;
-}
