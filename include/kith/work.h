@@ -67,7 +67,8 @@ static inline uint32_t kith_slot_edge(uint32_t slot)
 /* What is received into. */
 static inline bool kith_slot_is_inbox(uint32_t slot)
 {
-    return slot == KITH_SLOT_INITIATED_INBOX || slot == KITH_SLOT_ANSWERED_INBOX ||
+    return slot == KITH_SLOT_INITIATED_INBOX ||
+           slot == KITH_SLOT_ANSWERED_INBOX ||
            (slot >= KITH_SLOT_ROUND_EDGES && slot < KITH_SLOTS_MAX &&
             !kith_slot_is_edge_outbox(slot));
 }

@@ -366,7 +366,8 @@ static bool model_begins(struct kith_link *link,
             (user->outgoing == NULL ||
              user->outgoing(user->arg, KITH_SLOT_INITIATED_SENT) ==
                  KITH_OUTGOING_READY))
-            traffic->reference = user->slot(user->arg, KITH_SLOT_INITIATED_SENT);
+            traffic->reference =
+                user->slot(user->arg, KITH_SLOT_INITIATED_SENT);
     }
     if (due == 0)
         deliver_model(link);

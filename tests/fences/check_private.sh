@@ -24,6 +24,7 @@ strangers() {
         folder=${file%/*}
         [ -f "$1/$folder/$name" ] && name=$folder/$name
         [ -f "$1/$name" ] || continue # another tool's, or found by -I
+        case $name in *.def) continue ;; esac # the registry reads them all
         case $folder/ in
         "${name%/*}"/*) ;;
         *) echo "$file: $name is private to ${name%/*}" ;;
