@@ -15,7 +15,8 @@
 
 static void tell(struct lab_peer *peer, const char *line)
 {
-    if (peer->alive && !kith_lab_process_tell(&peer->process, line))
+    if (kith_lab_peer_is_alive(peer) &&
+        !kith_lab_process_tell(&peer->process, line))
         kith_lab_say(peer->lab,
                      "peer %u does not take \"%s\": its control pipe is "
                      "full or closed",
@@ -24,17 +25,17 @@ static void tell(struct lab_peer *peer, const char *line)
 
 static bool crash(struct lab_peer *peer)
 {
-    if (!peer->alive)
+    if (!kith_lab_peer_is_alive(peer))
         return false;
     kith_lab_process_signal(&peer->process, SIGKILL);
     kith_lab_peer_collect(peer);
-    peer->affected = true;
+    peer->faults |= LAB_FAULT_AFFECTED;
     return true;
 }
 
 static bool restart(struct lab_peer *peer)
 {
-    if (peer->alive || peer->left)
+    if (peer->state != LAB_PEER_DOWN)
         return false;
     peer->child.incarnation++;
     const enum kith_err err = kith_lab_peer_start(peer);
@@ -47,9 +48,14 @@ static bool restart(struct lab_peer *peer)
     return true;
 }
 
+static void set_fault(struct lab_peer *peer, enum lab_peer_fault fault, bool on)
+{
+    peer->faults = on ? peer->faults | fault : peer->faults & ~(unsigned)fault;
+}
+
 static bool set_paused(struct lab_peer *peer, bool paused)
 {
-    peer->paused = paused;
+    set_fault(peer, LAB_FAULT_PAUSED, paused);
     kith_lab_process_signal(&peer->process, paused ? SIGSTOP : SIGCONT);
     return true;
 }
@@ -165,19 +171,19 @@ void kith_lab_faults_pass(struct lab *lab)
     for (; lab->atom < experiment->atom_count; lab->atom++) {
         const struct kith_atom *atom = &experiment->atoms[lab->atom];
         struct lab_peer *peer = &lab->peers[atom->peer];
-        if (atom->at_ns > lab->past_ns)
+        if (atom->at_ns > lab->resumed_ns)
             break;
         if (atom->kind == KITH_FAULT_CRASH || atom->kind == KITH_FAULT_RESTART)
-            peer->crashed = atom->kind == KITH_FAULT_CRASH;
+            set_fault(peer, LAB_FAULT_CRASHED, atom->kind == KITH_FAULT_CRASH);
         if (atom->kind == KITH_FAULT_PAUSE || atom->kind == KITH_FAULT_RESUME)
-            peer->paused = atom->kind == KITH_FAULT_PAUSE;
+            set_fault(peer, LAB_FAULT_PAUSED, atom->kind == KITH_FAULT_PAUSE);
         if (atom->kind == KITH_FAULT_SLOW)
             peer->slow = atom->factor;
         lab->faults += atom->statement != UINT32_MAX;
     }
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         kith_lab_faults_tell(&lab->peers[i]);
-        if (lab->peers[i].crashed)
+        if (lab->peers[i].faults & LAB_FAULT_CRASHED)
             (void)crash(&lab->peers[i]);
     }
 }
@@ -217,6 +223,6 @@ void kith_lab_faults_tell(struct lab_peer *peer)
     if (peer->slow != 1)
         (void)slow(peer, peer->slow);
     tell_cuts(peer);
-    if (peer->paused)
+    if (peer->faults & LAB_FAULT_PAUSED)
         kith_lab_process_signal(&peer->process, SIGSTOP);
 }
