@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
@@ -41,8 +40,7 @@ static int check_alphabet(const struct evaluating *job)
     const enum kith_err err =
         kith_checkpoint_text(model->path, "alphabet", &there, error);
     if (err != KITH_OK)
-        return kith_cli_fail(model->arguments, kith_cli_exit_of(err), "%s",
-                             error);
+        return kith_cli_check(model->arguments, err, error);
     const bool differs =
         there != NULL && here != NULL && strcmp(there, here) != 0;
     free(there);
@@ -91,19 +89,12 @@ static int open_data(struct evaluating *job)
     return code;
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static int measure(struct evaluating *job)
 {
     struct cli_model *model = &job->model;
     const struct kith_experiment *experiment = &model->experiment;
     const bool data = needs_data(job);
-    const double start_s = now_s();
+    const kith_ns start_ns = kith_cli_now();
     char error[KITH_DATA_ERROR_BYTES] = "";
     struct kith_evaluator *evaluator = NULL;
     enum kith_err err = kith_estimate(experiment, experiment->backend,
@@ -118,7 +109,7 @@ static int measure(struct evaluating *job)
     if (err == KITH_OK)
         err = kith_evaluator_score(evaluator, model->z, &job->score, error);
     kith_evaluator_close(evaluator);
-    job->wall_s = now_s() - start_s;
+    job->wall_s = 1e-9 * (double)(kith_cli_now() - start_ns);
     if (err == KITH_OK)
         return KITH_EXIT_OK;
     return kith_cli_fail(model->arguments,
@@ -213,9 +204,7 @@ int kith_cli_eval(const struct cli_arguments *arguments)
             code = kith_cli_fail(arguments, KITH_EXIT_FAILED,
                                  "%.300s: its loss is not finite",
                                  arguments->words[0]);
-        if (fflush(stdout) != 0)
-            code = kith_cli_fail(arguments, KITH_EXIT_WRITE,
-                                 "cannot write to standard output");
+        code = kith_cli_flush(arguments, code);
     }
     kith_dataset_close(&job.dataset);
     kith_cli_model_close(&job.model);

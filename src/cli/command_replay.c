@@ -4,7 +4,6 @@
  * put in their place. Status 0 where every final model agrees to 1e-5 of each
  * value and 0.3 points of accuracy, 1 where one does not or the run diverged.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -185,12 +184,12 @@ static int open_inputs(const struct cli_arguments *arguments, const char *path,
     char error[KITH_EXPERIMENT_ERROR_BYTES], *source;
     enum kith_err err = kith_rundb_experiment(path, &source, error);
     if (err != KITH_OK)
-        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+        return kith_cli_check(arguments, err, error);
     err = kith_experiment_parse(path, source, strlen(source), NULL, 0,
                                 &run->experiment, error);
     free(source);
     if (err != KITH_OK)
-        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+        return kith_cli_check(arguments, err, error);
     int code = KITH_EXIT_OK;
     if (kith_experiment_check_world(&run->experiment, KITH_WORLD_LAB, error) !=
         KITH_OK)
@@ -214,11 +213,7 @@ static int tell(const struct cli_arguments *arguments,
     const bool agrees = does_agree(report);
     (kith_cli_given(arguments, CLI_JSON) ? print_json : print_text)(
         &run->experiment, report, path, agrees);
-    if (fflush(stdout) != 0)
-        return kith_cli_fail(arguments, KITH_EXIT_WRITE,
-                             "cannot write to standard output: %s",
-                             strerror(errno));
-    return agrees ? KITH_EXIT_OK : KITH_EXIT_FAILED;
+    return kith_cli_flush(arguments, agrees ? KITH_EXIT_OK : KITH_EXIT_FAILED);
 }
 
 static int code_of(enum kith_err err, bool diverged)
@@ -237,7 +232,7 @@ static int replay(const struct cli_arguments *arguments, const char *path,
     memset(&folder, 0, sizeof folder);
     enum kith_err err = kith_lab_folder_open(&folder, NULL, error);
     if (err != KITH_OK)
-        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+        return kith_cli_check(arguments, err, error);
     const struct sim_replay_options options = {
         .path = path,
         .experiment = &run->experiment,

@@ -158,8 +158,9 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
 {
     uint8_t wanted[KITH_LAB_PEERS_MAX] = {0};
     for (uint32_t i = 0; i < lab->peer_count; i++)
-        wanted[i] =
-            lab->peers[i].left && lab->peers[i].saved && !lab->peers[i].paused;
+        wanted[i] = lab->peers[i].state == LAB_PEER_LEFT &&
+                    lab->peers[i].saved &&
+                    !(lab->peers[i].faults & LAB_FAULT_PAUSED);
     struct lab_average average;
     if (kith_lab_average_open(&average, &lab->experiment, &lab->cluster, wanted,
                               lab, left_out) != KITH_OK) {

@@ -22,13 +22,6 @@
 /* Buffers of one child drained in one go after its end: a pipe holds 1 MiB. */
 #define DRAIN_READS 256
 
-kith_ns kith_lab_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
-}
-
 void kith_lab_say(struct lab *lab, const char *format, ...)
 {
     if (lab->options->on_line == NULL)
@@ -123,7 +116,8 @@ static void take_record(void *user, const struct lab_record *record)
         return;
     switch (record->kind) {
     case LAB_RECORD_READY:
-        peer->ready = true;
+        if (peer->state == LAB_PEER_STARTED)
+            peer->state = LAB_PEER_READY;
         break;
     case LAB_RECORD_ROW:
         take_row(peer, &record->as.row);
@@ -169,7 +163,7 @@ static void take_score(void *user, const struct lab_record *record)
     lab->values.consensus_distance = score->consensus_distance;
     lab->values.correlation = score->correlation;
     lab->correlation_lowest = fmin(lab->correlation_lowest, score->correlation);
-    kith_lab_judge(lab, score->loss, score->accuracy);
+    kith_lab_check_patience(lab, score->loss, score->accuracy);
 }
 
 enum kith_err kith_lab_peer_start(struct lab_peer *peer)
@@ -203,8 +197,8 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer)
                       (unsigned)peer->rank, strerror(why));
         return err;
     }
-    peer->alive = true;
-    peer->ready = peer->finished = peer->saved = false;
+    peer->state = LAB_PEER_STARTED;
+    peer->finished = peer->saved = false;
     memset(&peer->final, 0, sizeof peer->final);
     return KITH_OK;
 }
@@ -212,7 +206,7 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer)
 static void bury(struct lab_peer *peer)
 {
     kith_lab_process_end(&peer->process);
-    peer->alive = false;
+    peer->state = LAB_PEER_DOWN;
     peer->gone = peer->last;
 }
 
@@ -240,10 +234,10 @@ static void peer_ended(struct lab_peer *peer)
     const bool in_order = peer->process.status == 0;
     bury(peer);
     if (in_order) {
-        peer->left = true;
+        peer->state = LAB_PEER_LEFT;
         return;
     }
-    peer->affected = true;
+    peer->faults |= LAB_FAULT_AFFECTED;
     peer->saved = false;
     const char *why = peer->final.text;
     if (lab->start_ns == 0)
@@ -266,7 +260,7 @@ static void read_peer(struct lab_peer *peer)
 
 static void check_peer(struct lab_peer *peer)
 {
-    if (peer->alive && peer->process.rows_fd < 0 &&
+    if (kith_lab_peer_is_alive(peer) && peer->process.rows_fd < 0 &&
         kith_lab_process_reap(&peer->process))
         peer_ended(peer);
 }
@@ -342,7 +336,7 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
         const struct lab_peer *peer = &lab->peers[i];
         kith_row_add_peer(&all, &peer->last);
         progress.finished += peer->finished;
-        if (!peer->alive)
+        if (!kith_lab_peer_is_alive(peer))
             continue;
         progress.alive++;
         kith_row_add_peer(&alive, &peer->last);
@@ -415,9 +409,10 @@ void kith_lab_turn(struct lab *lab, kith_ns until_ns)
     fds[count++] =
         (struct pollfd){lab->scoring ? lab->score.rows_fd : -1, POLLIN, 0};
     for (uint32_t i = 0; i < lab->peer_count; i++)
-        fds[count++] = (struct pollfd){
-            lab->peers[i].alive ? lab->peers[i].process.rows_fd : -1, POLLIN,
-            0};
+        fds[count++] = (struct pollfd){kith_lab_peer_is_alive(&lab->peers[i])
+                                           ? lab->peers[i].process.rows_fd
+                                           : -1,
+                                       POLLIN, 0};
 
     wait_readable(lab, fds, count, until_ns);
 
