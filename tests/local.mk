@@ -126,6 +126,7 @@ FENCES = \
   tests/fences/check_link.sh \
   tests/fences/check_papers.sh \
   tests/fences/check_registry.sh \
+  tests/fences/check_sim_parts.sh \
   tests/fences/check_size.sh \
   tests/fences/check_symbols.sh \
   tests/fences/check_words.sh
