@@ -306,23 +306,6 @@ uint32_t sim_messages_pack(struct sim_world *world, kith_id from,
         }
         *(last != 0 ? &sim_packet_at(world, last)->next : &first) = index;
         last = index;
-        sim_link_fetch_slot(world, from, sends[i].to);
     }
     return first;
-}
-
-void sim_messages_fetch(const struct sim_world *world, uint32_t messages)
-{
-    while (messages != 0) {
-        const struct sim_packet *packet = sim_packet_at(world, messages);
-        sim_link_fetch(world, packet->from, packet->to);
-        messages = packet->next;
-    }
-}
-
-void sim_messages_post(struct sim_world *world, uint32_t messages)
-{
-    while (messages != 0) {
-        sim_link_post(world, sim_packet_next(world, &messages));
-    }
 }

@@ -20,13 +20,9 @@ struct sim_network {
 
 enum kith_err sim_network_open(struct sim_world *world);
 void sim_network_close(struct sim_world *world);
-/* What a step sends, in three moves around the rest of it. Packed first: its
- * work item may fill the snapshots anew. Posted last: by then the cache lines
- * of the links have come. A chain of packets: 1 + index, 0: none. */
+/* What a step sends becomes a chain of packets: 1 + index, 0: none. */
 uint32_t sim_messages_pack(struct sim_world *world, kith_id from,
                            const struct kith_send *sends, uint32_t count);
-void sim_messages_fetch(const struct sim_world *world, uint32_t messages);
-void sim_messages_post(struct sim_world *world, uint32_t messages);
 /* A message whose link is up: size it, and put it on the wire. */
 void sim_launch(struct sim_world *world, uint32_t packet);
 /* Put a packet on its link's wire now. */

@@ -167,7 +167,8 @@ SIM_INLINE void prefetch_near(const struct sim_world *world,
                               const struct sim_event *event)
 {
     if (event && event->kind == SIM_EVENT_DELIVER) {
-        sim_link_fetch_index(world, sim_packet_at(world, event->value)->link);
+        sim_link_fetch_index(&world->links,
+                             sim_packet_at(world, event->value)->link);
     }
 }
 

@@ -86,28 +86,6 @@ static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
     return link;
 }
 
-void sim_link_fetch_slot(const struct sim_world *world, kith_id from,
-                         kith_id to)
-{
-    if (world->peers[from].links.recent != to) {
-        sim_link_table_fetch_slot(&world->links.table,
-                                  sim_link_table_hash(from, to));
-    }
-}
-
-void sim_link_fetch(const struct sim_world *world, kith_id from, kith_id to)
-{
-    if (world->peers[from].links.recent != to) {
-        sim_link_table_fetch_link(&world->links.table,
-                                  sim_link_table_hash(from, to));
-    }
-}
-
-void sim_link_fetch_index(const struct sim_world *world, uint32_t link)
-{
-    sim_fetch(&world->links.table.links[link]);
-}
-
 void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
                     uint32_t link)
 {
@@ -188,7 +166,7 @@ static void wait(struct sim_world *world, uint32_t link, unsigned side,
     sim_transfer_list(world, packet, KITH_NEVER);
 }
 
-void sim_link_post(struct sim_world *world, uint32_t index)
+static void post(struct sim_world *world, uint32_t index)
 {
     struct sim_packet *packet = sim_packet_at(world, index);
     const kith_id from = packet->from, to = packet->to;
@@ -217,6 +195,42 @@ void sim_link_post(struct sim_world *world, uint32_t index)
     case SIM_SIDE_KNOWN:
         wait(world, link, side, index);
         break;
+    }
+}
+
+/* The answer to a message needs no search: its link is known. */
+static bool is_recent(const struct sim_world *world,
+                      const struct sim_packet *packet)
+{
+    return world->peers[packet->from].links.recent == packet->to;
+}
+
+void sim_link_fetch(const struct sim_world *world, uint32_t messages)
+{
+    while (messages != 0) {
+        const struct sim_packet *packet = sim_packet_at(world, messages);
+        if (!is_recent(world, packet)) {
+            sim_link_table_fetch_slot(
+                &world->links.table,
+                sim_link_table_hash(packet->from, packet->to));
+        }
+        messages = packet->next;
+    }
+}
+
+void sim_link_post(struct sim_world *world, uint32_t messages)
+{
+    for (uint32_t at = messages; at != 0;) {
+        const struct sim_packet *packet = sim_packet_at(world, at);
+        if (!is_recent(world, packet)) {
+            sim_link_table_fetch_link(
+                &world->links.table,
+                sim_link_table_hash(packet->from, packet->to));
+        }
+        at = packet->next;
+    }
+    while (messages != 0) {
+        post(world, sim_packet_next(world, &messages));
     }
 }
 

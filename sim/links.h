@@ -17,13 +17,16 @@ struct sim_world;
 
 enum kith_err sim_links_open(struct sim_world *world);
 void sim_links_close(struct sim_world *world);
-/* A message on its way: onto its link's wire, into the queue of a dial. */
-void sim_link_post(struct sim_world *world, uint32_t packet);
-/* To prefetch: where the link from -> to will be found. */
-void sim_link_fetch_slot(const struct sim_world *world, kith_id from,
-                         kith_id to);
-void sim_link_fetch(const struct sim_world *world, kith_id from, kith_id to);
-void sim_link_fetch_index(const struct sim_world *world, uint32_t link);
+/* What a step sends, a chain of packets: onto their links' wires, into the
+ * queues of dials. Asked for as long before as can be: a large run's links are
+ * never in the cache. */
+void sim_link_fetch(const struct sim_world *world, uint32_t messages);
+void sim_link_post(struct sim_world *world, uint32_t messages);
+SIM_INLINE void sim_link_fetch_index(const struct sim_links *links,
+                                     uint32_t link)
+{
+    sim_fetch(&links->table.links[link]);
+}
 /* `peer` has heard from `other` over this link: its answer needs no search. */
 void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
                     uint32_t link);

@@ -170,18 +170,20 @@ static void step_node(struct sim_world *world, kith_id id,
     event->now_ns = sim_time(world);
     event->utc_s = SIM_UTC_START + event->now_ns / KITH_S;
     kith_node_step(sim_node_at(world, id), event, effects);
+    /* Messages are packed first, because the work item may fill the snapshots
+     * anew, and posted last: by then the cache lines of the links have come. */
     const uint32_t messages =
         sim_messages_pack(world, id, effects->sends, effects->send_count);
+    sim_link_fetch(world, messages);
     step_marks(world, id);
     if (effects->cancel != 0) {
         sim_cancel(world, id, effects->cancel);
     }
-    sim_messages_fetch(world, messages);
     if (effects->has_work) {
         sim_work_start(world, id, &effects->work);
     }
     timer_set(world, id, effects->deadline_ns);
-    sim_messages_post(world, messages);
+    sim_link_post(world, messages);
 }
 
 static void step_worked(struct sim_world *world, kith_id id)

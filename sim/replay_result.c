@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void sim_agree(struct sim_agreement *agreement, double expected, double found)
+void sim_replay_compare(struct sim_agreement *agreement, double expected,
+                        double found)
 {
     agreement->compared++;
     if (expected == found || (isnan(expected) && isnan(found)))
@@ -47,26 +48,27 @@ static void compare(struct sim_replay *replay, struct sim_replay_model *model,
 {
     struct sim_replay_report *report = replay->report;
     for (size_t i = 0; i < replay->dim; i++)
-        sim_agree(&model->values, replay->z[i], z[i]);
+        sim_replay_compare(&model->values, replay->scratch[i], z[i]);
     report->relative_max =
         fmax(report->relative_max, model->values.relative_max);
 }
 
-void sim_result_model(struct sim_replay *replay, kith_id peer)
+void sim_replay_result_model(struct sim_replay *replay, kith_id peer)
 {
     struct sim_replay_report *report = replay->report;
-    const struct sim_actor *actor = &replay->actors[peer];
+    const struct sim_replay_peer *state = &replay->peer_states[peer];
     struct kith_journal_model lab;
     struct kith_node_counters counters;
-    const enum kith_err err = kith_journal_model(
-        replay->journal, peer, replay->dim, &lab, replay->z, replay->error);
+    const enum kith_err err =
+        kith_journal_model(replay->journal, peer, replay->dim, &lab,
+                           replay->scratch, replay->error);
     if (err == KITH_ENOENT) /* no complete save: not in the average */
         return;
     if (err != KITH_OK) {
         replay->err = err;
         return;
     }
-    kith_node_counters(actor->node, &counters);
+    kith_node_counters(state->node, &counters);
     if (lab.step != counters.steps) {
         sim_replay_diverge(replay, peer,
                            "expected a final model of step %" PRIu64
@@ -78,7 +80,7 @@ void sim_result_model(struct sim_replay *replay, kith_id peer)
     struct sim_replay_model *model = &report->models[report->model_count];
     *model = (struct sim_replay_model){
         .peer = peer, .step = lab.step, .kept = lab.kept, .lab = lab.score};
-    kith_worker_read(actor->worker, z);
+    kith_worker_read(state->worker, z);
     model->same = kith_journal_digest(z, replay->dim) == lab.digest;
     if (lab.kept)
         compare(replay, model, z);
@@ -99,17 +101,17 @@ static void average(struct sim_replay *replay)
 {
     const struct sim_replay_report *report = replay->report;
     qsort(report->models, report->model_count, sizeof *report->models, by_rank);
-    memset(replay->z, 0, replay->dim * sizeof *replay->z);
+    memset(replay->scratch, 0, replay->dim * sizeof *replay->scratch);
     for (uint32_t i = 0; i < report->model_count; i++)
         for (size_t k = 0; k < replay->dim; k++)
-            replay->z[k] +=
+            replay->scratch[k] +=
                 replay->models[report->models[i].peer * replay->dim + k];
     const double share = 1.0 / (double)report->model_count;
     for (size_t k = 0; k < replay->dim; k++)
-        replay->z[k] *= share;
+        replay->scratch[k] *= share;
 }
 
-void sim_result_average(struct sim_replay *replay)
+void sim_replay_result_average(struct sim_replay *replay)
 {
     struct sim_replay_report *report = replay->report;
     const struct kith_dataset *dataset = replay->options->dataset;
@@ -127,13 +129,13 @@ void sim_result_average(struct sim_replay *replay)
         .peer = KITH_NOBODY, .step = lab.step, .lab = lab.score};
     err = kith_estimate(&replay->experiment, replay->experiment.backend,
                         dataset ? &dataset->train : NULL, KITH_ESTIMATE_BATCHES,
-                        replay->z);
+                        replay->scratch);
     if (err != KITH_OK) {
         sim_replay_fail(replay, err, "cannot evaluate the average: %s",
                         kith_err_text(err));
         return;
     }
-    if (!score(replay, replay->z, &report->average.replay))
+    if (!score(replay, replay->scratch, &report->average.replay))
         return;
     report->averaged = true;
     add_gap(report, &report->average);

@@ -131,6 +131,7 @@ FENCES = \
   tests/fences/check_papers.sh \
   tests/fences/check_private.sh \
   tests/fences/check_registry.sh \
+  tests/fences/check_sim_parts.sh \
   tests/fences/check_size.sh \
   tests/fences/check_symbols.sh \
   tests/fences/check_words.sh

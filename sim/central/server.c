@@ -118,7 +118,7 @@ void sim_server_reply(struct sim_central *run, uint32_t client)
     struct server *server = sim_server_of(run);
     struct server_client *to = &server->clients[client];
     to->version = run->updates;
-    to->sending = true;
+    to->sending = SERVER_SENDS_NEWEST;
     void *x = run->server ? sim_central_x(run->server) : NULL;
     if (to->seen && x) {
         run->experiment->backend->copy(run->dim, to->seen, x);
@@ -246,11 +246,12 @@ static void step_model(struct sim_central *run,
         return;
     }
     to->parts_out = 0;
-    to->sending = false;
+    const bool outdated = to->sending == SERVER_SENDS_OUTDATED;
+    to->sending = SERVER_SENDS_NONE;
     to->inbox_version = message->version;
     to->inbox_clock = message->clock;
     to->fresh = true;
-    sim_bounds_received(run, message->subject);
+    sim_bounds_received(run, message->subject, outdated);
 }
 
 /* A proxy adds its group's gradients up; they count as one. */

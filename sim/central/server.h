@@ -17,6 +17,13 @@ struct server_gradient {
     struct server_gradient *next;
 };
 
+/* The model on its way to a client: one at a time under essp. */
+enum server_sending {
+    SERVER_SENDS_NONE,
+    SERVER_SENDS_NEWEST,
+    SERVER_SENDS_OUTDATED, /* a newer one is due */
+};
+
 struct server_client {
     uint32_t node;
     uint32_t member_first, member_count;  /* workers */
@@ -30,11 +37,11 @@ struct server_client {
     /* The newest model that it has received. */
     void *inbox;
     uint64_t inbox_version, inbox_clock;
-    uint32_t parts_out;  /* of a model, received */
-    bool sending, dirty; /* essp: one under way; a newer one is due */
-    bool fresh;          /* inbox not adopted yet */
-    bool idle;           /* essp: its worker waits for a clock */
-    uint32_t gathered;   /* proxy: gradients of its group */
+    uint32_t parts_out; /* of a model, received */
+    enum server_sending sending;
+    bool fresh;        /* inbox not adopted yet */
+    bool idle;         /* essp: its worker waits for a clock */
+    uint32_t gathered; /* proxy: gradients of its group */
     uint64_t gathered_version;
     void *gathering;
 };
@@ -65,7 +72,9 @@ bool sim_server_done(struct sim_central *run);
 
 /* staleness_bound.c: async, ssp, essp, value-bound. */
 void sim_bounds_in(struct sim_central *run, uint32_t client);
-void sim_bounds_received(struct sim_central *run, uint32_t client);
+/* `outdated`: a newer model than the one received is due. */
+void sim_bounds_received(struct sim_central *run, uint32_t client,
+                         bool outdated);
 void sim_bounds_stepped(struct sim_central *run, uint32_t client);
 
 /* quorum.c: backup and quorum. */

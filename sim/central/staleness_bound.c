@@ -98,8 +98,8 @@ static void offer(struct sim_central *run)
     }
     server->clock_min = least;
     for (uint32_t c = 0; c < server->count; c++) {
-        if (server->clients[c].sending) {
-            server->clients[c].dirty = true;
+        if (server->clients[c].sending != SERVER_SENDS_NONE) {
+            server->clients[c].sending = SERVER_SENDS_OUTDATED;
         } else {
             sim_server_reply(run, c);
         }
@@ -164,15 +164,15 @@ static bool may_step(struct sim_central *run,
     return steps <= client->inbox_clock + run->config->staleness;
 }
 
-void sim_bounds_received(struct sim_central *run, uint32_t client)
+void sim_bounds_received(struct sim_central *run, uint32_t client,
+                         bool outdated)
 {
     struct server_client *to = &sim_server_of(run)->clients[client];
     if (run->config->trigger != KITH_CENTRAL_ESSP) {
         sim_server_release(run, client);
         return;
     }
-    if (to->dirty) {
-        to->dirty = false;
+    if (outdated) {
         sim_server_reply(run, client);
     }
     if (to->idle && may_step(run, to)) {
