@@ -68,7 +68,7 @@ kith_rundb_sender_step(const struct kith_node_config *config,
 KITH_MUST_CHECK enum kith_err
 kith_rundb_go_back(struct kith_rundb *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row));
-/* One above every incarnation in the marks; 0: there is none. */
+/* One above every incarnation in the trace events; 0: there is none. */
 KITH_MUST_CHECK enum kith_err kith_rundb_incarnation(struct kith_rundb *store,
                                                      uint32_t *next);
 /* Errors stick: the first one is returned by every later call and by close. */

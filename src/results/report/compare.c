@@ -109,16 +109,6 @@ static enum kith_err add_settings(struct kith_comparison *comparison,
     return kith_query_end(&query) ? KITH_OK : fail(database, error);
 }
 
-static enum kith_run_state state_of(const char *name)
-{
-    unsigned state = 0;
-    while (state + 1 < KITH_RUN_STATE_COUNT &&
-           strcmp(name, kith_run_state_name((enum kith_run_state)state)) != 0) {
-        state++;
-    }
-    return (enum kith_run_state)state;
-}
-
 /* The last column of that name, or -1, which reads as NULL. */
 static int find_column(const struct kith_query *query, const char *name)
 {
@@ -158,7 +148,7 @@ static bool add_outcome(struct kith_comparison *comparison,
         .cell = cell,
         .seed = (uint64_t)whole_of(query, "seed"),
         .violations = (uint32_t)whole_of(query, "violations"),
-        .state = state_of(state),
+        .state = kith_run_state_find(state, KITH_RUN_REFUSED),
     };
     kith_query_text(query, find_column(query, "problem"), outcome->problem,
                     sizeof outcome->problem);

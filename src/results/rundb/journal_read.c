@@ -15,12 +15,12 @@
 #include "kith/journal.h"
 #include "rundb.h"
 
-struct life {
-    sqlite3_stmt *parts;
-    uint32_t last;        /* the last life that the database holds */
+struct peer_journal {
+    struct kith_query parts;
+    uint32_t last;        /* the last one that the database holds */
     uint32_t incarnation; /* of the parts that have been read */
-    uint32_t part;        /* the next one of this life */
-    bool any, over;
+    uint32_t part;        /* the next one of this incarnation */
+    bool any;
     struct kith_journal_clock clock;
     size_t at, fill;
     uint8_t bytes[KITH_JOURNAL_PART_BYTES + KITH_JOURNAL_ENTRY_BYTES_MAX];
@@ -30,7 +30,7 @@ struct kith_journal {
     sqlite3 *database;
     char path[KITH_PATH_BYTES_MAX];
     uint32_t peers;
-    struct life *lives; /* (peers) */
+    struct peer_journal *readers; /* (peers) */
 };
 
 static enum kith_err refuse(char *error, const char *path, enum kith_err err,
@@ -118,27 +118,26 @@ static void set_limits(sqlite3 *database, size_t dim)
                   (int)(most + KITH_YAML_BYTES_MAX + 4096));
 }
 
-static enum kith_err open_lives(struct kith_journal *journal, char *error)
+static enum kith_err open_readers(struct kith_journal *journal, char *error)
 {
-    static const char sql[] =
-        "SELECT incarnation, part, bytes FROM journal WHERE run_id=1 AND "
-        "peer=?1 ORDER BY incarnation, part";
     for (uint32_t i = 0; i < journal->peers; i++) {
-        struct life *life = &journal->lives[i];
+        struct peer_journal *reader = &journal->readers[i];
         char last[128];
         int64_t most = 0;
         snprintf(last, sizeof last,
                  "SELECT max(incarnation) FROM journal WHERE run_id=1 AND "
                  "peer=%" PRIu32,
                  i);
+        kith_query_begin(&reader->parts, journal->database,
+                         "SELECT incarnation, part, bytes FROM journal WHERE "
+                         "run_id=1 AND peer=? ORDER BY incarnation, part",
+                         "p", (kith_id)i);
         if (!kith_query_one_whole(journal->database, last, &most) ||
-            sqlite3_prepare_v2(journal->database, sql, -1, &life->parts,
-                               NULL) != SQLITE_OK)
+            reader->parts.statement == NULL)
             return refuse(error, journal->path, KITH_EPARSE,
                           "reading its journal: %.200s",
                           sqlite3_errmsg(journal->database));
-        sqlite3_bind_int64(life->parts, 1, i);
-        life->last = (uint32_t)most;
+        reader->last = (uint32_t)most;
     }
     return KITH_OK;
 }
@@ -189,10 +188,10 @@ enum kith_err kith_journal_open(const char *path,
     if (err == KITH_OK)
         err = check_run(journal->database, path, experiment, error);
     if (err == KITH_OK) {
-        journal->lives = calloc(journal->peers, sizeof *journal->lives);
-        err = journal->lives == NULL
+        journal->readers = calloc(journal->peers, sizeof *journal->readers);
+        err = journal->readers == NULL
                   ? refuse(error, path, KITH_ENOMEM, "out of memory")
-                  : open_lives(journal, error);
+                  : open_readers(journal, error);
     }
     if (err != KITH_OK) {
         kith_journal_close(journal);
@@ -207,9 +206,9 @@ void kith_journal_close(struct kith_journal *journal)
 {
     if (journal == NULL)
         return;
-    for (uint32_t i = 0; journal->lives != NULL && i < journal->peers; i++)
-        sqlite3_finalize(journal->lives[i].parts);
-    free(journal->lives);
+    for (uint32_t i = 0; journal->readers != NULL && i < journal->peers; i++)
+        (void)!kith_query_end(&journal->readers[i].parts);
+    free(journal->readers);
     sqlite3_close(journal->database);
     free(journal);
 }
@@ -217,46 +216,47 @@ void kith_journal_close(struct kith_journal *journal)
 bool kith_journal_returns(const struct kith_journal *journal, kith_id peer,
                           uint32_t incarnation)
 {
-    return journal->lives[peer].last > incarnation;
+    return journal->readers[peer].last > incarnation;
 }
 
 /* Takes the part that the statement stands on. */
 static enum kith_err take_part(struct kith_journal *journal, kith_id peer,
                                char *error)
 {
-    struct life *life = &journal->lives[peer];
-    const int64_t incarnation = sqlite3_column_int64(life->parts, 0);
-    const int64_t part = sqlite3_column_int64(life->parts, 1);
-    const void *bytes = sqlite3_column_blob(life->parts, 2);
-    const int size = sqlite3_column_bytes(life->parts, 2);
+    struct peer_journal *reader = &journal->readers[peer];
+    const int64_t incarnation = kith_query_whole(&reader->parts, 0);
+    const int64_t part = kith_query_whole(&reader->parts, 1);
+    const void *bytes = sqlite3_column_blob(reader->parts.statement, 2);
+    const int size = sqlite3_column_bytes(reader->parts.statement, 2);
     if (incarnation < 0 || incarnation > INT32_MAX || bytes == NULL ||
         size <= 0 || size > (int)KITH_JOURNAL_PART_BYTES)
         return refuse(error, journal->path, KITH_EPARSE,
                       "its journal is damaged: peer %" PRIu32
                       " has a part of %d bytes in life %" PRId64,
                       peer, size, incarnation);
-    if (!life->any || incarnation != (int64_t)life->incarnation) {
+    if (!reader->any || incarnation != (int64_t)reader->incarnation) {
         /* What a killed peer left unfinished goes with it. */
-        life->at = life->fill = 0;
-        life->part = 0;
-        life->clock = (struct kith_journal_clock){0};
-        life->incarnation = (uint32_t)incarnation;
-        life->any = true;
+        reader->at = reader->fill = 0;
+        reader->part = 0;
+        reader->clock = (struct kith_journal_clock){0};
+        reader->incarnation = (uint32_t)incarnation;
+        reader->any = true;
     }
-    if (part != (int64_t)life->part)
+    if (part != (int64_t)reader->part)
         return refuse(error, journal->path, KITH_EPARSE,
                       "part %" PRIu32 " of peer %" PRIu32
                       "'s journal (life %" PRIu32
                       ") is missing: its launcher was behind, or the file was "
                       "cut; record the run again, on fewer peers",
-                      life->part, peer, life->incarnation);
-    life->part++;
-    memmove(life->bytes, life->bytes + life->at, life->fill - life->at);
-    life->fill -= life->at;
-    life->at = 0;
-    KITH_ASSERT(life->fill + (size_t)size <= sizeof life->bytes);
-    memcpy(life->bytes + life->fill, bytes, (size_t)size);
-    life->fill += (size_t)size;
+                      reader->part, peer, reader->incarnation);
+    reader->part++;
+    memmove(reader->bytes, reader->bytes + reader->at,
+            reader->fill - reader->at);
+    reader->fill -= reader->at;
+    reader->at = 0;
+    KITH_ASSERT(reader->fill + (size_t)size <= sizeof reader->bytes);
+    memcpy(reader->bytes + reader->fill, bytes, (size_t)size);
+    reader->fill += (size_t)size;
     return KITH_OK;
 }
 
@@ -264,16 +264,14 @@ static enum kith_err take_part(struct kith_journal *journal, kith_id peer,
 static enum kith_err step_part(struct kith_journal *journal, kith_id peer,
                                char *error)
 {
-    struct life *life = &journal->lives[peer];
-    const int code = life->over ? SQLITE_DONE : sqlite3_step(life->parts);
-    life->over = code != SQLITE_ROW;
-    if (code == SQLITE_DONE)
+    struct peer_journal *reader = &journal->readers[peer];
+    if (kith_query_next(&reader->parts))
+        return take_part(journal, peer, error);
+    if (reader->parts.code == SQLITE_DONE)
         return KITH_ENOENT;
-    if (code != SQLITE_ROW)
-        return refuse(error, journal->path, KITH_EPARSE,
-                      "reading peer %" PRIu32 "'s journal: %.200s", peer,
-                      sqlite3_errmsg(journal->database));
-    return take_part(journal, peer, error);
+    return refuse(error, journal->path, KITH_EPARSE,
+                  "reading peer %" PRIu32 "'s journal: %.200s", peer,
+                  sqlite3_errmsg(journal->database));
 }
 
 enum kith_err kith_journal_next(struct kith_journal *journal, kith_id peer,
@@ -281,25 +279,25 @@ enum kith_err kith_journal_next(struct kith_journal *journal, kith_id peer,
                                 struct kith_journal_entry *entry, char *error)
 {
     KITH_ASSERT(peer < journal->peers);
-    struct life *life = &journal->lives[peer];
+    struct peer_journal *reader = &journal->readers[peer];
     for (;;) {
         size_t used = 0;
         enum kith_err err =
-            kith_journal_unpack(&life->clock, life->bytes + life->at,
-                                life->fill - life->at, entry, &used);
-        life->at += used;
-        *incarnation = life->incarnation;
+            kith_journal_unpack(&reader->clock, reader->bytes + reader->at,
+                                reader->fill - reader->at, entry, &used);
+        reader->at += used;
+        *incarnation = reader->incarnation;
         if (err == KITH_OK)
             return KITH_OK;
         /* Nothing that is whole is as long as what is left. */
         if (err == KITH_EPARSE ||
-            life->fill - life->at >= KITH_JOURNAL_ENTRY_BYTES_MAX)
+            reader->fill - reader->at >= KITH_JOURNAL_ENTRY_BYTES_MAX)
             return refuse(error, journal->path, KITH_EPARSE,
                           "its journal is damaged: part %" PRIu32
                           " of peer %" PRIu32 " (life %" PRIu32
                           ") holds no entry at byte %zu",
-                          life->part > 0 ? life->part - 1 : 0, peer,
-                          life->incarnation, life->at);
+                          reader->part > 0 ? reader->part - 1 : 0, peer,
+                          reader->incarnation, reader->at);
         err = step_part(journal, peer, error);
         if (err != KITH_OK)
             return err;

@@ -41,14 +41,13 @@ const char *kith_run_state_name(enum kith_run_state state)
     return state < KITH_RUN_STATE_COUNT ? names[state] : "unknown";
 }
 
-static enum kith_run_state state_of(const char *name)
+enum kith_run_state kith_run_state_find(const char *name,
+                                        enum kith_run_state other)
 {
-    unsigned state = 0;
-    while (state < KITH_RUN_STATE_COUNT &&
-           strcmp(name, kith_run_state_name((enum kith_run_state)state)) != 0)
-        state++;
-    return state < KITH_RUN_STATE_COUNT ? (enum kith_run_state)state
-                                        : KITH_RUN_PLANNED;
+    for (unsigned state = 0; state < KITH_RUN_STATE_COUNT; state++)
+        if (strcmp(name, kith_run_state_name((enum kith_run_state)state)) == 0)
+            return (enum kith_run_state)state;
+    return other;
 }
 
 /* The store's own error, which says everything. */
@@ -127,7 +126,8 @@ static enum kith_err read_states(struct kith_runs *runs)
         char name[32];
         kith_query_text(&query, 1, name, sizeof name);
         if (id >= 1 && id <= count)
-            runs->states[id - 1] = (uint8_t)state_of(name);
+            runs->states[id - 1] =
+                (uint8_t)kith_run_state_find(name, KITH_RUN_PLANNED);
     }
     return kith_query_end(&query)
                ? KITH_OK
@@ -290,7 +290,8 @@ static enum kith_err take_part(struct kith_runs *runs, uint32_t run,
     if (err == KITH_OK && kith_query_next(&query)) {
         char state[32];
         kith_query_text(&query, 0, state, sizeof state);
-        runs->states[run] = (uint8_t)state_of(state);
+        runs->states[run] =
+            (uint8_t)kith_run_state_find(state, KITH_RUN_PLANNED);
     }
     if (!kith_query_end(&query))
         err = kith_rundb_stick(runs->store, "taking a run over");
