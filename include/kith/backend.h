@@ -177,6 +177,7 @@ kith_backend_stand_in(const struct kith_backend *backend);
 /* Bytes of host memory that can be had without swapping; SIZE_MAX where the
  * system does not say. */
 size_t kith_host_available(void);
+#define KITH_POOL_THREADS_MAX 64u
 /* Threads a backend's products may use; the simulator and the lab say 1. */
 void kith_backend_threads(unsigned count);
 unsigned kith_backend_thread_count(void);

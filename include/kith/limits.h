@@ -37,8 +37,6 @@
 #define KITH_REVOKED_MAX 4096u
 /* Lines of an allow-list: small clusters without an authority. */
 #define KITH_ALLOWED_MAX 4096u
-/* Threads of one process that compute: no machine of ours has more cores. */
-#define KITH_POOL_THREADS_MAX 64u
 /* Parameters of a model: 1.6 G (GPT-2 XL), 6.4 GB of float32. */
 #define KITH_PARAMETERS_MAX (UINT64_C(1) << 31)
 /* Classes that a model tells apart: ImageNet-21k has 21,841. */

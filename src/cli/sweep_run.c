@@ -47,7 +47,7 @@ struct job {
 struct sweep {
     const struct cli_arguments *arguments;
     const struct sim_options *options;
-    struct cli_datasets *datasets;
+    struct cli_dataset_cache *cache;
     struct kith_runs *runs;
     char path[KITH_PATH_BYTES_MAX];
     struct job jobs[JOBS_MAX];
@@ -86,7 +86,7 @@ static enum kith_err simulate(const struct sweep *sweep, uint32_t run,
     struct kith_rundb *store = NULL;
     struct kith_summary summary = {0};
     enum kith_err err =
-        kith_cli_datasets_get(sweep->datasets, experiment, &set, error);
+        kith_cli_dataset_cache_get(sweep->cache, experiment, &set, error);
     if (err != KITH_OK) {
         note_problem(share, err, false, error);
         return err;
@@ -317,7 +317,7 @@ static int open_plan(struct sweep *sweep)
         kith_cli_given(arguments, CLI_OUT) ? arguments->values[CLI_OUT] : ".";
     char error[KITH_RUNDB_ERROR_BYTES] = "";
     struct kith_plan plan;
-    int code = kith_cli_plan_open(arguments, sweep->datasets, &plan);
+    int code = kith_cli_plan_open(arguments, sweep->cache, &plan);
     if (code != KITH_EXIT_OK)
         return code;
     enum kith_err err = KITH_OK;
@@ -465,7 +465,7 @@ int kith_cli_sweep(const struct cli_arguments *arguments,
     const char *resume = arguments->values[CLI_RESUME];
     const bool named = resume != NULL && resume[0] != '\0';
     const unsigned wanted = kith_cli_given(arguments, CLI_ALL_CELLS) ? 0 : 1;
-    struct cli_datasets datasets = {0};
+    struct cli_dataset_cache cache = {0};
     struct sweep *sweep;
     if (!named && arguments->word_count != wanted)
         return kith_cli_fail(
@@ -482,13 +482,13 @@ int kith_cli_sweep(const struct cli_arguments *arguments,
         return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
     sweep->arguments = arguments;
     sweep->options = options;
-    sweep->datasets = &datasets;
+    sweep->cache = &cache;
     int code = named ? open_named(sweep) : open_plan(sweep);
     if (code == KITH_EXIT_OK)
         code = run_plan(sweep);
     if (sweep->runs != NULL)
         kith_runs_close(sweep->runs);
-    kith_cli_datasets_close(&datasets);
+    kith_cli_dataset_cache_close(&cache);
     free(sweep);
     return code;
 }

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "kith/limits.h"
+#include "kith/backend.h"
 
 /* Threads a loop may use, the caller's included; 1 at first, and then none is
  * ever started. Bounded by KITH_POOL_THREADS_MAX. */
