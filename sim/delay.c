@@ -3,11 +3,14 @@
  * (RFC 6298 as Linux bounds it); a message waits for its slowest record. */
 #include "sim/delay.h"
 
+#include "kith/assert.h"
+
 #define RETRANSMIT_NS (200 * KITH_MS)
 #define RETRANSMITS_MAX 8u /* 200 ms << 8 = 51 s: TCP would soon give up */
 
 uint32_t sim_threshold(double share)
 {
+    KITH_ASSERT(share >= 0);
     const double scaled = share * 4294967296.0;
     return scaled >= 4294967295.0 ? UINT32_MAX : (uint32_t)scaled;
 }
@@ -30,6 +33,7 @@ kith_ns sim_wire_time(uint64_t bytes, uint64_t rate_bits)
 
 static uint64_t records_of(uint64_t bytes)
 {
+    KITH_ASSERT(bytes / KITH_RECORD_BYTES_MAX < UINT64_MAX);
     return 1 + bytes / KITH_RECORD_BYTES_MAX;
 }
 
@@ -37,6 +41,7 @@ kith_ns sim_mishaps(const struct kith_experiment *experiment,
                     uint32_t loss_threshold, uint64_t bytes,
                     struct kith_rng *rng)
 {
+    KITH_ASSERT(experiment->network.jitter_ns >= 0);
     kith_ns delay_ns = 0;
     if (experiment->network.jitter_ns > 0) {
         delay_ns = kith_rng_exponential(rng, experiment->network.jitter_ns);
@@ -62,6 +67,8 @@ kith_ns sim_mishaps(const struct kith_experiment *experiment,
 kith_ns sim_step_time(const struct kith_experiment *experiment, kith_id peer,
                       uint64_t step, double slow)
 {
+    KITH_ASSERT(slow > 0);
+    KITH_ASSERT(experiment->compute.step_ns > 0);
     kith_ns time_ns = experiment->compute.step_ns;
     if (experiment->compute.exponential) {
         struct kith_rng rng;

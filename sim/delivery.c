@@ -18,8 +18,12 @@
 #include "sim/delay.h"
 #include "sim/world.h"
 
+/* What `sized` charges; that sessions write as many is asserted in
+ * full_channel.c, for every message. */
 uint64_t sim_message_bytes(const struct kith_message *message)
 {
+    KITH_ASSERT(message->kind == KITH_MESSAGE_MODEL ||
+                message->payload_bytes < UINT64_MAX / 2);
     uint64_t bytes = kith_session_control_size(kith_wire_size(message));
     if (message->kind == KITH_MESSAGE_MODEL) {
         const uint64_t bursts = message->payload_bytes / KITH_BURST_BYTES;
@@ -34,8 +38,11 @@ uint64_t sim_message_bytes(const struct kith_message *message)
     return bytes;
 }
 
+/* Access links only where there is a rate: without one nothing ever waits for
+ * another message. */
 enum kith_err sim_network_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->network.access == NULL);
     const struct kith_experiment *experiment = world->experiment;
     struct sim_network *network = &world->network;
     network->drop_threshold = sim_threshold(experiment->network.drop_push);
@@ -53,6 +60,7 @@ void sim_network_close(struct sim_world *world)
 
 uint64_t sim_network_messages(const struct sim_world *world)
 {
+    KITH_ASSERT(world->central || world->network.messages <= sim_events(world));
     return world->network.messages;
 }
 
@@ -85,6 +93,7 @@ static kith_ns occupy(struct sim_world *world, kith_ns *free_ns, uint64_t bytes)
 kith_ns sim_uplink_take(struct sim_world *world, kith_id from, uint64_t bytes,
                         kith_ns *left_ns)
 {
+    KITH_ASSERT(from < world->machine_count);
     struct sim_access_link *access = world->network.access;
     world->peers[from].bytes_sent += bytes;
     *left_ns = sim_time(world);
@@ -98,6 +107,7 @@ kith_ns sim_uplink_take(struct sim_world *world, kith_id from, uint64_t bytes,
 
 void sim_release(struct sim_world *world, kith_id by, uint32_t index)
 {
+    KITH_ASSERT(by < world->machine_count);
     sim_schedule(world, by, sim_packet_at(world, index)->to, sim_time(world),
                  world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
                  index);
@@ -105,6 +115,8 @@ void sim_release(struct sim_world *world, kith_id by, uint32_t index)
 
 void sim_transmit(struct sim_world *world, uint32_t index)
 {
+    KITH_ASSERT(sim_packet_at(world, index)->from !=
+                sim_packet_at(world, index)->to);
     const struct sim_packet *packet = sim_packet_at(world, index);
     kith_ns left_ns;
     const kith_ns leaves_ns =
@@ -116,8 +128,11 @@ void sim_transmit(struct sim_world *world, uint32_t index)
                  index);
 }
 
+/* Cut-through: the receiver's link takes the message in while its last bits
+ * still leave, so an idle path costs its bytes once. */
 void sim_arrive(struct sim_world *world, uint32_t index)
 {
+    KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
     const struct sim_packet *packet = sim_packet_at(world, index);
     if (sim_link_stops(world, index)) {
         return;
@@ -136,6 +151,8 @@ void sim_arrive(struct sim_world *world, uint32_t index)
 static void receive_vector(struct sim_world *world, kith_id peer, void *vector,
                            struct kith_message *message)
 {
+    KITH_ASSERT(message->kind == KITH_MESSAGE_MODEL);
+    KITH_ASSERT(message->payload_bytes <= world->vector_bytes);
     message->finite = (kith_experiment_opaque(world->experiment) &&
                        message->pattern != KITH_PATTERN_PULL) ||
                       sim_copy_finite(world, vector, message->payload_bytes);
@@ -147,9 +164,12 @@ static void receive_vector(struct sim_world *world, kith_id peer, void *vector,
     sim_copy_release(world, vector);
 }
 
+/* The node says where the model goes before it is told that it has come: an
+ * exchange that has ended meanwhile has no place for it. */
 static void receive_model(struct sim_world *world, uint32_t index,
                           struct kith_message *message)
 {
+    KITH_ASSERT(message->kind == KITH_MESSAGE_MODEL);
     const struct sim_packet *packet = sim_packet_at(world, index);
     const kith_id peer = packet->to;
     message->slot =
@@ -167,6 +187,7 @@ static void receive_model(struct sim_world *world, uint32_t index,
 
 static void deliver_message(struct sim_world *world, uint32_t index)
 {
+    KITH_ASSERT(sim_packet_at(world, index)->to < world->peer_count);
     struct sim_packet *packet = sim_packet_at(world, index);
     const kith_id peer = packet->to;
     KITH_ASSERT(world->network.lost == NULL);
@@ -213,8 +234,11 @@ static void deliver_central(struct sim_world *world, uint32_t index)
     sim_packet_free(world, index);
 }
 
+/* The link first: what it has dropped must not count as received, nor be held
+ * for a paused peer. */
 void sim_deliver(struct sim_world *world, uint32_t index)
 {
+    KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
     const struct sim_packet *packet = sim_packet_at(world, index);
     if (sim_link_stops(world, index)) {
         return;
@@ -233,8 +257,11 @@ void sim_deliver(struct sim_world *world, uint32_t index)
     }
 }
 
+/* Sealed as late as this, because a session's counters run in the order in
+ * which messages leave. */
 void sim_launch(struct sim_world *world, uint32_t index)
 {
+    KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
     struct sim_packet *packet = sim_packet_at(world, index);
     if (packet->flags & SIM_PACKET_CANCELLED) {
         sim_packet_free(world, index);
@@ -249,6 +276,7 @@ void sim_launch(struct sim_world *world, uint32_t index)
 static bool push_drops(const struct sim_world *world, kith_id from,
                        const struct kith_send *send)
 {
+    KITH_ASSERT(send->to != from);
     const uint32_t threshold = world->network.drop_threshold;
     if (threshold == 0 || send->message.kind != KITH_MESSAGE_MODEL ||
         send->message.pattern != KITH_PATTERN_PUSH) {
@@ -261,9 +289,12 @@ static bool push_drops(const struct sim_world *world, kith_id from,
     return kith_rng_u32(&rng) < threshold;
 }
 
+/* The vector is copied with the decision: the snapshot may be filled anew by
+ * the item that the same step starts. */
 static uint32_t pack(struct sim_world *world, kith_id from,
                      const struct kith_send *send)
 {
+    KITH_ASSERT(send->to < world->peer_count);
     const struct kith_message *lost = world->network.lost;
     const uint32_t index = sim_packet_take(world);
     if (index == 0) {

@@ -19,6 +19,8 @@
 
 enum kith_err sim_engine_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->machine_count > 0);
+    KITH_ASSERT(world->engine.error != NULL);
     return sim_queue_open(&world->engine.queue, world->options.queue,
                           2 * (size_t)world->machine_count);
 }
@@ -50,6 +52,8 @@ enum kith_err sim_failure(const struct sim_world *world)
     return world->engine.err;
 }
 
+/* No event is taken any more; what the event in hand still does is carried out.
+ * */
 void sim_end(struct sim_world *world)
 {
     world->engine.over = true;
@@ -62,6 +66,7 @@ bool sim_ended(const struct sim_world *world)
 
 void sim_count_event(struct sim_world *world)
 {
+    KITH_ASSERT(world->peer_count > 0);
     world->engine.events++;
 }
 
@@ -80,6 +85,7 @@ _Static_assert(SIM_EVENT_RUN < 8, "a kind has three bits");
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
                   kith_ns at_ns, enum sim_event_kind kind, uint32_t value)
 {
+    KITH_ASSERT(at_ns >= sim_time(world));
     KITH_ASSERT(by < world->machine_count && peer < world->machine_count);
     const struct sim_event event = {
         .time_ns = at_ns,
@@ -94,6 +100,7 @@ void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
 void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
                       enum sim_run_event what)
 {
+    KITH_ASSERT(at_ns >= sim_time(world));
     const struct sim_event event = {.time_ns = at_ns,
                                     .sequence = world->engine.sequence++,
                                     .peer = KITH_NOBODY,
@@ -191,6 +198,7 @@ static void prefetch(struct sim_world *world)
 /* Observers see vectors: every work item has run to its end then. */
 static void observe(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
     sim_ledger_check(world);
     if (world->options.observe) {
         sim_work_join_all(world);
@@ -198,8 +206,11 @@ static void observe(struct sim_world *world, kith_id peer)
     }
 }
 
+/* Prefetching comes after the clock and before the event: its addresses arrive
+ * while this event is carried out. */
 static void take(struct sim_world *world, const struct sim_event *event)
 {
+    KITH_ASSERT(event->time_ns >= 0);
     sim_clock_advance(&world->engine.clock, event->time_ns);
     world->engine.events++;
     prefetch(world);

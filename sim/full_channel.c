@@ -38,16 +38,22 @@ struct sim_channels {
     enum kith_suite suite;
 };
 
+/* All secrets of a run are drawn from its seed: they protect nothing, and make
+ * the run repeat itself. */
 static void draw_bytes(const struct sim_world *world, uint64_t entity,
                        uint8_t bytes[32])
 {
+    KITH_ASSERT(entity >= ENTITY_EPHEMERAL || entity < KITH_PEERS_MAX);
     struct kith_rng rng;
     kith_rng_init(&rng, world->experiment->seed, KITH_STREAM_KEYS, entity);
     kith_rng_fill(&rng, bytes, 32);
 }
 
+/* A processor without AES instructions would take minutes in software: it runs
+ * the other suite, whose bytes are as many. */
 static enum kith_suite suite_of(const struct sim_world *world)
 {
+    KITH_ASSERT(world->options.wire == KITH_WIRE_FULL);
     const char *name = world->experiment->network.suite;
     if (strcmp(name, "ChaChaPoly") == 0 || !kith_aead_best(KITH_SUITE_AESGCM)) {
         return KITH_SUITE_CHACHAPOLY;
@@ -63,6 +69,7 @@ struct authority {
 static void authority_make(const struct sim_world *world,
                            struct authority *authority)
 {
+    KITH_ASSERT(world->peer_count <= KITH_PEERS_MAX);
     uint8_t seed[32];
     draw_bytes(world, ENTITY_AUTHORITY, seed);
     draw_bytes(world, ENTITY_AUTHORITY + 1, authority->cluster);
@@ -74,6 +81,7 @@ static size_t certify(const struct sim_world *world, kith_id peer,
                       const struct authority *authority,
                       struct kith_identity *identity)
 {
+    KITH_ASSERT(peer < KITH_PEERS_MAX);
     draw_bytes(world, peer, identity->secret);
     crypto_scalarmult_base(identity->key, identity->secret);
     struct kith_certificate certificate = {
@@ -93,6 +101,7 @@ static size_t certify(const struct sim_world *world, kith_id peer,
 size_t sim_channel_handshake_bytes(const struct sim_world *world,
                                    bool initiator)
 {
+    KITH_ASSERT(world->peer_count > 0);
     struct authority authority;
     struct kith_identity first = {0};
     authority_make(world, &authority);
@@ -103,6 +112,7 @@ size_t sim_channel_handshake_bytes(const struct sim_world *world,
 
 enum kith_err sim_channels_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->channels == NULL);
     if (sodium_init() < 0) {
         return KITH_EUNSUPPORTED;
     }
@@ -138,6 +148,7 @@ enum kith_err sim_channels_open(struct sim_world *world)
 
 static void end_close(struct end *end)
 {
+    KITH_ASSERT(end->session != NULL || end->transfer == 0);
     if (end->session) {
         kith_session_close(end->session);
         free(end->session);
@@ -161,8 +172,11 @@ void sim_channels_close(struct sim_world *world)
     world->channels = NULL;
 }
 
+/* A generation of the link is over: its sessions' keys must not serve the next
+ * one. */
 void sim_channel_reset(struct sim_world *world, uint32_t link)
 {
+    KITH_ASSERT(world->channels != NULL);
     struct sim_channels *channels = world->channels;
     if (link < channels->capacity) {
         end_close(&channels->ends[link][0]);
@@ -172,6 +186,7 @@ void sim_channel_reset(struct sim_world *world, uint32_t link)
 
 static bool ends_grow(struct sim_channels *channels, uint32_t link)
 {
+    KITH_ASSERT(channels->capacity == 0 || channels->ends != NULL);
     if (link < channels->capacity) {
         return true;
     }
@@ -193,6 +208,7 @@ static bool ends_grow(struct sim_channels *channels, uint32_t link)
 static enum kith_err end_open(struct sim_world *world, struct end *end,
                               kith_id peer, bool initiator)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct sim_channels *channels = world->channels;
     const struct kith_experiment *experiment = world->experiment;
     end_close(end);
@@ -252,6 +268,7 @@ static struct end *end_of(struct sim_world *world,
 
 void sim_channel_write_flight(struct sim_world *world, uint32_t index)
 {
+    KITH_ASSERT(sim_packet_at(world, index)->kind >= SIM_PACKET_FIRST);
     const struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_payload *payload = sim_payload_at(world, index);
     struct end *end = end_of(world, packet, false);
@@ -316,9 +333,12 @@ void sim_channel_read_flight(struct sim_world *world, uint32_t packet)
     read_bytes(world, packet, NULL, NULL);
 }
 
+/* Control record first, then the vector in bursts: as the channel of a real
+ * peer writes them. */
 static uint64_t seal_all(struct sim_world *world, struct end *end,
                          uint32_t index, size_t capacity)
 {
+    KITH_ASSERT(capacity >= KITH_TAG_BYTES);
     const struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_payload *payload = sim_payload_at(world, index);
     uint8_t header[KITH_WIRE_BYTES_MAX];
@@ -353,6 +373,7 @@ static uint64_t seal_all(struct sim_world *world, struct end *end,
 
 uint64_t sim_channel_seal(struct sim_world *world, uint32_t index)
 {
+    KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
     const struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_payload *payload = sim_payload_at(world, index);
     const uint64_t bytes = sim_message_bytes(&packet->message);
@@ -374,6 +395,8 @@ uint64_t sim_channel_seal(struct sim_world *world, uint32_t index)
  * content is overwritten first, so that nothing can pass beside the channel. */
 void sim_channel_open(struct sim_world *world, uint32_t index)
 {
+    KITH_ASSERT(sim_payload_at(world, index)->sealed != NULL ||
+                sim_failure(world) != KITH_OK);
     struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_payload *payload = sim_payload_at(world, index);
     const struct kith_message sent = packet->message;

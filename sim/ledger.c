@@ -67,8 +67,11 @@ struct sim_ledger {
     struct sim_balance found;
 };
 
+/* A float32 sum rounds: there the halves of each exchange are compared, and the
+ * sum over all peers is not. */
 enum kith_err sim_ledger_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->ledger == NULL);
     const struct kith_experiment *experiment = world->experiment;
     enum sim_ledger_kind kind = world->options.ledger;
     const enum sim_ledger_kind strongest =
@@ -116,6 +119,7 @@ void sim_ledger_close(struct sim_world *world)
 
 static double sum_of(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     return world->experiment->backend->sum(
         sim_node_config(world)->model_bytes /
             world->experiment->backend->element_bytes,
@@ -124,6 +128,7 @@ static double sum_of(const struct sim_world *world, kith_id peer)
 
 void sim_ledger_start(struct sim_world *world, kith_id peer, bool restarted)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct sim_ledger *ledger = world->ledger;
     if (ledger) {
         book(restarted ? &ledger->restart : &ledger->initial,
@@ -133,6 +138,7 @@ void sim_ledger_start(struct sim_world *world, kith_id peer, bool restarted)
 
 void sim_ledger_crash(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct sim_ledger *ledger = world->ledger;
     if (ledger) { /* an item without its mark has not happened */
         book(&ledger->lost, sum_of(world, peer) - ledger->pending[peer]);
@@ -142,6 +148,7 @@ void sim_ledger_crash(struct sim_world *world, kith_id peer)
 
 void sim_ledger_before(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     if (world->ledger) {
         world->ledger->before[peer] = sum_of(world, peer);
     }
@@ -150,6 +157,7 @@ void sim_ledger_before(struct sim_world *world, kith_id peer)
 void sim_ledger_after(struct sim_world *world, kith_id peer,
                       enum kith_work_kind kind)
 {
+    KITH_ASSERT(kind != KITH_WORK_SAVE);
     struct sim_ledger *ledger = world->ledger;
     if (!ledger) {
         return;
@@ -166,6 +174,7 @@ void sim_ledger_after(struct sim_world *world, kith_id peer,
 
 void sim_ledger_done(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     if (world->ledger) {
         world->ledger->pending[peer] = 0; /* the marks come now */
     }
@@ -174,6 +183,7 @@ void sim_ledger_done(struct sim_world *world, kith_id peer)
 static uint64_t slot_of(const struct sim_ledger *ledger,
                         const struct entry *key)
 {
+    KITH_ASSERT((ledger->mask & (ledger->mask + 1)) == 0);
     uint64_t hash = (uint64_t)key->initiator << 32 | key->other;
     hash = (hash ^ hash >> 31) * UINT64_C(0x9e3779b97f4a7c15);
     hash ^= key->counter << 8 ^ key->incarnation;
@@ -183,6 +193,7 @@ static uint64_t slot_of(const struct sim_ledger *ledger,
 
 static bool same(const struct entry *a, const struct entry *b)
 {
+    KITH_ASSERT(a->used || b->used);
     return a->counter == b->counter && a->initiator == b->initiator &&
            a->other == b->other && a->incarnation == b->incarnation;
 }
@@ -190,6 +201,7 @@ static bool same(const struct entry *a, const struct entry *b)
 static struct entry *entry_find(struct sim_ledger *ledger,
                                 const struct entry *key)
 {
+    KITH_ASSERT(2 * ledger->count <= ledger->mask + 1);
     uint64_t slot = slot_of(ledger, key);
     while (ledger->entries[slot].used && !same(&ledger->entries[slot], key)) {
         slot = (slot + 1) & ledger->mask;
@@ -197,8 +209,11 @@ static struct entry *entry_find(struct sim_ledger *ledger,
     return &ledger->entries[slot];
 }
 
+/* Twice the slots, and all entries found a new place; nothing is lost where
+ * memory is out. */
 static bool entries_grow(struct sim_ledger *ledger)
 {
+    KITH_ASSERT(ledger->entries != NULL);
     struct entry *old = ledger->entries;
     const uint64_t slots = ledger->mask + 1;
     struct entry *fresh = calloc(2 * slots, sizeof *fresh);
@@ -219,6 +234,7 @@ static bool entries_grow(struct sim_ledger *ledger)
 static struct entry *entry_of(struct sim_world *world, kith_id initiator,
                               kith_id other, const struct kith_exchange_id *id)
 {
+    KITH_ASSERT(initiator != other);
     struct sim_ledger *ledger = world->ledger;
     const struct entry key = {.counter = id->counter,
                               .initiator = initiator,
@@ -242,6 +258,7 @@ static struct entry *entry_of(struct sim_world *world, kith_id initiator,
 static void book_half(struct sim_ledger *ledger, struct entry *entry,
                       unsigned side, double added, bool has)
 {
+    KITH_ASSERT(side < 2);
     const bool written_off = entry->torn || entry->dropped;
     book(written_off ? &ledger->lost : &ledger->in_doubt, -added);
     entry->half[side] = has ? added : 0;
@@ -253,8 +270,11 @@ static void book_half(struct sim_ledger *ledger, struct entry *entry,
     }
 }
 
+/* What one side has added is lost for the total from now on: the other side
+ * will never take it away. */
 static void write_off(struct sim_ledger *ledger, struct entry *entry)
 {
+    KITH_ASSERT(entry->used);
     if (!entry->torn && !entry->dropped) {
         const double rest = -(entry->half[0] + entry->half[1]);
         book(&ledger->in_doubt, -rest);
@@ -265,6 +285,7 @@ static void write_off(struct sim_ledger *ledger, struct entry *entry)
 void sim_ledger_mark(struct sim_world *world, kith_id peer,
                      const struct kith_mark *mark)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct sim_ledger *ledger = world->ledger;
     const bool books =
         mark->kind == KITH_MARK_MERGED || mark->kind == KITH_MARK_SPLIT ||
@@ -289,8 +310,11 @@ void sim_ledger_mark(struct sim_world *world, kith_id peer,
     entry->torn = true;
 }
 
+/* A push that `drop_push` took: its sender has given its share away, and nobody
+ * has got it. */
 void sim_ledger_drop(struct sim_world *world, const struct sim_packet *packet)
 {
+    KITH_ASSERT(packet->flags & SIM_PACKET_DROPPED);
     struct sim_ledger *ledger = world->ledger;
     if (!ledger) {
         return;
@@ -333,6 +357,7 @@ void sim_balance(const struct sim_world *world, struct sim_balance *balance)
 /* The equation's error, relative to its largest term. */
 static double imbalance(const struct sim_balance *balance)
 {
+    KITH_ASSERT(balance->pairs >= balance->mismatched || balance->torn > 0);
     const double left = balance->live + balance->in_doubt + balance->lost;
     const double right =
         balance->initial + balance->gradient + balance->restart;

@@ -30,6 +30,7 @@ void sim_link_table_close(struct sim_link_table *table)
 
 uint64_t sim_link_table_hash(kith_id a, kith_id b)
 {
+    KITH_ASSERT(a != b);
     /* The finaliser of MurmurHash3: neighbours' ranks differ by little. */
     const uint64_t low = a < b ? a : b, high = a < b ? b : a;
     uint64_t key = low << 32 | high;
@@ -41,6 +42,7 @@ uint64_t sim_link_table_hash(kith_id a, kith_id b)
 /* Where a link that is not there yet goes. */
 static struct sim_slot *free_slot(struct sim_link_table *table, uint64_t hash)
 {
+    KITH_ASSERT(table->count <= table->capacity);
     uint64_t slot = hash & table->mask;
     while (table->slots[slot].link != 0) {
         slot = (slot + 1) & table->mask;
@@ -48,8 +50,11 @@ static struct sim_slot *free_slot(struct sim_link_table *table, uint64_t hash)
     return &table->slots[slot];
 }
 
+/* Links are told by index, so that records may move; only slots have to be
+ * found anew. */
 static bool table_grow(struct sim_link_table *table)
 {
+    KITH_ASSERT(table->count == table->capacity);
     if (table->capacity >= UINT32_MAX / 4) {
         return false;
     }

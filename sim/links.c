@@ -24,6 +24,7 @@
 
 enum kith_err sim_links_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->links.table.links == NULL);
     world->links.loss_threshold =
         sim_threshold(world->experiment->network.loss);
     for (unsigned initiator = 0; initiator < 2; initiator++) {
@@ -43,6 +44,7 @@ void sim_links_close(struct sim_world *world)
 
 uint64_t sim_link_handshakes(const struct sim_world *world)
 {
+    KITH_ASSERT(world->links.handshakes <= sim_events(world));
     return world->links.handshakes;
 }
 
@@ -100,6 +102,7 @@ void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
 static uint32_t take(struct sim_world *world, uint32_t link, unsigned side,
                      enum sim_packet_kind kind)
 {
+    KITH_ASSERT(side < 2);
     const uint32_t index = sim_packet_take(world);
     if (index != 0) {
         const struct sim_link *entry = link_at(world, link);
@@ -122,6 +125,7 @@ static bool is_flight(enum sim_packet_kind kind)
 static void transmit(struct sim_world *world, uint32_t link, unsigned side,
                      enum sim_packet_kind kind, uint64_t bytes)
 {
+    KITH_ASSERT(side < 2 && kind != SIM_PACKET_MESSAGE);
     const uint32_t index = take(world, link, side, kind);
     if (index == 0) {
         return;
@@ -147,6 +151,7 @@ static void dial(struct sim_world *world, uint32_t link, unsigned side)
 /* A handshake flight is stuck behind a cut: give up after a while. */
 static void watch(struct sim_world *world, uint32_t link)
 {
+    KITH_ASSERT(world->links.cuts > 0);
     const unsigned dialler = link_at(world, link)->dialler;
     const uint32_t index = take(world, link, 1 - dialler, SIM_PACKET_TIMEOUT);
     if (index != 0) {
@@ -162,12 +167,14 @@ static void watch(struct sim_world *world, uint32_t link)
 static void wait(struct sim_world *world, uint32_t link, unsigned side,
                  uint32_t packet)
 {
+    KITH_ASSERT(link_at(world, link)->side[side] != SIM_SIDE_UP);
     sim_packet_append(world, &link_at(world, link)->waiting[side], packet);
     sim_transfer_list(world, packet, KITH_NEVER);
 }
 
 static void post(struct sim_world *world, uint32_t index)
 {
+    KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
     struct sim_packet *packet = sim_packet_at(world, index);
     const kith_id from = packet->from, to = packet->to;
     struct sim_peer *peer = &world->peers[from];
@@ -205,6 +212,8 @@ static bool is_recent(const struct sim_world *world,
     return world->peers[packet->from].links.recent == packet->to;
 }
 
+/* Where the search of the table will begin: its cache line comes while the
+ * step's marks and work are carried out. */
 void sim_link_fetch(const struct sim_world *world, uint32_t messages)
 {
     while (messages != 0) {
@@ -218,6 +227,8 @@ void sim_link_fetch(const struct sim_world *world, uint32_t messages)
     }
 }
 
+/* All links are asked for before the first is used: a round's messages go to
+ * many, and their misses overlap. */
 void sim_link_post(struct sim_world *world, uint32_t messages)
 {
     for (uint32_t at = messages; at != 0;) {
@@ -237,6 +248,7 @@ void sim_link_post(struct sim_world *world, uint32_t messages)
 kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
                        uint64_t bytes, uint32_t *draws)
 {
+    KITH_ASSERT(from != to);
     const struct kith_experiment *experiment = world->experiment;
     const uint32_t loss = world->links.loss_threshold;
     if (experiment->network.jitter_ns == 0 && loss == 0) {
@@ -255,6 +267,7 @@ kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
 kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
                          kith_ns leaves_ns)
 {
+    KITH_ASSERT(leaves_ns >= sim_time(world));
     struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_link *link = link_at(world, packet->link);
     const unsigned side = side_of(link, packet->from);
@@ -301,6 +314,7 @@ bool sim_link_stops(struct sim_world *world, uint32_t index)
  * end, if it believes in anything, is dead and will hear of it. */
 static void link_break(struct sim_world *world, uint32_t link, unsigned side)
 {
+    KITH_ASSERT(side < 2);
     struct sim_link *entry = link_at(world, link);
     const bool other = entry->side[1 - side] != SIM_SIDE_IDLE;
     if (entry->side[side] == SIM_SIDE_IDLE && !other) {
@@ -322,6 +336,7 @@ static void link_break(struct sim_world *world, uint32_t link, unsigned side)
 
 void sim_link_crash(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(!sim_alive(world, peer));
     uint32_t next = world->peers[peer].links.first;
     while (next != 0) {
         const uint32_t link = next - 1;
@@ -331,8 +346,11 @@ void sim_link_crash(struct sim_world *world, kith_id peer)
     }
 }
 
+/* Messages of a cut direction are neither lost nor late by a rule: they stall
+ * at the gate, in order, as a partition does to TCP. */
 void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut)
 {
+    KITH_ASSERT(from != to);
     uint32_t index;
     struct sim_link *link = between(world, from, to, &index);
     if (!link) {
@@ -369,6 +387,7 @@ static void come_up(struct sim_world *world, uint32_t link, unsigned side)
 
 static void go_down(struct sim_world *world, uint32_t link, unsigned side)
 {
+    KITH_ASSERT(side < 2);
     struct sim_link *entry = link_at(world, link);
     const kith_id peer = entry->end[side], other = entry->end[1 - side];
     entry->side[side] = SIM_SIDE_IDLE;
@@ -380,6 +399,7 @@ static void go_down(struct sim_world *world, uint32_t link, unsigned side)
 
 static void step_syn(struct sim_world *world, uint32_t link, unsigned side)
 {
+    KITH_ASSERT(side < 2);
     struct sim_link *entry = link_at(world, link);
     if (!sim_alive(world, entry->end[side])) {
         transmit(world, link, side, SIM_PACKET_RESET, 0); /* refused */
@@ -396,6 +416,7 @@ static void step_syn(struct sim_world *world, uint32_t link, unsigned side)
 
 static void step_timeout(struct sim_world *world, uint32_t link, unsigned side)
 {
+    KITH_ASSERT(world->links.table.count > link);
     if (link_at(world, link)->side[side] == SIM_SIDE_DIALLING) {
         link_break(world, link, side);
         go_down(world, link, side);

@@ -23,6 +23,7 @@ _Static_assert(sizeof(struct sim_copy) == 64, "a cache line");
 
 enum kith_err sim_copies_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->copies.sent == NULL);
     /* Sessions write what they open: there each message has its own copy. */
     if (world->dim == 0 || world->channels) {
         return KITH_OK;
@@ -31,6 +32,7 @@ enum kith_err sim_copies_open(struct sim_world *world)
     return world->copies.sent ? KITH_OK : KITH_ENOMEM;
 }
 
+/* Only free ones are left: whoever held one has been closed before. */
 void sim_copies_close(struct sim_world *world)
 {
     while (world->copies.free) {
@@ -43,6 +45,7 @@ void sim_copies_close(struct sim_world *world)
 
 static struct sim_copy *head_of(void *copy)
 {
+    KITH_ASSERT((uintptr_t)copy % 64 == 0);
     return (struct sim_copy *)copy - 1;
 }
 
@@ -101,6 +104,7 @@ void sim_copy_release(struct sim_world *world, void *copy)
 /* A snapshot's place among those sent; messages of an edge's own have none. */
 static void **shared_place(struct sim_world *world, kith_id peer, uint32_t slot)
 {
+    KITH_ASSERT(peer < world->peer_count);
     const bool shares = slot <= KITH_SLOT_ROUND_SENT && slot % 2 == 1;
     return shares && world->copies.sent ? &world->copies.sent[peer][slot / 2]
                                         : NULL;
@@ -109,6 +113,7 @@ static void **shared_place(struct sim_world *world, kith_id peer, uint32_t slot)
 void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
                     size_t bytes)
 {
+    KITH_ASSERT(bytes <= world->vector_bytes);
     const void *vector = kith_worker_slot(sim_job_worker(world, peer), slot);
     void **place = shared_place(world, peer, slot);
     if (!place) {
@@ -123,6 +128,7 @@ void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
 
 void sim_copy_forget(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     for (unsigned i = 0; world->copies.sent && i < SIM_SNAPSHOTS; i++) {
         sim_copy_release(world, world->copies.sent[peer][i]);
         world->copies.sent[peer][i] = NULL;

@@ -21,6 +21,7 @@ const struct kith_node_config *sim_node_config(const struct sim_world *world)
 
 const struct kith_node *sim_node(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     return sim_node_at(world, peer);
 }
 
@@ -31,6 +32,7 @@ const struct kith_node *sim_node(const struct sim_world *world, kith_id peer)
  * which is remembered and serves again, so that events do not pile up. */
 static void timer_set(struct sim_world *world, kith_id id, kith_ns deadline_ns)
 {
+    KITH_ASSERT(deadline_ns >= 0);
     struct sim_peer *peer = &world->peers[id];
     KITH_ASSERT(peer->timer.wake_ns <= peer->timer.later_ns);
     peer->timer.deadline_ns = deadline_ns;
@@ -51,13 +53,17 @@ static void timer_set(struct sim_world *world, kith_id id, kith_ns deadline_ns)
 
 void sim_timer_clear(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     peer->timer.deadline_ns = KITH_NEVER;
     peer->timer.wake_ns = peer->timer.later_ns = KITH_NEVER;
 }
 
+/* Events of the timer that stand in the queue from before are passed over:
+ * wake_ns is none of theirs. */
 void sim_timer_resume(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
     const kith_ns deadline_ns = world->peers[id].timer.deadline_ns;
     sim_timer_clear(world, id);
     timer_set(world, id, deadline_ns);
@@ -67,6 +73,7 @@ void sim_timer_resume(struct sim_world *world, kith_id id)
 
 static bool is_restless(const struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     return !(world->peers[id].ending & SIM_EXEMPT) &&
            !kith_node_quiet(sim_node_at(world, id));
 }
@@ -74,6 +81,7 @@ static bool is_restless(const struct sim_world *world, kith_id id)
 /* Keep count of who still has something to do. */
 static void settle(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(world->nodes.restless <= world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     const bool restless = world->nodes.winding_up && is_restless(world, id);
     if (restless != ((peer->ending & SIM_RESTLESS) != 0)) {
@@ -109,6 +117,7 @@ static void finish(struct sim_world *world, kith_id id)
 
 void sim_exempt(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     if (peer->ending & SIM_EXEMPT) {
         return;
@@ -126,6 +135,7 @@ bool sim_exempted(const struct sim_world *world, kith_id peer)
 
 static bool gossip_ended(struct sim_world *world)
 {
+    KITH_ASSERT(world->nodes.restless <= world->peer_count);
     if (world->nodes.unfinished == 0) {
         wind_up(world);
     }
@@ -139,8 +149,11 @@ static bool gossip_waits(const struct sim_world *world)
 
 /* ---- steps */
 
+/* Marks are what a node says about itself: the trace, the ledger, the totals
+ * and the database hear of a decision from here alone. */
 static void step_marks(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(world->nodes.effects->mark_count <= KITH_EFFECT_MARKS);
     const struct kith_effects *effects = world->nodes.effects;
     for (uint32_t i = 0; i < effects->mark_count; i++) {
         const struct kith_mark *mark = &effects->marks[i];
@@ -188,6 +201,7 @@ static void step_node(struct sim_world *world, kith_id id,
 
 static void step_worked(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(sim_work_out(world, id));
     struct kith_work_result result = sim_work_end(world, id);
     sim_ledger_done(world, id);
     struct kith_event event = {
@@ -199,6 +213,7 @@ static void step_worked(struct sim_world *world, kith_id id)
  * training always costs some, so this ends. */
 static void step_immediate(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     while (sim_work_immediate(world, id)) {
         sim_count_event(world);
         step_worked(world, id);
@@ -208,6 +223,7 @@ static void step_immediate(struct sim_world *world, kith_id id)
 
 void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
 {
+    KITH_ASSERT(id < world->peer_count);
     step_node(world, id, event);
     step_immediate(world, id);
 }
@@ -215,6 +231,7 @@ void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
 void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
                bool adopt)
 {
+    KITH_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
     sim_timer_clear(world, id);
     (void)kith_node_init(sim_node_at(world, id), &world->nodes.config, id,
                          world->peers[id].incarnation, resume_step, adopt);
@@ -224,6 +241,7 @@ void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
 
 static void step_wake(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(world->peers[id].timer.wake_ns >= 0);
     struct sim_peer *peer = &world->peers[id];
     if (peer->timer.wake_ns != sim_time(world)) {
         return; /* an earlier deadline took its place */
@@ -244,6 +262,7 @@ static void step_wake(struct sim_world *world, kith_id id)
 static void step_work_done(struct sim_world *world, kith_id id,
                            uint32_t incarnation)
 {
+    KITH_ASSERT(incarnation <= world->peers[id].incarnation);
     const struct sim_peer *peer = &world->peers[id];
     if (incarnation != peer->incarnation || peer->state == SIM_PEER_CRASHED) {
         return; /* the item died with its process */
@@ -268,6 +287,7 @@ static void gossip_step(struct sim_world *world, const struct sim_event *event)
 /* Everybody says goodbye and brings its exchange to an end. */
 static void gossip_stop(struct sim_world *world)
 {
+    KITH_ASSERT(sim_time(world) > 0);
     if (world->nodes.winding_up) {
         return;
     }
@@ -283,8 +303,12 @@ static void gossip_stop(struct sim_world *world)
 
 /* ---- from the experiment to the first step */
 
+/* The node's size depends on the experiment: all nodes stand in one table, at a
+ * stride that keeps them aligned. */
 static enum kith_err gossip_configure(struct sim_world *world)
 {
+    KITH_ASSERT(world->central == NULL);
+    KITH_ASSERT(world->machine_count == world->peer_count);
     struct sim_nodes *nodes = &world->nodes;
     const enum kith_err err = kith_experiment_node_config(
         world->experiment, world->steps, &nodes->topology, &nodes->config);
@@ -312,6 +336,7 @@ static void gossip_close(struct sim_world *world)
 
 static void gossip_start(struct sim_world *world)
 {
+    KITH_ASSERT(sim_time(world) == 0);
     for (kith_id id = 0; id < world->peer_count && !sim_ended(world); id++) {
         if (sim_alive(world, id)) {
             sim_ledger_start(world, id, false);
@@ -325,6 +350,7 @@ static void gossip_start(struct sim_world *world)
 static struct kith_worker *gossip_worker(const struct sim_world *world,
                                          kith_id peer)
 {
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->peer_count);
     return peer == KITH_NOBODY ? NULL : sim_job_worker(world, peer);
 }
 
@@ -345,6 +371,7 @@ void sim_counters_add(struct kith_node_counters *sum,
 static void gossip_counters(const struct sim_world *world, kith_id peer,
                             struct kith_node_counters *counters)
 {
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->peer_count);
     if (peer != KITH_NOBODY) {
         kith_node_counters(sim_node_at(world, peer), counters);
         return;

@@ -9,6 +9,7 @@
 
 enum kith_err sim_packets_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->packets.packets == NULL);
     struct sim_packets *pool = &world->packets;
     /* One message under way per machine to start with: pages that are never
      * touched cost nothing. */
@@ -26,8 +27,11 @@ enum kith_err sim_packets_open(struct sim_world *world)
     return complete ? KITH_OK : KITH_ENOMEM;
 }
 
+/* What is still under way at the end is nobody's: its copies go back to their
+ * pool, which is closed after this one. */
 void sim_packets_close(struct sim_world *world)
 {
+    KITH_ASSERT(world->packets.used <= world->packets.capacity);
     struct sim_packets *pool = &world->packets;
     for (uint32_t i = 0; pool->payloads && i < pool->used; i++) {
         free(pool->payloads[i].sealed);
@@ -40,6 +44,7 @@ void sim_packets_close(struct sim_world *world)
 
 static bool grow(struct sim_packets *pool)
 {
+    KITH_ASSERT(pool->used == pool->capacity);
     if (pool->capacity > SIM_VALUE_MAX / 2) {
         return false;
     }
@@ -80,6 +85,7 @@ static uint32_t take_free(struct sim_packets *pool)
 
 uint32_t sim_packet_take(struct sim_world *world)
 {
+    KITH_ASSERT(world->packets.used <= world->packets.capacity);
     struct sim_packets *pool = &world->packets;
     uint32_t index;
     if (pool->free != 0) {
@@ -117,6 +123,7 @@ void sim_packet_free(struct sim_world *world, uint32_t index)
 void sim_packet_append(struct sim_world *world, uint32_t *first,
                        uint32_t packet)
 {
+    KITH_ASSERT(packet != *first);
     uint32_t *last = first;
     while (*last != 0) {
         last = &sim_packet_at(world, *last)->next;
@@ -127,6 +134,7 @@ void sim_packet_append(struct sim_world *world, uint32_t *first,
 
 uint32_t sim_packet_next(struct sim_world *world, uint32_t *first)
 {
+    KITH_ASSERT(*first <= world->packets.used);
     const uint32_t packet = *first;
     if (packet != 0) {
         *first = sim_packet_at(world, packet)->next;
@@ -147,6 +155,7 @@ void sim_packet_free_all(struct sim_world *world, uint32_t *first)
 static uint32_t *transfers_of(struct sim_world *world,
                               const struct sim_packet *packet)
 {
+    KITH_ASSERT(packet->from < world->peer_count);
     const uint32_t slot = kith_slot_is_edge_outbox(packet->message.slot)
                               ? KITH_SLOT_ROUND_SENT
                               : packet->message.slot;
@@ -154,8 +163,11 @@ static uint32_t *transfers_of(struct sim_world *world,
     return &world->packets.transfers[packet->from][slot / 2];
 }
 
+/* A copy that has left whole cannot be called back: only what is still leaving,
+ * or waits for its link, is listed. */
 void sim_transfer_list(struct sim_world *world, uint32_t index, kith_ns left_ns)
 {
+    KITH_ASSERT(left_ns >= 0);
     struct sim_packet *packet = sim_packet_at(world, index);
     if (!(packet->flags & SIM_PACKET_CARRIES)) {
         return;
@@ -187,8 +199,11 @@ void sim_transfer_unlist(struct sim_world *world, uint32_t index)
     packet->flags &= (uint8_t)~SIM_PACKET_LISTED;
 }
 
+/* The node's own exchange has ended: what its channel has not sent yet must
+ * never arrive, because its slots are used again. */
 void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
 {
+    KITH_ASSERT(from < world->peer_count);
     if (!world->packets.transfers) {
         return;
     }

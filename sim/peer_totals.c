@@ -23,6 +23,7 @@ struct sim_totals {
 
 enum kith_err sim_totals_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->totals == NULL);
     if (!world->options.store && !world->protocol->always_counts) {
         return KITH_OK;
     }
@@ -45,6 +46,7 @@ void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns)
 
 void sim_totals_finished(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     if (world->totals) {
         KITH_ASSERT(sim_time(world) >= world->totals[peer].finished_ns);
         world->totals[peer].finished_ns = sim_time(world);
@@ -53,6 +55,7 @@ void sim_totals_finished(struct sim_world *world, kith_id peer)
 
 void sim_totals_bytes(struct sim_world *world, kith_id peer, uint64_t bytes)
 {
+    KITH_ASSERT(peer < world->machine_count);
     if (world->totals) {
         world->totals[peer].bytes_received += bytes;
     }
@@ -60,6 +63,7 @@ void sim_totals_bytes(struct sim_world *world, kith_id peer, uint64_t bytes)
 
 void sim_totals_stale(struct sim_world *world, kith_id peer, uint64_t steps)
 {
+    KITH_ASSERT(peer < world->peer_count);
     if (world->totals) {
         struct sim_totals *totals = &world->totals[peer];
         totals->stale_max =
@@ -73,6 +77,7 @@ void sim_totals_stale(struct sim_world *world, kith_id peer, uint64_t steps)
 void sim_totals_model(struct sim_world *world, kith_id peer,
                       const struct kith_message *model)
 {
+    KITH_ASSERT(model->kind == KITH_MESSAGE_MODEL);
     if (!world->totals || model->slot == KITH_SLOT_NONE) {
         return;
     }
@@ -98,6 +103,7 @@ static struct sim_totals add(struct sim_totals sum,
 
 static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
     struct sim_totals sum = {0};
     if (world->totals && peer != KITH_NOBODY) {
         return world->totals[peer];
@@ -125,6 +131,7 @@ void sim_totals_row(const struct sim_world *world, kith_id peer,
 /* A share of 1 at most: a step that a crash cut short was booked whole. */
 static double utilisation(const struct sim_world *world)
 {
+    KITH_ASSERT(world->totals != NULL && world->peer_count > 0);
     double sum = 0;
     for (kith_id id = 0; id < world->peer_count; id++) {
         const struct sim_totals *totals = &world->totals[id];

@@ -22,8 +22,11 @@
 /* So many days in advance first chunks are fetched. */
 #define AHEAD 2u
 
+/* Heap and today have room for every event, so that only a push can run out of
+ * memory, never a pop. */
 static enum kith_err take_memory(struct sim_queue *queue, size_t capacity)
 {
+    KITH_ASSERT(capacity >= CAPACITY_MIN);
     struct kith_heap_entry *entries = sim_pages(capacity * sizeof *entries);
     queue->places = sim_pages(capacity * sizeof *queue->places);
     queue->today = sim_pages(capacity * sizeof *queue->today);
@@ -77,6 +80,7 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
 
 void sim_queue_close(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->mask == 0 || queue->count <= queue->capacity);
     give_memory(queue);
     sim_pages_free(queue->buckets, (queue->mask + 1) * sizeof *queue->buckets);
     sim_pages_free(queue->chunks,
@@ -88,6 +92,7 @@ void sim_queue_close(struct sim_queue *queue)
 /* Twice the room for events, or everything stays as it is. */
 static enum kith_err events_grow(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->count == queue->capacity);
     struct sim_queue larger = *queue;
     if (queue->capacity > UINT32_MAX / 4 ||
         take_memory(&larger, 2 * queue->capacity) != KITH_OK) {
@@ -112,6 +117,7 @@ static enum kith_err events_grow(struct sim_queue *queue)
 
 static void heap_put(struct sim_queue *queue, const struct sim_event *event)
 {
+    KITH_ASSERT(queue->heap.count < queue->capacity);
     const bool room = kith_heap_push(
         &queue->heap, (struct kith_heap_entry){
                           .time_ns = event->time_ns,
@@ -123,6 +129,7 @@ static void heap_put(struct sim_queue *queue, const struct sim_event *event)
 
 static struct sim_event event_of(const struct kith_heap_entry *entry)
 {
+    KITH_ASSERT(entry->time_ns >= 0);
     const uint32_t value = entry->value >> 3;
     return (struct sim_event){.time_ns = entry->time_ns,
                               .sequence = entry->sequence,
@@ -131,8 +138,11 @@ static struct sim_event event_of(const struct kith_heap_entry *entry)
                               .value = value & SIM_VALUE_MAX};
 }
 
+/* Chunks are used again in the order in which they became free: the last one is
+ * still in the cache. */
 static uint32_t chunk_take(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->chunk_free <= queue->chunk_used);
     uint32_t chunk = queue->chunk_free;
     if (chunk != 0) {
         queue->chunk_free = queue->chunks[chunk - 1].next;
@@ -160,6 +170,7 @@ static uint32_t chunk_take(struct sim_queue *queue)
 static enum kith_err bucket_put(struct sim_queue *queue,
                                 const struct sim_event *event, uint64_t day)
 {
+    KITH_ASSERT(day == (uint64_t)event->time_ns >> queue->shift);
     uint32_t *head = &queue->buckets[day & queue->mask];
     if (*head == 0 || queue->chunks[*head - 1].count == SIM_CHUNK_EVENTS) {
         const uint32_t chunk = chunk_take(queue);
@@ -177,6 +188,7 @@ static enum kith_err bucket_put(struct sim_queue *queue,
 
 static inline uint64_t day_of(const struct sim_queue *queue, kith_ns time_ns)
 {
+    KITH_ASSERT(time_ns >= 0);
     return (uint64_t)time_ns >> queue->shift;
 }
 
@@ -210,6 +222,7 @@ enum kith_err sim_queue_push_slow(struct sim_queue *queue,
 /* The earliest day that has an event in some bucket. */
 static uint64_t earliest_day(const struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->count > 0);
     uint64_t earliest = UINT64_MAX;
     for (uint64_t b = 0; b <= queue->mask; b++) {
         for (uint32_t i = queue->buckets[b]; i != 0;) {
@@ -228,6 +241,7 @@ static uint64_t earliest_day(const struct sim_queue *queue)
  * long runs. */
 static uint32_t chain_reverse(struct sim_queue *queue, uint32_t chunk)
 {
+    KITH_ASSERT(chunk <= queue->chunk_used);
     uint32_t reversed = 0;
     while (chunk != 0) {
         const uint32_t next = queue->chunks[chunk - 1].next;
@@ -241,6 +255,8 @@ static uint32_t chain_reverse(struct sim_queue *queue, uint32_t chunk)
 /* This day's events of a chunk go to `today`, those of later laps stay. */
 static void chunk_split(struct sim_queue *queue, struct sim_chunk *chunk)
 {
+    KITH_ASSERT(chunk->count <= SIM_CHUNK_EVENTS);
+    KITH_ASSERT(queue->today_count + chunk->count <= queue->capacity);
     uint32_t kept = 0;
     for (uint32_t k = 0; k < chunk->count; k++) {
         if (day_of(queue, chunk->events[k].time_ns) > queue->day) {
@@ -255,6 +271,7 @@ static void chunk_split(struct sim_queue *queue, struct sim_chunk *chunk)
 
 static void collect(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->today_count == 0);
     uint32_t *head = &queue->buckets[queue->day & queue->mask];
     uint32_t chunk = chain_reverse(queue, *head);
     *head = 0;
@@ -271,6 +288,7 @@ static void collect(struct sim_queue *queue)
 
 static void sort_today(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->today_at == 0);
     struct sim_event *const sorted = sim_sort(queue->today, queue->scratch,
                                               queue->today_count, queue->shift);
     if (sorted == queue->scratch) {
@@ -282,6 +300,8 @@ static void sort_today(struct sim_queue *queue)
 /* Go on to the next day that has events, and sort them. */
 static void advance(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->today_at == queue->today_count);
+    KITH_ASSERT(queue->count > queue->heap.count);
     queue->today_at = queue->today_count = 0;
     for (uint64_t empty = 0; queue->today_count == 0; empty++) {
         if (empty > queue->mask) {
@@ -308,6 +328,7 @@ static void advance(struct sim_queue *queue)
 /* All events of all buckets to scratch; the chunks are free again. */
 static size_t empty_buckets(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->today_at == queue->today_count);
     size_t count = 0;
     for (uint64_t b = 0; b <= queue->mask; b++) {
         uint32_t i = chain_reverse(queue, queue->buckets[b]);
@@ -330,6 +351,7 @@ static size_t empty_buckets(struct sim_queue *queue)
  * memory runs out, an event joins the heap: right all the same, only slower. */
 static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
 {
+    KITH_ASSERT((buckets & (buckets - 1)) == 0 && shift <= SHIFT_MAX + 3);
     const size_t count = empty_buckets(queue);
     uint32_t *heads =
         buckets == queue->mask + 1 ? NULL : sim_pages(buckets * sizeof *heads);
@@ -356,6 +378,7 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
 /* After a window of pops. */
 static void tune(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->days > 0 || queue->pops > 0);
     unsigned shift = queue->shift;
     const bool sparse =
         queue->wasted > queue->pops || queue->pops < DAY_EVENTS * queue->days;
@@ -380,6 +403,7 @@ static void tune(struct sim_queue *queue)
 /* The calendar's next day, where nothing of this one is left. */
 static void refill(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->today_at == queue->today_count);
     const uint64_t window =
         queue->mask + 1 > WINDOW_MIN ? queue->mask + 1 : WINDOW_MIN;
     if (queue->pops >= window) {
@@ -397,6 +421,7 @@ enum source { NOWHERE, TODAY, HEAP, SAME_TIME };
 static void prefer(enum source *from, struct sim_event *first,
                    enum source source, const struct sim_event *event)
 {
+    KITH_ASSERT(source != NOWHERE);
     if (*from == NOWHERE || sim_event_before(event, first)) {
         *from = source;
         *first = *event;
@@ -406,6 +431,7 @@ static void prefer(enum source *from, struct sim_event *first,
 static enum source first_of(const struct sim_queue *queue,
                             struct sim_event *first)
 {
+    KITH_ASSERT(queue->count > 0);
     enum source from = NOWHERE;
     if (queue->due > 0) {
         prefer(&from, first, SAME_TIME,
@@ -421,8 +447,11 @@ static enum source first_of(const struct sim_queue *queue,
     return from;
 }
 
+/* Time never goes back: whatever is pushed into the past of the calendar joins
+ * the heap, which is looked at beside today. */
 bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
 {
+    KITH_ASSERT(queue->today_at <= queue->today_count);
     if (queue->count == 0) {
         return false;
     }

@@ -28,6 +28,7 @@
 void sim_replay_fail(struct sim_replay *replay, enum kith_err err,
                      const char *format, ...)
 {
+    KITH_ASSERT(err != KITH_OK);
     if (replay->err != KITH_OK)
         return;
     va_list list;
@@ -40,6 +41,7 @@ void sim_replay_fail(struct sim_replay *replay, enum kith_err err,
 void sim_replay_diverge(struct sim_replay *replay, kith_id peer,
                         const char *format, ...)
 {
+    KITH_ASSERT(peer < replay->peers);
     const struct sim_replay_peer *state = &replay->peer_states[peer];
     char what[512];
     va_list list;
@@ -61,6 +63,7 @@ void sim_replay_diverge(struct sim_replay *replay, kith_id peer,
 static void run_item(struct sim_replay *replay, kith_id peer,
                      struct kith_work_result *result)
 {
+    KITH_ASSERT(replay->peer_states[peer].working);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     *result =
         (struct kith_work_result){.kind = state->work.kind, .finite = true};
@@ -79,6 +82,7 @@ static void run_item(struct sim_replay *replay, kith_id peer,
 
 static void apply(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(peer < replay->peers);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     const struct kith_effects *effects = replay->effects;
     for (uint32_t i = 0; i < effects->send_count; i++) {
@@ -96,6 +100,7 @@ static void apply(struct sim_replay *replay, kith_id peer)
 
 static void step(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(replay->peer_states[peer].process == SIM_REPLAY_STARTED);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     kith_node_step(state->node, &state->head.event, replay->effects);
     apply(replay, peer);
@@ -107,6 +112,7 @@ static void step(struct sim_replay *replay, kith_id peer)
 static void receive(struct sim_replay *replay, kith_id peer,
                     struct sim_replay_message *entry)
 {
+    KITH_ASSERT(entry != NULL);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     struct kith_message *message = &state->head.message;
     const struct sim_replay_bytes *bytes = entry->model;
@@ -122,6 +128,7 @@ static void receive(struct sim_replay *replay, kith_id peer,
 
 static void worked(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(peer < replay->peers);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     const struct kith_work_result expected = state->head.result;
     struct kith_work_result *found = &state->head.result;
@@ -148,8 +155,11 @@ static void worked(struct sim_replay *replay, kith_id peer)
     step(replay, peer);
 }
 
+/* What the journal says is not trusted: an entry that no driver could have
+ * written ends the replay with a line, not a crash. */
 static void event(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(peer < replay->peers);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     const struct kith_event *event = &state->head.event;
     const bool start = event->kind == KITH_EVENT_START;
@@ -180,6 +190,7 @@ static void event(struct sim_replay *replay, kith_id peer)
 /* The thread was stopped, with an item done or not begun. */
 static void end(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(peer < replay->peers);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     struct kith_work_result result;
     if (state->process != SIM_REPLAY_STARTED) {
@@ -202,6 +213,7 @@ static void end(struct sim_replay *replay, kith_id peer)
 
 static void carry_out(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(replay->peer_states[peer].has_head);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     switch (state->head.kind) {
     case KITH_JOURNAL_BEGIN:
@@ -224,6 +236,7 @@ static void carry_out(struct sim_replay *replay, kith_id peer)
 
 static void read_head(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(peer < replay->peers);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     if (state->has_head || state->over)
         return;
@@ -249,8 +262,11 @@ static void read_head(struct sim_replay *replay, kith_id peer)
                            from, replay->peers);
 }
 
+/* A message is ready once its sender has sent the equal one; all else is ready
+ * at once. */
 static bool is_ready(const struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(replay->peer_states[peer].has_head);
     const struct sim_replay_peer *state = &replay->peer_states[peer];
     const struct kith_journal_entry *head = &state->head;
     return head->kind != KITH_JOURNAL_EVENT ||
@@ -262,6 +278,7 @@ static bool is_ready(const struct sim_replay *replay, kith_id peer)
 /* A beginning and an end have no time: they go first. */
 static kith_ns time_of(const struct sim_replay_peer *state)
 {
+    KITH_ASSERT(state->has_head);
     return state->head.kind == KITH_JOURNAL_EVENT ? state->head.event.now_ns
                                                   : -1;
 }
@@ -269,6 +286,7 @@ static kith_ns time_of(const struct sim_replay_peer *state)
 /* The earliest that is ready, or NOBODY; *stuck: the earliest of all. */
 static kith_id whose_turn(struct sim_replay *replay, kith_id *stuck)
 {
+    KITH_ASSERT(replay->peers > 0);
     kith_id turn = KITH_NOBODY;
     *stuck = KITH_NOBODY;
     for (kith_id i = 0; i < replay->peers && replay->err == KITH_OK; i++) {
@@ -288,6 +306,7 @@ static kith_id whose_turn(struct sim_replay *replay, kith_id *stuck)
 
 static void stuck_at(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(replay->peer_states[peer].has_head);
     const struct kith_event *event = &replay->peer_states[peer].head.event;
     const struct sim_replay_peer *sender = &replay->peer_states[event->from];
     char expected[TEXT_BYTES], found[TEXT_BYTES], why[TEXT_BYTES] = "";
@@ -307,6 +326,7 @@ static void stuck_at(struct sim_replay *replay, kith_id peer)
 
 static void look_up(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(peer < replay->peers);
     const struct sim_replay_options *options = replay->options;
     const uint64_t events = replay->report->events;
     if (options->stop != NULL && *options->stop)
@@ -319,6 +339,7 @@ static void look_up(struct sim_replay *replay, kith_id peer)
 
 static void run(struct sim_replay *replay)
 {
+    KITH_ASSERT(replay->err == KITH_OK);
     while (replay->err == KITH_OK) {
         kith_id stuck;
         const kith_id turn = whose_turn(replay, &stuck);
@@ -337,6 +358,7 @@ static void run(struct sim_replay *replay)
 
 static void open_peers(struct sim_replay *replay)
 {
+    KITH_ASSERT(replay->peer_states == NULL);
     const size_t peers = replay->peers, dim = replay->dim;
     replay->peer_states = calloc(peers, sizeof *replay->peer_states);
     replay->effects = calloc(1, sizeof *replay->effects);
@@ -357,6 +379,7 @@ static void open_peers(struct sim_replay *replay)
 
 static void open_replay(struct sim_replay *replay, char *note)
 {
+    KITH_ASSERT(replay->journal == NULL);
     const struct sim_replay_options *options = replay->options;
     const struct kith_experiment *experiment = &replay->experiment;
     const struct kith_dataset *dataset = options->dataset;
@@ -386,6 +409,7 @@ static void open_replay(struct sim_replay *replay, char *note)
 /* A journal that is there and says nothing was cut. */
 static void check_end(struct sim_replay *replay)
 {
+    KITH_ASSERT(replay->err == KITH_OK);
     for (kith_id i = 0; i < replay->peers && replay->err == KITH_OK; i++) {
         struct kith_journal_model model;
         const struct sim_replay_peer *state = &replay->peer_states[i];

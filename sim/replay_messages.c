@@ -11,20 +11,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/assert.h"
+
 static void bytes_release(struct sim_replay_bytes *bytes)
 {
+    KITH_ASSERT(bytes == NULL || bytes->references > 0);
     if (bytes != NULL && --bytes->references == 0)
         free(bytes);
 }
 
 void sim_replay_message_free(struct sim_replay_message *entry)
 {
+    KITH_ASSERT(entry != NULL);
     bytes_release(entry->model);
     free(entry);
 }
 
 void sim_replay_forget(struct sim_replay_peer *state)
 {
+    KITH_ASSERT(state->process != SIM_REPLAY_STARTED || state->worker != NULL);
     for (uint32_t slot = 0; slot < KITH_SLOT_ROUND_EDGES; slot++) {
         bytes_release(state->sent[slot]);
         state->sent[slot] = NULL;
@@ -35,6 +40,7 @@ void sim_replay_forget(struct sim_replay_peer *state)
 static struct sim_replay_bytes *copy_slot(struct sim_replay_peer *state,
                                           uint32_t slot, size_t size)
 {
+    KITH_ASSERT(state->worker != NULL);
     const bool shared = slot < KITH_SLOT_ROUND_EDGES;
     struct sim_replay_bytes *bytes = shared ? state->sent[slot] : NULL;
     if (bytes != NULL && bytes->size == size) {
@@ -58,6 +64,7 @@ static struct sim_replay_bytes *copy_slot(struct sim_replay_peer *state,
 static void drop_oldest(struct sim_replay *replay,
                         struct sim_replay_peer *state)
 {
+    KITH_ASSERT(state->waiting > 0 && state->first != NULL);
     struct sim_replay_message *entry = state->first;
     state->first = entry->next;
     if (state->first == NULL)
@@ -70,6 +77,7 @@ static void drop_oldest(struct sim_replay *replay,
 void sim_replay_send(struct sim_replay *replay, kith_id from,
                      const struct kith_send *send)
 {
+    KITH_ASSERT(from < replay->peers && send->to < replay->peers);
     struct sim_replay_peer *sender = &replay->peer_states[from];
     struct sim_replay_peer *state = &replay->peer_states[send->to];
     const struct kith_message *message = &send->message;
@@ -102,6 +110,8 @@ static struct sim_replay_message **find(const struct sim_replay *replay,
                                         kith_id to, kith_id from,
                                         const struct kith_message *message)
 {
+    /* `from` is what a file says. */
+    KITH_ASSERT(to < replay->peers);
     uint8_t header[KITH_WIRE_BYTES_MAX];
     const size_t size = kith_wire_pack(message, header);
     struct sim_replay_message **found = NULL;
@@ -117,12 +127,14 @@ static struct sim_replay_message **find(const struct sim_replay *replay,
 bool sim_replay_has(const struct sim_replay *replay, kith_id to, kith_id from,
                     const struct kith_message *message)
 {
+    KITH_ASSERT(replay->peer_states[to].has_head);
     return find(replay, to, from, message) != NULL;
 }
 
 static struct sim_replay_message *unlink_entry(struct sim_replay_peer *state,
                                                struct sim_replay_message **link)
 {
+    KITH_ASSERT(state->waiting > 0 && *link != NULL);
     struct sim_replay_message *entry = *link;
     *link = entry->next;
     if (entry->next == NULL)
@@ -136,6 +148,7 @@ static struct sim_replay_message *unlink_entry(struct sim_replay_peer *state,
 static void pass_over(struct sim_replay *replay, struct sim_replay_peer *state,
                       const struct sim_replay_message *taken_at, kith_id from)
 {
+    KITH_ASSERT(from < replay->peers);
     uint32_t before = 0;
     for (struct sim_replay_message *l = state->first; l != taken_at;
          l = l->next)
@@ -156,6 +169,7 @@ struct sim_replay_message *sim_replay_take(struct sim_replay *replay,
                                            kith_id to, kith_id from,
                                            const struct kith_message *message)
 {
+    KITH_ASSERT(to < replay->peers);
     struct sim_replay_peer *state = &replay->peer_states[to];
     struct sim_replay_message **link = find(replay, to, from, message);
     if (link == NULL)
@@ -169,6 +183,7 @@ struct sim_replay_message *sim_replay_take(struct sim_replay *replay,
 void sim_replay_message_text(const struct kith_message *message, char *text,
                              size_t size)
 {
+    KITH_ASSERT(size > 0);
     snprintf(text, size, "%s of %s %" PRIu32 ".%" PRIu64 "%s, step %" PRIu64,
              kith_message_name(message->kind),
              kith_pattern_name(message->pattern), message->id.incarnation,
@@ -179,6 +194,7 @@ void sim_replay_message_text(const struct kith_message *message, char *text,
 void sim_replay_waiting_text(const struct sim_replay *replay, kith_id to,
                              kith_id from, char *text, size_t size)
 {
+    KITH_ASSERT(to < replay->peers && size > 0);
     const struct sim_replay_message *newest = NULL;
     for (const struct sim_replay_message *l = replay->peer_states[to].first;
          l != NULL; l = l->next)
@@ -192,6 +208,7 @@ void sim_replay_waiting_text(const struct sim_replay *replay, kith_id to,
 
 void sim_replay_messages_close(struct sim_replay *replay)
 {
+    KITH_ASSERT(replay->peer_states != NULL);
     for (uint32_t i = 0; i < replay->peers; i++) {
         struct sim_replay_peer *state = &replay->peer_states[i];
         while (state->first != NULL)

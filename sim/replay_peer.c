@@ -11,9 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/assert.h"
+
 static void save_path(const struct sim_replay *replay, kith_id peer,
                       const char *ending, char path[KITH_PATH_BYTES_MAX])
 {
+    KITH_ASSERT(peer < replay->peers);
     snprintf(path, KITH_PATH_BYTES_MAX, "%s/peer-%" PRIu32 ".save%s",
              replay->options->saves, peer, ending);
 }
@@ -21,6 +24,7 @@ static void save_path(const struct sim_replay *replay, kith_id peer,
 /* Only what a later process may go on from is written. */
 void sim_replay_peer_save(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(replay->peer_states[peer].work.kind == KITH_WORK_SAVE);
     const struct sim_replay_peer *state = &replay->peer_states[peer];
     char path[KITH_PATH_BYTES_MAX], error[KITH_DATA_ERROR_BYTES] = "";
     if (!kith_journal_returns(replay->journal, peer, state->incarnation))
@@ -37,6 +41,7 @@ void sim_replay_peer_save(struct sim_replay *replay, kith_id peer)
 
 void sim_replay_peer_close(struct sim_replay_peer *state)
 {
+    KITH_ASSERT(state->node == NULL || state->worker != NULL);
     kith_worker_close(state->worker);
     free(state->node);
     state->worker = NULL;
@@ -48,6 +53,7 @@ void sim_replay_peer_close(struct sim_replay_peer *state)
 
 static bool open_worker(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(replay->peer_states[peer].worker == NULL);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     const struct kith_dataset *dataset = replay->options->dataset;
     const struct kith_worker_config config = {
@@ -71,6 +77,7 @@ static bool open_worker(struct sim_replay *replay, kith_id peer)
 /* Is this the model that it began with? */
 static bool is_it(struct sim_replay *replay, kith_id peer, uint64_t step)
 {
+    KITH_ASSERT(replay->peer_states[peer].worker != NULL);
     const struct sim_replay_peer *state = &replay->peer_states[peer];
     const struct kith_journal_entry *begin = &state->head;
     if (step != begin->step)
@@ -81,8 +88,11 @@ static bool is_it(struct sim_replay *replay, kith_id peer, uint64_t step)
     return kith_journal_digest(replay->scratch, replay->dim) == begin->digest;
 }
 
+/* A save that was being written when the process died may be whole, torn or
+ * missing: the journal's hash says which was found. */
 static bool restored(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(replay->peer_states[peer].worker != NULL);
     static const char *const endings[] = {"", ".previous"};
     char path[KITH_PATH_BYTES_MAX], error[KITH_DATA_ERROR_BYTES];
     if (is_it(replay, peer, 0))
@@ -100,6 +110,7 @@ static bool restored(struct sim_replay *replay, kith_id peer)
 
 void sim_replay_peer_begin(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(replay->peer_states[peer].has_head);
     struct sim_replay_peer *state = &replay->peer_states[peer];
     const struct kith_journal_entry *begin = &state->head;
     const bool first = state->processes == 0;

@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/assert.h"
+
 void sim_replay_compare(struct sim_agreement *agreement, double expected,
                         double found)
 {
+    KITH_ASSERT(agreement->differ <= agreement->compared);
     agreement->compared++;
     if (expected == found || (isnan(expected) && isnan(found)))
         return;
@@ -24,6 +27,7 @@ void sim_replay_compare(struct sim_agreement *agreement, double expected,
 static void add_gap(struct sim_replay_report *report,
                     const struct sim_replay_model *model)
 {
+    KITH_ASSERT(report->model_count <= report->peers);
     const double lab = model->lab.accuracy, replay = model->replay.accuracy;
     const double gap = isnan(lab) && isnan(replay) ? 0 : fabs(lab - replay);
     /* One has none: nothing is further apart. */
@@ -33,6 +37,7 @@ static void add_gap(struct sim_replay_report *report,
 static bool score(struct sim_replay *replay, const double *z,
                   struct kith_score *score)
 {
+    KITH_ASSERT(replay->err == KITH_OK);
     const struct kith_dataset *dataset = replay->options->dataset;
     const enum kith_err err =
         kith_evaluate(&replay->experiment, replay->experiment.backend,
@@ -46,6 +51,7 @@ static bool score(struct sim_replay *replay, const double *z,
 static void compare(struct sim_replay *replay, struct sim_replay_model *model,
                     const double *z)
 {
+    KITH_ASSERT(model->kept);
     struct sim_replay_report *report = replay->report;
     for (size_t i = 0; i < replay->dim; i++)
         sim_replay_compare(&model->values, replay->scratch[i], z[i]);
@@ -55,6 +61,8 @@ static void compare(struct sim_replay *replay, struct sim_replay_model *model,
 
 void sim_replay_result_model(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(peer < replay->peers);
+    KITH_ASSERT(replay->report->model_count < replay->peers);
     struct sim_replay_report *report = replay->report;
     const struct sim_replay_peer *state = &replay->peer_states[peer];
     struct kith_journal_model lab;
@@ -99,6 +107,7 @@ static int by_rank(const void *a, const void *b)
 /* In rank order, as the lab: sums of floats depend on it. */
 static void average(struct sim_replay *replay)
 {
+    KITH_ASSERT(replay->report->model_count > 0);
     const struct sim_replay_report *report = replay->report;
     qsort(report->models, report->model_count, sizeof *report->models, by_rank);
     memset(replay->scratch, 0, replay->dim * sizeof *replay->scratch);
@@ -113,6 +122,7 @@ static void average(struct sim_replay *replay)
 
 void sim_replay_result_average(struct sim_replay *replay)
 {
+    KITH_ASSERT(replay->report->model_count <= replay->peers);
     struct sim_replay_report *report = replay->report;
     const struct kith_dataset *dataset = replay->options->dataset;
     struct kith_journal_model lab;

@@ -8,6 +8,7 @@ _Static_assert(SIM_SAME_TIME_PEERS == 64 * 64, "a word of words");
 static uint32_t place_take(struct sim_same_time *same_time,
                            struct sim_same_time_event *places)
 {
+    KITH_ASSERT(same_time->free <= same_time->used);
     const uint32_t place = same_time->free;
     if (place == 0) {
         return ++same_time->used;
@@ -20,6 +21,7 @@ static uint32_t place_take(struct sim_same_time *same_time,
 static void insert(struct sim_same_time_event *places, uint32_t *at,
                    uint32_t place)
 {
+    KITH_ASSERT(place != *at);
     const uint64_t sequence = places[place - 1].event.sequence;
     while (*at != 0 && places[*at - 1].event.sequence < sequence) {
         at = &places[*at - 1].next;
@@ -32,6 +34,7 @@ void sim_same_time_push(struct sim_same_time *same_time,
                         struct sim_same_time_event *places,
                         const struct sim_event *event)
 {
+    KITH_ASSERT(event->peer < SIM_SAME_TIME_PEERS);
     const kith_id peer = event->peer;
     const uint32_t place = place_take(same_time, places);
     uint32_t *const first = &same_time->chains[peer].first;
@@ -62,12 +65,14 @@ const struct sim_event *
 sim_same_time_first(const struct sim_same_time *same_time,
                     const struct sim_same_time_event *places)
 {
+    KITH_ASSERT(same_time->words != 0);
     return &places[same_time->chains[first_peer(same_time)].first - 1].event;
 }
 
 void sim_same_time_pop(struct sim_same_time *same_time,
                        struct sim_same_time_event *places)
 {
+    KITH_ASSERT(same_time->chains[first_peer(same_time)].first != 0);
     const kith_id peer = first_peer(same_time);
     const uint32_t place = same_time->chains[peer].first;
     same_time->chains[peer].first = places[place - 1].next;

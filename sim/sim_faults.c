@@ -36,28 +36,35 @@ static struct sim_fault_state *state_of(const struct sim_world *world,
 
 double sim_fault_slow(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     const struct sim_fault_state *state = state_of(world, peer);
     return state ? state->slow : 1;
 }
 
 uint32_t sim_fault_count(const struct sim_world *world)
 {
+    KITH_ASSERT(world->faults.count <= world->faults.next);
     return world->faults.count;
 }
 
 const struct kith_node_counters *
 sim_fault_crashed(const struct sim_world *world)
 {
+    KITH_ASSERT(world->faults.next <= world->experiment->atom_count);
     return &world->faults.crashed;
 }
 
 bool sim_alive(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->machine_count);
     return world->peers[peer].state != SIM_PEER_CRASHED;
 }
 
+/* A state only for peers that a fault names: a run of a million peers has few,
+ * and the others' line stays one. */
 enum kith_err sim_fault_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->faults.states == NULL);
     const struct kith_experiment *experiment = world->experiment;
     struct sim_faults *faults = &world->faults;
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
@@ -97,6 +104,7 @@ void sim_fault_close(struct sim_world *world)
 
 static size_t live_bytes(const struct sim_world *world)
 {
+    KITH_ASSERT(world->dim > 0);
     return world->dim * world->experiment->backend->element_bytes;
 }
 
@@ -104,6 +112,7 @@ static size_t live_bytes(const struct sim_world *world)
  * never be read. */
 void sim_save(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct sim_fault_state *state = state_of(world, peer);
     if (!state || !state->restarts) {
         return;
@@ -134,6 +143,7 @@ void sim_save(struct sim_world *world, kith_id peer)
 static void load(struct sim_world *world, kith_id peer,
                  const struct sim_fault_state *state)
 {
+    KITH_ASSERT(world->work != NULL);
     struct kith_worker *worker = sim_job_worker(world, peer);
     if (!state->saved) {
         return; /* the seed's first model */
@@ -162,6 +172,7 @@ void sim_hold(struct sim_world *world, kith_id peer, uint32_t packet)
 /* True when the item is not done yet, because its peer stood still. */
 bool sim_fault_delays_work(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(world->peers[id].state != SIM_PEER_CRASHED);
     struct sim_peer *peer = &world->peers[id];
     struct sim_fault_state *state = state_of(world, id);
     if (!state) {
@@ -181,8 +192,11 @@ bool sim_fault_delays_work(struct sim_world *world, kith_id id)
     return true;
 }
 
+/* The order is that of a process that dies: what it has counted is kept, its
+ * vectors go, then its links break, and nobody is told but by a RESET. */
 static void crash(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     struct sim_fault_state *state = state_of(world, id);
     struct kith_node_counters counters;
@@ -208,6 +222,7 @@ static void crash(struct sim_world *world, kith_id id)
 
 static void restart(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     struct sim_fault_state *state = state_of(world, id);
     if (peer->state != SIM_PEER_CRASHED) {
@@ -231,8 +246,11 @@ static void restart(struct sim_world *world, kith_id id)
     sim_start(world, id, state->saved ? state->step : 0, true);
 }
 
+/* Paused, a peer is alive: its messages wait with it, its neighbours only see
+ * it silent, and its time-outs go on when it resumes. */
 static void pause_peer(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     if (world->peers[id].state == SIM_PEER_RUNS) {
         world->peers[id].state = SIM_PEER_PAUSED;
         state_of(world, id)->paused_ns = sim_time(world);
@@ -241,6 +259,7 @@ static void pause_peer(struct sim_world *world, kith_id id)
 
 static void resume(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     struct sim_fault_state *state = state_of(world, id);
     if (peer->state != SIM_PEER_PAUSED) {
@@ -265,6 +284,7 @@ static void resume(struct sim_world *world, kith_id id)
 
 static void execute(struct sim_world *world, const struct kith_atom *atom)
 {
+    KITH_ASSERT(atom->at_ns <= sim_time(world));
     const bool begins = kith_atom_begins(atom);
     switch (kith_fault_effect(atom->kind)) {
     case KITH_EFFECT_STOP:
@@ -292,8 +312,11 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
     }
 }
 
+/* One event stands for all atoms of a time: they are carried out in the order
+ * of the file. */
 void sim_fault_due(struct sim_world *world)
 {
+    KITH_ASSERT(world->faults.next <= world->experiment->atom_count);
     const struct kith_experiment *experiment = world->experiment;
     struct sim_faults *faults = &world->faults;
     while (faults->next < experiment->atom_count &&

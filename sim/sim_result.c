@@ -45,6 +45,7 @@ static double wall(void)
 static enum kith_err open_evaluator(struct sim_world *world,
                                     struct sim_results *results)
 {
+    KITH_ASSERT(world->dim > 0);
     const struct kith_experiment *experiment = world->experiment;
     const struct kith_dataset *dataset = world->options.dataset;
     char text[KITH_DATA_ERROR_BYTES] = "";
@@ -64,6 +65,7 @@ static enum kith_err open_evaluator(struct sim_world *world,
 
 enum kith_err sim_results_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->results == NULL);
     struct sim_results *results = calloc(1, sizeof *results);
     if (!results) {
         return KITH_ENOMEM;
@@ -92,6 +94,8 @@ void sim_results_close(struct sim_world *world)
 
 void sim_results_step(struct sim_world *world)
 {
+    KITH_ASSERT(world->steps == UINT64_MAX ||
+                world->results->steps_done < UINT64_MAX);
     world->results->steps_done++;
 }
 
@@ -100,8 +104,11 @@ void sim_results_nonfinite(struct sim_world *world)
     world->results->nonfinite = true;
 }
 
+/* Virtual time says nothing about how long one still has to wait: the wall
+ * clock decides when a line is due. */
 void sim_progress(struct sim_world *world)
 {
+    KITH_ASSERT(world->results != NULL);
     struct sim_results *results = world->results;
     if (!world->options.progress) {
         return;
@@ -137,12 +144,14 @@ struct scores {
 
 struct kith_worker *sim_worker(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
     return world->protocol->worker(world, peer);
 }
 
 /* results->mean <- mean of z over live peers, of which it returns the count. */
 static uint32_t average(struct sim_world *world)
 {
+    KITH_ASSERT(world->dim > 0);
     struct sim_results *results = world->results;
     uint32_t live = 0;
     memset(results->mean, 0, world->dim * sizeof *results->mean);
@@ -165,6 +174,7 @@ static uint32_t average(struct sim_world *world)
 
 static double distance_squared(const struct sim_world *world)
 {
+    KITH_ASSERT(world->dim > 0);
     const struct sim_results *results = world->results;
     double sum = 0;
     for (size_t k = 0; k < world->dim; k++) {
@@ -177,6 +187,7 @@ static double distance_squared(const struct sim_world *world)
 /* Of the model in results->z. */
 static struct kith_score score(struct sim_world *world)
 {
+    KITH_ASSERT(world->results->evaluator != NULL);
     struct kith_score result = {NAN, NAN};
     char error[KITH_DATA_ERROR_BYTES];
     const enum kith_err err = kith_evaluator_score(
@@ -190,6 +201,7 @@ static struct kith_score score(struct sim_world *world)
 /* Of the shared model, or of the mean; results->z is overwritten. */
 static struct kith_score score_averaged(struct sim_world *world)
 {
+    KITH_ASSERT(world->dim > 0);
     const struct kith_dataset *dataset = world->options.dataset;
     struct sim_results *results = world->results;
     struct kith_worker *shared = sim_worker(world, KITH_NOBODY);
@@ -213,6 +225,7 @@ static struct kith_score score_averaged(struct sim_world *world)
 /* What was counted of the peer, or of all; the rest is not known yet. */
 static struct kith_row row_of(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->peer_count);
     struct kith_row row = kith_row_unknown(peer);
     struct kith_node_counters counters;
     world->protocol->counters(world, peer, &counters);
@@ -233,6 +246,7 @@ static struct kith_row row_of(const struct sim_world *world, kith_id peer)
 static void put_peer(struct sim_world *world, kith_id id, double accuracy,
                      double distance)
 {
+    KITH_ASSERT(id < world->peer_count);
     if (!world->options.store) {
         return;
     }
@@ -244,8 +258,11 @@ static void put_peer(struct sim_world *world, kith_id id, double accuracy,
     (void)kith_rundb_row(world->options.store, &row); /* sticks */
 }
 
+/* The busiest machine is told beside the sum: with a server it is what the run
+ * waits for. */
 static uint64_t bytes_of_all(const struct sim_world *world, uint64_t *most)
 {
+    KITH_ASSERT(world->machine_count >= world->peer_count);
     uint64_t sum = 0;
     *most = 0;
     for (kith_id id = 0; id < world->machine_count; id++) {
@@ -259,6 +276,7 @@ static uint64_t bytes_of_all(const struct sim_world *world, uint64_t *most)
 
 static void put_averaged(struct sim_world *world, const struct scores *scores)
 {
+    KITH_ASSERT(scores->live <= world->peer_count);
     uint64_t most;
     if (!world->options.store) {
         return;
@@ -276,6 +294,7 @@ static void put_averaged(struct sim_world *world, const struct scores *scores)
 static void score_peer(struct sim_world *world, kith_id id, bool own,
                        struct scores *scores)
 {
+    KITH_ASSERT(scores->live > 0);
     struct kith_score result = {NAN, NAN};
     kith_worker_read(sim_worker(world, id), world->results->z);
     const double squared = distance_squared(world);
@@ -295,6 +314,7 @@ static void score_peer(struct sim_world *world, kith_id id, bool own,
 static void score_none(struct sim_world *world, bool last,
                        struct scores *scores)
 {
+    KITH_ASSERT(scores->live == 0);
     scores->accuracy_mean = scores->loss_mean = NAN;
     scores->consensus_distance = scores->correlation = NAN;
     const bool rows = last || world->protocol->always_counts;
@@ -307,6 +327,7 @@ static void score_none(struct sim_world *world, bool last,
 
 static void score_all(struct sim_world *world, bool last, struct scores *scores)
 {
+    KITH_ASSERT(world->peer_count > 0);
     *scores = (struct scores){.averaged = {NAN, NAN},
                               .accuracy_worst = NAN,
                               .loss_worst = NAN,
@@ -335,8 +356,11 @@ static void score_all(struct sim_world *world, bool last, struct scores *scores)
                                scores->consensus_distance, scores->live);
 }
 
+/* Checks and the summary read the same numbers: they are worked out once, here.
+ * */
 static void set_values(struct sim_world *world, const struct scores *scores)
 {
+    KITH_ASSERT(scores->live <= world->peer_count);
     struct kith_values *values = &world->results->values;
     struct kith_node_counters sum;
     world->protocol->counters(world, KITH_NOBODY, &sum);
@@ -364,6 +388,7 @@ static void set_values(struct sim_world *world, const struct scores *scores)
 
 static void evaluate(struct sim_world *world, bool last)
 {
+    KITH_ASSERT(sim_failure(world) == KITH_OK || sim_ended(world));
     struct scores scores;
     sim_work_join_all(world);
     score_all(world, last, &scores);
@@ -375,6 +400,7 @@ static void evaluate(struct sim_world *world, bool last)
 
 void sim_evaluate(struct sim_world *world)
 {
+    KITH_ASSERT(world->experiment->evaluate_ns > 0);
     evaluate(world, false);
     (void)kith_checks_always(&world->results->checks, world->experiment,
                              &world->results->values, sim_time(world));
@@ -400,6 +426,7 @@ static void summarise_values(const struct sim_results *results,
 static void summarise_counters(const struct sim_world *world,
                                struct kith_summary *summary)
 {
+    KITH_ASSERT(summary->has_trace_hash);
     struct kith_node_counters sum;
     world->protocol->counters(world, KITH_NOBODY, &sum);
     summary->steps = sum.steps;
@@ -417,6 +444,7 @@ static void summarise_counters(const struct sim_world *world,
 static void report_rest(const struct sim_world *world,
                         struct sim_report *report)
 {
+    KITH_ASSERT(report->messages == 0);
     if (world->ledger) {
         sim_balance(world, &report->balance);
     }
@@ -431,6 +459,7 @@ static void report_rest(const struct sim_world *world,
 void sim_summarise(struct sim_world *world, struct kith_summary *summary,
                    struct sim_report *report)
 {
+    KITH_ASSERT(!summary->has_trace_hash);
     struct sim_results *results = world->results;
     struct kith_rundb *store = world->options.store;
     evaluate(world, true);

@@ -8,6 +8,7 @@
 
 static uint64_t own_steps(const struct sim_options *options)
 {
+    KITH_ASSERT(options->experiment != NULL);
     return kith_experiment_steps(
         options->experiment,
         options->dataset ? options->dataset->train.count : 0);
@@ -16,6 +17,7 @@ static uint64_t own_steps(const struct sim_options *options)
 /* Of what is learnt; 0: nothing is, as in a model of timing alone. */
 static size_t model_dim(const struct kith_experiment *experiment)
 {
+    KITH_ASSERT(experiment->model != NULL);
     return kith_model_size_of(experiment->model, &experiment->model_config).dim;
 }
 
@@ -85,8 +87,10 @@ static enum kith_err world_open(struct sim_world *world)
     return err;
 }
 
+/* The protocol first: its vectors are copies of a pool that a part owns. */
 static void world_close(struct sim_world *world)
 {
+    KITH_ASSERT(world->protocol != NULL);
     world->protocol->close(world);
     for (size_t i = PART_COUNT; i-- > 0;) {
         parts[i].close(world);
@@ -96,6 +100,7 @@ static void world_close(struct sim_world *world)
 
 static void begin(struct sim_world *world)
 {
+    KITH_ASSERT(sim_time(world) == 0);
     const struct kith_experiment *experiment = world->experiment;
     sim_fault_due(world); /* compute.slow, and what happens at time 0 */
     world->protocol->start(world);
@@ -111,6 +116,7 @@ static enum kith_err carry_out(struct sim_world *world,
                                struct kith_summary *summary,
                                struct sim_report *report)
 {
+    KITH_ASSERT(!report->stalled);
     begin(world);
     summary->completed = sim_loop(world, &report->stalled);
     sim_work_join_all(world);
@@ -164,5 +170,6 @@ enum kith_err sim_run(const struct sim_options *options,
 
 uint64_t sim_bytes_sent(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->machine_count);
     return world->peers[peer].bytes_sent;
 }

@@ -26,6 +26,7 @@ enum entry {
 
 enum kith_err sim_trace_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->trace.file == NULL);
     const char *path = world->options.trace_path;
     world->trace.hash = KITH_HASH_START;
     if (!path) {
@@ -59,6 +60,7 @@ void sim_trace_close(struct sim_world *world)
 static void fold(struct sim_world *world, uint64_t what, kith_id peer,
                  kith_id other, uint64_t counter, uint64_t value)
 {
+    KITH_ASSERT(sim_time(world) >= 0);
     const uint64_t when =
         kith_hash_word((uint64_t)sim_time(world), (uint64_t)peer << 32 | other);
     const uint64_t which = kith_hash_word(what, counter);
@@ -70,11 +72,13 @@ static void fold(struct sim_world *world, uint64_t what, kith_id peer,
 /* Kinds of entries are kept apart by the top byte. */
 static uint64_t what_of(enum entry entry, uint32_t incarnation, unsigned kind)
 {
+    KITH_ASSERT(kind < 1u << 24);
     return (uint64_t)entry << 56 | (uint64_t)incarnation << 24 | kind;
 }
 
 static void stamp(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(world->trace.file != NULL);
     const char *format = peer == KITH_NOBODY
                              ? "%5" PRId64 ".%09" PRId64 "     -  "
                              : "%5" PRId64 ".%09" PRId64 " %5" PRIu32 "  ";
@@ -85,6 +89,7 @@ static void stamp(struct sim_world *world, kith_id peer)
 static void write_exchange(struct sim_world *world, kith_id initiator,
                            const struct kith_exchange_id *id)
 {
+    KITH_ASSERT(world->trace.file != NULL);
     fprintf(world->trace.file, " %" PRIu32 ".%" PRIu32 ".%" PRIu64, initiator,
             id->incarnation, id->counter);
 }
@@ -92,6 +97,7 @@ static void write_exchange(struct sim_world *world, kith_id initiator,
 static void write_mark(struct sim_world *world, kith_id peer,
                        const struct kith_mark *mark)
 {
+    KITH_ASSERT(world->trace.file != NULL);
     stamp(world, peer);
     fprintf(world->trace.file, "%s", kith_mark_name(mark->kind));
     if (mark->peer != KITH_NOBODY) {
@@ -108,9 +114,12 @@ static void write_mark(struct sim_world *world, kith_id peer,
     fputc('\n', world->trace.file);
 }
 
+/* The hash is folded whether or not anybody reads: a trace must not change what
+ * it tells of. */
 void sim_trace_mark(struct sim_world *world, kith_id peer,
                     const struct kith_mark *mark)
 {
+    KITH_ASSERT(peer < world->peer_count);
     const unsigned kind = (unsigned)mark->kind << 1 | mark->initiator;
     fold(world, what_of(ENTRY_MARK, mark->id.incarnation, kind), peer,
          mark->peer, mark->id.counter, mark->value);
@@ -122,6 +131,7 @@ void sim_trace_mark(struct sim_world *world, kith_id peer,
 static void write_message(struct sim_world *world,
                           const struct sim_packet *packet)
 {
+    KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
     const struct kith_message *message = &packet->message;
     stamp(world, packet->to);
     fprintf(world->trace.file, "< %s from %" PRIu32,
@@ -134,6 +144,7 @@ static void write_message(struct sim_world *world,
 
 void sim_trace_message(struct sim_world *world, const struct sim_packet *packet)
 {
+    KITH_ASSERT(packet->from != packet->to);
     const struct kith_message *message = &packet->message;
     const unsigned kind = (unsigned)message->kind << 16 |
                           (unsigned)message->pattern << 8 |
@@ -149,6 +160,7 @@ void sim_trace_message(struct sim_world *world, const struct sim_packet *packet)
 void sim_trace_link(struct sim_world *world, kith_id peer, kith_id other,
                     bool up)
 {
+    KITH_ASSERT(peer != other);
     fold(world, what_of(ENTRY_LINK, 0, up), peer, other, 0, 0);
     if (world->trace.file) {
         stamp(world, peer);
@@ -159,6 +171,7 @@ void sim_trace_link(struct sim_world *world, kith_id peer, kith_id other,
 
 void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
 {
+    KITH_ASSERT(atom->kind < KITH_FAULT_COUNT);
     fold(world, what_of(ENTRY_FAULT, 0, atom->kind), atom->peer, atom->other, 0,
          0);
     if (!world->trace.file) {

@@ -43,6 +43,7 @@ struct sim_work {
 
 static void queue_put(struct sim_work *pool, struct job *job)
 {
+    KITH_ASSERT(job->state == JOB_FREE);
     job->state = JOB_QUEUED;
     job->next = NULL;
     job->previous = pool->last;
@@ -77,6 +78,7 @@ struct thread_start {
 
 static void *thread_main(void *argument)
 {
+    KITH_ASSERT(argument != NULL);
     struct thread_start *start = argument;
     struct sim_work *pool = start->pool;
     const unsigned thread = start->thread;
@@ -117,6 +119,7 @@ static enum kith_err threads_start(struct sim_world *world,
 
 static void threads_stop(struct sim_work *pool)
 {
+    KITH_ASSERT(pool->started < SIM_THREADS_MAX);
     pthread_mutex_lock(&pool->lock);
     pool->stop = true;
     pthread_cond_broadcast(&pool->queued);
@@ -137,6 +140,7 @@ static void threads_stop(struct sim_work *pool)
  * that is under way elsewhere, and memory is touched as messages need it. */
 static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
 {
+    KITH_ASSERT(world->work->jobs[peer].worker != NULL);
     const struct kith_node_config *config = sim_node_config(world);
     if (!config->algorithm || config->algorithm->pattern == KITH_PATTERN_NONE) {
         return;
@@ -158,6 +162,7 @@ static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
 enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
                               struct kith_worker **worker)
 {
+    KITH_ASSERT(self < world->peer_count);
     const struct kith_node_config *config = sim_node_config(world);
     const struct kith_worker_config options = {
         .experiment = world->experiment,
@@ -181,6 +186,7 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
 
 enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     KITH_ASSERT(world->work->jobs[peer].worker == NULL);
     const enum kith_err err =
         sim_worker_open(world, peer, &world->work->jobs[peer].worker);
@@ -192,6 +198,7 @@ enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
 
 void sim_job_close(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct job *job = &world->work->jobs[peer];
     KITH_ASSERT(job->state != JOB_QUEUED && job->state != JOB_RUNNING);
     sim_copy_forget(world, peer);
@@ -210,13 +217,17 @@ struct kith_worker *sim_job_worker(const struct sim_world *world, kith_id peer)
 
 double sim_job_loss(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     const struct job *job = world->work ? &world->work->jobs[peer] : NULL;
     return job && job->work.kind == KITH_WORK_TRAIN ? job->result.loss
                                                     : (double)NAN;
 }
 
+/* All workers before the first thread: opening takes memory in the order of the
+ * peers, and a failure has nothing to stop. */
 enum kith_err sim_work_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->work == NULL);
     if (world->dim == 0) {
         return KITH_OK;
     }
@@ -246,8 +257,11 @@ enum kith_err sim_work_open(struct sim_world *world)
     return threads_start(world, pool);
 }
 
+/* Threads first: nothing may run while vectors are freed. */
 void sim_work_close(struct sim_world *world)
 {
+    KITH_ASSERT(world->work == NULL || world->work->count > 0 ||
+                world->work->jobs == NULL);
     struct sim_work *pool = world->work;
     if (!pool) {
         return;
@@ -263,9 +277,12 @@ void sim_work_close(struct sim_world *world)
 
 /* ---- items */
 
+/* An item's cost is the experiment's, never the clock's of this machine: that
+ * is what makes virtual time repeat itself. */
 static kith_ns cost_of(const struct sim_world *world, kith_id peer,
                        const struct kith_work *work)
 {
+    KITH_ASSERT(peer < world->peer_count);
     const struct kith_experiment *experiment = world->experiment;
     return work->kind == KITH_WORK_TRAIN
                ? sim_step_time(experiment, peer, work->step,
@@ -276,6 +293,7 @@ static kith_ns cost_of(const struct sim_world *world, kith_id peer,
 static void start_item(struct sim_world *world, kith_id peer,
                        const struct kith_work *work)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct sim_work *pool = world->work;
     struct job *job = &pool->jobs[peer];
     KITH_ASSERT(job->state == JOB_FREE);
@@ -303,9 +321,12 @@ static void start_item(struct sim_world *world, kith_id peer,
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* Vectors change now, on some thread, and the world hears of it when the item's
+ * virtual time is over. */
 void sim_work_start(struct sim_world *world, kith_id id,
                     const struct kith_work *work)
 {
+    KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     KITH_ASSERT(peer->work == SIM_WORK_NONE); /* one item at a time */
     peer->item = (uint8_t)work->kind;
@@ -328,11 +349,13 @@ void sim_work_start(struct sim_world *world, kith_id id,
 
 bool sim_work_immediate(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     return world->peers[peer].work == SIM_WORK_IMMEDIATE;
 }
 
 bool sim_work_out(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     return world->peers[peer].work != SIM_WORK_NONE;
 }
 
@@ -340,6 +363,7 @@ bool sim_work_out(const struct sim_world *world, kith_id peer)
  * of training read it; a device may fail in any item. */
 static void check_worker(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     if (world->peers[peer].item != KITH_WORK_TRAIN &&
         !world->experiment->backend->failed) {
         return;
@@ -354,6 +378,7 @@ static void check_worker(struct sim_world *world, kith_id peer)
 /* Wait until the peer's item has run. */
 static void join(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct sim_work *pool = world->work;
     struct job *job = &pool->jobs[peer];
     if (pool->count > 1) {
@@ -373,8 +398,10 @@ static void join(struct sim_world *world, kith_id peer)
     check_worker(world, peer);
 }
 
+/* Before anybody looks at vectors: an evaluation, an observer. */
 void sim_work_join_all(struct sim_world *world)
 {
+    KITH_ASSERT(world->work == NULL || world->work->opened);
     for (kith_id peer = 0; world->work && peer < world->peer_count; peer++) {
         join(world, peer);
     }
@@ -394,8 +421,11 @@ struct kith_work_result sim_work_end(struct sim_world *world, kith_id id)
                                      .finite = true};
 }
 
+/* A crashed process takes its item with it; here the item still runs to its
+ * end, because a thread cannot be stopped within a kernel. */
 void sim_work_abandon(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     world->peers[id].work = SIM_WORK_NONE;
     if (world->work) {
         join(world, id);
@@ -405,6 +435,7 @@ void sim_work_abandon(struct sim_world *world, kith_id id)
 
 void sim_work_counts(const struct sim_world *world, uint64_t *items)
 {
+    KITH_ASSERT(world->work == NULL || world->work->count <= SIM_THREADS_MAX);
     for (unsigned i = 0; world->work && i < world->work->count; i++) {
         items[i] = world->work->items[i];
     }

@@ -33,14 +33,19 @@ _Static_assert(sizeof methods / sizeof methods[0] == KITH_CENTRAL_METHOD_COUNT,
 
 static const struct central_method *method_of(const struct kith_central *config)
 {
+    KITH_ASSERT(config->method < KITH_CENTRAL_METHOD_COUNT);
+    KITH_ASSERT(config->trigger < KITH_CENTRAL_TRIGGER_COUNT);
     const bool sync = config->method == KITH_CENTRAL_GRADIENT &&
                       config->trigger == KITH_CENTRAL_SYNC;
     return sync ? &sim_central_sync : methods[config->method];
 }
 
+/* Servers of a pattern stand behind the workers, unless a worker is one in its
+ * spare time: then it costs no machine, and shares its access link. */
 uint32_t
 sim_central_collective_machines(const struct kith_experiment *experiment)
 {
+    KITH_ASSERT(experiment->central.exchange < KITH_CENTRAL_EXCHANGE_COUNT);
     const struct kith_central *config = &experiment->central;
     switch (config->exchange) {
     case KITH_CENTRAL_NAIVE:
@@ -58,8 +63,13 @@ sim_central_collective_machines(const struct kith_experiment *experiment)
 
 /* ---- from the experiment to the first step */
 
+/* Before any part is opened, because pools are sized by what is counted here. A
+ * model that does not learn has no vectors: its payload is bytes alone, as a
+ * study of timing wants it. */
 static enum kith_err central_configure(struct sim_world *world)
 {
+    KITH_ASSERT(world->experiment->central.present);
+    KITH_ASSERT(world->central == NULL);
     const struct kith_experiment *experiment = world->experiment;
     const struct kith_central *config = &experiment->central;
     const size_t element = experiment->backend->element_bytes;
@@ -96,8 +106,13 @@ static enum kith_err central_configure(struct sim_world *world)
     return KITH_OK;
 }
 
+/* The shared model is a worker of its own, opened like peer 0: all begin with
+ * the weights of the seed, so that nothing has to be sent before the first
+ * step. */
 static enum kith_err open_vectors(struct sim_central *run)
 {
+    KITH_ASSERT(run->dim > 0);
+    KITH_ASSERT(run->server == NULL);
     struct sim_world *world = run->world;
     run->x = malloc(run->dim * sizeof *run->x);
     run->y = malloc(run->dim * sizeof *run->y);
@@ -113,6 +128,7 @@ static enum kith_err open_vectors(struct sim_central *run)
 
 static enum kith_err central_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->machine_count >= world->peer_count);
     struct sim_central *run = world->central;
     run->nodes = calloc(run->node_count, sizeof *run->nodes);
     run->workers = calloc(run->worker_count, sizeof *run->workers);
@@ -127,8 +143,10 @@ static enum kith_err central_open(struct sim_world *world)
     return err != KITH_OK ? err : sim_failure(world);
 }
 
+/* The method first: what it holds are copies of the world's pool. */
 static void central_close(struct sim_world *world)
 {
+    KITH_ASSERT(world->protocol == &sim_central_protocol);
     struct sim_central *run = world->central;
     if (!run) {
         return;
@@ -148,8 +166,12 @@ static void central_close(struct sim_world *world)
     free(run);
 }
 
+/* Servers of a collective enter their scripts before any worker steps: the
+ * first message may find them at once. */
 static void central_start(struct sim_world *world)
 {
+    KITH_ASSERT(sim_time(world) == 0);
+    KITH_ASSERT(world->central->unfinished == world->peer_count);
     struct sim_central *run = world->central;
     if (run->method->start) {
         run->method->start(run);
@@ -168,6 +190,7 @@ static void central_start(struct sim_world *world)
 
 static void central_step(struct sim_world *world, const struct sim_event *event)
 {
+    KITH_ASSERT(event->peer < world->machine_count);
     struct sim_central *run = world->central;
     switch ((enum sim_event_kind)event->kind) {
     case SIM_EVENT_WORK_DONE:
@@ -194,13 +217,18 @@ static void central_step(struct sim_world *world, const struct sim_event *event)
 static void central_delivered(struct sim_world *world,
                               const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->to < world->machine_count);
+    KITH_ASSERT(message->from < world->machine_count);
     sim_trace_decision(world, "<", message->to, message->from,
                        (uint64_t)message->kind << 32 | message->subject);
     world->central->method->delivered(world->central, message);
 }
 
+/* No goodbyes: what is under way at stop.time is lost, as the methods' own
+ * papers count it. */
 static void central_stop(struct sim_world *world)
 {
+    KITH_ASSERT(sim_time(world) > 0);
     sim_end(world);
 }
 
@@ -221,6 +249,7 @@ static bool central_waits(const struct sim_world *world)
 static struct kith_worker *central_worker(const struct sim_world *world,
                                           kith_id peer)
 {
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
     const struct sim_central *run = world->central;
     if (peer == KITH_NOBODY || run->method->one_model) {
         return run->server;
@@ -228,9 +257,12 @@ static struct kith_worker *central_worker(const struct sim_world *world,
     return peer < run->worker_count ? run->workers[peer].trainer : NULL;
 }
 
+/* An exchange of a central run is a gradient or a model that the shared one has
+ * taken in; whose it was is counted at the worker, too. */
 static void central_counters(const struct sim_world *world, kith_id peer,
                              struct kith_node_counters *counters)
 {
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->central->worker_count);
     const struct sim_central *run = world->central;
     *counters = (struct kith_node_counters){0};
     for (uint32_t i = 0; i < run->worker_count; i++) {
@@ -251,6 +283,7 @@ static void central_counters(const struct sim_world *world, kith_id peer,
 
 static double central_loss(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->central->worker_count);
     const struct central_worker *worker = &world->central->workers[peer];
     return worker->trainer && worker->gradient ? worker->loss : (double)NAN;
 }

@@ -8,13 +8,17 @@
 #include "sim/central/central_state.h"
 #include "sim/delay.h"
 
+/* Adding and applying take time by the byte: a server's processor may be what
+ * the whole run waits for. */
 kith_ns sim_central_reduce_time(const struct sim_central *run, uint64_t bytes)
 {
+    KITH_ASSERT(bytes <= run->shape.bytes);
     return sim_wire_time(bytes, run->config->reduce_bits);
 }
 
 kith_ns sim_central_update_time(const struct sim_central *run, uint64_t bytes)
 {
+    KITH_ASSERT(bytes <= run->shape.bytes);
     return sim_wire_time(bytes, run->config->update_bits);
 }
 
@@ -63,6 +67,8 @@ void sim_central_step_done(struct sim_central *run, uint32_t id)
 
 bool sim_central_finished(const struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
+    KITH_ASSERT(run->workers[worker].steps <= run->world->steps);
     return run->workers[worker].steps >= run->world->steps;
 }
 
@@ -83,6 +89,7 @@ void sim_central_finish(struct sim_central *run, uint32_t id)
 
 void sim_central_go_on(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
     if (sim_central_finished(run, worker)) {
         sim_central_finish(run, worker);
     } else {
@@ -94,6 +101,8 @@ void sim_central_go_on(struct sim_central *run, uint32_t worker)
 void sim_central_send(struct sim_central *run,
                       const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->from < run->node_count);
+    KITH_ASSERT(message->to < run->node_count);
     struct sim_world *world = run->world;
     const uint32_t index = sim_packet_take(world);
     if (index == 0) {
@@ -123,9 +132,12 @@ void sim_central_send(struct sim_central *run,
                  takes_time ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER, index);
 }
 
+/* One processor: what is asked of it stands in line behind what was asked
+ * before. */
 void sim_central_compute(struct sim_central *run, uint32_t node,
                          kith_ns cost_ns, uint32_t value)
 {
+    KITH_ASSERT(node < run->node_count);
     kith_ns *cpu_ns = &run->nodes[node].cpu_ns;
     const kith_ns now_ns = sim_time(run->world);
     KITH_ASSERT(cost_ns >= 0);

@@ -3,19 +3,26 @@
 #include "kith/assert.h"
 #include "sim/central/central_state.h"
 
+/* The place may move with each item: it is asked for anew, never kept. */
 void *sim_central_x(struct kith_worker *trainer)
 {
+    KITH_ASSERT(trainer == NULL || kith_worker_dim(trainer) > 0);
     return trainer ? kith_worker_slot(trainer, KITH_SLOT_LIVE) : NULL;
 }
 
+/* A whole model, also where only a part of it is gossiped: central methods
+ * replace the receiver's. */
 void *sim_central_copy(struct sim_central *run, const void *x)
 {
+    KITH_ASSERT(run->world->vector_bytes % sizeof(float) == 0);
     return sim_copy_of(run->world, x, run->world->vector_bytes);
 }
 
 void sim_central_adopt(struct sim_central *run, uint32_t id, const void *vector,
                        uint64_t version)
 {
+    KITH_ASSERT(id < run->worker_count);
+    KITH_ASSERT(version <= run->updates);
     struct central_worker *worker = &run->workers[id];
     worker->version = version;
     if (worker->trainer && vector) {
@@ -24,8 +31,11 @@ void sim_central_adopt(struct sim_central *run, uint32_t id, const void *vector,
     }
 }
 
+/* The optimiser is the shared model's: momentum and schedule count its updates,
+ * not the workers' steps. */
 void sim_central_apply(struct sim_central *run, void *gradient, uint64_t step)
 {
+    KITH_ASSERT(run->worker_count > 0);
     run->updates++;
     if (run->server && gradient &&
         !kith_worker_descend(run->server, step, gradient)) {
@@ -33,9 +43,12 @@ void sim_central_apply(struct sim_central *run, void *gradient, uint64_t step)
     }
 }
 
+/* Rank order, whoever came first: a float sum depends on its order, and a run
+ * must not depend on arrival. */
 void sim_central_update(struct sim_central *run, const bool *members,
                         double divisor, uint64_t step)
 {
+    KITH_ASSERT(divisor > 0);
     const struct kith_backend *backend = run->experiment->backend;
     bool first = true;
     for (uint32_t i = 0; run->server && i < run->worker_count; i++) {
@@ -55,8 +68,11 @@ void sim_central_update(struct sim_central *run, const bool *members,
     sim_central_apply(run, run->sum, step);
 }
 
+/* The step before the one that is counted: `steps` has moved on already. */
 void sim_central_descend(struct sim_central *run, uint32_t id)
 {
+    KITH_ASSERT(id < run->worker_count);
+    KITH_ASSERT(run->workers[id].steps > 0);
     struct central_worker *worker = &run->workers[id];
     if (worker->trainer &&
         !kith_worker_descend(worker->trainer, worker->steps - 1,
@@ -67,6 +83,7 @@ void sim_central_descend(struct sim_central *run, uint32_t id)
 
 void sim_central_average(struct sim_central *run)
 {
+    KITH_ASSERT(run->worker_count > 0);
     const struct kith_backend *backend = run->experiment->backend;
     run->updates++;
     if (!run->server) {

@@ -24,19 +24,25 @@ struct easgd {
     } * workers;          /* (worker_count) */
 };
 
+/* The master. */
 static uint32_t machines(const struct kith_experiment *experiment)
 {
+    KITH_ASSERT(experiment->peers > 0);
     (void)experiment;
     return 1;
 }
 
 static uint32_t master(const struct sim_central *run)
 {
+    KITH_ASSERT(run->node_count == run->worker_count + 1);
     return run->worker_count;
 }
 
+/* The model is asked for when the step begins, so that its way here hides
+ * behind the gradient. */
 static void begin(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(!run->workers[worker].stepping);
     struct easgd *easgd = run->state;
     if (run->workers[worker].steps % run->config->every == 0) {
         easgd->workers[worker].asked = true;
@@ -50,6 +56,7 @@ static void begin(struct sim_central *run, uint32_t worker)
 /* The elastic force: `model` becomes d = alpha (x - model), and x -= d. */
 static void pull(struct sim_central *run, uint32_t worker, void *model)
 {
+    KITH_ASSERT(((const struct easgd *)run->state)->alpha >= 0);
     const struct kith_backend *backend = run->experiment->backend;
     const struct easgd *easgd = run->state;
     void *x = sim_central_x(run->workers[worker].trainer);
@@ -58,8 +65,12 @@ static void pull(struct sim_central *run, uint32_t worker, void *model)
     backend->add(run->dim, -1, model, x);
 }
 
+/* The elastic force before the gradient step: both are taken at the same w_i,
+ * as in the paper's Algorithm 1. */
 static void finish_step(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(!run->workers[worker].stepping);
+    KITH_ASSERT(!((struct easgd *)run->state)->workers[worker].asked);
     struct easgd *easgd = run->state;
     struct easgd_worker *state = &easgd->workers[worker];
     state->stepped = false;
@@ -86,8 +97,10 @@ static void finish_step(struct sim_central *run, uint32_t worker)
     }
 }
 
+/* A step that ends before the master's model has come waits for it. */
 static void stepped(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
     struct easgd *easgd = run->state;
     easgd->workers[worker].stepped = true;
     if (!easgd->workers[worker].asked) {
@@ -99,6 +112,8 @@ static void stepped(struct sim_central *run, uint32_t worker)
 static void take_force(struct sim_central *run,
                        const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->to == master(run));
+    KITH_ASSERT(message->version <= run->updates);
     const struct easgd *easgd = run->state;
     if (run->server && message->vector && easgd->alpha > 0) {
         run->experiment->backend->add(run->dim, easgd->beta / easgd->alpha,
@@ -115,6 +130,7 @@ static void take_force(struct sim_central *run,
 static void delivered(struct sim_central *run,
                       const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->kind <= FORCE);
     struct easgd *easgd = run->state;
     if (message->kind == FORCE) {
         take_force(run, message);
@@ -144,6 +160,7 @@ static void delivered(struct sim_central *run,
 
 static void start(struct sim_central *run)
 {
+    KITH_ASSERT(run->unfinished == run->worker_count);
     for (uint32_t i = 0; i < run->worker_count && !sim_ended(run->world); i++) {
         begin(run, i);
     }
@@ -151,6 +168,7 @@ static void start(struct sim_central *run)
 
 static enum kith_err easgd_open(struct sim_central *run)
 {
+    KITH_ASSERT(run->state == NULL);
     const struct kith_central *config = run->config;
     struct easgd *easgd = calloc(1, sizeof *easgd);
     run->state = easgd;
@@ -164,8 +182,10 @@ static enum kith_err easgd_open(struct sim_central *run)
     return easgd->workers ? KITH_OK : KITH_ENOMEM;
 }
 
+/* Also of what easgd_open() left half done. */
 static void easgd_close(struct sim_central *run)
 {
+    KITH_ASSERT(run->node_count > run->worker_count);
     struct easgd *easgd = run->state;
     for (uint32_t i = 0; easgd && easgd->workers && i < run->worker_count;
          i++) {

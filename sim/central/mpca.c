@@ -26,8 +26,11 @@ struct mpca {
     struct mpca_worker *workers; /* (worker_count) */
 };
 
+/* What is sent is the model as it stands when the round begins; steps go on
+ * behind it. */
 static void share(struct sim_central *run, uint32_t id)
 {
+    KITH_ASSERT(!((struct mpca *)run->state)->workers[id].sharing);
     struct mpca *mpca = run->state;
     struct mpca_worker *worker = &mpca->workers[id];
     const void *x = sim_central_x(run->workers[id].trainer);
@@ -43,6 +46,7 @@ static void share(struct sim_central *run, uint32_t id)
 /* g += penalty (x - w^) */
 static void penalise(struct sim_central *run, uint32_t id)
 {
+    KITH_ASSERT(id < run->worker_count);
     const struct kith_backend *backend = run->experiment->backend;
     const struct mpca *mpca = run->state;
     const struct mpca_worker *worker = &mpca->workers[id];
@@ -62,8 +66,11 @@ static void penalise(struct sim_central *run, uint32_t id)
     }
 }
 
+/* The penalty is part of the gradient: it goes through the worker's own
+ * optimiser, momentum included. */
 static void stepped(struct sim_central *run, uint32_t id)
 {
+    KITH_ASSERT(id < run->worker_count);
     struct mpca *mpca = run->state;
     penalise(run, id);
     sim_central_descend(run, id);
@@ -79,6 +86,7 @@ static void stepped(struct sim_central *run, uint32_t id)
 /* The mean of what was sent, once for each round. */
 static void take_in(struct sim_central *run, uint64_t round)
 {
+    KITH_ASSERT(round <= run->updates + 1);
     const struct kith_backend *backend = run->experiment->backend;
     const struct mpca *mpca = run->state;
     if (run->updates >= round) {
@@ -99,6 +107,7 @@ static void take_in(struct sim_central *run, uint64_t round)
 
 static void exchanged(struct sim_central *run, uint32_t node)
 {
+    KITH_ASSERT(node < run->node_count);
     struct mpca *mpca = run->state;
     if (node >= run->worker_count) {
         sim_central_enter(run, node);
@@ -124,6 +133,7 @@ static void exchanged(struct sim_central *run, uint32_t node)
 
 static enum kith_err mpca_open(struct sim_central *run)
 {
+    KITH_ASSERT(run->state == NULL);
     struct mpca *mpca = calloc(1, sizeof *mpca);
     run->state = mpca;
     if (!mpca) {
@@ -134,8 +144,10 @@ static enum kith_err mpca_open(struct sim_central *run)
     return mpca->workers ? KITH_OK : KITH_ENOMEM;
 }
 
+/* Also of what mpca_open() left half done. */
 static void mpca_close(struct sim_central *run)
 {
+    KITH_ASSERT(run->worker_count > 0);
     struct mpca *mpca = run->state;
     for (uint32_t i = 0; mpca && mpca->workers && i < run->worker_count; i++) {
         sim_copy_release(run->world, mpca->workers[i].sent);

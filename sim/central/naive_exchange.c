@@ -15,6 +15,8 @@
 static bool own_machines(const struct central_shape *shape, uint32_t node,
                          uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node < shape->workers + shape->servers);
+    KITH_ASSERT(shape->servers <= shape->workers);
     const uint32_t n = shape->workers, k = shape->servers;
     const bool back = index >= n;
     const uint32_t turn = back ? index - n : index;
@@ -47,6 +49,8 @@ static bool own_machines(const struct central_shape *shape, uint32_t node,
 static bool on_workers(const struct central_shape *shape, uint32_t node,
                        uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node < shape->workers);
+    KITH_ASSERT(shape->servers <= shape->workers);
     const uint32_t n = shape->workers, k = shape->servers;
     const uint32_t rounds = n > 1 ? n - 1 : 1;
     const bool back = index >= rounds;
@@ -73,11 +77,17 @@ static bool on_workers(const struct central_shape *shape, uint32_t node,
 /* Workers of proxy p: [first, first of p + 1). */
 static uint32_t group_first(const struct central_shape *shape, uint32_t proxy)
 {
+    KITH_ASSERT(proxy <= shape->proxies);
+    KITH_ASSERT(shape->proxies <= shape->workers);
     return (uint32_t)((uint64_t)shape->workers * proxy / shape->proxies);
 }
 
+/* A guess by division, put right by the groups' own bounds: rounding may be off
+ * by one. */
 static uint32_t proxy_of(const struct central_shape *shape, uint32_t worker)
 {
+    KITH_ASSERT(worker < shape->workers);
+    KITH_ASSERT(shape->proxies > 0);
     uint32_t proxy =
         (uint32_t)((uint64_t)worker * shape->proxies / shape->workers);
     while (group_first(shape, proxy + 1) <= worker) {
@@ -89,6 +99,7 @@ static uint32_t proxy_of(const struct central_shape *shape, uint32_t worker)
 static void proxy_stage(const struct central_shape *shape, uint32_t proxy,
                         uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(proxy < shape->proxies);
     const uint32_t n = shape->workers, server = n;
     const uint32_t first = group_first(shape, proxy);
     const uint32_t size = group_first(shape, proxy + 1) - first;
@@ -112,6 +123,7 @@ static void proxy_stage(const struct central_shape *shape, uint32_t proxy,
 static bool with_proxies(const struct central_shape *shape, uint32_t node,
                          uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node <= shape->workers + shape->proxies);
     const uint32_t n = shape->workers, m = shape->proxies;
     if (index >= 2 * n + 2) {
         return false;
@@ -137,6 +149,7 @@ static bool with_proxies(const struct central_shape *shape, uint32_t node,
 static bool naive_stage(const struct central_shape *shape, uint32_t node,
                         uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(stage->to == KITH_NOBODY && stage->from == KITH_NOBODY);
     if (shape->proxies > 0) {
         return with_proxies(shape, node, index, stage);
     }

@@ -13,11 +13,15 @@
 
 static uint32_t needed(const struct sim_central *run)
 {
+    KITH_ASSERT(run->config->backup < run->worker_count);
     return run->worker_count - run->config->backup;
 }
 
+/* The first gradient of a step is taken over as it is; only later ones are
+ * added. */
 kith_ns sim_quorum_cost(const struct sim_central *run, uint64_t bytes)
 {
+    KITH_ASSERT(bytes <= run->shape.bytes);
     const struct server *server = run->state;
     return server->collected > 0 ? sim_central_reduce_time(run, bytes) : 0;
 }
@@ -25,6 +29,8 @@ kith_ns sim_quorum_cost(const struct sim_central *run, uint64_t bytes)
 /* Enough are there: every server applies its part. */
 static void close_step(struct sim_central *run)
 {
+    KITH_ASSERT(sim_server_of(run)->updating == 0);
+    KITH_ASSERT(sim_server_of(run)->collected == needed(run));
     struct server *server = sim_server_of(run);
     server->updating = server->servers;
     for (uint32_t s = 0; s < server->servers; s++) {
@@ -37,6 +43,8 @@ static void close_step(struct sim_central *run)
 
 static void collect(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
+    KITH_ASSERT(!sim_server_of(run)->members[client]);
     struct server *server = sim_server_of(run);
     server->members[client] = true;
     if (++server->collected == needed(run)) {
@@ -44,8 +52,11 @@ static void collect(struct sim_central *run, uint32_t client)
     }
 }
 
+/* The client waits for a model whatever becomes of its gradient: nobody
+ * computes on one that a step has left behind. */
 void sim_quorum_in(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
     from->waits = true;
@@ -66,6 +77,7 @@ void sim_quorum_in(struct sim_central *run, uint32_t client)
 /* The model is new. Those that have waited get it. */
 void sim_quorum_updated(struct sim_central *run)
 {
+    KITH_ASSERT(sim_server_of(run)->updating == 0);
     struct server *server = sim_server_of(run);
     for (uint32_t c = 0; c < server->count; c++) {
         if (server->members[c]) {

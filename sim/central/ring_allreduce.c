@@ -9,6 +9,8 @@
 static bool ring_stage(const struct central_shape *shape, uint32_t node,
                        uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node < shape->workers);
+    KITH_ASSERT(stage->to == KITH_NOBODY);
     const uint32_t n = shape->workers;
     const uint32_t rounds = n > 1 ? 2 * (n - 1) : 1;
     if (index >= rounds) {

@@ -11,6 +11,8 @@
 static void among(const struct central_shape *shape, uint32_t node,
                   uint32_t round, bool back, struct central_stage *stage)
 {
+    KITH_ASSERT(round > 0 && round < shape->workers);
+    KITH_ASSERT(node < shape->workers);
     const uint32_t n = shape->workers;
     const uint32_t next = (node + round) % n, last = (node + n - round) % n;
     stage->to = next;
@@ -22,6 +24,8 @@ static void among(const struct central_shape *shape, uint32_t node,
 static bool scatter_stage(const struct central_shape *shape, uint32_t node,
                           uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node <= shape->workers);
+    KITH_ASSERT(stage->to == KITH_NOBODY);
     const uint32_t n = shape->workers, server = n;
     if (shape->on_workers) {
         struct central_shape all = *shape;

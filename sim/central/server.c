@@ -23,11 +23,13 @@ enum { PUSH, LOG, ACK, MODEL, UP, DOWN };
 
 struct server *sim_server_of(struct sim_central *run)
 {
+    KITH_ASSERT(run->method == &sim_central_server);
     return run->state;
 }
 
 uint32_t sim_server_node(const struct sim_central *run, uint32_t server)
 {
+    KITH_ASSERT(server < run->config->servers);
     const struct kith_central *config = run->config;
     return config->on_workers ? server
                               : run->worker_count + server * config->replicas;
@@ -35,25 +37,33 @@ uint32_t sim_server_node(const struct sim_central *run, uint32_t server)
 
 static uint32_t machines(const struct kith_experiment *experiment)
 {
+    KITH_ASSERT(experiment->central.servers > 0);
+    KITH_ASSERT(experiment->central.replicas > 0);
     const struct kith_central *config = &experiment->central;
     return config->on_workers
                ? 0
                : config->servers * config->replicas + config->proxies;
 }
 
+/* Two triggers collect a step's gradients before they apply any. */
 static bool quorum(const struct sim_central *run)
 {
+    KITH_ASSERT(run->config->trigger != KITH_CENTRAL_SYNC);
     return run->config->trigger == KITH_CENTRAL_BACKUP ||
            run->config->trigger == KITH_CENTRAL_QUORUM;
 }
 
 static bool eager(const struct sim_central *run)
 {
+    KITH_ASSERT(run->config->trigger != KITH_CENTRAL_SYNC);
     return run->config->trigger == KITH_CENTRAL_ESSP;
 }
 
+/* By gradients that count, not by steps: a gradient that was thrown away has
+ * moved nothing. */
 bool sim_server_done(struct sim_central *run)
 {
+    KITH_ASSERT(run->updates <= run->applied || run->world->steps == 0);
     if (run->world->steps == UINT64_MAX) {
         return false;
     }
@@ -71,6 +81,8 @@ bool sim_server_done(struct sim_central *run)
 static void push(struct sim_central *run, uint32_t client, void *vector,
                  uint64_t version)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
+    KITH_ASSERT(version <= run->updates);
     struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
     struct server_gradient *gradient = malloc(sizeof *gradient);
@@ -109,12 +121,16 @@ struct server_gradient *sim_server_take(struct sim_central *run,
 
 void sim_server_drop(struct sim_central *run, struct server_gradient *gradient)
 {
+    KITH_ASSERT(gradient->version <= run->updates);
     sim_copy_release(run->world, gradient->vector);
     free(gradient);
 }
 
+/* The model travels as k parts, but its values with the first alone: all parts
+ * are of one moment, and count once the last is there. */
 void sim_server_reply(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     struct server *server = sim_server_of(run);
     struct server_client *to = &server->clients[client];
     to->version = run->updates;
@@ -138,8 +154,11 @@ void sim_server_reply(struct sim_central *run, uint32_t client)
     }
 }
 
+/* A proxy hands the model on over its own link, one member after another; a
+ * worker that is its own client goes on at once. */
 void sim_server_release(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(sim_server_of(run)->clients[client].member_count > 0);
     struct server_client *to = &sim_server_of(run)->clients[client];
     to->fresh = false;
     for (uint32_t i = 0; i < to->member_count; i++) {
@@ -164,6 +183,8 @@ void sim_server_release(struct sim_central *run, uint32_t client)
  * replicas. */
 static void part_in(struct sim_central *run, uint32_t subject)
 {
+    KITH_ASSERT(subject <
+                sim_server_of(run)->count * sim_server_of(run)->servers);
     struct server *server = sim_server_of(run);
     const uint32_t client = subject / server->servers;
     const uint64_t *parts = &server->parts[client * server->servers];
@@ -183,8 +204,11 @@ static void part_in(struct sim_central *run, uint32_t subject)
     }
 }
 
+/* An update is safe once a majority has it: the majority of r replicas is the
+ * server itself and r / 2 others. */
 static void replicate(struct sim_central *run, uint32_t subject, uint32_t node)
 {
+    KITH_ASSERT(sim_server_of(run)->replicas >= 1);
     struct server *server = sim_server_of(run);
     if (server->replicas == 1) {
         part_in(run, subject);
@@ -206,6 +230,9 @@ static void replicate(struct sim_central *run, uint32_t subject, uint32_t node)
 
 static void computed(struct sim_central *run, uint32_t node, uint32_t value)
 {
+    KITH_ASSERT(value == VALUE_UPDATE ||
+                value <
+                    sim_server_of(run)->count * sim_server_of(run)->servers);
     struct server *server = sim_server_of(run);
     if (value != VALUE_UPDATE) {
         replicate(run, value, node);
@@ -217,6 +244,8 @@ static void computed(struct sim_central *run, uint32_t node, uint32_t value)
 static void step_push(struct sim_central *run,
                       const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->subject <
+                sim_server_of(run)->count * sim_server_of(run)->servers);
     const struct server *server = sim_server_of(run);
     const uint64_t bytes = sim_central_part(run->shape.bytes, server->servers,
                                             message->subject % server->servers);
@@ -227,6 +256,7 @@ static void step_push(struct sim_central *run,
 
 static void step_ack(struct sim_central *run, uint32_t subject)
 {
+    KITH_ASSERT(sim_server_of(run)->replicas > 1);
     struct server *server = sim_server_of(run);
     if (++server->acks[subject] == server->replicas / 2) {
         part_in(run, subject);
@@ -236,6 +266,7 @@ static void step_ack(struct sim_central *run, uint32_t subject)
 static void step_model(struct sim_central *run,
                        const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->subject < sim_server_of(run)->count);
     struct server *server = sim_server_of(run);
     struct server_client *to = &server->clients[message->subject];
     if (message->vector) {
@@ -258,6 +289,8 @@ static void step_model(struct sim_central *run,
 static void step_up(struct sim_central *run,
                     const struct sim_central_message *message)
 {
+    KITH_ASSERT(run->config->proxies > 0);
+    KITH_ASSERT(message->subject < sim_server_of(run)->count);
     const struct kith_backend *backend = run->experiment->backend;
     struct server_client *proxy =
         &sim_server_of(run)->clients[message->subject];
@@ -278,6 +311,7 @@ static void step_up(struct sim_central *run,
 static void delivered(struct sim_central *run,
                       const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->kind <= DOWN);
     switch (message->kind) {
     case PUSH:
         step_push(run, message);
@@ -309,6 +343,7 @@ static void delivered(struct sim_central *run,
 
 static uint32_t client_of(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
     const struct server *server = sim_server_of(run);
     uint32_t client =
         (uint32_t)((uint64_t)worker * server->count / run->worker_count);
@@ -322,6 +357,7 @@ static uint32_t client_of(struct sim_central *run, uint32_t worker)
 
 static void stepped(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
     const struct central_worker *from = &run->workers[worker];
     const uint32_t client = client_of(run, worker);
     void *gradient = sim_central_copy(run, from->gradient);
@@ -340,8 +376,10 @@ static void stepped(struct sim_central *run, uint32_t worker)
                               .bytes = run->shape.bytes});
 }
 
+/* Groups of proxies differ by one worker at most. */
 static void open_clients(struct sim_central *run, struct server *server)
 {
+    KITH_ASSERT(server->count <= run->worker_count);
     const uint32_t n = run->worker_count, proxies = run->config->proxies;
     const void *x = run->server ? sim_central_x(run->server) : NULL;
     for (uint32_t c = 0; c < server->count; c++) {
@@ -362,6 +400,7 @@ static void open_clients(struct sim_central *run, struct server *server)
 
 static enum kith_err server_open(struct sim_central *run)
 {
+    KITH_ASSERT(run->state == NULL);
     const struct kith_central *config = run->config;
     struct server *server = calloc(1, sizeof *server);
     run->state = server;
@@ -384,8 +423,11 @@ static enum kith_err server_open(struct sim_central *run)
     return sim_failure(run->world);
 }
 
+/* Also of what server_open() left half done; gradients under way have gone with
+ * the packets that said so. */
 static void server_close(struct sim_central *run)
 {
+    KITH_ASSERT(run->method == &sim_central_server);
     struct server *server = sim_server_of(run);
     if (!server) {
         return;

@@ -13,6 +13,7 @@
 
 uint64_t sim_central_part(uint64_t bytes, uint32_t parts, uint32_t i)
 {
+    KITH_ASSERT(i < parts);
     /* Without an intermediate above 64 bits. */
     const uint64_t whole = bytes / parts, rest = bytes % parts;
     return whole +
@@ -28,6 +29,7 @@ static struct central_script *script_of(struct sim_central *run, uint32_t node)
 /* The stage's messages are over on this side: its sums. */
 static void stage_sums(struct sim_central *run, uint32_t node)
 {
+    KITH_ASSERT(script_of(run, node)->running);
     struct central_script *script = script_of(run, node);
     if (script->state & (CENTRAL_SENDING | CENTRAL_RECEIVING)) {
         return;
@@ -43,6 +45,8 @@ static void stage_sums(struct sim_central *run, uint32_t node)
 /* Both ends stand at the stage in which this message travels. */
 static bool matches(const struct sim_central *run, uint32_t from, uint32_t to)
 {
+    KITH_ASSERT(from < run->node_count && to < run->node_count);
+    KITH_ASSERT(from != to);
     const struct central_script *sender = &run->scripts[from];
     const struct central_script *receiver = &run->scripts[to];
     return sender->running && receiver->running &&
@@ -79,6 +83,8 @@ static void match(struct sim_central *run, uint32_t from, uint32_t to)
 /* Stages without messages or sums are passed at once. */
 static void stage_next(struct sim_central *run, uint32_t node)
 {
+    KITH_ASSERT(
+        !(script_of(run, node)->state & (CENTRAL_SENDING | CENTRAL_RECEIVING)));
     struct central_script *script = script_of(run, node);
     struct central_stage *stage = &script->stage;
     script->state = 0;

@@ -6,9 +6,12 @@
 
 #include "sim/central/vertical.h"
 
+/* Every part of a batch has activations of its own: several are between forward
+ * and back at a time. */
 static enum kith_err open_network(struct sim_central *run,
                                   struct kith_graph **network)
 {
+    KITH_ASSERT(run->experiment->train.batch > 0);
     const struct kith_experiment *experiment = run->experiment;
     const struct vertical *vertical = run->state;
     const struct kith_graph_options options = {.backend = experiment->backend,
@@ -30,6 +33,7 @@ static enum kith_err open_network(struct sim_central *run,
 static enum kith_err place_cuts(struct sim_central *run,
                                 struct kith_graph *network)
 {
+    KITH_ASSERT(((struct vertical *)run->state)->count > 0);
     struct vertical *vertical = run->state;
     const uint32_t operations = kith_graph_operations(network);
     size_t bytes;
@@ -58,6 +62,7 @@ static enum kith_err place_cuts(struct sim_central *run,
 /* The batches of peer 0 of one. */
 static enum kith_err open_loader(struct sim_central *run)
 {
+    KITH_ASSERT(((struct vertical *)run->state)->loader == NULL);
     struct vertical *vertical = run->state;
     const struct kith_experiment *experiment = run->experiment;
     if (!run->world->options.dataset) {
@@ -97,13 +102,17 @@ static enum kith_err open_loader(struct sim_central *run)
 static enum kith_err open_slot(struct sim_central *run,
                                struct vertical_slot *slot)
 {
+    KITH_ASSERT(slot->network == NULL);
     slot->x = sim_copy_take(run->world);
     return slot->x ? open_network(run, &slot->network) : KITH_ENOMEM;
 }
 
+/* One label more than needed, and a line more of inputs: neither is empty, so
+ * that NULL means that memory is out. */
 static enum kith_err open_batch(const struct vertical *vertical,
                                 struct vertical_batch *batch)
 {
+    KITH_ASSERT(batch->inputs == NULL);
     batch->inputs = aligned_alloc(64, (vertical->input_bytes + 64) / 64 * 64);
     batch->labels = malloc((vertical->label_count + 1) * sizeof *batch->labels);
     return batch->inputs && batch->labels ? KITH_OK : KITH_ENOMEM;
@@ -111,6 +120,7 @@ static enum kith_err open_batch(const struct vertical *vertical,
 
 static enum kith_err open_memory(struct sim_central *run)
 {
+    KITH_ASSERT(((struct vertical *)run->state)->slots <= VERTICAL_SLOTS_MAX);
     struct vertical *vertical = run->state;
     enum kith_err err = KITH_OK;
     for (uint32_t s = 0; s < vertical->count && err == KITH_OK; s++) {
@@ -137,6 +147,8 @@ static enum kith_err open_memory(struct sim_central *run)
 
 enum kith_err sim_vertical_open(struct sim_central *run)
 {
+    KITH_ASSERT(run->state == NULL);
+    KITH_ASSERT(run->config->stages <= run->worker_count);
     const struct kith_central *config = run->config;
     struct vertical *vertical = calloc(1, sizeof *vertical);
     run->state = vertical;
@@ -165,8 +177,10 @@ enum kith_err sim_vertical_open(struct sim_central *run)
     return err == KITH_OK ? open_memory(run) : err;
 }
 
+/* Also of what sim_vertical_open() left half done. */
 void sim_vertical_close(struct sim_central *run)
 {
+    KITH_ASSERT(run->method == &sim_central_vertical);
     struct vertical *vertical = run->state;
     if (!vertical) {
         return;
@@ -196,6 +210,7 @@ void sim_vertical_close(struct sim_central *run)
 
 void sim_vertical_load(struct sim_central *run, uint32_t slot)
 {
+    KITH_ASSERT(slot < ((struct vertical *)run->state)->slots);
     struct vertical *vertical = run->state;
     struct vertical_batch *own = &vertical->batches[slot];
     own->batch = (struct kith_batch){.rows = vertical->rows,

@@ -18,6 +18,7 @@
 
 static uint64_t clock_min(const struct server *server)
 {
+    KITH_ASSERT(server->count > 0);
     uint64_t least = UINT64_MAX;
     for (uint32_t c = 0; c < server->count; c++) {
         if (server->clients[c].clock < least) {
@@ -30,6 +31,7 @@ static uint64_t clock_min(const struct server *server)
 /* max|x - y| of two vectors. */
 static double distance(struct sim_central *run, const void *x, const void *y)
 {
+    KITH_ASSERT(run->dim > 0);
     const struct kith_backend *backend = run->experiment->backend;
     double most = 0;
     backend->read(run->dim, x, run->x);
@@ -43,6 +45,7 @@ static double distance(struct sim_central *run, const void *x, const void *y)
 /* The slowest has not seen enough of what happened. */
 static bool too_far(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     const struct server *server = sim_server_of(run);
     const struct server_client *slowest = NULL;
     for (uint32_t c = 0; c < server->count; c++) {
@@ -59,6 +62,9 @@ static bool too_far(struct sim_central *run, uint32_t client)
 
 static void apply(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
+    KITH_ASSERT(sim_server_of(run)->clients[client].clock <
+                sim_server_of(run)->clients[client].in);
     struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
     struct server_gradient *gradient = sim_server_take(run, client);
@@ -76,6 +82,7 @@ static void apply(struct sim_central *run, uint32_t client)
 /* ssp: who waits and may go on now, in rank order. */
 static void release_within(struct sim_central *run)
 {
+    KITH_ASSERT(run->config->trigger == KITH_CENTRAL_SSP);
     struct server *server = sim_server_of(run);
     server->clock_min = clock_min(server);
     for (uint32_t c = 0; c < server->count; c++) {
@@ -91,6 +98,7 @@ static void release_within(struct sim_central *run)
 /* essp: a new clock's model goes to all; one at a time to each. */
 static void offer(struct sim_central *run)
 {
+    KITH_ASSERT(run->config->trigger == KITH_CENTRAL_ESSP);
     struct server *server = sim_server_of(run);
     const uint64_t least = clock_min(server);
     if (least == server->clock_min) {
@@ -109,6 +117,7 @@ static void offer(struct sim_central *run)
 /* value-bound: the first in line that may, again and again. */
 static void release_near(struct sim_central *run)
 {
+    KITH_ASSERT(run->config->trigger == KITH_CENTRAL_VALUE);
     struct server *server = sim_server_of(run);
     for (;;) {
         uint32_t first = KITH_NOBODY;
@@ -131,8 +140,11 @@ static void release_near(struct sim_central *run)
     }
 }
 
+/* The gradient is applied before the bound is looked at: under ssp it is the
+ * model that a client goes on from which is held back, not the update. */
 void sim_bounds_in(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     struct server *server = sim_server_of(run);
     if (run->config->trigger == KITH_CENTRAL_VALUE) {
         server->clients[client].waits = true;
@@ -160,13 +172,16 @@ void sim_bounds_in(struct sim_central *run, uint32_t client)
 static bool may_step(struct sim_central *run,
                      const struct server_client *client)
 {
+    KITH_ASSERT(client->member_count == 1);
     const uint64_t steps = run->workers[client->member_first].steps;
     return steps <= client->inbox_clock + run->config->staleness;
 }
 
+/* The inbox holds the newest model whether or not the client may use it yet. */
 void sim_bounds_received(struct sim_central *run, uint32_t client,
                          bool outdated)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     struct server_client *to = &sim_server_of(run)->clients[client];
     if (run->config->trigger != KITH_CENTRAL_ESSP) {
         sim_server_release(run, client);
@@ -181,8 +196,11 @@ void sim_bounds_received(struct sim_central *run, uint32_t client,
     }
 }
 
+/* Under essp nobody waits for an answer of its own: a worker whose cache is
+ * fresh enough goes on at once. */
 void sim_bounds_stepped(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     struct server_client *from = &sim_server_of(run)->clients[client];
     if (run->config->trigger != KITH_CENTRAL_ESSP) {
         return;

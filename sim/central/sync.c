@@ -12,11 +12,13 @@
 
 static bool averages(const struct sim_central *run)
 {
+    KITH_ASSERT(run->method == &sim_central_sync);
     return run->config->method == KITH_CENTRAL_SPARKNET;
 }
 
 static void stepped(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
     const uint32_t every = averages(run) ? run->config->every : 1;
     if (averages(run)) {
         sim_central_descend(run, worker);
@@ -33,6 +35,7 @@ static void stepped(struct sim_central *run, uint32_t worker)
 /* The `round`-th exchange, if it is not done yet. */
 static void take_in(struct sim_central *run, uint64_t round)
 {
+    KITH_ASSERT(run->updates + 1 >= round);
     if (run->updates >= round) {
         return;
     }
@@ -49,6 +52,7 @@ static void take_in(struct sim_central *run, uint64_t round)
 
 static void exchanged(struct sim_central *run, uint32_t node)
 {
+    KITH_ASSERT(node < run->node_count);
     if (node >= run->worker_count) {
         sim_central_enter(run, node);
         return;

@@ -33,6 +33,7 @@ struct tree {
 /* Masters of a tree with so many leaves. */
 static uint32_t masters(uint32_t leaves, uint32_t degree)
 {
+    KITH_ASSERT(degree > 1 && leaves > 0);
     uint32_t count = 0;
     do {
         leaves = (leaves + degree - 1) / degree;
@@ -43,11 +44,13 @@ static uint32_t masters(uint32_t leaves, uint32_t degree)
 
 static uint32_t machines(const struct kith_experiment *experiment)
 {
+    KITH_ASSERT(experiment->central.degree > 1);
     return masters(experiment->peers, experiment->central.degree);
 }
 
 static void *vector_of(const struct sim_central *run, uint32_t node)
 {
+    KITH_ASSERT(node < run->node_count);
     const struct tree *tree = run->state;
     return node < run->worker_count ? sim_central_x(run->workers[node].trainer)
                                     : tree->nodes[node].x;
@@ -55,6 +58,7 @@ static void *vector_of(const struct sim_central *run, uint32_t node)
 
 static void send(struct sim_central *run, uint32_t from, uint32_t to)
 {
+    KITH_ASSERT(from < run->node_count);
     if (to == KITH_NOBODY) {
         return;
     }
@@ -70,6 +74,7 @@ static void send(struct sim_central *run, uint32_t from, uint32_t to)
 /* x += alpha (w - x) */
 static void pull(struct sim_central *run, uint32_t node, const void *w)
 {
+    KITH_ASSERT(node < run->node_count);
     const struct tree *tree = run->state;
     void *x = vector_of(run, node);
     if (x && w) {
@@ -77,8 +82,11 @@ static void pull(struct sim_central *run, uint32_t node, const void *w)
     }
 }
 
+/* What came from above is taken between two steps, the newest alone: an older
+ * one has nothing that it has not. */
 static void stepped(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
     struct tree *tree = run->state;
     sim_central_descend(run, worker);
     struct tree_inbox *inbox = &tree->inboxes[worker];
@@ -97,6 +105,7 @@ static void stepped(struct sim_central *run, uint32_t worker)
 static void delivered(struct sim_central *run,
                       const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->from != message->to);
     struct tree *tree = run->state;
     struct tree_node *node = &tree->nodes[message->to];
     if (message->to < run->worker_count) {
@@ -131,6 +140,7 @@ static void delivered(struct sim_central *run,
 /* Level after level: [first, first + count) hang below the next masters. */
 static void plant(struct sim_central *run, struct tree *tree)
 {
+    KITH_ASSERT(run->node_count > run->worker_count);
     const uint32_t degree = run->config->degree;
     uint32_t first = 0, count = run->worker_count, master = count;
     while (count > 1 || first == 0) {
@@ -152,6 +162,7 @@ static void plant(struct sim_central *run, struct tree *tree)
 
 static enum kith_err treeeasgd_open(struct sim_central *run)
 {
+    KITH_ASSERT(run->state == NULL);
     const struct kith_central *config = run->config;
     struct tree *tree = calloc(1, sizeof *tree);
     run->state = tree;
@@ -176,8 +187,10 @@ static enum kith_err treeeasgd_open(struct sim_central *run)
     return sim_failure(run->world);
 }
 
+/* The root's vector is the shared model's, and not ours to release. */
 static void treeeasgd_close(struct sim_central *run)
 {
+    KITH_ASSERT(run->node_count > run->worker_count);
     struct tree *tree = run->state;
     if (!tree) {
         return;

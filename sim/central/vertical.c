@@ -22,12 +22,14 @@
 
 static struct vertical *state_of(struct sim_central *run)
 {
+    KITH_ASSERT(run->method == &sim_central_vertical);
     return run->state;
 }
 
 static struct kith_part part_of(const struct vertical *vertical, uint32_t stage,
                                 bool back)
 {
+    KITH_ASSERT(stage < vertical->count);
     return (struct kith_part){.first = vertical->cuts[stage],
                               .last = vertical->cuts[stage + 1],
                               .back = back};
@@ -36,6 +38,7 @@ static struct kith_part part_of(const struct vertical *vertical, uint32_t stage,
 static struct vertical_slot *slot_of(struct vertical *vertical, uint32_t stage,
                                      uint32_t slot)
 {
+    KITH_ASSERT(stage < vertical->count && slot < vertical->slots);
     return &vertical->stages[stage].slots[slot];
 }
 
@@ -64,6 +67,7 @@ static void go_forward(struct sim_central *run, uint32_t stage, uint32_t slot)
 
 static void go_back(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
+    KITH_ASSERT(slot < state_of(run)->slots);
     struct vertical *vertical = state_of(run);
     struct vertical_slot *own = slot_of(vertical, stage, slot);
     if (!run->server) {
@@ -82,6 +86,7 @@ static void go_back(struct sim_central *run, uint32_t stage, uint32_t slot)
 static void pass_on(struct sim_central *run, uint32_t from, uint32_t to,
                     uint32_t slot)
 {
+    KITH_ASSERT(from + 1 == to || to + 1 == from);
     struct vertical *vertical = state_of(run);
     const bool back = to < from;
     struct vertical_slot *own = slot_of(vertical, from, slot);
@@ -116,6 +121,8 @@ static void work(struct sim_central *run, uint32_t stage);
 static void enqueue(struct sim_central *run, uint32_t stage, uint32_t slot,
                     bool back)
 {
+    KITH_ASSERT(state_of(run)->stages[stage].queues[back].count <
+                VERTICAL_SLOTS_MAX);
     struct vertical_stage *own = &state_of(run)->stages[stage];
     struct vertical_queue *queue = &own->queues[back];
     queue->slots[(queue->first + queue->count++) % VERTICAL_SLOTS_MAX] = slot;
@@ -125,6 +132,7 @@ static void enqueue(struct sim_central *run, uint32_t stage, uint32_t slot,
 /* Starts what the stage is to do next: what is on its way back first. */
 static void work(struct sim_central *run, uint32_t stage)
 {
+    KITH_ASSERT(stage < state_of(run)->count);
     struct vertical *vertical = state_of(run);
     struct vertical_stage *own = &vertical->stages[stage];
     if (own->busy || sim_ended(run->world)) {
@@ -153,6 +161,8 @@ static void work(struct sim_central *run, uint32_t stage)
 /* All parts of a batch are back at this stage: its own parameters move. */
 static void apply(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
+    KITH_ASSERT(run->workers[stage].steps ==
+                state_of(run)->stages[stage].updates);
     struct vertical *vertical = state_of(run);
     struct vertical_stage *own = &vertical->stages[stage];
     struct central_worker *worker = &run->workers[stage];
@@ -188,6 +198,7 @@ static void apply(struct sim_central *run, uint32_t stage, uint32_t slot)
 /* Fills the pipeline with whole batches. */
 static void inject(struct sim_central *run)
 {
+    KITH_ASSERT(state_of(run)->flying <= run->config->in_flight);
     struct vertical *vertical = state_of(run);
     const uint32_t parts = run->config->micro_batches;
     while (vertical->flying < run->config->in_flight &&
@@ -208,6 +219,7 @@ static void inject(struct sim_central *run)
 
 static void forward_done(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
+    KITH_ASSERT(stage < state_of(run)->count);
     struct vertical *vertical = state_of(run);
     if (stage + 1 < vertical->count) {
         pass_on(run, stage, stage + 1, slot);
@@ -216,8 +228,11 @@ static void forward_done(struct sim_central *run, uint32_t stage, uint32_t slot)
     }
 }
 
+/* The gradient's tensor leaves before this stage's own parameters move: the
+ * stage below does not wait for the optimiser. */
 static void back_done(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
+    KITH_ASSERT(stage < state_of(run)->count);
     struct vertical *vertical = state_of(run);
     if (stage > 0) {
         pass_on(run, stage, stage - 1, slot);
@@ -236,6 +251,7 @@ static void back_done(struct sim_central *run, uint32_t stage, uint32_t slot)
 
 static void computed(struct sim_central *run, uint32_t stage, uint32_t value)
 {
+    KITH_ASSERT(state_of(run)->stages[stage].busy);
     struct vertical *vertical = state_of(run);
     vertical->stages[stage].busy = false;
     if (value % 2 == 1) {
