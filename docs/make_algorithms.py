@@ -23,9 +23,10 @@ Made by `docs/make_algorithms.py` from `kith list algorithms --json`; `make chec
 | packs | takes `gossip.compressor`: C(d) |
 | memory | vectors of d values beside the model |
 | sends | of a peer in a round, or in an exchange of a pair |
+| keys | of `gossip:` that it reads beside those of all |
 
-| algorithm | paper | waits | loss | churn | graphs | one-way | exact | sum | packs | memory | sends |
-|---|---|---|---|---|---|---|---|---|---|---|---|"""
+| algorithm | paper | waits | loss | churn | graphs | one-way | exact | sum | packs | memory | sends | keys |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def graphs(algorithm):
@@ -56,7 +57,7 @@ def row(algorithm):
              yes(not algorithm["no_churn"]), graphs(algorithm),
              yes(algorithm["directed"] or alone), yes(algorithm["exact"]),
              yes(algorithm["conserves_sum"]), yes(algorithm["compresses"]),
-             memory(algorithm), algorithm["sends"]]
+             memory(algorithm), algorithm["sends"], algorithm["keys"] or "-"]
     return "| " + " | ".join(cells) + " |"
 
 

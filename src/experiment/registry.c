@@ -17,6 +17,11 @@
 #include "kith/check.h"
 #include "kith/fault.h"
 
+static bool is_equal(const char *name, const char *word)
+{
+    return strcmp(name, word) == 0;
+}
+
 /* A name of C has '_' where a word has '-'. */
 static bool is_named(const char *name, const char *word)
 {
@@ -28,14 +33,15 @@ static bool is_named(const char *name, const char *word)
 }
 
 /* Search by name: the first record so named, or NULL. */
-#define FIND(kind, table, find)                                                \
+#define FIND_BY(equal, kind, table, find)                                      \
     const struct kind *find(const char *name)                                  \
     {                                                                          \
         for (size_t i = 0; table[i] != NULL; i++)                              \
-            if (is_named(table[i]->name, name))                                \
+            if (equal(table[i]->name, name))                                   \
                 return table[i];                                               \
         return NULL;                                                           \
     }
+#define FIND(kind, table, find) FIND_BY(is_equal, kind, table, find)
 
 #define X(name) extern const struct kith_backend kith_backend_##name;
 #include "src/training/backend/backends.def"
@@ -99,7 +105,7 @@ const struct kith_topology_kind *const kith_topology_kinds[] = {
 #define X(name) &kith_topology_##name,
 #include "src/gossip/topology/topologies.def"
     NULL};
-FIND(kith_topology_kind, kith_topology_kinds, kith_topology_find)
+FIND_BY(is_named, kith_topology_kind, kith_topology_kinds, kith_topology_find)
 
 #define X(name) extern const struct kith_quantity kith_quantity_##name;
 #include "src/experiment/check/checks.def"
