@@ -17,7 +17,7 @@
 #include "kith/check.h"
 #include "kith/fault.h"
 
-static bool is_same(const char *name, const char *word)
+static bool is_equal(const char *name, const char *word)
 {
     return strcmp(name, word) == 0;
 }
@@ -33,14 +33,15 @@ static bool is_named(const char *name, const char *word)
 }
 
 /* Search by name: the first record so named, or NULL. */
-#define FIND(kind, table, find, same)                                          \
+#define FIND_BY(equal, kind, table, find)                                      \
     const struct kind *find(const char *name)                                  \
     {                                                                          \
         for (size_t i = 0; table[i] != NULL; i++)                              \
-            if (same(table[i]->name, name))                                    \
+            if (equal(table[i]->name, name))                                   \
                 return table[i];                                               \
         return NULL;                                                           \
     }
+#define FIND(kind, table, find) FIND_BY(is_equal, kind, table, find)
 
 #define X(name) extern const struct kith_backend kith_backend_##name;
 #include "src/training/backend/backends.def"
@@ -48,7 +49,7 @@ const struct kith_backend *const kith_backends[] = {
 #define X(name) &kith_backend_##name,
 #include "src/training/backend/backends.def"
     NULL};
-FIND(kith_backend, kith_backends, kith_backend_find, is_same)
+FIND(kith_backend, kith_backends, kith_backend_find)
 
 #define X(name) extern const struct kith_model kith_model_##name;
 #include "src/training/model/models.def"
@@ -56,7 +57,7 @@ const struct kith_model *const kith_models[] = {
 #define X(name) &kith_model_##name,
 #include "src/training/model/models.def"
     NULL};
-FIND(kith_model, kith_models, kith_model_find, is_same)
+FIND(kith_model, kith_models, kith_model_find)
 
 #define X(name) extern const struct kith_optimiser kith_optimiser_##name;
 #include "src/training/optimiser/optimisers.def"
@@ -64,7 +65,7 @@ const struct kith_optimiser *const kith_optimisers[] = {
 #define X(name) &kith_optimiser_##name,
 #include "src/training/optimiser/optimisers.def"
     NULL};
-FIND(kith_optimiser, kith_optimisers, kith_optimiser_find, is_same)
+FIND(kith_optimiser, kith_optimisers, kith_optimiser_find)
 
 #define X(name) extern const struct kith_dataset_kind kith_dataset_##name;
 #include "src/training/data/datasets.def"
@@ -72,7 +73,7 @@ const struct kith_dataset_kind *const kith_dataset_kinds[] = {
 #define X(name) &kith_dataset_##name,
 #include "src/training/data/datasets.def"
     NULL};
-FIND(kith_dataset_kind, kith_dataset_kinds, kith_dataset_kind_find, is_same)
+FIND(kith_dataset_kind, kith_dataset_kinds, kith_dataset_kind_find)
 
 #define X(name) extern const struct kith_algorithm kith_algorithm_##name;
 #include "src/gossip/algorithm/algorithms.def"
@@ -80,7 +81,7 @@ const struct kith_algorithm *const kith_algorithms[] = {
 #define X(name) &kith_algorithm_##name,
 #include "src/gossip/algorithm/algorithms.def"
     NULL};
-FIND(kith_algorithm, kith_algorithms, kith_algorithm_find, is_same)
+FIND(kith_algorithm, kith_algorithms, kith_algorithm_find)
 
 #define X(name) extern const struct kith_compressor kith_compressor_##name;
 #include "src/gossip/compressor/compressors.def"
@@ -88,7 +89,7 @@ const struct kith_compressor *const kith_compressors[] = {
 #define X(name) &kith_compressor_##name,
 #include "src/gossip/compressor/compressors.def"
     NULL};
-FIND(kith_compressor, kith_compressors, kith_compressor_find, is_same)
+FIND(kith_compressor, kith_compressors, kith_compressor_find)
 
 #define X(name) extern const struct kith_guard kith_guard_##name;
 #include "src/gossip/guard/guards.def"
@@ -96,7 +97,7 @@ const struct kith_guard *const kith_guards[] = {
 #define X(name) &kith_guard_##name,
 #include "src/gossip/guard/guards.def"
     NULL};
-FIND(kith_guard, kith_guards, kith_guard_find, is_same)
+FIND(kith_guard, kith_guards, kith_guard_find)
 
 #define X(name) extern const struct kith_topology_kind kith_topology_##name;
 #include "src/gossip/topology/topologies.def"
@@ -104,7 +105,7 @@ const struct kith_topology_kind *const kith_topology_kinds[] = {
 #define X(name) &kith_topology_##name,
 #include "src/gossip/topology/topologies.def"
     NULL};
-FIND(kith_topology_kind, kith_topology_kinds, kith_topology_find, is_named)
+FIND_BY(is_named, kith_topology_kind, kith_topology_kinds, kith_topology_find)
 
 #define X(name) extern const struct kith_quantity kith_quantity_##name;
 #include "src/experiment/check/checks.def"
@@ -112,7 +113,7 @@ const struct kith_quantity *const kith_quantities[] = {
 #define X(name) &kith_quantity_##name,
 #include "src/experiment/check/checks.def"
     NULL};
-FIND(kith_quantity, kith_quantities, kith_quantity_find, is_same)
+FIND(kith_quantity, kith_quantities, kith_quantity_find)
 
 #define X(name) extern const struct kith_fault kith_fault_##name;
 #include "src/experiment/fault/faults.def"
@@ -120,4 +121,4 @@ const struct kith_fault *const kith_faults[] = {
 #define X(name) &kith_fault_##name,
 #include "src/experiment/fault/faults.def"
     NULL};
-FIND(kith_fault, kith_faults, kith_fault_find, is_same)
+FIND(kith_fault, kith_faults, kith_fault_find)
