@@ -288,8 +288,9 @@ struct kith_mode {
                   struct kith_round_edge *edge, kith_id from, uint64_t number);
     /* ACK, ABORT and PROBE; `edge` is NULL unless it is open in that round. */
     void (*ack)(struct kith_node *node, struct kith_round_edge *edge);
-    void (*abort)(struct kith_node *node, struct kith_effects *effects,
-                  struct kith_round_edge *edge, kith_id from, uint64_t number);
+    void (*aborted)(struct kith_node *node, struct kith_effects *effects,
+                    struct kith_round_edge *edge, kith_id from,
+                    uint64_t number);
     void (*probe)(struct kith_node *node, struct kith_effects *effects,
                   struct kith_round_edge *edge, kith_id from, uint64_t number);
     /* A model comes again that was merged already. */

@@ -450,7 +450,7 @@ void kith_round_message(struct kith_node *node, struct kith_effects *effects,
             mode->ack(node, edge);
         break;
     case KITH_MESSAGE_ABORT:
-        mode->abort(node, effects, edge, from, number);
+        mode->aborted(node, effects, edge, from, number);
         break;
     case KITH_MESSAGE_PROBE:
         mode->probe(node, effects, edge, from, number);
