@@ -1,6 +1,6 @@
 #!/bin/sh
-# Goal: run databases and recordings of earlier versions are read, or refused by
-# name with what to do.
+# Goal: files of earlier versions (run databases, recordings, checkpoints,
+# certificates) are read, or refused by name with what to do.
 # Method: tests/golden/old/ holds what 50ce217 wrote (schema 3, journal 1): a
 # simulation with a fault, and a recorded lab. Reports say of them what they said
 # then, the replay ends with the recorded bytes; copies of versions to come are
@@ -58,4 +58,21 @@ refused 3 "journal of version 9, this kith reads 1; record the run again" \
 change "$record" "PRAGMA user_version=4"
 refused 3 "found schema 4, this kith reads 3; record the run again" \
     sim --replay "$record"
+
+# A checkpoint: the same weights, and a run that goes on from it.
+save=$scratch/train-50ce217.save
+cp "$top/tests/golden/old/train-50ce217.save" "$save" && chmod u+w "$save" ||
+    fail "the old checkpoint is missing"
+expect 0 export "$save" --out "$scratch/old.safetensors"
+[ "$(sha256sum <"$scratch/old.safetensors" | cut -d' ' -f1)" = \
+    d9250a71d1a8a5a69951b7cbd9c2f603988d486c70281ab9029e79b28540283d ] ||
+    fail "the weights of the old checkpoint are others"
+expect 0 train --resume "$save" --out "$scratch"
+grep -q "at step 80" "$scratch/err" || fail "the old run does not go on"
+
+# A certificate and an authority's public file.
+expect 0 keys show "$top/tests/golden/old/node-50ce217.crt"
+grep -q "709dfc42fa904bd013a236bc18727382a97925d187a64eb809eeff3144cde14c" \
+    "$scratch/json" || fail "the fingerprint of the old certificate is another"
+expect 0 keys show "$top/tests/golden/old/ca-50ce217.pub"
 finish
