@@ -408,7 +408,7 @@ uint64_t sim_channel_seal(struct sim_world *world, uint32_t index)
     return bytes;
 }
 
-/* The message and the vector are made anew from the bytes. The block's old
+/* The message and the vector are made anew from the bytes. The copy's old
  * content is overwritten first, so that nothing can pass beside the channel. */
 void sim_channel_open(struct sim_world *world, uint32_t index)
 {

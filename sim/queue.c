@@ -16,11 +16,11 @@
 #define SHIFT_MAX 40u   /* 18 min: nothing is that rare */
 #define WINDOW_MIN 4096u
 /* Days are widened when they hold fewer events, narrowed when they hold four
- * times as many different instants: enough to look ahead, and so few days that
+ * times as many different times: enough to prefetch, and so few days that
  * the chunks being filled stay in the cache. */
 #define DAY_EVENTS 128u
 /* So many days in advance first chunks are fetched. */
-#define AHEAD 2u
+#define PREFETCH_DAYS 2u
 
 /* Heap and today have room for every event, so that only a push can run out of
  * memory, never a pop. */
@@ -325,8 +325,9 @@ static void advance(struct sim_queue *queue)
     }
     queue->wasted--;
     queue->days++;
-    queue->chased = queue->buckets[(queue->day + 1) & queue->mask];
-    sim_chunk_fetch(queue, queue->buckets[(queue->day + AHEAD) & queue->mask]);
+    queue->prefetched = queue->buckets[(queue->day + 1) & queue->mask];
+    sim_chunk_fetch(queue,
+                    queue->buckets[(queue->day + PREFETCH_DAYS) & queue->mask]);
     sort_today(queue);
     queue->pops += queue->today_count;
     queue->times++;
@@ -371,7 +372,7 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
         queue->buckets = heads;
         queue->mask = buckets - 1;
     }
-    /* Days are now told by the last instant of the day in hand. Whatever a
+    /* Days are now told by the last nanosecond of the current day. Whatever a
      * wider day adds to it joins the heap, so that everything up to
      * queue->day stands there. */
     const uint64_t end = ((queue->day + 1) << queue->shift) - 1;
@@ -425,7 +426,7 @@ static void refill(struct sim_queue *queue)
     }
 }
 
-/* The first of what is left of today, of the heap and of the instant in hand;
+/* The first of what is left of today, of the heap and of what is due at once;
  * who is asked later gives way. */
 enum source { NOWHERE, TODAY, HEAP, SAME_TIME };
 

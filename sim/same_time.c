@@ -1,4 +1,4 @@
-/* Events of the instant in hand; see same_time.h. */
+/* Events that are due at once; see same_time.h. */
 #include "sim/same_time.h"
 
 #include "kith/assert.h"
