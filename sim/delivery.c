@@ -130,7 +130,9 @@ void sim_transmit(struct sim_world *world, uint32_t index)
     kith_ns left_ns;
     const kith_ns leaves_ns =
         sim_uplink_take(world, packet->from, packet->bytes, &left_ns);
-    sim_transfer_list(world, index, left_ns);
+    if (packet->flags & SIM_PACKET_CARRIES) {
+        sim_transfer_list(world, index, left_ns);
+    }
     const kith_ns arrives_ns = sim_link_arrival(world, index, leaves_ns);
     sim_schedule(world, packet->from, packet->to, arrives_ns,
                  world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
@@ -143,7 +145,7 @@ void sim_arrive(struct sim_world *world, uint32_t index)
 {
     KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
     const struct sim_packet *packet = sim_packet_at(world, index);
-    if (sim_link_stops(world, index)) {
+    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index)) {
         return;
     }
     kith_ns there_ns = sim_time(world);
@@ -253,14 +255,16 @@ void sim_deliver(struct sim_world *world, uint32_t index)
 {
     KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
     const struct sim_packet *packet = sim_packet_at(world, index);
-    if (sim_link_stops(world, index)) {
+    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index)) {
         return;
     }
     if (world->peers[packet->to].state == SIM_PEER_PAUSED) {
         sim_hold(world, packet->to, index);
         return;
     }
-    sim_totals_bytes(world, packet->to, packet->bytes);
+    if (world->totals) {
+        sim_totals_bytes(world, packet->to, packet->bytes);
+    }
     if (packet->kind == SIM_PACKET_MESSAGE) {
         deliver_message(world, index);
     } else if (packet->kind == SIM_PACKET_CENTRAL) {

@@ -63,6 +63,12 @@ void sim_end(struct sim_world *world)
     world->engine.over = true;
 }
 
+void sim_ending(struct sim_world *world)
+{
+    KITH_ASSERT(world->protocol->ended != NULL);
+    world->engine.ending = true;
+}
+
 bool sim_ended(const struct sim_world *world)
 {
     return world->engine.over;
@@ -246,7 +252,8 @@ bool sim_loop(struct sim_world *world, bool *stalled)
     unsigned since_shown = 0;
     struct sim_event event;
     *stalled = false;
-    while (!world->engine.over && !protocol->ended(world)) {
+    while (!world->engine.over &&
+           !(world->engine.ending && protocol->ended(world))) {
         if (world->options.stop && *world->options.stop) {
             return false;
         }
