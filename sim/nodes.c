@@ -197,16 +197,6 @@ static void step_marks(struct sim_world *world, kith_id id)
     }
 }
 
-static uint32_t pack_messages(struct sim_world *world, kith_id id)
-{
-    const struct kith_effects *effects = world->nodes.effects;
-    KITH_ASSERT(effects->send_count > 0);
-    const uint32_t messages =
-        sim_messages_pack(world, id, effects->sends, effects->send_count);
-    sim_link_fetch(world, messages);
-    return messages;
-}
-
 /* Everything that a step asks for, in the order in which a driver with sockets
  * carries it out. */
 static void step_node(struct sim_world *world, kith_id id,
@@ -217,21 +207,18 @@ static void step_node(struct sim_world *world, kith_id id,
     event->now_ns = sim_time(world);
     event->utc_s = SIM_UTC_START + event->now_ns / KITH_S;
     kith_node_step(sim_node_at(world, id), event, effects);
-    /* Messages are packed first, because the work item may fill the snapshots
-     * anew, and posted last: by then the cache lines of the links have come. */
-    const uint32_t messages =
-        effects->send_count > 0 ? pack_messages(world, id) : 0;
     step_marks(world, id);
     if (effects->cancel != 0) {
         sim_cancel(world, id, effects->cancel);
+    }
+    /* Sent before the work begins, which may fill the snapshots anew. */
+    for (uint32_t i = 0; i < effects->send_count; i++) {
+        sim_send(world, id, &effects->sends[i]);
     }
     if (effects->has_work) {
         sim_work_start(world, id, &effects->work);
     }
     timer_set(world, id, effects->deadline_ns);
-    if (messages != 0) {
-        sim_link_post(world, messages);
-    }
 }
 
 /* The ledger hears first: the marks of this very step may settle what was
