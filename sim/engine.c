@@ -17,6 +17,8 @@
 #define PREFETCH_FAR 12u
 #define PREFETCH_NEAR 6u
 
+/* Room for two events a machine, a deadline and a finished step: what most runs
+ * have pending. It grows where that is not enough. */
 enum kith_err sim_engine_open(struct sim_world *world)
 {
     KITH_ASSERT(world->machine_count > 0);
@@ -30,6 +32,8 @@ void sim_engine_close(struct sim_world *world)
     sim_queue_close(&world->engine.queue);
 }
 
+/* One line for the caller; whatever fails after it is a consequence, and would
+ * only hide it. */
 void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
               ...)
 {
@@ -59,17 +63,27 @@ void sim_end(struct sim_world *world)
     world->engine.over = true;
 }
 
+void sim_ending(struct sim_world *world)
+{
+    KITH_ASSERT(world->protocol->ended != NULL);
+    world->engine.ending = true;
+}
+
 bool sim_ended(const struct sim_world *world)
 {
     return world->engine.over;
 }
 
+/* Events are counted where they happen, so that the rate of a run does not
+ * depend on how cheap its work items are. */
 void sim_count_event(struct sim_world *world)
 {
     KITH_ASSERT(world->peer_count > 0);
     world->engine.events++;
 }
 
+/* No event lies in the past: the clock can only be where an event put it, so it
+ * never has to be set back. */
 static void push(struct sim_world *world, const struct sim_event *event)
 {
     KITH_ASSERT(event->time_ns >= sim_time(world));
@@ -82,6 +96,9 @@ static void push(struct sim_world *world, const struct sim_event *event)
 _Static_assert(KITH_PEERS_MAX <= 1u << 24, "a rank and 2^40 events of it");
 _Static_assert(SIM_EVENT_RUN < 8, "a kind has three bits");
 
+/* The causing machine's own counter makes sequences unique without a counter
+ * that all share: the order of equal times is then a matter of ranks, not of
+ * who was scheduled first. */
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
                   kith_ns at_ns, enum sim_event_kind kind, uint32_t value)
 {
@@ -97,6 +114,8 @@ void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
     push(world, &event);
 }
 
+/* Nobody's events come last among equal times: an evaluation sees all that
+ * happened by then. */
 void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
                       enum sim_run_event what)
 {
@@ -109,8 +128,11 @@ void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
     push(world, &event);
 }
 
+/* What the run itself does; faults among them, because they are given from
+ * outside. */
 static void step_run(struct sim_world *world, enum sim_run_event what)
 {
+    sim_link_flush(world);
     switch (what) {
     case SIM_RUN_ATOM:
         sim_fault_due(world);
@@ -132,6 +154,7 @@ static void step_run(struct sim_world *world, enum sim_run_event what)
     }
 }
 
+/* Kinds of the network are common to all runs; the rest is the protocol's. */
 static void step_event(struct sim_world *world, const struct sim_event *event)
 {
     switch ((enum sim_event_kind)event->kind) {
@@ -154,6 +177,8 @@ static void step_event(struct sim_world *world, const struct sim_event *event)
     }
 }
 
+/* A machine's line, its node's first lines, and the packet that comes: about
+ * nine misses that now overlap with the events in between. */
 SIM_INLINE void prefetch_far(const struct sim_world *world,
                              const struct sim_event *event)
 {
@@ -199,11 +224,25 @@ static void prefetch(struct sim_world *world)
 static void observe(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
+    sim_link_flush(world);
     sim_ledger_check(world);
     if (world->options.observe) {
         sim_work_join_all(world);
         world->options.observe(world, peer, world->options.arg);
     }
+}
+
+/* What stands in the outbox arrives a latency after it was sent, or later:
+ * before an event as late as that is taken, it must be under way. */
+static bool next_event(struct sim_world *world, struct sim_event *event)
+{
+    const kith_ns due_ns =
+        sim_link_due_ns(&world->links, world->experiment->network.latency_ns);
+    if (due_ns != KITH_NEVER &&
+        sim_queue_next_ns(&world->engine.queue) >= due_ns) {
+        sim_link_flush(world);
+    }
+    return sim_queue_pop(&world->engine.queue, event);
 }
 
 /* Prefetching comes after the clock and before the event: its addresses arrive
@@ -217,6 +256,8 @@ static void take(struct sim_world *world, const struct sim_event *event)
     step_event(world, event);
 }
 
+/* Whether all is done is asked before an event is taken, so that what is
+ * pending then never happens. */
 bool sim_loop(struct sim_world *world, bool *stalled)
 {
     const struct sim_protocol *protocol = world->protocol;
@@ -226,7 +267,8 @@ bool sim_loop(struct sim_world *world, bool *stalled)
     unsigned since_shown = 0;
     struct sim_event event;
     *stalled = false;
-    while (!world->engine.over && !protocol->ended(world)) {
+    while (!world->engine.over &&
+           !(world->engine.ending && protocol->ended(world))) {
         if (world->options.stop && *world->options.stop) {
             return false;
         }
@@ -234,7 +276,7 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             since_shown = 0;
             sim_progress(world);
         }
-        if (!sim_queue_pop(&world->engine.queue, &event)) {
+        if (!next_event(world, &event)) {
             *stalled = protocol->waits(world);
             break;
         }
@@ -243,6 +285,7 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             observe(world, event.peer);
         }
     }
+    sim_link_flush(world);
     return !*stalled && sim_failure(world) == KITH_OK;
 }
 

@@ -22,6 +22,8 @@
 /* Preface and ephemeral key: what the first flight holds of the whole. */
 #define FIRST_BYTES (KITH_PREFACE_BYTES + KITH_KEY_BYTES)
 
+/* Nobody has spoken with anybody: the first message of each peer searches the
+ * table. */
 enum kith_err sim_links_open(struct sim_world *world)
 {
     KITH_ASSERT(world->links.table.links == NULL);
@@ -55,12 +57,15 @@ size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator)
 
 /* ---- where a link stands */
 
+/* Records may move when the table grows: a link is named by its index, and
+ * looked up again after each call that may dial. */
 static struct sim_link *link_at(const struct sim_world *world, uint32_t link)
 {
     KITH_ASSERT(link < world->links.table.count);
     return &world->links.table.links[link];
 }
 
+/* Ends stand in ascending order, so a peer's side is one comparison. */
 static unsigned side_of(const struct sim_link *link, kith_id peer)
 {
     KITH_ASSERT(link->end[0] == peer || link->end[1] == peer);
@@ -88,6 +93,8 @@ static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
     return link;
 }
 
+/* Three of four messages go back where one has just come from: they skip the
+ * search, and its two cache misses. */
 void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
                     uint32_t link)
 {
@@ -122,6 +129,8 @@ static bool is_flight(enum sim_packet_kind kind)
     return kind >= SIM_PACKET_FIRST && kind <= SIM_PACKET_HELLO;
 }
 
+/* Handshakes carry bytes of their own where the wire is `full`; time and bytes
+ * are charged alike. */
 static void transmit(struct sim_world *world, uint32_t link, unsigned side,
                      enum sim_packet_kind kind, uint64_t bytes)
 {
@@ -134,10 +143,13 @@ static void transmit(struct sim_world *world, uint32_t link, unsigned side,
     if (world->channels && is_flight(kind)) {
         sim_channel_write_flight(world, index);
     }
-    sim_transmit(world, index);
+    sim_transmit(world, index, sim_time(world));
 }
 
-static void dial(struct sim_world *world, uint32_t link, unsigned side)
+/* Both ends may dial at once: whose SYN wins is decided where it arrives, by
+ * rank. */
+static void dial(struct sim_world *world, uint32_t link, unsigned side,
+                 kith_ns at_ns)
 {
     struct sim_link *entry = link_at(world, link);
     KITH_ASSERT(entry->side[side] == SIM_SIDE_IDLE);
@@ -145,7 +157,10 @@ static void dial(struct sim_world *world, uint32_t link, unsigned side)
     if (entry->side[1 - side] == SIM_SIDE_IDLE) {
         entry->dialler = (uint8_t)side;
     }
-    transmit(world, link, side, SIM_PACKET_SYN, 0);
+    const uint32_t index = take(world, link, side, SIM_PACKET_SYN);
+    if (index != 0) {
+        sim_transmit(world, index, at_ns);
+    }
 }
 
 /* A handshake flight is stuck behind a cut: give up after a while. */
@@ -172,7 +187,9 @@ static void wait(struct sim_world *world, uint32_t link, unsigned side,
     sim_transfer_list(world, packet, KITH_NEVER);
 }
 
-static void post(struct sim_world *world, uint32_t index)
+/* What stands for the channel's state at this end: up, on its way up, unknown,
+ * or gone without notice. */
+static void post(struct sim_world *world, uint32_t index, kith_ns at_ns)
 {
     KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
     struct sim_packet *packet = sim_packet_at(world, index);
@@ -189,14 +206,14 @@ static void post(struct sim_world *world, uint32_t index)
     const unsigned side = side_of(link_at(world, link), from);
     switch ((enum sim_side)link_at(world, link)->side[side]) {
     case SIM_SIDE_UP:
-        sim_launch(world, index);
+        sim_launch(world, index, at_ns);
         break;
     case SIM_SIDE_DEAD: /* into the void: nobody has told this end yet */
         sim_packet_free(world, index);
         break;
     case SIM_SIDE_IDLE:
         wait(world, link, side, index);
-        dial(world, link, side);
+        dial(world, link, side, at_ns);
         break;
     case SIM_SIDE_DIALLING:
     case SIM_SIDE_KNOWN:
@@ -205,46 +222,59 @@ static void post(struct sim_world *world, uint32_t index)
     }
 }
 
-/* The answer to a message needs no search: its link is known. */
-static bool is_recent(const struct sim_world *world,
-                      const struct sim_packet *packet)
+/* ---- the outbox
+ *
+ * A run's links are many times the cache: found and touched at once, each costs
+ * two misses, one after the other. So a message stands here while the next few
+ * events are carried out: its slot of the table is asked for when it comes in,
+ * its link half-way, and both are there when it leaves. It leaves at the time
+ * at which it was sent, which is an argument: the clock has moved on.
+ *
+ * Nobody sees the difference. What is sent arrives a latency later at the
+ * earliest, and the loop empties the outbox before an event as late as that;
+ * whatever else touches links empties it first. Order on a link is kept,
+ * because messages leave in the order in which they came. */
+
+static void outbox_first(struct sim_world *world)
 {
-    return world->peers[packet->from].links.recent == packet->to;
+    struct sim_outbox *outbox = &world->links.outbox;
+    KITH_ASSERT(outbox->done < outbox->put);
+    const struct sim_posting *first =
+        &outbox->postings[outbox->done++ % SIM_OUTBOX];
+    post(world, first->packet, first->sent_ns);
 }
 
-/* Where the search of the table will begin: its cache line comes while the
- * step's marks and work are carried out. */
-void sim_link_fetch(const struct sim_world *world, uint32_t messages)
+void sim_link_flush(struct sim_world *world)
 {
-    while (messages != 0) {
-        const struct sim_packet *packet = sim_packet_at(world, messages);
-        if (!is_recent(world, packet)) {
-            sim_link_table_fetch_slot(
-                &world->links.table,
-                sim_link_table_hash(packet->from, packet->to));
-        }
-        messages = packet->next;
+    while (world->links.outbox.done != world->links.outbox.put) {
+        outbox_first(world);
     }
 }
 
-/* All links are asked for before the first is used: a round's messages go to
- * many, and their misses overlap. */
-void sim_link_post(struct sim_world *world, uint32_t messages)
+void sim_link_post(struct sim_world *world, uint32_t index)
 {
-    for (uint32_t at = messages; at != 0;) {
-        const struct sim_packet *packet = sim_packet_at(world, at);
-        if (!is_recent(world, packet)) {
-            sim_link_table_fetch_link(
-                &world->links.table,
-                sim_link_table_hash(packet->from, packet->to));
-        }
-        at = packet->next;
+    struct sim_outbox *outbox = &world->links.outbox;
+    const struct sim_link_table *table = &world->links.table;
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    if (outbox->put - outbox->done == SIM_OUTBOX) {
+        outbox_first(world);
     }
-    while (messages != 0) {
-        post(world, sim_packet_next(world, &messages));
+    KITH_ASSERT(outbox->put - outbox->done < SIM_OUTBOX);
+    struct sim_posting *posting = &outbox->postings[outbox->put++ % SIM_OUTBOX];
+    *posting = (struct sim_posting){
+        .sent_ns = sim_time(world),
+        .hash = sim_link_table_hash(packet->from, packet->to),
+        .packet = index};
+    sim_link_table_fetch_slot(table, posting->hash);
+    if (outbox->put - outbox->done > SIM_OUTBOX / 2) {
+        const uint64_t middle = outbox->put - 1 - SIM_OUTBOX / 2;
+        sim_link_table_fetch_link(table,
+                                  outbox->postings[middle % SIM_OUTBOX].hash);
     }
 }
 
+/* The draws are the caller's to keep: one count per link and direction, or one
+ * per central machine. */
 kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
                        uint64_t bytes, uint32_t *draws)
 {
@@ -264,10 +294,11 @@ kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
     return experiment->network.latency_ns + more_ns;
 }
 
+/* A retransmission delays all that was sent behind it: arrivals on one
+ * connection never overtake. */
 kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
                          kith_ns leaves_ns)
 {
-    KITH_ASSERT(leaves_ns >= sim_time(world));
     struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_link *link = link_at(world, packet->link);
     const unsigned side = side_of(link, packet->from);
@@ -281,14 +312,15 @@ kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
         link->last_ns[side] = arrives_ns;
     }
     packet->generation = link->generation;
+    KITH_ASSERT(arrives_ns >=
+                sim_time(world)); /* posted late, never too late */
     return arrives_ns;
 }
 
+/* Stale packets are told by the link's generation: a reset connection's bytes
+ * must not reach the next one. */
 bool sim_link_stops(struct sim_world *world, uint32_t index)
 {
-    if (world->links.resets == 0 && world->links.cuts == 0) {
-        return false; /* spares a cache miss per message */
-    }
     const struct sim_packet *packet = sim_packet_at(world, index);
     struct sim_link *link = link_at(world, packet->link);
     KITH_ASSERT(packet->generation <= link->generation);
@@ -334,8 +366,11 @@ static void link_break(struct sim_world *world, uint32_t link, unsigned side)
     }
 }
 
+/* Along the peer's own chain of links: a crash costs its degree, not the size
+ * of the run. */
 void sim_link_crash(struct sim_world *world, kith_id peer)
 {
+    sim_link_flush(world);
     KITH_ASSERT(!sim_alive(world, peer));
     uint32_t next = world->peers[peer].links.first;
     while (next != 0) {
@@ -350,6 +385,7 @@ void sim_link_crash(struct sim_world *world, kith_id peer)
  * at the gate, in order, as a partition does to TCP. */
 void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut)
 {
+    sim_link_flush(world);
     KITH_ASSERT(from != to);
     uint32_t index;
     struct sim_link *link = between(world, from, to, &index);
@@ -371,6 +407,8 @@ void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut)
 
 /* ---- what an end learns */
 
+/* Messages that have waited leave before the node hears of the link: it may
+ * answer, and order must hold. */
 static void come_up(struct sim_world *world, uint32_t link, unsigned side)
 {
     struct sim_link *entry = link_at(world, link);
@@ -378,13 +416,16 @@ static void come_up(struct sim_world *world, uint32_t link, unsigned side)
     KITH_ASSERT(entry->side[side] != SIM_SIDE_IDLE);
     entry->side[side] = SIM_SIDE_UP;
     while (entry->waiting[side] != 0) {
-        sim_launch(world, sim_packet_next(world, &entry->waiting[side]));
+        sim_launch(world, sim_packet_next(world, &entry->waiting[side]),
+                   sim_time(world));
     }
     sim_trace_link(world, peer, other, true);
     struct kith_event event = {.kind = KITH_EVENT_LINK_UP, .from = other};
     sim_step(world, peer, &event);
 }
 
+/* What waited is gone with the connection: the node will decide anew whether to
+ * send it. */
 static void go_down(struct sim_world *world, uint32_t link, unsigned side)
 {
     KITH_ASSERT(side < 2);
@@ -397,6 +438,8 @@ static void go_down(struct sim_world *world, uint32_t link, unsigned side)
     sim_step(world, peer, &event);
 }
 
+/* A crashed machine refuses at once, as an operating system does for a port
+ * that nobody listens at. */
 static void step_syn(struct sim_world *world, uint32_t link, unsigned side)
 {
     KITH_ASSERT(side < 2);
@@ -414,6 +457,8 @@ static void step_syn(struct sim_world *world, uint32_t link, unsigned side)
     transmit(world, link, side, SIM_PACKET_SYNACK, 0);
 }
 
+/* Only a dial times out here: an exchange over a link that is up has its own
+ * deadline, in the node. */
 static void step_timeout(struct sim_world *world, uint32_t link, unsigned side)
 {
     KITH_ASSERT(world->links.table.count > link);
@@ -423,8 +468,10 @@ static void step_timeout(struct sim_world *world, uint32_t link, unsigned side)
     }
 }
 
+/* Six flights of a handshake and two endings: see the picture above. */
 void sim_link_step(struct sim_world *world, uint32_t index)
 {
+    sim_link_flush(world);
     const struct sim_packet *packet = sim_packet_at(world, index);
     const enum sim_packet_kind kind = (enum sim_packet_kind)packet->kind;
     const uint32_t link = packet->link;

@@ -51,6 +51,8 @@ static void timer_set(struct sim_world *world, kith_id id, kith_ns deadline_ns)
     sim_schedule(world, id, id, peer->timer.wake_ns, SIM_EVENT_WAKE, 0);
 }
 
+/* Events that stand in the queue find a time that is not theirs, and do
+ * nothing. */
 void sim_timer_clear(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(id < world->peer_count);
@@ -71,6 +73,8 @@ void sim_timer_resume(struct sim_world *world, kith_id id)
 
 /* ---- the end */
 
+/* Quiet is the node's word for: no exchange of mine is in doubt, and I owe
+ * nobody an answer. */
 static bool is_restless(const struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(id < world->peer_count);
@@ -91,6 +95,8 @@ static void settle(struct sim_world *world, kith_id id)
     }
 }
 
+/* Counted once, then kept by settle(): asking all nodes after each event would
+ * cost more than the events. */
 static void wind_up(struct sim_world *world)
 {
     if (world->nodes.winding_up) {
@@ -98,12 +104,24 @@ static void wind_up(struct sim_world *world)
     }
     KITH_ASSERT(world->nodes.restless == 0);
     world->nodes.winding_up = true;
+    sim_ending(world);
     for (kith_id id = 0; id < world->peer_count; id++) {
         settle(world, id);
     }
     sim_schedule_run(world, sim_time(world) + GRACE_NS, SIM_RUN_GRACE);
 }
 
+/* Nobody has a step to do: from now on the loop asks before each event. */
+static void ask_for_end(struct sim_world *world)
+{
+    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
+    if (world->nodes.unfinished == 0) {
+        sim_ending(world);
+    }
+}
+
+/* A peer may finish twice, after a restart: the count goes down once, the time
+ * is the last. */
 static void finish(struct sim_world *world, kith_id id)
 {
     struct sim_peer *peer = &world->peers[id];
@@ -111,10 +129,13 @@ static void finish(struct sim_world *world, kith_id id)
     if (!(peer->ending & SIM_FINISHED)) {
         peer->ending |= SIM_FINISHED;
         world->nodes.unfinished -= !(peer->ending & SIM_EXEMPT);
+        ask_for_end(world);
     }
     KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
 }
 
+/* Its share will never be done, or done again: waiting for it would wait for
+ * the experiment's own fault. */
 void sim_exempt(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
@@ -124,6 +145,7 @@ void sim_exempt(struct sim_world *world, kith_id id)
     }
     peer->ending |= SIM_EXEMPT;
     world->nodes.unfinished -= !(peer->ending & SIM_FINISHED);
+    ask_for_end(world);
     settle(world, id);
     KITH_ASSERT(!(peer->ending & SIM_RESTLESS));
 }
@@ -175,6 +197,8 @@ static void step_marks(struct sim_world *world, kith_id id)
     }
 }
 
+/* Everything that a step asks for, in the order in which a driver with sockets
+ * carries it out. */
 static void step_node(struct sim_world *world, kith_id id,
                       struct kith_event *event)
 {
@@ -183,27 +207,30 @@ static void step_node(struct sim_world *world, kith_id id,
     event->now_ns = sim_time(world);
     event->utc_s = SIM_UTC_START + event->now_ns / KITH_S;
     kith_node_step(sim_node_at(world, id), event, effects);
-    /* Messages are packed first, because the work item may fill the snapshots
-     * anew, and posted last: by then the cache lines of the links have come. */
-    const uint32_t messages =
-        sim_messages_pack(world, id, effects->sends, effects->send_count);
-    sim_link_fetch(world, messages);
     step_marks(world, id);
     if (effects->cancel != 0) {
         sim_cancel(world, id, effects->cancel);
+    }
+    /* Sent before the work begins, which may fill the snapshots anew. */
+    for (uint32_t i = 0; i < effects->send_count; i++) {
+        sim_send(world, id, &effects->sends[i]);
     }
     if (effects->has_work) {
         sim_work_start(world, id, &effects->work);
     }
     timer_set(world, id, effects->deadline_ns);
-    sim_link_post(world, messages);
 }
 
+/* The ledger hears first: the marks of this very step may settle what was
+ * pending. */
 static void step_worked(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(sim_work_out(world, id));
-    struct kith_work_result result = sim_work_end(world, id);
-    sim_ledger_done(world, id);
+    struct kith_work_result result;
+    sim_work_end(world, id, &result);
+    if (world->ledger) {
+        sim_ledger_done(world, id);
+    }
     struct kith_event event = {
         .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = &result};
     step_node(world, id, &event);
@@ -214,7 +241,7 @@ static void step_worked(struct sim_world *world, kith_id id)
 static void step_immediate(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(id < world->peer_count);
-    while (sim_work_immediate(world, id)) {
+    while (world->peers[id].work == SIM_WORK_IMMEDIATE) {
         sim_count_event(world);
         step_worked(world, id);
     }
@@ -228,6 +255,8 @@ void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
     step_immediate(world, id);
 }
 
+/* A process begins: no timer of the one before is left, and the node is told
+ * that it is new. */
 void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
                bool adopt)
 {
@@ -239,6 +268,8 @@ void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
     sim_step(world, id, &event);
 }
 
+/* Of several events that were set, the one whose time the timer holds is the
+ * deadline; the others have been replaced. */
 static void step_wake(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(world->peers[id].timer.wake_ns >= 0);
@@ -259,6 +290,8 @@ static void step_wake(struct sim_world *world, kith_id id)
     sim_step(world, id, &event);
 }
 
+/* An event of an incarnation that has crashed is passed over: its item ended
+ * with it. */
 static void step_work_done(struct sim_world *world, kith_id id,
                            uint32_t incarnation)
 {
@@ -334,6 +367,8 @@ static void gossip_close(struct sim_world *world)
                    world->peer_count * world->nodes.stride);
 }
 
+/* In rank order, at time 0: whoever a fault has crashed at once starts when it
+ * is restarted. */
 static void gossip_start(struct sim_world *world)
 {
     KITH_ASSERT(sim_time(world) == 0);
@@ -354,6 +389,8 @@ static struct kith_worker *gossip_worker(const struct sim_world *world,
     return peer == KITH_NOBODY ? NULL : sim_job_worker(world, peer);
 }
 
+/* Incarnations are added up: a peer's row counts its process, the run's row all
+ * of them. */
 void sim_counters_add(struct kith_node_counters *sum,
                       const struct kith_node_counters *one)
 {
@@ -368,6 +405,8 @@ void sim_counters_add(struct kith_node_counters *sum,
     sum->waited_ns += one->waited_ns;
 }
 
+/* Of all: what has crashed, and who is alive; a crashed node's own counters
+ * were added when it went. */
 static void gossip_counters(const struct sim_world *world, kith_id peer,
                             struct kith_node_counters *counters)
 {

@@ -41,6 +41,8 @@ struct sim_work {
 
 /* ---- threads */
 
+/* First in, first out: an item's end is due in about the order in which items
+ * begin. */
 static void queue_put(struct sim_work *pool, struct job *job)
 {
     KITH_ASSERT(job->state == JOB_FREE);
@@ -51,6 +53,8 @@ static void queue_put(struct sim_work *pool, struct job *job)
     pool->last = job;
 }
 
+/* From anywhere: the thread that awaits an item takes it, wherever it stands.
+ * */
 static void queue_drop(struct sim_work *pool, struct job *job)
 {
     KITH_ASSERT(job->state == JOB_QUEUED);
@@ -76,6 +80,8 @@ struct thread_start {
     unsigned thread;
 };
 
+/* A thread takes whatever is queued: items are of different peers, and share
+ * nothing. */
 static void *thread_main(void *argument)
 {
     KITH_ASSERT(argument != NULL);
@@ -96,6 +102,8 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
+/* This thread is the first of the count: with one thread there is no lock to
+ * wait for. */
 static enum kith_err threads_start(struct sim_world *world,
                                    struct sim_work *pool)
 {
@@ -117,6 +125,7 @@ static enum kith_err threads_start(struct sim_world *world,
     return KITH_OK;
 }
 
+/* Items that are queued are not run any more; whoever runs one ends it. */
 static void threads_stop(struct sim_work *pool)
 {
     KITH_ASSERT(pool->started < SIM_THREADS_MAX);
@@ -159,6 +168,8 @@ static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
     }
 }
 
+/* Those that start over are told that they are alone: memory for all at once
+ * was taken at the beginning. */
 enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
                               struct kith_worker **worker)
 {
@@ -184,6 +195,8 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
     return err;
 }
 
+/* A peer's vectors are made anew from the seed; what it goes on from is written
+ * into them afterwards. */
 enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -196,6 +209,8 @@ enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
     return err;
 }
 
+/* Its inboxes are copies of the pool: they go back before the worker frees what
+ * is its own. */
 void sim_job_close(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -286,10 +301,14 @@ static kith_ns cost_of(const struct sim_world *world, kith_id peer,
     const struct kith_experiment *experiment = world->experiment;
     return work->kind == KITH_WORK_TRAIN
                ? sim_step_time(experiment, peer, work->step,
-                               sim_fault_slow(world, peer))
+                               world->peers[peer].fault != 0
+                                   ? sim_fault_slow(world, peer)
+                                   : 1)
                : experiment->compute.merge_ns;
 }
 
+/* The ledger looks at x around an item, so there it runs at once; else a thread
+ * takes it. */
 static void start_item(struct sim_world *world, kith_id peer,
                        const struct kith_work *work)
 {
@@ -347,12 +366,6 @@ void sim_work_start(struct sim_world *world, kith_id id,
     }
 }
 
-bool sim_work_immediate(const struct sim_world *world, kith_id peer)
-{
-    KITH_ASSERT(peer < world->peer_count);
-    return world->peers[peer].work == SIM_WORK_IMMEDIATE;
-}
-
 bool sim_work_out(const struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -407,7 +420,10 @@ void sim_work_join_all(struct sim_world *world)
     }
 }
 
-struct kith_work_result sim_work_end(struct sim_world *world, kith_id id)
+/* The result stays in the job until the next item: rows read the last loss from
+ * it. */
+void sim_work_end(struct sim_world *world, kith_id id,
+                  struct kith_work_result *result)
 {
     struct sim_peer *peer = &world->peers[id];
     KITH_ASSERT(peer->work != SIM_WORK_NONE);
@@ -415,10 +431,11 @@ struct kith_work_result sim_work_end(struct sim_world *world, kith_id id)
     if (world->work) {
         join(world, id);
         world->work->jobs[id].state = JOB_FREE;
-        return world->work->jobs[id].result;
+        *result = world->work->jobs[id].result;
+        return;
     }
-    return (struct kith_work_result){.kind = (enum kith_work_kind)peer->item,
-                                     .finite = true};
+    *result = (struct kith_work_result){.kind = (enum kith_work_kind)peer->item,
+                                        .finite = true};
 }
 
 /* A crashed process takes its item with it; here the item still runs to its
