@@ -103,19 +103,17 @@ static uint32_t graph_degree(const struct kith_topology *topology, kith_id self)
 
 /* The sorting is of offsets that are sorted already but for the wrap-around:
  * the bare kernel's graph is a table, so ours must not cost much either. */
-static uint32_t graph_neighbours(const struct kith_topology *topology,
-                                 kith_id self, uint64_t round,
-                                 kith_id out[KITH_DEGREE_MAX],
-                                 double weights[KITH_DEGREE_MAX])
+static void graph_neighbours(const struct kith_topology *topology,
+                             struct kith_neighbours *list)
 {
     static const int32_t offsets[NEIGHBOURS] = {
         -4801, -4001, -2999, -2003, -1499, -997, -499, -101, -13,  -1,
         1,     13,    101,   499,   997,   1499, 2003, 2999, 4001, 4801};
     const uint32_t peers = topology->peers;
-    (void)round;
-    (void)weights;
+    kith_id *const out = list->ids;
+    list->count = NEIGHBOURS;
     for (uint32_t i = 0; i < NEIGHBOURS; i++) {
-        int64_t id = (int64_t)self + offsets[i];
+        int64_t id = (int64_t)list->self + offsets[i];
         if (id < 0 || id >= peers)
             id = (id + FAR_OFF * (int64_t)peers) % peers;
         const kith_id wrapped = (kith_id)id;
@@ -124,7 +122,6 @@ static uint32_t graph_neighbours(const struct kith_topology *topology,
             out[at] = out[at - 1];
         out[at] = wrapped;
     }
-    return NEIGHBOURS;
 }
 
 static const struct kith_topology_kind graph = {

@@ -118,13 +118,25 @@ struct kith_topology_contraction {
     double worst; /* from the slowest start */
 };
 
+/* The neighbours of one peer in one round. */
+struct kith_neighbours {
+    kith_id self;
+    uint64_t round;
+    bool sources; /* directed kinds: in-neighbours, else out-neighbours */
+    uint32_t count;
+    kith_id *ids;    /* (KITH_DEGREE_MAX), ascending */
+    double *weights; /* (KITH_DEGREE_MAX) of `weighted` kinds, else NULL */
+};
+
+struct kith_adjacency;
+
 struct kith_topology_kind {
     const char *name, *paper, *summary;
     bool is_static;  /* the same graph at every round */
     bool directed;   /* out- and in-neighbours differ */
     bool collective; /* its rounds make up an all-reduce: for the algorithms
                         of that `schedule` alone */
-    bool weighted;   /* neighbours() and sources() fill in the weights */
+    bool weighted;   /* neighbours() fills in the weights */
     unsigned keys;   /* KITH_TOPOLOGY_READS of the options that it reads */
     /* Fills in defaults, refuses what cannot be: KITH_EINVAL or KITH_ELIMIT
      * with words in error, "KEY: what was found; what is allowed" or, without a
@@ -136,18 +148,18 @@ struct kith_topology_kind {
      */
     enum kith_err (*build)(struct kith_topology *topology, void *memory,
                            char *error);
+    /* Of kinds that are drawn edge by edge, until the graph is connected: fills
+     * in an empty one, false where a row overflows. scratch: what size() has
+     * added. */
+    bool (*draw)(const struct kith_topology *topology,
+                 struct kith_adjacency *graph, uint32_t *scratch,
+                 struct kith_rng *rng);
     /* The most out-neighbours of `self` in a round. */
     uint32_t (*degree)(const struct kith_topology *topology, kith_id self);
-    /* Out-neighbours of `self` at `round`, ascending, at most KITH_DEGREE_MAX;
-     * returns how many. NULL: partner() may return anybody, nothing of this
+    /* Fills in the list. NULL: partner() may return anybody, nothing of this
      * record is set but its names. */
-    uint32_t (*neighbours)(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX]);
-    /* Directed kinds: in-neighbours, likewise. */
-    uint32_t (*sources)(const struct kith_topology *topology, kith_id self,
-                        uint64_t round, kith_id in[KITH_DEGREE_MAX],
-                        double weights[KITH_DEGREE_MAX]);
+    void (*neighbours)(const struct kith_topology *topology,
+                       struct kith_neighbours *list);
     /* NULL: 1 for static kinds, else 0. */
     uint64_t (*period)(const struct kith_topology *topology);
     /* Period 0: whom `self` may ever meet, ascending; NULL: anybody. */

@@ -94,6 +94,7 @@ libkith_gossip_a_SOURCES = \
   src/gossip/topology/global_rounds.c \
   src/gossip/topology/grid_groups.c \
   src/gossip/topology/hypercube.c \
+  src/gossip/topology/lists.c \
   src/gossip/topology/matcha.c \
   src/gossip/topology/od_equidyn.c \
   src/gossip/topology/one_peer_exponential.c \
@@ -111,7 +112,6 @@ libkith_gossip_a_SOURCES = \
   src/gossip/topology/resistance.c \
   src/gossip/topology/rho.c \
   src/gossip/topology/ring.c \
-  src/gossip/topology/shifts.c \
   src/gossip/topology/spectrum.c \
   src/gossip/topology/star.c \
   src/gossip/topology/topologies.def \

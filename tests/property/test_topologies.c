@@ -290,7 +290,6 @@ static void test_registry(void **state)
         assert_ptr_equal(kith_topology_find(kind->name), kind);
         assert_true(strlen(kind->paper) > 0 && strlen(kind->summary) > 0);
         assert_true(kith_topology_is_any_pair(kind) == (kind->degree == NULL));
-        assert_true(kind->directed == (kind->sources != NULL));
         assert_true((kind->size == NULL) == (kind->build == NULL));
         assert_true(!kind->is_static || kind->period == NULL);
     }

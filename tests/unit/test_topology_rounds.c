@@ -208,8 +208,7 @@ static void test_scan(void **state)
         struct graph graph;
         graph_must("ou-equidyn", n, n, NULL, &graph);
         for (uint64_t round = 0; round < 200; round++) {
-            struct kith_rng rng;
-            kith_topology_stream(&graph.topology, round, &rng);
+            struct kith_rng rng = kith_topology_stream(&graph.topology, round);
             const uint32_t p = 1 + kith_rng_below(&rng, n - 1);
             check_scan(n, p, kith_rng_below(&rng, n), &graph.topology, round);
         }

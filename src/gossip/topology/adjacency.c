@@ -12,13 +12,6 @@
 #define ATTEMPTS_MAX 1000u
 #define ATTEMPT_PEERS 10000000u
 
-/* The record is followed by degrees and rows. */
-size_t kith_adjacency_size(uint32_t peers, uint32_t width)
-{
-    return sizeof(struct kith_adjacency) +
-           (size_t)peers * (1 + (size_t)width) * sizeof(uint32_t);
-}
-
 struct kith_adjacency *kith_adjacency_init(void *memory, uint32_t peers,
                                            uint32_t width)
 {
@@ -27,13 +20,8 @@ struct kith_adjacency *kith_adjacency_init(void *memory, uint32_t peers,
     graph->width = width;
     graph->degree = (uint32_t *)(graph + 1);
     graph->table = graph->degree + peers;
-    kith_adjacency_clear(graph);
+    memset(graph->degree, 0, peers * sizeof *graph->degree);
     return graph;
-}
-
-void kith_adjacency_clear(struct kith_adjacency *graph)
-{
-    memset(graph->degree, 0, graph->peers * sizeof *graph->degree);
 }
 
 static kith_id *row_of(const struct kith_adjacency *graph, kith_id i)
@@ -52,7 +40,7 @@ bool kith_adjacency_has(const struct kith_adjacency *graph, kith_id i,
     return false;
 }
 
-bool kith_adjacency_arc(struct kith_adjacency *graph, kith_id i, kith_id j)
+static bool add_arc(struct kith_adjacency *graph, kith_id i, kith_id j)
 {
     if (graph->degree[i] == graph->width)
         return false;
@@ -63,8 +51,8 @@ bool kith_adjacency_arc(struct kith_adjacency *graph, kith_id i, kith_id j)
 bool kith_adjacency_add(struct kith_adjacency *graph, kith_id i, kith_id j)
 {
     KITH_ASSERT(i != j);
-    return graph->degree[j] < graph->width && kith_adjacency_arc(graph, i, j) &&
-           kith_adjacency_arc(graph, j, i);
+    return graph->degree[j] < graph->width && add_arc(graph, i, j) &&
+           add_arc(graph, j, i);
 }
 
 static void remove_arc(struct kith_adjacency *graph, kith_id i, kith_id j)
@@ -124,58 +112,56 @@ uint32_t kith_adjacency_degree(const struct kith_topology *topology,
     return graph->degree[self];
 }
 
-uint32_t kith_adjacency_neighbours(const struct kith_topology *topology,
-                                   kith_id self, uint64_t round,
-                                   kith_id out[KITH_DEGREE_MAX],
-                                   double weights[KITH_DEGREE_MAX])
+void kith_adjacency_neighbours(const struct kith_topology *topology,
+                               struct kith_neighbours *list)
 {
     const struct kith_adjacency *graph = topology->built;
-    (void)round;
-    (void)weights;
-    memcpy(out, row_of(graph, self), graph->degree[self] * sizeof *out);
-    return graph->degree[self];
+    list->count = graph->degree[list->self];
+    memcpy(list->ids, row_of(graph, list->self),
+           list->count * sizeof *list->ids);
 }
 
 uint32_t kith_adjacency_width(const struct kith_topology *topology)
 {
     const uint32_t most = topology->peers - 1;
-    return most < KITH_DEGREE_MAX ? most : KITH_DEGREE_MAX;
+    return topology->own > 0        ? topology->own
+           : most < KITH_DEGREE_MAX ? most
+                                    : KITH_DEGREE_MAX;
 }
 
-size_t kith_adjacency_room(const struct kith_topology *topology, uint32_t width,
-                           size_t scratch)
+size_t kith_adjacency_room(const struct kith_topology *topology, size_t scratch)
 {
-    const size_t least = 2 * (size_t)topology->peers;
-    return kith_adjacency_size(topology->peers, width) +
-           (scratch > least ? scratch : least) * sizeof(uint32_t);
+    const size_t peers = topology->peers;
+    return sizeof(struct kith_adjacency) +
+           (peers * (1 + (size_t)kith_adjacency_width(topology)) +
+            (scratch > 2 * peers ? scratch : 2 * peers)) *
+               sizeof(uint32_t);
 }
 
-enum kith_err kith_adjacency_draw(struct kith_topology *topology, void *memory,
-                                  uint32_t width, kith_adjacency_drawer *draw,
-                                  char *error)
+size_t kith_adjacency_size(const struct kith_topology *topology)
 {
-    struct kith_adjacency *const graph =
-        kith_adjacency_init(memory, topology->peers, width);
-    uint32_t *const scratch = graph->table + (size_t)topology->peers * width;
-    const uint32_t wanted = ATTEMPT_PEERS / topology->peers;
+    return kith_adjacency_room(topology, 0);
+}
+
+enum kith_err kith_adjacency_build(struct kith_topology *topology, void *memory,
+                                   char *error)
+{
+    const uint32_t peers = topology->peers;
+    const uint32_t width = kith_adjacency_width(topology);
+    const uint32_t wanted = ATTEMPT_PEERS / peers;
     const uint32_t attempts = wanted > ATTEMPTS_MAX   ? ATTEMPTS_MAX
                               : wanted < ATTEMPTS_MIN ? ATTEMPTS_MIN
                                                       : wanted;
-    bool full = false;
-    for (uint32_t attempt = 0; attempt < attempts && !full; attempt++) {
-        struct kith_rng rng;
-        kith_topology_stream(topology, attempt, &rng);
-        kith_adjacency_clear(graph);
-        full = !draw(topology, graph, scratch, &rng);
-        if (!full && kith_adjacency_connected(graph, scratch))
+    for (uint32_t attempt = 0; attempt < attempts; attempt++) {
+        struct kith_adjacency *const graph =
+            kith_adjacency_init(memory, peers, width);
+        uint32_t *const scratch = graph->table + (size_t)peers * width;
+        struct kith_rng rng = kith_topology_stream(topology, attempt);
+        if (peers > 1 && !topology->kind->draw(topology, graph, scratch, &rng))
+            return kith_topology_refuse_dense(topology, width, error);
+        if (kith_adjacency_connected(graph, scratch))
             return KITH_OK;
     }
-    if (full)
-        return kith_topology_refuse(
-            error, KITH_ELIMIT,
-            "found %s, which gives a peer of %u more than %u neighbours; use a "
-            "sparser one or fewer peers",
-            topology->kind->name, topology->peers, graph->width);
     return kith_topology_refuse(error, KITH_EINVAL,
                                 "found %s, which was not connected in %u "
                                 "draws; use more edges",

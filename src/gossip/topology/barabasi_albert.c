@@ -3,22 +3,12 @@
  * degree: uniformly from the list of all ends of edges. */
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_barabasi_albert;
-
 #define DEGREE_DEFAULT 2u
 
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
-    const uint32_t most = topology->peers - 1;
-    uint32_t *degree = &topology->options.degree;
-    if (*degree == 0)
-        *degree = DEGREE_DEFAULT < most ? DEGREE_DEFAULT : most;
-    if (topology->peers > 1 && *degree > most)
-        return kith_topology_refuse(
-            error, KITH_EINVAL,
-            "degree: found %u with %u peers; allowed: up to %u", *degree,
-            topology->peers, most);
-    return KITH_OK;
+    return kith_degree_prepare(topology, DEGREE_DEFAULT, topology->peers - 1,
+                               error);
 }
 
 /* ends: the list, two for each edge. */
@@ -47,16 +37,8 @@ static bool draw(const struct kith_topology *topology,
 /* scratch: all ends. */
 static size_t size(const struct kith_topology *topology)
 {
-    return kith_adjacency_room(topology, kith_adjacency_width(topology),
-                               2 * (size_t)topology->peers *
-                                   (topology->options.degree + 1));
-}
-
-static enum kith_err build(struct kith_topology *topology, void *memory,
-                           char *error)
-{
-    return kith_adjacency_draw(topology, memory, kith_adjacency_width(topology),
-                               draw, error);
+    return kith_adjacency_room(topology, 2 * (size_t)topology->peers *
+                                             (topology->options.degree + 1));
 }
 
 const struct kith_topology_kind kith_topology_barabasi_albert = {
@@ -67,7 +49,8 @@ const struct kith_topology_kind kith_topology_barabasi_albert = {
     .keys = KITH_TOPOLOGY_READS(WEIGHTS) | KITH_TOPOLOGY_READS(DEGREE),
     .prepare = prepare,
     .size = size,
-    .build = build,
+    .build = kith_adjacency_build,
+    .draw = draw,
     .degree = kith_adjacency_degree,
     .neighbours = kith_adjacency_neighbours,
 };

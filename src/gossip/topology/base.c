@@ -19,8 +19,6 @@
 
 #include "kith/assert.h"
 
-extern const struct kith_topology_kind kith_topology_base;
-
 #define DEGREE_DEFAULT 1u
 #define FACTORS_MAX 20u /* 2^20 peers */
 
@@ -172,21 +170,18 @@ static enum kith_err build(struct kith_topology *topology, void *memory,
 
 /* Who shares a group with `place` in this phase: each is first + stride * (what
  * it counts) in the caller's numbering. */
-struct list {
-    kith_id *out;
-    double *weights;
-    uint32_t count;
+struct group {
+    struct kith_neighbours *list;
     uint32_t first, stride; /* number of place 0; distance of two places */
 };
 
-static void add(struct list *list, uint32_t place, double weight)
+static void add(const struct group *group, uint32_t place, double weight)
 {
-    kith_topology_insert(list->out, list->weights, list->count++,
-                         list->first + place * list->stride, weight);
+    kith_list_add(group->list, group->first + place * group->stride, weight);
 }
 
-static void add_cube(struct list *list, const struct cube *cube, uint32_t phase,
-                     uint32_t offset, uint32_t place)
+static void add_cube(const struct group *group, const struct cube *cube,
+                     uint32_t phase, uint32_t offset, uint32_t place)
 {
     uint32_t stride = 1;
     if (phase >= cube->count)
@@ -198,12 +193,12 @@ static void add_cube(struct list *list, const struct cube *cube, uint32_t phase,
     const uint32_t zero = offset + place - digit * stride;
     for (uint32_t d = 0; d < factor; d++)
         if (d != digit)
-            add(list, zero + d * stride, 1.0 / factor);
+            add(group, zero + d * stride, 1.0 / factor);
 }
 
 /* Step 2 of part l, seen from a peer of it or of a later one. */
-static void add_bridge(struct list *list, const struct base *base, uint32_t l,
-                       uint32_t place)
+static void add_bridge(const struct group *group, const struct base *base,
+                       uint32_t l, uint32_t place)
 {
     const struct part *part = &base->parts[l];
     const uint32_t end = part->first + part->size;
@@ -211,15 +206,15 @@ static void add_bridge(struct list *list, const struct base *base, uint32_t l,
     const double weight = q / part->blocks;
     if (place >= end) {
         for (uint32_t a = 0; a < part->blocks; a++)
-            add(list, part->first + a * part->block + (place - end), weight);
+            add(group, part->first + a * part->block + (place - end), weight);
         return;
     }
     const uint32_t index = (place - part->first) % part->block;
     if (index < base->later[l])
-        add(list, end + index, weight);
+        add(group, end + index, weight);
 }
 
-static void add_simple(struct list *list, const struct base *base,
+static void add_simple(const struct group *group, const struct base *base,
                        uint32_t round, uint32_t place)
 {
     uint32_t l = 0;
@@ -228,18 +223,18 @@ static void add_simple(struct list *list, const struct base *base,
     const struct part *part = &base->parts[l];
     const uint32_t start = base->parts[0].whole.count;
     if (round < start) {
-        add_cube(list, &part->whole, round, part->first, place - part->first);
+        add_cube(group, &part->whole, round, part->first, place - part->first);
         return;
     }
     const uint32_t step = round - start;
     if (step <= l && step + 1 < base->part_count) {
-        add_bridge(list, base, step, place);
+        add_bridge(group, base, step, place);
         return;
     }
     if (step <= l || l + 1 == base->part_count)
         return;
     const uint32_t inside = (place - part->first) % part->block;
-    add_cube(list, &part->inner, step - l - 1, place - inside, inside);
+    add_cube(group, &part->inner, step - l - 1, place - inside, inside);
 }
 
 static uint64_t period(const struct kith_topology *topology)
@@ -248,29 +243,20 @@ static uint64_t period(const struct kith_topology *topology)
     return base->length == 0 ? 1 : base->length;
 }
 
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
     const struct base *base = topology->built;
-    const uint32_t phase = (uint32_t)(round % period(topology));
-    const uint32_t member = self % base->p;
-    struct list list = {.out = out, .weights = weights, .stride = 1};
+    const uint32_t phase = (uint32_t)(list->round % period(topology));
+    const uint32_t member = list->self % base->p;
+    struct group group = {.list = list, .stride = 1};
     if (phase < base->inside.count) {
-        add_cube(&list, &base->inside, phase, self - member, member);
-        return list.count;
+        add_cube(&group, &base->inside, phase, list->self - member, member);
+        return;
     }
-    list.first = member;
-    list.stride = base->p;
-    add_simple(&list, base, phase - base->inside.count, self / base->p);
-    return list.count;
-}
-
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
-{
-    const uint32_t most = topology->peers - 1;
-    (void)self;
-    return topology->options.degree < most ? topology->options.degree : most;
+    group.first = member;
+    group.stride = base->p;
+    add_simple(&group, base, phase - base->inside.count, list->self / base->p);
 }
 
 const struct kith_topology_kind kith_topology_base = {
@@ -282,7 +268,7 @@ const struct kith_topology_kind kith_topology_base = {
     .prepare = prepare,
     .size = size,
     .build = build,
-    .degree = degree,
+    .degree = kith_degree_option,
     .neighbours = neighbours,
     .period = period,
 };

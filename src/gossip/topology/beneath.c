@@ -1,5 +1,6 @@
 /* The static graph under a schedule of rounds: whose edges are taken by turns
- * (matcha), or left for a round with everybody (global-rounds). */
+ * (matcha), left for a round with everybody (global-rounds), or whose peers
+ * change places (regular-rounds). */
 #include "topology_kinds.h"
 
 static enum kith_err prepare(const struct kith_topology *topology,
@@ -37,20 +38,21 @@ enum kith_err kith_beneath_prepare(struct kith_topology *topology, char *error)
     return KITH_OK;
 }
 
-bool kith_beneath_size(const struct kith_topology *topology, size_t *size)
+size_t kith_beneath_size(const struct kith_topology *topology)
 {
     char error[KITH_TOPOLOGY_ERROR_BYTES];
     struct kith_topology graph;
-    return prepare(topology, &graph, size, error) == KITH_OK;
+    size_t size;
+    return prepare(topology, &graph, &size, error) == KITH_OK
+               ? sizeof graph + (size + 7) / 8 * 8
+               : 0;
 }
 
-enum kith_err kith_beneath_build(const struct kith_topology *topology,
-                                 struct kith_topology *graph, void *memory,
-                                 size_t *size, char *error)
+enum kith_err kith_beneath_build(struct kith_topology *topology, void *memory,
+                                 char *error)
 {
-    const enum kith_err err = prepare(topology, graph, size, error);
-    if (err != KITH_OK)
-        return err;
-    graph->options.edges = topology->options.edges;
-    return kith_topology_build(graph, memory, error);
+    struct kith_topology *graph = memory;
+    size_t size;
+    const enum kith_err err = prepare(topology, graph, &size, error);
+    return err == KITH_OK ? kith_topology_build(graph, graph + 1, error) : err;
 }

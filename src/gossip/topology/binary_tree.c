@@ -1,34 +1,23 @@
 /* A heap's tree: self is below (self - 1) / 2. A spanning tree of degree 3 and
  * depth log2(n). */
-#include "kith/topology.h"
-
-extern const struct kith_topology_kind kith_topology_binary_tree;
-
-/* The parent and the children, in order. */
-static uint32_t list(uint32_t peers, kith_id self, kith_id out[3])
-{
-    uint32_t count = 0;
-    if (self > 0)
-        out[count++] = (self - 1) / 2;
-    for (kith_id child = 2 * self + 1; child <= 2 * self + 2; child++)
-        if (child < peers)
-            out[count++] = child;
-    return count;
-}
+#include "topology_kinds.h"
 
 static uint32_t degree(const struct kith_topology *topology, kith_id self)
 {
-    kith_id out[3];
-    return list(topology->peers, self, out);
+    const kith_id child = 2 * self + 1;
+    return (self > 0 ? 1u : 0u) + (child < topology->peers ? 1u : 0u) +
+           (child + 1 < topology->peers ? 1u : 0u);
 }
 
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    (void)round;
-    (void)weights;
-    return list(topology->peers, self, out);
+    if (list->self > 0)
+        kith_list_add(list, (list->self - 1) / 2, 0);
+    for (kith_id child = 2 * list->self + 1; child <= 2 * list->self + 2;
+         child++)
+        if (child < topology->peers)
+            kith_list_add(list, child, 0);
 }
 
 const struct kith_topology_kind kith_topology_binary_tree = {

@@ -6,37 +6,15 @@
  */
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_collective_ring;
-
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
-{
-    (void)self;
-    return topology->peers > 1 ? 1 : 0;
-}
-
 static uint64_t period(const struct kith_topology *topology)
 {
     return topology->peers > 1 ? 2 * ((uint64_t)topology->peers - 1) : 1;
 }
 
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    (void)round;
-    (void)weights;
-    out[0] = (self + 1) % topology->peers;
-    return degree(topology, self);
-}
-
-static uint32_t sources(const struct kith_topology *topology, kith_id self,
-                        uint64_t round, kith_id in[KITH_DEGREE_MAX],
-                        double weights[KITH_DEGREE_MAX])
-{
-    (void)round;
-    (void)weights;
-    in[0] = (self + topology->peers - 1) % topology->peers;
-    return degree(topology, self);
+    kith_list_shift(topology, list, 1, 0);
 }
 
 const struct kith_topology_kind kith_topology_collective_ring = {
@@ -45,8 +23,7 @@ const struct kith_topology_kind kith_topology_collective_ring = {
     .summary = "of allreduce-ring: n-ths of a vector go round twice",
     .directed = true,
     .collective = true,
-    .degree = degree,
+    .degree = kith_degree_one,
     .neighbours = neighbours,
-    .sources = sources,
     .period = period,
 };

@@ -1,25 +1,10 @@
 /* Everybody is everybody's neighbour:  W = J = 1 1^T / n,  rho = 0. */
-#include "kith/topology.h"
+#include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_complete;
-
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    (void)self;
-    return topology->peers - 1;
-}
-
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
-{
-    (void)round;
-    (void)weights;
-    uint32_t count = 0;
-    for (kith_id peer = 0; peer < topology->peers; peer++)
-        if (peer != self)
-            out[count++] = peer;
-    return count;
+    kith_list_range(list, 0, topology->peers, 0);
 }
 
 const struct kith_topology_kind kith_topology_complete = {
@@ -28,6 +13,6 @@ const struct kith_topology_kind kith_topology_complete = {
     .summary = "all pairs; one round averages exactly",
     .is_static = true,
     .keys = KITH_TOPOLOGY_READS(WEIGHTS),
-    .degree = degree,
+    .degree = kith_degree_rest,
     .neighbours = neighbours,
 };

@@ -8,44 +8,19 @@
 #include "permutation.h"
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_dissemination;
-
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
-{
-    (void)self;
-    return topology->peers > 1 ? 1 : 0;
-}
-
-/* Who stands 2^k places behind (back) or on. */
-static uint32_t find(const struct kith_topology *topology, kith_id self,
-                     uint64_t round, bool back, kith_id *id, double *weight)
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
     const uint64_t peers = topology->peers;
     const uint32_t tau = kith_topology_log2(topology->peers);
-    const uint64_t offset = UINT64_C(1) << (round % tau);
-    struct kith_rng rng;
+    const uint64_t offset = UINT64_C(1) << (list->round % tau);
     struct kith_permutation permutation;
-    kith_topology_stream(topology, round / tau, &rng);
-    kith_permutation_draw(&permutation, topology->peers, &rng);
-    const uint64_t place = kith_permutation_place(&permutation, self);
-    const uint64_t other = place + (back ? peers - offset : offset);
-    *id = kith_permutation_peer(&permutation, (uint32_t)(other % peers));
-    *weight = 0.5;
-    return 1;
-}
-
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
-{
-    return find(topology, self, round, false, out, weights);
-}
-
-static uint32_t sources(const struct kith_topology *topology, kith_id self,
-                        uint64_t round, kith_id in[KITH_DEGREE_MAX],
-                        double weights[KITH_DEGREE_MAX])
-{
-    return find(topology, self, round, true, in, weights);
+    kith_permutation_draw(&permutation, topology, list->round / tau);
+    const uint64_t place = kith_permutation_place(&permutation, list->self) +
+                           (list->sources ? peers - offset : offset);
+    kith_list_add(
+        list, kith_permutation_peer(&permutation, (uint32_t)(place % peers)),
+        0.5);
 }
 
 const struct kith_topology_kind kith_topology_dissemination = {
@@ -55,7 +30,6 @@ const struct kith_topology_kind kith_topology_dissemination = {
                "log2(n) rounds",
     .directed = true,
     .weighted = true,
-    .degree = degree,
+    .degree = kith_degree_one,
     .neighbours = neighbours,
-    .sources = sources,
 };

@@ -4,14 +4,15 @@
 #include "edges.h"
 
 #include <math.h>
-#include <string.h>
 
 /* How far two sums of weights may differ and be the same. */
 #define SAME 1e-12
 
 struct edges {
-    struct kith_adjacency *out, *in;  /* one table where both ways */
-    double *out_weights, *in_weights; /* (peers, width); NULL: not given */
+    struct side {
+        struct kith_adjacency *graph;
+        double *weights; /* (peers, width); NULL: not given */
+    } out, in;           /* the same where both ways */
 };
 
 static bool has_weights(const struct kith_topology *topology)
@@ -48,35 +49,32 @@ enum kith_err kith_edges_prepare(struct kith_topology *topology, char *error)
 
 static size_t table_bytes(const struct kith_topology *topology)
 {
-    return (kith_adjacency_room(topology, kith_adjacency_width(topology), 0) +
-            7) /
-           8 * 8;
+    return (kith_adjacency_size(topology) + 7) / 8 * 8;
 }
 
-static size_t weight_bytes(const struct kith_topology *topology)
+static size_t side_bytes(const struct kith_topology *topology)
 {
-    return has_weights(topology)
-               ? (size_t)topology->peers * kith_adjacency_width(topology) *
-                     sizeof(double)
-               : 0;
+    const size_t entries =
+        (size_t)topology->peers * kith_adjacency_width(topology);
+    return table_bytes(topology) +
+           (has_weights(topology) ? entries * sizeof(double) : 0);
 }
 
 size_t kith_edges_size(const struct kith_topology *topology)
 {
-    const size_t tables = topology->kind->directed ? 2 : 1;
     return sizeof(struct edges) +
-           tables * (table_bytes(topology) + weight_bytes(topology));
+           (topology->kind->directed ? 2 : 1) * side_bytes(topology);
 }
 
 /* One entry more: i's row takes j in. */
-static bool put(struct kith_adjacency *graph, double *weights, kith_id i,
-                kith_id j, double weight)
+static bool put(const struct side *side, kith_id i, kith_id j, double weight)
 {
+    struct kith_adjacency *const graph = side->graph;
     const size_t start = (size_t)i * graph->width;
     if (graph->degree[i] == graph->width)
         return false;
     kith_topology_insert(graph->table + start,
-                         weights == NULL ? NULL : weights + start,
+                         side->weights == NULL ? NULL : side->weights + start,
                          graph->degree[i]++, j, weight);
     return true;
 }
@@ -86,26 +84,23 @@ static enum kith_err fill(const struct kith_topology *topology,
 {
     for (uint32_t k = 0; k < topology->options.edge_count; k++) {
         const struct kith_topology_edge *edge = &topology->options.edges[k];
-        if (put(edges->out, edges->out_weights, edge->from, edge->to,
-                edge->weight) &&
-            put(edges->in, edges->in_weights, edge->to, edge->from,
-                edge->weight))
+        if (put(&edges->out, edge->from, edge->to, edge->weight) &&
+            put(&edges->in, edge->to, edge->from, edge->weight))
             continue;
         return kith_topology_refuse(
             error, KITH_ELIMIT,
             "path: found the edge %u %u, which gives a peer more than %u "
             "neighbours",
-            edge->from, edge->to, edges->out->width);
+            edge->from, edge->to, edges->out.graph->width);
     }
     return KITH_OK;
 }
 
-static double sum_of(const struct kith_adjacency *graph, const double *weights,
-                     kith_id i)
+static double sum_of(const struct side *side, kith_id i)
 {
     double sum = 0;
-    for (uint32_t k = 0; k < graph->degree[i]; k++)
-        sum += weights[(size_t)i * graph->width + k];
+    for (uint32_t k = 0; k < side->graph->degree[i]; k++)
+        sum += side->weights[(size_t)i * side->graph->width + k];
     return sum;
 }
 
@@ -114,16 +109,15 @@ static enum kith_err check_sums(const struct kith_topology *topology,
                                 const struct edges *edges, bool *doubly,
                                 char *error)
 {
+    const uint32_t *out_degree = edges->out.graph->degree;
     for (kith_id i = 0; i < topology->peers; i++) {
-        if (edges->out_weights == NULL) {
-            *doubly = *doubly &&
-                      edges->out->degree[i] == edges->in->degree[i] &&
-                      (!topology->kind->directed ||
-                       edges->out->degree[i] == edges->out->degree[0]);
+        if (edges->out.weights == NULL) {
+            *doubly =
+                *doubly && out_degree[i] == edges->in.graph->degree[i] &&
+                (!topology->kind->directed || out_degree[i] == out_degree[0]);
             continue;
         }
-        const double out = sum_of(edges->out, edges->out_weights, i);
-        const double in = sum_of(edges->in, edges->in_weights, i);
+        const double out = sum_of(&edges->out, i), in = sum_of(&edges->in, i);
         *doubly = *doubly && fabs(out - in) <= SAME;
         if (out > 1 + SAME || in > 1 + SAME)
             return kith_topology_refuse(
@@ -153,69 +147,51 @@ static enum kith_err check_reach(const struct kith_topology *topology,
         forward ? 0 : lost, forward ? lost : 0, topology->peers);
 }
 
+static struct side init_side(const struct kith_topology *topology, char *at)
+{
+    struct side side = {
+        .graph = kith_adjacency_init(at, topology->peers,
+                                     kith_adjacency_width(topology))};
+    if (has_weights(topology))
+        side.weights = (double *)(void *)(at + table_bytes(topology));
+    return side;
+}
+
 enum kith_err kith_edges_build(struct kith_topology *topology, void *memory,
                                char *error)
 {
     struct edges *edges = memory;
-    const uint32_t width = kith_adjacency_width(topology);
-    const bool directed = topology->kind->directed;
-    const size_t weights = weight_bytes(topology);
-    char *at = (char *)(edges + 1);
-    edges->out = kith_adjacency_init(at, topology->peers, width);
-    edges->in = edges->out;
-    at += table_bytes(topology);
-    if (directed) {
-        edges->in = kith_adjacency_init(at, topology->peers, width);
-        at += table_bytes(topology);
-    }
-    edges->out_weights = weights > 0 ? (double *)(void *)at : NULL;
-    edges->in_weights = edges->out_weights;
-    if (directed && weights > 0)
-        edges->in_weights = (double *)(void *)(at + weights);
+    char *const at = (char *)(edges + 1);
+    edges->out = edges->in = init_side(topology, at);
+    if (topology->kind->directed)
+        edges->in = init_side(topology, at + side_bytes(topology));
     enum kith_err err = fill(topology, edges, error);
     if (err == KITH_OK)
         err = check_sums(topology, edges, &topology->doubly, error);
     if (err == KITH_OK)
-        err = check_reach(topology, edges->out, true, error);
-    return err == KITH_OK ? check_reach(topology, edges->in, false, error)
+        err = check_reach(topology, edges->out.graph, true, error);
+    return err == KITH_OK ? check_reach(topology, edges->in.graph, false, error)
                           : err;
 }
 
 uint32_t kith_edges_degree(const struct kith_topology *topology, kith_id self)
 {
     const struct edges *edges = topology->built;
-    return edges->out->degree[self];
+    return edges->out.graph->degree[self];
 }
 
-static uint32_t list(const struct kith_topology *topology,
-                     const struct kith_adjacency *graph, const double *given,
-                     kith_id self, kith_id *out, double *weights)
-{
-    const size_t start = (size_t)self * graph->width;
-    const uint32_t count = graph->degree[self];
-    memcpy(out, graph->table + start, count * sizeof *out);
-    for (uint32_t k = 0; k < count; k++)
-        weights[k] = given == NULL
-                         ? kith_topology_weigh(topology, count, out[k])
-                         : given[start + k];
-    return count;
-}
-
-uint32_t kith_edges_neighbours(const struct kith_topology *topology,
-                               kith_id self, uint64_t round,
-                               kith_id out[KITH_DEGREE_MAX],
-                               double weights[KITH_DEGREE_MAX])
+void kith_edges_neighbours(const struct kith_topology *topology,
+                           struct kith_neighbours *list)
 {
     const struct edges *edges = topology->built;
-    (void)round;
-    return list(topology, edges->out, edges->out_weights, self, out, weights);
-}
-
-uint32_t kith_edges_sources(const struct kith_topology *topology, kith_id self,
-                            uint64_t round, kith_id in[KITH_DEGREE_MAX],
-                            double weights[KITH_DEGREE_MAX])
-{
-    const struct edges *edges = topology->built;
-    (void)round;
-    return list(topology, edges->in, edges->in_weights, self, in, weights);
+    const struct side *const side = list->sources ? &edges->in : &edges->out;
+    const size_t start = (size_t)list->self * side->graph->width;
+    list->count = side->graph->degree[list->self];
+    for (uint32_t k = 0; k < list->count; k++) {
+        list->ids[k] = side->graph->table[start + k];
+        list->weights[k] =
+            side->weights == NULL
+                ? kith_topology_weigh(topology, list->count, list->ids[k])
+                : side->weights[start + k];
+    }
 }

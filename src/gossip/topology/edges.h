@@ -10,12 +10,7 @@ size_t kith_edges_size(const struct kith_topology *topology);
 KITH_MUST_CHECK enum kith_err kith_edges_build(struct kith_topology *topology,
                                                void *memory, char *error);
 uint32_t kith_edges_degree(const struct kith_topology *topology, kith_id self);
-uint32_t kith_edges_neighbours(const struct kith_topology *topology,
-                               kith_id self, uint64_t round,
-                               kith_id out[KITH_DEGREE_MAX],
-                               double weights[KITH_DEGREE_MAX]);
-uint32_t kith_edges_sources(const struct kith_topology *topology, kith_id self,
-                            uint64_t round, kith_id in[KITH_DEGREE_MAX],
-                            double weights[KITH_DEGREE_MAX]);
+void kith_edges_neighbours(const struct kith_topology *topology,
+                           struct kith_neighbours *list);
 
 #endif

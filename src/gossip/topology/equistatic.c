@@ -9,20 +9,10 @@
 
 #include <string.h>
 
-extern const struct kith_topology_kind kith_topology_equistatic;
-
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
-    const uint32_t most = topology->peers - 1;
-    uint32_t *degree = &topology->options.degree;
-    if (*degree == 0)
-        *degree = kith_topology_log2(topology->peers);
-    if (topology->peers > 1 && *degree > most)
-        return kith_topology_refuse(
-            error, KITH_EINVAL,
-            "degree: found %u with %u peers; allowed: up to %u", *degree,
-            topology->peers, most);
-    return KITH_OK;
+    return kith_degree_prepare(topology, kith_topology_log2(topology->peers),
+                               topology->peers - 1, error);
 }
 
 static uint32_t divisor(uint32_t a, uint32_t b)
@@ -51,8 +41,7 @@ static enum kith_err build(struct kith_topology *topology, void *memory,
     (void)error;
     for (uint32_t attempt = 0, common = 0; peers > 1 && common != 1;
          attempt++) {
-        struct kith_rng rng;
-        kith_topology_stream(topology, attempt, &rng);
+        struct kith_rng rng = kith_topology_stream(topology, attempt);
         common = peers;
         /* Floyd's sampling: each set of M is equally likely. */
         for (uint32_t i = 0; i < degree; i++) {
@@ -70,37 +59,14 @@ static enum kith_err build(struct kith_topology *topology, void *memory,
     return KITH_OK;
 }
 
-static uint32_t degree_of(const struct kith_topology *topology, kith_id self)
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    (void)self;
-    return topology->peers == 1 ? 0 : topology->options.degree;
-}
-
-static void fill_weights(const struct kith_topology *topology, double *weights)
-{
+    const uint32_t *shifts = topology->built;
+    const uint32_t degree = topology->options.degree;
     const double n = topology->peers;
-    for (uint32_t i = 0; i < topology->options.degree; i++)
-        weights[i] = (n - 1) / (n * topology->options.degree);
-}
-
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
-{
-    (void)round;
-    fill_weights(topology, weights);
-    return kith_shift_forward(topology->peers, self, topology->built,
-                              topology->options.degree, out);
-}
-
-static uint32_t sources(const struct kith_topology *topology, kith_id self,
-                        uint64_t round, kith_id in[KITH_DEGREE_MAX],
-                        double weights[KITH_DEGREE_MAX])
-{
-    (void)round;
-    fill_weights(topology, weights);
-    return kith_shift_backward(topology->peers, self, topology->built,
-                               topology->options.degree, in);
+    for (uint32_t i = 0; i < degree; i++)
+        kith_list_shift(topology, list, shifts[i], (n - 1) / (n * degree));
 }
 
 const struct kith_topology_kind kith_topology_equistatic = {
@@ -114,7 +80,6 @@ const struct kith_topology_kind kith_topology_equistatic = {
     .prepare = prepare,
     .size = size,
     .build = build,
-    .degree = degree_of,
+    .degree = kith_degree_option,
     .neighbours = neighbours,
-    .sources = sources,
 };

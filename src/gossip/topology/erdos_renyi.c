@@ -4,8 +4,6 @@
  * costs O(edges) and needs no logarithm. */
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_erdos_renyi;
-
 #define POWERS 40u /* pairs of a million peers are fewer than 2^40 */
 /* Mean degree above log2(n) where no probability is given: natural logarithms
  * are what connects. */
@@ -59,18 +57,6 @@ static bool draw(const struct kith_topology *topology,
     }
 }
 
-static size_t size(const struct kith_topology *topology)
-{
-    return kith_adjacency_room(topology, kith_adjacency_width(topology), 0);
-}
-
-static enum kith_err build(struct kith_topology *topology, void *memory,
-                           char *error)
-{
-    return kith_adjacency_draw(topology, memory, kith_adjacency_width(topology),
-                               draw, error);
-}
-
 const struct kith_topology_kind kith_topology_erdos_renyi = {
     .name = "erdos-renyi",
     .paper = "Erdos and Renyi, Publicationes Mathematicae 6, 1959",
@@ -78,8 +64,9 @@ const struct kith_topology_kind kith_topology_erdos_renyi = {
     .is_static = true,
     .keys = KITH_TOPOLOGY_READS(WEIGHTS) | KITH_TOPOLOGY_READS(PROBABILITY),
     .prepare = prepare,
-    .size = size,
-    .build = build,
+    .size = kith_adjacency_size,
+    .build = kith_adjacency_build,
+    .draw = draw,
     .degree = kith_adjacency_degree,
     .neighbours = kith_adjacency_neighbours,
 };

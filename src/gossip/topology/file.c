@@ -2,8 +2,6 @@
  * edges.c. */
 #include "edges.h"
 
-extern const struct kith_topology_kind kith_topology_file;
-
 const struct kith_topology_kind kith_topology_file = {
     .name = "file",
     .paper = "-",

@@ -5,8 +5,6 @@
  * both. */
 #include "edges.h"
 
-extern const struct kith_topology_kind kith_topology_file_directed;
-
 const struct kith_topology_kind kith_topology_file_directed = {
     .name = "file-directed",
     .paper = "-",
@@ -20,5 +18,4 @@ const struct kith_topology_kind kith_topology_file_directed = {
     .build = kith_edges_build,
     .degree = kith_edges_degree,
     .neighbours = kith_edges_neighbours,
-    .sources = kith_edges_sources,
 };

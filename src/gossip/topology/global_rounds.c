@@ -5,14 +5,7 @@
  * A cycle ends in exact agreement. */
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_global_rounds;
-
 #define PERIOD_DEFAULT 8u
-
-/* The graph underneath; its own memory follows. */
-struct rounds {
-    struct kith_topology graph;
-};
 
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
@@ -21,49 +14,15 @@ static enum kith_err prepare(struct kith_topology *topology, char *error)
     return kith_beneath_prepare(topology, error);
 }
 
-static size_t size(const struct kith_topology *topology)
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    size_t beneath;
-    return kith_beneath_size(topology, &beneath)
-               ? sizeof(struct rounds) + beneath
-               : 0;
-}
-
-static enum kith_err build(struct kith_topology *topology, void *memory,
-                           char *error)
-{
-    struct rounds *rounds = memory;
-    size_t size;
-    return kith_beneath_build(topology, &rounds->graph, rounds + 1, &size,
-                              error);
-}
-
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
-{
-    (void)self;
-    return topology->peers - 1;
-}
-
-static bool is_global(const struct kith_topology *topology, uint64_t round)
-{
-    return (round + 1) % topology->options.period == 0;
-}
-
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
-{
-    const struct rounds *rounds = topology->built;
-    uint32_t count = 0;
-    if (!is_global(topology, round))
-        return kith_topology_neighbours(&rounds->graph, self, 0, out, weights);
-    for (kith_id peer = 0; peer < topology->peers; peer++) {
-        if (peer == self)
-            continue;
-        weights[count] = 1.0 / topology->peers;
-        out[count++] = peer;
-    }
-    return count;
+    const uint32_t peers = topology->peers;
+    if ((list->round + 1) % topology->options.period == 0)
+        kith_list_range(list, 0, peers, 1.0 / peers);
+    else
+        list->count = kith_topology_neighbours(topology->built, list->self, 0,
+                                               list->ids, list->weights);
 }
 
 static uint64_t period(const struct kith_topology *topology)
@@ -79,9 +38,9 @@ const struct kith_topology_kind kith_topology_global_rounds = {
     .weighted = true,
     .keys = KITH_TOPOLOGY_READS(GRAPH) | KITH_TOPOLOGY_READS(PERIOD),
     .prepare = prepare,
-    .size = size,
-    .build = build,
-    .degree = degree,
+    .size = kith_beneath_size,
+    .build = kith_beneath_build,
+    .degree = kith_degree_rest,
     .neighbours = neighbours,
     .period = period,
 };

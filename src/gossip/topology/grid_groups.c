@@ -8,22 +8,15 @@
 #include "permutation.h"
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_grid_groups;
-
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
-    const uint32_t most = topology->peers - 1;
-    uint32_t *degree = &topology->options.degree;
-    if (*degree == 0)
-        for (*degree = 1; *degree < KITH_DEGREE_MAX &&
-                          (*degree + 1) * (*degree + 1) < topology->peers;)
-            ++*degree;
-    if (*degree > most && topology->peers > 2)
-        return kith_topology_refuse(
-            error, KITH_EINVAL,
-            "degree: found %u with %u peers; allowed: up to %u", *degree,
-            topology->peers, most);
-    return KITH_OK;
+    const uint32_t peers = topology->peers;
+    uint32_t usual = 1;
+    while (usual < KITH_DEGREE_MAX && (usual + 1) * (usual + 1) < peers)
+        usual++;
+    /* Two peers are one group, whatever its size. */
+    return kith_degree_prepare(topology, usual,
+                               peers > 2 ? peers - 1 : UINT32_MAX, error);
 }
 
 /* D: M^D cells are room for all. */
@@ -36,40 +29,27 @@ static uint32_t dimensions(const struct kith_topology *topology)
     return count;
 }
 
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
-{
-    const uint32_t most = topology->peers - 1;
-    (void)self;
-    return topology->options.degree < most ? topology->options.degree : most;
-}
-
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
     const uint64_t width = topology->options.degree + UINT64_C(1);
     const uint32_t every = dimensions(topology);
     uint64_t stride = 1;
-    uint32_t count = 0;
-    struct kith_rng rng;
     struct kith_permutation permutation;
-    kith_topology_stream(topology, round / every, &rng);
-    kith_permutation_draw(&permutation, topology->peers, &rng);
-    for (uint64_t d = 0; d < round % every; d++)
+    kith_permutation_draw(&permutation, topology, list->round / every);
+    for (uint64_t d = 0; d < list->round % every; d++)
         stride *= width;
-    const uint64_t own = kith_permutation_place(&permutation, self);
+    const uint64_t own = kith_permutation_place(&permutation, list->self);
     const uint64_t first = own - own / stride % width * stride;
     for (uint64_t k = 0; k < width; k++) {
         const uint64_t place = first + k * stride;
         if (place == own || place >= topology->peers)
             continue;
-        kith_topology_insert(
-            out, NULL, count++,
-            kith_permutation_peer(&permutation, (uint32_t)place), 0);
+        kith_list_add(list,
+                      kith_permutation_peer(&permutation, (uint32_t)place), 0);
     }
-    for (uint32_t i = 0; i < count; i++)
-        weights[i] = 1.0 / (count + 1);
-    return count;
+    for (uint32_t i = 0; i < list->count; i++)
+        list->weights[i] = 1.0 / (list->count + 1);
 }
 
 const struct kith_topology_kind kith_topology_grid_groups = {
@@ -80,6 +60,6 @@ const struct kith_topology_kind kith_topology_grid_groups = {
     .weighted = true,
     .keys = KITH_TOPOLOGY_READS(DEGREE),
     .prepare = prepare,
-    .degree = degree,
+    .degree = kith_degree_option,
     .neighbours = neighbours,
 };

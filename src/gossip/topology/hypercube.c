@@ -1,8 +1,6 @@
 /* n = 2^D peers, neighbours differ in one bit:  rho = (D - 1) / (D + 1). */
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_hypercube;
-
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
     const uint32_t peers = topology->peers;
@@ -14,27 +12,11 @@ static enum kith_err prepare(struct kith_topology *topology, char *error)
     return KITH_OK;
 }
 
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    (void)self;
-    return kith_topology_log2(topology->peers);
-}
-
-/* Bits that are set lead down, the highest furthest; the others lead up. */
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
-{
-    uint32_t count = 0;
-    (void)round;
-    (void)weights;
-    for (uint32_t bit = topology->peers / 2; bit > 0; bit /= 2)
-        if (self & bit)
-            out[count++] = self ^ bit;
     for (uint32_t bit = 1; bit < topology->peers; bit *= 2)
-        if (!(self & bit))
-            out[count++] = self ^ bit;
-    return count;
+        kith_list_add(list, list->self ^ bit, 0);
 }
 
 const struct kith_topology_kind kith_topology_hypercube = {
@@ -44,6 +26,6 @@ const struct kith_topology_kind kith_topology_hypercube = {
     .is_static = true,
     .keys = KITH_TOPOLOGY_READS(WEIGHTS),
     .prepare = prepare,
-    .degree = degree,
+    .degree = kith_degree_log2,
     .neighbours = neighbours,
 };

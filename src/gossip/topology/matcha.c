@@ -17,8 +17,6 @@
 #include <math.h>
 #include <string.h>
 
-extern const struct kith_topology_kind kith_topology_matcha;
-
 #define COLOURS (KITH_DEGREE_MAX + 1)
 /* The probabilities are an eigenvalue problem, solved again and again. */
 #define MATCHA_PEERS_MAX 1024u
@@ -32,8 +30,8 @@ extern const struct kith_topology_kind kith_topology_matcha;
 #define GOLDEN_STEPS 40
 
 struct matcha {
-    struct kith_topology graph;
-    uint32_t colours, matchings; /* places of a row; how many are used */
+    const struct kith_topology *graph; /* behind the record */
+    uint32_t colours, matchings;       /* places of a row; how many are used */
     double p[COLOURS];
     double constant; /* a */
     struct kith_topology_contraction contraction;
@@ -67,11 +65,8 @@ static uint32_t colours_of(const struct kith_topology *topology)
 /* The record, the graph beneath, the table, and four vectors and Lanczos'. */
 static size_t size(const struct kith_topology *topology)
 {
-    size_t beneath;
-    if (!kith_beneath_size(topology, &beneath))
-        return 0;
     const size_t table = (size_t)topology->peers * colours_of(topology);
-    return sizeof(struct matcha) + (beneath + 7) / 8 * 8 +
+    return sizeof(struct matcha) + kith_beneath_size(topology) +
            (table + 1) / 2 * sizeof(uint64_t) +
            (5 * (size_t)topology->peers + 2 * KITH_RHO_STEPS) * sizeof(double);
 }
@@ -80,7 +75,7 @@ static size_t size(const struct kith_topology *topology)
 static void laplacian(const struct matcha *matcha, const double *p,
                       const double *x, double *out)
 {
-    for (kith_id i = 0; i < matcha->graph.peers; i++) {
+    for (kith_id i = 0; i < matcha->graph->peers; i++) {
         const kith_id *row = matcha->at + (size_t)i * matcha->colours;
         out[i] = 0;
         for (uint32_t m = 0; m < matcha->matchings; m++)
@@ -100,7 +95,7 @@ static void apply_square(const void *context, const double *x, double *out)
 {
     const struct sums *sums = context;
     const struct matcha *matcha = sums->matcha;
-    const uint32_t n = matcha->graph.peers;
+    const uint32_t n = matcha->graph->peers;
     const double a = sums->constant;
     double spread[COLOURS], *const y = sums->y;
     for (uint32_t m = 0; m < matcha->matchings; m++)
@@ -143,7 +138,7 @@ static void supergradient(const struct matcha *matcha, const double *v,
     double squares = 0;
     for (uint32_t m = 0; m < matcha->matchings; m++) {
         gradient[m] = 0;
-        for (kith_id i = 0; i < matcha->graph.peers; i++) {
+        for (kith_id i = 0; i < matcha->graph->peers; i++) {
             const kith_id j = matcha->at[(size_t)i * matcha->colours + m];
             if (j != KITH_NOBODY && j < i)
                 gradient[m] += (v[i] - v[j]) * (v[i] - v[j]);
@@ -156,7 +151,7 @@ static void supergradient(const struct matcha *matcha, const double *v,
 
 static void ascend(struct matcha *matcha, double budget, double *scratch)
 {
-    const uint32_t n = matcha->graph.peers, count = matcha->matchings;
+    const uint32_t n = matcha->graph->peers, count = matcha->matchings;
     double p[COLOURS], gradient[COLOURS], best = 0;
     const struct sums sums = {.matcha = matcha, .p = p};
     double *const v = scratch, *const lanczos = scratch + n;
@@ -185,7 +180,7 @@ static void ascend(struct matcha *matcha, double budget, double *scratch)
 
 static double left_at(struct sums *sums, double constant, double *scratch)
 {
-    const uint32_t n = sums->matcha->graph.peers;
+    const uint32_t n = sums->matcha->graph->peers;
     sums->constant = constant;
     return kith_spectrum_find(n, apply_square, sums, 8 * (uint64_t)n, scratch)
         .high;
@@ -194,7 +189,7 @@ static double left_at(struct sums *sums, double constant, double *scratch)
 /* a by golden sections: the largest eigenvalue is convex in it. */
 static void choose_constant(struct matcha *matcha, double *scratch)
 {
-    const uint32_t n = matcha->graph.peers;
+    const uint32_t n = matcha->graph->peers;
     const double golden = (sqrt(5) - 1) / 2;
     double *const lanczos = scratch + n;
     struct sums sums = {.matcha = matcha, .p = matcha->p, .y = scratch};
@@ -226,9 +221,9 @@ static void choose_constant(struct matcha *matcha, double *scratch)
 /* (tr E W^2 - 1) / (n - 1). */
 static double mean_left(const struct matcha *matcha)
 {
-    const double n = matcha->graph.peers, a = matcha->constant;
+    const double n = matcha->graph->peers, a = matcha->constant;
     double trace = n;
-    for (kith_id i = 0; i < matcha->graph.peers; i++) {
+    for (kith_id i = 0; i < matcha->graph->peers; i++) {
         double own = 0;
         for (uint32_t m = 0; m < matcha->matchings; m++) {
             if (matcha->at[(size_t)i * matcha->colours + m] == KITH_NOBODY)
@@ -246,19 +241,18 @@ static enum kith_err build(struct kith_topology *topology, void *memory,
                            char *error)
 {
     struct matcha *matcha = memory;
-    char *at = (char *)(matcha + 1);
-    size_t beneath;
+    char *const beneath = (char *)(matcha + 1);
     memset(matcha, 0, sizeof *matcha);
-    const enum kith_err err =
-        kith_beneath_build(topology, &matcha->graph, at, &beneath, error);
+    matcha->graph = (const struct kith_topology *)(void *)beneath;
+    const enum kith_err err = kith_beneath_build(topology, beneath, error);
     if (err != KITH_OK || topology->peers == 1)
         return err;
     matcha->colours = colours_of(topology);
-    matcha->at = (kith_id *)(void *)(at + (beneath + 7) / 8 * 8);
+    matcha->at = (kith_id *)(void *)(beneath + kith_beneath_size(topology));
     const size_t table = (size_t)topology->peers * matcha->colours;
     double *scratch = (double *)(void *)(matcha->at + (table + 1) / 2 * 2);
     matcha->matchings =
-        kith_colour_edges(&matcha->graph, matcha->colours, matcha->at);
+        kith_colour_edges(matcha->graph, matcha->colours, matcha->at);
     ascend(matcha, topology->options.budget, scratch);
     choose_constant(matcha, scratch);
     matcha->contraction.mean = mean_left(matcha);
@@ -268,30 +262,25 @@ static enum kith_err build(struct kith_topology *topology, void *memory,
 static uint32_t degree(const struct kith_topology *topology, kith_id self)
 {
     const struct matcha *matcha = topology->built;
-    return matcha->graph.kind->degree(&matcha->graph, self);
+    return matcha->graph->kind->degree(matcha->graph, self);
 }
 
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
     const struct matcha *matcha = topology->built;
-    const kith_id *row = matcha->at + (size_t)self * matcha->colours;
-    struct kith_rng rng;
-    uint32_t count = 0;
-    kith_topology_stream(topology, round, &rng);
+    const kith_id *row = matcha->at + (size_t)list->self * matcha->colours;
+    struct kith_rng rng = kith_topology_stream(topology, list->round);
     for (uint32_t m = 0; m < matcha->matchings; m++)
         if (kith_rng_double(&rng) < matcha->p[m] && row[m] != KITH_NOBODY)
-            kith_topology_insert(out, weights, count++, row[m],
-                                 matcha->constant);
-    return count;
+            kith_list_add(list, row[m], matcha->constant);
 }
 
 static uint32_t links(const struct kith_topology *topology, kith_id self,
                       kith_id out[KITH_DEGREE_MAX])
 {
     const struct matcha *matcha = topology->built;
-    return kith_topology_neighbours(&matcha->graph, self, 0, out, NULL);
+    return kith_topology_neighbours(matcha->graph, self, 0, out, NULL);
 }
 
 static struct kith_topology_contraction

@@ -7,8 +7,6 @@
  * code has eta 0.53 for n = 17, and eta = 1 hardly contracts. */
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_od_equidyn;
-
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
     const double n = topology->peers;
@@ -24,35 +22,12 @@ static double share_of(const struct kith_topology *topology)
     return topology->options.eta * (n - 1) / n;
 }
 
-static uint32_t shift_of(const struct kith_topology *topology, uint64_t round)
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    struct kith_rng rng;
-    kith_topology_stream(topology, round, &rng);
-    return 1 + kith_rng_below(&rng, topology->peers - 1);
-}
-
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
-{
-    const uint32_t shift = shift_of(topology, round);
-    weights[0] = share_of(topology);
-    return kith_shift_backward(topology->peers, self, &shift, 1, out);
-}
-
-static uint32_t sources(const struct kith_topology *topology, kith_id self,
-                        uint64_t round, kith_id in[KITH_DEGREE_MAX],
-                        double weights[KITH_DEGREE_MAX])
-{
-    const uint32_t shift = shift_of(topology, round);
-    weights[0] = share_of(topology);
-    return kith_shift_forward(topology->peers, self, &shift, 1, in);
-}
-
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
-{
-    (void)self;
-    return topology->peers > 1 ? 1 : 0;
+    struct kith_rng rng = kith_topology_stream(topology, list->round);
+    const uint32_t back = 1 + kith_rng_below(&rng, topology->peers - 1);
+    kith_list_shift(topology, list, topology->peers - back, share_of(topology));
 }
 
 static struct kith_topology_contraction
@@ -74,8 +49,7 @@ const struct kith_topology_kind kith_topology_od_equidyn = {
     .weighted = true,
     .keys = KITH_TOPOLOGY_READS(ETA),
     .prepare = prepare,
-    .degree = degree,
+    .degree = kith_degree_one,
     .neighbours = neighbours,
-    .sources = sources,
     .contraction = contraction,
 };

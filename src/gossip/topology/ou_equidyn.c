@@ -11,8 +11,6 @@
 
 #include <math.h>
 
-extern const struct kith_topology_kind kith_topology_ou_equidyn;
-
 /* Place of the partner in a chain of `step` over first..end-1, or end. */
 static uint32_t chain_partner(uint32_t u, uint32_t first, uint32_t end,
                               uint32_t step)
@@ -37,28 +35,17 @@ static uint32_t partner_of(uint32_t n, uint32_t p, uint32_t u)
     return partner == p ? n : partner;
 }
 
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
     const uint32_t n = topology->peers;
-    struct kith_rng rng;
-    kith_topology_stream(topology, round, &rng);
+    struct kith_rng rng = kith_topology_stream(topology, list->round);
     const uint32_t p = 1 + kith_rng_below(&rng, n - 1);
     const uint32_t s = kith_rng_below(&rng, n);
-    const uint32_t u = self >= s ? self - s : self + (n - s);
+    const uint32_t u = list->self >= s ? list->self - s : list->self + (n - s);
     const uint32_t partner = partner_of(n, p, u);
-    if (partner == n)
-        return 0;
-    out[0] = (kith_id)(((uint64_t)partner + s) % n);
-    weights[0] = 0.5;
-    return 1;
-}
-
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
-{
-    (void)self;
-    return topology->peers > 1 ? 1 : 0;
+    if (partner < n)
+        kith_list_add(list, (kith_id)(((uint64_t)partner + s) % n), 0.5);
 }
 
 /* Pairs that a scan with shift p finds. */
@@ -98,7 +85,7 @@ const struct kith_topology_kind kith_topology_ou_equidyn = {
     .paper = "Song et al., NeurIPS 2022 (2210.07881), Algorithm 2",
     .summary = "pairs at a random shift each round, the same for all",
     .weighted = true,
-    .degree = degree,
+    .degree = kith_degree_one,
     .neighbours = neighbours,
     .contraction = contraction,
 };

@@ -1,26 +1,19 @@
 /* Neighbours self - 1 and self + 1, without wrapping round:
  * rho = (1 + 2 cos(pi / n)) / 3 for n >= 3, a ring of twice the peers. */
-#include "kith/topology.h"
-
-extern const struct kith_topology_kind kith_topology_path;
+#include "topology_kinds.h"
 
 static uint32_t degree(const struct kith_topology *topology, kith_id self)
 {
     return (self > 0 ? 1u : 0u) + (self + 1 < topology->peers ? 1u : 0u);
 }
 
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    (void)round;
-    (void)weights;
-    uint32_t count = 0;
-    if (self > 0)
-        out[count++] = self - 1;
-    if (self + 1 < topology->peers)
-        out[count++] = self + 1;
-    return count;
+    if (list->self > 0)
+        kith_list_add(list, list->self - 1, 0);
+    if (list->self + 1 < topology->peers)
+        kith_list_add(list, list->self + 1, 0);
 }
 
 const struct kith_topology_kind kith_topology_path = {

@@ -1,8 +1,6 @@
 /* Permutations of peers over places: see permutation.h. */
 #include "permutation.h"
 
-#include <stdbool.h>
-
 #include "kith/assert.h"
 #include "topology_kinds.h"
 
@@ -43,22 +41,24 @@ static uint32_t walk(const struct kith_permutation *permutation, bool back,
     return value;
 }
 
-void kith_permutation_draw(struct kith_permutation *permutation, uint32_t peers,
-                           struct kith_rng *rng)
+void kith_permutation_draw(struct kith_permutation *permutation,
+                           const struct kith_topology *topology, uint64_t round)
 {
+    const uint32_t peers = topology->peers;
+    struct kith_rng rng = kith_topology_stream(topology, round);
     const uint32_t bits = kith_topology_log2(peers);
     KITH_ASSERT(peers > 0);
     permutation->peers = peers;
     permutation->low = bits / 2;
     permutation->high = bits - bits / 2;
     if (peers > KITH_SHUFFLED_MAX) {
-        permutation->key[0] = kith_rng_u32(rng);
-        permutation->key[1] = kith_rng_u32(rng);
+        permutation->key[0] = kith_rng_u32(&rng);
+        permutation->key[1] = kith_rng_u32(&rng);
         return;
     }
     for (uint32_t i = 0; i < peers; i++)
         permutation->order[i] = i;
-    kith_rng_shuffle(rng, permutation->order, peers);
+    kith_rng_shuffle(&rng, permutation->order, peers);
 }
 
 uint32_t kith_permutation_place(const struct kith_permutation *permutation,

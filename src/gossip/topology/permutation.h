@@ -5,7 +5,7 @@
 #ifndef KITH_GOSSIP_TOPOLOGY_PERMUTATION_H
 #define KITH_GOSSIP_TOPOLOGY_PERMUTATION_H
 
-#include "kith/rng.h"
+#include "kith/topology.h"
 
 #define KITH_SHUFFLED_MAX 256u
 
@@ -14,9 +14,10 @@ struct kith_permutation {
     uint32_t order[KITH_SHUFFLED_MAX]; /* (peers): who stands at a place */
 };
 
-/* peers > 0. */
-void kith_permutation_draw(struct kith_permutation *permutation, uint32_t peers,
-                           struct kith_rng *rng);
+/* Of all peers, from the stream of this round. */
+void kith_permutation_draw(struct kith_permutation *permutation,
+                           const struct kith_topology *topology,
+                           uint64_t round);
 uint32_t kith_permutation_place(const struct kith_permutation *permutation,
                                 kith_id peer);
 kith_id kith_permutation_peer(const struct kith_permutation *permutation,

@@ -1,9 +1,7 @@
 /* Any pair: a partner is drawn uniformly from all other live peers, anew for
  * every exchange. For one random pair a tick, E|x - mean|^2 shrinks by
  * 1 - 1 / (n - 1). */
-#include "kith/topology.h"
-
-extern const struct kith_topology_kind kith_topology_random;
+#include "topology_kinds.h"
 
 static struct kith_topology_contraction
 contraction(const struct kith_topology *topology)

@@ -5,28 +5,15 @@
 #include "permutation.h"
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_random_matching;
-
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    struct kith_rng rng;
     struct kith_permutation permutation;
-    kith_topology_stream(topology, round, &rng);
-    kith_permutation_draw(&permutation, topology->peers, &rng);
-    const uint32_t other = kith_permutation_place(&permutation, self) ^ 1u;
-    if (other >= topology->peers)
-        return 0;
-    out[0] = kith_permutation_peer(&permutation, other);
-    weights[0] = 0.5;
-    return 1;
-}
-
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
-{
-    (void)self;
-    return topology->peers > 1 ? 1 : 0;
+    kith_permutation_draw(&permutation, topology, list->round);
+    const uint32_t other =
+        kith_permutation_place(&permutation, list->self) ^ 1u;
+    if (other < topology->peers)
+        kith_list_add(list, kith_permutation_peer(&permutation, other), 0.5);
 }
 
 /* W is a projection and pairs are equally likely: E W^T W = I - n P (I - J) /
@@ -45,7 +32,7 @@ const struct kith_topology_kind kith_topology_random_matching = {
     .paper = "Kolehmainen et al., 2025 (2506.10911); Boyd et al. 2006",
     .summary = "everybody in a random pair, anew each round; odd ones sit out",
     .weighted = true,
-    .degree = degree,
+    .degree = kith_degree_one,
     .neighbours = neighbours,
     .contraction = contraction,
 };

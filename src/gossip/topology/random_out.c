@@ -13,8 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-extern const struct kith_topology_kind kith_topology_random_out;
-
 #define DEGREE_DEFAULT 4u
 #define DEGREE_MAX 16u
 /* Blocks of the round's stream for each peer: words for twice the draws. */
@@ -26,16 +24,10 @@ static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
     const uint32_t most =
         topology->peers <= DEGREE_MAX ? topology->peers - 1 : DEGREE_MAX;
-    uint32_t *degree = &topology->options.degree;
-    if (*degree == 0)
-        *degree = DEGREE_DEFAULT < most ? DEGREE_DEFAULT : most;
-    topology->doubly = topology->peers <= *degree + 1;
-    if (topology->peers > 1 && *degree > most)
-        return kith_topology_refuse(
-            error, KITH_EINVAL,
-            "degree: found %u with %u peers; allowed: up to %u", *degree,
-            topology->peers, most);
-    return KITH_OK;
+    const enum kith_err err =
+        kith_degree_prepare(topology, DEGREE_DEFAULT, most, error);
+    topology->doubly = topology->peers <= topology->options.degree + 1;
+    return err;
 }
 
 /* The most senders; with as many receivers they have room in one round. */
@@ -101,46 +93,34 @@ static uint32_t suspects(const struct kith_topology *topology,
     return bits;
 }
 
-static uint32_t list_senders(const struct kith_topology *topology,
-                             struct kith_rng *round, kith_id to,
-                             kith_id in[KITH_DEGREE_MAX])
+static void list_senders(const struct kith_topology *topology,
+                         struct kith_rng *round, struct kith_neighbours *list)
 {
+    const kith_id to = list->self;
     const uint32_t most = degree(topology, to);
-    uint32_t count = 0;
     for (kith_id first = 0; first < topology->peers; first += KITH_RNG_LANES) {
         uint32_t bits = suspects(topology, round, first, to);
-        for (; bits != 0 && count < most; bits &= bits - 1) {
+        for (; bits != 0 && list->count < most; bits &= bits - 1) {
             const kith_id from = first + (uint32_t)__builtin_ctz(bits);
             if (from < topology->peers && from != to &&
                 sends(topology, round, from, to))
-                in[count++] = from;
+                kith_list_add(list, from, 0);
         }
     }
-    return count;
 }
 
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    struct kith_rng rng;
+    struct kith_rng rng = kith_topology_stream(topology, list->round);
     uint32_t picks[DEGREE_MAX];
-    (void)weights;
-    kith_topology_stream(topology, round, &rng);
-    draw(topology, &rng, self, picks);
+    if (list->sources) {
+        list_senders(topology, &rng, list);
+        return;
+    }
+    draw(topology, &rng, list->self, picks);
     for (uint32_t k = 0; k < topology->options.degree; k++)
-        kith_topology_insert(out, NULL, k, picks[k] + (picks[k] >= self), 0);
-    return topology->options.degree;
-}
-
-static uint32_t sources(const struct kith_topology *topology, kith_id self,
-                        uint64_t round, kith_id in[KITH_DEGREE_MAX],
-                        double weights[KITH_DEGREE_MAX])
-{
-    struct kith_rng rng;
-    (void)weights;
-    kith_topology_stream(topology, round, &rng);
-    return list_senders(topology, &rng, self, in);
+        kith_list_add(list, picks[k] + (picks[k] >= list->self), 0);
 }
 
 /* Peers are drawn alike: the same from every start. */
@@ -165,6 +145,5 @@ const struct kith_topology_kind kith_topology_random_out = {
     .prepare = prepare,
     .degree = degree,
     .neighbours = neighbours,
-    .sources = sources,
     .contraction = contraction,
 };

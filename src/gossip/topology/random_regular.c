@@ -9,8 +9,6 @@
 
 #include "kith/assert.h"
 
-extern const struct kith_topology_kind kith_topology_random_regular;
-
 #define DEGREE_DEFAULT 4u
 /* Changes for each edge. */
 #define SWAPS 4u
@@ -20,28 +18,22 @@ extern const struct kith_topology_kind kith_topology_random_regular;
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
     const uint32_t peers = topology->peers, most = peers - 1;
-    uint32_t *degree = &topology->options.degree;
-    if (*degree == 0)
-        *degree = DEGREE_DEFAULT < most ? DEGREE_DEFAULT : most;
+    const uint32_t degree =
+        *kith_degree_default(topology, DEGREE_DEFAULT, most);
+    topology->own = degree;
     if (peers == 1)
         return KITH_OK;
-    if (*degree > most || (*degree == 1 && peers > 2))
+    if (degree > most || (degree == 1 && peers > 2))
         return kith_topology_refuse(
             error, KITH_EINVAL,
-            "degree: found %u with %u peers; allowed: %u to %u", *degree, peers,
+            "degree: found %u with %u peers; allowed: %u to %u", degree, peers,
             peers > 2 ? 2u : 1u, most);
-    if ((uint64_t)*degree * peers > ENDS_MAX)
+    if ((uint64_t)degree * peers > ENDS_MAX)
         return kith_topology_refuse(
             error, KITH_ELIMIT,
-            "degree: found %u with %u peers; allowed: up to %u", *degree, peers,
+            "degree: found %u with %u peers; allowed: up to %u", degree, peers,
             ENDS_MAX / peers);
-    if (*degree % 2 == 1 && peers % 2 == 1)
-        return kith_topology_refuse(
-            error, KITH_EINVAL,
-            "degree: found %u with %u peers; allowed: an even degree, or an "
-            "even number of peers",
-            *degree, peers);
-    return KITH_OK;
+    return kith_degree_check_even(topology, error);
 }
 
 /* Every edge as two ends, once. */
@@ -97,16 +89,8 @@ static bool draw(const struct kith_topology *topology,
 /* scratch: all ends. */
 static size_t size(const struct kith_topology *topology)
 {
-    const uint32_t degree = topology->options.degree;
-    return kith_adjacency_room(topology, degree,
-                               (size_t)topology->peers * degree);
-}
-
-static enum kith_err build(struct kith_topology *topology, void *memory,
-                           char *error)
-{
-    return kith_adjacency_draw(topology, memory, topology->options.degree, draw,
-                               error);
+    return kith_adjacency_room(topology, (size_t)topology->peers *
+                                             topology->options.degree);
 }
 
 const struct kith_topology_kind kith_topology_random_regular = {
@@ -117,7 +101,8 @@ const struct kith_topology_kind kith_topology_random_regular = {
     .keys = KITH_TOPOLOGY_READS(WEIGHTS) | KITH_TOPOLOGY_READS(DEGREE),
     .prepare = prepare,
     .size = size,
-    .build = build,
+    .build = kith_adjacency_build,
+    .draw = draw,
     .degree = kith_adjacency_degree,
     .neighbours = kith_adjacency_neighbours,
 };

@@ -12,8 +12,6 @@
  * what is left of the ring. */
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_regions;
-
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
     const uint32_t peers = topology->peers;
@@ -34,96 +32,77 @@ struct place {
     uint32_t first, size;    /* of its region */
 };
 
-static kith_id first_of(uint32_t peers, uint32_t regions, uint32_t region)
+/* region <= regions: the next one's first ends a region. */
+static kith_id first_of(const struct kith_topology *topology, uint32_t region)
 {
-    const uint32_t more = peers % regions;
-    return region * (peers / regions) + (region < more ? region : more);
+    const uint32_t size = topology->peers / topology->options.regions;
+    const uint32_t more = topology->peers % topology->options.regions;
+    return region * size + (region < more ? region : more);
 }
 
-static uint32_t size_of(uint32_t peers, uint32_t regions, uint32_t region)
+static struct place place_of(const struct kith_topology *topology, kith_id self)
 {
-    return peers / regions + (region < peers % regions ? 1 : 0);
-}
-
-static struct place place_of(uint32_t peers, uint32_t regions, kith_id self)
-{
-    const uint32_t size = peers / regions, more = peers % regions;
+    const uint32_t size = topology->peers / topology->options.regions;
+    const uint32_t more = topology->peers % topology->options.regions;
     const uint32_t large = more * (size + 1); /* peers of the larger ones */
     struct place place;
     place.region =
         self < large ? self / (size + 1) : more + (self - large) / size;
-    place.first = first_of(peers, regions, place.region);
-    place.size = size_of(peers, regions, place.region);
+    place.first = first_of(topology, place.region);
+    place.size = first_of(topology, place.region + 1) - place.first;
     place.member = self - place.first;
     return place;
 }
 
-/* Regions beside `region` that have a member `member`. */
-static uint32_t beside(uint32_t peers, uint32_t regions, uint32_t region,
+/* Who `member` of `region` meets: the same of the regions beside it that have
+ * as many; only leaders may. */
+static uint32_t beside(const struct kith_topology *topology, uint32_t region,
                        uint32_t member, uint32_t out[2])
 {
-    const uint32_t next = (region + 1) % regions;
-    const uint32_t last = (region + regions - 1) % regions;
+    const uint32_t regions = topology->options.regions;
+    const uint32_t around[] = {(region + 1) % regions,
+                               (region + regions - 1) % regions};
     uint32_t count = 0;
-    if (regions > 1 && member < size_of(peers, regions, next))
-        out[count++] = next;
-    if (regions > 2 && member < size_of(peers, regions, last))
-        out[count++] = last;
-    return count;
-}
-
-static uint32_t within(const struct place *place, kith_id *out, double *weights)
-{
-    uint32_t count = 0;
-    for (uint32_t k = 0; k < place->size; k++) {
-        if (k == place->member)
-            continue;
-        out[count] = place->first + k;
-        weights[count++] = 1.0 / place->size;
-    }
-    return count;
-}
-
-static uint32_t between(const struct kith_topology *topology,
-                        const struct place *place, kith_id *out,
-                        double *weights)
-{
-    const uint32_t peers = topology->peers, regions = topology->options.regions;
-    uint32_t others[2], theirs[2];
-    if (topology->options.leaders && place->member > 0)
+    if (topology->options.leaders && member > 0)
         return 0;
+    for (uint32_t i = 0; i < 2 && i + 1 < regions; i++)
+        if (first_of(topology, around[i]) + member <
+            first_of(topology, around[i] + 1))
+            out[count++] = around[i];
+    return count;
+}
+
+static void add_between(const struct kith_topology *topology,
+                        const struct place *place, struct kith_neighbours *list)
+{
+    uint32_t others[2], theirs[2];
     const uint32_t count =
-        beside(peers, regions, place->region, place->member, others);
+        beside(topology, place->region, place->member, others);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t degree =
-            beside(peers, regions, others[i], place->member, theirs);
-        kith_topology_insert(out, weights, i,
-                             first_of(peers, regions, others[i]) +
-                                 place->member,
-                             1.0 / (1.0 + (degree > count ? degree : count)));
+            beside(topology, others[i], place->member, theirs);
+        kith_list_add(list, first_of(topology, others[i]) + place->member,
+                      1.0 / (1.0 + (degree > count ? degree : count)));
     }
-    return count;
 }
 
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    const struct place place =
-        place_of(topology->peers, topology->options.regions, self);
-    return round % 2 == 0 ? within(&place, out, weights)
-                          : between(topology, &place, out, weights);
+    const struct place place = place_of(topology, list->self);
+    if (list->round % 2 == 0)
+        kith_list_range(list, place.first, place.first + place.size,
+                        1.0 / place.size);
+    else
+        add_between(topology, &place, list);
 }
 
 static uint32_t degree(const struct kith_topology *topology, kith_id self)
 {
-    const uint32_t regions = topology->options.regions;
-    const struct place place = place_of(topology->peers, regions, self);
+    const struct place place = place_of(topology, self);
     uint32_t others[2];
-    const bool talks = !topology->options.leaders || place.member == 0;
-    const uint32_t outside = talks ? beside(topology->peers, regions,
-                                            place.region, place.member, others)
-                                   : 0;
+    const uint32_t outside =
+        beside(topology, place.region, place.member, others);
     return place.size - 1 > outside ? place.size - 1 : outside;
 }
 

@@ -9,78 +9,24 @@
 #include "topology_kinds.h"
 
 extern const struct kith_topology_kind kith_topology_random_regular;
-extern const struct kith_topology_kind kith_topology_regular_rounds;
-
-/* The graph underneath; its own memory follows. */
-struct rounds {
-    struct kith_topology graph;
-};
-
-static enum kith_err prepare_graph(const struct kith_topology *topology,
-                                   struct kith_topology *graph, size_t *size,
-                                   char *error)
-{
-    return kith_topology_prepare(&kith_topology_random_regular, topology->peers,
-                                 topology->seed, &topology->options, graph,
-                                 size, error);
-}
 
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
-    struct kith_topology graph;
-    size_t size;
-    const enum kith_err err = prepare_graph(topology, &graph, &size, error);
-    if (err == KITH_OK)
-        topology->options = graph.options;
-    return err;
+    topology->options.graph = &kith_topology_random_regular;
+    return kith_beneath_prepare(topology, error);
 }
 
-static size_t size(const struct kith_topology *topology)
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
-    char error[KITH_TOPOLOGY_ERROR_BYTES];
-    struct kith_topology graph;
-    size_t beneath;
-    return prepare_graph(topology, &graph, &beneath, error) == KITH_OK
-               ? sizeof(struct rounds) + beneath
-               : 0; /* prepare() has said so */
-}
-
-static enum kith_err build(struct kith_topology *topology, void *memory,
-                           char *error)
-{
-    struct rounds *rounds = memory;
-    size_t size;
-    const enum kith_err err =
-        prepare_graph(topology, &rounds->graph, &size, error);
-    return err == KITH_OK
-               ? kith_topology_build(&rounds->graph, rounds + 1, error)
-               : err;
-}
-
-static uint32_t degree(const struct kith_topology *topology, kith_id self)
-{
-    (void)self;
-    return topology->peers > 1 ? topology->options.degree : 0;
-}
-
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
-{
-    const struct rounds *rounds = topology->built;
     kith_id places[KITH_DEGREE_MAX];
-    struct kith_rng rng;
     struct kith_permutation permutation;
-    (void)weights;
-    kith_topology_stream(topology, round, &rng);
-    kith_permutation_draw(&permutation, topology->peers, &rng);
+    kith_permutation_draw(&permutation, topology, list->round);
     const uint32_t count = kith_topology_neighbours(
-        &rounds->graph, kith_permutation_place(&permutation, self), 0, places,
-        NULL);
+        topology->built, kith_permutation_place(&permutation, list->self), 0,
+        places, NULL);
     for (uint32_t i = 0; i < count; i++)
-        kith_topology_insert(out, NULL, i,
-                             kith_permutation_peer(&permutation, places[i]), 0);
-    return count;
+        kith_list_add(list, kith_permutation_peer(&permutation, places[i]), 0);
 }
 
 /* Places are drawn alike: the same from every start. */
@@ -98,9 +44,9 @@ const struct kith_topology_kind kith_topology_regular_rounds = {
     .summary = "a random graph of `degree` [4], its peers permuted each round",
     .keys = KITH_TOPOLOGY_READS(DEGREE),
     .prepare = prepare,
-    .size = size,
-    .build = build,
-    .degree = degree,
+    .size = kith_beneath_size,
+    .build = kith_beneath_build,
+    .degree = kith_degree_option,
     .neighbours = neighbours,
     .contraction = contraction,
 };

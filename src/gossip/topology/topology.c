@@ -28,13 +28,15 @@ const char *kith_weights_name(enum kith_weights weights)
     return weights < KITH_WEIGHTS_COUNT ? names[weights] : NULL;
 }
 
-void kith_topology_stream(const struct kith_topology *topology, uint64_t round,
-                          struct kith_rng *rng)
+struct kith_rng kith_topology_stream(const struct kith_topology *topology,
+                                     uint64_t round)
 {
+    struct kith_rng rng;
     const char *const name = topology->kind->name;
     const uint64_t kind = kith_hash_bytes(KITH_HASH_START, name, strlen(name));
-    kith_rng_init(rng, topology->seed, KITH_STREAM_TOPOLOGY,
+    kith_rng_init(&rng, topology->seed, KITH_STREAM_TOPOLOGY,
                   (kind << 32) ^ round);
+    return rng;
 }
 
 uint32_t kith_topology_log2(uint32_t peers)
@@ -53,6 +55,16 @@ enum kith_err kith_topology_refuse(char *error, enum kith_err code,
     (void)vsnprintf(error, KITH_TOPOLOGY_ERROR_BYTES, format, list);
     va_end(list);
     return code;
+}
+
+enum kith_err kith_topology_refuse_dense(const struct kith_topology *topology,
+                                         uint32_t most, char *error)
+{
+    return kith_topology_refuse(
+        error, KITH_ELIMIT,
+        "found %s, which gives a peer of %u more than %u neighbours; use a "
+        "sparser one or fewer peers",
+        topology->kind->name, topology->peers, most);
 }
 
 void kith_topology_insert(kith_id *ids, double *weights, uint32_t count,
@@ -85,16 +97,9 @@ static size_t own_size(const struct kith_topology *topology)
 static enum kith_err check_degrees(const struct kith_topology *topology,
                                    char *error)
 {
-    const struct kith_topology_kind *const kind = topology->kind;
-    for (kith_id self = 0; self < topology->peers; self++) {
-        const uint32_t degree = kind->degree(topology, self);
-        if (degree > KITH_DEGREE_MAX)
-            return kith_topology_refuse(
-                error, KITH_ELIMIT,
-                "found %s, which gives a peer of %u more than %u neighbours; "
-                "use a sparser one or fewer peers",
-                kind->name, topology->peers, KITH_DEGREE_MAX);
-    }
+    for (kith_id self = 0; self < topology->peers; self++)
+        if (topology->kind->degree(topology, self) > KITH_DEGREE_MAX)
+            return kith_topology_refuse_dense(topology, KITH_DEGREE_MAX, error);
     return KITH_OK;
 }
 
@@ -125,8 +130,7 @@ enum kith_err kith_topology_prepare(const struct kith_topology_kind *kind,
     *size = own_size(topology);
     if (is_optimal(topology))
         *size += KITH_RHO_SCRATCH(peers) * sizeof(double);
-    return *size == own_size(topology) && *size == 0 &&
-                   !kith_topology_is_any_pair(kind)
+    return *size == 0 && !kith_topology_is_any_pair(kind)
                ? check_degrees(topology, error)
                : KITH_OK;
 }
@@ -202,25 +206,27 @@ double kith_topology_weigh(const struct kith_topology *topology,
     return topology->options.weights == KITH_WEIGHTS_LAZY ? weight / 2 : weight;
 }
 
-typedef uint32_t list_function(const struct kith_topology *topology,
-                               kith_id self, uint64_t round,
-                               kith_id out[KITH_DEGREE_MAX],
-                               double weights[KITH_DEGREE_MAX]);
-
-static uint32_t list(const struct kith_topology *topology,
-                     list_function *function, kith_id self, uint64_t round,
-                     kith_id out[KITH_DEGREE_MAX],
+static uint32_t list(const struct kith_topology *topology, bool sources,
+                     kith_id self, uint64_t round, kith_id ids[KITH_DEGREE_MAX],
                      double weights[KITH_DEGREE_MAX])
 {
+    const struct kith_topology_kind *const kind = topology->kind;
     double unused[KITH_DEGREE_MAX];
     KITH_ASSERT(self < topology->peers);
-    const uint32_t count = function(topology, self, round, out,
-                                    weights == NULL ? unused : weights);
-    KITH_ASSERT(count <= KITH_DEGREE_MAX);
-    if (weights != NULL && !topology->kind->weighted)
-        for (uint32_t i = 0; i < count; i++)
-            weights[i] = kith_topology_weigh(topology, count, out[i]);
-    return count;
+    if (kith_topology_is_any_pair(kind) || topology->peers == 1)
+        return 0;
+    struct kith_neighbours list = {.self = self,
+                                   .round = round,
+                                   .sources = sources && kind->directed,
+                                   .ids = ids};
+    if (kind->weighted)
+        list.weights = weights == NULL ? unused : weights;
+    kind->neighbours(topology, &list);
+    KITH_ASSERT(list.count <= KITH_DEGREE_MAX);
+    for (uint32_t i = 0; weights != NULL && !kind->weighted && i < list.count;
+         i++)
+        weights[i] = kith_topology_weigh(topology, list.count, ids[i]);
+    return list.count;
 }
 
 uint32_t kith_topology_neighbours(const struct kith_topology *topology,
@@ -228,10 +234,7 @@ uint32_t kith_topology_neighbours(const struct kith_topology *topology,
                                   kith_id out[KITH_DEGREE_MAX],
                                   double weights[KITH_DEGREE_MAX])
 {
-    const struct kith_topology_kind *const kind = topology->kind;
-    return kith_topology_is_any_pair(kind) || topology->peers == 1
-               ? 0
-               : list(topology, kind->neighbours, self, round, out, weights);
+    return list(topology, false, self, round, out, weights);
 }
 
 uint32_t kith_topology_sources(const struct kith_topology *topology,
@@ -239,12 +242,7 @@ uint32_t kith_topology_sources(const struct kith_topology *topology,
                                kith_id in[KITH_DEGREE_MAX],
                                double weights[KITH_DEGREE_MAX])
 {
-    const struct kith_topology_kind *const kind = topology->kind;
-    return kith_topology_is_any_pair(kind) || topology->peers == 1
-               ? 0
-               : list(topology,
-                      kind->directed ? kind->sources : kind->neighbours, self,
-                      round, in, weights);
+    return list(topology, true, self, round, in, weights);
 }
 
 uint64_t kith_topology_period(const struct kith_topology *topology)
@@ -260,20 +258,13 @@ static uint32_t join(kith_id ids[KITH_LINKS_MAX], uint32_t count,
                      const kith_id *more, uint32_t more_count)
 {
     for (uint32_t i = 0; i < more_count; i++) {
-        uint32_t low = 0, high = count;
-        while (low < high) {
-            const uint32_t middle = (low + high) / 2;
-            if (ids[middle] < more[i])
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (low < count && ids[low] == more[i])
+        uint32_t at = count;
+        while (at > 0 && ids[at - 1] > more[i])
+            at--;
+        if (at > 0 && ids[at - 1] == more[i])
             continue;
         KITH_ASSERT(count < KITH_LINKS_MAX);
-        memmove(ids + low + 1, ids + low, (count - low) * sizeof *ids);
-        ids[low] = more[i];
-        count++;
+        kith_topology_insert(ids, NULL, count++, more[i], 0);
     }
     return count;
 }

@@ -9,14 +9,18 @@ extern const struct kith_topology_kind kith_topology_circulant;
 
 /* The stream of (seed; kind, round); a static random graph's round is the
  * attempt at it. */
-void kith_topology_stream(const struct kith_topology *topology, uint64_t round,
-                          struct kith_rng *rng);
+struct kith_rng kith_topology_stream(const struct kith_topology *topology,
+                                     uint64_t round);
 /* ceil(log2 peers). */
 uint32_t kith_topology_log2(uint32_t peers);
 /* "gossip.KEY: found VALUE with N peers; allowed: ..." and its code. */
 KITH_MUST_CHECK enum kith_err
 kith_topology_refuse(char *error, enum kith_err code, const char *format, ...)
     KITH_PRINTF(3, 4);
+/* The graph has a peer of more than `most` neighbours. */
+KITH_MUST_CHECK enum kith_err
+kith_topology_refuse_dense(const struct kith_topology *topology, uint32_t most,
+                           char *error);
 
 /* W_self,other by the rule, or the share of a directed graph. */
 double kith_topology_weigh(const struct kith_topology *topology,
@@ -26,14 +30,32 @@ double kith_topology_weigh(const struct kith_topology *topology,
 void kith_topology_insert(kith_id *ids, double *weights, uint32_t count,
                           kith_id id, double weight);
 
-/* shifts.c: circulants. shifts[count] ascend from 1 up to peers - 1; forward:
- * self + shift, else self - shift, modulo peers; out ascends. */
-uint32_t kith_shift_forward(uint32_t peers, kith_id self,
-                            const uint32_t *shifts, uint32_t count,
-                            kith_id *out);
-uint32_t kith_shift_backward(uint32_t peers, kith_id self,
-                             const uint32_t *shifts, uint32_t count,
-                             kith_id *out);
+/* lists.c: a neighbour more; weight: of `weighted` kinds. */
+void kith_list_add(struct kith_neighbours *list, kith_id id, double weight);
+/* Everybody from `first` up to `end`, but self. */
+void kith_list_range(struct kith_neighbours *list, kith_id first, kith_id end,
+                     double weight);
+/* Who stands `shift` (1..peers-1) places on, sources: before. */
+void kith_list_shift(const struct kith_topology *topology,
+                     struct kith_neighbours *list, uint64_t shift,
+                     double weight);
+
+/* Entries `degree` of kinds in which all peers have as many: one, as the option
+ * `degree` says, all others, ceil(log2 peers). */
+uint32_t kith_degree_one(const struct kith_topology *topology, kith_id self);
+uint32_t kith_degree_option(const struct kith_topology *topology, kith_id self);
+uint32_t kith_degree_rest(const struct kith_topology *topology, kith_id self);
+uint32_t kith_degree_log2(const struct kith_topology *topology, kith_id self);
+/* The option `degree`: `usual` where none is given, and no more than `most`. */
+uint32_t *kith_degree_default(struct kith_topology *topology, uint32_t usual,
+                              uint32_t most);
+/* The same, and more than `most` is refused. */
+KITH_MUST_CHECK enum kith_err
+kith_degree_prepare(struct kith_topology *topology, uint32_t usual,
+                    uint32_t most, char *error);
+/* Odd degrees of odd numbers of peers are refused. */
+KITH_MUST_CHECK enum kith_err
+kith_degree_check_even(const struct kith_topology *topology, char *error);
 
 /* adjacency.c: a table of `width` places a peer, for graphs that are drawn. */
 struct kith_adjacency {
@@ -41,15 +63,12 @@ struct kith_adjacency {
     uint32_t *degree; /* (peers) */
     kith_id *table;   /* (peers, width), rows ascending */
 };
-size_t kith_adjacency_size(uint32_t peers, uint32_t width);
 /* An empty one at the head of `memory`. */
 struct kith_adjacency *kith_adjacency_init(void *memory, uint32_t peers,
                                            uint32_t width);
-void kith_adjacency_clear(struct kith_adjacency *graph);
 bool kith_adjacency_has(const struct kith_adjacency *graph, kith_id i,
                         kith_id j);
-/* i -> j alone, or both ways. False: a row is full. j is not there yet. */
-bool kith_adjacency_arc(struct kith_adjacency *graph, kith_id i, kith_id j);
+/* Both ways. False: a row is full. j is not there yet. */
 bool kith_adjacency_add(struct kith_adjacency *graph, kith_id i, kith_id j);
 void kith_adjacency_remove(struct kith_adjacency *graph, kith_id i, kith_id j);
 /* The circulant of `degree` in an empty one; odd degrees: peers are even. */
@@ -57,38 +76,29 @@ bool kith_adjacency_lattice(struct kith_adjacency *graph, uint32_t degree);
 /* Everybody is reached from peer 0. scratch: (2 peers). */
 bool kith_adjacency_connected(const struct kith_adjacency *graph,
                               uint32_t *scratch);
-/* Entries of a kind whose `built` begins with a struct kith_adjacency. */
-uint32_t kith_adjacency_degree(const struct kith_topology *topology,
-                               kith_id self);
-uint32_t kith_adjacency_neighbours(const struct kith_topology *topology,
-                                   kith_id self, uint64_t round,
-                                   kith_id out[KITH_DEGREE_MAX],
-                                   double weights[KITH_DEGREE_MAX]);
-/* Places a row needs where degrees are not known before. */
+/* Places of a row: prepare()'s `own`, else as many as a peer can have. */
 uint32_t kith_adjacency_width(const struct kith_topology *topology);
 /* Bytes of a table and `scratch` numbers behind it, 2 peers at least. */
-size_t kith_adjacency_room(const struct kith_topology *topology, uint32_t width,
+size_t kith_adjacency_room(const struct kith_topology *topology,
                            size_t scratch);
-/* Draws until the graph is connected: draw() fills in an empty one from the
- * stream, and answers false where a row overflows. */
-typedef bool kith_adjacency_drawer(const struct kith_topology *topology,
-                                   struct kith_adjacency *graph,
-                                   uint32_t *scratch, struct kith_rng *rng);
+/* Entries of kinds that have draw(), and whose `built` is the graph. */
+size_t kith_adjacency_size(const struct kith_topology *topology);
 KITH_MUST_CHECK enum kith_err
-kith_adjacency_draw(struct kith_topology *topology, void *memory,
-                    uint32_t width, kith_adjacency_drawer *draw, char *error);
+kith_adjacency_build(struct kith_topology *topology, void *memory, char *error);
+uint32_t kith_adjacency_degree(const struct kith_topology *topology,
+                               kith_id self);
+void kith_adjacency_neighbours(const struct kith_topology *topology,
+                               struct kith_neighbours *list);
 
-/* beneath.c: the static undirected `graph` that a schedule of rounds stands on.
- * prepare: names it (circulant where nothing does) and takes over its options;
- * size: bytes of what it builds, false where prepare() has refused it. */
+/* beneath.c: entries of schedules of rounds that stand on a static undirected
+ * graph, options.graph: `built` begins with its struct kith_topology. prepare:
+ * names it (circulant where nothing does) and takes over its options. */
 KITH_MUST_CHECK enum kith_err
 kith_beneath_prepare(struct kith_topology *topology, char *error);
-KITH_MUST_CHECK bool kith_beneath_size(const struct kith_topology *topology,
-                                       size_t *size);
-KITH_MUST_CHECK enum kith_err
-kith_beneath_build(const struct kith_topology *topology,
-                   struct kith_topology *graph, void *memory, size_t *size,
-                   char *error);
+/* 0 where prepare() has refused it; a multiple of 8. */
+size_t kith_beneath_size(const struct kith_topology *topology);
+KITH_MUST_CHECK enum kith_err kith_beneath_build(struct kith_topology *topology,
+                                                 void *memory, char *error);
 
 /* colouring.c: edges into matchings; at (peers, colours), colours above every
  * degree: neighbour by colour or KITH_NOBODY. Returns how many are used. */

@@ -3,49 +3,37 @@
  * rho = (3 + 2 cos(2 pi / c)) / 5 for r >= 3. One row is a ring. */
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_torus;
-
-static uint32_t rows_of(uint32_t peers)
-{
-    uint32_t rows = 1;
-    for (uint32_t r = 2; (uint64_t)r * r <= peers; r++)
-        if (peers % r == 0)
-            rows = r;
-    return rows;
-}
-
 /* Finding the rows is not for every call. */
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
     (void)error;
-    topology->own = rows_of(topology->peers);
+    topology->own = 1;
+    for (uint32_t r = 2; (uint64_t)r * r <= topology->peers; r++)
+        if (topology->peers % r == 0)
+            topology->own = r;
     return KITH_OK;
 }
 
 /* Adds the two neighbours along a cycle of `length`; of 2 there is one. */
-static uint32_t add_cycle(kith_id *out, uint32_t count, uint32_t place,
-                          uint32_t length, kith_id base, uint32_t step)
+static void add_cycle(struct kith_neighbours *list, uint32_t place,
+                      uint32_t length, kith_id base, uint32_t step)
 {
     const uint32_t next = (place + 1) % length;
     const uint32_t last = (place + length - 1) % length;
     if (length > 1)
-        kith_topology_insert(out, NULL, count++, base + next * step, 0);
+        kith_list_add(list, base + next * step, 0);
     if (length > 2)
-        kith_topology_insert(out, NULL, count++, base + last * step, 0);
-    return count;
+        kith_list_add(list, base + last * step, 0);
 }
 
-static uint32_t neighbours(const struct kith_topology *topology, kith_id self,
-                           uint64_t round, kith_id out[KITH_DEGREE_MAX],
-                           double weights[KITH_DEGREE_MAX])
+static void neighbours(const struct kith_topology *topology,
+                       struct kith_neighbours *list)
 {
     const uint32_t rows = topology->own;
     const uint32_t columns = topology->peers / rows;
-    const uint32_t i = self / columns, j = self % columns;
-    (void)round;
-    (void)weights;
-    const uint32_t count = add_cycle(out, 0, i, rows, j, columns);
-    return add_cycle(out, count, j, columns, i * columns, 1);
+    const uint32_t i = list->self / columns, j = list->self % columns;
+    add_cycle(list, i, rows, j, columns);
+    add_cycle(list, j, columns, i * columns, 1);
 }
 
 static uint32_t degree(const struct kith_topology *topology, kith_id self)

@@ -3,24 +3,21 @@
  * that are not yet i's neighbours; drawn anew until connected. */
 #include "topology_kinds.h"
 
-extern const struct kith_topology_kind kith_topology_watts_strogatz;
-
 #define DEGREE_DEFAULT 4u
 
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
     const uint32_t most = topology->peers - 1;
-    uint32_t *degree = &topology->options.degree;
-    if (*degree == 0)
-        *degree = DEGREE_DEFAULT < most ? DEGREE_DEFAULT : most;
+    const uint32_t degree =
+        *kith_degree_default(topology, DEGREE_DEFAULT, most);
     if (topology->peers == 1)
         return KITH_OK;
-    if (*degree > most || (*degree % 2 == 1 && topology->peers % 2 == 1))
+    if (degree > most || (degree % 2 == 1 && topology->peers % 2 == 1))
         return kith_topology_refuse(
             error, KITH_EINVAL,
             "degree: found %u with %u peers; allowed: up to %u, even where the "
             "peers are odd",
-            *degree, topology->peers, most);
+            degree, topology->peers, most);
     return KITH_OK;
 }
 
@@ -70,18 +67,6 @@ static bool draw(const struct kith_topology *topology,
     return true;
 }
 
-static size_t size(const struct kith_topology *topology)
-{
-    return kith_adjacency_room(topology, kith_adjacency_width(topology), 0);
-}
-
-static enum kith_err build(struct kith_topology *topology, void *memory,
-                           char *error)
-{
-    return kith_adjacency_draw(topology, memory, kith_adjacency_width(topology),
-                               draw, error);
-}
-
 const struct kith_topology_kind kith_topology_watts_strogatz = {
     .name = "watts-strogatz",
     .paper = "Watts and Strogatz, Nature 393, 1998",
@@ -90,8 +75,9 @@ const struct kith_topology_kind kith_topology_watts_strogatz = {
     .keys = KITH_TOPOLOGY_READS(WEIGHTS) | KITH_TOPOLOGY_READS(DEGREE) |
             KITH_TOPOLOGY_READS(REWIRE),
     .prepare = prepare,
-    .size = size,
-    .build = build,
+    .size = kith_adjacency_size,
+    .build = kith_adjacency_build,
+    .draw = draw,
     .degree = kith_adjacency_degree,
     .neighbours = kith_adjacency_neighbours,
 };
