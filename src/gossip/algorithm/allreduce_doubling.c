@@ -13,22 +13,12 @@
 /* A mean that is handed out replaces what was handed in. */
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const bool last =
-        kith_collective_phase(algebra) + 1 == kith_collective_phases(algebra);
     edge->delta_sum = 0;
-    if (last && algebra->self > edge->peer &&
-        (algebra->peers & (algebra->peers - 1)) != 0) {
+    if (kith_collective_is_last(algebra) && algebra->self > edge->peer &&
+        (algebra->peers & (algebra->peers - 1)) != 0)
         kith_collective_take(algebra, edge);
-    } else {
+    else
         kith_collective_add(algebra, edge);
-    }
-}
-
-static double finish(struct kith_algebra *algebra)
-{
-    return kith_collective_phase(algebra) + 1 == kith_collective_phases(algebra)
-               ? kith_collective_end(algebra)
-               : 0;
 }
 
 const struct kith_algorithm kith_algorithm_allreduce_doubling = {
@@ -45,5 +35,5 @@ const struct kith_algorithm kith_algorithm_allreduce_doubling = {
     .vectors = COLLECTIVE_VECTORS,
     .make = kith_collective_make,
     .merge = merge,
-    .finish = finish,
+    .finish = kith_collective_finish,
 };

@@ -58,9 +58,9 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     void *const sum = kith_algorithm_at(
         algebra, algebra->vectors[COLLECTIVE_SUM], part.offset);
     if (q == 0)
-        backend->scale(part.count, 1 / *kith_collective_count(algebra), sum);
+        backend->scale(part.count, 1 / algebra->scalars[COLLECTIVE_COUNT], sum);
     backend->copy(part.count, algebra->sent, sum);
-    edge->scalars_sent[0] = *kith_collective_count(algebra);
+    edge->scalars_sent[0] = algebra->scalars[COLLECTIVE_COUNT];
 }
 
 static void take(struct kith_algebra *algebra, double count,
@@ -79,7 +79,7 @@ static void take(struct kith_algebra *algebra, double count,
             part.count, sum,
             count > 0 ? received
                       : kith_algorithm_at(algebra, algebra->live, part.offset));
-    *kith_collective_count(algebra) = q < 0 ? count + 1 : count;
+    algebra->scalars[COLLECTIVE_COUNT] = q < 0 ? count + 1 : count;
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -92,10 +92,9 @@ static double finish(struct kith_algebra *algebra)
 {
     if (algebra->merged_count == 0 && algebra->peers > 1)
         take(algebra, 0, NULL);
-    if (kith_collective_phase(algebra) + 1 < kith_collective_phases(algebra))
-        return 0;
-    *kith_collective_count(algebra) = 1; /* means already */
-    return kith_collective_end(algebra);
+    if (kith_collective_is_last(algebra))
+        algebra->scalars[COLLECTIVE_COUNT] = 1; /* means already */
+    return kith_collective_finish(algebra);
 }
 
 const struct kith_algorithm kith_algorithm_allreduce_ring = {

@@ -27,12 +27,10 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
  * they keep should nothing come down. */
 static double finish(struct kith_algebra *algebra)
 {
-    const uint64_t next = kith_collective_phase(algebra) + 1;
-    if (next == kith_collective_phases(algebra) / 2 && algebra->self != 0)
+    const uint64_t half = kith_collective_phases(algebra) / 2;
+    if (kith_collective_phase(algebra) + 1 == half && algebra->self != 0)
         kith_collective_begin(algebra);
-    return next == kith_collective_phases(algebra)
-               ? kith_collective_end(algebra)
-               : 0;
+    return kith_collective_finish(algebra);
 }
 
 const struct kith_algorithm kith_algorithm_allreduce_tree = {

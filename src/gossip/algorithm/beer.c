@@ -63,7 +63,7 @@ static void *part_of(const struct kith_algebra *algebra, const void *message,
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    edge->scalars_sent[0] = kith_replica_number(algebra);
+    edge->scalars_sent[0] = *kith_replica_number(algebra);
     kith_replica_make(algebra, MODEL, algebra->live,
                       kith_replica_of(algebra, H_MINE),
                       part_of(algebra, algebra->sent, MODEL));
@@ -101,7 +101,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     }
     if (edge->refused)
         return;
-    kith_replica_commit(algebra);
+    *kith_replica_number(algebra) += 1;
     kith_algorithm_update(algebra->backend, algebra->dim, COPIES, updates);
 }
 

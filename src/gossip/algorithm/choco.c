@@ -33,7 +33,7 @@ static size_t scratch(const struct kith_algebra *algebra)
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    edge->scalars_sent[0] = kith_replica_number(algebra);
+    edge->scalars_sent[0] = *kith_replica_number(algebra);
     kith_replica_make(algebra, 0, algebra->live, kith_replica_of(algebra, MINE),
                       algebra->sent);
 }
@@ -59,7 +59,7 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     edge->refused = news[0].plus == NULL || news[1].plus == NULL;
     if (edge->refused)
         return;
-    kith_replica_commit(algebra);
+    *kith_replica_number(algebra) += 1;
     kith_algorithm_update(algebra->backend, algebra->dim, 3, updates);
 }
 

@@ -14,25 +14,16 @@
 
 #include <math.h>
 
-static double distance(const struct kith_algebra *algebra, const void *y)
-{
-    return sqrt(
-        algebra->backend->distance_squared(algebra->dim, y, algebra->sent));
-}
-
 static double radius_of(const struct kith_algebra *algebra,
-                        const double *distances, uint32_t count)
+                        const double *distances)
 {
+    const uint32_t count = algebra->merged_count;
+    const double given = algebra->coefficients[KITH_GOSSIP_RADIUS];
     double first = 0, second = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (distances[i] > first) {
-            second = first;
-            first = distances[i];
-        } else if (distances[i] > second) {
-            second = distances[i];
-        }
+        second = fmax(second, fmin(first, distances[i]));
+        first = fmax(first, distances[i]);
     }
-    const double given = algebra->coefficients[KITH_GOSSIP_RADIUS];
     return given > 0 ? given : count >= 2 ? second : first;
 }
 
@@ -42,18 +33,15 @@ static double finish(struct kith_algebra *algebra)
     double distances[KITH_DEGREE_MAX];
     struct kith_term terms[KITH_DEGREE_MAX];
     for (uint32_t i = 0; i < algebra->merged_count; i++)
-        distances[i] = distance(algebra, algebra->inboxes[i]);
-    const double radius = radius_of(algebra, distances, algebra->merged_count);
+        distances[i] = sqrt(algebra->backend->distance_squared(
+            algebra->dim, algebra->inboxes[i], algebra->sent));
+    const double radius = radius_of(algebra, distances);
     for (uint32_t i = 0; i < algebra->merged_count; i++) {
         const double share = distances[i] > radius ? radius / distances[i] : 1;
         terms[i] = (struct kith_term){algebra->merged[i].weight * share,
                                       algebra->inboxes[i], algebra->sent};
     }
-    return algebra->merged_count == 0
-               ? 0
-               : kith_algorithm_combine(algebra->backend, algebra->dim, 1,
-                                        algebra->live, algebra->merged_count,
-                                        terms);
+    return kith_algorithm_add_merged(algebra, terms);
 }
 
 const struct kith_algorithm kith_algorithm_clipped = {

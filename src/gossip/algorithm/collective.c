@@ -13,15 +13,16 @@ uint64_t kith_collective_phase(const struct kith_algebra *algebra)
     return algebra->round % kith_collective_phases(algebra);
 }
 
-double *kith_collective_count(const struct kith_algebra *algebra)
+bool kith_collective_is_last(const struct kith_algebra *algebra)
 {
-    return &algebra->scalars[0];
+    return kith_collective_phase(algebra) + 1 ==
+           kith_collective_phases(algebra);
 }
 
 void kith_collective_begin(struct kith_algebra *algebra)
 {
     kith_algorithm_start(algebra);
-    *kith_collective_count(algebra) = 1;
+    algebra->scalars[COLLECTIVE_COUNT] = 1;
 }
 
 void kith_collective_make(struct kith_algebra *algebra,
@@ -31,11 +32,11 @@ void kith_collective_make(struct kith_algebra *algebra,
     if (kith_collective_phase(algebra) == 0) {
         kith_algorithm_copy_twice(algebra->backend, algebra->dim, algebra->live,
                                   sum, algebra->sent);
-        *kith_collective_count(algebra) = 1;
+        algebra->scalars[COLLECTIVE_COUNT] = 1;
     } else {
         algebra->backend->copy(algebra->dim, algebra->sent, sum);
     }
-    edge->scalars_sent[0] = *kith_collective_count(algebra);
+    edge->scalars_sent[0] = algebra->scalars[COLLECTIVE_COUNT];
 }
 
 void kith_collective_add(struct kith_algebra *algebra,
@@ -43,7 +44,7 @@ void kith_collective_add(struct kith_algebra *algebra,
 {
     algebra->backend->add(algebra->dim, 1.0, algebra->received,
                           algebra->vectors[COLLECTIVE_SUM]);
-    *kith_collective_count(algebra) += edge->scalars_received[0];
+    algebra->scalars[COLLECTIVE_COUNT] += edge->scalars_received[0];
 }
 
 void kith_collective_take(struct kith_algebra *algebra,
@@ -51,13 +52,15 @@ void kith_collective_take(struct kith_algebra *algebra,
 {
     algebra->backend->copy(algebra->dim, algebra->vectors[COLLECTIVE_SUM],
                            algebra->received);
-    *kith_collective_count(algebra) = edge->scalars_received[0];
+    algebra->scalars[COLLECTIVE_COUNT] = edge->scalars_received[0];
 }
 
-double kith_collective_end(struct kith_algebra *algebra)
+double kith_collective_finish(struct kith_algebra *algebra)
 {
-    const struct kith_term mean = {1 / *kith_collective_count(algebra),
+    const struct kith_term mean = {1 / algebra->scalars[COLLECTIVE_COUNT],
                                    algebra->vectors[COLLECTIVE_SUM], NULL};
-    return kith_algorithm_combine(algebra->backend, algebra->dim, 0,
-                                  algebra->live, 1, &mean);
+    return kith_collective_is_last(algebra)
+               ? kith_algorithm_combine(algebra->backend, algebra->dim, 0,
+                                        algebra->live, 1, &mean)
+               : 0;
 }

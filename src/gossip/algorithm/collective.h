@@ -13,14 +13,15 @@
 
 /* The sum is the first, as kith_algorithm_start has it. */
 enum { COLLECTIVE_SUM, COLLECTIVE_VECTORS };
+/* Its one scalar: models in the sum at hand. */
+enum { COLLECTIVE_COUNT };
 
 /* The most models in one sum. */
 #define COLLECTIVE_COUNT_MAX 1048576.0 /* KITH_PEERS_MAX */
 
 uint64_t kith_collective_phase(const struct kith_algebra *algebra);
 uint64_t kith_collective_phases(const struct kith_algebra *algebra);
-/* Models in the sum at hand. */
-double *kith_collective_count(const struct kith_algebra *algebra);
+bool kith_collective_is_last(const struct kith_algebra *algebra);
 /* The first round of a cycle: a sum of one model. */
 void kith_collective_begin(struct kith_algebra *algebra);
 /* Whole vectors: the sum and its count travel, */
@@ -32,7 +33,7 @@ void kith_collective_add(struct kith_algebra *algebra,
 /* sum <- received, with its count: a mean on its way back. */
 void kith_collective_take(struct kith_algebra *algebra,
                           const struct kith_work_edge *edge);
-/* x <- sum / count; returns what that added to the sum of x. */
-double kith_collective_end(struct kith_algebra *algebra);
+/* `finish`; the last round: x <- sum / count. */
+double kith_collective_finish(struct kith_algebra *algebra);
 
 #endif

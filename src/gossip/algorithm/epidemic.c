@@ -16,11 +16,7 @@ static double finish(struct kith_algebra *algebra)
     for (uint32_t i = 0; i < algebra->merged_count; i++)
         terms[i] = (struct kith_term){1 / (1.0 + algebra->merged_count),
                                       algebra->inboxes[i], algebra->sent};
-    return algebra->merged_count == 0
-               ? 0
-               : kith_algorithm_combine(algebra->backend, algebra->dim, 1,
-                                        algebra->live, algebra->merged_count,
-                                        terms);
+    return kith_algorithm_add_merged(algebra, terms);
 }
 
 const struct kith_algorithm kith_algorithm_epidemic = {

@@ -42,10 +42,14 @@ struct group {
 };
 
 /* The next of the mask: out of each run [at dim / count, (at + 1) dim / count)
- * one. */
-static void draw_some(const struct kith_algebra *algebra, struct mask *mask,
-                      struct group *group)
+ * one. None are left: a group of 0. */
+static void draw(const struct kith_algebra *algebra, struct mask *mask,
+                 struct group *group)
 {
+    const size_t left = mask->count - mask->at;
+    group->at = mask->at;
+    group->count = left < TOGETHER ? left : TOGETHER;
+    mask->at += group->count;
     const size_t each = mask->dim / mask->count, more = mask->dim % mask->count;
     const size_t longer = more < group->at ? 0 : more - group->at;
     const size_t first = longer < group->count ? longer : group->count;
@@ -59,18 +63,6 @@ static void draw_some(const struct kith_algebra *algebra, struct mask *mask,
         __builtin_prefetch(
             kith_algorithm_at(algebra, algebra->live, group->places[i]), 0, 2);
     }
-}
-
-/* None are left: a group of 0. */
-static void draw(const struct kith_algebra *algebra, struct mask *mask,
-                 struct group *group)
-{
-    const size_t left = mask->count - mask->at;
-    group->at = mask->at;
-    group->count = left < TOGETHER ? left : TOGETHER;
-    mask->at += group->count;
-    if (group->count > 0)
-        draw_some(algebra, mask, group);
 }
 
 /* `bytes` is known where this is inlined. */

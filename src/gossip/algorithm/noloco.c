@@ -43,21 +43,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     make_part(algebra, algebra->trained, algebra->dim - algebra->trained, 2);
 }
 
-/* Running statistics are averaged plainly. */
-static void mix_buffers(struct kith_algebra *algebra, double weight)
-{
-    const size_t element = algebra->backend->element_bytes;
-    const size_t at = algebra->trained * element;
-    const size_t n = algebra->dim - algebra->trained;
-    const char *received = (const char *)algebra->received + at;
-    const char *sent = (const char *)algebra->sent + at;
-    void *const live = (char *)algebra->live + at;
-    const size_t second = algebra->dim * element;
-    (void)algebra->backend->mix(n, weight, received, sent, live);
-    (void)algebra->backend->mix(n, weight, received + second, sent + second,
-                                live);
-}
-
+/* Running statistics are averaged plainly, f and then D. */
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct kith_backend *backend = algebra->backend;
@@ -71,22 +57,27 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
          kith_algorithm_second(algebra, algebra->sent)}};
     kith_algorithm_combine_only(backend, algebra->trained, 1, momentum, 2,
                                 terms);
-    mix_buffers(algebra, edge->weight);
+    for (unsigned part = 0; part < 2; part++) {
+        const size_t at = algebra->trained + part * algebra->dim;
+        (void)backend->mix(
+            algebra->dim - algebra->trained, edge->weight,
+            kith_algorithm_at(algebra, algebra->received, at),
+            kith_algorithm_at(algebra, algebra->sent, at),
+            kith_algorithm_at(algebra, algebra->live, algebra->trained));
+    }
     edge->delta_sum = 0;
 }
 
 static double finish(struct kith_algebra *algebra)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const size_t n = algebra->trained, at = n * backend->element_bytes;
-    char *const slow = algebra->vectors[SLOW], *const x = algebra->live;
+    void *const slow = algebra->vectors[SLOW], *const x = algebra->live;
     const struct kith_term step = {1, algebra->vectors[MOMENTUM], NULL};
     const struct kith_term all = {1, slow, NULL};
     double added;
     const struct kith_update updates[] = {kith_one_term(slow, 1, &step, NULL),
                                           kith_one_term(x, 0, &all, &added)};
-    kith_algorithm_update(backend, n, 2, updates);
-    backend->copy(algebra->dim - n, slow + at, x + at);
+    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    kith_algorithm_copy_buffers(algebra, slow, x);
     return added;
 }
 

@@ -5,12 +5,7 @@
 
 #include "kith/hash.h"
 
-static unsigned per_edge(const struct kith_algebra *algebra)
-{
-    return algebra->edge_vectors;
-}
-
-static double *number_of(const struct kith_algebra *algebra)
+double *kith_replica_number(const struct kith_algebra *algebra)
 {
     return &algebra->edge_scalars[algebra->edge_index * KITH_EDGE_SCALARS];
 }
@@ -27,7 +22,7 @@ static uint64_t key_of(const struct kith_algebra *algebra, kith_id from,
 
 void *kith_replica_of(const struct kith_algebra *algebra, unsigned index)
 {
-    return algebra->edges[algebra->edge_index * per_edge(algebra) + index];
+    return algebra->edges[algebra->edge_index * algebra->edge_vectors + index];
 }
 
 static bool is_raw(const struct kith_algebra *algebra)
@@ -68,13 +63,8 @@ void kith_replica_start(struct kith_algebra *algebra, unsigned index,
     for (uint32_t e = 0; e < algebra->edge_count; e++) {
         algebra->edge_scalars[e * KITH_EDGE_SCALARS] = number;
         algebra->backend->copy(
-            algebra->dim, algebra->edges[e * per_edge(algebra) + index], v);
+            algebra->dim, algebra->edges[e * algebra->edge_vectors + index], v);
     }
-}
-
-double kith_replica_number(const struct kith_algebra *algebra)
-{
-    return *number_of(algebra);
 }
 
 void kith_replica_make(struct kith_algebra *algebra, unsigned part,
@@ -101,9 +91,9 @@ void kith_replica_make(struct kith_algebra *algebra, unsigned part,
 bool kith_replica_agree(struct kith_algebra *algebra,
                         const struct kith_work_edge *edge, unsigned copies)
 {
-    if (edge->scalars_received[0] == kith_replica_number(algebra))
+    if (edge->scalars_received[0] == *kith_replica_number(algebra))
         return true;
-    *number_of(algebra) = 0;
+    *kith_replica_number(algebra) = 0;
     for (unsigned i = 0; i < copies; i++)
         algebra->backend->scale(algebra->dim, 0, kith_replica_of(algebra, i));
     return false;
@@ -119,9 +109,4 @@ const void *kith_replica_read(struct kith_algebra *algebra, kith_id from,
                            key_of(algebra, from, part), out)
                ? out
                : NULL;
-}
-
-void kith_replica_commit(struct kith_algebra *algebra)
-{
-    *number_of(algebra) += 1;
 }

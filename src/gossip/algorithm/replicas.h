@@ -24,8 +24,9 @@ size_t kith_replica_scratch(const struct kith_algebra *algebra, unsigned parts);
  * starts over from 0. */
 void kith_replica_start(struct kith_algebra *algebra, unsigned index,
                         const void *v);
-/* The number of commits so far, to be sent along. */
-double kith_replica_number(const struct kith_algebra *algebra);
+/* The number of commits so far, to be sent along: one more where an edge has
+ * merged. */
+double *kith_replica_number(const struct kith_algebra *algebra);
 #define REPLICA_NUMBER_MAX 9007199254740992.0
 /* `part`-th compressed difference of a message: wire <- C(v - mine), or zeros
  * where that is not finite: nothing, or to both ends malformed. */
@@ -39,6 +40,5 @@ bool kith_replica_agree(struct kith_algebra *algebra,
  * malformed. Nothing may be changed before all of a message is read. */
 const void *kith_replica_read(struct kith_algebra *algebra, kith_id from,
                               unsigned part, const void *wire, unsigned index);
-void kith_replica_commit(struct kith_algebra *algebra);
 
 #endif

@@ -29,22 +29,22 @@ static size_t most(const struct kith_algebra *algebra)
     return (algebra->dim + parts - 1) / parts;
 }
 
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static struct fragment fragment_of(const struct kith_algebra *algebra)
 {
     const uint64_t parts =
         (uint64_t)algebra->coefficients[KITH_GOSSIP_FRAGMENTS];
     const size_t each = most(algebra);
-    const size_t first = each * (size_t)(algebra->round % parts);
-    struct fragment fragment = {.offset = first < algebra->dim ? first
-                                                               : algebra->dim};
-    fragment.count = algebra->dim - fragment.offset;
-    if (fragment.count > each)
-        fragment.count = each;
-    if (fragment.offset < algebra->trained)
-        fragment.trained = algebra->trained - fragment.offset;
-    if (fragment.trained > fragment.count)
-        fragment.trained = fragment.count;
-    return fragment;
+    const size_t first =
+        least(algebra->dim, each * (size_t)(algebra->round % parts));
+    const size_t count = least(each, algebra->dim - first);
+    const size_t trained =
+        first < algebra->trained ? least(count, algebra->trained - first) : 0;
+    return (struct fragment){first, count, trained};
 }
 
 static size_t bytes(const struct kith_algebra *algebra)

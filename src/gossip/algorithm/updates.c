@@ -133,6 +133,16 @@ void kith_algorithm_update(const struct kith_backend *backend, size_t n,
     }
 }
 
+double kith_algorithm_add_merged(struct kith_algebra *algebra,
+                                 const struct kith_term *terms)
+{
+    return algebra->merged_count == 0
+               ? 0
+               : kith_algorithm_combine(algebra->backend, algebra->dim, 1,
+                                        algebra->live, algebra->merged_count,
+                                        terms);
+}
+
 double kith_algorithm_combine(const struct kith_backend *backend, size_t n,
                               double own, void *y, unsigned count,
                               const struct kith_term *terms)

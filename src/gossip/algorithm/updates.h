@@ -60,6 +60,9 @@ double kith_algorithm_combine(const struct kith_backend *backend, size_t n,
 void kith_algorithm_combine_only(const struct kith_backend *backend, size_t n,
                                  double own, void *y, unsigned count,
                                  const struct kith_term *terms);
+/* `finish`: x <- x + terms (merged_count); returns what that added. */
+double kith_algorithm_add_merged(struct kith_algebra *algebra,
+                                 const struct kith_term *terms);
 /* a <- x, b <- x, (n) elements. */
 void kith_algorithm_copy_twice(const struct kith_backend *backend, size_t n,
                                const void *x, void *a, void *b);

@@ -1,12 +1,9 @@
-/* What compressors share: vectors in chunks of float64, numbers and packed bits
- * on the wire. */
+/* What compressors share: values of vectors, numbers and packed bits on the
+ * wire. */
 #ifndef KITH_GOSSIP_COMPRESSOR_CHUNKS_H
 #define KITH_GOSSIP_COMPRESSOR_CHUNKS_H
 
 #include "kith/compressor.h"
-
-/* Values looked at together: 2 KiB of stack. */
-#define KITH_CHUNK 256u
 
 /* The element at `offset` of a vector on the backend. */
 static inline void *kith_element(const struct kith_compression *how,
@@ -15,6 +12,24 @@ static inline void *kith_element(const struct kith_compression *how,
     return (char *)(uintptr_t)vector + offset * how->backend->element_bytes;
 }
 
+/* Vectors are a host's, of float32 or float64. */
+static inline double kith_value_get(const struct kith_compression *how,
+                                    const void *vector, size_t i)
+{
+    return how->backend->element_bytes == sizeof(double)
+               ? ((const double *)vector)[i]
+               : (double)((const float *)vector)[i];
+}
+static inline void kith_value_put(const struct kith_compression *how,
+                                  void *vector, size_t i, double value)
+{
+    if (how->backend->element_bytes == sizeof(double))
+        ((double *)vector)[i] = value;
+    else
+        ((float *)vector)[i] = (float)value;
+}
+/* Values looked at together: 2 KiB of stack. */
+#define KITH_CHUNK 256u
 /* The next values of v (n) from `from` on; returns how many, 0 at the end. */
 size_t kith_chunk_read(const struct kith_compression *how, size_t n,
                        const void *v, size_t from, double values[KITH_CHUNK]);
@@ -35,8 +50,6 @@ double kith_block_sum(const struct kith_compression *how, size_t n,
 double kith_number_put(const struct kith_compression *how, double value,
                        uint8_t *wire);
 double kith_number_get(const struct kith_compression *how, const uint8_t *wire);
-/* The value rounded to the element type. */
-double kith_number_round(const struct kith_compression *how, double value);
 static inline bool kith_number_finite(double value)
 {
     return value - value == 0;

@@ -41,17 +41,15 @@ static bool int8_encode(const struct kith_compression *how, size_t n,
     (void)rng;
     const double most = kith_block_max(how, n, v);
     const double scale = kith_number_put(how, most / LEVELS, wire);
-    double values[KITH_CHUNK];
-    size_t count;
+    uint8_t largest[sizeof(double)];
     /* 127 rounded steps may be beyond the largest number. */
-    if (!kith_number_finite(kith_number_round(how, scale * LEVELS)))
+    if (!kith_number_finite(kith_number_put(how, scale * LEVELS, largest)))
         return false;
     wire += how->backend->element_bytes;
-    for (size_t from = 0; from < n; from += count) {
-        count = kith_chunk_read(how, n, v, from, values);
-        for (size_t i = 0; i < count; i++)
-            *wire++ = (uint8_t)(scale > 0 ? level_of(values[i], scale) : 0);
-    }
+    for (size_t i = 0; i < n; i++)
+        wire[i] =
+            (uint8_t)(scale > 0 ? level_of(kith_value_get(how, v, i), scale)
+                                : 0);
     return true;
 }
 
@@ -60,25 +58,18 @@ static bool int8_decode(const struct kith_compression *how, size_t n,
 {
     (void)rng;
     const double scale = kith_number_get(how, wire);
-    double values[KITH_CHUNK];
     if (!(scale >= 0))
         return false;
     wire += how->backend->element_bytes;
-    for (size_t from = 0; from < n; from += KITH_CHUNK) {
-        const size_t count = n - from < KITH_CHUNK ? n - from : KITH_CHUNK;
-        for (size_t i = 0; i < count; i++) {
-            const int level = wire[i] < 128 ? wire[i] : wire[i] - 256;
-            if (level < -LEVELS)
-                return false;
-            values[i] = scale * level;
-        }
-        wire += count;
-        how->backend->write(count, values, kith_element(how, out, from));
+    for (size_t i = 0; i < n; i++) {
+        const int level = wire[i] < 128 ? wire[i] : wire[i] - 256;
+        if (level < -LEVELS)
+            return false;
+        kith_value_put(how, out, i, scale * level);
     }
     return true;
 }
 
-extern const struct kith_compressor kith_compressor_int8;
 const struct kith_compressor kith_compressor_int8 = {
     .name = "int8",
     .paper = "Dettmers et al., ICLR 2022",

@@ -36,7 +36,6 @@ static bool none_decode(const struct kith_compression *how, size_t n,
     return true;
 }
 
-extern const struct kith_compressor kith_compressor_none;
 const struct kith_compressor kith_compressor_none = {
     .name = "none",
     .paper = "-",

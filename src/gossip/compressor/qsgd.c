@@ -49,12 +49,10 @@ static double norm_of(const struct kith_compression *how, size_t n,
                       const void *v)
 {
     const double most = kith_block_max(how, n, v);
-    double values[KITH_CHUNK], sum = 0;
-    size_t count;
-    for (size_t from = 0; from < n && most > 0; from += count) {
-        count = kith_chunk_read(how, n, v, from, values);
-        for (size_t i = 0; i < count; i++)
-            sum += (values[i] / most) * (values[i] / most);
+    double sum = 0;
+    for (size_t i = 0; i < n && most > 0; i++) {
+        const double part = kith_value_get(how, v, i) / most;
+        sum += part * part;
     }
     return most * sqrt(sum);
 }
@@ -63,8 +61,7 @@ static double norm_of(const struct kith_compression *how, size_t n,
 static uint32_t level_of(uint32_t levels, double value, double norm,
                          struct kith_rng *rng)
 {
-    const double size = value < 0 ? -value : value;
-    const double exact = size / norm * levels;
+    const double exact = fabs(value) / norm * levels;
     const uint32_t below = exact < levels ? (uint32_t)exact : levels;
     return below + (kith_rng_double(rng) < exact - below);
 }
@@ -76,21 +73,17 @@ static bool qsgd_encode(const struct kith_compression *how, size_t n,
     /* Rounded, and still no value is above it: they are elements too. */
     const double norm = kith_number_put(how, norm_of(how, n, v), wire);
     struct kith_bits bits = {0};
-    double values[KITH_CHUNK];
-    size_t count;
     if (!kith_number_finite(norm))
         return false;
     wire += how->backend->element_bytes;
-    for (size_t from = 0; from < n; from += count) {
-        count = kith_chunk_read(how, n, v, from, values);
-        for (size_t i = 0; i < count; i++) {
-            uint32_t field = 0;
-            if (norm > 0)
-                field = level_of(how->config.levels, values[i], norm, rng);
-            if (values[i] < 0 && field > 0)
-                field |= 1u << width;
-            wire = kith_bits_put(&bits, wire, field, width + 1);
-        }
+    for (size_t i = 0; i < n; i++) {
+        const double value = kith_value_get(how, v, i);
+        uint32_t field = 0;
+        if (norm > 0)
+            field = level_of(how->config.levels, value, norm, rng);
+        if (value < 0 && field > 0)
+            field |= 1u << width;
+        wire = kith_bits_put(&bits, wire, field, width + 1);
     }
     kith_bits_end(&bits, wire);
     return true;
@@ -106,27 +99,21 @@ static bool qsgd_decode(const struct kith_compression *how, size_t n,
     const double factor =
         how->config.unbiased ? 1 : 1 / (1 + variance_bound(how, n));
     struct kith_bits bits = {0};
-    double values[KITH_CHUNK];
     if (!(norm >= 0))
         return false;
     wire += how->backend->element_bytes;
-    for (size_t from = 0; from < n; from += KITH_CHUNK) {
-        const size_t count = n - from < KITH_CHUNK ? n - from : KITH_CHUNK;
-        for (size_t i = 0; i < count; i++) {
-            uint32_t field;
-            wire = kith_bits_get(&bits, wire, &field, width + 1);
-            const uint32_t level = field & (negative - 1);
-            if (level > how->config.levels || field == negative)
-                return false;
-            const double size = norm * (factor * level / how->config.levels);
-            values[i] = field & negative ? -size : size;
-        }
-        how->backend->write(count, values, kith_element(how, out, from));
+    for (size_t i = 0; i < n; i++) {
+        uint32_t field;
+        wire = kith_bits_get(&bits, wire, &field, width + 1);
+        const uint32_t level = field & (negative - 1);
+        if (level > how->config.levels || field == negative)
+            return false;
+        const double size = norm * (factor * level / how->config.levels);
+        kith_value_put(how, out, i, field & negative ? -size : size);
     }
     return bits.held == 0;
 }
 
-extern const struct kith_compressor kith_compressor_qsgd;
 const struct kith_compressor kith_compressor_qsgd = {
     .name = "qsgd",
     .paper = "Alistarh et al., NeurIPS 2017",

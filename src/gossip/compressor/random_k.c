@@ -43,11 +43,10 @@ static bool random_k_encode(const struct kith_compression *how, size_t n,
     const double factor = how->config.unbiased ? (double)n / (double)kept : 1;
     size_t index = 0;
     for (size_t i = 0; i < kept; i++, index++) {
-        double value;
         index = draw(rng, n, index, kept - i);
-        how->backend->read(1, kith_element(how, v, index), &value);
+        const double value = factor * kith_value_get(how, v, index);
         if (!kith_number_finite(
-                kith_number_put(how, factor * value, wire + i * element)))
+                kith_number_put(how, value, wire + i * element)))
             return false;
     }
     return true;
@@ -64,12 +63,11 @@ static bool random_k_decode(const struct kith_compression *how, size_t n,
     for (size_t i = 0; i < kept; i++, index++) {
         const double value = kith_number_get(how, wire + i * element);
         index = draw(rng, n, index, kept - i);
-        how->backend->write(1, &value, kith_element(how, out, index));
+        kith_value_put(how, out, index, value);
     }
     return true;
 }
 
-extern const struct kith_compressor kith_compressor_random_k;
 const struct kith_compressor kith_compressor_random_k = {
     .name = "random-k",
     .paper = "Wangni et al., NeurIPS 2018",

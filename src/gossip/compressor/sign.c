@@ -29,14 +29,9 @@ static bool sign_encode(const struct kith_compression *how, size_t n,
     if (!kith_number_finite(kith_number_put(how, mean, wire)))
         return false;
     struct kith_bits bits = {0};
-    double values[KITH_CHUNK];
-    size_t count;
     wire += how->backend->element_bytes;
-    for (size_t from = 0; from < n; from += count) {
-        count = kith_chunk_read(how, n, v, from, values);
-        for (size_t i = 0; i < count; i++)
-            wire = kith_bits_put(&bits, wire, values[i] < 0, 1);
-    }
+    for (size_t i = 0; i < n; i++)
+        wire = kith_bits_put(&bits, wire, kith_value_get(how, v, i) < 0, 1);
     kith_bits_end(&bits, wire);
     return true;
 }
@@ -47,23 +42,17 @@ static bool sign_decode(const struct kith_compression *how, size_t n,
     (void)rng;
     const double mean = kith_number_get(how, wire);
     struct kith_bits bits = {0};
-    double values[KITH_CHUNK];
     if (!(mean >= 0))
         return false;
     wire += how->backend->element_bytes;
-    for (size_t from = 0; from < n; from += KITH_CHUNK) {
-        const size_t count = n - from < KITH_CHUNK ? n - from : KITH_CHUNK;
-        for (size_t i = 0; i < count; i++) {
-            uint32_t negative;
-            wire = kith_bits_get(&bits, wire, &negative, 1);
-            values[i] = negative ? -mean : mean;
-        }
-        how->backend->write(count, values, kith_element(how, out, from));
+    for (size_t i = 0; i < n; i++) {
+        uint32_t negative;
+        wire = kith_bits_get(&bits, wire, &negative, 1);
+        kith_value_put(how, out, i, negative ? -mean : mean);
     }
     return bits.held == 0;
 }
 
-extern const struct kith_compressor kith_compressor_sign;
 const struct kith_compressor kith_compressor_sign = {
     .name = "sign",
     .paper = "Karimireddy et al., ICML 2019",

@@ -172,14 +172,13 @@ static bool top_k_decode(const struct kith_compression *how, size_t n,
             return false;
         const double value =
             kith_number_get(how, wire + rank * how->backend->element_bytes);
-        how->backend->write(1, &value, kith_element(how, out, index));
+        kith_value_put(how, out, index, value);
         next = index + 1;
         rank++;
     }
     return rank == layout.kept && bits.held == 0;
 }
 
-extern const struct kith_compressor kith_compressor_top_k;
 const struct kith_compressor kith_compressor_top_k = {
     .name = "top-k",
     .paper = "Stich et al., NeurIPS 2018",
