@@ -87,18 +87,15 @@ bool kith_address_is_loopback(const struct sockaddr *from)
 void kith_address_print(const struct sockaddr *from,
                         char text[KITH_ADDRESS_BYTES])
 {
-    char host[64] = "?";
-    if (from->sa_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const void *)from;
-        uv_ip4_name(v4, host, sizeof host);
-        snprintf(text, KITH_ADDRESS_BYTES, "%s:%u", host,
-                 (unsigned)ntohs(v4->sin_port));
-    } else if (from->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const void *)from;
-        uv_ip6_name(v6, host, sizeof host);
-        snprintf(text, KITH_ADDRESS_BYTES, "[%s]:%u", host,
-                 (unsigned)ntohs(v6->sin6_port));
-    } else {
-        snprintf(text, KITH_ADDRESS_BYTES, "?");
+    char host[64];
+    const bool v4 = from->sa_family == AF_INET;
+    const struct sockaddr_in *const four = (const void *)from;
+    const struct sockaddr_in6 *const six = (const void *)from;
+    if (!v4 && from->sa_family != AF_INET6) {
+        kith_text_copy(text, KITH_ADDRESS_BYTES, "?");
+        return;
     }
+    uv_ip_name(from, host, sizeof host);
+    snprintf(text, KITH_ADDRESS_BYTES, v4 ? "%s:%u" : "[%s]:%u", host,
+             (unsigned)ntohs(v4 ? four->sin_port : six->sin6_port));
 }

@@ -25,6 +25,12 @@ static void link_read(struct kith_socket *socket, ssize_t size);
 static void link_closed(struct kith_socket *socket);
 static void link_timer(uv_timer_t *timer);
 
+/* In whole milliseconds, cut off. */
+static void set_timer(struct kith_link *link, kith_ns after_ns)
+{
+    uv_timer_start(&link->timer, link_timer, (uint64_t)(after_ns / KITH_MS), 0);
+}
+
 /* Runs when libuv has closed both handles, and on the way out of link_new. */
 static void link_free(struct kith_link *link)
 {
@@ -66,9 +72,7 @@ struct kith_link *kith_link_new(struct kith_transport *transport,
     if (link->next != NULL)
         link->next->back = &link->next;
     transport->links = link;
-    uv_timer_start(&link->timer, link_timer,
-                   (uint64_t)(transport->options.limits.message_ns / KITH_MS),
-                   0);
+    set_timer(link, transport->options.limits.message_ns);
     return link;
 }
 
@@ -106,10 +110,10 @@ static void timer_closed(uv_handle_t *handle)
 
 /* Idempotent, for several callers may find the same link broken. The member is
  * told last: it may dial at once, and must not find this link in use. */
-void kith_link_close(struct kith_link *link, const char *why)
+bool kith_link_close(struct kith_link *link, const char *why)
 {
     if (link->state == KITH_LINK_CLOSED)
-        return;
+        return false;
     struct kith_transport *transport = link->transport;
     if (link->known && link->state == KITH_LINK_OPEN) {
         KITH_ASSERT(transport->session_count > 0);
@@ -128,17 +132,18 @@ void kith_link_close(struct kith_link *link, const char *why)
     uv_close((uv_handle_t *)&link->timer, timer_closed);
     if (link->rank != KITH_NOBODY)
         kith_member_closed(&transport->members[link->rank], link, why);
+    return false;
 }
 
 /* Nothing is sent to the other side: a reason would help nobody but an
  * attacker. A mismatch is the exception (flush_output in link_consume). */
-void kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
+bool kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
                       const char *detail)
 {
     if (link->state == KITH_LINK_CLOSED)
-        return;
+        return false;
     kith_transport_refuse(link->transport, refusal, link->address, detail);
-    kith_link_close(link, detail);
+    return kith_link_close(link, detail);
 }
 
 /* ---- out
@@ -154,10 +159,8 @@ static bool flush_output(struct kith_link *link)
     struct kith_net *net = &link->transport->net;
     for (;;) {
         struct kith_chunk *chunk = kith_chunk_take(net, KITH_PREAUTH_BYTES);
-        if (chunk == NULL) {
-            kith_link_close(link, "out of memory");
-            return false;
-        }
+        if (chunk == NULL)
+            return kith_link_close(link, "out of memory");
         KITH_ASSERT(chunk->capacity >= KITH_PREAUTH_BYTES);
         chunk->size =
             kith_session_output(link->session, chunk->bytes, chunk->capacity);
@@ -178,16 +181,12 @@ bool kith_link_control(struct kith_link *link, const uint8_t *frame,
     if (link->state != KITH_LINK_OPEN ||
         (link->closing & KITH_CLOSING_FIN_SENT))
         return false;
-    if (link->socket.queued >= KITH_CHUNKS_MAX) {
-        kith_link_close(link, "the peer does not read");
-        return false;
-    }
+    if (link->socket.queued >= KITH_CHUNKS_MAX)
+        return kith_link_close(link, "the peer does not read");
     struct kith_chunk *chunk =
         kith_chunk_take(net, kith_session_control_size(size));
-    if (chunk == NULL) {
-        kith_link_close(link, "out of memory");
-        return false;
-    }
+    if (chunk == NULL)
+        return kith_link_close(link, "out of memory");
     const enum kith_account_kind was =
         kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
     const enum kith_err err =
@@ -196,14 +195,11 @@ bool kith_link_control(struct kith_link *link, const uint8_t *frame,
     kith_account_switch(&net->account, was);
     if (err != KITH_OK) {
         kith_chunk_give(net, chunk);
-        kith_link_close(link, "a control frame could not be sealed");
-        return false;
+        return kith_link_close(link, "a control frame could not be sealed");
     }
     kith_socket_write(&link->socket, chunk);
-    if (link->socket.failed) {
-        kith_link_close(link, "the connection broke");
-        return false;
-    }
+    if (link->socket.failed)
+        return kith_link_close(link, "the connection broke");
     return true;
 }
 
@@ -241,8 +237,7 @@ void kith_link_leave(struct kith_link *link)
         return;
     link->closing |= KITH_CLOSING_BEGUN;
     link->progress_ns = (kith_ns)uv_hrtime();
-    uv_timer_start(&link->timer, link_timer,
-                   (uint64_t)(KITH_DRAIN_NS / KITH_MS), 0);
+    set_timer(link, KITH_DRAIN_NS);
     kith_link_finish_closing(link);
 }
 
@@ -318,8 +313,7 @@ static bool link_opened(struct kith_link *link)
     link->state = KITH_LINK_OPEN;
     if (!kith_transport_identify(link))
         return false;
-    const kith_ns idle = link->transport->options.limits.idle_ns;
-    uv_timer_start(&link->timer, link_timer, (uint64_t)(idle / KITH_MS), 0);
+    set_timer(link, link->transport->options.limits.idle_ns);
     struct kith_member_state *member = &link->transport->members[link->rank];
     return kith_member_opened(member, link);
 }
@@ -329,12 +323,9 @@ static bool link_event(struct kith_link *link,
                        const struct kith_session_event *event)
 {
     if (event->kind == KITH_SESSION_OPEN) {
-        struct kith_net *net = &link->transport->net;
-        const enum kith_account_kind was = kith_net_enter(net);
+        KITH_NET_SCOPE(&link->transport->net);
         /* Our HELLO first: the other side must be open before a message. */
-        const bool kept = flush_output(link) && link_opened(link);
-        kith_net_leave(net, was);
-        return kept;
+        return flush_output(link) && link_opened(link);
     }
     if (event->kind == KITH_SESSION_FIN) {
         link->closing |= KITH_CLOSING_FIN_RECEIVED;
@@ -495,8 +486,7 @@ static void handshake_timer(struct kith_link *link, kith_ns now)
                          now >= whole_due ? "handshake" : "next message");
         return;
     }
-    uv_timer_start(&link->timer, link_timer,
-                   (uint64_t)((due - now) / KITH_MS) + 1, 0);
+    set_timer(link, due - now + KITH_MS);
 }
 
 /* One timer for all phases, set again to whatever comes next, which is cheaper
@@ -505,7 +495,7 @@ static void link_timer(uv_timer_t *timer)
 {
     struct kith_link *link = timer->data;
     struct kith_net *net = &link->transport->net;
-    const enum kith_account_kind was = kith_net_enter(net);
+    KITH_NET_SCOPE(net);
     const kith_ns now = (kith_ns)uv_hrtime();
     const kith_ns idle = link->transport->options.limits.idle_ns;
     if (link->state == KITH_LINK_CONNECTING) {
@@ -518,9 +508,6 @@ static void link_timer(uv_timer_t *timer)
         kith_member_finished(&link->transport->members[link->rank], link);
         kith_link_leave(link);
     } else {
-        const kith_ns left = idle - (now - link->progress_ns);
-        uv_timer_start(&link->timer, link_timer, (uint64_t)(left / KITH_MS) + 1,
-                       0);
+        set_timer(link, idle - (now - link->progress_ns) + KITH_MS);
     }
-    kith_net_leave(net, was);
 }

@@ -61,7 +61,7 @@ static void control_read(uv_stream_t *pipe, ssize_t size, const uv_buf_t *buf)
 {
     struct kith_driver *driver = pipe->data;
     (void)buf;
-    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    KITH_NET_SCOPE(&driver->transport.net);
     if (size < 0) {
         uv_read_stop(pipe);
         kith_driver_stop(driver);
@@ -78,7 +78,6 @@ static void control_read(uv_stream_t *pipe, ssize_t size, const uv_buf_t *buf)
         driver->line_bytes = strlen(at);
         memmove(driver->line, at, driver->line_bytes);
     }
-    kith_net_leave(&driver->transport.net, was);
 }
 
 /* libuv delivers signals on the loop thread, between callbacks, so anything
@@ -86,10 +85,9 @@ static void control_read(uv_stream_t *pipe, ssize_t size, const uv_buf_t *buf)
 static void control_signal(uv_signal_t *handle, int number)
 {
     struct kith_driver *driver = handle->data;
-    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    KITH_NET_SCOPE(&driver->transport.net);
     kith_transport_log(&driver->transport, "signal number=%d", number);
     kith_driver_stop(driver);
-    kith_net_leave(&driver->transport.net, was);
 }
 
 /* Also where nothing is opened: then a run is ended by its share or by

@@ -262,19 +262,19 @@ static bool explain_failure(const struct diagnosis *diagnosis,
             "give every peer the same experiment file, and start it "
             "again");
     }
-    if (err == KITH_EEXPIRED)
-        return report_failure(
-            diagnosis, "certificate", reason,
-            "set both clocks by NTP; if they are right, certify the "
-            "node again with `kith keys certify`");
-    if (err == KITH_EREVOKED)
-        return report_failure(
-            diagnosis, "certificate", reason,
-            "this node was expelled: give it a new key, or leave it");
-    if (err == KITH_EAUTH && strncmp(reason, "handshake", 9) != 0)
-        return report_failure(
-            diagnosis, "certificate", reason,
-            "both need the same authority: compare ca.pub on both");
+    const bool unsigned_by_ours =
+        err == KITH_EAUTH && strncmp(reason, "handshake", 9) != 0;
+    const char *const advice =
+        err == KITH_EEXPIRED
+            ? "set both clocks by NTP; if they are right, certify the node "
+              "again with `kith keys certify`"
+        : err == KITH_EREVOKED
+            ? "this node was expelled: give it a new key, or leave it"
+        : unsigned_by_ours
+            ? "both need the same authority: compare ca.pub on both"
+            : NULL;
+    if (advice != NULL)
+        return report_failure(diagnosis, "certificate", reason, advice);
     return report_failure(
         diagnosis, "handshake", reason,
         "compare the cluster id, the first line of ca.pub or allow");

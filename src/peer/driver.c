@@ -190,7 +190,7 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
     struct kith_driver *driver = arg;
     struct kith_event event = {
         .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = result};
-    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    KITH_NET_SCOPE(&driver->transport.net);
     if (result->kind == KITH_WORK_TRAIN)
         driver->trained_ns = kith_driver_now(driver);
     if (result->kind == KITH_WORK_TRAIN && result->finite) {
@@ -204,7 +204,6 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
         kith_transport_log(&driver->transport, "slow-way reason=\"%s\"",
                            notice);
     kith_driver_step(driver, &event);
-    kith_net_leave(&driver->transport.net, was);
 }
 
 /* A save that fails ends nothing: the one before it is whole, and the disk may

@@ -7,13 +7,33 @@
 #include "address.h"
 #include "kith/assert.h"
 
+void kith_bucket_fill(struct kith_bucket *bucket, kith_ns now_ns, double rate,
+                      double most)
+{
+    KITH_ASSERT(now_ns >= bucket->at_ns && bucket->tokens >= 0);
+    bucket->tokens += (double)(now_ns - bucket->at_ns) / (double)KITH_S * rate;
+    if (bucket->tokens > most)
+        bucket->tokens = most;
+    bucket->at_ns = now_ns;
+}
+
+bool kith_bucket_take(struct kith_bucket *bucket, kith_ns now_ns, double rate,
+                      double most)
+{
+    kith_bucket_fill(bucket, now_ns, rate, most);
+    if (bucket->tokens < 1)
+        return false;
+    bucket->tokens -= 1;
+    return true;
+}
+
 /* All memory at once: under attack nothing is allocated for a refusal. */
 enum kith_err kith_half_open_init(struct kith_half_open_table *table,
                                   const struct kith_peer_limits *limits)
 {
     memset(table, 0, sizeof *table);
     table->limits = limits;
-    table->budget = limits->handshakes_per_s;
+    table->budget.tokens = limits->handshakes_per_s;
     table->entries = calloc(limits->half_open_max, sizeof *table->entries);
     return table->entries ? KITH_OK : KITH_ENOMEM;
 }
@@ -56,50 +76,16 @@ source_find(struct kith_half_open_table *table, const uint8_t address[16],
         struct kith_half_open_source *source = &table->sources[i];
         if (memcmp(source->address, address, 16) == 0)
             return source;
-        if (source->seen_ns < oldest->seen_ns)
+        if (source->bucket.at_ns < oldest->bucket.at_ns)
             oldest = source;
     }
     if (table->source_count < KITH_HALF_OPEN_SOURCES_MAX)
         oldest = &table->sources[table->source_count++];
     memcpy(oldest->address, address, 16);
     KITH_ASSERT(table->source_count <= KITH_HALF_OPEN_SOURCES_MAX);
-    oldest->seen_ns = now_ns;
-    oldest->tokens = table->limits->handshake_burst;
+    oldest->bucket = (struct kith_bucket){
+        .tokens = table->limits->handshake_burst, .at_ns = now_ns};
     return oldest;
-}
-
-/* Takes one token; false when there was none. */
-static bool source_take(struct kith_half_open_table *table,
-                        const struct sockaddr *from, kith_ns now_ns)
-{
-    uint8_t address[16];
-    source_of(from, address);
-    struct kith_half_open_source *source = source_find(table, address, now_ns);
-    const double burst = table->limits->handshake_burst;
-    KITH_ASSERT(now_ns >= source->seen_ns);
-    const double elapsed_s =
-        (double)(now_ns - source->seen_ns) / (double)KITH_S;
-    source->tokens += elapsed_s * table->limits->handshake_rate;
-    if (source->tokens > burst)
-        source->tokens = burst;
-    source->seen_ns = now_ns;
-    if (source->tokens < 1)
-        return false;
-    source->tokens -= 1;
-    return true;
-}
-
-/* A bucket of one second: a burst after a quiet time is served at once, a
- * flood only at the sustained rate. */
-static void budget_grow(struct kith_half_open_table *table, kith_ns now_ns)
-{
-    const double most = table->limits->handshakes_per_s;
-    KITH_ASSERT(now_ns >= table->budget_ns && table->budget >= 0);
-    table->budget +=
-        (double)(now_ns - table->budget_ns) / (double)KITH_S * most;
-    if (table->budget > most)
-        table->budget = most;
-    table->budget_ns = now_ns;
 }
 
 /* Counted, not kept: it is asked only while more than half_open_free are out.
@@ -125,18 +111,26 @@ enum kith_refusal kith_half_open_admit(struct kith_half_open_table *table,
     const struct kith_peer_limits *limits = table->limits;
     const bool exempt =
         limits->loopback_exempt && kith_address_is_loopback(from);
-    uint8_t network[16];
+    const double per_s = limits->handshakes_per_s;
+    double *const budget = &table->budget.tokens;
+    uint8_t network[16], address[16];
     network_of(from, network);
+    source_of(from, address);
 
     /* Tokens are counted at all times, held against the source only when
      * connections are scarce. */
-    const bool in_rate = exempt || source_take(table, from, now_ns);
-    budget_grow(table, now_ns);
+    const bool in_rate =
+        exempt ||
+        kith_bucket_take(&source_find(table, address, now_ns)->bucket, now_ns,
+                         limits->handshake_rate, limits->handshake_burst);
+    /* A bucket of one second: a burst after a quiet time is served at once, a
+     * flood only at the sustained rate. */
+    kith_bucket_fill(&table->budget, now_ns, per_s, per_s);
     if (table->count >= limits->half_open_max)
         return KITH_REFUSAL_HALF_OPEN;
-    if (!exempt && !in_rate && table->budget < 0.5 * limits->handshakes_per_s)
+    if (!exempt && !in_rate && *budget < 0.5 * per_s)
         return KITH_REFUSAL_RATE;
-    if (!exempt && table->budget < 1)
+    if (!exempt && *budget < 1)
         return KITH_REFUSAL_BUDGET;
     if (!exempt && table->count > limits->half_open_free) {
         if (network_count(table, network) >= limits->half_open_per_network)
@@ -145,7 +139,7 @@ enum kith_refusal kith_half_open_admit(struct kith_half_open_table *table,
             return KITH_REFUSAL_RATE;
     }
     if (!exempt)
-        table->budget -= 1;
+        *budget -= 1;
     uint32_t at = 0;
     while (table->entries[at].used)
         at++;
@@ -154,7 +148,7 @@ enum kith_refusal kith_half_open_admit(struct kith_half_open_table *table,
     table->entries[at].exempt = exempt;
     memcpy(table->entries[at].network, network, 16);
     table->count++;
-    KITH_ASSERT(table->count <= limits->half_open_max && table->budget >= 0);
+    KITH_ASSERT(table->count <= limits->half_open_max && *budget >= 0);
     *ticket = at;
     return KITH_REFUSAL_COUNT;
 }

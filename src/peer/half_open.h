@@ -30,18 +30,28 @@ struct kith_half_open_entry {
     bool used, exempt;
 };
 
+/* A token bucket: full at the start, at_ns 0. */
+struct kith_bucket {
+    double tokens;
+    kith_ns at_ns; /* they were counted then */
+};
+/* What has come since, `rate` a second, up to `most`. */
+void kith_bucket_fill(struct kith_bucket *bucket, kith_ns now_ns, double rate,
+                      double most);
+/* The same, and takes one; false when there is none. */
+bool kith_bucket_take(struct kith_bucket *bucket, kith_ns now_ns, double rate,
+                      double most);
+
 struct kith_half_open_source {
     uint8_t address[16]; /* IPv6: cut to /56 */
-    kith_ns seen_ns;
-    double tokens;
+    struct kith_bucket bucket;
 };
 
 struct kith_half_open_table {
     const struct kith_peer_limits *limits;
     struct kith_half_open_entry *entries; /* (limits->half_open_max) */
     uint32_t count;
-    double budget; /* handshakes that may still begin, at budget_ns */
-    kith_ns budget_ns;
+    struct kith_bucket budget; /* handshakes that may still begin */
     struct kith_half_open_source sources[KITH_HALF_OPEN_SOURCES_MAX];
     uint32_t source_count;
 };

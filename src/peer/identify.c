@@ -120,31 +120,18 @@ static bool is_member(const struct kith_link *link,
 static bool take_token(struct kith_member_state *member)
 {
     const struct kith_peer_limits *limits = &member->transport->options.limits;
-    const kith_ns now = (kith_ns)uv_hrtime();
-    const double burst = limits->handshake_burst;
-    const double elapsed_s = (double)(now - member->token_ns) / (double)KITH_S;
-    const double tokens =
-        member->token_ns == 0
-            ? burst
-            : member->tokens + elapsed_s * limits->handshake_rate;
-    member->token_ns = now;
-    member->tokens = tokens > burst ? burst : tokens;
-    if (member->tokens < 1)
-        return false;
-    member->tokens -= 1;
-    return true;
+    return kith_bucket_take(&member->tokens, (kith_ns)uv_hrtime(),
+                            limits->handshake_rate, limits->handshake_burst);
 }
 
 /* Members pay from the same bucket for reconnecting and for breaches: an
  * honest one needs neither often. */
 void kith_transport_charge(struct kith_transport *transport, kith_id peer)
 {
-    struct kith_link *next;
     if (peer >= transport->options.peers ||
         take_token(&transport->members[peer]))
         return;
-    for (struct kith_link *l = transport->links; l != NULL; l = next) {
-        next = l->next;
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
         if (l->known && l->rank == peer && l->state == KITH_LINK_OPEN)
             kith_link_refuse(l, KITH_REFUSAL_RECORD,
                              "it keeps breaking the protocol");
@@ -250,18 +237,12 @@ bool kith_transport_identify(struct kith_link *link)
         close_visitor(link);
         return false;
     }
-    if (!may_be(link, rank, detail)) {
-        kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
-        return false;
-    }
-    if (!take_token(&transport->members[rank])) {
-        kith_link_refuse(link, KITH_REFUSAL_RATE, name);
-        return false;
-    }
-    if (transport->session_count >= transport->options.limits.sessions_max) {
-        kith_link_refuse(link, KITH_REFUSAL_SESSIONS, name);
-        return false;
-    }
+    if (!may_be(link, rank, detail))
+        return kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
+    if (!take_token(&transport->members[rank]))
+        return kith_link_refuse(link, KITH_REFUSAL_RATE, name);
+    if (transport->session_count >= transport->options.limits.sessions_max)
+        return kith_link_refuse(link, KITH_REFUSAL_SESSIONS, name);
     connected(link, rank);
     return true;
 }

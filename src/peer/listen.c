@@ -13,33 +13,22 @@
  * starts at once. The kernel cuts it to net.core.somaxconn. */
 #define BACKLOG 512
 
-/* What the caller's exit code depends on. */
-static enum kith_err listen_error(int number)
-{
-    switch (number) {
-    case EADDRINUSE:
-        return KITH_EADDRINUSE;
-    case EACCES:
-    case EPERM:
-        return KITH_EPERM;
-    case EADDRNOTAVAIL:
-        return KITH_EINVAL;
-    default:
-        return KITH_EIO;
-    }
-}
-
-/* The four mistakes that people make with addresses. */
-static const char *listen_advice(int number)
-{
-    if (number == EADDRINUSE)
-        return "another program has this port: stop it, or choose another";
-    if (number == EACCES)
-        return "ports below 1024 need privileges: choose a higher one";
-    if (number == EADDRNOTAVAIL)
-        return "this machine has no such address: use [::] or 0.0.0.0";
-    return "see `ip addr` and `ss -ltn`";
-}
+/* The mistakes that people make with addresses; the caller's exit code depends
+ * on the error. The last one is every other. */
+static const struct mistake {
+    int number; /* errno */
+    enum kith_err err;
+    const char *advice;
+} mistakes[] = {
+    {EADDRINUSE, KITH_EADDRINUSE,
+     "another program has this port: stop it, or choose another"},
+    {EACCES, KITH_EPERM,
+     "ports below 1024 need privileges: choose a higher one"},
+    {EADDRNOTAVAIL, KITH_EINVAL,
+     "this machine has no such address: use [::] or 0.0.0.0"},
+    {EPERM, KITH_EPERM, "see `ip addr` and `ss -ltn`"},
+    {0, KITH_EIO, "see `ip addr` and `ss -ltn`"},
+};
 
 /* A socket on one of the addresses that the name stands for; -1, errno. */
 static int listen_on(const struct addrinfo *at)
@@ -103,9 +92,12 @@ enum kith_err kith_peer_listen(const char *text, int *fd, char *bound,
     const int number = errno;
     freeaddrinfo(found);
     if (*fd < 0) {
+        const struct mistake *mistake = mistakes;
+        while (mistake->number != 0 && mistake->number != number)
+            mistake++;
         snprintf(error, KITH_PEER_ERROR_BYTES, "listen on %s: %s; %s", text,
-                 strerror(number), listen_advice(number));
-        return listen_error(number);
+                 strerror(number), mistake->advice);
+        return mistake->err;
     }
     if (bound != NULL)
         print_bound(*fd, bound);

@@ -37,6 +37,14 @@ static bool is_dialling(const struct kith_member_state *member)
     return member->dialled != NULL || member->lookup != NULL;
 }
 
+/* What the name stood for, once a dial has ended; freeaddrinfo() of libuv takes
+ * NULL. */
+static void forget_addresses(struct kith_member_state *member)
+{
+    uv_freeaddrinfo(member->found);
+    member->found = member->candidate = NULL;
+}
+
 /* Bounded: a dial that takes long loses messages, which the protocol repeats,
  * rather than growing a queue. */
 static void enqueue_message(struct kith_member_state *member,
@@ -124,9 +132,7 @@ static void dial_failed(struct kith_member_state *member, const char *layer,
 {
     struct kith_transport *transport = member->transport;
     const struct kith_peer_limits *limits = &transport->options.limits;
-    if (member->found != NULL)
-        uv_freeaddrinfo(member->found);
-    member->found = member->candidate = NULL;
+    forget_addresses(member);
     if (member->link != NULL || transport->stopping)
         return;
     transport->dial_failures++;
@@ -151,7 +157,7 @@ static void dial_connected(uv_connect_t *connect, int status)
     struct kith_member_state *member = &transport->members[link->rank];
     if (link->state != KITH_LINK_CONNECTING)
         return; /* Closed meanwhile: link_close has told the member. */
-    const enum kith_account_kind was = kith_net_enter(&transport->net);
+    KITH_NET_SCOPE(&transport->net);
     if (status == 0) {
         kith_link_start(link);
     } else {
@@ -165,7 +171,6 @@ static void dial_connected(uv_connect_t *connect, int status)
             kith_link_close(link, uv_strerror(status));
         }
     }
-    kith_net_leave(&transport->net, was);
 }
 
 /* The flow is known here, since we chose whom to dial; for incoming links it
@@ -205,7 +210,7 @@ static void dial_looked_up(uv_getaddrinfo_t *lookup, int status,
 {
     struct kith_member_state *member = lookup->data;
     struct kith_transport *transport = member->transport;
-    const enum kith_account_kind was = kith_net_enter(&transport->net);
+    KITH_NET_SCOPE(&transport->net);
     free(lookup);
     member->lookup = NULL;
     member->found = member->candidate = found;
@@ -215,7 +220,6 @@ static void dial_looked_up(uv_getaddrinfo_t *lookup, int status,
         dial_failed(member, "name", "not needed any more");
     else
         dial_address(member);
-    kith_net_leave(&transport->net, was);
 }
 
 /* Numeric addresses go without the resolver's thread pool, which a slow DNS
@@ -283,11 +287,9 @@ static bool resolve_duplicate(struct kith_member_state *member,
     KITH_ASSERT(other != link && other->rank == link->rank);
     const uint32_t now = kith_session_peer_hello(link->session)->incarnation;
     const uint32_t then = kith_session_peer_hello(other->session)->incarnation;
-    if (now < then) {
-        kith_link_refuse(link, KITH_REFUSAL_DUPLICATE,
-                         "from before the peer's restart");
-        return false;
-    }
+    if (now < then)
+        return kith_link_refuse(link, KITH_REFUSAL_DUPLICATE,
+                                "from before the peer's restart");
     if (now > then || link->initiator == other->initiator) {
         /* A restart, or its initiator gave the older one up: down, then up. */
         member->link = NULL;
@@ -307,18 +309,24 @@ static bool resolve_duplicate(struct kith_member_state *member,
     return true;
 }
 
+void kith_member_tell_up(struct kith_member_state *member)
+{
+    const struct kith_transport_user *user = &member->transport->options.user;
+    if (member->link == NULL || member->is_up)
+        return;
+    member->is_up = true;
+    user->up(user->arg, member->rank);
+}
+
 /* Both sides decide alike which of two connections stays, by ranks and roles
  * alone, so they need no message about it. */
 bool kith_member_opened(struct kith_member_state *member,
                         struct kith_link *link)
 {
     struct kith_transport *transport = member->transport;
-    const struct kith_transport_user *user = &transport->options.user;
     if (member->dialled == link) {
         member->dialled = NULL;
-        if (member->found != NULL)
-            uv_freeaddrinfo(member->found);
-        member->found = member->candidate = NULL;
+        forget_addresses(member);
     }
     member->backoff_ns = member->retry_ns = 0;
     member->failures = 0;
@@ -332,10 +340,8 @@ bool kith_member_opened(struct kith_member_state *member,
     kith_member_notify(member); /* A LINK_DOWN that is due comes first. */
     if (member->link == NULL)
         member->link = link;
-    if (!link->held && !member->is_up) {
-        member->is_up = true;
-        user->up(user->arg, member->rank);
-    }
+    if (!link->held)
+        kith_member_tell_up(member);
     if (!transport->held)
         kith_member_flush(member);
     return link->state == KITH_LINK_OPEN;
@@ -388,17 +394,13 @@ void kith_member_notify(struct kith_member_state *member)
     member->down_due = false;
     member->is_up = false;
     user->down(user->arg, member->rank);
-    if (member->link != NULL) {
-        member->is_up = true; /* A link opened before this could be said. */
-        user->up(user->arg, member->rank);
-    }
+    kith_member_tell_up(member); /* Opened before this could be said. */
 }
 
 /* The loop has run dry, so no look-up is under way. */
 void kith_member_free(struct kith_member_state *member)
 {
     KITH_ASSERT(member->lookup == NULL);
-    if (member->found != NULL)
-        uv_freeaddrinfo(member->found);
+    forget_addresses(member);
     free(member->waiting);
 }

@@ -139,9 +139,8 @@ void kith_driver_backend_failed(void *arg, const char *why)
     kith_transport_log(&driver->transport, "%s-failed reason=\"%s\"",
                        device ? "device" : "data", why);
     driver->failed = device ? KITH_EDEVICE : KITH_EPARSE;
-    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    KITH_NET_SCOPE(&driver->transport.net);
     leave(driver);
-    kith_net_leave(&driver->transport.net, was);
 }
 
 /* The timer's callback holds no link, so the transport may be closed. */
@@ -163,10 +162,9 @@ void kith_driver_backend_failed_later(struct kith_driver *driver)
 static void quiet_over(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
-    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    KITH_NET_SCOPE(&driver->transport.net);
     if (driver->phase == KITH_DRIVER_QUIETING)
         leave(driver);
-    kith_net_leave(&driver->transport.net, was);
 }
 
 /* After each event, because what ends an exchange is an event. */
@@ -204,10 +202,9 @@ void kith_driver_stop(struct kith_driver *driver)
 static void start_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
-    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    KITH_NET_SCOPE(&driver->transport.net);
     if (driver->phase == KITH_DRIVER_WAITING)
         kith_driver_begin(driver);
-    kith_net_leave(&driver->transport.net, was);
 }
 
 /* Rows stop with the share, not with the process: what follows is answered for
@@ -215,21 +212,19 @@ static void start_due(uv_timer_t *timer)
 static void rows_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
-    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    KITH_NET_SCOPE(&driver->transport.net);
     if (driver->phase == KITH_DRIVER_RUNNING)
         kith_rows_send(driver);
-    kith_net_leave(&driver->transport.net, was);
 }
 
 /* stop.time: the share is then as long as the time was. */
 static void limit_reached(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
-    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    KITH_NET_SCOPE(&driver->transport.net);
     driver->report->finished = true;
     kith_transport_log(&driver->transport, "finished reason=\"stop.time\"");
     kith_driver_stop(driver);
-    kith_net_leave(&driver->transport.net, was);
 }
 
 /* The node asked to be woken: it reads the time from the event. */
@@ -237,9 +232,8 @@ static void deadline_passed(void *arg)
 {
     struct kith_driver *driver = arg;
     struct kith_event event = {.kind = KITH_EVENT_WAKE, .from = KITH_NOBODY};
-    const enum kith_account_kind was = kith_net_enter(&driver->transport.net);
+    KITH_NET_SCOPE(&driver->transport.net);
     kith_driver_step(driver, &event);
-    kith_net_leave(&driver->transport.net, was);
 }
 
 /* Rounded up: a timer that fires early would fire again at once. */

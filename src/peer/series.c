@@ -16,16 +16,15 @@ double kith_process_cpu(void)
 static void measure_cpu(struct kith_driver *driver, struct kith_peer_cpu *cpu)
 {
     struct kith_account *account = &driver->transport.net.account;
-    kith_ns train_ns, merge_ns;
     /* Book what is running now, so that the parts add up. */
     const enum kith_account_kind was = account->current;
     kith_account_switch(account, was == KITH_ACCOUNT_OTHER
                                      ? KITH_ACCOUNT_SOCKET
                                      : KITH_ACCOUNT_OTHER);
     kith_account_switch(account, was);
-    kith_thread_cpu_spent(&driver->thread, &train_ns, &merge_ns);
-    cpu->train_s = 1e-9 * (double)train_ns;
-    cpu->merge_s = 1e-9 * (double)merge_ns;
+    const struct kith_thread_spent spent = kith_thread_spent(&driver->thread);
+    cpu->train_s = 1e-9 * (double)spent.train_cpu_ns;
+    cpu->merge_s = 1e-9 * (double)spent.merge_cpu_ns;
     cpu->aead_s = 1e-9 * (double)account->spent_ns[KITH_ACCOUNT_AEAD];
     cpu->socket_s = 1e-9 * (double)account->spent_ns[KITH_ACCOUNT_SOCKET];
     const double rest = kith_process_cpu() - driver->cpu_zero_s - cpu->train_s -
@@ -105,7 +104,8 @@ static void measure_speed(struct kith_driver *driver, struct kith_meter *meter,
     const double exchange_ns = (double)driver->overlap.exchange_ns;
     kith_meter_look(meter, samples_of(driver, steps), 1e-9 * (double)until_ns,
                     speed);
-    speed->data_wait_s = kith_thread_data_wait(&driver->thread);
+    speed->data_wait_s =
+        1e-9 * (double)kith_thread_spent(&driver->thread).data_wait_ns;
     if (exchange_ns > 0)
         speed->exchange_overlap = (double)driver->overlap.both_ns / exchange_ns;
 }

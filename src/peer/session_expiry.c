@@ -77,9 +77,7 @@ static void renew_old(struct kith_link *link, kith_ns now_ns)
 void kith_transport_expire_sessions(struct kith_transport *transport)
 {
     reload_trust(transport);
-    struct kith_link *next;
-    for (struct kith_link *l = transport->links; l != NULL; l = next) {
-        next = l->next;
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
         if (!l->known || l->state != KITH_LINK_OPEN)
             continue;
         size_t size;

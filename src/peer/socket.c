@@ -68,12 +68,11 @@ static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct kith_socket *socket = handle->data;
     (void)suggested;
-    const enum kith_account_kind was = kith_net_enter(socket->net);
+    KITH_NET_SCOPE(socket->net);
     uint8_t *bytes = NULL;
     size_t size = 0;
     socket->alloc(socket, &bytes, &size);
     *buf = uv_buf_init((char *)bytes, (unsigned)size);
-    kith_net_leave(socket->net, was);
 }
 
 /* Reading stops and the kernel's receive window fills: the sender slows down
@@ -111,13 +110,12 @@ static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf)
     (void)buf;
     if (size == 0)
         return;
-    const enum kith_account_kind was = kith_net_enter(net);
+    KITH_NET_SCOPE(net);
     if (size > 0) {
         net->bytes_received += (uint64_t)size;
         socket_shape(socket, (size_t)size);
     }
     socket->read(socket, size);
-    kith_net_leave(net, was);
 }
 
 /* The owner is told before the chunk is reused. */
@@ -138,13 +136,12 @@ static void socket_written(uv_write_t *write, int status)
     struct kith_chunk *chunk = write->data;
     struct kith_socket *socket = chunk->socket;
     struct kith_net *net = socket->net;
-    const enum kith_account_kind was = kith_net_enter(net);
+    KITH_NET_SCOPE(net);
     if (status < 0)
         socket->failed = true;
     else
         net->bytes_sent += chunk->size - chunk->written;
     chunk_done(chunk);
-    kith_net_leave(net, was);
 }
 
 /* Hands a chunk to the kernel, the rest of it to libuv. */
@@ -250,7 +247,7 @@ static void socket_closed(uv_handle_t *handle)
 {
     struct kith_socket *socket = handle->data;
     struct kith_net *net = socket->net;
-    const enum kith_account_kind was = kith_net_enter(net);
+    KITH_NET_SCOPE(net);
     KITH_ASSERT(socket->closing);
     while (socket->first != NULL)
         chunk_done(socket_pop(socket));
@@ -259,7 +256,6 @@ static void socket_closed(uv_handle_t *handle)
     if (socket->next != NULL)
         socket->next->back = socket->back;
     socket->closed(socket);
-    kith_net_leave(net, was);
 }
 
 /* Idempotent; libuv cancels its writes, each with a callback. */

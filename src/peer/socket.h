@@ -62,16 +62,24 @@ KITH_MUST_CHECK enum kith_err kith_net_init(struct kith_net *net,
 void kith_net_stop(struct kith_net *net);
 void kith_net_free(struct kith_net *net);
 
-/* Around every callback: the time inside is not the socket's. */
-static inline enum kith_account_kind kith_net_enter(struct kith_net *net)
+/* In every callback, up to the end of its block: the time inside is not the
+ * socket's. */
+struct kith_net_scope {
+    struct kith_net *net;
+    enum kith_account_kind was;
+};
+static inline struct kith_net_scope kith_net_enter(struct kith_net *net)
 {
-    return kith_account_switch(&net->account, KITH_ACCOUNT_OTHER);
+    return (struct kith_net_scope){
+        net, kith_account_switch(&net->account, KITH_ACCOUNT_OTHER)};
 }
-static inline void kith_net_leave(struct kith_net *net,
-                                  enum kith_account_kind was)
+static inline void kith_net_leave(const struct kith_net_scope *scope)
 {
-    kith_account_switch(&net->account, was);
+    kith_account_switch(&scope->net->account, scope->was);
 }
+#define KITH_NET_SCOPE(net)                                                    \
+    __attribute__((cleanup(kith_net_leave)))                                   \
+    const struct kith_net_scope scope = kith_net_enter(net)
 
 struct kith_socket {
     uv_tcp_t tcp;

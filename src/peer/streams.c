@@ -13,7 +13,7 @@
 static void net_release(void *arg)
 {
     struct kith_net *net = arg;
-    const enum kith_account_kind was = kith_net_enter(net);
+    KITH_NET_SCOPE(net);
     const kith_ns now = (kith_ns)uv_hrtime();
     for (struct kith_socket *s = net->streams; s != NULL;) {
         struct kith_socket *next = s->next;
@@ -21,7 +21,6 @@ static void net_release(void *arg)
         s = next;
     }
     kith_net_schedule(net);
-    kith_net_leave(net, was);
 }
 
 /* One timer for all streams: descriptors are scarcer than the few dozen

@@ -88,14 +88,14 @@ static void thread_main(void *arg)
         kith_worker_data(thread->options.worker, &counts, &data_wait_ns);
 
         uv_mutex_lock(&thread->mutex);
-        thread->data_wait_ns = data_wait_ns;
+        thread->spent.data_wait_ns = data_wait_ns;
         thread->failed = failed;
         if (thread->work.kind == KITH_WORK_TRAIN) {
-            thread->train_cpu_ns += spent_ns;
+            thread->spent.train_cpu_ns += spent_ns;
             if (failed == NULL)
                 pad_step(thread, began_ns);
         } else {
-            thread->merge_cpu_ns += spent_ns;
+            thread->spent.merge_cpu_ns += spent_ns;
         }
         KITH_ASSERT(thread->item == KITH_ITEM_SUBMITTED);
         thread->item = KITH_ITEM_DONE;
@@ -185,24 +185,14 @@ void kith_thread_slow(struct kith_thread *thread, double factor)
     uv_mutex_unlock(&thread->mutex);
 }
 
-/* By the thread's CPU clock: padding and waiting cost nothing. */
-void kith_thread_cpu_spent(struct kith_thread *thread, kith_ns *train_ns,
-                           kith_ns *merge_ns)
+/* By the thread's CPU clock: padding and waiting cost nothing. Waits are copied
+ * out of the worker after each item, because only the thread may ask it. */
+struct kith_thread_spent kith_thread_spent(struct kith_thread *thread)
 {
     uv_mutex_lock(&thread->mutex);
-    *train_ns = thread->train_cpu_ns;
-    *merge_ns = thread->merge_cpu_ns;
+    const struct kith_thread_spent spent = thread->spent;
     uv_mutex_unlock(&thread->mutex);
-}
-
-/* Copied out of the worker after each item, because only the thread may ask
- * it. */
-double kith_thread_data_wait(struct kith_thread *thread)
-{
-    uv_mutex_lock(&thread->mutex);
-    const uint64_t waited_ns = thread->data_wait_ns;
-    uv_mutex_unlock(&thread->mutex);
-    return 1e-9 * (double)waited_ns;
+    return spent;
 }
 
 /* Idempotent. An item that runs is waited for: half a step must not be saved.

@@ -31,6 +31,11 @@ struct kith_thread_options {
     void (*failed)(void *arg, const char *why);
 };
 
+struct kith_thread_spent {
+    kith_ns train_cpu_ns, merge_cpu_ns; /* CPU on TRAIN items, on others */
+    uint64_t data_wait_ns;              /* steps waited for their batch */
+};
+
 /* Of the one item that may be out. */
 enum kith_item_state {
     KITH_ITEM_NONE,
@@ -53,8 +58,7 @@ struct kith_thread {
     struct kith_work work;
     struct kith_work_result result;
     double factor;
-    kith_ns train_cpu_ns, merge_cpu_ns;
-    uint64_t data_wait_ns; /* steps waited for their batch */
+    struct kith_thread_spent spent;
     enum kith_err save_err;
     char save_error[KITH_DATA_ERROR_BYTES];
 };
@@ -68,11 +72,8 @@ kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,
 void kith_thread_submit(struct kith_thread *thread,
                         const struct kith_work *work);
 void kith_thread_slow(struct kith_thread *thread, double factor);
-/* CPU spent on TRAIN items and on all others. */
-void kith_thread_cpu_spent(struct kith_thread *thread, kith_ns *train_ns,
-                           kith_ns *merge_ns);
-/* How long steps have waited for the thread that prepares batches. */
-double kith_thread_data_wait(struct kith_thread *thread);
+/* Sums over the items so far. */
+struct kith_thread_spent kith_thread_spent(struct kith_thread *thread);
 /* Waits for the item that is running (not for its padding) and ends. The loop
  * must still run once for the handle; no result is delivered any more. */
 void kith_thread_stop(struct kith_thread *thread);

@@ -151,10 +151,8 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     const uint8_t *source = user->slot(user->arg, transfer->message.slot);
     struct kith_chunk *chunk =
         kith_chunk_take(net, kith_session_burst_size(length));
-    if (chunk == NULL) {
-        kith_link_close(link, "out of memory for a burst");
-        return false;
-    }
+    if (chunk == NULL)
+        return kith_link_close(link, "out of memory for a burst");
     const enum kith_account_kind was =
         kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
     const enum kith_err err =
@@ -166,8 +164,7 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     kith_account_switch(&net->account, was);
     if (err != KITH_OK) {
         kith_chunk_give(net, chunk);
-        kith_link_close(link, "a burst could not be sealed");
-        return false;
+        return kith_link_close(link, "a burst could not be sealed");
     }
     transfer->offset += length;
     KITH_ASSERT(transfer->offset <= total);
@@ -282,9 +279,7 @@ static void discard(struct kith_traffic *traffic)
  * (a partition) can only be stopped by closing its link. */
 static void claim(struct kith_link *link, uint32_t slot)
 {
-    struct kith_link *next;
-    for (struct kith_link *l = link->transport->links; l != NULL; l = next) {
-        next = l->next;
+    for (struct kith_link *l = link->transport->links; l != NULL; l = l->next) {
         if (l == link || l->state != KITH_LINK_OPEN || !l->traffic.receiving ||
             l->traffic.model.slot != slot)
             continue;
@@ -320,11 +315,9 @@ static bool model_begins(struct kith_link *link,
     struct kith_traffic *traffic = &link->traffic;
     const struct kith_transport_options *options = &link->transport->options;
     const struct kith_transport_user *user = &options->user;
-    if (traffic->receiving) {
-        kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
-                         "a second model while one is being received");
-        return false;
-    }
+    if (traffic->receiving)
+        return kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
+                                "a second model while one is being received");
     const size_t due = message->pattern == KITH_PATTERN_PULL
                            ? options->model_bytes
                            : options->payload_bytes;
@@ -332,17 +325,13 @@ static bool model_begins(struct kith_link *link,
     const bool is_slice = message->pattern == KITH_PATTERN_ROUND &&
                           options->slice_bytes > 0 &&
                           message->payload_bytes == options->slice_bytes;
-    if (message->payload_bytes != due && !is_slice) {
-        kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
-                         "a model of another size");
-        return false;
-    }
-    if (!is_within_quota(link, message)) {
-        kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
-                         "more models in one round than its certificate "
-                         "allows");
-        return false;
-    }
+    if (message->payload_bytes != due && !is_slice)
+        return kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
+                                "a model of another size");
+    if (!is_within_quota(link, message))
+        return kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
+                                "more models in one round than its certificate "
+                                "allows");
     traffic->receiving = true;
     traffic->model = *message;
     traffic->in_id++;
@@ -386,11 +375,9 @@ static bool step_control(struct kith_link *link, const uint8_t *frame,
         link->traffic.receiving = false;
         return true;
     }
-    if (kith_wire_unpack(frame, size, &message) != KITH_OK) {
-        kith_link_refuse(link, KITH_REFUSAL_RECORD,
-                         "a control frame that is no message");
-        return false;
-    }
+    if (kith_wire_unpack(frame, size, &message) != KITH_OK)
+        return kith_link_refuse(link, KITH_REFUSAL_RECORD,
+                                "a control frame that is no message");
     message.slot = KITH_SLOT_NONE;
     if (message.kind == KITH_MESSAGE_MODEL)
         return model_begins(link, &message);
@@ -409,11 +396,9 @@ static bool step_bulk(struct kith_link *link,
         (size_t)traffic->model.payload_bytes - traffic->in_offset;
     const size_t length = left < KITH_BURST_BYTES ? left : KITH_BURST_BYTES;
     if (!traffic->receiving || event->transfer != traffic->in_id - 1 ||
-        event->offset != traffic->in_offset || event->length != length) {
-        kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
-                         "a burst that was not announced");
-        return false;
-    }
+        event->offset != traffic->in_offset || event->length != length)
+        return kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
+                                "a burst that was not announced");
     /* The exchange may have been given up since the last burst. */
     if (traffic->target != NULL &&
         user->inbox(user->arg, link->rank, &traffic->model) !=

@@ -129,7 +129,7 @@ static void transport_accept(struct kith_transport *transport,
 static void transport_connection(uv_stream_t *listener, int status)
 {
     struct kith_transport *transport = listener->data;
-    const enum kith_account_kind was = kith_net_enter(&transport->net);
+    KITH_NET_SCOPE(&transport->net);
     if (status < 0)
         kith_transport_log(transport, "accept-failed reason=\"%s\"",
                            uv_strerror(status));
@@ -137,7 +137,6 @@ static void transport_connection(uv_stream_t *listener, int status)
         accept_and_close(transport, listener);
     else
         transport_accept(transport, listener);
-    kith_net_leave(&transport->net, was);
 }
 
 /* ---- turns
@@ -150,11 +149,10 @@ static void transport_connection(uv_stream_t *listener, int status)
 static void transport_notify(uv_idle_t *idle)
 {
     struct kith_transport *transport = idle->data;
-    const enum kith_account_kind was = kith_net_enter(&transport->net);
+    KITH_NET_SCOPE(&transport->net);
     uv_idle_stop(idle);
     for (kith_id i = 0; i < transport->options.peers; i++)
         kith_member_notify(&transport->members[i]);
-    kith_net_leave(&transport->net, was);
 }
 
 /* An idle handle runs before the next poll, that is after all callbacks of
@@ -169,9 +167,8 @@ void kith_transport_notify_soon(struct kith_transport *transport)
 static void transport_tick(uv_timer_t *timer)
 {
     struct kith_transport *transport = timer->data;
-    const enum kith_account_kind was = kith_net_enter(&transport->net);
+    KITH_NET_SCOPE(&transport->net);
     kith_transport_expire_sessions(transport);
-    kith_net_leave(&transport->net, was);
 }
 
 /* A copy takes milliseconds, and a device's own call-back would come on a
@@ -182,16 +179,13 @@ static void transport_tick(uv_timer_t *timer)
 static void transport_polled(uv_timer_t *timer)
 {
     struct kith_transport *transport = timer->data;
-    const enum kith_account_kind was = kith_net_enter(&transport->net);
-    struct kith_link *next;
-    for (struct kith_link *l = transport->links; l != NULL; l = next) {
-        next = l->next;
+    KITH_NET_SCOPE(&transport->net);
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
         if (l->state != KITH_LINK_OPEN || l->traffic.transfer_count == 0)
             continue;
         kith_traffic_pump(l);
         kith_link_finish_closing(l);
     }
-    kith_net_leave(&transport->net, was);
 }
 
 /* Idempotent while it is set; not after stop(). */
@@ -245,6 +239,7 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
     for (kith_id i = 0; i < options->peers; i++) {
         transport->members[i].transport = transport;
         transport->members[i].rank = i;
+        transport->members[i].tokens.tokens = options->limits.handshake_burst;
     }
     enum kith_err err =
         kith_half_open_init(&transport->half_open, &transport->options.limits);
@@ -282,20 +277,13 @@ no_half_open:
  * for them. */
 void kith_transport_unhold(struct kith_transport *transport)
 {
-    const struct kith_transport_user *user = &transport->options.user;
     KITH_ASSERT(transport->held);
     transport->held = false;
     for (kith_id i = 0; i < transport->options.peers; i++) {
-        struct kith_member_state *member = &transport->members[i];
-        kith_member_notify(member);
-        if (member->link == NULL || member->is_up)
-            continue;
-        member->is_up = true;
-        user->up(user->arg, i);
+        kith_member_notify(&transport->members[i]);
+        kith_member_tell_up(&transport->members[i]);
     }
-    struct kith_link *next;
-    for (struct kith_link *l = transport->links; l != NULL; l = next) {
-        next = l->next;
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
         kith_link_unhold(l);
     }
     for (kith_id i = 0; i < transport->options.peers; i++)
@@ -313,9 +301,7 @@ void kith_transport_send(struct kith_transport *transport, kith_id to,
 /* Links and members' queues: a model may wait in either. */
 void kith_transport_cancel(struct kith_transport *transport, uint32_t slots)
 {
-    struct kith_link *next;
-    for (struct kith_link *l = transport->links; l != NULL; l = next) {
-        next = l->next;
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
         if (l->traffic.transfer_count > 0)
             kith_traffic_cancel(l, slots);
     }
@@ -341,9 +327,7 @@ void kith_transport_leave(struct kith_transport *transport)
 {
     transport->stopping = true;
     uv_idle_stop(&transport->notify);
-    struct kith_link *next;
-    for (struct kith_link *l = transport->links; l != NULL; l = next) {
-        next = l->next;
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
         if (l->state == KITH_LINK_OPEN && !l->held)
             kith_link_leave(l);
         else
@@ -369,9 +353,7 @@ static void close_once(void *handle)
 void kith_transport_stop(struct kith_transport *transport)
 {
     transport->stopping = true;
-    struct kith_link *next;
-    for (struct kith_link *l = transport->links; l != NULL; l = next) {
-        next = l->next;
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
         kith_link_close(l, "this peer leaves");
     }
     for (kith_id i = 0; i < transport->options.peers; i++)

@@ -138,8 +138,7 @@ struct kith_member_state {
     uint64_t failure, failures; /* why dials failed last (a hash), how often */
     struct kith_message *waiting; /* (KITH_WAITING_MAX), while dialling */
     uint32_t waiting_count;
-    kith_ns token_ns; /* tokens were counted then; 0: never */
-    double tokens;    /* to come, or to say something bad */
+    struct kith_bucket tokens; /* to come, or to say something bad */
     bool has_pin;
     uint8_t pin_key[KITH_KEY_BYTES];
     char pin_name[KITH_NAME_MAX];
@@ -261,6 +260,8 @@ void kith_member_cancel(struct kith_member_state *member, uint32_t slots);
 void kith_member_flush(struct kith_member_state *member);
 /* Tells the driver of what could not be told at once. */
 void kith_member_notify(struct kith_member_state *member);
+/* Says UP where a link is there and that has not been said. */
+void kith_member_tell_up(struct kith_member_state *member);
 void kith_member_free(struct kith_member_state *member);
 
 /* connection.c */
@@ -268,10 +269,11 @@ struct kith_link *kith_link_new(struct kith_transport *transport,
                                 bool initiator);
 /* TCP stands: start the handshake. */
 void kith_link_start(struct kith_link *link);
-void kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
+/* Both return false, for a caller that then says the same. */
+bool kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
                       const char *detail);
 /* At once; `why` is logged for open links. */
-void kith_link_close(struct kith_link *link, const char *why);
+bool kith_link_close(struct kith_link *link, const char *why);
 /* In order: what is queued, then FIN, then the other side's FIN. */
 void kith_link_leave(struct kith_link *link);
 /* Goes on with FIN and closing when nothing is left to send. */
