@@ -171,16 +171,8 @@ double kith_rng_double(struct kith_rng *rng)
  * u = m 2^-k with m in [1, 2), so -ln u = k ln 2 - ln m. */
 static uint64_t minus_log(uint64_t bits)
 {
-#ifdef __GNUC__
-    uint64_t k = 1 + (uint64_t)__builtin_clzll(bits);
+    const uint64_t k = 1 + (uint64_t)__builtin_clzll(bits);
     bits <<= k - 1;
-#else
-    uint64_t k = 1;
-    while ((bits >> 63) == 0) {
-        bits <<= 1;
-        k++;
-    }
-#endif
     const uint32_t index = (uint32_t)(bits >> 55) & 0xffu;
     const uint64_t fraction = bits >> 23 & 0xffffffffu;
     const uint64_t low = log_table[index];

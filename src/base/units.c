@@ -148,38 +148,15 @@ enum kith_err kith_text_u64(const char *text, uint64_t *out)
     return KITH_OK;
 }
 
-/* [+-] digits [. digits] [e [+-] digits]: no white space, hexadecimal, "inf"
- * or "nan", all of which strtod would take. */
-static bool is_decimal(const char *text)
-{
-    size_t digit_count = 0;
-    if (*text == '+' || *text == '-')
-        text++;
-    for (; is_digit(*text); text++)
-        digit_count++;
-    if (*text == '.')
-        text++;
-    for (; is_digit(*text); text++)
-        digit_count++;
-    if (digit_count == 0)
-        return false;
-    if (*text == 'e' || *text == 'E') {
-        text++;
-        if (*text == '+' || *text == '-')
-            text++;
-        if (!is_digit(*text))
-            return false;
-        while (is_digit(*text))
-            text++;
-    }
-    return *text == '\0';
-}
-
+/* [+-] digits [. digits] [e [+-] digits]: of what strtod takes no white space,
+ * hexadecimal, "inf" or "nan". */
 enum kith_err kith_text_double(const char *text, double *out)
 {
-    if (!is_decimal(text))
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || *end != '\0' ||
+        strspn(text, "+-.0123456789eE") != strlen(text))
         return KITH_EPARSE;
-    const double value = strtod(text, NULL);
     if (!isfinite(value))
         return KITH_ELIMIT;
     *out = value;
