@@ -255,11 +255,10 @@ kith_id kith_topology_partner(const struct kith_topology *topology,
  * disagreement; 1 - rho is the spectral gap of a static graph. By Lanczos'
  * iteration in float64; scratch: KITH_RHO_SCRATCH(peers) doubles. Needs a
  * period and `doubly`. Exact to 1e-12 while the iteration fits its budget
- * (rings up to about 2,000 peers), above that a lower bound. */
-double kith_topology_rho(const struct kith_topology *topology, double *scratch);
-/* The same; *settled: not merely a lower bound. */
-double kith_topology_measure(const struct kith_topology *topology,
-                             double *scratch, bool *settled);
+ * (rings up to about 2,000 peers), above that a lower bound: *settled (NULL: of
+ * no interest) is false. */
+double kith_topology_rho(const struct kith_topology *topology, double *scratch,
+                         bool *settled);
 
 /* What accelerated gossip asks of a static undirected graph of 2 peers or more,
  * where everybody takes part in one exchange with a random neighbour in a unit

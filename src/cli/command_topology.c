@@ -223,7 +223,7 @@ static int measure(const struct cli_arguments *arguments,
     const bool repeats = kith_topology_period(topology) > 0;
     if (repeats && topology->doubly)
         measured->rho =
-            kith_topology_measure(topology, scratch, &measured->settled);
+            kith_topology_rho(topology, scratch, &measured->settled);
     if (topology->peers > 1 && !repeats)
         try_rounds(topology, scratch, scratch + topology->peers, measured);
     if (repeats && !topology->kind->is_static && measured->rho > EXACT)

@@ -45,8 +45,10 @@ struct kith_net {
     struct kith_shaper shaper;
     struct kith_timer release_timer; /* the next release of any delay queue */
     struct kith_socket *streams;
-    struct kith_chunk *small, *large; /* free lists */
-    uint32_t small_count, large_count;
+    struct kith_chunk_pool {
+        struct kith_chunk *first; /* free ones, a list */
+        uint32_t count;
+    } small, large;
     size_t large_bytes;
     uint8_t *read_buffer; /* (read_bytes) */
     size_t read_bytes;

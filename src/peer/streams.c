@@ -86,8 +86,8 @@ static void chunks_free(struct kith_chunk *chunk)
 void kith_net_free(struct kith_net *net)
 {
     KITH_ASSERT(net->streams == NULL);
-    chunks_free(net->small);
-    chunks_free(net->large);
+    chunks_free(net->small.first);
+    chunks_free(net->large.first);
     free(net->read_buffer);
 }
 
@@ -96,12 +96,11 @@ void kith_net_free(struct kith_net *net)
 struct kith_chunk *kith_chunk_take(struct kith_net *net, size_t capacity)
 {
     const bool is_small = capacity <= KITH_CHUNK_SMALL;
-    struct kith_chunk **list = is_small ? &net->small : &net->large;
-    uint32_t *count = is_small ? &net->small_count : &net->large_count;
-    struct kith_chunk *chunk = *list;
+    struct kith_chunk_pool *pool = is_small ? &net->small : &net->large;
+    struct kith_chunk *chunk = pool->first;
     if (chunk != NULL) {
-        *list = chunk->next;
-        --*count;
+        pool->first = chunk->next;
+        pool->count--;
     } else {
         const size_t room = is_small ? KITH_CHUNK_SMALL : net->large_bytes;
         KITH_ASSERT(capacity <= room);
@@ -124,14 +123,13 @@ struct kith_chunk *kith_chunk_take(struct kith_net *net, size_t capacity)
 void kith_chunk_give(struct kith_net *net, struct kith_chunk *chunk)
 {
     const bool is_small = chunk->capacity <= KITH_CHUNK_SMALL;
-    struct kith_chunk **list = is_small ? &net->small : &net->large;
-    uint32_t *count = is_small ? &net->small_count : &net->large_count;
-    if (*count >= KITH_CHUNKS_KEPT) {
+    struct kith_chunk_pool *pool = is_small ? &net->small : &net->large;
+    if (pool->count >= KITH_CHUNKS_KEPT) {
         free(chunk);
         return;
     }
-    chunk->next = *list;
-    *list = chunk;
-    ++*count;
-    KITH_ASSERT(*count <= KITH_CHUNKS_KEPT);
+    chunk->next = pool->first;
+    pool->first = chunk;
+    pool->count++;
+    KITH_ASSERT(pool->count <= KITH_CHUNKS_KEPT);
 }

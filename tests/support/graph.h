@@ -113,7 +113,7 @@ static inline double graph_rho(const struct kith_topology *topology)
     double *scratch =
         malloc(KITH_RHO_SCRATCH(topology->peers) * sizeof *scratch);
     assert_non_null(scratch);
-    const double rho = kith_topology_rho(topology, scratch);
+    const double rho = kith_topology_rho(topology, scratch, NULL);
     free(scratch);
     return rho;
 }

@@ -97,7 +97,7 @@ static void consensus(const char *name, uint32_t n, double rho, double wave)
     double x[PEERS_MAX], scratch[KITH_RHO_SCRATCH(PEERS_MAX)];
     open_graph(name, n);
     snprintf(what, sizeof what, "T1 %s-%u rho", name, n);
-    check(what, rho, kith_topology_rho(&graph, scratch), 1e-10);
+    check(what, rho, kith_topology_rho(&graph, scratch, NULL), 1e-10);
     if (wave > 0 && rho > 0) {
         for (uint32_t i = 0; i < n; i++)
             x[i] = cos(2 * PI * wave * i / n);
@@ -151,11 +151,11 @@ static void test_t1_consensus_rate(void **state)
     }
     open_graph("exponential", 17);
     double scratch[KITH_RHO_SCRATCH(PEERS_MAX)];
-    check("T1 exponential-17 rho", 0.547621, kith_topology_rho(&graph, scratch),
-          1e-6);
+    check("T1 exponential-17 rho", 0.547621,
+          kith_topology_rho(&graph, scratch, NULL), 1e-6);
     open_graph("exponential", 33);
-    check("T1 exponential-33 rho", 0.607800, kith_topology_rho(&graph, scratch),
-          1e-6);
+    check("T1 exponential-33 rho", 0.607800,
+          kith_topology_rho(&graph, scratch, NULL), 1e-6);
 }
 
 /* The same through the protocol: after t rounds of the ring the nodes hold

@@ -12,6 +12,26 @@
  * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T6). */
 #include "updates.h"
 
+/* (x, y) */
+static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    (void)edge;
+    algebra->backend->copy(algebra->dim, algebra->sent, algebra->live);
+    algebra->backend->copy(algebra->dim,
+                           kith_algorithm_second(algebra, algebra->sent),
+                           algebra->vectors[KITH_TRACKED]);
+}
+
+static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
+{
+    kith_algorithm_mix(algebra, edge);
+    (void)algebra->backend->mix(
+        algebra->dim, edge->weight,
+        kith_algorithm_second(algebra, algebra->received),
+        kith_algorithm_second(algebra, algebra->sent),
+        algebra->vectors[KITH_TRACKED]);
+}
+
 const struct kith_algorithm kith_algorithm_gt = {
     .name = "gt",
     .paper = "Qu and Li, 2018",
@@ -24,6 +44,6 @@ const struct kith_algorithm kith_algorithm_gt = {
     .vectors = KITH_TRACKED_VECTORS,
     .payload = kith_algorithm_two_vectors,
     .direction = kith_algorithm_track,
-    .make = kith_algorithm_make_two,
-    .merge = kith_algorithm_mix_two,
+    .make = make,
+    .merge = merge,
 };

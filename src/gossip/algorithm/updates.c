@@ -172,26 +172,6 @@ size_t kith_algorithm_two_vectors(const struct kith_algebra *algebra)
     return 2 * algebra->dim * algebra->backend->element_bytes;
 }
 
-void kith_algorithm_make_two(struct kith_algebra *algebra,
-                             struct kith_work_edge *edge)
-{
-    (void)edge;
-    algebra->backend->copy(algebra->dim, algebra->sent, algebra->live);
-    algebra->backend->copy(algebra->dim,
-                           kith_algorithm_second(algebra, algebra->sent),
-                           algebra->vectors[0]);
-}
-
-void kith_algorithm_mix_two(struct kith_algebra *algebra,
-                            struct kith_work_edge *edge)
-{
-    kith_algorithm_mix(algebra, edge);
-    (void)algebra->backend->mix(
-        algebra->dim, edge->weight,
-        kith_algorithm_second(algebra, algebra->received),
-        kith_algorithm_second(algebra, algebra->sent), algebra->vectors[0]);
-}
-
 void kith_algorithm_start(struct kith_algebra *algebra)
 {
     algebra->backend->copy(algebra->dim, algebra->vectors[0], algebra->live);

@@ -13,12 +13,8 @@ void kith_algorithm_unmix(struct kith_algebra *algebra,
 void kith_algorithm_swap_mix(struct kith_algebra *algebra,
                              struct kith_work_edge *edge);
 
-/* Messages of two vectors, x and the algorithm's vector 0, both mixed. */
+/* Bytes of a message of two vectors. */
 size_t kith_algorithm_two_vectors(const struct kith_algebra *algebra);
-void kith_algorithm_make_two(struct kith_algebra *algebra,
-                             struct kith_work_edge *edge);
-void kith_algorithm_mix_two(struct kith_algebra *algebra,
-                            struct kith_work_edge *edge);
 
 /* direction: tracked <- tracked + g - g before, which the optimiser gets in the
  * place of g; then g before <- g. */

@@ -60,8 +60,8 @@ static void apply_squared(const void *context, const double *x, double *out)
     memcpy(out, from, cycle->topology->peers * sizeof *out);
 }
 
-double kith_topology_measure(const struct kith_topology *topology,
-                             double *scratch, bool *settled)
+double kith_topology_rho(const struct kith_topology *topology, double *scratch,
+                         bool *settled)
 {
     const uint32_t n = topology->peers;
     struct cycle cycle = {.topology = topology,
@@ -69,7 +69,8 @@ double kith_topology_measure(const struct kith_topology *topology,
                           .x = scratch,
                           .y = scratch + n};
     KITH_ASSERT(cycle.rounds > 0 && topology->doubly);
-    *settled = true;
+    if (settled != NULL)
+        *settled = true;
     if (n == 1)
         return 0;
     const bool symmetric = cycle.rounds == 1 && !topology->kind->directed;
@@ -77,13 +78,8 @@ double kith_topology_measure(const struct kith_topology *topology,
     const struct kith_spectrum ends =
         kith_spectrum_find(n, symmetric ? apply_symmetric : apply_squared,
                            &cycle, visits, scratch + 2 * (size_t)n);
-    *settled = ends.settled;
+    if (settled != NULL)
+        *settled = ends.settled;
     return symmetric ? fmax(fabs(ends.low), fabs(ends.high))
                      : sqrt(fmax(ends.high, 0));
-}
-
-double kith_topology_rho(const struct kith_topology *topology, double *scratch)
-{
-    bool settled;
-    return kith_topology_measure(topology, scratch, &settled);
 }

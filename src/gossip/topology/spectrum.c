@@ -151,8 +151,15 @@ static bool is_settled(const struct kith_spectrum *now,
 }
 
 static struct kith_spectrum iterate(struct basis *basis, uint64_t visits,
-                                    struct tridiagonal *t)
+                                    struct tridiagonal *t, double *scratch)
 {
+    const size_t n = basis->n;
+    KITH_ASSERT(n >= 2);
+    basis->v = scratch;
+    basis->last = scratch + n;
+    basis->w = scratch + 2 * n;
+    t->alpha = scratch + 3 * n;
+    t->beta = t->alpha + KITH_RHO_STEPS;
     struct kith_spectrum now = {0, 0, false};
     uint32_t settled = 0, look = LOOK_FIRST;
     uint64_t spent = 0;
@@ -174,26 +181,13 @@ static struct kith_spectrum iterate(struct basis *basis, uint64_t visits,
     }
 }
 
-static void open_basis(struct basis *basis, struct tridiagonal *t,
-                       double *scratch)
-{
-    const uint32_t n = basis->n;
-    basis->v = scratch;
-    basis->last = scratch + n;
-    basis->w = scratch + 2 * (size_t)n;
-    t->alpha = scratch + 3 * (size_t)n;
-    t->beta = t->alpha + KITH_RHO_STEPS;
-}
-
 struct kith_spectrum kith_spectrum_find(uint32_t n, kith_operator *apply,
                                         const void *context, uint64_t visits,
                                         double *scratch)
 {
     struct basis basis = {.n = n, .apply = apply, .context = context};
     struct tridiagonal t;
-    KITH_ASSERT(n >= 2);
-    open_basis(&basis, &t, scratch);
-    return iterate(&basis, visits, &t);
+    return iterate(&basis, visits, &t, scratch);
 }
 
 /* s <- (T - shift I)^-1 s, all pivots positive: shift is below the spectrum. */
@@ -223,9 +217,7 @@ double kith_spectrum_lowest(uint32_t n, kith_operator *apply,
     struct basis basis = {.n = n, .apply = apply, .context = context};
     struct tridiagonal t;
     double s[KITH_RHO_STEPS], pivots[KITH_RHO_STEPS];
-    KITH_ASSERT(n >= 2);
-    open_basis(&basis, &t, scratch);
-    const struct kith_spectrum ends = iterate(&basis, n, &t);
+    const struct kith_spectrum ends = iterate(&basis, n, &t, scratch);
     const double shift = ends.low - 1e-9 * fmax(1, fabs(ends.high));
     const uint32_t count = t.count;
     for (uint32_t j = 0; j < count; j++)
