@@ -69,6 +69,8 @@ uint64_t sim_network_bulk_bytes(const struct sim_world *world)
     return world->network.bulk_bytes;
 }
 
+/* Stages of a collective are matched, not sent: their bytes and messages count
+ * all the same. */
 void sim_network_count(struct sim_world *world, kith_id from, kith_id to,
                        uint64_t bytes)
 {
@@ -90,6 +92,8 @@ static kith_ns occupy(struct sim_world *world, kith_ns *free_ns, uint64_t bytes)
     return begins_ns;
 }
 
+/* Sends of a machine leave one after another: its access link is what a star's
+ * hub runs out of first. */
 kith_ns sim_uplink_take(struct sim_world *world, kith_id from, uint64_t bytes,
                         kith_ns *left_ns)
 {
@@ -105,6 +109,8 @@ kith_ns sim_uplink_take(struct sim_world *world, kith_id from, uint64_t bytes,
     return leaves_ns;
 }
 
+/* Again through the receiver's access link: what stood at a cut has not been
+ * taken in yet. */
 void sim_release(struct sim_world *world, kith_id by, uint32_t index)
 {
     KITH_ASSERT(by < world->machine_count);
@@ -113,6 +119,9 @@ void sim_release(struct sim_world *world, kith_id by, uint32_t index)
                  index);
 }
 
+/* Three times: when the first bit leaves, when the last has left, when the
+ * first is there. The last is there when the receiver's link has taken it in.
+ * */
 void sim_transmit(struct sim_world *world, uint32_t index)
 {
     KITH_ASSERT(sim_packet_at(world, index)->from !=
@@ -185,6 +194,8 @@ static void receive_model(struct sim_world *world, uint32_t index,
     }
 }
 
+/* The order is that of a real channel: opened, then checked for having been
+ * cancelled, then told to the node. */
 static void deliver_message(struct sim_world *world, uint32_t index)
 {
     KITH_ASSERT(sim_packet_at(world, index)->to < world->peer_count);
@@ -224,6 +235,8 @@ static void deliver_message(struct sim_world *world, uint32_t index)
     world->network.lost = NULL;
 }
 
+/* The method may send at once: the packet is freed after it, and a copy of the
+ * message is what it reads. */
 static void deliver_central(struct sim_world *world, uint32_t index)
 {
     const struct sim_central_message message =
@@ -325,6 +338,8 @@ static uint32_t pack(struct sim_world *world, kith_id from,
     return index;
 }
 
+/* One packet for each message, in the node's order, which is the order in which
+ * they leave. */
 uint32_t sim_messages_pack(struct sim_world *world, kith_id from,
                            const struct kith_send *sends, uint32_t count)
 {

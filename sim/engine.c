@@ -17,6 +17,8 @@
 #define PREFETCH_FAR 12u
 #define PREFETCH_NEAR 6u
 
+/* Room for two events a machine, a deadline and a finished step: what most runs
+ * have pending. It grows where that is not enough. */
 enum kith_err sim_engine_open(struct sim_world *world)
 {
     KITH_ASSERT(world->machine_count > 0);
@@ -30,6 +32,8 @@ void sim_engine_close(struct sim_world *world)
     sim_queue_close(&world->engine.queue);
 }
 
+/* One line for the caller; whatever fails after it is a consequence, and would
+ * only hide it. */
 void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
               ...)
 {
@@ -64,12 +68,16 @@ bool sim_ended(const struct sim_world *world)
     return world->engine.over;
 }
 
+/* Events are counted where they happen, so that the rate of a run does not
+ * depend on how cheap its work items are. */
 void sim_count_event(struct sim_world *world)
 {
     KITH_ASSERT(world->peer_count > 0);
     world->engine.events++;
 }
 
+/* No event lies in the past: the clock can only be where an event put it, so it
+ * never has to be set back. */
 static void push(struct sim_world *world, const struct sim_event *event)
 {
     KITH_ASSERT(event->time_ns >= sim_time(world));
@@ -82,6 +90,9 @@ static void push(struct sim_world *world, const struct sim_event *event)
 _Static_assert(KITH_PEERS_MAX <= 1u << 24, "a rank and 2^40 events of it");
 _Static_assert(SIM_EVENT_RUN < 8, "a kind has three bits");
 
+/* The causing machine's own counter makes sequences unique without a counter
+ * that all share: the order of equal times is then a matter of ranks, not of
+ * who was scheduled first. */
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
                   kith_ns at_ns, enum sim_event_kind kind, uint32_t value)
 {
@@ -97,6 +108,8 @@ void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
     push(world, &event);
 }
 
+/* Nobody's events come last among equal times: an evaluation sees all that
+ * happened by then. */
 void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
                       enum sim_run_event what)
 {
@@ -109,6 +122,8 @@ void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
     push(world, &event);
 }
 
+/* What the run itself does; faults among them, because they are given from
+ * outside. */
 static void step_run(struct sim_world *world, enum sim_run_event what)
 {
     switch (what) {
@@ -132,6 +147,7 @@ static void step_run(struct sim_world *world, enum sim_run_event what)
     }
 }
 
+/* Kinds of the network are common to all runs; the rest is the protocol's. */
 static void step_event(struct sim_world *world, const struct sim_event *event)
 {
     switch ((enum sim_event_kind)event->kind) {
@@ -154,6 +170,8 @@ static void step_event(struct sim_world *world, const struct sim_event *event)
     }
 }
 
+/* A machine's line, its node's first lines, and the packet that comes: about
+ * nine misses that now overlap with the events in between. */
 SIM_INLINE void prefetch_far(const struct sim_world *world,
                              const struct sim_event *event)
 {
@@ -217,6 +235,8 @@ static void take(struct sim_world *world, const struct sim_event *event)
     step_event(world, event);
 }
 
+/* Whether all is done is asked before an event is taken, so that what is
+ * pending then never happens. */
 bool sim_loop(struct sim_world *world, bool *stalled)
 {
     const struct sim_protocol *protocol = world->protocol;

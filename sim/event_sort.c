@@ -9,6 +9,8 @@
 #define RUN 8u
 #define PART_BITS_MAX 10u
 
+/* Eight events are two or three cache lines: below that nothing beats moving
+ * them one by one. */
 static void insertion_sort(struct sim_event *events, size_t count)
 {
     KITH_ASSERT(count <= RUN);
@@ -22,6 +24,8 @@ static void insertion_sort(struct sim_event *events, size_t count)
     }
 }
 
+/* Stable: of equal events the left one goes first, though equal ones do not
+ * exist in a run. */
 static void merge(const struct sim_event *from, struct sim_event *to,
                   size_t middle, size_t count)
 {
@@ -35,6 +39,8 @@ static void merge(const struct sim_event *from, struct sim_event *to,
     }
 }
 
+/* Peers in lockstep push their events in order: whole days are sorted already,
+ * and one look tells. */
 static bool runs_follow(const struct sim_event *events, size_t run,
                         size_t count)
 {

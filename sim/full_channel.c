@@ -66,6 +66,8 @@ struct authority {
     uint8_t cluster[32], public_key[32], secret[64];
 };
 
+/* Two entities of the stream: a key that certifies, and the cluster's name that
+ * certificates are bound to. */
 static void authority_make(const struct sim_world *world,
                            struct authority *authority)
 {
@@ -98,6 +100,8 @@ static size_t certify(const struct sim_world *world, kith_id peer,
     return identity->certificate_bytes;
 }
 
+/* Worked out from one certificate, because all are as long: what `sized`
+ * charges is known before anybody dials. */
 size_t sim_channel_handshake_bytes(const struct sim_world *world,
                                    bool initiator)
 {
@@ -110,6 +114,8 @@ size_t sim_channel_handshake_bytes(const struct sim_world *world,
                                         strlen(world->experiment->model->name));
 }
 
+/* Certificates of all peers before the run, as a real cluster is given them;
+ * nothing is signed while virtual time runs. */
 enum kith_err sim_channels_open(struct sim_world *world)
 {
     KITH_ASSERT(world->channels == NULL);
@@ -146,6 +152,7 @@ enum kith_err sim_channels_open(struct sim_world *world)
     return KITH_OK;
 }
 
+/* Sessions hold keys: closing wipes them, freeing alone would not. */
 static void end_close(struct end *end)
 {
     KITH_ASSERT(end->session != NULL || end->transfer == 0);
@@ -184,6 +191,8 @@ void sim_channel_reset(struct sim_world *world, uint32_t link)
     }
 }
 
+/* Ends by the link's index, which is given out in order: an array that doubles
+ * has few holes. */
 static bool ends_grow(struct sim_channels *channels, uint32_t link)
 {
     KITH_ASSERT(channels->capacity == 0 || channels->ends != NULL);
@@ -205,6 +214,8 @@ static bool ends_grow(struct sim_channels *channels, uint32_t link)
     return true;
 }
 
+/* The clock of certificates is virtual, too: a run that lasts a month of
+ * virtual time meets their expiry. */
 static enum kith_err end_open(struct sim_world *world, struct end *end,
                               kith_id peer, bool initiator)
 {
@@ -238,6 +249,8 @@ static enum kith_err end_open(struct sim_world *world, struct end *end,
     return err;
 }
 
+/* Both ends at once: the responder's session exists when the first flight
+ * arrives, as a listening peer's would. */
 void sim_channel_dial(struct sim_world *world, uint32_t link, kith_id from,
                       kith_id to)
 {
@@ -266,6 +279,8 @@ static struct end *end_of(struct sim_world *world,
     return &world->channels->ends[packet->link][later];
 }
 
+/* The real flights, in the packet's payload; what they cost on the wire was
+ * charged when they were sent. */
 void sim_channel_write_flight(struct sim_world *world, uint32_t index)
 {
     KITH_ASSERT(sim_packet_at(world, index)->kind >= SIM_PACKET_FIRST);
@@ -328,6 +343,8 @@ static void read_bytes(struct sim_world *world, uint32_t index,
     }
 }
 
+/* A flight that the session refuses ends the run: between honest ends it is a
+ * bug of ours. */
 void sim_channel_read_flight(struct sim_world *world, uint32_t packet)
 {
     read_bytes(world, packet, NULL, NULL);
@@ -371,6 +388,8 @@ static uint64_t seal_all(struct sim_world *world, struct end *end,
     return at;
 }
 
+/* Memory for a message's bytes is taken here and freed with the packet: only
+ * `full` pays for it. */
 uint64_t sim_channel_seal(struct sim_world *world, uint32_t index)
 {
     KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
@@ -391,7 +410,7 @@ uint64_t sim_channel_seal(struct sim_world *world, uint32_t index)
     return bytes;
 }
 
-/* The message and the vector are made anew from the bytes. The block's old
+/* The message and the vector are made anew from the bytes. The copy's old
  * content is overwritten first, so that nothing can pass beside the channel. */
 void sim_channel_open(struct sim_world *world, uint32_t index)
 {

@@ -53,6 +53,8 @@ static void *map(size_t whole)
     return start + before;
 }
 
+/* Small tables from the heap, large ones mapped: a mapping of its own costs a
+ * page fault and a hole each. */
 void *sim_pages(size_t bytes)
 {
     if (is_large(bytes)) {
@@ -63,6 +65,7 @@ void *sim_pages(size_t bytes)
     return pages ? memset(pages, 0, whole) : NULL;
 }
 
+/* By size, as it was taken: the size says where the pages came from. */
 void sim_pages_free(void *pages, size_t bytes)
 {
     if (pages && is_large(bytes)) {

@@ -39,6 +39,7 @@ static void book(struct account *account, double value)
     account->sum = total;
 }
 
+/* The two parts together are exact to the last bit of the largest term. */
 static double amount(const struct account *account)
 {
     return account->sum + account->rest;
@@ -117,6 +118,8 @@ void sim_ledger_close(struct sim_world *world)
     }
 }
 
+/* On the backend, in its own order: the ledger adds sums up, and does not re-
+ * add coordinates. */
 static double sum_of(const struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -126,6 +129,8 @@ static double sum_of(const struct sim_world *world, kith_id peer)
         kith_worker_slot(sim_job_worker(world, peer), KITH_SLOT_LIVE));
 }
 
+/* A restarted peer brings a model that is nobody's gradient: the books enter it
+ * on the right side, under its own name. */
 void sim_ledger_start(struct sim_world *world, kith_id peer, bool restarted)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -136,6 +141,8 @@ void sim_ledger_start(struct sim_world *world, kith_id peer, bool restarted)
     }
 }
 
+/* The peer's x leaves the total; what it has put in doubt stays there until the
+ * other side's mark, or the end. */
 void sim_ledger_crash(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -146,6 +153,8 @@ void sim_ledger_crash(struct sim_world *world, kith_id peer)
     }
 }
 
+/* Read before and after an item: what it changed is a fact, whatever its marks
+ * will say. */
 void sim_ledger_before(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -154,6 +163,8 @@ void sim_ledger_before(struct sim_world *world, kith_id peer)
     }
 }
 
+/* Training and adoption are booked at once; a merge waits for the mark that
+ * names its exchange. */
 void sim_ledger_after(struct sim_world *world, kith_id peer,
                       enum kith_work_kind kind)
 {
@@ -172,6 +183,8 @@ void sim_ledger_after(struct sim_world *world, kith_id peer,
     }
 }
 
+/* Between the item and its marks the change is pending: left in, it would break
+ * the equation for an event. */
 void sim_ledger_done(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -180,6 +193,8 @@ void sim_ledger_done(struct sim_world *world, kith_id peer)
     }
 }
 
+/* Two rounds of mixing: initiators are ranks and counters are small, so low
+ * bits alone would collide. */
 static uint64_t slot_of(const struct sim_ledger *ledger,
                         const struct entry *key)
 {
@@ -191,6 +206,8 @@ static uint64_t slot_of(const struct sim_ledger *ledger,
     return (hash ^ hash >> 32) & ledger->mask;
 }
 
+/* An exchange is known by four numbers; after a crash the incarnation parts
+ * what counters repeat. */
 static bool same(const struct entry *a, const struct entry *b)
 {
     KITH_ASSERT(a->used || b->used);
@@ -198,6 +215,8 @@ static bool same(const struct entry *a, const struct entry *b)
            a->other == b->other && a->incarnation == b->incarnation;
 }
 
+/* Linear probing in a table that is at most half full: the first free slot ends
+ * the search. */
 static struct entry *entry_find(struct sim_ledger *ledger,
                                 const struct entry *key)
 {
@@ -231,6 +250,8 @@ static bool entries_grow(struct sim_ledger *ledger)
     return true;
 }
 
+/* Entries are never taken out: at the end each must be settled, and a missing
+ * one could not be told from that. */
 static struct entry *entry_of(struct sim_world *world, kith_id initiator,
                               kith_id other, const struct kith_exchange_id *id)
 {
@@ -282,6 +303,8 @@ static void write_off(struct sim_ledger *ledger, struct entry *entry)
     }
 }
 
+/* Initiator and other name the exchange alike from both sides, so that two
+ * halves meet in one entry. */
 void sim_ledger_mark(struct sim_world *world, kith_id peer,
                      const struct kith_mark *mark)
 {
@@ -327,6 +350,8 @@ void sim_ledger_drop(struct sim_world *world, const struct sim_packet *packet)
     entry->dropped = true;
 }
 
+/* Read from the vectors each time: a running sum would believe what it is there
+ * to check. */
 void sim_balance(const struct sim_world *world, struct sim_balance *balance)
 {
     const struct sim_ledger *ledger = world->ledger;
@@ -375,6 +400,8 @@ static double imbalance(const struct sim_balance *balance)
     return fabs(left - right) / scale;
 }
 
+/* After every event, where sums are kept: an error is found at the event that
+ * made it. */
 void sim_ledger_check(struct sim_world *world)
 {
     struct sim_ledger *ledger = world->ledger;

@@ -8,6 +8,7 @@
 
 #define LINKS_MIN 64u
 
+/* Small at first: most runs know few of the pairs that they could have. */
 enum kith_err sim_link_table_open(struct sim_link_table *table)
 {
     *table = (struct sim_link_table){.capacity = LINKS_MIN,
@@ -85,6 +86,7 @@ static bool table_grow(struct sim_link_table *table)
     return true;
 }
 
+/* The lower rank first: a pair has one link, whoever asks. */
 struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
                                     kith_id b, uint32_t *index, bool *made)
 {

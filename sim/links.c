@@ -22,6 +22,8 @@
 /* Preface and ephemeral key: what the first flight holds of the whole. */
 #define FIRST_BYTES (KITH_PREFACE_BYTES + KITH_KEY_BYTES)
 
+/* Nobody has spoken with anybody: the first message of each peer searches the
+ * table. */
 enum kith_err sim_links_open(struct sim_world *world)
 {
     KITH_ASSERT(world->links.table.links == NULL);
@@ -55,12 +57,15 @@ size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator)
 
 /* ---- where a link stands */
 
+/* Records may move when the table grows: a link is named by its index, and
+ * looked up again after each call that may dial. */
 static struct sim_link *link_at(const struct sim_world *world, uint32_t link)
 {
     KITH_ASSERT(link < world->links.table.count);
     return &world->links.table.links[link];
 }
 
+/* Ends stand in ascending order, so a peer's side is one comparison. */
 static unsigned side_of(const struct sim_link *link, kith_id peer)
 {
     KITH_ASSERT(link->end[0] == peer || link->end[1] == peer);
@@ -88,6 +93,8 @@ static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
     return link;
 }
 
+/* Three of four messages go back where one has just come from: they skip the
+ * search, and its two cache misses. */
 void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
                     uint32_t link)
 {
@@ -122,6 +129,8 @@ static bool is_flight(enum sim_packet_kind kind)
     return kind >= SIM_PACKET_FIRST && kind <= SIM_PACKET_HELLO;
 }
 
+/* Handshakes carry bytes of their own where the wire is `full`; time and bytes
+ * are charged alike. */
 static void transmit(struct sim_world *world, uint32_t link, unsigned side,
                      enum sim_packet_kind kind, uint64_t bytes)
 {
@@ -137,6 +146,8 @@ static void transmit(struct sim_world *world, uint32_t link, unsigned side,
     sim_transmit(world, index);
 }
 
+/* Both ends may dial at once: whose SYN wins is decided where it arrives, by
+ * rank. */
 static void dial(struct sim_world *world, uint32_t link, unsigned side)
 {
     struct sim_link *entry = link_at(world, link);
@@ -172,6 +183,8 @@ static void wait(struct sim_world *world, uint32_t link, unsigned side,
     sim_transfer_list(world, packet, KITH_NEVER);
 }
 
+/* What stands for the channel's state at this end: up, on its way up, unknown,
+ * or gone without notice. */
 static void post(struct sim_world *world, uint32_t index)
 {
     KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
@@ -245,6 +258,8 @@ void sim_link_post(struct sim_world *world, uint32_t messages)
     }
 }
 
+/* The draws are the caller's to keep: one count per link and direction, or one
+ * per central machine. */
 kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
                        uint64_t bytes, uint32_t *draws)
 {
@@ -264,6 +279,8 @@ kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
     return experiment->network.latency_ns + more_ns;
 }
 
+/* A retransmission delays all that was sent behind it: arrivals on one
+ * connection never overtake. */
 kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
                          kith_ns leaves_ns)
 {
@@ -284,6 +301,8 @@ kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
     return arrives_ns;
 }
 
+/* Stale packets are told by the link's generation: a reset connection's bytes
+ * must not reach the next one. */
 bool sim_link_stops(struct sim_world *world, uint32_t index)
 {
     if (world->links.resets == 0 && world->links.cuts == 0) {
@@ -334,6 +353,8 @@ static void link_break(struct sim_world *world, uint32_t link, unsigned side)
     }
 }
 
+/* Along the peer's own chain of links: a crash costs its degree, not the size
+ * of the run. */
 void sim_link_crash(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(!sim_alive(world, peer));
@@ -371,6 +392,8 @@ void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut)
 
 /* ---- what an end learns */
 
+/* Messages that have waited leave before the node hears of the link: it may
+ * answer, and order must hold. */
 static void come_up(struct sim_world *world, uint32_t link, unsigned side)
 {
     struct sim_link *entry = link_at(world, link);
@@ -385,6 +408,8 @@ static void come_up(struct sim_world *world, uint32_t link, unsigned side)
     sim_step(world, peer, &event);
 }
 
+/* What waited is gone with the connection: the node will decide anew whether to
+ * send it. */
 static void go_down(struct sim_world *world, uint32_t link, unsigned side)
 {
     KITH_ASSERT(side < 2);
@@ -397,6 +422,8 @@ static void go_down(struct sim_world *world, uint32_t link, unsigned side)
     sim_step(world, peer, &event);
 }
 
+/* A crashed machine refuses at once, as an operating system does for a port
+ * that nobody listens at. */
 static void step_syn(struct sim_world *world, uint32_t link, unsigned side)
 {
     KITH_ASSERT(side < 2);
@@ -414,6 +441,8 @@ static void step_syn(struct sim_world *world, uint32_t link, unsigned side)
     transmit(world, link, side, SIM_PACKET_SYNACK, 0);
 }
 
+/* Only a dial times out here: an exchange over a link that is up has its own
+ * deadline, in the node. */
 static void step_timeout(struct sim_world *world, uint32_t link, unsigned side)
 {
     KITH_ASSERT(world->links.table.count > link);
@@ -423,6 +452,7 @@ static void step_timeout(struct sim_world *world, uint32_t link, unsigned side)
     }
 }
 
+/* Six flights of a handshake and two endings: see the picture above. */
 void sim_link_step(struct sim_world *world, uint32_t index)
 {
     const struct sim_packet *packet = sim_packet_at(world, index);

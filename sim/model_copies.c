@@ -43,12 +43,16 @@ void sim_copies_close(struct sim_world *world)
     free(world->copies.sent);
 }
 
+/* The header stands in front, a cache line of its own: vectors keep the
+ * alignment that kernels ask for. */
 static struct sim_copy *head_of(void *copy)
 {
     KITH_ASSERT((uintptr_t)copy % 64 == 0);
     return (struct sim_copy *)copy - 1;
 }
 
+/* The last one freed first: its lines are the likeliest to be in the cache
+ * still. */
 void *sim_copy_take(struct sim_world *world)
 {
     struct sim_copy *head = world->copies.free;
@@ -68,6 +72,7 @@ void *sim_copy_take(struct sim_world *world)
     return head + 1;
 }
 
+/* A copy of its own for who will change it, or for what is never sent twice. */
 void *sim_copy_of(struct sim_world *world, const void *vector, size_t bytes)
 {
     KITH_ASSERT(bytes <= world->vector_bytes);
@@ -79,6 +84,7 @@ void *sim_copy_of(struct sim_world *world, const void *vector, size_t bytes)
     return copy;
 }
 
+/* Holders only read, so one more of them costs nothing but the count. */
 void *sim_copy_hold(void *copy)
 {
     if (copy) {
@@ -88,6 +94,8 @@ void *sim_copy_hold(void *copy)
     return copy;
 }
 
+/* Nothing is given back to the system while a run goes on: it would be asked
+ * for again at the next exchange. */
 void sim_copy_release(struct sim_world *world, void *copy)
 {
     if (!copy) {
@@ -110,6 +118,8 @@ static void **shared_place(struct sim_world *world, kith_id peer, uint32_t slot)
                                         : NULL;
 }
 
+/* Asked for by length, too: an algorithm may send more than one vector from a
+ * slot, in turn. */
 void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
                     size_t bytes)
 {
@@ -126,6 +136,8 @@ void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
     return sim_copy_hold(*place);
 }
 
+/* The holders of a copy keep it: only the place forgets, so that the next
+ * message copies anew. */
 void sim_copy_forget(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -135,6 +147,7 @@ void sim_copy_forget(struct sim_world *world, kith_id peer)
     }
 }
 
+/* Asked once for all who receive it: the answer is a property of the bytes. */
 bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes)
 {
     const struct kith_backend *backend = world->experiment->backend;

@@ -51,6 +51,8 @@ static void timer_set(struct sim_world *world, kith_id id, kith_ns deadline_ns)
     sim_schedule(world, id, id, peer->timer.wake_ns, SIM_EVENT_WAKE, 0);
 }
 
+/* Events that stand in the queue find a time that is not theirs, and do
+ * nothing. */
 void sim_timer_clear(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(id < world->peer_count);
@@ -71,6 +73,8 @@ void sim_timer_resume(struct sim_world *world, kith_id id)
 
 /* ---- the end */
 
+/* Quiet is the node's word for: no exchange of mine is in doubt, and I owe
+ * nobody an answer. */
 static bool is_restless(const struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(id < world->peer_count);
@@ -91,6 +95,8 @@ static void settle(struct sim_world *world, kith_id id)
     }
 }
 
+/* Counted once, then kept by settle(): asking all nodes after each event would
+ * cost more than the events. */
 static void wind_up(struct sim_world *world)
 {
     if (world->nodes.winding_up) {
@@ -104,6 +110,8 @@ static void wind_up(struct sim_world *world)
     sim_schedule_run(world, sim_time(world) + GRACE_NS, SIM_RUN_GRACE);
 }
 
+/* A peer may finish twice, after a restart: the count goes down once, the time
+ * is the last. */
 static void finish(struct sim_world *world, kith_id id)
 {
     struct sim_peer *peer = &world->peers[id];
@@ -115,6 +123,8 @@ static void finish(struct sim_world *world, kith_id id)
     KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
 }
 
+/* Its share will never be done, or done again: waiting for it would wait for
+ * the experiment's own fault. */
 void sim_exempt(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
@@ -175,6 +185,8 @@ static void step_marks(struct sim_world *world, kith_id id)
     }
 }
 
+/* Everything that a step asks for, in the order in which a driver with sockets
+ * carries it out. */
 static void step_node(struct sim_world *world, kith_id id,
                       struct kith_event *event)
 {
@@ -199,6 +211,8 @@ static void step_node(struct sim_world *world, kith_id id,
     sim_link_post(world, messages);
 }
 
+/* The ledger hears first: the marks of this very step may settle what was
+ * pending. */
 static void step_worked(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(sim_work_out(world, id));
@@ -228,6 +242,8 @@ void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
     step_immediate(world, id);
 }
 
+/* A process begins: no timer of the one before is left, and the node is told
+ * that it is new. */
 void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
                bool adopt)
 {
@@ -239,6 +255,8 @@ void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
     sim_step(world, id, &event);
 }
 
+/* Of several events that were set, the one whose time the timer holds is the
+ * deadline; the others have been replaced. */
 static void step_wake(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(world->peers[id].timer.wake_ns >= 0);
@@ -259,6 +277,8 @@ static void step_wake(struct sim_world *world, kith_id id)
     sim_step(world, id, &event);
 }
 
+/* An event of an incarnation that has crashed is passed over: its item ended
+ * with it. */
 static void step_work_done(struct sim_world *world, kith_id id,
                            uint32_t incarnation)
 {
@@ -334,6 +354,8 @@ static void gossip_close(struct sim_world *world)
                    world->peer_count * world->nodes.stride);
 }
 
+/* In rank order, at time 0: whoever a fault has crashed at once starts when it
+ * is restarted. */
 static void gossip_start(struct sim_world *world)
 {
     KITH_ASSERT(sim_time(world) == 0);
@@ -354,6 +376,8 @@ static struct kith_worker *gossip_worker(const struct sim_world *world,
     return peer == KITH_NOBODY ? NULL : sim_job_worker(world, peer);
 }
 
+/* Incarnations are added up: a peer's row counts its process, the run's row all
+ * of them. */
 void sim_counters_add(struct kith_node_counters *sum,
                       const struct kith_node_counters *one)
 {
@@ -368,6 +392,8 @@ void sim_counters_add(struct kith_node_counters *sum,
     sum->waited_ns += one->waited_ns;
 }
 
+/* Of all: what has crashed, and who is alive; a crashed node's own counters
+ * were added when it went. */
 static void gossip_counters(const struct sim_world *world, kith_id peer,
                             struct kith_node_counters *counters)
 {

@@ -7,6 +7,8 @@
 
 #define PACKETS_MIN 64u
 
+/* Payloads stand in a table of their own: runs without parameters never touch
+ * it, and a packet stays two cache lines. */
 enum kith_err sim_packets_open(struct sim_world *world)
 {
     KITH_ASSERT(world->packets.packets == NULL);
@@ -42,6 +44,8 @@ void sim_packets_close(struct sim_world *world)
     free(pool->transfers);
 }
 
+/* Twice as many: indices stay, addresses do not, so nobody keeps a pointer
+ * across a call that may send. */
 static bool grow(struct sim_packets *pool)
 {
     KITH_ASSERT(pool->used == pool->capacity);
@@ -83,6 +87,8 @@ static uint32_t take_free(struct sim_packets *pool)
     return index;
 }
 
+/* Flags alone are reset: sender, receiver and message are written by whoever
+ * takes it. */
 uint32_t sim_packet_take(struct sim_world *world)
 {
     KITH_ASSERT(world->packets.used <= world->packets.capacity);
@@ -104,6 +110,8 @@ uint32_t sim_packet_take(struct sim_world *world)
     return index;
 }
 
+/* A packet that is freed leaves its sender's list first: cancelling must not
+ * find one that is used again. */
 void sim_packet_free(struct sim_world *world, uint32_t index)
 {
     struct sim_packets *pool = &world->packets;
@@ -120,6 +128,7 @@ void sim_packet_free(struct sim_world *world, uint32_t index)
     pool->free = index;
 }
 
+/* Chains are short: what waits for one dial, or stands before one cut. */
 void sim_packet_append(struct sim_world *world, uint32_t *first,
                        uint32_t packet)
 {
@@ -132,6 +141,8 @@ void sim_packet_append(struct sim_world *world, uint32_t *first,
     *last = packet;
 }
 
+/* The head leaves the chain; its next field is free for the chain that it
+ * joins. */
 uint32_t sim_packet_next(struct sim_world *world, uint32_t *first)
 {
     KITH_ASSERT(*first <= world->packets.used);
@@ -152,6 +163,7 @@ void sim_packet_free_all(struct sim_world *world, uint32_t *first)
 
 /* ---- transfers */
 
+/* Messages of a round's edges share one list: they are cancelled together. */
 static uint32_t *transfers_of(struct sim_world *world,
                               const struct sim_packet *packet)
 {
@@ -184,6 +196,8 @@ void sim_transfer_list(struct sim_world *world, uint32_t index, kith_ns left_ns)
     *head = index;
 }
 
+/* Delivered, or freed: from now on cancelling it would cancel another packet's
+ * bytes. */
 void sim_transfer_unlist(struct sim_world *world, uint32_t index)
 {
     struct sim_packet *packet = sim_packet_at(world, index);

@@ -21,6 +21,7 @@ struct sim_totals {
     uint64_t stale_sum, stale_max;
 };
 
+/* Only where somebody reads them: rows of a database, or a central summary. */
 enum kith_err sim_totals_open(struct sim_world *world)
 {
     KITH_ASSERT(world->totals == NULL);
@@ -36,6 +37,8 @@ void sim_totals_close(struct sim_world *world)
     free(world->totals);
 }
 
+/* Booked when the step begins: a step that a crash cuts short has cost its
+ * machine the whole time so far, and utilisation is bounded by 1. */
 void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns)
 {
     KITH_ASSERT(cost_ns >= 0 && peer < world->peer_count);
@@ -44,6 +47,7 @@ void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns)
     }
 }
 
+/* The last time counts: a restarted peer finishes again. */
 void sim_totals_finished(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -61,6 +65,8 @@ void sim_totals_bytes(struct sim_world *world, kith_id peer, uint64_t bytes)
     }
 }
 
+/* Mean and maximum: the mean says what an algorithm does, the maximum what it
+ * allows. */
 void sim_totals_stale(struct sim_world *world, kith_id peer, uint64_t steps)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -74,6 +80,8 @@ void sim_totals_stale(struct sim_world *world, kith_id peer, uint64_t steps)
     }
 }
 
+/* Both steps are counted in the same unit, own steps of training; rounds are
+ * translated by the run database's rule. */
 void sim_totals_model(struct sim_world *world, kith_id peer,
                       const struct kith_message *model)
 {
@@ -101,6 +109,7 @@ static struct sim_totals add(struct sim_totals sum,
     return sum;
 }
 
+/* Sums over machines, because a server receives bytes, too. */
 static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
@@ -114,6 +123,7 @@ static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
     return sum;
 }
 
+/* NaN, not 0, where nothing was received: a mean of nothing is unknown. */
 void sim_totals_row(const struct sim_world *world, kith_id peer,
                     struct kith_row *row)
 {

@@ -16,11 +16,11 @@
 #define SHIFT_MAX 40u   /* 18 min: nothing is that rare */
 #define WINDOW_MIN 4096u
 /* Days are widened when they hold fewer events, narrowed when they hold four
- * times as many different instants: enough to look ahead, and so few days that
+ * times as many different times: enough to prefetch, and so few days that
  * the chunks being filled stay in the cache. */
 #define DAY_EVENTS 128u
 /* So many days in advance first chunks are fetched. */
-#define AHEAD 2u
+#define PREFETCH_DAYS 2u
 
 /* Heap and today have room for every event, so that only a push can run out of
  * memory, never a pop. */
@@ -47,6 +47,8 @@ static void give_memory(struct sim_queue *queue)
     sim_pages_free(queue->scratch, events * sizeof *queue->scratch);
 }
 
+/* A heap's queue is a calendar whose days all are over: one structure, so that
+ * the two differ in nothing but where events wait. */
 enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
                              size_t capacity)
 {
@@ -115,6 +117,7 @@ static enum kith_err events_grow(struct sim_queue *queue)
     return KITH_OK;
 }
 
+/* Room was made when the event was pushed: the heap itself never grows. */
 static void heap_put(struct sim_queue *queue, const struct sim_event *event)
 {
     KITH_ASSERT(queue->heap.count < queue->capacity);
@@ -127,6 +130,8 @@ static void heap_put(struct sim_queue *queue, const struct sim_event *event)
     KITH_ASSERT(room);
 }
 
+/* The heap's entries are those of base/, which know no kinds: a kind rides in
+ * the value's low bits. */
 static struct sim_event event_of(const struct kith_heap_entry *entry)
 {
     KITH_ASSERT(entry->time_ns >= 0);
@@ -167,6 +172,8 @@ static uint32_t chunk_take(struct sim_queue *queue)
     return ++queue->chunk_used;
 }
 
+/* At the newest chunk's end: a bucket is read whole, so its order does not
+ * matter until its day has come. */
 static enum kith_err bucket_put(struct sim_queue *queue,
                                 const struct sim_event *event, uint64_t day)
 {
@@ -192,6 +199,8 @@ static inline uint64_t day_of(const struct sim_queue *queue, kith_ns time_ns)
     return (uint64_t)time_ns >> queue->shift;
 }
 
+/* Three places: due at once, on a day that is already in order, on a day to
+ * come. */
 enum kith_err sim_queue_push_slow(struct sim_queue *queue,
                                   const struct sim_event *event)
 {
@@ -269,6 +278,8 @@ static void chunk_split(struct sim_queue *queue, struct sim_chunk *chunk)
     chunk->count = kept;
 }
 
+/* The bucket of a day holds events of later laps of the calendar, too: they
+ * stay. */
 static void collect(struct sim_queue *queue)
 {
     KITH_ASSERT(queue->today_count == 0);
@@ -314,8 +325,9 @@ static void advance(struct sim_queue *queue)
     }
     queue->wasted--;
     queue->days++;
-    queue->chased = queue->buckets[(queue->day + 1) & queue->mask];
-    sim_chunk_fetch(queue, queue->buckets[(queue->day + AHEAD) & queue->mask]);
+    queue->prefetched = queue->buckets[(queue->day + 1) & queue->mask];
+    sim_chunk_fetch(queue,
+                    queue->buckets[(queue->day + PREFETCH_DAYS) & queue->mask]);
     sort_today(queue);
     queue->pops += queue->today_count;
     queue->times++;
@@ -360,7 +372,7 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
         queue->buckets = heads;
         queue->mask = buckets - 1;
     }
-    /* Days are now told by the last instant of the day in hand. Whatever a
+    /* Days are now told by the last nanosecond of the current day. Whatever a
      * wider day adds to it joins the heap, so that everything up to
      * queue->day stands there. */
     const uint64_t end = ((queue->day + 1) << queue->shift) - 1;
@@ -414,10 +426,12 @@ static void refill(struct sim_queue *queue)
     }
 }
 
-/* The first of what is left of today, of the heap and of the instant in hand;
+/* The first of what is left of today, of the heap and of what is due at once;
  * who is asked later gives way. */
 enum source { NOWHERE, TODAY, HEAP, SAME_TIME };
 
+/* Three sources and one order: equal times of one peer are told apart by their
+ * sequence, wherever they wait. */
 static void prefer(enum source *from, struct sim_event *first,
                    enum source source, const struct sim_event *event)
 {
@@ -428,6 +442,7 @@ static void prefer(enum source *from, struct sim_event *first,
     }
 }
 
+/* At most three comparisons: each source keeps its own first event at hand. */
 static enum source first_of(const struct sim_queue *queue,
                             struct sim_event *first)
 {

@@ -3,9 +3,9 @@
  *
  *   calendar  buckets of 2^shift ns. Days to come are unsorted lists: a push
  *             is O(1). A day whose time has come is sorted once, O(k log k)
- *             also where all its k events share one instant, as peers in
+ *             also where all its k events share one time, as peers in
  *             lockstep do: sorted buckets were refused because they need
- *             O(k^2) then. What is pushed into the day in hand goes through a
+ *             O(k^2) then. What is pushed into the current day goes through a
  *             4-ary heap that stays small.
  *             What is due at once goes into lists by peer, of the first peers.
  *   heap      the 4-ary heap of base/, for everything.
@@ -56,7 +56,7 @@ struct sim_queue {
     /* Calendar. */
     kith_ns now_ns;                     /* of the last pop; -1: none yet */
     struct sim_same_time *same_time;    /* NULL: a heap's queue */
-    struct sim_same_time_event *places; /* (capacity), the instant's */
+    struct sim_same_time_event *places; /* (capacity), of what is due at once */
     size_t due;                         /* events in it */
     struct sim_chunk *chunks;           /* (chunk_capacity) */
     uint32_t chunk_capacity, chunk_used, chunk_free;
@@ -67,7 +67,7 @@ struct sim_queue {
     unsigned shift; /* a day is 2^shift ns */
     struct sim_event *today, *scratch; /* (capacity), sorted */
     size_t today_at, today_count;
-    uint32_t chased; /* the chunk of tomorrow that was last asked for */
+    uint32_t prefetched; /* the chunk of tomorrow that was last asked for */
     /* What the last window of pops looked like: tunes shift. */
     uint64_t pops, times, days, wasted;
 };
@@ -112,9 +112,9 @@ sim_queue_push(struct sim_queue *queue, const struct sim_event *event)
  * other. */
 SIM_INLINE bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
 {
-    if (queue->chased != 0) {
-        queue->chased = queue->chunks[queue->chased - 1].next;
-        sim_chunk_fetch(queue, queue->chased);
+    if (queue->prefetched != 0) {
+        queue->prefetched = queue->chunks[queue->prefetched - 1].next;
+        sim_chunk_fetch(queue, queue->prefetched);
     }
     if (queue->today_at == queue->today_count ||
         queue->heap.count + queue->due > 0) {

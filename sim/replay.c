@@ -25,6 +25,8 @@
 #define PROGRESS_EVENTS 256u
 #define TEXT_BYTES 160u
 
+/* The first failure is the line that is printed; what follows from it would
+ * hide it. */
 void sim_replay_fail(struct sim_replay *replay, enum kith_err err,
                      const char *format, ...)
 {
@@ -38,6 +40,8 @@ void sim_replay_fail(struct sim_replay *replay, enum kith_err err,
     replay->err = err;
 }
 
+/* Peer and event are named in the numbers that the journal counts by, so that
+ * the entry can be found. */
 void sim_replay_diverge(struct sim_replay *replay, kith_id peer,
                         const char *format, ...)
 {
@@ -60,6 +64,8 @@ void sim_replay_diverge(struct sim_replay *replay, kith_id peer,
 
 /* ---- one event */
 
+/* A save was written when it was asked for, as its peer may have died before
+ * the item ended; all else runs here. */
 static void run_item(struct sim_replay *replay, kith_id peer,
                      struct kith_work_result *result)
 {
@@ -80,6 +86,7 @@ static void run_item(struct sim_replay *replay, kith_id peer,
                         failed);
 }
 
+/* Deadlines are left alone: when a node was woken, the journal says. */
 static void apply(struct sim_replay *replay, kith_id peer)
 {
     KITH_ASSERT(peer < replay->peers);
@@ -98,6 +105,8 @@ static void apply(struct sim_replay *replay, kith_id peer)
         sim_replay_peer_save(replay, peer);
 }
 
+/* The event carries the lab's times, real and virtual alike: the node cannot
+ * tell a replay from its own run. */
 static void step(struct sim_replay *replay, kith_id peer)
 {
     KITH_ASSERT(replay->peer_states[peer].process == SIM_REPLAY_STARTED);
@@ -126,6 +135,8 @@ static void receive(struct sim_replay *replay, kith_id peer,
     step(replay, peer);
 }
 
+/* The item runs now, whenever the lab's thread ran it: its result must be the
+ * recorded one. */
 static void worked(struct sim_replay *replay, kith_id peer)
 {
     KITH_ASSERT(peer < replay->peers);
@@ -211,6 +222,8 @@ static void end(struct sim_replay *replay, kith_id peer)
         sim_replay_result_model(replay, peer);
 }
 
+/* A peer's entries in their order: what comes first and what comes last are
+ * checked against each other. */
 static void carry_out(struct sim_replay *replay, kith_id peer)
 {
     KITH_ASSERT(replay->peer_states[peer].has_head);
@@ -234,6 +247,8 @@ static void carry_out(struct sim_replay *replay, kith_id peer)
 
 /* ---- whose turn it is */
 
+/* A rank from the file becomes an index: it is checked here, before anything
+ * uses it. */
 static void read_head(struct sim_replay *replay, kith_id peer)
 {
     KITH_ASSERT(peer < replay->peers);
@@ -304,6 +319,8 @@ static kith_id whose_turn(struct sim_replay *replay, kith_id *stuck)
     return turn;
 }
 
+/* Nobody can go on: the earliest entry says what was expected, and the messages
+ * that wait say what was found. */
 static void stuck_at(struct sim_replay *replay, kith_id peer)
 {
     KITH_ASSERT(replay->peer_states[peer].has_head);
@@ -324,6 +341,8 @@ static void stuck_at(struct sim_replay *replay, kith_id peer)
                        expected, event->from, found, why);
 }
 
+/* Asked between events: an event is short, and its end is a state that can be
+ * left. */
 static void look_up(struct sim_replay *replay, kith_id peer)
 {
     KITH_ASSERT(peer < replay->peers);
@@ -337,6 +356,8 @@ static void look_up(struct sim_replay *replay, kith_id peer)
                           options->arg);
 }
 
+/* Until the journal is read to its end, or the first thing that does not agree.
+ * */
 static void run(struct sim_replay *replay)
 {
     KITH_ASSERT(replay->err == KITH_OK);
@@ -356,6 +377,8 @@ static void run(struct sim_replay *replay)
 
 /* ---- from options to report */
 
+/* Final models of all peers are kept: their average is compared, too, in the
+ * lab's order. */
 static void open_peers(struct sim_replay *replay)
 {
     KITH_ASSERT(replay->peer_states == NULL);
@@ -377,6 +400,8 @@ static void open_peers(struct sim_replay *replay)
         replay->peer_states[i].last = &replay->peer_states[i].first;
 }
 
+/* The experiment and the journal must be of one build and one file;
+ * journal_open() says what may make a difference. */
 static void open_replay(struct sim_replay *replay, char *note)
 {
     KITH_ASSERT(replay->journal == NULL);
@@ -429,6 +454,7 @@ static void check_end(struct sim_replay *replay)
     }
 }
 
+/* Also of what open_replay() left half done. */
 static void close_replay(struct sim_replay *replay)
 {
     if (replay->peer_states != NULL)
@@ -442,6 +468,8 @@ static void close_replay(struct sim_replay *replay)
     free(replay->models);
 }
 
+/* The lab's periods are longer than the experiment's where its machine was
+ * slow: the copy of the experiment has the ones that it used. */
 enum kith_err sim_replay(const struct sim_replay_options *options,
                          struct sim_replay_report *report, char *note,
                          char *error)

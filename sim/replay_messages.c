@@ -13,6 +13,8 @@
 
 #include "kith/assert.h"
 
+/* A model's bytes are shared by all messages that carry it, and go with the
+ * last. */
 static void bytes_release(struct sim_replay_bytes *bytes)
 {
     KITH_ASSERT(bytes == NULL || bytes->references > 0);
@@ -20,6 +22,7 @@ static void bytes_release(struct sim_replay_bytes *bytes)
         free(bytes);
 }
 
+/* The message's own memory and its share of the model. */
 void sim_replay_message_free(struct sim_replay_message *entry)
 {
     KITH_ASSERT(entry != NULL);
@@ -27,6 +30,8 @@ void sim_replay_message_free(struct sim_replay_message *entry)
     free(entry);
 }
 
+/* An item may fill the slots anew: messages keep what was copied, and the next
+ * one copies again. */
 void sim_replay_forget(struct sim_replay_peer *state)
 {
     KITH_ASSERT(state->process != SIM_REPLAY_STARTED || state->worker != NULL);
@@ -61,6 +66,7 @@ static struct sim_replay_bytes *copy_slot(struct sim_replay_peer *state,
     return bytes;
 }
 
+/* Beyond the bound the oldest is lost for sure: links deliver in order. */
 static void drop_oldest(struct sim_replay *replay,
                         struct sim_replay_peer *state)
 {
@@ -74,6 +80,8 @@ static void drop_oldest(struct sim_replay *replay,
     sim_replay_message_free(entry);
 }
 
+/* Packed as the channel packs it: equal bytes are what makes a sent and a
+ * received message the same. */
 void sim_replay_send(struct sim_replay *replay, kith_id from,
                      const struct kith_send *send)
 {
@@ -124,6 +132,8 @@ static struct sim_replay_message **find(const struct sim_replay *replay,
     return found;
 }
 
+/* Asked of every peer's next entry, so that an event waits until its message
+ * has been sent. */
 bool sim_replay_has(const struct sim_replay *replay, kith_id to, kith_id from,
                     const struct kith_message *message)
 {
@@ -131,6 +141,7 @@ bool sim_replay_has(const struct sim_replay *replay, kith_id to, kith_id from,
     return find(replay, to, from, message) != NULL;
 }
 
+/* The tail moves where the last one goes. */
 static struct sim_replay_message *unlink_entry(struct sim_replay_peer *state,
                                                struct sim_replay_message **link)
 {
@@ -165,6 +176,8 @@ static void pass_over(struct sim_replay *replay, struct sim_replay_peer *state,
     }
 }
 
+/* A model that was taken proves that those sent long before it are lost: they
+ * would have come first. */
 struct sim_replay_message *sim_replay_take(struct sim_replay *replay,
                                            kith_id to, kith_id from,
                                            const struct kith_message *message)
@@ -180,6 +193,7 @@ struct sim_replay_message *sim_replay_take(struct sim_replay *replay,
     return entry;
 }
 
+/* What a reader of the error needs to find the message in a trace. */
 void sim_replay_message_text(const struct kith_message *message, char *text,
                              size_t size)
 {
@@ -191,6 +205,7 @@ void sim_replay_message_text(const struct kith_message *message, char *text,
              message->step);
 }
 
+/* The newest is the likeliest to be the one that differs. */
 void sim_replay_waiting_text(const struct sim_replay *replay, kith_id to,
                              kith_id from, char *text, size_t size)
 {
@@ -206,6 +221,8 @@ void sim_replay_waiting_text(const struct sim_replay *replay, kith_id to,
         sim_replay_message_text(&newest->message, text, size);
 }
 
+/* What still waits nobody has received: lost with a link, or sent when the lab
+ * ended. */
 void sim_replay_messages_close(struct sim_replay *replay)
 {
     KITH_ASSERT(replay->peer_states != NULL);

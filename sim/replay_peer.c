@@ -13,6 +13,7 @@
 
 #include "kith/assert.h"
 
+/* A file per peer, and the one before it beside it: what a real peer keeps. */
 static void save_path(const struct sim_replay *replay, kith_id peer,
                       const char *ending, char path[KITH_PATH_BYTES_MAX])
 {
@@ -39,6 +40,8 @@ void sim_replay_peer_save(struct sim_replay *replay, kith_id peer)
         sim_replay_fail(replay, err, "peer %" PRIu32 ": %s", peer, error);
 }
 
+/* A killed process leaves nothing: worker, node and copies go, messages that it
+ * has sent stay. */
 void sim_replay_peer_close(struct sim_replay_peer *state)
 {
     KITH_ASSERT(state->node == NULL || state->worker != NULL);
@@ -51,6 +54,8 @@ void sim_replay_peer_close(struct sim_replay_peer *state)
     sim_replay_forget(state);
 }
 
+/* As a lab's peer opens it, but for the thread that prepares batches: batches
+ * are the same without. */
 static bool open_worker(struct sim_replay *replay, kith_id peer)
 {
     KITH_ASSERT(replay->peer_states[peer].worker == NULL);
@@ -108,6 +113,8 @@ static bool restored(struct sim_replay *replay, kith_id peer)
     return false;
 }
 
+/* The first process begins from the seed; a later one from the save whose hash
+ * the journal names. */
 void sim_replay_peer_begin(struct sim_replay *replay, kith_id peer)
 {
     KITH_ASSERT(replay->peer_states[peer].has_head);

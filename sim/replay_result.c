@@ -9,6 +9,8 @@
 
 #include "kith/assert.h"
 
+/* Relative to the larger of the two, so that it does not matter which is the
+ * lab's. */
 void sim_replay_compare(struct sim_agreement *agreement, double expected,
                         double found)
 {
@@ -24,6 +26,8 @@ void sim_replay_compare(struct sim_agreement *agreement, double expected,
         fmax(agreement->relative_max, isfinite(gap) ? gap : 1);
 }
 
+/* Accuracy is what a reader compares: two models may differ in bits and score
+ * alike. */
 static void add_gap(struct sim_replay_report *report,
                     const struct sim_replay_model *model)
 {
@@ -34,6 +38,7 @@ static void add_gap(struct sim_replay_report *report,
     report->accuracy_gap = fmax(report->accuracy_gap, isfinite(gap) ? gap : 1);
 }
 
+/* On the host's backend, as the lab's launcher does. */
 static bool score(struct sim_replay *replay, const double *z,
                   struct kith_score *score)
 {
@@ -48,6 +53,7 @@ static bool score(struct sim_replay *replay, const double *z,
     return err == KITH_OK;
 }
 
+/* Values in float64, in the model's own order. */
 static void compare(struct sim_replay *replay, struct sim_replay_model *model,
                     const double *z)
 {
@@ -59,6 +65,8 @@ static void compare(struct sim_replay *replay, struct sim_replay_model *model,
         fmax(report->relative_max, model->values.relative_max);
 }
 
+/* A model is comparable where the lab kept it: its step must be the replay's,
+ * or the journal is not of this run. */
 void sim_replay_result_model(struct sim_replay *replay, kith_id peer)
 {
     KITH_ASSERT(peer < replay->peers);
@@ -98,6 +106,7 @@ void sim_replay_result_model(struct sim_replay *replay, kith_id peer)
     report->model_count++;
 }
 
+/* Peers end in any order; their average is added up by rank. */
 static int by_rank(const void *a, const void *b)
 {
     const struct sim_replay_model *x = a, *y = b;
@@ -120,6 +129,8 @@ static void average(struct sim_replay *replay)
         replay->scratch[k] *= share;
 }
 
+/* The average's running statistics are estimated anew, as the lab's were:
+ * nobody's activations are those of an average. */
 void sim_replay_result_average(struct sim_replay *replay)
 {
     KITH_ASSERT(replay->report->model_count <= replay->peers);

@@ -1,10 +1,12 @@
-/* Events of the instant in hand; see same_time.h. */
+/* Events that are due at once; see same_time.h. */
 #include "sim/same_time.h"
 
 #include "kith/assert.h"
 
 _Static_assert(SIM_SAME_TIME_PEERS == 64 * 64, "a word of words");
 
+/* Places are shared by all peers and used again: their number is bounded by the
+ * events that are pending. */
 static uint32_t place_take(struct sim_same_time *same_time,
                            struct sim_same_time_event *places)
 {
@@ -30,6 +32,8 @@ static void insert(struct sim_same_time_event *places, uint32_t *at,
     *at = place;
 }
 
+/* Mostly at the chain's end: what a peer is sent at one time comes in the
+ * senders' order. */
 void sim_same_time_push(struct sim_same_time *same_time,
                         struct sim_same_time_event *places,
                         const struct sim_event *event)
@@ -54,6 +58,8 @@ void sim_same_time_push(struct sim_same_time *same_time,
     }
 }
 
+/* Two instructions find the lowest bit of a word: the order of equal times is
+ * by rank. */
 static kith_id first_peer(const struct sim_same_time *same_time)
 {
     KITH_ASSERT(same_time->words != 0);
@@ -69,6 +75,8 @@ sim_same_time_first(const struct sim_same_time *same_time,
     return &places[same_time->chains[first_peer(same_time)].first - 1].event;
 }
 
+/* A peer without events leaves the words: first_peer() never finds an empty
+ * chain. */
 void sim_same_time_pop(struct sim_same_time *same_time,
                        struct sim_same_time_event *places)
 {

@@ -1,4 +1,4 @@
-/* Events of the instant in hand, by peer: what is sent without latency is due
+/* Events that are due at once, by peer: what is sent without latency is due
  * at once, and peers in lockstep send to everybody.
  *
  *   words   bit w: bits[w] is not 0

@@ -140,6 +140,8 @@ void sim_save(struct sim_world *world, kith_id peer)
     }
 }
 
+/* The node's counters begin at the save's step; the vectors, and the
+ * algorithm's scalars, must be of that step, too. */
 static void load(struct sim_world *world, kith_id peer,
                  const struct sim_fault_state *state)
 {
@@ -156,6 +158,8 @@ static void load(struct sim_world *world, kith_id peer,
     }
 }
 
+/* In order: a paused machine's kernel keeps what arrives, and its process reads
+ * it when it goes on. */
 void sim_hold(struct sim_world *world, kith_id peer, uint32_t packet)
 {
     struct sim_fault_state *state = state_of(world, peer);
@@ -220,6 +224,8 @@ static void crash(struct sim_world *world, kith_id id)
     sim_link_crash(world, id);
 }
 
+/* A peer that comes back has a new incarnation: what the old one had under way
+ * is told apart by it. */
 static void restart(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(id < world->peer_count);
@@ -257,6 +263,8 @@ static void pause_peer(struct sim_world *world, kith_id id)
     }
 }
 
+/* Work stood still as long as the pause lasted: an item ends that much later,
+ * whether its event has come already or not. */
 static void resume(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(id < world->peer_count);
@@ -282,6 +290,8 @@ static void resume(struct sim_world *world, kith_id id)
     sim_timer_resume(world, id);
 }
 
+/* The atoms are what src/experiment/fault/ has made of statements, for the lab
+ * and for virtual time alike. */
 static void execute(struct sim_world *world, const struct kith_atom *atom)
 {
     KITH_ASSERT(atom->at_ns <= sim_time(world));

@@ -63,6 +63,8 @@ static enum kith_err open_evaluator(struct sim_world *world,
     return err;
 }
 
+/* The database writes its rows behind the run, on a thread of its own: they
+ * cost the loop a copy. */
 enum kith_err sim_results_open(struct sim_world *world)
 {
     KITH_ASSERT(world->results == NULL);
@@ -243,6 +245,8 @@ static struct kith_row row_of(const struct sim_world *world, kith_id peer)
     return row;
 }
 
+/* Rows are made only where somebody keeps them: counting all of a large run
+ * would cost as much as its events. */
 static void put_peer(struct sim_world *world, kith_id id, double accuracy,
                      double distance)
 {
@@ -325,6 +329,8 @@ static void score_none(struct sim_world *world, bool last,
     }
 }
 
+/* The averaged model is what the run is judged by; peers' own are scored where
+ * there are few of them, or at the end. */
 static void score_all(struct sim_world *world, bool last, struct scores *scores)
 {
     KITH_ASSERT(world->peer_count > 0);
@@ -386,6 +392,8 @@ static void set_values(struct sim_world *world, const struct scores *scores)
         lived_s > 0 ? (double)sum.waited_ns * 1e-9 / lived_s : 0;
 }
 
+/* Items run on threads until their virtual time is over: vectors are read when
+ * all have ended. */
 static void evaluate(struct sim_world *world, bool last)
 {
     KITH_ASSERT(sim_failure(world) == KITH_OK || sim_ended(world));
@@ -398,6 +406,8 @@ static void evaluate(struct sim_world *world, bool last)
         fmin(world->results->correlation_lowest, scores.correlation);
 }
 
+/* `always` checks are looked at wherever values are new; `finally` ones at the
+ * end alone. */
 void sim_evaluate(struct sim_world *world)
 {
     KITH_ASSERT(world->experiment->evaluate_ns > 0);
@@ -408,6 +418,8 @@ void sim_evaluate(struct sim_world *world)
 
 /* ---- the end */
 
+/* The last evaluation's values are the summary's: they are not worked out a
+ * second time. */
 static void summarise_values(const struct sim_results *results,
                              struct kith_summary *summary)
 {
@@ -441,6 +453,7 @@ static void summarise_counters(const struct sim_world *world,
     summary->nodes = world->central ? world->machine_count : 0;
 }
 
+/* What tests and benches ask for, and no person reads. */
 static void report_rest(const struct sim_world *world,
                         struct sim_report *report)
 {

@@ -6,6 +6,8 @@
 #include "kith/assert.h"
 #include "sim/central_run.h"
 
+/* An epoch is a number of steps only where a data set says how many rows there
+ * are. */
 static uint64_t own_steps(const struct sim_options *options)
 {
     KITH_ASSERT(options->experiment != NULL);
@@ -21,6 +23,8 @@ static size_t model_dim(const struct kith_experiment *experiment)
     return kith_model_size_of(experiment->model, &experiment->model_config).dim;
 }
 
+/* What the loader cannot know: it reads files for every world, and this is said
+ * of virtual time alone. */
 static enum kith_err check_options(const struct sim_options *options,
                                    char *error)
 {
@@ -69,6 +73,8 @@ static const struct part {
 };
 #define PART_COUNT (sizeof parts / sizeof parts[0])
 
+/* A part that fails leaves the ones after it unopened: closing goes through all
+ * of them all the same. */
 static enum kith_err world_open(struct sim_world *world)
 {
     enum kith_err err = world->protocol->configure(world);
@@ -98,6 +104,8 @@ static void world_close(struct sim_world *world)
     sim_pages_free(world->peers, world->machine_count * sizeof *world->peers);
 }
 
+/* What happens at time 0 comes before the first step: a machine that is slow
+ * from the start is slow in its first step. */
 static void begin(struct sim_world *world)
 {
     KITH_ASSERT(sim_time(world) == 0);
@@ -112,6 +120,8 @@ static void begin(struct sim_world *world)
     }
 }
 
+/* Summarised also after an interruption: what was computed by then is kept, and
+ * marked as incomplete. */
 static enum kith_err carry_out(struct sim_world *world,
                                struct kith_summary *summary,
                                struct sim_report *report)
@@ -125,6 +135,8 @@ static enum kith_err carry_out(struct sim_world *world,
     return sim_failure(world);
 }
 
+/* The one way in, for gossip and for central methods: which one it is, the
+ * experiment says. */
 enum kith_err sim_run(const struct sim_options *options,
                       struct kith_summary *summary, struct sim_report *report,
                       char *error)

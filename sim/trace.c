@@ -41,6 +41,8 @@ enum kith_err sim_trace_open(struct sim_world *world)
     return KITH_OK;
 }
 
+/* A trace that cannot be written fails the run: half a story would be taken for
+ * the whole. */
 void sim_trace_close(struct sim_world *world)
 {
     if (!world->trace.file) {
@@ -76,6 +78,7 @@ static uint64_t what_of(enum entry entry, uint32_t incarnation, unsigned kind)
     return (uint64_t)entry << 56 | (uint64_t)incarnation << 24 | kind;
 }
 
+/* Nanoseconds as decimals, so that lines sort as text. */
 static void stamp(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(world->trace.file != NULL);
@@ -86,6 +89,8 @@ static void stamp(struct sim_world *world, kith_id peer)
             sim_time(world) % KITH_S, peer);
 }
 
+/* Both sides of an exchange are found by one search: it has the same name on
+ * both. */
 static void write_exchange(struct sim_world *world, kith_id initiator,
                            const struct kith_exchange_id *id)
 {
@@ -142,6 +147,8 @@ static void write_message(struct sim_world *world,
             packet->flags & SIM_PACKET_DROPPED ? " lost on the way" : "");
 }
 
+/* The slot, the values and the bytes on the wire are left out: they are no
+ * decisions, and `full` must hash as `sized`. */
 void sim_trace_message(struct sim_world *world, const struct sim_packet *packet)
 {
     KITH_ASSERT(packet->from != packet->to);
@@ -189,6 +196,8 @@ void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
     fputc('\n', world->trace.file);
 }
 
+/* The words are hashed as text: a method may name its decisions as its paper
+ * does. */
 void sim_trace_decision(struct sim_world *world, const char *what, kith_id peer,
                         kith_id other, uint64_t value)
 {

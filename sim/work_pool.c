@@ -41,6 +41,8 @@ struct sim_work {
 
 /* ---- threads */
 
+/* First in, first out: an item's end is due in about the order in which items
+ * begin. */
 static void queue_put(struct sim_work *pool, struct job *job)
 {
     KITH_ASSERT(job->state == JOB_FREE);
@@ -51,6 +53,8 @@ static void queue_put(struct sim_work *pool, struct job *job)
     pool->last = job;
 }
 
+/* From anywhere: the thread that awaits an item takes it, wherever it stands.
+ * */
 static void queue_drop(struct sim_work *pool, struct job *job)
 {
     KITH_ASSERT(job->state == JOB_QUEUED);
@@ -76,6 +80,8 @@ struct thread_start {
     unsigned thread;
 };
 
+/* A thread takes whatever is queued: items are of different peers, and share
+ * nothing. */
 static void *thread_main(void *argument)
 {
     KITH_ASSERT(argument != NULL);
@@ -96,6 +102,8 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
+/* This thread is the first of the count: with one thread there is no lock to
+ * wait for. */
 static enum kith_err threads_start(struct sim_world *world,
                                    struct sim_work *pool)
 {
@@ -117,6 +125,7 @@ static enum kith_err threads_start(struct sim_world *world,
     return KITH_OK;
 }
 
+/* Items that are queued are not run any more; whoever runs one ends it. */
 static void threads_stop(struct sim_work *pool)
 {
     KITH_ASSERT(pool->started < SIM_THREADS_MAX);
@@ -159,6 +168,8 @@ static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
     }
 }
 
+/* Those that start over are told that they are alone: memory for all at once
+ * was taken at the beginning. */
 enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
                               struct kith_worker **worker)
 {
@@ -184,6 +195,8 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
     return err;
 }
 
+/* A peer's vectors are made anew from the seed; what it goes on from is written
+ * into them afterwards. */
 enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -196,6 +209,8 @@ enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
     return err;
 }
 
+/* Its inboxes are copies of the pool: they go back before the worker frees what
+ * is its own. */
 void sim_job_close(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -290,6 +305,8 @@ static kith_ns cost_of(const struct sim_world *world, kith_id peer,
                : experiment->compute.merge_ns;
 }
 
+/* The ledger looks at x around an item, so there it runs at once; else a thread
+ * takes it. */
 static void start_item(struct sim_world *world, kith_id peer,
                        const struct kith_work *work)
 {
@@ -407,6 +424,8 @@ void sim_work_join_all(struct sim_world *world)
     }
 }
 
+/* The result stays in the job until the next item: rows read the last loss from
+ * it. */
 struct kith_work_result sim_work_end(struct sim_world *world, kith_id id)
 {
     struct sim_peer *peer = &world->peers[id];

@@ -31,6 +31,9 @@ static const struct central_method *const methods[] = {
 _Static_assert(sizeof methods / sizeof methods[0] == KITH_CENTRAL_METHOD_COUNT,
                "every method has its record");
 
+/* The trigger parts the methods that send gradients in two: those of a step
+ * together are a collective, those that come one by one need a server that
+ * decides. */
 static const struct central_method *method_of(const struct kith_central *config)
 {
     KITH_ASSERT(config->method < KITH_CENTRAL_METHOD_COUNT);
@@ -126,6 +129,8 @@ static enum kith_err open_vectors(struct sim_central *run)
     return sim_worker_open(world, 0, &run->server);
 }
 
+/* After all parts: a method's vectors are copies from the pool, and its workers
+ * those of the work part. */
 static enum kith_err central_open(struct sim_world *world)
 {
     KITH_ASSERT(world->machine_count >= world->peer_count);
@@ -188,6 +193,8 @@ static void central_start(struct sim_world *world)
 
 /* ---- events */
 
+/* Events of the network have been carried out before they come here: what is
+ * left are processors, steps and stages. */
 static void central_step(struct sim_world *world, const struct sim_event *event)
 {
     KITH_ASSERT(event->peer < world->machine_count);
@@ -214,6 +221,8 @@ static void central_step(struct sim_world *world, const struct sim_event *event)
     }
 }
 
+/* The trace says who was told what, by numbers alone: what a message carries is
+ * never hashed. */
 static void central_delivered(struct sim_world *world,
                               const struct sim_central_message *message)
 {
@@ -246,6 +255,8 @@ static bool central_waits(const struct sim_world *world)
 
 /* ---- for results */
 
+/* Stages of a pipeline hold parts of one model: whichever is asked for, the
+ * whole one answers. */
 static struct kith_worker *central_worker(const struct sim_world *world,
                                           kith_id peer)
 {
@@ -281,6 +292,7 @@ static void central_counters(const struct sim_world *world, kith_id peer,
     }
 }
 
+/* Before the first gradient there is no loss; a row says NaN, not 0. */
 static double central_loss(const struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->central->worker_count);

@@ -22,6 +22,8 @@ kith_ns sim_central_update_time(const struct sim_central *run, uint64_t bytes)
     return sim_wire_time(bytes, run->config->update_bits);
 }
 
+/* Draws are counted by sender, not by link: machines that send to thousands
+ * need no table of links. */
 kith_ns sim_central_latency(struct sim_central *run, uint32_t from, uint32_t to,
                             uint64_t bytes)
 {
@@ -29,6 +31,8 @@ kith_ns sim_central_latency(struct sim_central *run, uint32_t from, uint32_t to,
     return sim_link_delay(run->world, from, to, bytes, &run->nodes[from].draws);
 }
 
+/* The gradient is computed now, at the model as it is; only its time passes
+ * later. So a model that arrives meanwhile cannot get into it. */
 void sim_central_step(struct sim_central *run, uint32_t id)
 {
     struct central_worker *worker = &run->workers[id];
@@ -53,6 +57,8 @@ void sim_central_step(struct sim_central *run, uint32_t id)
                  0);
 }
 
+/* The step counts before the method is told: what it decides, it decides
+ * knowing its own step. */
 void sim_central_step_done(struct sim_central *run, uint32_t id)
 {
     struct central_worker *worker = &run->workers[id];
@@ -72,6 +78,8 @@ bool sim_central_finished(const struct sim_central *run, uint32_t worker)
     return run->workers[worker].steps >= run->world->steps;
 }
 
+/* Called again where a method answers a worker that has nothing left to do:
+ * only the first time counts. */
 void sim_central_finish(struct sim_central *run, uint32_t id)
 {
     struct central_worker *worker = &run->workers[id];
@@ -87,6 +95,7 @@ void sim_central_finish(struct sim_central *run, uint32_t id)
     }
 }
 
+/* The pattern of all methods between two steps of a worker. */
 void sim_central_go_on(struct sim_central *run, uint32_t worker)
 {
     KITH_ASSERT(worker < run->worker_count);

@@ -18,6 +18,8 @@ void *sim_central_copy(struct sim_central *run, const void *x)
     return sim_copy_of(run->world, x, run->world->vector_bytes);
 }
 
+/* Without a vector the version alone moves on: a study of timing knows how
+ * stale a step is, and computes nothing. */
 void sim_central_adopt(struct sim_central *run, uint32_t id, const void *vector,
                        uint64_t version)
 {
@@ -81,6 +83,8 @@ void sim_central_descend(struct sim_central *run, uint32_t id)
     }
 }
 
+/* A float sum in rank order, then one scaling: what every pattern would give if
+ * it had added in that order. */
 void sim_central_average(struct sim_central *run)
 {
     KITH_ASSERT(run->worker_count > 0);
@@ -98,6 +102,8 @@ void sim_central_average(struct sim_central *run)
     backend->copy(run->dim, sim_central_x(run->server), run->sum);
 }
 
+/* The count of what a worker has contributed is kept beside its staleness:
+ * their ratio is the mean that rows show. */
 void sim_central_stale(struct sim_central *run, uint32_t id, uint64_t updates)
 {
     KITH_ASSERT(id < run->worker_count);

@@ -32,6 +32,7 @@ static uint32_t machines(const struct kith_experiment *experiment)
     return 1;
 }
 
+/* One master stands behind the workers. */
 static uint32_t master(const struct sim_central *run)
 {
     KITH_ASSERT(run->node_count == run->worker_count + 1);
@@ -127,6 +128,8 @@ static void take_force(struct sim_central *run,
                         sim_central_update_time(run, message->bytes), 0);
 }
 
+/* Three kinds: a worker asks, the master answers with its model, the worker
+ * sends the force that it was pulled with. */
 static void delivered(struct sim_central *run,
                       const struct sim_central_message *message)
 {
@@ -158,6 +161,8 @@ static void delivered(struct sim_central *run,
     }
 }
 
+/* A worker's first step asks for the master's model, too: all models are equal
+ * then, and the force is 0. */
 static void start(struct sim_central *run)
 {
     KITH_ASSERT(run->unfinished == run->worker_count);
@@ -166,6 +171,8 @@ static void start(struct sim_central *run)
     }
 }
 
+/* 0.9 / n is the paper's choice: the forces of all n workers together stay
+ * below the master's own weight. */
 static enum kith_err easgd_open(struct sim_central *run)
 {
     KITH_ASSERT(run->state == NULL);

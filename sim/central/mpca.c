@@ -105,6 +105,8 @@ static void take_in(struct sim_central *run, uint64_t round)
     backend->scale(run->dim, 1.0 / run->worker_count, x);
 }
 
+/* A round has ended for this machine: the last two shared models are what the
+ * extrapolation is made from. */
 static void exchanged(struct sim_central *run, uint32_t node)
 {
     KITH_ASSERT(node < run->node_count);
@@ -131,6 +133,8 @@ static void exchanged(struct sim_central *run, uint32_t node)
     }
 }
 
+/* 0.1 is the penalty where none is given: our choice, because the paper gives
+ * no value. */
 static enum kith_err mpca_open(struct sim_central *run)
 {
     KITH_ASSERT(run->state == NULL);

@@ -96,6 +96,9 @@ static uint32_t proxy_of(const struct central_shape *shape, uint32_t worker)
     return proxy;
 }
 
+/* A proxy's script: its group one after another, the server, its group again.
+ * All proxies' scripts are as long as the largest group's, so that indices mean
+ * the same everywhere. */
 static void proxy_stage(const struct central_shape *shape, uint32_t proxy,
                         uint32_t index, struct central_stage *stage)
 {
@@ -146,6 +149,8 @@ static bool with_proxies(const struct central_shape *shape, uint32_t node,
     return true;
 }
 
+/* Three layouts of one pattern; which one it is, the experiment says once for
+ * all machines. */
 static bool naive_stage(const struct central_shape *shape, uint32_t node,
                         uint32_t index, struct central_stage *stage)
 {

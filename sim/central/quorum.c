@@ -11,6 +11,8 @@
 /* SIM_EVENT_COMPUTED of the update; see server.c. */
 #define VALUE_UPDATE SIM_VALUE_MAX
 
+/* The b slowest are not waited for: the step is as fast as the n - b fastest
+ * machines. */
 static uint32_t needed(const struct sim_central *run)
 {
     KITH_ASSERT(run->config->backup < run->worker_count);
@@ -41,6 +43,8 @@ static void close_step(struct sim_central *run)
     }
 }
 
+/* The servers act as one: the step is closed where the last gradient that it
+ * needs is counted. */
 static void collect(struct sim_central *run, uint32_t client)
 {
     KITH_ASSERT(client < sim_server_of(run)->count);

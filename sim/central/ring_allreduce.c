@@ -6,6 +6,8 @@
  * Source: Patarasuk and Yuan, JPDC 2009. */
 #include "sim/central/central_state.h"
 
+/* Both halves of the rounds are the same ring: parts are summed in the first
+ * and replaced in the second. */
 static bool ring_stage(const struct central_shape *shape, uint32_t node,
                        uint32_t index, struct central_stage *stage)
 {

@@ -21,6 +21,8 @@ static void among(const struct central_shape *shape, uint32_t node,
     stage->reduce_bytes = back ? 0 : sim_central_part(shape->bytes, n, node);
 }
 
+/* Four blocks of stages; a machine that has no part in a stage passes it at
+ * once, so indices mean the same everywhere. */
 static bool scatter_stage(const struct central_shape *shape, uint32_t node,
                           uint32_t index, struct central_stage *stage)
 {

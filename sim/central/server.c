@@ -21,12 +21,16 @@ enum { PUSH, LOG, ACK, MODEL, UP, DOWN };
 /* SIM_EVENT_COMPUTED of a quorum's update; others are client and server. */
 #define VALUE_UPDATE SIM_VALUE_MAX
 
+/* What this method keeps; files of the other methods have states of their own
+ * behind the same pointer. */
 struct server *sim_server_of(struct sim_central *run)
 {
     KITH_ASSERT(run->method == &sim_central_server);
     return run->state;
 }
 
+/* Servers with replicas stand in groups: the first of a group is the server,
+ * and it alone talks to workers. */
 uint32_t sim_server_node(const struct sim_central *run, uint32_t server)
 {
     KITH_ASSERT(server < run->config->servers);
@@ -35,6 +39,8 @@ uint32_t sim_server_node(const struct sim_central *run, uint32_t server)
                               : run->worker_count + server * config->replicas;
 }
 
+/* Servers on workers cost no machine: their processors and access links are the
+ * workers'. */
 static uint32_t machines(const struct kith_experiment *experiment)
 {
     KITH_ASSERT(experiment->central.servers > 0);
@@ -53,6 +59,8 @@ static bool quorum(const struct sim_central *run)
            run->config->trigger == KITH_CENTRAL_QUORUM;
 }
 
+/* Servers that send unasked: a client's cache must hold a model before the
+ * first one comes. */
 static bool eager(const struct sim_central *run)
 {
     KITH_ASSERT(run->config->trigger != KITH_CENTRAL_SYNC);
@@ -106,6 +114,8 @@ static void push(struct sim_central *run, uint32_t client, void *vector,
     }
 }
 
+/* Oldest first: a client's gradients are applied in the order in which it made
+ * them. */
 struct server_gradient *sim_server_take(struct sim_central *run,
                                         uint32_t client)
 {
@@ -119,6 +129,8 @@ struct server_gradient *sim_server_take(struct sim_central *run,
     return gradient;
 }
 
+/* The gradient's vector goes back to the pool, whether it was applied or thrown
+ * away. */
 void sim_server_drop(struct sim_central *run, struct server_gradient *gradient)
 {
     KITH_ASSERT(gradient->version <= run->updates);
@@ -228,6 +240,8 @@ static void replicate(struct sim_central *run, uint32_t subject, uint32_t node)
     }
 }
 
+/* Two kinds of work on a server's processor: a part of a gradient taken in, and
+ * the update of a whole step. */
 static void computed(struct sim_central *run, uint32_t node, uint32_t value)
 {
     KITH_ASSERT(value == VALUE_UPDATE ||
@@ -241,6 +255,8 @@ static void computed(struct sim_central *run, uint32_t node, uint32_t value)
     }
 }
 
+/* The part has arrived; it counts when the server's processor has taken it in,
+ * which may be busy with others'. */
 static void step_push(struct sim_central *run,
                       const struct sim_central_message *message)
 {
@@ -254,6 +270,8 @@ static void step_push(struct sim_central *run,
     sim_central_compute(run, message->to, cost_ns, message->subject);
 }
 
+/* Acknowledgements above the majority change nothing: the part has counted
+ * already. */
 static void step_ack(struct sim_central *run, uint32_t subject)
 {
     KITH_ASSERT(sim_server_of(run)->replicas > 1);
@@ -263,6 +281,8 @@ static void step_ack(struct sim_central *run, uint32_t subject)
     }
 }
 
+/* Parts of a model arrive one by one, over one link each; the client goes on
+ * when all servers' parts are there. */
 static void step_model(struct sim_central *run,
                        const struct sim_central_message *message)
 {
@@ -308,6 +328,7 @@ static void step_up(struct sim_central *run,
     }
 }
 
+/* Kinds of messages, in the order in which a gradient and its answer travel. */
 static void delivered(struct sim_central *run,
                       const struct sim_central_message *message)
 {
@@ -341,6 +362,8 @@ static void delivered(struct sim_central *run,
     }
 }
 
+/* A guess by division, put right by the groups' own bounds: rounding may be off
+ * by one. */
 static uint32_t client_of(struct sim_central *run, uint32_t worker)
 {
     KITH_ASSERT(worker < run->worker_count);
@@ -355,6 +378,8 @@ static uint32_t client_of(struct sim_central *run, uint32_t worker)
     return client;
 }
 
+/* The worker's gradient is copied: its buffer is used again by the next step,
+ * which may begin before this one has arrived. */
 static void stepped(struct sim_central *run, uint32_t worker)
 {
     KITH_ASSERT(worker < run->worker_count);
@@ -398,6 +423,8 @@ static void open_clients(struct sim_central *run, struct server *server)
     }
 }
 
+/* Counters by client and server, not by message: how often a part has come is
+ * all that tells a whole gradient. */
 static enum kith_err server_open(struct sim_central *run)
 {
     KITH_ASSERT(run->state == NULL);

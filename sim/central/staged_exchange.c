@@ -11,6 +11,8 @@
 #include "sim/central/central_state.h"
 #include "sim/delay.h"
 
+/* The first parts are not always the larger ones: rounding spreads the rest
+ * evenly, so no server is charged for all of it. */
 uint64_t sim_central_part(uint64_t bytes, uint32_t parts, uint32_t i)
 {
     KITH_ASSERT(i < parts);
@@ -55,6 +57,8 @@ static bool matches(const struct sim_central *run, uint32_t from, uint32_t to)
            sender->stage.to == to && receiver->stage.from == from;
 }
 
+/* The later of the two ends calls: both are ready then, and the time at which
+ * the first was ready decides when bits began to leave. */
 static void match(struct sim_central *run, uint32_t from, uint32_t to)
 {
     if (from == KITH_NOBODY || to == KITH_NOBODY || !matches(run, from, to)) {
@@ -113,6 +117,8 @@ static void stage_next(struct sim_central *run, uint32_t node)
     match(run, stage->from, node);
 }
 
+/* A machine may be in one script at a time: the next round is entered when the
+ * last has ended. */
 void sim_central_enter(struct sim_central *run, uint32_t node)
 {
     struct central_script *script = script_of(run, node);
@@ -121,6 +127,8 @@ void sim_central_enter(struct sim_central *run, uint32_t node)
     stage_next(run, node);
 }
 
+/* Sums begin when both of the stage's messages are over on this side, whichever
+ * was last. */
 void sim_central_stage_event(struct sim_central *run, uint32_t node,
                              enum sim_stage_event event)
 {

@@ -99,6 +99,8 @@ static enum kith_err open_loader(struct sim_central *run)
     return KITH_OK;
 }
 
+/* Weights of its own for each slot: a part goes backward with the weights that
+ * it went forward with, however often they have moved meanwhile. */
 static enum kith_err open_slot(struct sim_central *run,
                                struct vertical_slot *slot)
 {
@@ -118,6 +120,8 @@ static enum kith_err open_batch(const struct vertical *vertical,
     return batch->inputs && batch->labels ? KITH_OK : KITH_ENOMEM;
 }
 
+/* Slots times stages: memory grows with what is in the pipeline, as it does on
+ * real machines. */
 static enum kith_err open_memory(struct sim_central *run)
 {
     KITH_ASSERT(((struct vertical *)run->state)->slots <= VERTICAL_SLOTS_MAX);
@@ -145,6 +149,8 @@ static enum kith_err open_memory(struct sim_central *run)
     return err;
 }
 
+/* A network is opened once to see where it can be cut, and closed: stages open
+ * their own. */
 enum kith_err sim_vertical_open(struct sim_central *run)
 {
     KITH_ASSERT(run->state == NULL);
@@ -208,6 +214,8 @@ void sim_vertical_close(struct sim_central *run)
     free(vertical);
 }
 
+/* Inputs and labels are copied out of the loader, whose buffers hold one batch:
+ * several are in the pipeline. */
 void sim_vertical_load(struct sim_central *run, uint32_t slot)
 {
     KITH_ASSERT(slot < ((struct vertical *)run->state)->slots);

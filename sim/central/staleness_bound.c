@@ -16,6 +16,8 @@
 
 #include "sim/central/server.h"
 
+/* The clock of the slowest client: what bounded staleness is measured against.
+ * */
 static uint64_t clock_min(const struct server *server)
 {
     KITH_ASSERT(server->count > 0);
@@ -60,6 +62,8 @@ static bool too_far(struct sim_central *run, uint32_t client)
                run->config->bound;
 }
 
+/* Staleness is counted in updates that the model has seen since the gradient's
+ * own was read. */
 static void apply(struct sim_central *run, uint32_t client)
 {
     KITH_ASSERT(client < sim_server_of(run)->count);

@@ -10,12 +10,16 @@
  * Source: Langer et al., TPDS 2020, section 2.3; Moritz et al., ICLR 2016. */
 #include "sim/central/central_state.h"
 
+/* SparkNet exchanges models, all others gradients: one file, because the script
+ * and the wait are the same. */
 static bool averages(const struct sim_central *run)
 {
     KITH_ASSERT(run->method == &sim_central_sync);
     return run->config->method == KITH_CENTRAL_SPARKNET;
 }
 
+/* A worker enters the exchange every `every` steps, and waits there for all
+ * others. */
 static void stepped(struct sim_central *run, uint32_t worker)
 {
     KITH_ASSERT(worker < run->worker_count);
@@ -50,6 +54,7 @@ static void take_in(struct sim_central *run, uint64_t round)
     }
 }
 
+/* Servers enter the next round at once; workers take the model and go on. */
 static void exchanged(struct sim_central *run, uint32_t node)
 {
     KITH_ASSERT(node < run->node_count);

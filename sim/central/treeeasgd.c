@@ -42,12 +42,15 @@ static uint32_t masters(uint32_t leaves, uint32_t degree)
     return count;
 }
 
+/* One level of masters after the other, until one is the root. */
 static uint32_t machines(const struct kith_experiment *experiment)
 {
     KITH_ASSERT(experiment->central.degree > 1);
     return masters(experiment->peers, experiment->central.degree);
 }
 
+/* A leaf's model is its worker's, which may move; a master's is a copy that
+ * stays. */
 static void *vector_of(const struct sim_central *run, uint32_t node)
 {
     KITH_ASSERT(node < run->node_count);
@@ -56,6 +59,8 @@ static void *vector_of(const struct sim_central *run, uint32_t node)
                                     : tree->nodes[node].x;
 }
 
+/* To nobody where there is no parent: the root's model is the result, and goes
+ * nowhere. */
 static void send(struct sim_central *run, uint32_t from, uint32_t to)
 {
     KITH_ASSERT(from < run->node_count);
@@ -102,6 +107,8 @@ static void stepped(struct sim_central *run, uint32_t worker)
     sim_central_go_on(run, worker);
 }
 
+/* A leaf keeps what comes until its step is over; a master mixes at once,
+ * because it does nothing else. */
 static void delivered(struct sim_central *run,
                       const struct sim_central_message *message)
 {
@@ -160,6 +167,8 @@ static void plant(struct sim_central *run, struct tree *tree)
     tree->nodes[first].parent = KITH_NOBODY;
 }
 
+/* Masters begin with the seed's model, as the workers do: no force acts before
+ * somebody has learnt. */
 static enum kith_err treeeasgd_open(struct sim_central *run)
 {
     KITH_ASSERT(run->state == NULL);

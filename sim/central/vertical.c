@@ -20,12 +20,15 @@
 #include "kith/assert.h"
 #include "sim/delay.h"
 
+/* What this method keeps; files of the other methods have states of their own
+ * behind the same pointer. */
 static struct vertical *state_of(struct sim_central *run)
 {
     KITH_ASSERT(run->method == &sim_central_vertical);
     return run->state;
 }
 
+/* A stage's operations, in the direction that it computes. */
 static struct kith_part part_of(const struct vertical *vertical, uint32_t stage,
                                 bool back)
 {
@@ -35,6 +38,8 @@ static struct kith_part part_of(const struct vertical *vertical, uint32_t stage,
                               .back = back};
 }
 
+/* Slots are numbered alike at all stages: a part of a batch keeps its number
+ * from the first to the last. */
 static struct vertical_slot *slot_of(struct vertical *vertical, uint32_t stage,
                                      uint32_t slot)
 {
@@ -65,6 +70,8 @@ static void go_forward(struct sim_central *run, uint32_t stage, uint32_t slot)
     }
 }
 
+/* The gradient of parts adds up in the stage's own vector: it is applied once a
+ * batch. */
 static void go_back(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
     KITH_ASSERT(slot < state_of(run)->slots);
@@ -118,6 +125,8 @@ static void pass_on(struct sim_central *run, uint32_t from, uint32_t to,
 
 static void work(struct sim_central *run, uint32_t stage);
 
+/* Two queues, because work on its way back goes first: it frees a slot, and the
+ * stage below waits for it. */
 static void enqueue(struct sim_central *run, uint32_t stage, uint32_t slot,
                     bool back)
 {
@@ -217,6 +226,7 @@ static void inject(struct sim_central *run)
     }
 }
 
+/* The last stage turns round: its own backward work waits in its own queue. */
 static void forward_done(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
     KITH_ASSERT(stage < state_of(run)->count);
@@ -249,6 +259,8 @@ static void back_done(struct sim_central *run, uint32_t stage, uint32_t slot)
     }
 }
 
+/* One processor per stage: what it is to do next is looked for when it has
+ * become free. */
 static void computed(struct sim_central *run, uint32_t stage, uint32_t value)
 {
     KITH_ASSERT(state_of(run)->stages[stage].busy);
@@ -262,6 +274,8 @@ static void computed(struct sim_central *run, uint32_t stage, uint32_t value)
     work(run, stage);
 }
 
+/* The tensor stands beside the message until it is here; then it is in the
+ * stage's own memory. */
 static void delivered(struct sim_central *run,
                       const struct sim_central_message *message)
 {
