@@ -284,16 +284,15 @@ static double cross_entropy(const struct kith_run *run,
                             const struct kith_graph *network, double scale,
                             const struct kith_step *step, uint32_t *correct)
 {
-    const size_t rows = run->batch->rows * network->score_rows;
-    const struct kith_ops *ops = run->backend->ops;
-    void *scores = run->arena + run->plan->pieces[step->y].offset;
-    if (network->scores_stride > 0)
-        return ops->padded_cross_entropy(
-            rows, network->classes, network->scores_stride, run->batch->labels,
-            network->options.smoothing, scale, scores, correct);
-    return ops->cross_entropy(rows, network->classes, run->batch->labels,
-                              network->options.smoothing, scale, scores,
-                              correct);
+    return run->backend->ops->cross_entropy(&(struct kith_loss){
+        .rows = run->batch->rows * network->score_rows,
+        .classes = network->classes,
+        .stride = network->scores_stride,
+        .labels = run->batch->labels,
+        .smoothing = network->options.smoothing,
+        .scale = scale,
+        .logits = run->arena + run->plan->pieces[step->y].offset,
+        .correct = correct});
 }
 
 /* A batch's images as the operations want them. */

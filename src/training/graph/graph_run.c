@@ -73,13 +73,6 @@ static struct kith_dropout dropout_of(const struct view *view)
                                  .place = view->op->as.dropout.place};
 }
 
-static struct kith_linear linear_of(const struct view *view)
-{
-    struct kith_linear linear = view->op->as.linear;
-    linear.scratch = view->scratch;
-    return linear;
-}
-
 static size_t norm_rows(const struct view *view)
 {
     const struct kith_net_tensor *from = &view->run->tensors[view->op->a];
@@ -95,9 +88,16 @@ static void forward_norm(const struct view *view)
     /* Once more is not twice: the buffers have moved already. */
     if (view->step->kind == KITH_STEP_AGAIN)
         norm.momentum = 0;
-    view->ops->norm(&norm, norm_rows(view), view->run->statistics, view->a,
-                    value(view, op->weight), value(view, op->bias),
-                    value(view, op->buffers), view->saved, view->y);
+    view->ops->kernels[KITH_OP_NORM]->forward(&(struct kith_arguments){
+        .shape = &norm,
+        .rows = norm_rows(view),
+        .x = view->a,
+        .weight = value(view, op->weight),
+        .bias = value(view, op->bias),
+        .buffers = value(view, op->buffers),
+        .saved = view->saved,
+        .y = view->y,
+        .flags = view->run->statistics ? KITH_STATISTICS : 0});
 }
 
 static size_t token_rows(const struct view *view)
@@ -108,38 +108,70 @@ static size_t token_rows(const struct view *view)
 static void forward_embed(const struct view *view)
 {
     const struct kith_op *op = view->op;
-    view->ops->embed(&op->as.embed, view->rows, view->a,
-                     value(view, op->weight), value(view, op->bias), view->y);
+    view->ops->kernels[KITH_OP_EMBED]->forward(
+        &(struct kith_arguments){.shape = &op->as.embed,
+                                 .rows = view->rows,
+                                 .x = view->a,
+                                 .weight = value(view, op->weight),
+                                 .bias = value(view, op->bias),
+                                 .y = view->y});
 }
 
 static void forward_linear(const struct view *view)
 {
     const struct kith_op *op = view->op;
-    const struct kith_linear linear = linear_of(view);
-    view->ops->linear(&linear, token_rows(view), view->a,
-                      value(view, op->weight), value(view, op->bias),
-                      view->saved, view->y);
+    view->ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &view->op->as.linear,
+                                 .scratch = view->scratch,
+                                 .rows = token_rows(view),
+                                 .x = view->a,
+                                 .weight = value(view, op->weight),
+                                 .bias = value(view, op->bias),
+                                 .saved = view->saved,
+                                 .y = view->y});
 }
 
 static void forward_conv(const struct view *view)
 {
     const struct kith_op *op = view->op;
-    view->ops->conv(&op->as.conv, view->rows, view->a, value(view, op->weight),
-                    value(view, op->bias), view->y, view->scratch);
+    view->ops->kernels[KITH_OP_CONV]->forward(
+        &(struct kith_arguments){.shape = &op->as.conv,
+                                 .rows = view->rows,
+                                 .x = view->a,
+                                 .weight = value(view, op->weight),
+                                 .bias = value(view, op->bias),
+                                 .y = view->y,
+                                 .scratch = view->scratch});
 }
 
 static void forward_mean(const struct view *view)
 {
     const struct kith_net_tensor *from = &view->run->tensors[view->op->a];
-    view->ops->mean_pool(view->rows, kith_net_positions(from), from->channels,
-                         view->a, view->y);
+    view->ops->kernels[KITH_OP_MEAN_POOL]->forward(&(struct kith_arguments){
+        .shape = &(struct kith_mean){kith_net_positions(from), from->channels},
+        .rows = view->rows,
+        .x = view->a,
+        .y = view->y});
 }
 
-/* x to y, or dy to dx: the same draws. */
-static void drop(const struct view *view, const void *from, void *to)
+static void forward_dropout(const struct view *view)
 {
     const struct kith_dropout dropout = dropout_of(view);
-    view->ops->dropout(&dropout, elements(view, view->op->y), from, to);
+    view->ops->kernels[KITH_OP_DROPOUT]->forward(
+        &(struct kith_arguments){.shape = &dropout,
+                                 .rows = elements(view, view->op->y),
+                                 .x = view->a,
+                                 .y = view->y});
+}
+
+static void backward_dropout(const struct view *view)
+{
+    const struct kith_dropout dropout = dropout_of(view);
+    view->ops->kernels[KITH_OP_DROPOUT]->backward(
+        &(struct kith_arguments){.shape = &dropout,
+                                 .rows = elements(view, view->op->y),
+                                 .dy = view->dy,
+                                 .dx = view->dx});
 }
 
 static void forward(const struct view *view)
@@ -160,20 +192,35 @@ static void forward(const struct view *view)
         forward_norm(view);
         break;
     case KITH_OP_MAX_POOL:
-        ops->max_pool(&op->as.pool, view->rows, view->a, view->y, view->saved);
+        ops->kernels[KITH_OP_MAX_POOL]->forward(
+            &(struct kith_arguments){.shape = &op->as.pool,
+                                     .rows = view->rows,
+                                     .x = view->a,
+                                     .y = view->y,
+                                     .saved = view->saved});
         break;
     case KITH_OP_MEAN_POOL:
         forward_mean(view);
         break;
     case KITH_OP_SUM:
-        ops->sum(elements(view, op->y), op->as.sum, view->a, view->b, view->y);
+        ops->kernels[KITH_OP_SUM]->forward(
+            &(struct kith_arguments){.rows = elements(view, op->y),
+                                     .shape = &(struct kith_sum){op->as.sum},
+                                     .x = view->a,
+                                     .other = view->b,
+                                     .y = view->y});
         break;
     case KITH_OP_DROPOUT:
-        drop(view, view->a, view->y);
+        forward_dropout(view);
         break;
     case KITH_OP_ATTENTION:
-        ops->attention(&op->as.attention, view->rows, view->a, view->saved,
-                       view->y, view->scratch);
+        ops->kernels[KITH_OP_ATTENTION]->forward(
+            &(struct kith_arguments){.shape = &op->as.attention,
+                                     .rows = view->rows,
+                                     .x = view->a,
+                                     .saved = view->saved,
+                                     .y = view->y,
+                                     .scratch = view->scratch});
         break;
     }
 }
@@ -191,37 +238,64 @@ static void *bias_slope(const struct view *view)
 
 static void backward_linear(const struct view *view)
 {
-    const struct kith_linear linear = linear_of(view);
-    view->ops->linear_backward(&linear, token_rows(view), view->a,
-                               value(view, view->op->weight), view->saved,
-                               view->y, view->dy, view->dx, weight_slope(view),
-                               bias_slope(view), view->add);
+    view->ops->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &view->op->as.linear,
+                                 .scratch = view->scratch,
+                                 .rows = token_rows(view),
+                                 .x = view->a,
+                                 .weight = value(view, view->op->weight),
+                                 .saved = view->saved,
+                                 .y = view->y,
+                                 .dy = view->dy,
+                                 .dx = view->dx,
+                                 .dweight = weight_slope(view),
+                                 .dbias = bias_slope(view),
+                                 .flags = view->add});
 }
 
 static void backward_conv(const struct view *view)
 {
     const struct kith_op *op = view->op;
-    view->ops->conv_backward(&op->as.conv, view->rows, view->a,
-                             value(view, op->weight), view->y, view->dy,
-                             view->dx, weight_slope(view), bias_slope(view),
-                             view->scratch, view->add);
+    view->ops->kernels[KITH_OP_CONV]->backward(
+        &(struct kith_arguments){.shape = &op->as.conv,
+                                 .rows = view->rows,
+                                 .x = view->a,
+                                 .weight = value(view, op->weight),
+                                 .y = view->y,
+                                 .dy = view->dy,
+                                 .dx = view->dx,
+                                 .dweight = weight_slope(view),
+                                 .dbias = bias_slope(view),
+                                 .scratch = view->scratch,
+                                 .flags = view->add});
 }
 
 static void backward_norm(const struct view *view)
 {
     const struct kith_op *op = view->op;
-    view->ops->norm_backward(&op->as.norm, norm_rows(view), view->a,
-                             value(view, op->weight), view->y, view->saved,
-                             view->dy, view->dx, weight_slope(view),
-                             bias_slope(view), view->add);
+    view->ops->kernels[KITH_OP_NORM]->backward(
+        &(struct kith_arguments){.shape = &op->as.norm,
+                                 .rows = norm_rows(view),
+                                 .x = view->a,
+                                 .weight = value(view, op->weight),
+                                 .y = view->y,
+                                 .saved = view->saved,
+                                 .dy = view->dy,
+                                 .dx = view->dx,
+                                 .dweight = weight_slope(view),
+                                 .dbias = bias_slope(view),
+                                 .flags = view->add});
 }
 
 static void backward_mean(const struct view *view)
 {
     const struct kith_net_tensor *from = &view->run->tensors[view->op->a];
-    view->ops->mean_pool_backward(view->rows, kith_net_positions(from),
-                                  from->channels, view->dy, view->dx,
-                                  view->add);
+    view->ops->kernels[KITH_OP_MEAN_POOL]->backward(&(struct kith_arguments){
+        .shape = &(struct kith_mean){kith_net_positions(from), from->channels},
+        .rows = view->rows,
+        .dy = view->dy,
+        .dx = view->dx,
+        .flags = view->add});
 }
 
 static void backward(const struct view *view)
@@ -230,8 +304,14 @@ static void backward(const struct view *view)
     const struct kith_ops *ops = view->ops;
     switch (op->kind) {
     case KITH_OP_EMBED:
-        ops->embed_backward(&op->as.embed, view->rows, view->a, view->dy,
-                            weight_slope(view), bias_slope(view), view->add);
+        ops->kernels[KITH_OP_EMBED]->backward(
+            &(struct kith_arguments){.shape = &op->as.embed,
+                                     .rows = view->rows,
+                                     .x = view->a,
+                                     .dy = view->dy,
+                                     .dweight = weight_slope(view),
+                                     .dbias = bias_slope(view),
+                                     .flags = view->add});
         break;
     case KITH_OP_LINEAR:
         backward_linear(view);
@@ -243,22 +323,37 @@ static void backward(const struct view *view)
         backward_norm(view);
         break;
     case KITH_OP_MAX_POOL:
-        ops->max_pool_backward(&op->as.pool, view->rows, view->saved, view->dy,
-                               view->dx, view->add);
+        ops->kernels[KITH_OP_MAX_POOL]->backward(
+            &(struct kith_arguments){.shape = &op->as.pool,
+                                     .rows = view->rows,
+                                     .saved = view->saved,
+                                     .dy = view->dy,
+                                     .dx = view->dx,
+                                     .flags = view->add});
         break;
     case KITH_OP_MEAN_POOL:
         backward_mean(view);
         break;
     case KITH_OP_SUM:
-        ops->sum_backward(elements(view, op->y), op->as.sum, view->y, view->dy,
-                          NULL, NULL, 0);
+        ops->kernels[KITH_OP_SUM]->backward(
+            &(struct kith_arguments){.rows = elements(view, op->y),
+                                     .shape = &(struct kith_sum){op->as.sum},
+                                     .y = view->y,
+                                     .dy = view->dy});
         break;
     case KITH_OP_DROPOUT:
-        drop(view, view->dy, view->dx);
+        backward_dropout(view);
         break;
     case KITH_OP_ATTENTION:
-        ops->attention_backward(&op->as.attention, view->rows, view->a, view->y,
-                                view->saved, view->dy, view->dx, view->scratch);
+        ops->kernels[KITH_OP_ATTENTION]->backward(
+            &(struct kith_arguments){.shape = &op->as.attention,
+                                     .rows = view->rows,
+                                     .x = view->a,
+                                     .y = view->y,
+                                     .saved = view->saved,
+                                     .dy = view->dy,
+                                     .dx = view->dx,
+                                     .scratch = view->scratch});
         break;
     }
 }
@@ -288,8 +383,13 @@ void kith_run_step(const struct kith_run *run, const struct kith_step *step)
         backward(&view);
         break;
     case KITH_STEP_ADD:
-        run->backend->ops->sum(elements(&view, step->tensor),
-                               KITH_ACTIVATION_NONE, view.dx, view.dy, view.dx);
+        run->backend->ops->kernels[KITH_OP_SUM]->forward(
+            &(struct kith_arguments){
+                .rows = elements(&view, step->tensor),
+                .shape = &(struct kith_sum){KITH_ACTIVATION_NONE},
+                .x = view.dx,
+                .other = view.dy,
+                .y = view.dx});
         break;
     case KITH_STEP_COPY:
         run->backend->copy(copied(&view, step->tensor), view.dx, view.dy);

@@ -62,12 +62,14 @@ uint32_t kith_planner_scratch(struct kith_planner *planner,
     const struct kith_ops *ops = planner->how.backend->ops;
     size_t bytes = 0;
     if (op->kind == KITH_OP_CONV)
-        bytes = ops->conv_scratch(&op->as.conv, planner->how.rows);
+        bytes = kith_kernel_scratch(ops->kernels[KITH_OP_CONV], &op->as.conv,
+                                    planner->how.rows);
     else if (op->kind == KITH_OP_ATTENTION)
-        bytes = ops->attention_scratch(&op->as.attention, planner->how.rows);
-    else if (op->kind == KITH_OP_LINEAR && ops->linear_scratch != NULL)
-        bytes = ops->linear_scratch(
-            &op->as.linear,
+        bytes = kith_kernel_scratch(ops->kernels[KITH_OP_ATTENTION],
+                                    &op->as.attention, planner->how.rows);
+    else if (op->kind == KITH_OP_LINEAR)
+        bytes = kith_kernel_scratch(
+            ops->kernels[KITH_OP_LINEAR], &op->as.linear,
             kith_run_rows(&planner->net->tensors[op->a], planner->how.rows));
     return bytes == 0 ? KITH_PIECE_NONE : kith_planner_piece(planner, bytes);
 }

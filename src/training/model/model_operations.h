@@ -9,18 +9,6 @@
 #define KITH_TENSOR_NONE UINT32_MAX
 #define KITH_PARAMETER_NONE UINT32_MAX
 
-enum kith_op_kind {
-    KITH_OP_EMBED,
-    KITH_OP_LINEAR,
-    KITH_OP_CONV,
-    KITH_OP_NORM,
-    KITH_OP_MAX_POOL,
-    KITH_OP_MEAN_POOL,
-    KITH_OP_SUM,
-    KITH_OP_DROPOUT,
-    KITH_OP_ATTENTION,
-};
-
 /* y = op(a, b); parameters are indices into net.parameters. */
 struct kith_op {
     enum kith_op_kind kind;
