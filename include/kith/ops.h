@@ -5,8 +5,8 @@
  * loop of every operation runs over channels, and no layout is ever converted.
  * Each operation has a shape (struct kith_linear, ...), and every backend has a
  * kernel for it: two functions of one argument, struct kith_arguments.
- * KITH_OPERATIONS lists them; src/training/graph/operations/NAME.c says what a
- * network needs to know of each, docs/operations.md how one is added.
+ * KITH_OPERATIONS lists them; src/training/model/operations/NAME.c says what a
+ * network needs to know of each (net.h).
  * Test: unit/test_ops.c; gradients by finite differences in float64. */
 #ifndef KITH_OPS_H
 #define KITH_OPS_H

@@ -79,11 +79,18 @@ libkith_model_a_SOURCES = \
   src/training/model/logistic.c \
   src/training/model/mlp.c \
   src/training/model/model_builder.c \
-  src/training/model/model_builder.h \
-  src/training/model/model_operations.h \
   src/training/model/models.def \
   src/training/model/noise.c \
   src/training/model/none.c \
+  src/training/model/operations/attention.c \
+  src/training/model/operations/conv.c \
+  src/training/model/operations/dropout.c \
+  src/training/model/operations/embed.c \
+  src/training/model/operations/linear.c \
+  src/training/model/operations/max_pool.c \
+  src/training/model/operations/mean_pool.c \
+  src/training/model/operations/norm.c \
+  src/training/model/operations/sum.c \
   src/training/model/quadratic.c \
   src/training/model/registry.c \
   src/training/model/resnet.c \

@@ -69,7 +69,7 @@ static enum kith_err keep_net(struct kith_graph *network, struct kith_net *net)
         copy_of(net->parameters, parameters, sizeof *net->parameters);
     const struct kith_net_tensor *scores = &net->tensors[net->scores];
     network->classes = scores->channels;
-    network->score_rows = kith_run_rows(scores, 1);
+    network->score_rows = kith_net_rows(scores);
     network->features = kith_net_elements(&net->tensors[0]);
     return network->ops == NULL || network->tensors == NULL ||
                    network->parameters == NULL
@@ -91,7 +91,7 @@ static void pad_scores(struct kith_graph *network, const struct kith_net *net)
         if (net->ops[i].y == net->scores)
             writer = &network->ops[i];
     }
-    KITH_ASSERT(writer != NULL && writer->kind == KITH_OP_LINEAR);
+    KITH_ASSERT(writer != NULL && writer->operation->kind == KITH_OP_LINEAR);
     const size_t stride = backend->ops->scores_stride(network->classes);
     KITH_ASSERT(stride >= network->classes);
     if (stride == network->classes)
