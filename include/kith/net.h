@@ -69,6 +69,9 @@ kith_tensor kith_net_conv(struct kith_net *net, kith_tensor x, const char *name,
 kith_tensor kith_net_norm(struct kith_net *net, kith_tensor x, const char *name,
                           enum kith_norm_kind kind, size_t groups,
                           double epsilon, enum kith_activation activation);
+/* Of each token. View NAME.weight. */
+kith_tensor kith_net_rms_norm(struct kith_net *net, kith_tensor x,
+                              const char *name, double epsilon);
 kith_tensor kith_net_max_pool(struct kith_net *net, kith_tensor x,
                               size_t kernel, size_t stride, size_t pad);
 kith_tensor kith_net_mean_pool(struct kith_net *net, kith_tensor x);

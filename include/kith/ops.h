@@ -29,7 +29,8 @@ extern "C" {
     X(MEAN_POOL, mean_pool)                                                    \
     X(SUM, sum)                                                                \
     X(DROPOUT, dropout)                                                        \
-    X(ATTENTION, attention)
+    X(ATTENTION, attention)                                                    \
+    X(RMS_NORM, rms_norm)
 #define KITH_X(NAME, name) KITH_OP_##NAME,
 enum kith_op_kind { KITH_OPERATIONS(KITH_X) };
 #undef KITH_X

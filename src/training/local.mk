@@ -31,6 +31,7 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cpu_pools.c \
   src/training/backend/cpu_portable.c \
   src/training/backend/cpu_products.inc.h \
+  src/training/backend/cpu_rms_norm.c \
   src/training/backend/cpu_rows.inc.h \
   src/training/backend/cpu_text.c \
   src/training/backend/cpu_text.h \
@@ -55,6 +56,7 @@ libkith_backend_a_SOURCES = \
   src/training/backend/naive_dense.inc.h \
   src/training/backend/naive_image.inc.h \
   src/training/backend/naive_ops.inc.h \
+  src/training/backend/naive_rms_norm.inc.h \
   src/training/backend/naive_text.inc.h \
   src/training/backend/onednn.c \
   src/training/backend/onednn.h \
@@ -90,6 +92,7 @@ libkith_model_a_SOURCES = \
   src/training/model/operations/max_pool.c \
   src/training/model/operations/mean_pool.c \
   src/training/model/operations/norm.c \
+  src/training/model/operations/rms_norm.c \
   src/training/model/operations/sum.c \
   src/training/model/quadratic.c \
   src/training/model/registry.c \
@@ -188,6 +191,7 @@ CUDA_UNITS = \
   src/training/cuda/memory.cu \
   src/training/cuda/norm.cu \
   src/training/cuda/products.cu \
+  src/training/cuda/rms_norm.cu \
   src/training/cuda/simple.cu \
   src/training/cuda/state.cu \
   src/training/cuda/text.cu \

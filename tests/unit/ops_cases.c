@@ -139,6 +139,43 @@ static void norm_backward(const struct ops_case *c, struct ops_pass *p)
 static const struct ops_kind norm = {norm_shape, norm_forward, norm_backward, 6,
                                      true};
 
+static void rms_shape(const struct ops_case *c, const struct kith_ops *ops,
+                      struct ops_shape *shape)
+{
+    (void)ops;
+    const size_t n = c->rows * c->op.norm.channels;
+    *shape = (struct ops_shape){
+        .in = {n, c->op.norm.channels}, .out = n, .slot = {c->rows}};
+}
+
+static void rms_forward(const struct ops_case *c, struct ops_pass *p)
+{
+    p->ops->kernels[KITH_OP_RMS_NORM]->forward(
+        &(struct kith_arguments){.shape = &c->op.norm,
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .weight = p->in[1],
+                                 .saved = p->slot[0],
+                                 .y = p->y});
+}
+
+static void rms_backward(const struct ops_case *c, struct ops_pass *p)
+{
+    p->ops->kernels[KITH_OP_RMS_NORM]->backward(
+        &(struct kith_arguments){.shape = &c->op.norm,
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .weight = p->in[1],
+                                 .saved = p->slot[0],
+                                 .dy = p->dy,
+                                 .dx = p->gradient[0],
+                                 .dweight = p->gradient[1],
+                                 .flags = p->add});
+}
+
+static const struct ops_kind rms = {rms_shape, rms_forward, rms_backward, 2,
+                                    true};
+
 static void pool_shape(const struct ops_case *c, const struct kith_ops *ops,
                        struct ops_shape *shape)
 {
@@ -402,6 +439,11 @@ static const struct ops_kind attention = {attention_shape, attention_forward,
         .op.norm = {KITH_NORM_##which, size, c, g, 1e-5, 0.1, how},            \
         .kind = &norm                                                          \
     }
+#define RMS(n, c)                                                              \
+    {                                                                          \
+        .name = "rms norm " #c, .rows = n,                                     \
+        .op.norm = {KITH_NORM_LAYER, 1, c, 1, 1e-5, 0, NONE}, .kind = &rms     \
+    }
 #define POOL(n, h, w, c, k, s, p)                                              \
     {                                                                          \
         .name = "max_pool " #h "x" #w "x" #c " k" #k " s" #s " p" #p,          \
@@ -460,6 +502,10 @@ const struct ops_case ops_cases[] = {
     NORM(2, GROUP, 3, 20, 20, NONE),
     NORM(4, LAYER, 1, 19, 1, NONE),
     NORM(3, LAYER, 1, 48, 1, NONE),
+    RMS(1, 5),
+    RMS(4, 19),
+    RMS(3, 48),
+    RMS(5, 160),
     POOL(2, 6, 6, 5, 2, 2, 0),
     POOL(1, 7, 5, 17, 3, 2, 1),
     POOL(1, 5, 5, 16, 3, 3, 0),

@@ -1,6 +1,7 @@
 /* The table of ops.h over the plain loops. REAL is float or double. */
 #include "naive_dense.inc.h"
 #include "naive_image.inc.h"
+#include "naive_rms_norm.inc.h"
 #include "naive_text.inc.h"
 
 static const struct kith_ops naive_ops = {
