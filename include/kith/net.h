@@ -80,6 +80,9 @@ kith_tensor kith_net_sum(struct kith_net *net, kith_tensor a, kith_tensor b,
 kith_tensor kith_net_dropout(struct kith_net *net, kith_tensor x, double rate);
 kith_tensor kith_net_attention(struct kith_net *net, kith_tensor qkv,
                                size_t heads);
+/* Turns q and k by their positions, heads of an even width. */
+kith_tensor kith_net_rotary(struct kith_net *net, kith_tensor qkv,
+                            size_t heads);
 /* A block ends here: what `recompute` keeps. */
 void kith_net_block(struct kith_net *net);
 /* The end: mean cross-entropy of scores x (rows, classes); the weights of the

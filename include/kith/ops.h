@@ -30,7 +30,8 @@ extern "C" {
     X(SUM, sum)                                                                \
     X(DROPOUT, dropout)                                                        \
     X(ATTENTION, attention)                                                    \
-    X(RMS_NORM, rms_norm)
+    X(RMS_NORM, rms_norm)                                                      \
+    X(ROTARY, rotary)
 #define KITH_X(NAME, name) KITH_OP_##NAME,
 enum kith_op_kind { KITH_OPERATIONS(KITH_X) };
 #undef KITH_X

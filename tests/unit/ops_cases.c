@@ -407,6 +407,34 @@ static void attention_backward(const struct ops_case *c, struct ops_pass *p)
 static const struct ops_kind attention = {attention_shape, attention_forward,
                                           attention_backward, 0, false};
 
+static void rotary_shape(const struct ops_case *c, const struct kith_ops *ops,
+                         struct ops_shape *shape)
+{
+    (void)ops;
+    const size_t n =
+        c->rows * c->op.attention.context * 3 * c->op.attention.width;
+    *shape = (struct ops_shape){.in = {n}, .out = n};
+}
+
+static void rotary_forward(const struct ops_case *c, struct ops_pass *p)
+{
+    p->ops->kernels[KITH_OP_ROTARY]->forward(&(struct kith_arguments){
+        .shape = &c->op.attention, .rows = c->rows, .x = p->in[0], .y = p->y});
+}
+
+static void rotary_backward(const struct ops_case *c, struct ops_pass *p)
+{
+    if (p->gradient[0] != NULL)
+        p->ops->kernels[KITH_OP_ROTARY]->backward(
+            &(struct kith_arguments){.shape = &c->op.attention,
+                                     .rows = c->rows,
+                                     .dy = p->dy,
+                                     .dx = p->gradient[0]});
+}
+
+static const struct ops_kind rotary = {rotary_shape, rotary_forward,
+                                       rotary_backward, 0, false};
+
 #define NONE KITH_ACTIVATION_NONE
 #define RELU KITH_ACTIVATION_RELU
 #define GELU KITH_ACTIVATION_GELU
@@ -476,6 +504,12 @@ static const struct ops_kind attention = {attention_shape, attention_forward,
         .op.attention = {context, heads, width}, .kind = &attention            \
     }
 
+#define ROTARY(n, context, heads, width)                                       \
+    {                                                                          \
+        .name = "rotary " #context " " #heads "x" #width, .rows = n,           \
+        .op.attention = {context, heads, width}, .kind = &rotary               \
+    }
+
 const struct ops_case ops_cases[] = {
     LINEAR(5, 7, 3, false, NONE),
     LINEAR(1, 19, 33, true, RELU),
@@ -519,5 +553,8 @@ const struct ops_case ops_cases[] = {
     ATTENTION(2, 5, 2, 6),
     ATTENTION(1, 19, 2, 34),
     ATTENTION(2, 33, 1, 16),
+    ROTARY(2, 5, 2, 8),
+    ROTARY(1, 17, 1, 34),
+    ROTARY(1, 3, 1, 260),
 };
 const size_t ops_case_count = sizeof ops_cases / sizeof ops_cases[0];

@@ -2,6 +2,7 @@
 #include "naive_dense.inc.h"
 #include "naive_image.inc.h"
 #include "naive_rms_norm.inc.h"
+#include "naive_rotary.inc.h"
 #include "naive_text.inc.h"
 
 static const struct kith_ops naive_ops = {
