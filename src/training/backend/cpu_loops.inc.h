@@ -319,10 +319,13 @@ static bool loop_finite(size_t n, const float *x)
     return true;
 }
 
-static bool loop_sgd(size_t n, float rate, float momentum, float decay,
-                     bool nesterov, const float *gradient, float *velocity,
-                     float *x)
+static bool loop_sgd(const struct kith_sgd *sgd)
 {
+    const float rate = (float)sgd->rate, momentum = (float)sgd->momentum;
+    const float decay = (float)sgd->decay;
+    const size_t n = sgd->n;
+    const float *gradient = sgd->gradient;
+    float *velocity = sgd->velocity, *x = sgd->x;
     const f16 eta = f16_all(rate), beta = f16_all(momentum);
     const f16 lambda = f16_all(decay);
     const bool heavy = momentum > 0;
@@ -335,7 +338,7 @@ static bool loop_sgd(size_t n, float rate, float momentum, float decay,
         if (heavy) {
             direction = f16_add(f16_mul(beta, f16_load(velocity + i)), slope);
             f16_store(velocity + i, direction);
-            if (nesterov)
+            if (sgd->nesterov)
                 direction = f16_add(slope, f16_mul(beta, direction));
         }
         const f16 new = f16_sub(old, f16_mul(eta, direction));
@@ -347,7 +350,8 @@ static bool loop_sgd(size_t n, float rate, float momentum, float decay,
         float direction = slope;
         if (heavy) {
             velocity[i] = momentum * velocity[i] + slope;
-            direction = nesterov ? slope + momentum * velocity[i] : velocity[i];
+            direction =
+                sgd->nesterov ? slope + momentum * velocity[i] : velocity[i];
         }
         x[i] = x[i] - rate * direction;
         finite = is_finite(x[i]) && finite;
