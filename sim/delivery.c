@@ -82,29 +82,29 @@ void sim_network_count(struct sim_world *world, kith_id from, kith_id to,
 
 /* One direction of an access link is busy from *free_ns on; returns when these
  * bytes begin. */
-static kith_ns occupy(struct sim_world *world, kith_ns *free_ns, uint64_t bytes)
+static kith_ns occupy(struct sim_world *world, kith_ns *free_ns, kith_ns at_ns,
+                      uint64_t bytes)
 {
-    const kith_ns now_ns = sim_time(world);
-    const kith_ns begins_ns = *free_ns > now_ns ? *free_ns : now_ns;
+    const kith_ns begins_ns = *free_ns > at_ns ? *free_ns : at_ns;
     *free_ns =
         begins_ns + sim_wire_time(bytes, world->experiment->network.rate_bits);
-    KITH_ASSERT(*free_ns >= begins_ns && begins_ns >= now_ns);
+    KITH_ASSERT(*free_ns >= begins_ns && begins_ns >= at_ns);
     return begins_ns;
 }
 
 /* Sends of a machine leave one after another: its access link is what a star's
  * hub runs out of first. */
-kith_ns sim_uplink_take(struct sim_world *world, kith_id from, uint64_t bytes,
-                        kith_ns *left_ns)
+kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
+                        uint64_t bytes, kith_ns *left_ns)
 {
-    KITH_ASSERT(from < world->machine_count);
+    KITH_ASSERT(from < world->machine_count && at_ns <= sim_time(world));
     struct sim_access_link *access = world->network.access;
     world->peers[from].bytes_sent += bytes;
-    *left_ns = sim_time(world);
+    *left_ns = at_ns;
     if (!access || bytes == 0) {
-        return *left_ns;
+        return at_ns;
     }
-    const kith_ns leaves_ns = occupy(world, &access[from].up_ns, bytes);
+    const kith_ns leaves_ns = occupy(world, &access[from].up_ns, at_ns, bytes);
     *left_ns = access[from].up_ns;
     return leaves_ns;
 }
@@ -122,15 +122,17 @@ void sim_release(struct sim_world *world, kith_id by, uint32_t index)
 /* Three times: when the first bit leaves, when the last has left, when the
  * first is there. The last is there when the receiver's link has taken it in.
  * */
-void sim_transmit(struct sim_world *world, uint32_t index)
+void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
 {
     KITH_ASSERT(sim_packet_at(world, index)->from !=
                 sim_packet_at(world, index)->to);
     const struct sim_packet *packet = sim_packet_at(world, index);
     kith_ns left_ns;
     const kith_ns leaves_ns =
-        sim_uplink_take(world, packet->from, packet->bytes, &left_ns);
-    sim_transfer_list(world, index, left_ns);
+        sim_uplink_take(world, packet->from, at_ns, packet->bytes, &left_ns);
+    if (packet->flags & SIM_PACKET_CARRIES) {
+        sim_transfer_list(world, index, left_ns);
+    }
     const kith_ns arrives_ns = sim_link_arrival(world, index, leaves_ns);
     sim_schedule(world, packet->from, packet->to, arrives_ns,
                  world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
@@ -143,13 +145,13 @@ void sim_arrive(struct sim_world *world, uint32_t index)
 {
     KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
     const struct sim_packet *packet = sim_packet_at(world, index);
-    if (sim_link_stops(world, index)) {
+    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index)) {
         return;
     }
     kith_ns there_ns = sim_time(world);
     if (packet->bytes > 0) {
         kith_ns *down_ns = &world->network.access[packet->to].down_ns;
-        (void)occupy(world, down_ns, packet->bytes);
+        (void)occupy(world, down_ns, there_ns, packet->bytes);
         there_ns = *down_ns;
     }
     sim_schedule(world, packet->from, packet->to, there_ns, SIM_EVENT_DELIVER,
@@ -253,14 +255,16 @@ void sim_deliver(struct sim_world *world, uint32_t index)
 {
     KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
     const struct sim_packet *packet = sim_packet_at(world, index);
-    if (sim_link_stops(world, index)) {
+    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index)) {
         return;
     }
     if (world->peers[packet->to].state == SIM_PEER_PAUSED) {
         sim_hold(world, packet->to, index);
         return;
     }
-    sim_totals_bytes(world, packet->to, packet->bytes);
+    if (world->totals) {
+        sim_totals_bytes(world, packet->to, packet->bytes);
+    }
     if (packet->kind == SIM_PACKET_MESSAGE) {
         deliver_message(world, index);
     } else if (packet->kind == SIM_PACKET_CENTRAL) {
@@ -272,7 +276,7 @@ void sim_deliver(struct sim_world *world, uint32_t index)
 
 /* Sealed as late as this, because a session's counters run in the order in
  * which messages leave. */
-void sim_launch(struct sim_world *world, uint32_t index)
+void sim_launch(struct sim_world *world, uint32_t index, kith_ns at_ns)
 {
     KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
     struct sim_packet *packet = sim_packet_at(world, index);
@@ -282,7 +286,7 @@ void sim_launch(struct sim_world *world, uint32_t index)
     }
     packet->bytes = world->channels ? sim_channel_seal(world, index)
                                     : sim_message_bytes(&packet->message);
-    sim_transmit(world, index);
+    sim_transmit(world, index, at_ns);
 }
 
 /* Whole pushes lost at random: the stream DROP of i -> j, by exchange. */
@@ -338,20 +342,12 @@ static uint32_t pack(struct sim_world *world, kith_id from,
     return index;
 }
 
-/* One packet for each message, in the node's order, which is the order in which
- * they leave. */
-uint32_t sim_messages_pack(struct sim_world *world, kith_id from,
-                           const struct kith_send *sends, uint32_t count)
+void sim_send(struct sim_world *world, kith_id from,
+              const struct kith_send *send)
 {
-    uint32_t first = 0, last = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        KITH_ASSERT(sends[i].to != from);
-        const uint32_t index = pack(world, from, &sends[i]);
-        if (index == 0) {
-            continue;
-        }
-        *(last != 0 ? &sim_packet_at(world, last)->next : &first) = index;
-        last = index;
+    KITH_ASSERT(send->to != from);
+    const uint32_t index = pack(world, from, send);
+    if (index != 0) {
+        sim_link_post(world, index);
     }
-    return first;
 }

@@ -20,16 +20,17 @@ struct sim_network {
 
 enum kith_err sim_network_open(struct sim_world *world);
 void sim_network_close(struct sim_world *world);
-/* What a step sends becomes a chain of packets: 1 + index, 0: none. */
-uint32_t sim_messages_pack(struct sim_world *world, kith_id from,
-                           const struct kith_send *sends, uint32_t count);
-/* A message whose link is up: size it, and put it on the wire. */
-void sim_launch(struct sim_world *world, uint32_t packet);
-/* Put a packet on its link's wire now. */
-void sim_transmit(struct sim_world *world, uint32_t packet);
-/* The access link takes the bytes after what it has to send already. */
-kith_ns sim_uplink_take(struct sim_world *world, kith_id from, uint64_t bytes,
-                        kith_ns *left_ns);
+void sim_send(struct sim_world *world, kith_id from,
+              const struct kith_send *send);
+/* A message that was sent then, and whose link is up: size it, and put it on
+ * the wire. */
+void sim_launch(struct sim_world *world, uint32_t packet, kith_ns at_ns);
+/* Put a packet on its link's wire. */
+void sim_transmit(struct sim_world *world, uint32_t packet, kith_ns at_ns);
+/* The access link takes bytes that are sent then, after what it has to send
+ * already; returns when the first leaves. */
+kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
+                        uint64_t bytes, kith_ns *left_ns);
 /* A packet that was held goes on: into the receiver's access link. */
 void sim_release(struct sim_world *world, kith_id by, uint32_t packet);
 void sim_arrive(struct sim_world *world, uint32_t packet);

@@ -63,6 +63,12 @@ void sim_end(struct sim_world *world)
     world->engine.over = true;
 }
 
+void sim_ending(struct sim_world *world)
+{
+    KITH_ASSERT(world->protocol->ended != NULL);
+    world->engine.ending = true;
+}
+
 bool sim_ended(const struct sim_world *world)
 {
     return world->engine.over;
@@ -126,6 +132,7 @@ void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
  * outside. */
 static void step_run(struct sim_world *world, enum sim_run_event what)
 {
+    sim_link_flush(world);
     switch (what) {
     case SIM_RUN_ATOM:
         sim_fault_due(world);
@@ -217,11 +224,25 @@ static void prefetch(struct sim_world *world)
 static void observe(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
+    sim_link_flush(world);
     sim_ledger_check(world);
     if (world->options.observe) {
         sim_work_join_all(world);
         world->options.observe(world, peer, world->options.arg);
     }
+}
+
+/* What stands in the outbox arrives a latency after it was sent, or later:
+ * before an event as late as that is taken, it must be under way. */
+static bool next_event(struct sim_world *world, struct sim_event *event)
+{
+    const kith_ns due_ns =
+        sim_link_due_ns(&world->links, world->experiment->network.latency_ns);
+    if (due_ns != KITH_NEVER &&
+        sim_queue_next_ns(&world->engine.queue) >= due_ns) {
+        sim_link_flush(world);
+    }
+    return sim_queue_pop(&world->engine.queue, event);
 }
 
 /* Prefetching comes after the clock and before the event: its addresses arrive
@@ -246,7 +267,8 @@ bool sim_loop(struct sim_world *world, bool *stalled)
     unsigned since_shown = 0;
     struct sim_event event;
     *stalled = false;
-    while (!world->engine.over && !protocol->ended(world)) {
+    while (!world->engine.over &&
+           !(world->engine.ending && protocol->ended(world))) {
         if (world->options.stop && *world->options.stop) {
             return false;
         }
@@ -254,7 +276,7 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             since_shown = 0;
             sim_progress(world);
         }
-        if (!sim_queue_pop(&world->engine.queue, &event)) {
+        if (!next_event(world, &event)) {
             *stalled = protocol->waits(world);
             break;
         }
@@ -263,6 +285,7 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             observe(world, event.peer);
         }
     }
+    sim_link_flush(world);
     return !*stalled && sim_failure(world) == KITH_OK;
 }
 

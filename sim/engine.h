@@ -43,9 +43,9 @@ struct sim_engine {
     uint64_t sequence;       /* of the run's own events */
     uint64_t events;         /* carried out */
     uint64_t prefetched_day; /* of the queue, when it was last looked through */
-    bool over;
-    enum kith_err err; /* the first operating fault; ends the run */
-    char *error;       /* (SIM_ERROR_BYTES) */
+    bool over, ending;       /* ending: the protocol says when it is over */
+    enum kith_err err;       /* the first operating fault; ends the run */
+    char *error;             /* (SIM_ERROR_BYTES) */
 };
 
 struct sim_world;
@@ -58,6 +58,8 @@ void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
 enum kith_err sim_failure(const struct sim_world *world);
 /* The run has come to its end: no event is taken any more. */
 void sim_end(struct sim_world *world);
+/* The end is near: the protocol is asked before each event from now on. */
+void sim_ending(struct sim_world *world);
 bool sim_ended(const struct sim_world *world);
 /* An event that costs no time was carried out within another one. */
 void sim_count_event(struct sim_world *world);

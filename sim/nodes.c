@@ -104,10 +104,20 @@ static void wind_up(struct sim_world *world)
     }
     KITH_ASSERT(world->nodes.restless == 0);
     world->nodes.winding_up = true;
+    sim_ending(world);
     for (kith_id id = 0; id < world->peer_count; id++) {
         settle(world, id);
     }
     sim_schedule_run(world, sim_time(world) + GRACE_NS, SIM_RUN_GRACE);
+}
+
+/* Nobody has a step to do: from now on the loop asks before each event. */
+static void ask_for_end(struct sim_world *world)
+{
+    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
+    if (world->nodes.unfinished == 0) {
+        sim_ending(world);
+    }
 }
 
 /* A peer may finish twice, after a restart: the count goes down once, the time
@@ -119,6 +129,7 @@ static void finish(struct sim_world *world, kith_id id)
     if (!(peer->ending & SIM_FINISHED)) {
         peer->ending |= SIM_FINISHED;
         world->nodes.unfinished -= !(peer->ending & SIM_EXEMPT);
+        ask_for_end(world);
     }
     KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
 }
@@ -134,6 +145,7 @@ void sim_exempt(struct sim_world *world, kith_id id)
     }
     peer->ending |= SIM_EXEMPT;
     world->nodes.unfinished -= !(peer->ending & SIM_FINISHED);
+    ask_for_end(world);
     settle(world, id);
     KITH_ASSERT(!(peer->ending & SIM_RESTLESS));
 }
@@ -195,20 +207,18 @@ static void step_node(struct sim_world *world, kith_id id,
     event->now_ns = sim_time(world);
     event->utc_s = SIM_UTC_START + event->now_ns / KITH_S;
     kith_node_step(sim_node_at(world, id), event, effects);
-    /* Messages are packed first, because the work item may fill the snapshots
-     * anew, and posted last: by then the cache lines of the links have come. */
-    const uint32_t messages =
-        sim_messages_pack(world, id, effects->sends, effects->send_count);
-    sim_link_fetch(world, messages);
     step_marks(world, id);
     if (effects->cancel != 0) {
         sim_cancel(world, id, effects->cancel);
+    }
+    /* Sent before the work begins, which may fill the snapshots anew. */
+    for (uint32_t i = 0; i < effects->send_count; i++) {
+        sim_send(world, id, &effects->sends[i]);
     }
     if (effects->has_work) {
         sim_work_start(world, id, &effects->work);
     }
     timer_set(world, id, effects->deadline_ns);
-    sim_link_post(world, messages);
 }
 
 /* The ledger hears first: the marks of this very step may settle what was
@@ -216,8 +226,11 @@ static void step_node(struct sim_world *world, kith_id id,
 static void step_worked(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(sim_work_out(world, id));
-    struct kith_work_result result = sim_work_end(world, id);
-    sim_ledger_done(world, id);
+    struct kith_work_result result;
+    sim_work_end(world, id, &result);
+    if (world->ledger) {
+        sim_ledger_done(world, id);
+    }
     struct kith_event event = {
         .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = &result};
     step_node(world, id, &event);
@@ -228,7 +241,7 @@ static void step_worked(struct sim_world *world, kith_id id)
 static void step_immediate(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(id < world->peer_count);
-    while (sim_work_immediate(world, id)) {
+    while (world->peers[id].work == SIM_WORK_IMMEDIATE) {
         sim_count_event(world);
         step_worked(world, id);
     }

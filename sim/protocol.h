@@ -22,7 +22,7 @@ struct sim_protocol {
     void (*delivered)(struct sim_world *world,
                       const struct sim_central_message *message);
     void (*stop)(struct sim_world *world); /* stop.time has come */
-    /* Before each event: all is done. */
+    /* After sim_ending(), before each event: all is done. May be NULL. */
     bool (*ended)(struct sim_world *world);
     /* No event is left: whether somebody still has something to do. */
     bool (*waits)(const struct sim_world *world);

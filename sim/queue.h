@@ -126,6 +126,20 @@ SIM_INLINE bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
     return true;
 }
 
+/* No event is earlier than this; KITH_NEVER: not known without a pop. */
+static inline kith_ns sim_queue_next_ns(const struct sim_queue *queue)
+{
+    kith_ns next_ns = queue->due > 0 ? queue->now_ns : KITH_NEVER;
+    if (queue->today_at < queue->today_count &&
+        queue->today[queue->today_at].time_ns < next_ns) {
+        next_ns = queue->today[queue->today_at].time_ns;
+    }
+    if (queue->heap.count > 0 && queue->heap.entries[0].time_ns < next_ns) {
+        next_ns = queue->heap.entries[0].time_ns;
+    }
+    return next_ns;
+}
+
 /* A hint for prefetching, nothing else: an event that will be popped soon, the
  * `next`-th of today from now; NULL where none is known. */
 static inline const struct sim_event *

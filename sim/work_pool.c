@@ -301,7 +301,9 @@ static kith_ns cost_of(const struct sim_world *world, kith_id peer,
     const struct kith_experiment *experiment = world->experiment;
     return work->kind == KITH_WORK_TRAIN
                ? sim_step_time(experiment, peer, work->step,
-                               sim_fault_slow(world, peer))
+                               world->peers[peer].fault != 0
+                                   ? sim_fault_slow(world, peer)
+                                   : 1)
                : experiment->compute.merge_ns;
 }
 
@@ -364,12 +366,6 @@ void sim_work_start(struct sim_world *world, kith_id id,
     }
 }
 
-bool sim_work_immediate(const struct sim_world *world, kith_id peer)
-{
-    KITH_ASSERT(peer < world->peer_count);
-    return world->peers[peer].work == SIM_WORK_IMMEDIATE;
-}
-
 bool sim_work_out(const struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
@@ -426,7 +422,8 @@ void sim_work_join_all(struct sim_world *world)
 
 /* The result stays in the job until the next item: rows read the last loss from
  * it. */
-struct kith_work_result sim_work_end(struct sim_world *world, kith_id id)
+void sim_work_end(struct sim_world *world, kith_id id,
+                  struct kith_work_result *result)
 {
     struct sim_peer *peer = &world->peers[id];
     KITH_ASSERT(peer->work != SIM_WORK_NONE);
@@ -434,10 +431,11 @@ struct kith_work_result sim_work_end(struct sim_world *world, kith_id id)
     if (world->work) {
         join(world, id);
         world->work->jobs[id].state = JOB_FREE;
-        return world->work->jobs[id].result;
+        *result = world->work->jobs[id].result;
+        return;
     }
-    return (struct kith_work_result){.kind = (enum kith_work_kind)peer->item,
-                                     .finite = true};
+    *result = (struct kith_work_result){.kind = (enum kith_work_kind)peer->item,
+                                        .finite = true};
 }
 
 /* A crashed process takes its item with it; here the item still runs to its

@@ -23,8 +23,8 @@ double sim_job_loss(const struct sim_world *world, kith_id peer);
 void sim_work_start(struct sim_world *world, kith_id peer,
                     const struct kith_work *work);
 /* Virtual time of the item is over: it has run, and this is its result. */
-struct kith_work_result sim_work_end(struct sim_world *world, kith_id peer);
-bool sim_work_immediate(const struct sim_world *world, kith_id peer);
+void sim_work_end(struct sim_world *world, kith_id peer,
+                  struct kith_work_result *result);
 bool sim_work_out(const struct sim_world *world, kith_id peer);
 /* The peer crashed: wait for its item, which is nobody's then. */
 void sim_work_abandon(struct sim_world *world, kith_id peer);

@@ -164,7 +164,6 @@ INTEGRATION = \
   tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_report.sh \
-  tests/integration/test_old_save.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_sweep.sh
 
@@ -343,4 +342,4 @@ EXTRA_DIST += \
   tests/golden/round.trace tests/golden/round.yaml \
   tests/golden/swap.trace tests/golden/swap.yaml \
   tests/golden/torn.trace tests/golden/torn.yaml \
-  tests/golden/old/old.yaml tests/golden/old/old-train-1.save
+  tests/golden/old/old.yaml

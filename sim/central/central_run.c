@@ -241,12 +241,6 @@ static void central_stop(struct sim_world *world)
     sim_end(world);
 }
 
-/* sim_end() says so. */
-static bool central_ended(struct sim_world *world)
-{
-    return sim_ended(world);
-}
-
 /* Nobody waits for ever in a method that is right. */
 static bool central_waits(const struct sim_world *world)
 {
@@ -308,7 +302,6 @@ const struct sim_protocol sim_central_protocol = {
     .step = central_step,
     .delivered = central_delivered,
     .stop = central_stop,
-    .ended = central_ended,
     .waits = central_waits,
     .worker = central_worker,
     .counters = central_counters,

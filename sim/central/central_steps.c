@@ -131,7 +131,8 @@ void sim_central_send(struct sim_central *run,
     }
     kith_ns at_ns = sim_time(world), left_ns;
     if (!own) {
-        at_ns = sim_uplink_take(world, message->from, message->bytes, &left_ns);
+        at_ns = sim_uplink_take(world, message->from, at_ns, message->bytes,
+                                &left_ns);
         at_ns += sim_central_latency(run, message->from, message->to,
                                      message->bytes);
     }

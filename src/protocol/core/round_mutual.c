@@ -149,11 +149,10 @@ static bool settle(struct kith_node *node, struct kith_effects *effects,
  * out, or comes back as another incarnation with another model. */
 static void forget_early(struct kith_node *node, kith_id peer)
 {
-    const uint64_t first = node->round->round + kith_round_has_begun(node);
     KITH_ASSERT(node->mode->list_mask == 1);
-    for (uint64_t number = first; number <= node->round->round + 1; number++) {
-        struct kith_round_edge *edge =
-            kith_round_find(kith_round_list_of(node, number), peer);
+    for (unsigned k = kith_round_has_begun(node); k < 2; k++) {
+        struct kith_round_edge *edge = kith_round_find(
+            kith_round_list_of(node, node->round->round + k), peer);
         if (edge != NULL)
             edge->flags &= ~(uint32_t)EDGE_RECEIVED;
     }
