@@ -155,17 +155,33 @@ const struct key_choice kith_experiment_choice_guard = {guard_name,
 
 static const char *norm_name(unsigned index)
 {
-    static const char *const names[] = {"batch", "group", NULL};
+    static const char *const names[] = {"batch", "group", "layer", "rms", NULL};
     return names[index];
 }
 
 static void choose_norm(void *object, unsigned index)
 {
     struct kith_experiment *experiment = object;
-    experiment->model_config.group_norm = index == 1;
+    experiment->model_config.norm =
+        (enum kith_model_norm)(KITH_MODEL_NORM_BATCH + index);
 }
 
 const struct key_choice kith_experiment_choice_norm = {norm_name, choose_norm};
+
+static const char *positions_name(unsigned index)
+{
+    static const char *const names[] = {"learned", "rotary", NULL};
+    return names[index];
+}
+
+static void choose_positions(void *object, unsigned index)
+{
+    struct kith_experiment *experiment = object;
+    experiment->model_config.rotary = index == 1;
+}
+
+const struct key_choice kith_experiment_choice_positions = {positions_name,
+                                                            choose_positions};
 
 static const char *best_name(unsigned index)
 {

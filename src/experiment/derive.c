@@ -55,7 +55,12 @@ static uint64_t hash_model(uint64_t hash,
     for (uint32_t i = 0; i < config->channel_count; i++)
         hash = kith_hash_word(hash, config->channels[i]);
     hash = kith_hash_word(hash, config->depth);
-    hash = kith_hash_word(hash, config->group_norm);
+    /* As before there were more: another number only for another model. */
+    hash = kith_hash_word(hash, config->norm == KITH_MODEL_NORM_GROUP ? 1
+                                : config->norm == KITH_MODEL_NORM_RMS ? 2
+                                                                      : 0);
+    if (config->rotary)
+        hash = kith_hash_word(hash, 1);
     hash = kith_hash_word(hash, config->heads);
     hash = kith_hash_word(hash, config->width);
     hash = kith_hash_word(hash, config->context);

@@ -61,6 +61,9 @@ static enum kith_err resnet_check(const struct kith_model_config *config,
         err = kith_config_depth("resnet", config, small_depths, 5, error);
     if (err == KITH_OK)
         err = kith_config_classes(config->classes, "model.classes", error);
+    if (err == KITH_OK)
+        err = kith_config_norm("resnet", config, KITH_MODEL_NORM_BATCH,
+                               KITH_MODEL_NORM_GROUP, error);
     return err;
 }
 
@@ -90,8 +93,9 @@ static kith_tensor conv_norm(const struct builder *builder, kith_tensor x,
             .spread = sqrt(2.0 / (double)(kernel * kernel * out))});
     (void)snprintf(name, sizeof name, "%s%s", builder->block, norm);
     return kith_net_norm(builder->net, x, name,
-                         builder->config->group_norm ? KITH_NORM_GROUP
-                                                     : KITH_NORM_BATCH,
+                         builder->config->norm == KITH_MODEL_NORM_GROUP
+                             ? KITH_NORM_GROUP
+                             : KITH_NORM_BATCH,
                          kith_config_groups(out), 1e-5, activation);
 }
 
