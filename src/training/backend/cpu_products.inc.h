@@ -57,8 +57,10 @@ static inline ALWAYS void tile(const int rows, const int wide, struct factors f)
 }
 
 /* One panel of columns, m rows. */
-static inline ALWAYS void column(const int wide, size_t m, struct factors f)
+static inline ALWAYS void column(const int wide, size_t m,
+                                 const struct factors *of)
 {
+    struct factors f = *of; /* in registers */
     for (; m >= TILE_ROWS; m -= TILE_ROWS) {
         tile(TILE_ROWS, wide, f);
         f.a.at += f.step;
@@ -74,12 +76,12 @@ static inline ALWAYS void column(const int wide, size_t m, struct factors f)
     }
 }
 
-static void column_whole(size_t m, struct factors f)
+static inline ALWAYS void column_whole(size_t m, const struct factors *f)
 {
     column(TILE_WIDE, m, f);
 }
 
-static void column_narrow(size_t m, struct factors f)
+static inline ALWAYS void column_narrow(size_t m, const struct factors *f)
 {
     column(1, m, f);
 }
@@ -90,9 +92,9 @@ static void small_product(size_t m, size_t n, struct factors f)
     f.step = TILE_ROWS * f.a.row;
     size_t j = 0;
     for (; j + PANEL <= n; j += PANEL, f.b += PANEL, f.c += PANEL)
-        column_whole(m, f);
+        column_whole(m, &f);
     for (; j < n; j += 16, f.b += 16, f.c += 16)
-        column_narrow(m, f);
+        column_narrow(m, &f);
 }
 
 /* to (n, columns' 16s) <- from transposed: from has `columns` rows of n, and
@@ -179,7 +181,7 @@ static void product_panel(const struct left *left, struct kith_matrix b,
                                     .b_stride = PANEL,
                                     .c_stride = whole ? stride : PANEL,
                                     .add = whole && add};
-    (columns > 16 ? column_whole : column_narrow)(left->m, factors);
+    (columns > 16 ? column_whole : column_narrow)(left->m, &factors);
     for (size_t i = 0; !whole && i < left->m; i++) {
         for (size_t j = 0; j < columns; j += 16) {
             const size_t rest = columns - j;
