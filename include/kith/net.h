@@ -36,8 +36,8 @@ enum kith_start {
  * model for flat features says (1, 1, features). */
 kith_tensor kith_net_images(struct kith_net *net, size_t height, size_t width,
                             size_t channels);
-/* Tokens through their embedding: (rows * context, width). Views NAME_t and
- * NAME_p. */
+/* Tokens through their embedding: (rows * context, width). Views
+ * TOKEN.weight and POSITION.weight; position may be NULL: none. */
 kith_tensor kith_net_embed(struct kith_net *net, const char *token,
                            const char *position, struct kith_embed op,
                            double token_spread, double position_spread);

@@ -144,7 +144,7 @@ struct kith_attention {
 };
 
 /* y (rows * context, width) <- token[x] + position: weight is token
- * (vocabulary, width), bias is position (context, width). */
+ * (vocabulary, width), bias is position (context, width), or NULL: none. */
 struct kith_embed {
     size_t context, vocabulary, width;
 };

@@ -123,6 +123,12 @@ static void texts_are_canonical(void **state)
     kith_experiment_close(&experiment);
 }
 
+/* Models whose norm is another one where the file does not name it. */
+#define VGG "model={kind: vgg, depth: 8, image: [32, 32, 3], classes: 10"
+#define GPT                                                                    \
+    "model={kind: gpt, depth: 1, heads: 2, width: 8, context: 8, "             \
+    "vocabulary: 8"
+
 /* One file and another that says the same. */
 static void same_meaning_same_hash(void **state)
 {
@@ -135,6 +141,8 @@ static void same_meaning_same_hash(void **state)
         {"data={kind: synthetic}", "data={kind: synthetic, rows: 10000}"},
         {"data={kind: gaussian}", "data={kind: gaussian, rows: 8000}"},
         {"train.backend=cpu", "train.backend=naive32"},
+        {VGG "}", VGG ", norm: batch}"},
+        {GPT "}", GPT ", norm: layer, positions: learned}"},
         {"seed=7", "seed=007"},
     };
     for (size_t i = 0; i < COUNT(pairs); i++)
@@ -143,6 +151,9 @@ static void same_meaning_same_hash(void **state)
     assert_true(hash_of("data={kind: synthetic}") !=
                 hash_of("data={kind: synthetic, rows: 9999}"));
     assert_true(hash_of("stop={time: 60s}") != hash_of("stop={time: 61s}"));
+    assert_true(hash_of(VGG "}") != hash_of(VGG ", norm: group}"));
+    assert_true(hash_of(GPT "}") != hash_of(GPT ", norm: rms}"));
+    assert_true(hash_of(GPT "}") != hash_of(GPT ", positions: rotary}"));
 }
 
 /* The rules behind the version: whoever changes this figure adds 1 to it. */

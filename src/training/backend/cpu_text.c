@@ -166,6 +166,7 @@ static void embed_part(const struct kith_arguments *a, size_t part)
 {
     const struct kith_embed *op = a->shape;
     const int32_t *tokens = a->x;
+    const float *places = a->bias;
     const size_t width = op->width, count = rows_of(width);
     const size_t first = part * count;
     const size_t end = least(a->rows * op->context, first + count);
@@ -173,8 +174,12 @@ static void embed_part(const struct kith_arguments *a, size_t part)
         KITH_ASSERT(tokens[i] >= 0 && (size_t)tokens[i] < op->vocabulary);
         const float *word =
             (const float *)a->weight + (size_t)tokens[i] * width;
-        const float *place = (const float *)a->bias + i % op->context * width;
         float *y = (float *)a->y + i * width;
+        if (places == NULL) {
+            memcpy(y, word, width * sizeof *y);
+            continue;
+        }
+        const float *place = places + i % op->context * width;
         for (size_t j = 0; j < width; j++)
             y[j] = word[j] + place[j];
     }

@@ -11,8 +11,9 @@ static void naive_embed(const struct kith_arguments *a)
     for (size_t i = 0; i < a->rows * op->context; i++) {
         KITH_ASSERT(tokens[i] >= 0 && (size_t)tokens[i] < op->vocabulary);
         for (size_t j = 0; j < width; j++)
-            out[i * width + j] = words[(size_t)tokens[i] * width + j] +
-                                 places[i % op->context * width + j];
+            out[i * width + j] =
+                words[(size_t)tokens[i] * width + j] +
+                (places == NULL ? 0 : places[i % op->context * width + j]);
     }
 }
 

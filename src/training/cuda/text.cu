@@ -23,9 +23,9 @@ __global__ void embed_kernel(size_t n, size_t width, size_t context,
             from_float(0.0f, &y[i]);
             continue;
         }
-        from_float(token[(size_t)t * width + j] +
-                       position[at % context * width + j],
-                   &y[i]);
+        const float place =
+            position == nullptr ? 0.0f : position[at % context * width + j];
+        from_float(token[(size_t)t * width + j] + place, &y[i]);
     }
 }
 

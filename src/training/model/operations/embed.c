@@ -27,6 +27,8 @@ kith_tensor kith_net_embed(struct kith_net *net, const char *token,
                                        token_spread,
                                        2,
                                        {(uint32_t)op.vocabulary, width}});
+    if (position == NULL)
+        return added->y;
     added->bias = kith_net_add_parameter(
         net, &(struct kith_net_naming){position,
                                        "weight",
