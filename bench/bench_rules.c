@@ -283,7 +283,7 @@ static void run_hook(struct stage *stage, enum hook hook)
                                           .inbox = kith_slot_inbox(0, 0),
                                           .weight = 0.5};
     if (algorithm->pattern == KITH_PATTERN_SWAP)
-        stage->edge.sent = KITH_SLOT_ACTIVE_SENT;
+        stage->edge.sent = KITH_SLOT_INITIATED_SENT;
     stage->edge.scalars_received[0] =
         algorithm->flags & KITH_CHECKS_ITS_MESSAGES ? stage->edge_scalars[0]
         : stage->scalars[0] > 0                     ? stage->scalars[0]

@@ -184,7 +184,7 @@ void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
         return;
     }
     sim_outbox_flush(world);
-    for (uint32_t slot = KITH_SLOT_ACTIVE_SENT; slot <= KITH_SLOT_ROUND_SENT;
+    for (uint32_t slot = KITH_SLOT_INITIATED_SENT; slot <= KITH_SLOT_ROUND_SENT;
          slot += 2) {
         uint32_t *head = &world->desks[from].transfers[slot / 2];
         if (!(slots >> slot & 1u)) {

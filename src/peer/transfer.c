@@ -320,12 +320,13 @@ static bool model_begins(struct kith_link *link,
         traffic->target = user->slot(user->arg, slot);
         /* Only a guard looks at distances, and only our own snapshot of a swap
          * is surely at rest now. */
-        if (options->measure_distance && slot == KITH_SLOT_ACTIVE_INBOX &&
+        if (options->measure_distance && slot == KITH_SLOT_INITIATED_INBOX &&
             message->pattern == KITH_PATTERN_SWAP &&
             (user->outgoing == NULL ||
-             user->outgoing(user->arg, KITH_SLOT_ACTIVE_SENT) ==
+             user->outgoing(user->arg, KITH_SLOT_INITIATED_SENT) ==
                  KITH_OUTGOING_READY))
-            traffic->reference = user->slot(user->arg, KITH_SLOT_ACTIVE_SENT);
+            traffic->reference =
+                user->slot(user->arg, KITH_SLOT_INITIATED_SENT);
     }
     if (due == 0)
         deliver_model(link);

@@ -44,7 +44,7 @@ static struct kith_worker *open_on(const struct kith_backend *backend)
 
 static void snapshot(struct kith_worker *worker)
 {
-    struct kith_work_edge edge = {.sent = KITH_SLOT_ACTIVE_SENT,
+    struct kith_work_edge edge = {.sent = KITH_SLOT_INITIATED_SENT,
                                   .inbox = KITH_SLOT_NONE};
     (void)run(worker, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
                                          .pattern = KITH_PATTERN_SWAP,
@@ -55,8 +55,8 @@ static void snapshot(struct kith_worker *worker)
 static double merge(struct kith_worker *worker)
 {
     struct kith_work_edge edge = {.weight = 0.5,
-                                  .sent = KITH_SLOT_ACTIVE_SENT,
-                                  .inbox = KITH_SLOT_ACTIVE_INBOX};
+                                  .sent = KITH_SLOT_INITIATED_SENT,
+                                  .inbox = KITH_SLOT_INITIATED_INBOX};
     (void)run(worker, (struct kith_work){.kind = KITH_WORK_MERGE,
                                          .pattern = KITH_PATTERN_SWAP,
                                          .edges = &edge,
@@ -74,7 +74,7 @@ static double *parameters(struct kith_worker *worker)
 
 static enum kith_outgoing outgoing(struct kith_worker *worker, bool wait)
 {
-    return kith_worker_outgoing(worker, KITH_SLOT_ACTIVE_SENT, wait);
+    return kith_worker_outgoing(worker, KITH_SLOT_INITIATED_SENT, wait);
 }
 
 /* What is sent is x when the snapshot was taken, however late it comes and
@@ -94,7 +94,7 @@ static void test_snapshot_comes_late(void **state)
         train(worker, 1); /* Asked by nobody, it stays on its way. */
         assert_int_equal(outgoing(worker, round == 1), KITH_OUTGOING_READY);
         late(0);
-        const float *sent = kith_worker_slot(worker, KITH_SLOT_ACTIVE_SENT);
+        const float *sent = kith_worker_slot(worker, KITH_SLOT_INITIATED_SENT);
         double *now = parameters(worker);
         bool moved = false;
         for (size_t i = 0; i < dim; i++) {
@@ -115,11 +115,11 @@ static double *exchange(bool early, long copies, double *shift)
     struct kith_worker *worker = open_on(gpu);
     late(copies);
     snapshot(worker);
-    float *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
+    float *inbox = kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX);
     for (size_t i = 0; i < kith_worker_dim(worker); i++)
         inbox[i] = (float)i / 16;
     if (early)
-        kith_worker_arrived(worker, KITH_SLOT_ACTIVE_INBOX);
+        kith_worker_arrived(worker, KITH_SLOT_INITIATED_INBOX);
     train(worker, 3);
     *shift = merge(worker);
     snapshot(worker); /* over the old one, which nobody has asked for */
@@ -164,11 +164,11 @@ static void test_no_room_for_copies(void **state)
             memory(1);
         snapshot(worker);
         assert_int_equal(outgoing(worker, true), KITH_OUTGOING_READY);
-        float *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
-        const float *sent = kith_worker_slot(worker, KITH_SLOT_ACTIVE_SENT);
+        float *inbox = kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX);
+        const float *sent = kith_worker_slot(worker, KITH_SLOT_INITIATED_SENT);
         for (size_t i = 0; i < dim; i++)
             inbox[i] = sent[i] + (float)i / 16;
-        kith_worker_arrived(worker, KITH_SLOT_ACTIVE_INBOX);
+        kith_worker_arrived(worker, KITH_SLOT_INITIATED_INBOX);
         (void)merge(worker);
         train(worker, 1);
         z[round] = parameters(worker);
@@ -242,10 +242,10 @@ static void test_not_finite(void **state)
         assert_int_equal(outgoing(worker, true), KITH_OUTGOING_NEVER);
         save_refused(worker, path, KITH_ENONFINITE, "not finite");
 
-        float *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
+        float *inbox = kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX);
         memset(inbox, 0, kith_worker_bytes(worker));
-        struct kith_work_edge edge = {.sent = KITH_SLOT_ACTIVE_SENT,
-                                      .inbox = KITH_SLOT_ACTIVE_INBOX};
+        struct kith_work_edge edge = {.sent = KITH_SLOT_INITIATED_SENT,
+                                      .inbox = KITH_SLOT_INITIATED_INBOX};
         (void)run(worker, (struct kith_work){.kind = KITH_WORK_ADOPT,
                                              .pattern = KITH_PATTERN_PULL,
                                              .edges = &edge,
@@ -283,7 +283,7 @@ static void test_device_fails(void **state)
     assert_int_equal(outgoing(worker, true), KITH_OUTGOING_NEVER);
     snapshot(worker);
     assert_int_equal(outgoing(worker, true), KITH_OUTGOING_NEVER);
-    kith_worker_arrived(worker, KITH_SLOT_ACTIVE_INBOX);
+    kith_worker_arrived(worker, KITH_SLOT_INITIATED_INBOX);
     save_refused(worker, path, KITH_EDEVICE, "ECC");
     assert_int_equal(kith_evaluate(&experiment, gpu, &examples, z, &score),
                      KITH_EDEVICE);

@@ -78,7 +78,7 @@ static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
 uint32_t kith_worker_role(unsigned role)
 {
     static const uint32_t roles[KITH_ROLES] = {
-        KITH_SLOT_LIVE, KITH_SLOT_ACTIVE_SENT, KITH_SLOT_SERVED_SENT,
+        KITH_SLOT_LIVE, KITH_SLOT_INITIATED_SENT, KITH_SLOT_ANSWERED_SENT,
         KITH_SLOT_ROUND_SENT};
     KITH_ASSERT(role < KITH_ROLES);
     return roles[role];
