@@ -217,9 +217,10 @@ static void records(const struct kith_aead *aead, size_t total, double *seal,
     for (size_t done = 0; done < total; done += KITH_BURST_BYTES) {
         const size_t at = done % (BENCH_TENSOR - KITH_BURST_BYTES) / 64 * 64;
         const double t0 = bench_now();
-        if (kith_session_seal_burst(pair.ends[0].session, 1, done, source + at,
-                                    KITH_BURST_BYTES, wire, room,
-                                    &size) != KITH_OK)
+        if (kith_session_seal_burst(pair.ends[0].session,
+                                    &(const struct kith_session_burst){
+                                        1, done, source + at, KITH_BURST_BYTES},
+                                    wire, room, &size) != KITH_OK)
             exit(1);
         const double t1 = bench_now();
         pair.ends[1].sink = target + at;

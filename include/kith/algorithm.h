@@ -29,22 +29,19 @@ struct kith_compression; /* compressor.h */
  * X(NAME, key, lowest, highest, help) */
 #define KITH_GOSSIP_KEYS(X)                                                    \
     X(ELASTICITY, "elasticity", 0, 0.5,                                        \
-      "elastic: how far the two move towards each other")                      \
-    X(CONSENSUS, "consensus", 0, 4,                                            \
-      "choco, beer: gamma; noloco: c; gasloc: how far the mean draws")         \
-    X(MOMENTUM, "momentum", 0, 0.9999, "qg, slowmo and diloco: the outer one") \
-    X(DECAY, "decay", 0, 0.9999, "qg: how slowly its buffer follows")          \
-    X(RATE, "rate", 0, 16, "slowmo, diloco, noloco, gasloc: the outer rate")   \
-    X(SHARE, "share", 1e-9, 1, "sparta: share of the coordinates in a step")   \
-    X(RADIUS, "radius", 0, 1e30, "clipped: a difference's most; 0: adaptive")  \
-    X(FRAGMENTS, "fragments", 1, 256, "streaming: parts, one in each round")   \
-    X(BLEND, "blend", 0, 1, "streaming: share of the own model that stays")    \
-    X(MIXING, "mixing", 0, 16, "acid: eta, per exchange; 0: from the graph")   \
-    X(STRENGTH, "strength", 0, 64,                                             \
-      "acid: alpha of the copy; 0: from the "                                  \
-      "graph")                                                                 \
+      "how far the two move towards each other")                               \
+    X(CONSENSUS, "consensus", 0, 4, "how far the mean draws: gamma or c")      \
+    X(MOMENTUM, "momentum", 0, 0.9999, "the outer one")                        \
+    X(DECAY, "decay", 0, 0.9999, "how slowly its buffer follows")              \
+    X(RATE, "rate", 0, 16, "the outer rate")                                   \
+    X(SHARE, "share", 1e-9, 1, "share of the coordinates in a step")           \
+    X(RADIUS, "radius", 0, 1e30, "a difference's most; 0: adaptive")           \
+    X(FRAGMENTS, "fragments", 1, 256, "parts, one in each round")              \
+    X(BLEND, "blend", 0, 1, "share of the own model that stays")               \
+    X(MIXING, "mixing", 0, 16, "eta, per exchange; 0: from the graph")         \
+    X(STRENGTH, "strength", 0, 64, "alpha of the copy; 0: from the graph")     \
     X(OUTER_EVERY, "outer_every", 1, 1e6,                                      \
-      "sparta-diloco: rounds from one outer step to the next")
+      "rounds from one outer step to the next")
 enum kith_gossip_key {
 #define KITH_X(name, key, low, high, help) KITH_GOSSIP_##name,
     KITH_GOSSIP_KEYS(KITH_X)
@@ -141,7 +138,11 @@ enum kith_wait {
     X(CHECKS_ITS_MESSAGES, 13, NULL)                                           \
     /* Own steps are z <- z - eta g(z), whatever `factor` is; at x they count  \
      * by weight. */                                                           \
-    X(STEPS_AT_Z, 14, NULL)
+    X(STEPS_AT_Z, 14, NULL)                                                    \
+    /* Vectors are read or written a few values at a time, which on a device   \
+     * are a copy and a wait each: such backends are refused, in favour of     \
+     * `on_device`. */                                                         \
+    X(NEEDS_HOST_VECTORS, 15, "needs_host_vectors")
 enum kith_algorithm_flag {
 #define KITH_X(name, bit, key) KITH_##name = 1u << (bit),
     KITH_ALGORITHM_FLAGS(KITH_X)
@@ -155,6 +156,8 @@ struct kith_algorithm {
     enum kith_pattern pattern;
     enum kith_wait wait;
     uint32_t flags; /* KITH_NEEDS_... | KITH_CONSERVES_SUM | ..., see above */
+    const char *on_device; /* the nearest algorithm that a device runs;
+                              required with KITH_NEEDS_HOST_VECTORS */
 
     const char *schedule; /* the one topology that it runs on, a cycle of
                              rounds each time; NULL: any that fits */

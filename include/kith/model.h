@@ -93,7 +93,7 @@ struct kith_batch {
     uint64_t seed, step; /* for dropout */
 };
 
-struct kith_net; /* src/training/model/model_builder.h */
+struct kith_net; /* kith/model_builder.h */
 
 /* Keys of `model:` in an experiment that a model reads. X(NAME, key) */
 #define KITH_MODEL_KEYS(X)                                                     \
@@ -123,6 +123,10 @@ struct kith_model {
     const char *name, *paper, *summary;
     enum kith_input input;
     unsigned keys; /* KITH_MODEL_READS(...) of each key it reads */
+    /* A shape that people use, in words and as keys, for lists; NULL: the model
+     * has no network. */
+    const char *example;
+    struct kith_model_config shape;
     /* KITH_EINVAL, KITH_ELIMIT: the configuration makes no sense; `error`
      * (KITH_MODEL_ERROR_BYTES) is "model.KEY: what was found; what is allowed".
      */

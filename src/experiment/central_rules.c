@@ -3,10 +3,8 @@
 #include "kith/central.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "kith/fault.h"
-#include "kith/hash.h"
 #include "key_table.h"
 
 #define KITH_X(name, text, paper, summary) {text, paper, summary},
@@ -17,63 +15,6 @@ const struct kith_central_kind kith_central_exchanges[] = {
 const struct kith_central_kind kith_central_triggers[] = {
     KITH_CENTRAL_TRIGGERS(KITH_X){0}};
 #undef KITH_X
-
-static const char *method_name(unsigned index)
-{
-    return kith_central_methods[index].name;
-}
-
-static void choose_method(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->central.method = (enum kith_central_method)index;
-}
-
-const struct key_choice kith_experiment_choice_central_method = {method_name,
-                                                                 choose_method};
-
-static const char *exchange_name(unsigned index)
-{
-    return kith_central_exchanges[index].name;
-}
-
-static void choose_exchange(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->central.exchange = (enum kith_central_exchange)index;
-}
-
-const struct key_choice kith_experiment_choice_central_exchange = {
-    exchange_name, choose_exchange};
-
-static const char *trigger_name(unsigned index)
-{
-    return kith_central_triggers[index].name;
-}
-
-static void choose_trigger(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->central.trigger = (enum kith_central_trigger)index;
-}
-
-const struct key_choice kith_experiment_choice_central_trigger = {
-    trigger_name, choose_trigger};
-
-static const char *placement_name(unsigned index)
-{
-    static const char *const names[] = {"own", "workers", NULL};
-    return names[index];
-}
-
-static void choose_placement(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->central.on_workers = index == 1;
-}
-
-const struct key_choice kith_experiment_choice_central_placement = {
-    placement_name, choose_placement};
 
 /* The one trigger of a method that has no choice. */
 static bool fixed_trigger(enum kith_central_method method,
@@ -293,7 +234,7 @@ static enum kith_err rule_world(const struct tree *tree,
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
     for (uint32_t i = 0; i < experiment->atom_count; i++)
-        if (experiment->atoms[i].kind != KITH_FAULT_SLOW)
+        if (kith_fault_effect(experiment->atoms[i].kind) != KITH_EFFECT_SLOW)
             return kith_yaml_fail(
                 tree, kith_yaml_find(tree, "faults"), "faults", KITH_EINVAL,
                 "found a %s; central runs know slow peers alone",
@@ -333,26 +274,4 @@ kith_experiment_rule_central(const struct tree *tree,
     if (err == KITH_OK)
         err = rule_world(tree, experiment);
     return err;
-}
-
-uint64_t kith_experiment_hash_central(uint64_t hash,
-                                      const struct kith_central *central)
-{
-    const double numbers[] = {central->bound, central->alpha, central->beta};
-    const uint64_t words[] = {
-        central->method,     central->exchange,      central->trigger,
-        central->on_workers, central->servers,       central->replicas,
-        central->proxies,    central->staleness,     central->backup,
-        central->every,      central->degree,        central->stages,
-        central->up,         central->down,          central->micro_batches,
-        central->in_flight,  central->payload_bytes, central->reduce_bits,
-        central->update_bits};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        hash = kith_hash_word(hash, words[i]);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        uint64_t bits;
-        memcpy(&bits, &numbers[i], sizeof bits);
-        hash = kith_hash_word(hash, bits);
-    }
-    return hash;
 }

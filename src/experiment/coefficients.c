@@ -12,24 +12,18 @@ enum kith_err
 kith_experiment_read_coefficients(const struct tree *tree,
                                   struct kith_experiment *experiment)
 {
-    static const char *const paths[] = {
-#define KITH_X(name, key, low, high, help) "gossip." key,
-        KITH_GOSSIP_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
-    enum kith_err err = KITH_OK;
     if (algorithm->schedule != NULL &&
         kith_yaml_find(tree, "gossip.topology") == NULL)
         experiment->gossip.topology = kith_topology_find(algorithm->schedule);
-    for (unsigned i = 0; i < KITH_GOSSIP_KEY_COUNT && err == KITH_OK; i++) {
-        if (kith_yaml_find(tree, paths[i]) == NULL)
+    for (unsigned i = 0; i < KITH_GOSSIP_KEY_COUNT; i++) {
+        char path[KITH_NAME_MAX];
+        kith_experiment_key_path(KITH_READER_ALGORITHM, i, path);
+        if (kith_yaml_find(tree, path) == NULL)
             experiment->gossip.coefficients[i] = algorithm->initial[i];
-        err = kith_experiment_unread_key(tree, paths[i], "algorithm",
-                                         algorithm->name,
-                                         algorithm->keys >> i & 1u);
     }
-    return err;
+    return kith_experiment_refuse_unread(tree, KITH_READER_ALGORITHM,
+                                         algorithm->name, algorithm->keys);
 }
 
 /* acid: e and alpha are the graph's where they are 0. */

@@ -59,7 +59,7 @@ enum kith_err kith_experiment_read_data(const struct tree *tree,
     if (kith_yaml_find(tree, "data") == NULL)
         return err;
     experiment->data.present =
-        config->kind->pathless || kith_yaml_find(tree, "data.path") != NULL;
+        config->kind->rows > 0 || kith_yaml_find(tree, "data.path") != NULL;
     if (err == KITH_OK && config->path[0] != '\0')
         err = kith_experiment_resolve_path(tree, "data.path", config->path);
     if (err == KITH_OK && config->cache[0] != '\0')
@@ -121,12 +121,12 @@ kith_experiment_rule_data(const struct tree *tree,
     enum kith_err err = rule_kind(tree, experiment);
     if (err == KITH_OK)
         err =
-            unread(tree, "data.path", kind, !kind->pathless, "reads no files");
+            unread(tree, "data.path", kind, kind->rows == 0, "reads no files");
     if (err == KITH_OK)
         err =
-            unread(tree, "data.cache", kind, !kind->pathless, "reads no files");
+            unread(tree, "data.cache", kind, kind->rows == 0, "reads no files");
     if (err == KITH_OK)
-        err = unread(tree, "data.rows", kind, kind->pathless,
+        err = unread(tree, "data.rows", kind, kind->rows > 0,
                      "has as many rows as its files");
     if (err == KITH_OK)
         err = unread(tree, "data.spread", kind, kind->spreads,
@@ -156,6 +156,8 @@ void kith_experiment_derive_data(struct kith_experiment *experiment)
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, model);
     const bool image = model->image[0] > 0;
+    if (experiment->data.present && config->rows == 0)
+        config->rows = config->kind->rows;
     config->seed = experiment->seed;
     config->context = experiment->model->input == KITH_INPUT_TOKENS
                           ? (uint32_t)size.features

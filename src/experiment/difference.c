@@ -1,79 +1,128 @@
-/* What to tell a person whose checkpoint or database is of another experiment.
- */
+/* What makes two experiments the same: the keys that all peers must agree on.
+ *
+ * The hash covers the canonical text of each such key that is not at its
+ * default. So a new key leaves the hash of every file that does not name it as
+ * it was; whoever changes the meaning of a text or the order of rows adds 1 to
+ * KITH_EXPERIMENT_HASH_VERSION. Test: unit/test_experiment_hash.c. */
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "kith/experiment.h"
+#include "kith/hash.h"
+#include "key_table.h"
 
-/* "its KEY is THERE, this run's is HERE" for the first setting that differs. */
-static bool differ(char *what, size_t size, const char *key, const char *there,
-                   const char *here)
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    const size_t length = strlen(text);
+    return kith_hash_bytes(kith_hash_word(hash, length), text, length);
+}
+
+uint64_t kith_experiment_hash(const struct kith_experiment *experiment)
+{
+    uint64_t hash =
+        kith_hash_word(KITH_HASH_START, KITH_EXPERIMENT_HASH_VERSION);
+    char text[SCHEMA_SHOWN_BYTES];
+    for (const struct key *key = kith_experiment_keys; key->path != NULL; key++)
+        if (!(key->flags & KEY_LOCAL) &&
+            !kith_schema_show(key, experiment, text))
+            hash = hash_text(hash_text(hash, key->path), text);
+    return hash;
+}
+
+void kith_experiment_hash_text(const struct kith_experiment *experiment,
+                               char text[KITH_EXPERIMENT_HASH_BYTES])
+{
+    (void)snprintf(text, KITH_EXPERIMENT_HASH_BYTES, "%u:%016" PRIx64,
+                   KITH_EXPERIMENT_HASH_VERSION,
+                   kith_experiment_hash(experiment));
+}
+
+/* "its KEY is THERE, this run's is HERE". */
+static bool differ(const char *key, const char *there, const char *here,
+                   char *what, size_t size)
 {
     if (strcmp(there, here) == 0)
         return false;
     (void)snprintf(what, size, "its %s is %.60s, this run's is %.60s", key,
-                   there, here);
+                   there[0] == '\0' ? "not given" : there,
+                   here[0] == '\0' ? "not given" : here);
     return true;
 }
 
-static bool differ_in(char *what, size_t size, const char *key, double there,
-                      double here)
+static bool differ_in(const struct key *key,
+                      const struct kith_experiment *there,
+                      const struct kith_experiment *here, char *what,
+                      size_t size)
+{
+    char texts[2][SCHEMA_SHOWN_BYTES];
+    (void)kith_schema_show(key, there, texts[0]);
+    (void)kith_schema_show(key, here, texts[1]);
+    return differ(key->path, texts[0], texts[1], what, size);
+}
+
+static bool differ_in_size(const struct kith_experiment *there,
+                           const struct kith_experiment *here, char *what,
+                           size_t size)
 {
     char texts[2][32];
-    (void)snprintf(texts[0], sizeof texts[0], "%.12g", there);
-    (void)snprintf(texts[1], sizeof texts[1], "%.12g", here);
-    return differ(what, size, key, texts[0], texts[1]);
+    const struct kith_experiment *const both[] = {there, here};
+    for (unsigned i = 0; i < 2; i++)
+        (void)snprintf(
+            texts[i], sizeof texts[i], "%zu",
+            kith_model_size_of(both[i]->model, &both[i]->model_config).dim);
+    return differ("number of parameters", texts[0], texts[1], what, size);
 }
 
-static double parameters_of(const struct kith_experiment *experiment)
-{
-    return (double)kith_model_size_of(experiment->model,
-                                      &experiment->model_config)
-        .dim;
-}
-
-/* The settings that people change most; the others are in the hash alone. */
+/* The model first: where it is another one, so are many of its keys. */
 static void name_difference(const struct kith_experiment *there,
                             const struct kith_experiment *here, char *what,
                             size_t size)
 {
-    if (differ(what, size, "model.kind", there->model->name,
-               here->model->name) ||
-        differ_in(what, size, "number of parameters", parameters_of(there),
-                  parameters_of(here)) ||
-        differ(what, size, "train.optimiser", there->train.optimiser->name,
-               here->train.optimiser->name) ||
-        differ(what, size, "train.backend", there->backend->name,
-               here->backend->name) ||
-        differ_in(what, size, "seed", (double)there->seed,
-                  (double)here->seed) ||
-        differ_in(what, size, "peers", there->peers, here->peers) ||
-        differ_in(what, size, "train.batch", there->train.batch,
-                  here->train.batch) ||
-        differ_in(what, size, "train.learning_rate",
-                  there->train.config.learning_rate,
-                  here->train.config.learning_rate) ||
-        differ_in(what, size, "stop.steps", (double)there->stop.steps,
-                  (double)here->stop.steps) ||
-        differ_in(what, size, "stop.epochs", there->stop.epochs,
-                  here->stop.epochs) ||
-        differ(what, size, "gossip.algorithm", there->gossip.algorithm->name,
-               here->gossip.algorithm->name))
+    if (differ("model.kind", there->model->name, here->model->name, what,
+               size) ||
+        differ_in_size(there, here, what, size))
         return;
-    (void)snprintf(what, size, "model, data, training, gossip or stop differ");
+    for (const struct key *key = kith_experiment_keys; key->path != NULL; key++)
+        if (!(key->flags & KEY_LOCAL) &&
+            differ_in(key, there, here, what, size))
+            return;
 }
 
-void kith_experiment_differ(const char *yaml,
-                            const struct kith_experiment *here, char *what,
-                            size_t size)
+/* Was this text of a hash made by the same rules as ours? Before version 2 it
+ * had no version. */
+static bool is_comparable(const char *hash)
+{
+    return strtoul(hash, NULL, 10) == KITH_EXPERIMENT_HASH_VERSION &&
+           strchr(hash, ':') != NULL;
+}
+
+bool kith_experiment_is(const struct kith_experiment *here, const char *hash,
+                        const char *yaml, char *what, size_t size)
 {
     struct kith_experiment there;
     char error[KITH_EXPERIMENT_ERROR_BYTES];
+    char ours[KITH_EXPERIMENT_HASH_BYTES];
+    kith_experiment_hash_text(here, ours);
+    if (hash != NULL && strcmp(hash, ours) == 0)
+        return true;
+    const bool comparable = hash != NULL && is_comparable(hash);
     (void)snprintf(what, size, "its settings differ");
     if (yaml == NULL || yaml[0] == '\0' ||
         kith_experiment_parse("there", yaml, strlen(yaml), NULL, 0, &there,
-                              error) != KITH_OK)
-        return;
-    name_difference(&there, here, what, size);
+                              error) != KITH_OK) {
+        if (!comparable)
+            (void)snprintf(what, size,
+                           "written by kith before experiments' hashes had "
+                           "version %u, and its settings cannot be read here: "
+                           "start anew, or go on with the kith that wrote it",
+                           KITH_EXPERIMENT_HASH_VERSION);
+        return false;
+    }
+    const bool same = !comparable && kith_experiment_hash(&there) ==
+                                         kith_experiment_hash(here);
+    if (!same)
+        name_difference(&there, here, what, size);
     kith_experiment_close(&there);
+    return same;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kith/assert.h"
 #include "kith/fault.h"
 #include "kith/text.h"
 #include "key_table.h"
@@ -46,19 +47,11 @@ static enum kith_err rule_stop(const struct tree *tree,
 static enum kith_err rule_model_keys(const struct tree *tree,
                                      const struct kith_experiment *experiment)
 {
-    static const char *const paths[] = {
-#define KITH_X(name, key) "model." key,
-        KITH_MODEL_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_model *model = experiment->model;
-    for (unsigned i = 0; i < KITH_MODEL_KEY_COUNT; i++) {
-        const struct tree_item *item = kith_yaml_find(tree, paths[i]);
-        if (item != NULL && !(model->keys & 1u << i))
-            return kith_yaml_fail(tree, item, paths[i], KITH_EINVAL,
-                                  "model %s does not have it; take it out",
-                                  model->name);
-    }
+    const enum kith_err err = kith_experiment_refuse_unread(
+        tree, KITH_READER_MODEL, model->name, model->keys);
+    if (err != KITH_OK)
+        return err;
     const struct tree_item *data = kith_yaml_find(tree, "data");
     if (data != NULL && model->input == KITH_INPUT_NONE)
         return kith_yaml_fail(tree, data, "data", KITH_EINVAL,
@@ -182,17 +175,24 @@ static enum kith_err rule_gossip(const struct tree *tree,
     return KITH_OK;
 }
 
+static enum kith_err rule_compressor(const struct tree *tree,
+                                     const struct kith_experiment *experiment)
+{
+    const struct kith_compressor *compressor =
+        kith_compressor_find(experiment->gossip.compressor);
+    KITH_ASSERT(compressor != NULL); /* chosen from the registry */
+    return kith_experiment_refuse_unread(tree, KITH_READER_COMPRESSOR,
+                                         compressor->name, compressor->keys);
+}
+
 const struct kith_atom *
 kith_experiment_late_fault(const struct kith_experiment *experiment,
                            kith_ns end_ns)
 {
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
-        const bool begins = atom->kind == KITH_FAULT_CRASH ||
-                            atom->kind == KITH_FAULT_PAUSE ||
-                            atom->kind == KITH_FAULT_CUT ||
-                            (atom->kind == KITH_FAULT_SLOW && atom->factor > 1);
-        if (begins && atom->at_ns > end_ns && atom->statement != UINT32_MAX)
+        if (kith_atom_begins(atom) && atom->at_ns > end_ns &&
+            atom->statement != UINT32_MAX)
             return atom;
     }
     return NULL;
@@ -257,7 +257,7 @@ kith_experiment_check_rules(const struct tree *tree,
     if (err == KITH_OK)
         err = rule_gossip(tree, experiment);
     if (err == KITH_OK)
-        err = kith_experiment_rule_compression(tree, experiment);
+        err = rule_compressor(tree, experiment);
     if (err == KITH_OK)
         err = kith_experiment_rule_central(tree, experiment);
     if (err == KITH_OK)

@@ -21,6 +21,8 @@ static const struct kith_backend *gpu, *half;
 static void (*late)(long queries);
 static void (*fail_after)(long launches, int code);
 static void (*memory)(size_t bytes);
+static void (*pinnable)(size_t bytes);
+static size_t (*pinned)(void);
 
 static struct kith_examples examples;
 static struct kith_experiment experiment;
@@ -181,6 +183,85 @@ static void test_no_room_for_copies(void **state)
     free(z[1]);
 }
 
+/* A worker without data, so that all that it pins is what it exchanges. */
+static enum kith_err open_exchange(const char *algorithm, uint32_t dim,
+                                   struct kith_worker **worker)
+{
+    experiment = fixture_experiment("consensus", algorithm, 3);
+    experiment.model_config.dim = dim;
+    experiment.backend = gpu;
+    const bool rounds =
+        experiment.gossip.algorithm->pattern == KITH_PATTERN_ROUND;
+    const struct kith_worker_config config = {.experiment = &experiment,
+                                              .backend = gpu,
+                                              .steps = 10,
+                                              .edges_max = rounds ? 2 : 0,
+                                              .peers = 3};
+    return kith_worker_open(&config, worker, error);
+}
+
+/* With two neighbours; whole: vectors as long as the model, parts: a third. */
+static void test_only_what_is_used_is_pinned(void **state)
+{
+    (void)state;
+    enum { DIM = 3 * 1600 };
+    static const struct {
+        const char *algorithm;
+        unsigned whole, parts;
+    } cases[] = {
+        {"local", 0, 0},
+        {"adpsgd", 4, 0},         /* sent and received, as either side */
+        {"gossip-push", 4, 0},    /* likewise, and models that are pulled */
+        {"dpsgd", 2 + 1 + 4, 0},  /* pulled; one sent; received, two rounds */
+        {"sgp-sync", 2 + 6, 0},   /* one sent to each */
+        {"allreduce-ring", 2, 5}, /* a third of the model travels */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct kith_worker *worker = NULL;
+        const size_t before = pinned();
+        assert_int_equal(open_exchange(cases[i].algorithm, DIM, &worker),
+                         KITH_OK);
+        const size_t values = cases[i].whole * DIM + cases[i].parts * DIM / 3;
+        if (pinned() - before != values * sizeof(float))
+            fail_msg("%s pins %zu bytes, not %zu", cases[i].algorithm,
+                     pinned() - before, values * sizeof(float));
+        kith_worker_close(worker);
+        assert_int_equal(pinned(), before);
+    }
+}
+
+static void test_pinning_is_refused(void **state)
+{
+    (void)state;
+    enum { DIM = 1 << 19, SLOTS = 4 };
+    struct kith_worker *worker = NULL;
+    const size_t before = pinned(), needed = SLOTS * DIM * sizeof(float);
+    pinnable(before + needed - 1);
+    assert_int_equal(open_exchange("adpsgd", DIM, &worker), KITH_ENOMEM);
+    assert_non_null(strstr(error, "pin 8.0 MiB for the 4 vectors"));
+    assert_int_equal(pinned(), before);
+    pinnable(before + needed);
+    assert_int_equal(open_exchange("adpsgd", DIM, &worker), KITH_OK);
+    kith_worker_close(worker);
+
+    /* Batches, which are pinned next. */
+    worker = open_on(gpu);
+    const size_t vector = (kith_worker_bytes(worker) + 63) / 64 * 64;
+    kith_worker_close(worker);
+    pinnable(before + SLOTS * vector);
+    const struct kith_worker_config config = {.experiment = &experiment,
+                                              .backend = gpu,
+                                              .train = &examples,
+                                              .steps = 10,
+                                              .peers = 2};
+    assert_int_equal(kith_worker_open(&config, &worker, error), KITH_ENOMEM);
+    assert_non_null(strstr(error, "batches of 0.0 MiB each, pinned"));
+    assert_non_null(strstr(error, "train.batch"));
+    assert_null(gpu->failed());
+    pinnable(0);
+    assert_int_equal(pinned(), before);
+}
+
 static enum kith_err save(struct kith_worker *worker, const char *path)
 {
     const struct kith_standing standing = {.best = (double)NAN};
@@ -325,6 +406,8 @@ int main(void)
     find(&late, "kith_emulate_late");
     find(&fail_after, "kith_emulate_fail");
     find(&memory, "kith_emulate_memory");
+    find(&pinnable, "kith_emulate_pinnable");
+    find(&pinned, "kith_emulate_pinned");
     if (late == NULL) {
         printf("skipped: a device cannot be told to fail\n");
         return 77;
@@ -333,6 +416,8 @@ int main(void)
         cmocka_unit_test(test_snapshot_comes_late),
         cmocka_unit_test(test_exchanges_agree),
         cmocka_unit_test(test_no_room_for_copies),
+        cmocka_unit_test(test_only_what_is_used_is_pinned),
+        cmocka_unit_test(test_pinning_is_refused),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_device_fails),
     };

@@ -113,7 +113,9 @@ const struct kith_algorithm kith_algorithm_beer = {
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_NEEDS_STATIC_GRAPH | KITH_NEEDS_STABLE_MEMBERS |
              KITH_REMOVES_DATA_BIAS | KITH_TAKES_COMPRESSOR |
-             KITH_SENDS_EDGE_MESSAGES | KITH_CHECKS_ITS_MESSAGES,
+             KITH_SENDS_EDGE_MESSAGES | KITH_CHECKS_ITS_MESSAGES |
+             KITH_NEEDS_HOST_VECTORS,
+    .on_device = "gt",
     .keys = KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_CONSENSUS] = 0.01},
     .scalar_count = 1,

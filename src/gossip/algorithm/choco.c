@@ -72,7 +72,8 @@ const struct kith_algorithm kith_algorithm_choco = {
     .wait = KITH_WAIT_STRICT,
     .flags = KITH_CONSERVES_SUM | KITH_NEEDS_STATIC_GRAPH |
              KITH_TAKES_COMPRESSOR | KITH_SENDS_EDGE_MESSAGES |
-             KITH_CHECKS_ITS_MESSAGES,
+             KITH_CHECKS_ITS_MESSAGES | KITH_NEEDS_HOST_VECTORS,
+    .on_device = "dpsgd-atc",
     .keys = KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_CONSENSUS] = 0.02},
     .scalar_count = 1,

@@ -65,6 +65,8 @@ const struct kith_algorithm kith_algorithm_sparta_diloco = {
                "step now and then",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .flags = KITH_NEEDS_HOST_VECTORS,
+    .on_device = "diloco",
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
             KITH_GOSSIP_READS(SHARE) | KITH_GOSSIP_READS(OUTER_EVERY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9,

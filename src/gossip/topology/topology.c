@@ -328,7 +328,6 @@ unsigned kith_topology_keys(const struct kith_topology_kind *kind,
     if (!(kind->keys & KITH_TOPOLOGY_READS(GRAPH)))
         return kind->keys;
     const struct kith_topology_kind *const graph =
-        options->graph == NULL ? kith_topology_find("circulant")
-                               : options->graph;
+        options->graph == NULL ? &kith_topology_circulant : options->graph;
     return kind->keys | (graph->keys & ~KITH_TOPOLOGY_READS(WEIGHTS));
 }

@@ -288,7 +288,7 @@ struct kith_mode {
                   kith_id from, uint64_t number);
     /* ACK, ABORT and PROBE; `edge` is NULL unless it is open in that round. */
     void (*ack)(struct kith_node *node, struct kith_round_edge *edge);
-    void (*abandon)(struct kith_node *node, struct kith_round_edge *edge,
+    void (*aborted)(struct kith_node *node, struct kith_round_edge *edge,
                     kith_id from, uint64_t number);
     void (*probe)(struct kith_node *node, struct kith_round_edge *edge,
                   kith_id from, uint64_t number);

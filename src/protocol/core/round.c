@@ -472,7 +472,7 @@ void kith_round_message(struct kith_node *node, kith_id from,
             mode->ack(node, edge);
         break;
     case KITH_MESSAGE_ABORT:
-        mode->abandon(node, edge, from, number);
+        mode->aborted(node, edge, from, number);
         break;
     case KITH_MESSAGE_PROBE:
         mode->probe(node, edge, from, number);
