@@ -1,7 +1,7 @@
 /* Goal: the core's assertions fire: a bug stops a peer before it spreads.
  * Method: a process of its own plants one violation each time, in a node that
  * has just sent a REQUEST or opened a round, and must end by SIGABRT. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 #include "tests/support/story.h"
 
 #include <fcntl.h>

@@ -8,6 +8,7 @@
  * does stands in exchange_initiator.c and exchange_responder.c. This file finds
  * the record that an event is about. A peer whose model another one waits for
  * serves first, so records that it answers come before those it initiates. */
+#include "src/protocol/core/mode.h"
 #include "src/protocol/core/node_state.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
  *
  * Nothing is applied here before the other side has applied its half, so until
  * MERGE this side can always give up; what is in doubt is the other's half. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 static void ask(struct kith_node *node, struct kith_exchange *exchange)
 {

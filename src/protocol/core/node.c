@@ -6,7 +6,7 @@
  * merges and replies happen at step boundaries and nothing is ever locked.
  *
  * What an exchange or a round does is its mode's (struct kith_mode). */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 #include <string.h>
 

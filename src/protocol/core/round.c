@@ -12,7 +12,7 @@
  * round_cast.c, round_mailbox.c.
  *
  * Source: Lian et al., NIPS 2017 (D-PSGD). */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
  *
  * and a sender whose model is under way says nothing. Undirected edges need no
  * such question: our own model asks it. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 /* A one-way edge that lapses: what came of it is merged all the same. */
 static void lapse(struct kith_node *node, struct kith_round_edge *edge)

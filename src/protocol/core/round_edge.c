@@ -1,5 +1,5 @@
 /* One neighbour's part in a round: what it is told, how it ends. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 #include <string.h>
 

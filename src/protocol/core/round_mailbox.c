@@ -15,7 +15,7 @@
  * in step nobody's number changes.
  *
  * Source: Bornstein et al., ICLR 2023 (SWIFT). */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 /* No honest generation comes near; a liar's cannot make numbers wrap. */
 #define GENERATIONS_MAX (UINT64_MAX / 2)

@@ -11,7 +11,7 @@
  * doubt: PROBE, and torn when nobody answers.
  *
  * Source: Lian et al., NIPS 2017 (D-PSGD). */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 /* Our end may still leave it out without asking the other one. */
 static bool is_ours_to_drop(const struct kith_node *node,

@@ -4,7 +4,7 @@
  * A trigger begins `phases` rounds; a share of S steps with a trigger every H
  * has S / H phases of them. Lists of two rounds are kept, of the round at hand
  * and the next one, since a neighbour may be a round ahead. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 _Static_assert(KITH_DEGREE_MAX <= 64, "an outcome has a bit for each edge");
 

@@ -11,7 +11,7 @@
  * Two, or all that are alive of a graph's few: one liar sends us nowhere. After
  * a round in which somebody was missing the next ones are wary: see
  * round_cast.c. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 /* The two furthest claims, of two peers. */
 static void note_claim(struct kith_round *round, kith_id peer, uint64_t number)
