@@ -50,7 +50,7 @@ static bool open_worker(struct sim_replay *replay, kith_id peer)
     struct sim_actor *actor = &replay->actors[peer];
     const struct kith_dataset *dataset = replay->options->dataset;
     const struct kith_worker_config config = {
-        .experiment = &replay->experiment,
+        .task = kith_experiment_task(&replay->experiment, NULL),
         .backend = replay->experiment.backend,
         .train = dataset ? &dataset->train : NULL,
         .self = peer,

@@ -150,7 +150,7 @@ static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
 enum kith_err sim_desk_open(struct sim_world *world, kith_id peer)
 {
     const struct kith_worker_config config = {
-        .experiment = world->experiment,
+        .task = kith_experiment_task(world->experiment, NULL),
         .backend = world->experiment->backend,
         .train = world->options.dataset ? &world->options.dataset->train : NULL,
         .self = peer,

@@ -9,7 +9,7 @@ static enum kith_err open_desk(struct central *run, uint32_t self,
                                struct kith_worker **desk)
 {
     const struct kith_worker_config config = {
-        .experiment = run->experiment,
+        .task = kith_experiment_task(run->experiment, NULL),
         .backend = run->experiment->backend,
         .train = run->options.dataset ? &run->options.dataset->train : NULL,
         .self = self,

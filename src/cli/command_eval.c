@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "kith/checkpoint.h"
+#include "kith/evaluation.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 #include "checkpoint_open.h"

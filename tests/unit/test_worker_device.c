@@ -291,11 +291,12 @@ static void test_device_fails(void **state)
     kith_worker_close(worker);
 
     struct kith_worker *again = NULL;
-    const struct kith_worker_config config = {.experiment = &experiment,
-                                              .backend = gpu,
-                                              .train = &examples,
-                                              .steps = 10,
-                                              .peers = 2};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = gpu,
+        .train = &examples,
+        .steps = 10,
+        .peers = 2};
     assert_int_equal(kith_worker_open(&config, &again, error), KITH_EDEVICE);
     assert_non_null(strstr(error, "ECC"));
 
@@ -304,9 +305,10 @@ static void test_device_fails(void **state)
     size_t dim;
     uint64_t step;
     experiment.backend = kith_backend_find("cpu");
-    assert_int_equal(
-        kith_save_parameters(&experiment, path, &kept, &dim, &step, error),
-        KITH_OK);
+    const struct kith_task task = kith_experiment_task(&experiment, NULL);
+    assert_int_equal(kith_save_parameters(&task, experiment.backend, path,
+                                          &kept, &dim, &step, error),
+                     KITH_OK);
     assert_memory_equal(kept, z, dim * sizeof *z);
     free(kept);
     free(z);

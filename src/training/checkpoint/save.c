@@ -48,11 +48,6 @@ static void add_real(struct texts *texts, const char *key, double value)
     add_text(texts, key, text);
 }
 
-const char *kith_save_role(const struct kith_worker *worker)
-{
-    return worker->named == worker->experiment ? "peer" : "train";
-}
-
 static void standing_texts(const struct kith_standing *standing,
                            struct texts *texts)
 {
@@ -75,14 +70,15 @@ static void worker_texts(const struct kith_worker *worker,
     static const char *const scalars[] = {"scalar.0", "scalar.1", "scalar.2"};
     _Static_assert(KITH_SCALARS_MAX <= 3, "a name for each scalar");
     const struct kith_place place = kith_worker_place(worker);
-    const char *source = worker->named->source;
+    const struct kith_owner *owner = &worker->task.owner;
+    const char *source = owner->source;
     texts->count = 0;
     add_text(texts, "blake2b", zeros);
     add_text(texts, "format", "pt");
     add_text(texts, "kith", SAVE_VERSION);
-    add_text(texts, "role", kith_save_role(worker));
+    add_text(texts, "role", owner->role);
     char *hash = texts->values[texts->count];
-    kith_experiment_hash_text(worker->named, hash);
+    owner->hash(owner->experiment, hash);
     add_text(texts, "experiment", hash);
     standing_texts(standing, texts);
     add_number(texts, "epoch", place.epoch);

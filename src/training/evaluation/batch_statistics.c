@@ -4,7 +4,7 @@
  *   buffer <- 1/N sum_b statistic(batch b)
  *
  * A pass adds momentum times a batch's statistic to a buffer of 0. */
-#include "src/training/worker/worker_state.h"
+#include "kith/evaluation.h"
 
 #include <stdlib.h>
 

@@ -45,13 +45,13 @@ static enum kith_err refuse(char *error, enum kith_err err, const char *text)
 static enum kith_err check_data(const struct kith_worker_config *config,
                                 char *error)
 {
-    const struct kith_experiment *experiment = config->experiment;
-    if (experiment->model->input == KITH_INPUT_NONE)
+    const struct kith_task *task = &config->task;
+    if (task->model->input == KITH_INPUT_NONE)
         return KITH_OK;
     if (config->train == NULL)
         return refuse(error, KITH_EINVAL, "this model needs `data:`");
     const struct kith_model_size size =
-        kith_model_size_of(experiment->model, &experiment->model_config);
+        kith_model_size_of(task->model, task->model_config);
     if (size.features == config->train->features &&
         config->train->classes <= size.classes)
         return KITH_OK;
@@ -141,8 +141,7 @@ static void carve_own(struct kith_worker *worker, struct carver *carver)
 static void carve_all(struct kith_worker *worker, struct carver *lent,
                       struct carver *carver)
 {
-    const struct kith_optimiser *optimiser =
-        worker->experiment->train.optimiser;
+    const struct kith_optimiser *optimiser = worker->task.optimiser;
     const size_t element = worker->backend->element_bytes;
     const size_t whole = worker->dim * element;
     const size_t trained = worker->layout->trained * element;
@@ -237,10 +236,9 @@ static enum kith_err take_rows(struct kith_worker *worker,
 {
     if (worker->train == NULL)
         return KITH_OK;
-    const enum kith_err err =
-        kith_split_rows(&worker->experiment->data.split, worker->train,
-                        worker->experiment->seed, config->peers, worker->self,
-                        &worker->rows, &worker->row_count);
+    const enum kith_err err = kith_split_rows(
+        worker->task.split, worker->train, worker->task.seed, config->peers,
+        worker->self, &worker->rows, &worker->row_count);
     if (err == KITH_EINVAL) {
         (void)snprintf(error, KITH_DATA_ERROR_BYTES,
                        "data.split: %zu rows of %u classes cannot be divided "
@@ -251,29 +249,28 @@ static enum kith_err take_rows(struct kith_worker *worker,
     }
     if (err != KITH_OK)
         return refuse(error, err, "no memory for the list of rows");
-    const struct kith_loader_config loader = {
-        .examples = worker->train,
-        .backend = worker->backend,
-        .rows = worker->rows,
-        .row_count = worker->row_count,
-        .batch = kith_worker_rows(worker),
-        .seed = worker->experiment->seed,
-        .entity = worker->self,
-        .augment = worker->experiment->train.augment,
-        .shuffle = true,
-        .ahead = config->ahead};
+    const struct kith_loader_config loader = {.examples = worker->train,
+                                              .backend = worker->backend,
+                                              .rows = worker->rows,
+                                              .row_count = worker->row_count,
+                                              .batch = kith_worker_rows(worker),
+                                              .seed = worker->task.seed,
+                                              .entity = worker->self,
+                                              .augment = worker->task.augment,
+                                              .shuffle = true,
+                                              .ahead = config->ahead};
     return kith_loader_open(&loader, &worker->loader, error);
 }
 
 uint32_t kith_worker_parts(const struct kith_worker *worker)
 {
-    const uint32_t parts = worker->experiment->train.accumulate;
+    const uint32_t parts = worker->task.accumulate;
     return parts > 0 ? parts : 1;
 }
 
 size_t kith_worker_rows(const struct kith_worker *worker)
 {
-    return worker->experiment->train.batch / kith_worker_parts(worker);
+    return worker->task.batch / kith_worker_parts(worker);
 }
 
 struct kith_place kith_worker_place(const struct kith_worker *worker)
@@ -308,8 +305,7 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
     double *x = malloc(worker->dim * sizeof *x);
     if (x == NULL)
         return refuse(error, KITH_ENOMEM, "no memory for starting weights");
-    kith_graph_start(worker->network, worker->experiment->seed, worker->self,
-                     x);
+    kith_graph_start(worker->network, worker->task.seed, worker->self, x);
     worker->backend->write(worker->dim, x, worker->slots[KITH_SLOT_LIVE]);
     free(x);
     if (worker->algorithm->start != NULL) {
@@ -321,17 +317,16 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
 
 static enum kith_err open_network(struct kith_worker *worker, char *error)
 {
-    const struct kith_experiment *experiment = worker->experiment;
+    const struct kith_task *task = &worker->task;
     const struct kith_graph_options options = {
         .backend = worker->backend,
         .rows = worker->train == NULL ? 1 : kith_worker_rows(worker),
         .training = true,
-        .recompute = experiment->train.recompute,
-        .smoothing = experiment->train.smoothing};
+        .recompute = task->recompute,
+        .smoothing = task->smoothing};
     char words[KITH_MODEL_ERROR_BYTES] = "";
-    const enum kith_err err =
-        kith_graph_open(worker->model, &experiment->model_config, &options,
-                        &worker->network, words);
+    const enum kith_err err = kith_graph_open(
+        worker->model, task->model_config, &options, &worker->network, words);
     if (err != KITH_OK)
         return refuse(error, err, words);
     worker->layout = kith_graph_layout(worker->network);
@@ -345,8 +340,9 @@ static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
     const size_t dim = worker->layout->gossiped;
     const size_t count =
         (size_t)worker->edge_count * worker->algorithm->edge_vectors;
-    worker->compression = kith_experiment_compression(worker->experiment, dim);
-    worker->payload = kith_experiment_payload(worker->experiment, dim);
+    worker->task.compression.dim = dim;
+    const struct kith_algebra algebra = kith_worker_algebra(worker);
+    worker->payload = kith_algorithm_payload(worker->algorithm, &algebra);
     worker->edges = calloc(count + 1, sizeof *worker->edges);
     worker->inboxes = calloc(worker->edge_count + 1, sizeof *worker->inboxes);
     worker->edge_scalars =
@@ -360,14 +356,13 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
                                struct kith_worker **out, char *error)
 {
     *out = NULL;
-    const struct kith_experiment *experiment = config->experiment;
+    const struct kith_task *task = &config->task;
     KITH_ASSERT(config->edges_max <= KITH_DEGREE_MAX);
     enum kith_err err = check_data(config, error);
     if (err != KITH_OK)
         return err;
-    const bool needs_data = experiment->model->input != KITH_INPUT_NONE;
-    if (needs_data && (experiment->train.batch == 0 ||
-                       experiment->train.batch > KITH_BATCH_MAX))
+    const bool needs_data = task->model->input != KITH_INPUT_NONE;
+    if (needs_data && (task->batch == 0 || task->batch > KITH_BATCH_MAX))
         return refuse(error, KITH_ELIMIT, "train.batch must be 1 to 2^20");
     const uint32_t slot_count =
         KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * config->edges_max;
@@ -375,11 +370,10 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
         calloc(1, sizeof *worker + slot_count * sizeof worker->slots[0]);
     if (worker == NULL)
         return refuse(error, KITH_ENOMEM, "no memory");
-    worker->experiment = experiment;
-    worker->named = config->named != NULL ? config->named : experiment;
+    worker->task = *task;
     worker->backend = config->backend;
-    worker->algorithm = experiment->gossip.algorithm;
-    worker->model = experiment->model;
+    worker->algorithm = task->algorithm;
+    worker->model = task->model;
     worker->train = needs_data ? config->train : NULL;
     worker->self = config->self;
     worker->steps = config->steps;

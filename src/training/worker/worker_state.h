@@ -12,8 +12,7 @@
 #define KITH_ROLES 4u
 
 struct kith_worker {
-    const struct kith_experiment *experiment;
-    const struct kith_experiment *named; /* of its checkpoints */
+    struct kith_task task; /* its compression: of what is gossiped */
     const struct kith_backend *backend;
     const struct kith_algorithm *algorithm;
     const struct kith_model *model;
@@ -26,7 +25,6 @@ struct kith_worker {
     size_t dim, bytes; /* of the model; bytes of what is gossiped of it */
     size_t payload;    /* bytes of an exchange's message */
     double scalars[KITH_SCALARS_MAX];
-    struct kith_compression compression;
 
     void *block;                  /* live and every vector below */
     void *lent;                   /* the other slots: sent from, received
