@@ -97,9 +97,8 @@ static enum kith_err match_compressor(const struct tree *tree,
     return KITH_OK;
 }
 
-enum kith_err
-kith_experiment_rule_match(const struct tree *tree,
-                           const struct kith_experiment *experiment)
+enum kith_err kith_experiment_rule_match(const struct tree *tree,
+                                         struct kith_experiment *experiment)
 {
     const enum kith_err err = match_graph(tree, experiment);
     return err == KITH_OK ? match_compressor(tree, experiment) : err;
