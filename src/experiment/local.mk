@@ -7,7 +7,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/combination_rules.c \
   src/experiment/data_rules.c \
   src/experiment/derive.c \
-  src/experiment/difference.c \
+  src/experiment/experiment_hash.c \
   src/experiment/fault_statements.c \
   src/experiment/key_table.c \
   src/experiment/key_table.h \

@@ -114,7 +114,7 @@ struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
                                  .edge_vectors =
                                      worker->algorithm->edge_vectors,
                                  .every = worker->task.every,
-                                 .scratch = worker->desk,
+                                 .scratch = worker->algorithm_scratch,
                                  .gradient = worker->gradient,
                                  .trained = worker->layout->trained};
 }
@@ -214,7 +214,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
         result->loss += found.loss / parts;
         result->finite = found.finite && isfinite(result->loss);
     }
-    worker->spoiled = !result->finite;
+    worker->not_finite = !result->finite;
 }
 
 void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
@@ -299,7 +299,7 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
         struct kith_work_edge *edge = &work->edges[i];
         const uint32_t snapshot = kith_slot_snapshot(edge->sent);
         KITH_ASSERT(snapshot < KITH_SLOT_ROUND_EDGES);
-        worker->spoiled_slots[snapshot] = worker->spoiled;
+        worker->not_finite_slots[snapshot] = worker->not_finite;
         if (worker->algorithm->make != NULL &&
             work->pattern != KITH_PATTERN_PULL) {
             make_edge(worker, work, edge, given);
@@ -479,7 +479,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     }
     kith_worker_restart(worker);
     edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
-    worker->spoiled = false;
+    worker->not_finite = false;
 }
 
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,

@@ -134,11 +134,12 @@ static void carve_own(struct kith_worker *worker, struct carver *carver)
     for (uint32_t i = 0; i < count; i++)
         worker->edges[i] = carve(carver, worker->bytes);
     if (algorithm->scratch_bytes != NULL)
-        worker->desk = carve(carver, algorithm->scratch_bytes(&algebra));
+        worker->algorithm_scratch =
+            carve(carver, algorithm->scratch_bytes(&algebra));
 }
 
 /* What the host shares, and what the backend may keep to itself. */
-static void carve_all(struct kith_worker *worker, struct carver *lent,
+static void carve_all(struct kith_worker *worker, struct carver *shared,
                       struct carver *carver)
 {
     const struct kith_optimiser *optimiser = worker->task.optimiser;
@@ -152,7 +153,7 @@ static void carve_all(struct kith_worker *worker, struct carver *lent,
         worker->slots[slot] =
             slot == KITH_SLOT_LIVE && !shares ? carve(carver, whole)
             : slot == KITH_SLOT_LIVE ? carve(carver, slot_bytes(worker, slot))
-                                     : carve(lent, slot_bytes(worker, slot));
+                                     : carve(shared, slot_bytes(worker, slot));
     }
     carve_own(worker, carver);
     if (!kith_model_learns(worker->model))
@@ -214,15 +215,15 @@ static enum kith_err check_memory(const struct kith_worker *worker,
 static enum kith_err take_memory(struct kith_worker *worker, uint32_t together,
                                  char *error)
 {
-    struct carver lent = {NULL, 0}, own = {NULL, 0};
-    carve_all(worker, &lent, &own);
+    struct carver shared = {NULL, 0}, own = {NULL, 0};
+    carve_all(worker, &shared, &own);
     const enum kith_err err = check_memory(worker, together, own.used, error);
     if (err != KITH_OK)
         return err;
-    if (!take_block(worker, true, &lent, &worker->lent) ||
-        !take_block(worker, false, &own, &worker->block))
+    if (!take_block(worker, true, &shared, &worker->shared) ||
+        !take_block(worker, false, &own, &worker->memory))
         return refuse(error, KITH_ENOMEM, "no memory for the model's vectors");
-    carve_all(worker, &lent, &own);
+    carve_all(worker, &shared, &own);
     for (unsigned role = 0; role < KITH_ROLES; role++)
         worker->vectors[role] = kith_worker_role(role) < worker->slot_count
                                     ? worker->slots[kith_worker_role(role)]
@@ -407,8 +408,8 @@ void kith_worker_close(struct kith_worker *worker)
         return;
     kith_loader_close(worker->loader);
     kith_graph_close(worker->network);
-    give_block(worker, worker->block);
-    give_block(worker, worker->lent);
+    give_block(worker, worker->memory);
+    give_block(worker, worker->shared);
     free(worker->rows);
     free(worker->edges);
     free(worker->inboxes);
@@ -453,7 +454,7 @@ enum kith_outgoing kith_worker_outgoing(const struct kith_worker *worker,
 {
     const struct kith_backend *backend = worker->backend;
     KITH_ASSERT(kith_slot_snapshot(slot) < KITH_SLOT_ROUND_EDGES);
-    if (worker->spoiled_slots[kith_slot_snapshot(slot)])
+    if (worker->not_finite_slots[kith_slot_snapshot(slot)])
         return KITH_OUTGOING_NEVER;
     if (backend->settled != NULL &&
         !backend->settled(worker->slots[slot], wait))
