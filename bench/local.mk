@@ -24,8 +24,8 @@ bench_bench_algorithms_CPPFLAGS = $(AM_CPPFLAGS) \
   -DBENCH_FOLDER='"$(abs_srcdir)/bench"'
 bench_bench_algorithms_LDFLAGS = $(AM_LDFLAGS) \
   -Wl,--wrap=kith_worker_open,--wrap=kith_worker_close \
-  -Wl,--wrap=kith_worker_run,--wrap=sim_block_copy \
-  -Wl,--wrap=sim_block_forget \
+  -Wl,--wrap=kith_worker_run,--wrap=sim_copy_slot \
+  -Wl,--wrap=sim_copy_forget \
   -Wl,--wrap=kith_worker_swap,--wrap=kith_worker_read \
   -Wl,--wrap=kith_evaluator_score
 bench_bench_conv_SOURCES = bench/bench_conv.c bench/peak.h
@@ -53,3 +53,6 @@ bench_bench_handshake_SOURCES = bench/bench_handshake.c bench/plain.h $(PEERS) \
   $(SESSIONS)
 bench_bench_transport_SOURCES = bench/bench_transport.c bench/plain.h
 EXTRA_DIST += bench/exchange_gloo.py
+
+# What runs on a machine with a GPU builds itself: bench/gpu/run.sh.
+EXTRA_DIST += $(wildcard $(srcdir)/bench/gpu/*.*)

@@ -22,15 +22,17 @@ UNIT = \
   tests/unit/test_compression_keys \
   tests/unit/test_compressor_quality \
   tests/unit/test_compressors \
-  tests/unit/test_contact \
   tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
+  tests/unit/test_cuda_notice \
   tests/unit/test_cuda_ops \
+  tests/unit/test_cuda_order \
   tests/unit/test_cuda_vectors \
   tests/unit/test_data \
   tests/unit/test_data_cache \
   tests/unit/test_data_shrinks \
   tests/unit/test_derive \
+  tests/unit/test_device_algorithms \
   tests/unit/test_experiment_hash \
   tests/unit/test_epidemic \
   tests/unit/test_estimate \
@@ -48,6 +50,8 @@ UNIT = \
   tests/unit/test_lab_rows \
   tests/unit/test_layout \
   tests/unit/test_loader \
+  tests/unit/test_log_limit \
+  tests/unit/test_member \
   tests/unit/test_model \
   tests/unit/test_network \
   tests/unit/test_node \
@@ -63,7 +67,6 @@ UNIT = \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
   tests/unit/test_pool \
-  tests/unit/test_repeat \
   tests/unit/test_replicas \
   tests/unit/test_rng \
   tests/unit/test_rules \
@@ -126,7 +129,9 @@ FENCES = \
   tests/fences/check_layers.sh \
   tests/fences/check_link.sh \
   tests/fences/check_papers.sh \
+  tests/fences/check_private.sh \
   tests/fences/check_registry.sh \
+  tests/fences/check_sim_parts.sh \
   tests/fences/check_size.sh \
   tests/fences/check_symbols.sh \
   tests/fences/check_words.sh
@@ -146,6 +151,7 @@ INTEGRATION = \
   tests/integration/test_cli_topology.sh \
   tests/integration/test_cli_usage.sh \
   tests/integration/test_docs_algorithms.sh \
+  tests/integration/test_gpu_run.sh \
   tests/integration/test_lab_ends.sh \
   tests/integration/test_lab_faults.sh \
   tests/integration/test_lab_full_disk.sh \
@@ -155,9 +161,9 @@ INTEGRATION = \
   tests/integration/test_lab_resumes.sh \
   tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_netns_peers.sh \
+  tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_report.sh \
-  tests/integration/test_old_save.sh \
   tests/integration/test_resume.sh \
   tests/integration/test_sim_sweep.sh
 
@@ -176,6 +182,7 @@ LONG = \
   tests/long/accept_replay.sh \
   tests/long/accept_resume.sh \
   tests/long/accept_taxonomy.sh \
+  tests/long/check_cuda_code.sh \
   tests/long/check_deploy.sh \
   tests/long/check_matrix.sh \
   tests/long/coverage.sh \
@@ -246,9 +253,16 @@ tests_unit_test_cuda_models_SOURCES = tests/unit/test_cuda_models.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_module_SOURCES = tests/unit/test_cuda_module.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
+tests_unit_test_cuda_notice_SOURCES = tests/unit/test_cuda_notice.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_ops_SOURCES = tests/unit/test_cuda_ops.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h \
   tests/unit/ops_cases.c tests/unit/ops_cases.h
+tests_unit_test_device_algorithms_SOURCES = \
+  tests/unit/test_device_algorithms.c tests/unit/cuda_cases.c \
+  tests/unit/cuda_cases.h
+tests_unit_test_cuda_order_SOURCES = tests/unit/test_cuda_order.c \
+  tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_cuda_vectors_SOURCES = tests/unit/test_cuda_vectors.c \
   tests/unit/cuda_cases.c tests/unit/cuda_cases.h
 tests_unit_test_worker_device_SOURCES = tests/unit/test_worker_device.c \
@@ -259,7 +273,7 @@ tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \
 # Two sessions joined by memory.
 SESSIONS = tests/support/sessions.c tests/support/sessions.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
-tests_unit_test_contact_SOURCES = tests/unit/test_contact.c $(SESSIONS)
+tests_unit_test_member_SOURCES = tests/unit/test_member.c $(SESSIONS)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
@@ -324,7 +338,8 @@ tests_unit_test_sim_conservation_SOURCES = \
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
 EXTRA_DIST += \
+  tests/golden/old/recording-50ce217.db tests/golden/old/run-50ce217.db \
   tests/golden/round.trace tests/golden/round.yaml \
   tests/golden/swap.trace tests/golden/swap.yaml \
   tests/golden/torn.trace tests/golden/torn.yaml \
-  tests/golden/old/old.yaml tests/golden/old/old-train-1.save
+  tests/golden/old/old.yaml

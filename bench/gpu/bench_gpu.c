@@ -1,151 +1,121 @@
-/* The CUDA module beside what its machine can do: copies and products measured
- * in the same run, then every kernel that a step spends time in, then steps of
- * whole models. Started by run.sh, which checks the results first.
+/* The CUDA module beside what its device can do.
  *
- *   bench_gpu [kernels] [models]     both without an argument
+ *   bench_gpu [--tiny] [--out FOLDER] PART...
  *
- * Rates count the bytes that must move (each input read once, each output
- * written once) and the operations that must be done. Values are random:
- * zeros multiply faster. */
+ *   ceilings  copies on the device and across the bus, the largest products
+ *   kernels   every kernel that a step spends time in, as a share of these
+ *   steps     GPT-2 124M and ResNet-50, with seconds for each phase
+ *   parity    losses and gradients into FOLDER, for reference.py torch-parity
+ *   exchange  an exchange of 124M values every ten steps
+ *
+ * --tiny: sizes that the emulation of tests/cuda can do. A result is a row
+ * (rows.c). Rates count the fewest bytes that must move (each input read once,
+ * each output written once) and the fewest operations that must be done.
+ * Status: 0, targets of speed that were missed included; 1, a failure; 2, the
+ * command line; 77, no device. */
 #include "bench_gpu.h"
 
-#include <math.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "kith/rng.h"
-#include "src/training/backend/cuda_module.h"
+#include "kith/cuda_module.h"
 
-void ceiling_copies(size_t bytes, double *device, double *out, double *in);
+/* ceiling.cu; not linked where there is no CUDA. */
+__attribute__((weak)) bool ceiling_device(char *name, size_t size);
 
-enum { ROUNDS = 9 };
-static int missed;
+struct part {
+    const char *name;
+    bool compares; /* with the ceilings */
+    void (*run)(const struct machine *m);
+};
+static const struct part parts[] = {
+    {"ceilings", true, bench_ceilings},  {"kernels", true, bench_kernels},
+    {"steps", true, bench_steps},        {"parity", false, bench_parity},
+    {"exchange", false, bench_exchange},
+};
+enum { PARTS = sizeof parts / sizeof parts[0] };
 
-double now(void)
+static const struct part *part_find(const char *name)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-void finish(const struct kith_backend *backend)
-{
-    static void *one;
-    double value;
-    if (one == NULL)
-        one = backend->alloc(64, false);
-    backend->read(1, one, &value);
-    if (backend->failed() == NULL)
-        return;
-    fprintf(stderr, "bench_gpu: %s\n", backend->failed());
-    exit(1);
-}
-
-void *elements(const struct kith_backend *backend, size_t n, double spread)
-{
-    enum { CHUNK = 65536 };
-    static double values[CHUNK];
-    struct kith_rng rng;
-    float *const x = backend->alloc(n * sizeof(float), false);
-    if (x == NULL) {
-        fprintf(stderr, "bench_gpu: no memory for %zu values\n", n);
-        exit(1);
+    for (size_t i = 0; i < PARTS; i++) {
+        if (strcmp(parts[i].name, name) == 0)
+            return &parts[i];
     }
-    kith_rng_init(&rng, 1, KITH_STREAM_TEST, n);
-    for (size_t i = 0; i < CHUNK; i++)
-        values[i] = spread * (2 * kith_rng_double(&rng) - 1);
-    for (size_t at = 0; at < n; at += CHUNK)
-        backend->write(n - at < CHUNK ? n - at : CHUNK, values, x + at);
-    return x;
+    return NULL;
 }
 
-void *activations(const struct kith_backend *backend, size_t n, double spread)
+static bool is_emulation(void)
 {
-    void *const wide = elements(backend, n, spread);
-    if (backend->activation_bytes != 2)
-        return wide;
-    void *const x = backend->alloc(n * 2, false);
-    backend->narrow(n, wide, x);
-    backend->release(wide);
-    return x;
+    const char *const path = getenv("KITH_CUDA_MODULE");
+    void *const library =
+        path == NULL ? NULL : dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    return library != NULL && dlsym(library, "kith_emulate_launches") != NULL;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double seconds_of(const struct kith_backend *backend, void (*run)(void *),
-                  void *argument)
-{
-    double took[ROUNDS];
-    unsigned calls = 1;
-    run(argument);
-    finish(backend);
-    double start = now();
-    run(argument);
-    finish(backend);
-    const double once = now() - start;
-    calls = once > 0.03 ? 1 : (unsigned)(0.03 / once) + 1;
-    for (int round = 0; round < ROUNDS; round++) {
-        start = now();
-        for (unsigned i = 0; i < calls; i++)
-            run(argument);
-        finish(backend);
-        took[round] = (now() - start) / calls;
-    }
-    qsort(took, ROUNDS, sizeof took[0], by_size);
-    return took[ROUNDS / 2];
-}
-
-void line(const char *name, double seconds, double rate, const char *unit,
-          double ceiling)
-{
-    printf("%-44s %10.4f ms %9.1f %-8s", name, seconds * 1e3, rate, unit);
-    if (ceiling > 0)
-        printf(" %5.1f %%", 100 * rate / ceiling);
-    putchar('\n');
-    (void)fflush(stdout);
-}
-
-void claim(const char *name, double value, const char *relation, double bound)
-{
-    const bool met = *relation == '<' ? value <= bound : value >= bound;
-    printf("%-44s %10.4f, target %s %g: %s\n", name, value, relation, bound,
-           met ? "met" : "MISSED");
-    missed += !met;
-    (void)fflush(stdout);
-}
-
-static bool asked(int argc, char **argv, const char *part)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], part) == 0)
-            return true;
-    }
-    return argc == 1;
-}
-
-int main(int argc, char **argv)
+/* Why not, in a line; NULL: the machine is open. */
+static const char *machine_open(struct machine *m)
 {
     const char *why;
     const struct kith_cuda_module *const module = kith_cuda_load(&why);
     if (module != NULL)
         why = module->single->missing();
+    if (why != NULL)
+        return why;
+    m->single = module->single;
+    m->half = kith_backend_find("cuda-bf16") != NULL ? module->half : NULL;
+    m->emulated = is_emulation();
+    (void)snprintf(m->device, sizeof m->device,
+                   m->emulated ? "emulated" : "unknown");
+    if (!m->emulated && ceiling_device != NULL &&
+        !ceiling_device(m->device, sizeof m->device))
+        return "the CUDA runtime finds no device";
+    printf("# device: %s\n", m->device);
+    (void)fflush(stdout);
+    return NULL;
+}
+
+/* Fills chosen, NULL at its end; false: the command line is wrong. */
+static bool options(int argc, char **argv, struct machine *m,
+                    const struct part **chosen)
+{
+    size_t count = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--tiny") == 0)
+            m->tiny = true;
+        else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc)
+            m->out = argv[++i];
+        else if (count == PARTS ||
+                 (chosen[count++] = part_find(argv[i])) == NULL)
+            return false;
+    }
+    chosen[count] = NULL;
+    return count > 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct machine m = {.tiny = false};
+    const struct part *chosen[PARTS + 1];
+    if (!options(argc, argv, &m, chosen)) {
+        (void)fprintf(stderr,
+                      "usage: bench_gpu [--tiny] [--out FOLDER] PART..., PART "
+                      "of ceilings kernels steps parity exchange\n");
+        return 2;
+    }
+    const char *const why = machine_open(&m);
     if (why != NULL) {
-        printf("bench_gpu: skipped: %s\n", why);
+        printf("bench_gpu: no device: %s\n", why);
         return 77;
     }
-    struct machine m = {.single = module->single, .half = module->half};
-    ceiling_copies((size_t)1 << 29, &m.copy, &m.out, &m.in);
-    printf("copy on the device %.0f GB/s, out %.1f GB/s, in %.1f GB/s\n",
-           m.copy, m.out, m.in);
-    bench_kernels(&m);
-    if (asked(argc, argv, "models"))
-        bench_models(&m);
-    printf("%d target(s) missed\n", missed);
-    return missed > 0;
+    if (m.tiny)
+        clock_quick();
+    for (size_t i = 0; chosen[i] != NULL; i++) {
+        rows_part(chosen[i]->name);
+        if (chosen[i]->compares && m.copy == 0)
+            ceilings_measure(&m);
+        chosen[i]->run(&m);
+    }
+    return rows_failed();
 }

@@ -1,5 +1,5 @@
-/* What the machine itself does, by the runtime alone: copies on the device and
- * out of it into pinned memory, GB/s counted as in bench_gpu.c. */
+/* What the machine itself does, by the runtime alone: its name, copies on the
+ * device and between it and pinned memory, GB/s counted as in bench_gpu.c. */
 #include <cuda_runtime.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -37,6 +37,19 @@ static double seconds_of(void *target, const void *source, size_t bytes)
         took[at] = t;
     }
     return took[rounds / 2] * 1e-3;
+}
+
+/* The device that the module takes, too; false: there is none. */
+extern "C" bool ceiling_device(char *name, size_t size)
+{
+    cudaDeviceProp properties;
+    const char *const told = getenv("KITH_CUDA_DEVICE");
+    const int which = told == nullptr ? 0 : atoi(told);
+    if (cudaSetDevice(which) != cudaSuccess ||
+        cudaGetDeviceProperties(&properties, which) != cudaSuccess)
+        return false;
+    snprintf(name, size, "%s", properties.name);
+    return true;
 }
 
 extern "C" void ceiling_copies(size_t bytes, double *device, double *out,

@@ -1,5 +1,6 @@
-/* The few calls of cmocka that the CUDA tests make, for machines where it is
- * not installed: a failure ends its test, all tests run. */
+/* The few calls of cmocka that the CUDA tests make, so that they run where it
+ * is not installed: a failure ends its test, all tests run, and one line for
+ * each says how it ended. */
 #ifndef KITH_BENCH_GPU_CMOCKA_H
 #define KITH_BENCH_GPU_CMOCKA_H
 
@@ -21,6 +22,7 @@ __attribute__((weak)) jmp_buf mocka_end; /* one, whoever includes this */
     (printf("%s:%d: ", __FILE__, __LINE__), printf(__VA_ARGS__), puts(""),     \
      longjmp(mocka_end, 1))
 #define skip() longjmp(mocka_end, 2)
+#define print_message(...) printf(__VA_ARGS__)
 #define assert_true(what) ((what) ? (void)0 : fail_msg("not true: %s", #what))
 #define assert_false(what) assert_true(!(what))
 #define assert_null(what) assert_true((what) == NULL)
@@ -35,6 +37,8 @@ static inline int mocka_run(const struct CMUnitTest *tests, size_t count)
 {
     int failed = 0;
     for (volatile size_t i = 0; i < count; i++) {
+        printf("[ RUN ] %s\n", tests[i].name);
+        (void)fflush(stdout); /* a crash then shows in which */
         const int how = setjmp(mocka_end);
         if (how == 0)
             tests[i].run(NULL);
@@ -45,7 +49,7 @@ static inline int mocka_run(const struct CMUnitTest *tests, size_t count)
                tests[i].name);
         failed += how == 1;
     }
-    return failed;
+    return failed > 0;
 }
 
 #endif

@@ -1,203 +1,225 @@
-/* Kernels one by one, at the sizes of GPT-2 124M and ResNet-50. */
+/* Kernels one by one, at the sizes of GPT-2 124M and ResNet-50. What a kernel
+ * writes was NaN before; what it reads stays as it is, or is written with the
+ * same values, so that every call does the same work. */
 #include "bench_gpu.h"
 
-#include <stdint.h>
 #include <stdio.h>
 
-/* ---- products */
-
-struct dense {
-    const struct kith_backend *on;
-    struct kith_linear op;
-    size_t rows;
-    void *x, *w, *bias, *pre, *y, *dw;
+struct ceiling {
+    double bytes, flops; /* GB/s, FLOP/s */
 };
-
-static void dense_forward(void *argument)
-{
-    const struct dense *d = argument;
-    d->on->ops->linear(&d->op, d->rows, d->x, d->w, d->bias, d->pre, d->y);
-}
-
-static void dense_backward(void *argument)
-{
-    const struct dense *d = argument;
-    d->on->ops->linear_backward(&d->op, d->rows, d->x, d->w, d->pre, d->y, d->y,
-                                d->x, d->dw, d->bias, 0);
-}
-
-/* FLOP/s forward. */
-static double dense_line(const struct kith_backend *on, const char *name,
-                         size_t rows, size_t in, size_t out,
-                         enum kith_activation activation, double peak)
-{
-    char text[96];
-    struct dense d = {.on = on,
-                      .op = {in, out, true, activation},
-                      .rows = rows,
-                      .x = activations(on, rows * in, 1),
-                      .w = elements(on, in * out, 0.02),
-                      .bias = elements(on, out, 0.02),
-                      .pre = activation == KITH_ACTIVATION_GELU
-                                 ? activations(on, rows * out, 1)
-                                 : NULL,
-                      .y = activations(on, rows * out, 1),
-                      .dw = elements(on, in * out, 1)};
-    const double flops = 2.0 * (double)rows * (double)in * (double)out;
-    const double forward = seconds_of(on, dense_forward, &d);
-    (void)snprintf(text, sizeof text, "%s, %s", on->name, name);
-    line(text, forward, flops / forward * 1e-12, "TFLOP/s", peak * 1e-12);
-    const double backward = seconds_of(on, dense_backward, &d);
-    (void)snprintf(text, sizeof text, "%s, %s, back", on->name, name);
-    line(text, backward, 2 * flops / backward * 1e-12, "TFLOP/s", peak * 1e-12);
-    void *const all[] = {d.x, d.w, d.bias, d.pre, d.y, d.dw};
-    for (size_t i = 0; i < 6; i++)
-        on->release(all[i]);
-    return flops / forward;
-}
-
-/* ---- flat vectors */
-
-struct vectors {
-    const struct kith_backend *on;
-    size_t n;
-    void *x, *y, *z, *g;
-    float *shared;
-    bool fetched;
-};
-
-static void mix(void *argument)
-{
-    const struct vectors *v = argument;
-    (void)v->on->mix(v->n, 0.5, v->y, v->z, v->x);
-}
-
-static void mix_alone(void *argument)
-{
-    const struct vectors *v = argument;
-    (void)v->on->mix(v->n, 0.5, v->y, v->x, v->x);
-}
-
-static void swap_mix(void *argument)
-{
-    const struct vectors *v = argument;
-    (void)v->on->swap_mix(v->n, 0.5, v->y, v->z, v->x);
-}
-
-static void gate(void *argument)
-{
-    const struct vectors *v = argument;
-    (void)v->on->finite(v->n, v->x);
-}
-
-static void snapshot(void *argument)
-{
-    const struct vectors *v = argument;
-    v->on->copy(v->n, v->shared, v->x);
-    (void)v->on->settled(v->shared, true);
-}
-
-static void receive(void *argument)
-{
-    const struct vectors *v = argument;
-    v->on->arrived(v->shared, v->n * sizeof(float));
-    (void)v->on->mix(v->n, 0.5, v->shared, v->z, v->x);
-}
-
-static void adamw(void *argument)
-{
-    const struct vectors *v = argument;
-    struct kith_found found;
-    v->on->step_begin();
-    (void)v->on->ops->adamw(v->n, 1e-4, 0.9, 0.95, 1e-8, 0.1, 7, v->g, v->y,
-                            v->z, v->x);
-    v->on->step_end(&found);
-}
-
-static void vectors(const struct machine *m)
-{
-    const struct kith_backend *on = m->single;
-    const size_t n = (size_t)124 << 20;
-    struct vectors v = {.on = on,
-                        .n = n,
-                        .x = elements(on, n, 1),
-                        .y = elements(on, n, 1),
-                        .z = elements(on, n, 1),
-                        .g = elements(on, n, 1e-3),
-                        .shared = on->alloc(n * sizeof(float), true)};
-    const double size = (double)n * 1e-9;
-    double t = seconds_of(on, mix, &v);
-    line("mix, snapshot apart, 16 B", t, 16 * size / t, "GB/s", m->copy);
-    const double merge = 16 * size / t / m->copy;
-    t = seconds_of(on, mix_alone, &v);
-    line("mix, snapshot = x, 12 B", t, 12 * size / t, "GB/s", m->copy);
-    t = seconds_of(on, swap_mix, &v);
-    line("swap_mix, 16 B", t, 16 * size / t, "GB/s", m->copy);
-    t = seconds_of(on, gate, &v);
-    line("finite gate, 4 B", t, 4 * size / t, "GB/s", m->copy);
-    t = seconds_of(on, adamw, &v);
-    line("adamw, 28 B", t, 28 * size / t, "GB/s", m->copy);
-    t = seconds_of(on, snapshot, &v);
-    line("snapshot into pinned memory, 4 B", t, 4 * size / t, "GB/s", m->out);
-    claim("snapshot : pinned copy out", 4 * size / t / m->out, ">=", 0.85);
-    claim("merge : copy on the device", merge, ">=", 0.85);
-    t = seconds_of(on, receive, &v);
-    line("fetch and merge what was received, 4 B", t, 4 * size / t, "GB/s",
-         m->in);
-    void *const all[] = {v.x, v.y, v.z, v.g, v.shared};
-    for (size_t i = 0; i < 5; i++)
-        on->release(all[i]);
-}
-
-/* ---- what stands between products */
 
 struct layer {
     const struct kith_backend *on;
+    const char *name;
+    struct ceiling most;
     size_t rows, width;
+    struct kith_linear linear;
     struct kith_norm norm;
     struct kith_attention attention;
     struct kith_embed embed;
     struct kith_conv conv;
     int32_t *tokens;
-    void *x, *y, *dy, *dx, *w, *shift, *saved, *buffers, *scratch;
+    void *x, *y, *dy, *dx, *w, *dw, *shift, *dshift, *pre, *saved, *buffers,
+        *scratch;
 };
 
-static void norm_forward(void *argument)
+static void close_layer(struct layer *l)
+{
+    void *const all[] = {l->x,       l->y,       l->dy,     l->dx,  l->w,
+                         l->dw,      l->shift,   l->dshift, l->pre, l->saved,
+                         l->buffers, l->scratch, l->tokens};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        l->on->release(all[i]);
+}
+
+static double bytes_of(const struct kith_backend *on)
+{
+    return on->activation_bytes == 2 ? 2 : 4;
+}
+
+/* One row. amount: GB or FLOP of a call; out: (n) activations it writes, or
+ * elements. */
+struct written {
+    const void *out;
+    size_t n;
+    bool elements;
+};
+
+static bool holds(const struct kith_backend *on, struct written w)
+{
+    return w.elements ? written_elements(on, w.n, w.out)
+                      : written_activations(on, w.n, w.out);
+}
+
+static void timed(struct layer *l, const char *way, void (*run)(void *),
+                  double amount, bool flops, struct written w)
+{
+    char text[96];
+    const double took = seconds_of(l->on, run, l);
+    const double most = flops ? 1e-12 * l->most.flops : l->most.bytes;
+    (void)snprintf(text, sizeof text, "%s, %s%s", l->on->name, l->name, way);
+    row_rate(text, took, amount / took * (flops ? 1e-12 : 1),
+             flops ? "TFLOP/s" : "GB/s", most,
+             flops ? "the product" : "the copy on the device", holds(l->on, w));
+}
+
+/* ---- products */
+
+static void run_linear(void *argument)
+{
+    const struct layer *l = argument;
+    l->on->ops->linear(&l->linear, l->rows, l->x, l->w, l->shift, l->pre, l->y);
+}
+
+static void run_linear_back(void *argument)
+{
+    const struct layer *l = argument;
+    l->on->ops->linear_backward(&l->linear, l->rows, l->x, l->w, l->pre, l->y,
+                                l->dy, l->dx, l->dw, l->dshift, 0);
+}
+
+static void *scratch_for(const struct kith_backend *on,
+                         const struct kith_linear *op, size_t rows)
+{
+    const size_t bytes =
+        on->ops->linear_scratch == NULL ? 0 : on->ops->linear_scratch(op, rows);
+    return bytes == 0 ? NULL : on->alloc(bytes, false);
+}
+
+static void linear(const struct kith_backend *on, struct ceiling most,
+                   const char *name, size_t rows, struct kith_linear op)
+{
+    const bool gelu = op.activation == KITH_ACTIVATION_GELU;
+    struct layer l = {.on = on,
+                      .name = name,
+                      .most = most,
+                      .linear = op,
+                      .rows = rows,
+                      .x = activations(on, rows * op.in, 0, 1),
+                      .w = elements(on, op.in * op.out, 0, 0.02),
+                      .shift = elements(on, op.out, 0, 0.02),
+                      .pre =
+                          gelu ? poisoned_activations(on, rows * op.out) : NULL,
+                      .y = poisoned_activations(on, rows * op.out),
+                      .dx = poisoned_activations(on, rows * op.in),
+                      .dw = poisoned_elements(on, op.in * op.out),
+                      .dshift = poisoned_elements(on, op.out),
+                      .scratch = scratch_for(on, &op, rows)};
+    const double flops = 2.0 * (double)rows * (double)op.in * (double)op.out;
+    l.linear.scratch = l.scratch;
+    timed(&l, "", run_linear, flops, true,
+          (struct written){l.y, rows * op.out, false});
+    on->release(l.pre);
+    /* The slope of GELU is 1 there, so that dy keeps its values. */
+    l.pre = gelu ? activations(on, rows * op.out, 8, 1) : NULL;
+    l.dy = activations(on, rows * op.out, 0, 1);
+    timed(&l, ", back", run_linear_back, 2 * flops, true,
+          (struct written){l.dw, op.in * op.out, true});
+    if (!holds(on, (struct written){l.dx, rows * op.in, false}))
+        row_failed(name, "dx holds values that were not written");
+    close_layer(&l);
+}
+
+/* ---- norms */
+
+static void run_norm(void *argument)
 {
     const struct layer *l = argument;
     l->on->ops->norm(&l->norm, l->rows, true, l->x, l->w, l->shift, l->buffers,
                      l->saved, l->y);
 }
 
-static void norm_backward(void *argument)
+static void run_norm_back(void *argument)
 {
     const struct layer *l = argument;
     l->on->ops->norm_backward(&l->norm, l->rows, l->x, l->w, l->y, l->saved,
-                              l->dy, l->dx, l->w, l->shift, 0);
+                              l->dy, l->dx, l->dw, l->dshift, 0);
 }
 
-static void attention_forward(void *argument)
+static void norm(const struct kith_backend *on, struct ceiling most,
+                 const char *name, size_t rows, struct kith_norm op)
+{
+    const size_t n = rows * op.pixels * op.channels;
+    struct layer l = {.on = on,
+                      .name = name,
+                      .most = most,
+                      .rows = rows,
+                      .norm = op,
+                      .x = activations(on, n, 0, 1),
+                      .y = poisoned_activations(on, n),
+                      .dy = activations(on, n, 0, 1),
+                      .dx = poisoned_activations(on, n),
+                      .w = elements(on, op.channels, 1, 0.1),
+                      .dw = poisoned_elements(on, op.channels),
+                      .shift = elements(on, op.channels, 0, 0.1),
+                      .dshift = poisoned_elements(on, op.channels),
+                      .saved =
+                          poisoned_elements(on, kith_norm_saved(&op, rows)),
+                      .buffers = elements(on, 2 * op.channels, 1, 0.1)};
+    const double size = 1e-9 * (double)n * bytes_of(on);
+    timed(&l, "", run_norm, 2 * size, false, (struct written){l.y, n, false});
+    timed(&l, ", back", run_norm_back, 3 * size, false,
+          (struct written){l.dx, n, false});
+    close_layer(&l);
+}
+
+/* ---- attention */
+
+static void run_attention(void *argument)
 {
     const struct layer *l = argument;
     l->on->ops->attention(&l->attention, l->rows, l->x, l->saved, l->y,
                           l->scratch);
 }
 
-static void attention_backward(void *argument)
+static void run_attention_back(void *argument)
 {
     const struct layer *l = argument;
     l->on->ops->attention_backward(&l->attention, l->rows, l->x, l->y, l->saved,
                                    l->dy, l->dx, l->scratch);
 }
 
-static void embed_backward(void *argument)
+static void attention(const struct kith_backend *on, struct ceiling most,
+                      const char *name, size_t rows, struct kith_attention op)
 {
-    const struct layer *l = argument;
-    l->on->ops->embed_backward(&l->embed, l->rows, l->tokens, l->dy, l->w,
-                               l->shift, KITH_ADD_WEIGHTS);
+    const size_t n = rows * op.context * op.width;
+    struct layer l = {
+        .on = on,
+        .name = name,
+        .most = most,
+        .rows = rows,
+        .attention = op,
+        .x = activations(on, 3 * n, 0, 1),
+        .y = poisoned_activations(on, n),
+        .dy = activations(on, n, 0, 1),
+        .dx = poisoned_activations(on, 3 * n),
+        .saved = poisoned_elements(on, rows * op.heads * op.context),
+        .scratch = on->alloc(on->ops->attention_scratch(&op, rows), false)};
+    /* Half of two products, tokens x tokens; five on the way back. */
+    const double flops = 2.0 * (double)n * (double)op.context;
+    timed(&l, "", run_attention, flops, true, (struct written){l.y, n, false});
+    timed(&l, ", back", run_attention_back, 2.5 * flops, true,
+          (struct written){l.dx, 3 * n, false});
+    close_layer(&l);
 }
 
-static void loss(void *argument)
+/* ---- embedding and loss */
+
+static void run_embed(void *argument)
+{
+    const struct layer *l = argument;
+    l->on->ops->embed(&l->embed, l->rows, l->tokens, l->w, l->shift, l->y);
+}
+
+static void run_embed_back(void *argument)
+{
+    const struct layer *l = argument;
+    l->on->ops->embed_backward(&l->embed, l->rows, l->tokens, l->dy, l->dw,
+                               l->dshift, KITH_ADD_WEIGHTS);
+}
+
+static void run_loss(void *argument)
 {
     const struct layer *l = argument;
     struct kith_found found;
@@ -207,178 +229,183 @@ static void loss(void *argument)
     l->on->step_end(&found);
 }
 
-static void conv_forward(void *argument)
+/* Tokens that the device reads, too: a few words are frequent, as in text. */
+static int32_t *word_tokens(const struct kith_backend *on, size_t n,
+                            size_t vocabulary)
+{
+    int32_t *const tokens = on->alloc(n * sizeof *tokens, true);
+    for (size_t i = 0; tokens != NULL && i < n; i++)
+        tokens[i] = (int32_t)(i % 7 < 2 ? i % 7 : i * 2654435761u % vocabulary);
+    return tokens;
+}
+
+static void embed(const struct kith_backend *on, struct ceiling most,
+                  size_t rows, struct kith_embed op)
+{
+    const size_t tokens = rows * op.context, n = tokens * op.width;
+    struct layer l = {.on = on,
+                      .name = "embedding",
+                      .most = most,
+                      .rows = rows,
+                      .embed = op,
+                      .tokens = word_tokens(on, tokens, op.vocabulary),
+                      .y = poisoned_activations(on, n),
+                      .dy = activations(on, n, 0, 1),
+                      .w = elements(on, op.vocabulary * op.width, 0, 1),
+                      .dw = elements(on, op.vocabulary * op.width, 0, 1),
+                      .shift = elements(on, op.context * op.width, 0, 1),
+                      .dshift = elements(on, op.context * op.width, 0, 1)};
+    const double size = 1e-9 * (double)n * bytes_of(on);
+    timed(&l, "", run_embed, size, false, (struct written){l.y, n, false});
+    timed(&l, ", back", run_embed_back, size, false,
+          (struct written){l.dw, op.vocabulary * op.width, true});
+    close_layer(&l);
+}
+
+static void loss(const struct kith_backend *on, struct ceiling most,
+                 size_t tokens, size_t vocabulary)
+{
+    char name[48];
+    const size_t n = tokens * vocabulary;
+    (void)snprintf(name, sizeof name, "loss over %zu", vocabulary);
+    struct layer l = {.on = on,
+                      .name = name,
+                      .most = most,
+                      .rows = tokens,
+                      .width = vocabulary,
+                      .tokens = word_tokens(on, tokens, vocabulary),
+                      .x = activations(on, n, 0, 1)};
+    timed(&l, "", run_loss, 2e-9 * (double)n * bytes_of(on), false,
+          (struct written){l.x, n, false});
+    close_layer(&l);
+}
+
+/* ---- convolutions */
+
+static void run_conv(void *argument)
 {
     const struct layer *l = argument;
     l->on->ops->conv(&l->conv, l->rows, l->x, l->w, NULL, l->y, l->scratch);
 }
 
-static void conv_backward(void *argument)
+static void run_conv_back(void *argument)
 {
     const struct layer *l = argument;
     l->on->ops->conv_backward(&l->conv, l->rows, l->x, l->w, l->y, l->dy, l->dx,
-                              l->shift, NULL, l->scratch, 0);
+                              l->dw, NULL, l->scratch, 0);
 }
 
-static void layer_close(struct layer *l)
-{
-    void *const all[] = {l->x,     l->y,     l->dy,      l->dx,      l->w,
-                         l->shift, l->saved, l->buffers, l->scratch, l->tokens};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        l->on->release(all[i]);
-}
-
-static size_t bytes_of(const struct kith_backend *on)
-{
-    return on->activation_bytes == 2 ? 2 : 4;
-}
-
-static void norms(const struct machine *m, const struct kith_backend *on,
-                  struct kith_norm norm, size_t rows, const char *name)
-{
-    const size_t n = rows * norm.pixels * norm.channels;
-    struct layer l = {.on = on,
-                      .rows = rows,
-                      .norm = norm,
-                      .x = activations(on, n, 1),
-                      .y = activations(on, n, 1),
-                      .dy = activations(on, n, 1),
-                      .dx = activations(on, n, 1),
-                      .w = elements(on, norm.channels, 1),
-                      .shift = elements(on, norm.channels, 1),
-                      .saved = elements(on, kith_norm_saved(&norm, rows), 1),
-                      .buffers = elements(on, 2 * norm.channels, 1)};
-    char text[96];
-    const double size = (double)(n * bytes_of(on)) * 1e-9;
-    double t = seconds_of(on, norm_forward, &l);
-    (void)snprintf(text, sizeof text, "%s, %s", on->name, name);
-    line(text, t, 2 * size / t, "GB/s", m->copy);
-    t = seconds_of(on, norm_backward, &l);
-    (void)snprintf(text, sizeof text, "%s, %s, back", on->name, name);
-    line(text, t, 3 * size / t, "GB/s", m->copy);
-    layer_close(&l);
-}
-
-static void attention(const struct machine *m, const struct kith_backend *on,
-                      size_t rows)
-{
-    const struct kith_attention op = {1024, 12, 768};
-    const size_t n = rows * op.context * op.width;
-    struct layer l = {
-        .on = on,
-        .rows = rows,
-        .attention = op,
-        .x = activations(on, 3 * n, 1),
-        .y = activations(on, n, 1),
-        .dy = activations(on, n, 1),
-        .dx = activations(on, 3 * n, 1),
-        .saved = elements(on, rows * op.heads * op.context, 1),
-        .scratch = on->alloc(on->ops->attention_scratch(&op, rows), false)};
-    char text[96];
-    /* Half of two products, tokens x tokens. */
-    const double flops = 2.0 * (double)n * (double)op.context;
-    const double peak = on == m->half ? m->half_flops : m->single_flops;
-    double t = seconds_of(on, attention_forward, &l);
-    (void)snprintf(text, sizeof text, "%s, attention", on->name);
-    line(text, t, flops / t * 1e-12, "TFLOP/s", peak * 1e-12);
-    t = seconds_of(on, attention_backward, &l);
-    (void)snprintf(text, sizeof text, "%s, attention, back", on->name);
-    line(text, t, 2.5 * flops / t * 1e-12, "TFLOP/s", peak * 1e-12);
-    layer_close(&l);
-}
-
-static void words(const struct machine *m, const struct kith_backend *on,
-                  size_t rows)
-{
-    const struct kith_embed op = {1024, 50304, 768};
-    const size_t tokens = rows * op.context;
-    struct layer l = {.on = on,
-                      .rows = rows,
-                      .embed = op,
-                      .tokens = on->alloc(tokens * sizeof(int32_t), true),
-                      .dy = activations(on, tokens * op.width, 1),
-                      .w = elements(on, op.vocabulary * op.width, 1),
-                      .shift = elements(on, op.context * op.width, 1)};
-    char text[96];
-    /* A few words are frequent, as in text. */
-    for (size_t i = 0; i < tokens; i++)
-        l.tokens[i] = (int32_t)(i % 7 < 2 ? i % 7 : i * 2654435761u % 50257);
-    const double size = (double)(tokens * op.width * bytes_of(on)) * 1e-9;
-    double t = seconds_of(on, embed_backward, &l);
-    (void)snprintf(text, sizeof text, "%s, embedding, back", on->name);
-    line(text, t, size / t, "GB/s", m->copy);
-    l.width = op.vocabulary;
-    l.rows = tokens;
-    on->release(l.dy);
-    l.dy = NULL;
-    l.x = activations(on, tokens * op.vocabulary, 1);
-    t = seconds_of(on, loss, &l);
-    (void)snprintf(text, sizeof text, "%s, loss over 50304", on->name);
-    line(text, t, 2e-9 * (double)(tokens * op.vocabulary * bytes_of(on)) / t,
-         "GB/s", m->copy);
-    layer_close(&l);
-}
-
-static void conv(const struct machine *m, const struct kith_backend *on,
-                 struct kith_conv op, size_t rows, const char *name)
+static void conv(const struct kith_backend *on, struct ceiling most,
+                 const char *name, size_t rows, struct kith_conv op)
 {
     const size_t in = rows * op.height * op.width * op.in;
     const size_t out = rows * op.out_height * op.out_width * op.out;
     const size_t weights = op.kernel * op.kernel * op.in * op.out;
+    const size_t scratch = on->ops->conv_scratch(&op, rows);
     struct layer l = {.on = on,
+                      .name = name,
+                      .most = most,
                       .rows = rows,
                       .conv = op,
-                      .x = activations(on, in, 1),
-                      .dx = activations(on, in, 1),
-                      .y = activations(on, out, 1),
-                      .dy = activations(on, out, 1),
-                      .w = elements(on, weights, 0.05),
-                      .shift = elements(on, weights, 0.05)};
-    char text[96];
+                      .x = activations(on, in, 0, 1),
+                      .dx = poisoned_activations(on, in),
+                      .y = poisoned_activations(on, out),
+                      .dy = activations(on, out, 0, 1),
+                      .w = elements(on, weights, 0, 0.05),
+                      .dw = poisoned_elements(on, weights),
+                      .scratch =
+                          scratch > 0 ? on->alloc(scratch, false) : NULL};
     const double flops =
         2.0 * (double)out * (double)(op.kernel * op.kernel * op.in);
-    const double peak = on == m->half ? m->half_flops : m->single_flops;
-    double t = seconds_of(on, conv_forward, &l);
-    (void)snprintf(text, sizeof text, "%s, %s", on->name, name);
-    line(text, t, flops / t * 1e-12, "TFLOP/s", peak * 1e-12);
-    t = seconds_of(on, conv_backward, &l);
-    (void)snprintf(text, sizeof text, "%s, %s, back", on->name, name);
-    line(text, t, 2 * flops / t * 1e-12, "TFLOP/s", peak * 1e-12);
-    layer_close(&l);
+    timed(&l, "", run_conv, flops, true, (struct written){l.y, out, false});
+    timed(&l, ", back", run_conv_back, 2 * flops, true,
+          (struct written){l.dw, weights, true});
+    if (!holds(on, (struct written){l.dx, in, false}))
+        row_failed(name, "dx holds values that were not written");
+    close_layer(&l);
 }
 
-void bench_kernels(struct machine *m)
+/* ---- the sizes */
+
+static void text_kernels(const struct kith_backend *on, struct ceiling most,
+                         size_t rows)
 {
-    m->single_flops = dense_line(m->single, "product 4096", 4096, 4096, 4096,
-                                 KITH_ACTIVATION_NONE, 0);
-    m->half_flops = dense_line(m->half, "product 8192", 8192, 8192, 8192,
-                               KITH_ACTIVATION_NONE, 0);
-    vectors(m);
+    const enum kith_activation none = KITH_ACTIVATION_NONE;
+    const size_t tokens = rows * 1024;
+    linear(on, most, "qkv 768 -> 2304", tokens,
+           (struct kith_linear){768, 2304, true, none, NULL});
+    linear(on, most, "proj 768 -> 768", tokens,
+           (struct kith_linear){768, 768, true, none, NULL});
+    linear(on, most, "fc 768 -> 3072, gelu", tokens,
+           (struct kith_linear){768, 3072, true, KITH_ACTIVATION_GELU, NULL});
+    linear(on, most, "proj 3072 -> 768", tokens,
+           (struct kith_linear){3072, 768, true, none, NULL});
+    linear(on, most, "head 768 -> 50257", tokens,
+           (struct kith_linear){768, 50257, false, none, NULL});
+    linear(on, most, "head 768 -> 50304", tokens,
+           (struct kith_linear){768, 50304, false, none, NULL});
+    norm(on, most, "layer norm of 768", tokens,
+         (struct kith_norm){KITH_NORM_LAYER, 1, 768, 1, 1e-5, 0, none});
+    attention(on, most, "attention, 12 heads of 64", rows,
+              (struct kith_attention){1024, 12, 768});
+    attention(on, most, "attention, 6 heads of 128", rows,
+              (struct kith_attention){1024, 6, 768});
+    embed(on, most, rows, (struct kith_embed){1024, 50304, 768});
+    loss(on, most, tokens, 50257);
+    loss(on, most, tokens, 50304);
+}
+
+static void image_kernels(const struct kith_backend *on, struct ceiling most,
+                          size_t rows)
+{
+    const enum kith_activation none = KITH_ACTIVATION_NONE;
+    norm(on, most, "batch norm 28x28x512", rows,
+         (struct kith_norm){KITH_NORM_BATCH, 28 * 28, 512, 1, 1e-5, 0.1,
+                            KITH_ACTIVATION_RELU});
+    conv(on, most, "conv 1x1, 28x28x512 -> 128", rows,
+         (struct kith_conv){28, 28, 512, 128, 1, 1, 0, 28, 28, none});
+    conv(on, most, "conv 3x3, 28x28x128", rows,
+         (struct kith_conv){28, 28, 128, 128, 3, 1, 1, 28, 28, none});
+    conv(on, most, "conv 7x7, 224x224x3", rows,
+         (struct kith_conv){224, 224, 3, 64, 7, 2, 3, 112, 112, none});
+}
+
+/* The same kernels, as large as the emulation can do. */
+static void tiny_kernels(const struct kith_backend *on, struct ceiling most)
+{
+    const enum kith_activation none = KITH_ACTIVATION_NONE;
+    linear(on, most, "fc 32 -> 64, gelu", 32,
+           (struct kith_linear){32, 64, true, KITH_ACTIVATION_GELU, NULL});
+    linear(on, most, "head 32 -> 67", 32,
+           (struct kith_linear){32, 67, false, none, NULL});
+    norm(on, most, "layer norm of 32", 32,
+         (struct kith_norm){KITH_NORM_LAYER, 1, 32, 1, 1e-5, 0, none});
+    norm(on, most, "batch norm 4x4x8", 4,
+         (struct kith_norm){KITH_NORM_BATCH, 16, 8, 1, 1e-5, 0.1,
+                            KITH_ACTIVATION_RELU});
+    attention(on, most, "attention, 2 heads of 64", 1,
+              (struct kith_attention){20, 2, 128});
+    embed(on, most, 2, (struct kith_embed){16, 67, 32});
+    loss(on, most, 32, 67);
+    conv(on, most, "conv 3x3, 8x8x8", 2,
+         (struct kith_conv){8, 8, 8, 8, 3, 1, 1, 8, 8, none});
+}
+
+void bench_kernels(const struct machine *m)
+{
+    const struct kith_backend *const backends[] = {m->half, m->single};
     for (int k = 0; k < 2; k++) {
-        const struct kith_backend *on = k == 0 ? m->half : m->single;
-        const double peak = k == 0 ? m->half_flops : m->single_flops;
-        const size_t rows = k == 0 ? 16 : 4;
-        (void)dense_line(on, "fc 768 -> 3072, gelu", rows * 1024, 768, 3072,
-                         KITH_ACTIVATION_GELU, peak);
-        (void)dense_line(on, "qkv 768 -> 2304", rows * 1024, 768, 2304,
-                         KITH_ACTIVATION_NONE, peak);
-        norms(m, on,
-              (struct kith_norm){KITH_NORM_LAYER, 1, 768, 1, 1e-5, 0,
-                                 KITH_ACTIVATION_NONE},
-              rows * 1024, "layer norm of 768");
-        norms(m, on,
-              (struct kith_norm){KITH_NORM_BATCH, 28 * 28, 512, 1, 1e-5, 0.1,
-                                 KITH_ACTIVATION_RELU},
-              rows * 8, "batch norm 28x28x512");
-        attention(m, on, rows);
-        words(m, on, rows);
-        conv(m, on,
-             (struct kith_conv){28, 28, 128, 128, 3, 1, 1, 28, 28,
-                                KITH_ACTIVATION_NONE},
-             rows * 8, "conv 3x3, 28x28x128");
-        conv(m, on,
-             (struct kith_conv){224, 224, 3, 64, 7, 2, 3, 112, 112,
-                                KITH_ACTIVATION_NONE},
-             rows * 8, "conv 7x7, 224x224x3");
+        const struct kith_backend *const on = backends[k];
+        const struct ceiling most = {m->copy,
+                                     k == 0 ? m->half_flops : m->single_flops};
+        if (on == NULL)
+            continue;
+        if (m->tiny) {
+            tiny_kernels(on, most);
+            continue;
+        }
+        text_kernels(on, most, k == 0 ? 16 : 4);
+        image_kernels(on, most, k == 0 ? 128 : 32);
     }
+    bench_flat(m);
 }

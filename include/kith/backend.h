@@ -4,7 +4,7 @@
  * (naive64 is what the theory tests use); `cpu` is OpenBLAS plus vectorised
  * loops, float32; `cpu-bf16` is cpu with linear layers that multiply bfloat16,
  * where the CPU can; `cuda` and `cuda-bf16` are a module loaded at run time
- * (src/training/backend/cuda_module.h). Elements are opaque here: element_bytes
+ * (kith/cuda_module.h). Elements are opaque here: element_bytes
  * says their size. One file, one line in src/training/backend/backends.def.
  * Test: unit/test_backend.c holds every backend against naive64. */
 #ifndef KITH_BACKEND_H
@@ -71,6 +71,8 @@ struct kith_backend {
 
     /* target <- source */
     void (*copy)(size_t n, void *target, const void *source);
+    /* x <- 0, whatever stands there: factor 0 would keep what is not finite. */
+    void (*clear)(size_t n, void *x);
     /* x <- factor * x */
     void (*scale)(size_t n, double factor, void *x);
     /* y <- y + factor * x */
@@ -125,7 +127,8 @@ struct kith_backend {
      * that works on while its caller goes ahead. Calls take effect in the
      * order in which they are made. A shared vector is written by one side
      * only: one that is sent by the backend, one that is received by the
-     * host. */
+     * host. A call that reads one that is received has done so when it
+     * returns: the host may write it again. Test: unit/test_cuda_order.c */
 
     /* Bytes of one value between the operations of a network (x, y, dx, dy,
      * pre, logits): 2 is bfloat16. Weights and their gradients, buffers and
@@ -155,6 +158,10 @@ struct kith_backend {
      * truth returns false (settled: true), and nothing computed since the last
      * step_end may be kept or sent. Any thread. */
     const char *(*failed)(void);
+    /* The next way that was taken though a faster one exists, and what to do
+     * about it, in a line that stays; NULL: none that has not been told. Each
+     * kind comes once in a process. Any thread. */
+    const char *(*notice)(void);
 };
 
 extern const struct kith_backend *const kith_backends[];
@@ -167,8 +174,13 @@ const struct kith_backend *kith_backend_auto(void);
  * host, or cpu where that cannot run. Test: unit/test_bf16.c */
 const struct kith_backend *
 kith_backend_stand_in(const struct kith_backend *backend);
+/* Bytes of host memory that can be had without swapping; SIZE_MAX where the
+ * system does not say. */
+size_t kith_host_available(void);
+#define KITH_POOL_THREADS_MAX 64u
 /* Threads a backend's products may use; the simulator and the lab say 1. */
 void kith_backend_threads(unsigned count);
+unsigned kith_backend_thread_count(void);
 
 /* Who multiplies matrices for backend cpu: "own" (at first, where the CPU has
  * AVX2 or AVX-512), "openblas" (at first elsewhere), "onednn" (where

@@ -275,11 +275,12 @@ enum kith_reader {
 /* "density, block": the keys of that kind in a record's mask. */
 void kith_experiment_keys_read(enum kith_reader reader, unsigned mask,
                                char *text, size_t size);
+#define KITH_KEY_ALLOWED_BYTES 512
 /* Every key of an experiment file, in the order of its table. */
 struct kith_experiment_key {
     const char *path, *initial; /* initial: the default; NULL: none */
     bool is_required;
-    char allowed[512];
+    char allowed[KITH_KEY_ALLOWED_BYTES];
     char help[512]; /* "who reads it: what it is" */
 };
 /* false: past the last. */

@@ -93,7 +93,7 @@ struct kith_batch {
     uint64_t seed, step; /* for dropout */
 };
 
-struct kith_net; /* src/training/model/model_builder.h */
+struct kith_net; /* kith/model_builder.h */
 
 /* Keys of `model:` in an experiment that a model reads. X(NAME, key) */
 #define KITH_MODEL_KEYS(X)                                                     \

@@ -37,6 +37,9 @@ struct kith_linear {
     bool in_out; /* W is (in, out), as GPT-2 stores it; else (out, in) */
     enum kith_activation activation;
     void *scratch; /* linear_scratch() bytes for one pass; NULL where 0 */
+    /* Elements from a row of y and dy to the next: `out` where 0, else what
+     * scores_stride said; then there is no activation. */
+    size_t stride;
 };
 
 /* Square kernels, the same stride and zero padding on both axes;
@@ -172,6 +175,17 @@ struct kith_ops {
     double (*cross_entropy)(size_t rows, size_t classes, const int32_t *labels,
                             double smoothing, double scale, void *logits,
                             uint32_t *correct);
+    /* Optional, both or neither: for a backend whose products are faster where
+     * each row of scores begins at a multiple of some bytes. scores_stride:
+     * elements from a row to the next, >= classes. A linear operation of that
+     * stride writes -infinity into the elements between; padded_cross_entropy
+     * is cross_entropy on such rows, and leaves 0 there; the way back reads
+     * them as 0. Neither weights nor their gradients have them. */
+    size_t (*scores_stride)(size_t classes);
+    double (*padded_cross_entropy)(size_t rows, size_t classes, size_t stride,
+                                   const int32_t *labels, double smoothing,
+                                   double scale, void *logits,
+                                   uint32_t *correct);
 
     /* AdamW, Loshchilov and Hutter, ICLR 2019, t counted from 1:
      *   m <- b1 m + (1 - b1) g;  v <- b2 v + (1 - b2) g^2

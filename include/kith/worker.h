@@ -131,6 +131,10 @@ size_t kith_worker_payload(const struct kith_worker *worker);
  * the live model to another vector: ask again after each. What a snapshot slot
  * holds stays until it is filled again. */
 void *kith_worker_slot(struct kith_worker *worker, uint32_t slot);
+/* Has the slot a vector? Those that the algorithm's pattern does not use have
+ * none. Test: unit/test_worker_device.c, and every simulation: the calls around
+ * this one assert it. */
+bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot);
 /* May what a snapshot's slot holds leave, now that the item which filled it is
  * done? A backend with memory of its own copies it out while later items run.
  * What was taken of a model that a step had spoiled never leaves, and nothing
@@ -152,6 +156,9 @@ void kith_worker_arrived(const struct kith_worker *worker, uint32_t slot);
  * last one that ended well may be kept or sent. Ask after each item. Any
  * thread. */
 const char *kith_worker_failed(const struct kith_worker *worker);
+/* The backend's next notice (kith/backend.h), or NULL. Ask after each item.
+ * Any thread. */
+const char *kith_worker_notice(const struct kith_worker *worker);
 /* Put `memory` (64-aligned, as long as the slot's) in the place of an inbox's
  * vector and give the old one back: a receive without a copy. Both stay whose
  * they were: the caller frees what it allocated, after the worker is closed. */
@@ -165,6 +172,31 @@ void kith_worker_data(const struct kith_worker *worker,
                       struct kith_data_counts *counts, uint64_t *waited_ns);
 /* z = factor * x in float64, (dim): what is evaluated and averaged. */
 void kith_worker_read(struct kith_worker *worker, double *z);
+
+/* What a checkpoint holds of a worker, and what it is held against: borrowed,
+ * until the next item runs. Vectors lie on `backend`. */
+#define KITH_STATES_MAX 2u /* optimiser state vectors: Adam needs two */
+struct kith_worker_content {
+    const struct kith_task *task;
+    const struct kith_backend *backend;
+    const struct kith_layout *layout;
+    const struct kith_examples *train; /* NULL without data */
+    kith_id self;
+    double *scalars;     /* (scalar_count) the algorithm's */
+    void *model;         /* (layout->dim) */
+    void *const *states; /* (KITH_STATES_MAX) (trained); NULL: unused */
+    void *const *own;    /* (vectors) (gossiped), the algorithm's */
+};
+struct kith_worker_content kith_worker_content(struct kith_worker *worker);
+/* Where the next batch begins, and to go on from there: KITH_EINVAL, no such
+ * place. Without data it is (0, 0). */
+struct kith_place kith_worker_place(const struct kith_worker *worker);
+KITH_MUST_CHECK enum kith_err kith_worker_go_to(struct kith_worker *worker,
+                                                struct kith_place place);
+/* What decides the last bits of a result: build, backend, products, threads,
+ * CPU. */
+void kith_machine_describe(const struct kith_backend *backend, char *text,
+                           size_t size);
 
 /* Where a run stands beside its worker: what a driver needs to go on from a
  * checkpoint, and nothing that the worker knows itself. */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "cli.h"
 #include "kith/algorithm.h"
 #include "kith/backend.h"
@@ -12,80 +14,57 @@
 #include "kith/experiment.h"
 #include "kith/fault.h"
 #include "kith/guard.h"
+#include "kith/json.h"
 #include "kith/model.h"
 #include "kith/optimiser.h"
 #include "kith/text.h"
 #include "kith/topology.h"
 
-#define FIELDS_MAX 24u
-#define VALUE_BYTES 512
-
-/* One thing of a registry: a name and named properties. */
-struct entry {
-    const char *name;
-    struct {
-        const char *key;
-        bool quoted; /* a text; else a number or true, false, null */
-        char value[VALUE_BYTES];
-    } fields[FIELDS_MAX];
-    unsigned field_count;
-};
-
+/* A kind of things with a name and properties, each of which is read into an
+ * object: "name", "paper", "summary", and what it declares. */
 struct kind {
     const char *name;
-    bool (*read)(unsigned index, struct entry *entry); /* false: past the end */
+    bool (*read)(unsigned index, json_t *entry); /* false: past the end */
     bool aside; /* only where it is asked for */
 };
 
-static void add_text(struct entry *entry, const char *key, const char *value)
+static void add_text(json_t *entry, const char *key, const char *value)
 {
-    snprintf(entry->fields[entry->field_count].value, VALUE_BYTES, "%s",
-             value == NULL ? "null" : value);
-    entry->fields[entry->field_count].quoted = value != NULL;
-    entry->fields[entry->field_count++].key = key;
+    (void)json_object_set_new(entry, key, kith_json_text(value));
 }
 
-static void add_flag(struct entry *entry, const char *key, bool value)
+static void add_flag(json_t *entry, const char *key, bool value)
 {
-    add_text(entry, key, value ? "true" : "false");
-    entry->fields[entry->field_count - 1].quoted = false;
+    (void)json_object_set_new(entry, key, json_boolean(value));
 }
 
-static void add_count(struct entry *entry, const char *key, unsigned value)
+static void add_count(json_t *entry, const char *key, uint64_t value)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%u", value);
-    add_text(entry, key, text);
-    entry->fields[entry->field_count - 1].quoted = false;
+    (void)json_object_set_new(entry, key, kith_json_whole(value));
 }
 
-static void add_number(struct entry *entry, const char *key, double value)
+static void add_number(json_t *entry, const char *key, double value)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%.4g", value);
-    add_text(entry, key, text);
-    entry->fields[entry->field_count - 1].quoted = false;
+    (void)json_object_set_new(entry, key, kith_json_real(value));
 }
 
-static void begin(struct entry *entry, const char *name, const char *paper,
+static void begin(json_t *entry, const char *name, const char *paper,
                   const char *summary)
 {
-    entry->name = name;
-    entry->field_count = 0;
+    add_text(entry, "name", name);
     add_text(entry, "paper", strcmp(paper, "-") == 0 ? NULL : paper);
     add_text(entry, "summary", summary);
 }
 
 /* Keys of the experiment that a record reads. */
-static void add_keys(struct entry *entry, enum kith_reader reader,
-                     unsigned mask)
+static void add_keys(json_t *entry, enum kith_reader reader, unsigned mask)
 {
-    char keys[VALUE_BYTES];
+    char keys[KITH_KEY_ALLOWED_BYTES];
     kith_experiment_keys_read(reader, mask, keys, sizeof keys);
     add_text(entry, "keys", keys);
 }
 
-static bool read_algorithm(unsigned index, struct entry *entry)
+static bool read_algorithm(unsigned index, json_t *entry)
 {
     const struct kith_algorithm *algorithm = kith_algorithms[index];
     if (algorithm == NULL)
@@ -96,17 +75,21 @@ static bool read_algorithm(unsigned index, struct entry *entry)
                                         [KITH_WAIT_ROUND] = "round",
                                         [KITH_WAIT_STRICT] = "strict"};
     add_text(entry, "wait", waits[algorithm->wait]);
-    add_flag(entry, "directed", algorithm->directed);
-    add_flag(entry, "conserves_sum", algorithm->conserves_sum);
-    add_flag(entry, "value_driven", algorithm->value_driven);
-    add_text(entry, "schedule", algorithm->schedule);
-    add_flag(entry, "fixed_graph", algorithm->fixed_graph);
-    add_flag(entry, "tree", algorithm->tree);
-    add_flag(entry, "lossless", algorithm->lossless);
-    add_flag(entry, "no_churn", algorithm->no_churn);
-    add_flag(entry, "exact", algorithm->exact);
-    add_flag(entry, "lazy", algorithm->lazy);
-    add_flag(entry, "compresses", algorithm->compresses);
+    static const struct {
+        const char *key;
+        enum kith_algorithm_flag flag;
+    } flags[] = {
+#define KITH_X(name, bit, key) {key, KITH_##name},
+        KITH_ALGORITHM_FLAGS(KITH_X)
+#undef KITH_X
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (flags[i].flag == KITH_NEEDS_STATIC_GRAPH)
+            add_text(entry, "schedule", algorithm->schedule);
+        if (flags[i].key != NULL)
+            add_flag(entry, flags[i].key, algorithm->flags & flags[i].flag);
+    }
+    add_text(entry, "on_device", algorithm->on_device);
     add_count(entry, "scalars", algorithm->scalar_count);
     add_count(entry, "vectors", algorithm->vectors);
     add_count(entry, "edge_vectors", algorithm->edge_vectors);
@@ -117,7 +100,7 @@ static bool read_algorithm(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_guard(unsigned index, struct entry *entry)
+static bool read_guard(unsigned index, json_t *entry)
 {
     const struct kith_guard *guard = kith_guards[index];
     if (guard == NULL)
@@ -127,7 +110,7 @@ static bool read_guard(unsigned index, struct entry *entry)
 }
 
 /* Methods, exchanges and triggers of `central:`, one after another. */
-static bool read_central_kind(unsigned index, struct entry *entry)
+static bool read_central_kind(unsigned index, json_t *entry)
 {
     static const struct {
         const char *key;
@@ -150,7 +133,7 @@ static bool read_central_kind(unsigned index, struct entry *entry)
     return false;
 }
 
-static void add_shape(struct entry *entry, const struct kith_model *model)
+static void add_shape(json_t *entry, const struct kith_model *model)
 {
     add_text(entry, "example", model->example);
     if (model->example == NULL) {
@@ -158,11 +141,11 @@ static void add_shape(struct entry *entry, const struct kith_model *model)
         return;
     }
     const size_t dim = kith_model_size_of(model, &model->shape).dim;
-    add_count(entry, "parameters", (unsigned)dim);
+    add_count(entry, "parameters", dim);
 }
 
 /* What it costs and keeps with the defaults: a vector of 2^20 float32. */
-static void add_compression(struct entry *entry,
+static void add_compression(json_t *entry,
                             const struct kith_compressor *compressor)
 {
     struct kith_compression how = {compressor, kith_compressor_defaults(),
@@ -183,7 +166,7 @@ static void add_compression(struct entry *entry,
     add_number(entry, "contraction", kith_compression_contraction(&how));
 }
 
-static bool read_compressor(unsigned index, struct entry *entry)
+static bool read_compressor(unsigned index, json_t *entry)
 {
     const struct kith_compressor *compressor = kith_compressors[index];
     if (compressor == NULL)
@@ -203,7 +186,7 @@ static const char *schedule_of(const struct kith_topology_kind *kind)
     return kind->period != NULL ? "periodic" : "random";
 }
 
-static bool read_topology(unsigned index, struct entry *entry)
+static bool read_topology(unsigned index, json_t *entry)
 {
     const struct kith_topology_kind *kind = kith_topology_kinds[index];
     if (kind == NULL)
@@ -217,7 +200,7 @@ static bool read_topology(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_model(unsigned index, struct entry *entry)
+static bool read_model(unsigned index, json_t *entry)
 {
     static const char *const inputs[] = {[KITH_INPUT_NONE] = "none",
                                          [KITH_INPUT_IMAGES] = "images",
@@ -233,7 +216,7 @@ static bool read_model(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_optimiser(unsigned index, struct entry *entry)
+static bool read_optimiser(unsigned index, json_t *entry)
 {
     const struct kith_optimiser *optimiser = kith_optimisers[index];
     if (optimiser == NULL)
@@ -244,23 +227,23 @@ static bool read_optimiser(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_backend(unsigned index, struct entry *entry)
+static bool read_backend(unsigned index, json_t *entry)
 {
     const struct kith_backend *backend = kith_backends[index];
     if (backend == NULL)
         return false;
     const char *const why = backend->missing();
-    char summary[VALUE_BYTES];
+    char summary[KITH_KEY_ALLOWED_BYTES];
     (void)snprintf(summary, sizeof summary, "%s%s%s", backend->summary,
                    why == NULL ? "" : "; not here: ", why == NULL ? "" : why);
     begin(entry, backend->name, "-", summary);
     add_flag(entry, "here", why == NULL);
     add_text(entry, "missing", why);
-    add_count(entry, "element_bytes", (unsigned)backend->element_bytes);
+    add_count(entry, "element_bytes", backend->element_bytes);
     return true;
 }
 
-static bool read_schedule(unsigned index, struct entry *entry)
+static bool read_schedule(unsigned index, json_t *entry)
 {
     static const char *const summaries[] = {
         [KITH_SCHEDULE_CONSTANT] = "1",
@@ -275,7 +258,7 @@ static bool read_schedule(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_dataset(unsigned index, struct entry *entry)
+static bool read_dataset(unsigned index, json_t *entry)
 {
     const struct kith_dataset_kind *kind = kith_dataset_kinds[index];
     if (kind == NULL)
@@ -292,7 +275,7 @@ static bool read_dataset(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_fault(unsigned index, struct entry *entry)
+static bool read_fault(unsigned index, json_t *entry)
 {
     const struct kith_fault *fault = kith_faults[index];
     if (fault == NULL)
@@ -308,7 +291,7 @@ static bool read_fault(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_check(unsigned index, struct entry *entry)
+static bool read_check(unsigned index, json_t *entry)
 {
     const struct kith_quantity *quantity = kith_quantities[index];
     if (quantity == NULL)
@@ -319,7 +302,7 @@ static bool read_check(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_key(unsigned index, struct entry *entry)
+static bool read_key(unsigned index, json_t *entry)
 {
     struct kith_experiment_key key;
     if (!kith_experiment_key(index, &key))
@@ -348,75 +331,65 @@ static const struct kind kinds[] = {
 };
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
-static void json_entry(const struct entry *entry)
+static const char *text_of(json_t *entry, const char *key)
 {
-    fputs("{\"name\": ", stdout);
-    kith_cli_json_text(entry->name);
-    for (unsigned i = 0; i < entry->field_count; i++) {
-        printf(", \"%s\": ", entry->fields[i].key);
-        if (entry->fields[i].quoted)
-            kith_cli_json_text(entry->fields[i].value);
-        else
-            fputs(entry->fields[i].value, stdout);
+    return json_string_value(json_object_get(entry, key));
+}
+
+/* A property as text, "" where it is null. */
+static const char *plain(json_t *value, char number[KITH_JSON_NUMBER_BYTES])
+{
+    if (json_is_boolean(value))
+        return json_boolean_value(value) ? "true" : "false";
+    if (json_is_number(value))
+        return kith_json_number(value, 4, number);
+    return json_is_string(value) ? json_string_value(value) : "";
+}
+
+static void print_entry(json_t *entry)
+{
+    char number[KITH_JSON_NUMBER_BYTES];
+    const char *key;
+    json_t *value;
+    puts(text_of(entry, "name"));
+    json_object_foreach(entry, key, value) if (strcmp(key, "name") != 0 &&
+                                               !json_is_null(value))
+        printf("  %-14s %s\n", key, plain(value, number));
+}
+
+static void print_line(json_t *entry)
+{
+    char number[KITH_JSON_NUMBER_BYTES];
+    const char *example = text_of(entry, "example");
+    printf("  %-22s %s\n", text_of(entry, "name"), text_of(entry, "summary"));
+    if (example != NULL)
+        printf("  %-22s   %s parameters: %s\n", "",
+               plain(json_object_get(entry, "parameters"), number), example);
+}
+
+/* All of the kind, or the one of that name. */
+static json_t *entries_of(const struct kind *kind, const char *name)
+{
+    json_t *entries = json_array(), *entry = json_object();
+    for (unsigned i = 0; kind->read(i, entry); i++) {
+        if (name == NULL || strcmp(text_of(entry, "name"), name) == 0)
+            (void)json_array_append(entries, entry);
+        json_decref(entry);
+        entry = json_object();
     }
-    putchar('}');
-}
-
-static void print_entry(const struct entry *entry)
-{
-    puts(entry->name);
-    for (unsigned i = 0; i < entry->field_count; i++)
-        if (strcmp(entry->fields[i].value, "null") != 0)
-            printf("  %-14s %s\n", entry->fields[i].key,
-                   entry->fields[i].value);
-}
-
-static bool wanted(const char *name, const struct entry *entry)
-{
-    return name == NULL || strcmp(name, entry->name) == 0;
-}
-
-/* Field 1 is the summary, in every kind. */
-static void print_line(const struct entry *entry)
-{
-    const char *example = NULL, *parameters = NULL;
-    for (unsigned i = 0; i < entry->field_count; i++) {
-        if (strcmp(entry->fields[i].key, "example") == 0)
-            example = entry->fields[i].value;
-        if (strcmp(entry->fields[i].key, "parameters") == 0)
-            parameters = entry->fields[i].value;
-    }
-    printf("  %-22s %s\n", entry->name, entry->fields[1].value);
-    if (example != NULL && strcmp(example, "null") != 0)
-        printf("  %-22s   %s parameters: %s\n", "", parameters, example);
+    json_decref(entry);
+    return entries;
 }
 
 static void print_kind(const struct kind *kind, const char *name)
 {
-    struct entry entry;
+    json_t *entries = entries_of(kind, name), *entry;
+    size_t i;
     if (name == NULL)
         printf("%s\n", kind->name);
-    for (unsigned i = 0; kind->read(i, &entry); i++) {
-        if (!wanted(name, &entry))
-            continue;
-        if (name != NULL)
-            print_entry(&entry);
-        else
-            print_line(&entry);
-    }
-}
-
-static void json_kind(const struct kind *kind, const char *name)
-{
-    struct entry entry;
-    unsigned printed = 0;
-    printf("\"%s\": [", kind->name);
-    for (unsigned i = 0; kind->read(i, &entry); i++)
-        if (wanted(name, &entry)) {
-            fputs(printed++ > 0 ? ", " : "", stdout);
-            json_entry(&entry);
-        }
-    putchar(']');
+    json_array_foreach(entries, i,
+                       entry)(name != NULL ? print_entry : print_line)(entry);
+    json_decref(entries);
 }
 
 /* "algorithm" for "algorithms", "topology" for "topologies". */
@@ -452,17 +425,22 @@ static int check_name(const struct cli_arguments *arguments,
                       const struct kind *kind, const char *name)
 {
     const char *names[128];
-    struct entry entry;
     unsigned count = 0;
-    if (name == NULL)
-        return KITH_EXIT_OK;
-    for (; count < 127 && kind->read(count, &entry); count++) {
-        if (strcmp(entry.name, name) == 0)
-            return KITH_EXIT_OK;
-        names[count] = entry.name;
+    size_t i;
+    json_t *entries = entries_of(kind, NULL), *entry;
+    int code = KITH_EXIT_OK;
+    bool found = name == NULL;
+    json_array_foreach(entries, i, entry)
+    {
+        found = found || strcmp(text_of(entry, "name"), name) == 0;
+        if (count < 127)
+            names[count++] = text_of(entry, "name");
     }
     names[count] = NULL;
-    return kith_cli_unknown(arguments, "name", name, names);
+    if (!found)
+        code = kith_cli_unknown(arguments, "name", name, names);
+    json_decref(entries);
+    return code;
 }
 
 int kith_cli_list(const struct cli_arguments *arguments)
@@ -490,19 +468,17 @@ int kith_cli_list(const struct cli_arguments *arguments)
             arguments, KITH_EXIT_USAGE,
             "--set: needs a topology and a number of peers, such "
             "as kith list topology ring 16");
-    unsigned printed = 0;
-    if (json)
-        putchar('{');
+    json_t *document = json ? json_object() : NULL;
     for (size_t i = 0; i < KIND_COUNT; i++) {
         if (only == NULL ? kinds[i].aside : only != &kinds[i])
             continue;
-        if (json) {
-            fputs(printed++ > 0 ? ", " : "", stdout);
-            json_kind(&kinds[i], name);
-        } else
+        if (json)
+            (void)json_object_set_new(document, kinds[i].name,
+                                      entries_of(&kinds[i], name));
+        else
             print_kind(&kinds[i], name);
     }
     if (json)
-        puts("}");
+        kith_json_print(document, 4);
     return fflush(stdout) == 0 ? KITH_EXIT_OK : KITH_EXIT_WRITE;
 }

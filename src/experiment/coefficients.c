@@ -84,7 +84,7 @@ kith_experiment_compression(const struct kith_experiment *experiment,
 
 bool kith_experiment_opaque(const struct kith_experiment *experiment)
 {
-    return experiment->gossip.algorithm->opaque &&
+    return experiment->gossip.algorithm->flags & KITH_CHECKS_ITS_MESSAGES &&
            !kith_compressor_find(experiment->gossip.compressor)->raw;
 }
 

@@ -97,7 +97,8 @@ static enum kith_err rule_model(const struct tree *tree,
 static const char *topology_wanted(const struct kith_algorithm *algorithm,
                                    const struct kith_topology_kind *topology)
 {
-    const bool one_way = topology->directed && !algorithm->directed;
+    const bool one_way =
+        topology->directed && !(algorithm->flags & KITH_ALLOWS_DIRECTED_LINKS);
     if (algorithm->schedule != NULL)
         return strcmp(algorithm->schedule, topology->name) == 0
                    ? NULL
@@ -106,9 +107,11 @@ static const char *topology_wanted(const struct kith_algorithm *algorithm,
         return "a graph: these rounds are an all-reduce's";
     switch (algorithm->pattern) {
     case KITH_PATTERN_ROUND:
-        if (algorithm->fixed_graph && (one_way || !topology->is_static))
-            return algorithm->directed ? "a static graph"
-                                       : "an undirected static graph";
+        if (algorithm->flags & KITH_NEEDS_STATIC_GRAPH &&
+            (one_way || !topology->is_static))
+            return algorithm->flags & KITH_ALLOWS_DIRECTED_LINKS
+                       ? "a static graph"
+                       : "an undirected static graph";
         return topology->any_pair ? "a graph or a schedule of rounds" : NULL;
     case KITH_PATTERN_SWAP:
         if (topology->directed && !topology->any_pair)

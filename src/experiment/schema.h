@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "kith/err.h"
+#include "kith/experiment.h"
 #include "yaml_tree.h"
 
 enum key_type {
@@ -65,7 +66,7 @@ struct key {
 KITH_MUST_CHECK enum kith_err
 kith_schema_read(const struct key *keys, const struct tree *tree, void *object);
 /* What a key may be, in words: "a whole number from 1 to 64". */
-#define SCHEMA_ALLOWED_BYTES 512
+#define SCHEMA_ALLOWED_BYTES KITH_KEY_ALLOWED_BYTES
 void kith_schema_allowed(const struct key *key,
                          char text[SCHEMA_ALLOWED_BYTES]);
 /* Sets the key from `text`; CUSTOM keys stay as they are. */

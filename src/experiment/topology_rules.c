@@ -200,8 +200,8 @@ static void choose_weights(const struct tree *tree,
     const bool named =
         kith_yaml_find(tree, "gossip.weights") != NULL ||
         (options->edge_count > 0 && options->edges[0].weight > 0);
-    if (experiment->gossip.algorithm->lazy && !named &&
-        (keys & KITH_TOPOLOGY_READS(WEIGHTS)))
+    if (experiment->gossip.algorithm->flags & KITH_NEEDS_LAZY_WEIGHTS &&
+        !named && (keys & KITH_TOPOLOGY_READS(WEIGHTS)))
         options->weights = KITH_WEIGHTS_LAZY;
 }
 

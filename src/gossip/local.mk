@@ -20,7 +20,6 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/eager.c \
   src/gossip/algorithm/elastic.c \
   src/gossip/algorithm/epidemic.c \
-  src/gossip/algorithm/epidemic.h \
   src/gossip/algorithm/epidemic_oracle.c \
   src/gossip/algorithm/extra.c \
   src/gossip/algorithm/gasloc.c \

@@ -15,7 +15,8 @@
 
 static void tell(struct lab_peer *peer, const char *line)
 {
-    if (peer->alive && !kith_lab_process_tell(&peer->process, line))
+    if (kith_lab_peer_is_alive(peer) &&
+        !kith_lab_process_tell(&peer->process, line))
         kith_lab_say(peer->lab,
                      "peer %u does not take \"%s\": its control pipe is "
                      "full or closed",
@@ -24,17 +25,17 @@ static void tell(struct lab_peer *peer, const char *line)
 
 static bool crash(struct lab_peer *peer)
 {
-    if (!peer->alive)
+    if (!kith_lab_peer_is_alive(peer))
         return false;
     kith_lab_process_signal(&peer->process, SIGKILL);
     kith_lab_peer_collect(peer);
-    peer->affected = true;
+    peer->faults |= LAB_FAULT_AFFECTED;
     return true;
 }
 
 static bool restart(struct lab_peer *peer)
 {
-    if (peer->alive || peer->left)
+    if (peer->state != LAB_PEER_DOWN)
         return false;
     peer->child.incarnation++;
     const enum kith_err err = kith_lab_peer_start(peer);
@@ -47,9 +48,14 @@ static bool restart(struct lab_peer *peer)
     return true;
 }
 
+static void set_fault(struct lab_peer *peer, enum lab_peer_fault fault, bool on)
+{
+    peer->faults = on ? peer->faults | fault : peer->faults & ~(unsigned)fault;
+}
+
 static bool set_paused(struct lab_peer *peer, bool paused)
 {
-    peer->paused = paused;
+    set_fault(peer, LAB_FAULT_PAUSED, paused);
     kith_lab_process_signal(&peer->process, paused ? SIGSTOP : SIGCONT);
     return true;
 }
@@ -155,10 +161,10 @@ static void take_over(struct lab_peer *peer, const struct kith_atom *atom)
 {
     switch (kith_fault_effect(atom->kind)) {
     case KITH_EFFECT_STOP:
-        peer->crashed = kith_atom_begins(atom);
+        set_fault(peer, LAB_FAULT_CRASHED, kith_atom_begins(atom));
         return;
     case KITH_EFFECT_PAUSE:
-        peer->paused = kith_atom_begins(atom);
+        set_fault(peer, LAB_FAULT_PAUSED, kith_atom_begins(atom));
         return;
     case KITH_EFFECT_SLOW:
         peer->slow = atom->factor;
@@ -175,14 +181,14 @@ void kith_lab_faults_pass(struct lab *lab)
     for (; lab->atom < experiment->atom_count; lab->atom++) {
         const struct kith_atom *atom = &experiment->atoms[lab->atom];
         struct lab_peer *peer = &lab->peers[atom->peer];
-        if (atom->at_ns > lab->past_ns)
+        if (atom->at_ns > lab->resumed_ns)
             break;
         take_over(peer, atom);
         lab->faults += atom->statement != UINT32_MAX;
     }
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         kith_lab_faults_tell(&lab->peers[i]);
-        if (lab->peers[i].crashed)
+        if (lab->peers[i].faults & LAB_FAULT_CRASHED)
             (void)crash(&lab->peers[i]);
     }
 }
@@ -222,6 +228,6 @@ void kith_lab_faults_tell(struct lab_peer *peer)
     if (peer->slow != 1)
         (void)slow(peer, peer->slow);
     tell_cuts(peer);
-    if (peer->paused)
+    if (peer->faults & LAB_FAULT_PAUSED)
         kith_lab_process_signal(&peer->process, SIGSTOP);
 }

@@ -43,7 +43,6 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cuda.inc.h \
   src/training/backend/cuda_bf16.c \
   src/training/backend/cuda_module.c \
-  src/training/backend/cuda_module.h \
   src/training/backend/dropout.h \
   src/training/backend/f16_avx2.h \
   src/training/backend/f16_avx512.h \
@@ -63,8 +62,7 @@ libkith_backend_a_SOURCES = \
   src/training/backend/pool.c \
   src/training/backend/pool.h \
   src/training/backend/products.c \
-  src/training/backend/products.h \
-  src/training/backend/series.h
+  src/training/backend/products.h
 
 noinst_LIBRARIES += libkith_model.a
 libkith_model_a_CFLAGS = $(C11)
@@ -79,8 +77,6 @@ libkith_model_a_SOURCES = \
   src/training/model/logistic.c \
   src/training/model/mlp.c \
   src/training/model/model_builder.c \
-  src/training/model/model_builder.h \
-  src/training/model/model_operations.h \
   src/training/model/models.def \
   src/training/model/noise.c \
   src/training/model/none.c \
@@ -166,7 +162,7 @@ libkith_worker_a_SOURCES = \
   src/training/worker/worker_state.h
 
 # The CUDA module: kith-cuda.so, compiled by nvcc where there is one, loaded at
-# run time (src/training/backend/cuda_module.h). CUDA_TARGETS says for which devices:
+# run time (include/kith/cuda_module.h). CUDA_TARGETS says for which devices:
 # machine code for Hopper, and PTX that newer and some older ones translate.
 CUDA_UNITS = \
   src/training/cuda/attention.cu \
@@ -184,8 +180,8 @@ CUDA_UNITS = \
   src/training/cuda/vector.cu
 CUDA_INCLUDED = \
   include/kith/backend.h \
+  include/kith/cuda_module.h \
   include/kith/ops.h \
-  src/training/backend/cuda_module.h \
   src/training/cuda/attention.cuh \
   src/training/cuda/columns.cuh \
   src/training/cuda/common.cuh \

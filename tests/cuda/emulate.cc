@@ -151,8 +151,8 @@ static void run_block(unsigned threads)
 static bool may_launch();
 static void open_memory(bool open);
 
-void run(dim3 grid, dim3 block, size_t shared,
-         const std::function<void()> &kernel)
+static void run(dim3 grid, dim3 block, size_t shared,
+                const std::function<void()> &kernel)
 {
     static std::mutex one;
     const std::lock_guard<std::mutex> lock(one);
@@ -275,8 +275,11 @@ static std::recursive_mutex guard;
 static long fails_after = -1, late_queries;
 static int fails_with;
 static cudaError_t error, lasting;
-static unsigned long launches;
+static unsigned long launches, commands;
 static unsigned opened;
+static int order;
+static std::map<void *, size_t> pinned;
+static size_t pinned_bytes, pinnable_bytes;
 
 extern "C" void kith_emulate_fail(long after, int code)
 {
@@ -309,9 +312,24 @@ extern "C" void kith_emulate_memory(size_t bytes)
     memory_limit = bytes == 0 ? region_bytes : bytes;
 }
 
+extern "C" void kith_emulate_pinnable(size_t bytes)
+{
+    pinnable_bytes = bytes;
+}
+
+extern "C" size_t kith_emulate_pinned(void)
+{
+    return pinned_bytes;
+}
+
 extern "C" unsigned long kith_emulate_launches(void)
 {
     return launches;
+}
+
+extern "C" unsigned long kith_emulate_commands(void)
+{
+    return commands;
 }
 
 /* KITH_EMULATE_OPEN: tests of host backends that look into vectors directly. */
@@ -353,32 +371,64 @@ struct opening {
     }
 };
 
-/* Copies that are still to be made, in order. */
-struct copy_out {
-    void *target;
-    const void *source;
-    size_t bytes;
+/* What is still to be done, in order. */
+struct command {
+    std::function<void()> run;
     long queries;
 };
 struct emulate_stream {
-    std::deque<copy_out> waiting;
+    std::deque<command> waiting;
     unsigned long told = 0, made = 0;
 };
 struct emulate_event {
     emulate_stream *stream = nullptr;
     unsigned long after = 0;
 };
+static std::vector<emulate_stream *> streams;
 
-static void make_copies(emulate_stream *stream, unsigned long up_to)
+/* Guarded. A command may be to wait for another stream. */
+static void carry_out(emulate_stream *stream, unsigned long up_to)
 {
-    const opening open;
     while (stream != nullptr && stream->made < up_to) {
-        const copy_out &copy = stream->waiting.front();
-        if (lasting == cudaSuccess)
-            memmove(copy.target, copy.source, copy.bytes);
+        const command next = stream->waiting.front();
         stream->waiting.pop_front();
+        next.run();
         stream->made++;
     }
+}
+
+static void carry_out_all()
+{
+    for (emulate_stream *stream : streams)
+        carry_out(stream, stream->told);
+}
+
+/* Guarded. `late`: not before something waits for it. */
+static void tell(emulate_stream *stream, bool late, std::function<void()> what)
+{
+    stream->told++;
+    stream->waiting.push_back({std::move(what), late_queries});
+    if (!late && (order == KITH_EMULATE_EARLY || stream->waiting.size() == 1))
+        carry_out(stream, stream->told);
+}
+
+extern "C" void kith_emulate_order(int when)
+{
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    carry_out_all();
+    order = when;
+}
+
+void emulate::submit(emulate_stream *stream, dim3 grid, dim3 block,
+                     size_t shared, const std::function<void()> &kernel)
+{
+    commands++;
+    if (order == KITH_EMULATE_EARLY) {
+        run(grid, block, shared, kernel);
+        return;
+    }
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    tell(stream, true, [=] { run(grid, block, shared, kernel); });
 }
 
 static bool is_of_the_device(const void *memory)
@@ -453,6 +503,8 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 cudaError_t cudaFree(void *memory)
 {
     const std::lock_guard<std::recursive_mutex> lock(guard);
+    if (order != KITH_EMULATE_EARLY)
+        carry_out_all();
     if (memory != nullptr &&
         blocks.erase((size_t)((char *)memory - region)) == 0)
         return answer(cudaErrorInvalidValue);
@@ -461,12 +513,27 @@ cudaError_t cudaFree(void *memory)
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned)
 {
-    *memory = aligned_alloc(4096, (bytes + 4096) / 4096 * 4096);
-    return answer(*memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    const bool room =
+        pinnable_bytes == 0 || pinned_bytes + bytes <= pinnable_bytes;
+    *memory =
+        room ? aligned_alloc(4096, (bytes + 4096) / 4096 * 4096) : nullptr;
+    if (*memory == nullptr)
+        return answer(cudaErrorMemoryAllocation);
+    pinned[*memory] = bytes;
+    pinned_bytes += bytes;
+    return answer(cudaSuccess);
 }
 
 cudaError_t cudaFreeHost(void *memory)
 {
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    if (order != KITH_EMULATE_EARLY)
+        carry_out_all();
+    if (memory != nullptr) {
+        pinned_bytes -= pinned[memory];
+        pinned.erase(memory);
+    }
     free(memory);
     return answer(cudaSuccess);
 }
@@ -474,45 +541,60 @@ cudaError_t cudaFreeHost(void *memory)
 cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes,
                             cudaMemcpyKind, cudaStream_t stream)
 {
-    const opening open;
-    if (late_queries > 0 && is_of_the_device(source) &&
-        !is_of_the_device(target)) {
-        stream->waiting.push_back({target, source, bytes, late_queries});
-        stream->told++;
-        return answer(cudaSuccess);
-    }
-    make_copies(stream, stream->told);
-    if (lasting == cudaSuccess)
-        memmove(target, source, bytes);
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    const bool out = is_of_the_device(source) && !is_of_the_device(target);
+    const bool in = !is_of_the_device(source) && is_of_the_device(target);
+    const bool late = order == KITH_EMULATE_EARLY  ? late_queries > 0 && out
+                      : order == KITH_EMULATE_LATE ? true
+                                                   : !in;
+    commands++;
+    tell(stream, late, [=] {
+        const opening open;
+        if (lasting == cudaSuccess)
+            memmove(target, source, bytes);
+    });
     return answer(cudaSuccess);
 }
 
-cudaError_t cudaMemsetAsync(void *target, int byte, size_t bytes, cudaStream_t)
+cudaError_t cudaMemsetAsync(void *target, int byte, size_t bytes,
+                            cudaStream_t stream)
 {
-    const opening open;
-    if (lasting == cudaSuccess)
-        memset(target, byte, bytes);
+    const std::lock_guard<std::recursive_mutex> lock(guard);
+    commands++;
+    tell(stream, order != KITH_EMULATE_EARLY, [=] {
+        const opening open;
+        if (lasting == cudaSuccess)
+            memset(target, byte, bytes);
+    });
     return answer(cudaSuccess);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
+    const std::lock_guard<std::recursive_mutex> lock(guard);
     *stream = new emulate_stream;
+    streams.push_back(*stream);
     return answer(cudaSuccess);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     const std::lock_guard<std::recursive_mutex> lock(guard);
-    make_copies(stream, stream->told);
+    carry_out(stream, stream->told);
     return answer(cudaSuccess);
 }
 
-/* What follows in the stream must find it done: here that means now. */
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned)
+/* What follows in the stream must find it done: now, where all is. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
+                                unsigned)
 {
     const std::lock_guard<std::recursive_mutex> lock(guard);
-    make_copies(event->stream, event->after);
+    emulate_stream *const other = event->stream;
+    const unsigned long after = event->after;
+    if (order == KITH_EMULATE_EARLY)
+        carry_out(other, after);
+    else if (other != nullptr && other->made < after)
+        tell(stream, true, [=] { carry_out(other, after); });
     return answer(cudaSuccess);
 }
 
@@ -543,14 +625,14 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     if (lasting == cudaSuccess && stream != nullptr &&
         stream->made < event->after && stream->waiting.front().queries-- > 0)
         return cudaErrorNotReady;
-    make_copies(stream, event->after);
+    carry_out(stream, event->after);
     return answer(cudaSuccess);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     const std::lock_guard<std::recursive_mutex> lock(guard);
-    make_copies(event->stream, event->after);
+    carry_out(event->stream, event->after);
     return answer(cudaSuccess);
 }
 

@@ -5,7 +5,9 @@
  * until it meets a barrier or exchanges values with its warp. Threads of one
  * warp that wait for different things, or leave some behind, end the program
  * with a message. Streams do at once what they are told, but that copies out of
- * device memory may be told to come late. Device memory is out
+ * device memory may be told to come late, and everything to come as late as
+ * streams and events allow (kith_emulate_order), so that a caller who does not
+ * wait for what it needs is caught. Device memory is out
  * of reach between calls, so a host that reads it directly is caught. What the
  * emulation cannot show: speed, races within a barrier's interval, and what the
  * compiler makes of it. */
@@ -35,6 +37,8 @@ struct dim3 {
     }
 };
 
+typedef struct emulate_stream *cudaStream_t;
+
 namespace emulate
 {
 struct place {
@@ -43,8 +47,9 @@ struct place {
 extern place here; /* of the thread that runs */
 extern unsigned char *dynamic_shared;
 
-void run(dim3 grid, dim3 block, size_t shared,
-         const std::function<void()> &kernel);
+/* In stream order: now, or where kith_emulate_order says so, later. */
+void submit(cudaStream_t stream, dim3 grid, dim3 block, size_t shared,
+            const std::function<void()> &kernel);
 void barrier();
 /* All lanes of the mask hand in 8 bytes and get everyone's, by lane. */
 const uint64_t *exchange(unsigned mask, uint64_t value);
@@ -55,15 +60,15 @@ unsigned lane();
 #define blockIdx emulate::here.block
 #define blockDim emulate::here.block_size
 #define gridDim emulate::here.grid_size
+#define UNROLLED
 #define DYNAMIC_SHARED(name) unsigned char *const name = emulate::dynamic_shared
 
-typedef struct emulate_stream *cudaStream_t;
 template <typename... P, typename... A>
 static inline void launch(void (*kernel)(P...), dim3 grid, dim3 block,
-                          size_t shared, cudaStream_t, A... arguments)
+                          size_t shared, cudaStream_t stream, A... arguments)
 {
-    emulate::run(grid, block, shared,
-                 [&] { kernel(static_cast<P>(arguments)...); });
+    emulate::submit(stream, grid, block, shared,
+                    [=] { kernel(static_cast<P>(arguments)...); });
 }
 
 static inline void __syncthreads()
@@ -237,10 +242,24 @@ void kith_emulate_fail(long launches, int code);
 /* From now on a copy out of device memory is made when the event behind it has
  * been asked for more than so often, or is waited for; 0: at once. */
 void kith_emulate_late(long queries);
+enum {
+    KITH_EMULATE_EARLY,      /* at once, the first */
+    KITH_EMULATE_LATE,       /* when something waits for it */
+    KITH_EMULATE_LATE_FETCH, /* LATE, but copies into device memory are made at
+                                once in a stream with nothing left to do */
+};
+/* When streams do what they are told from now on; what waits is done first. */
+void kith_emulate_order(int order);
 /* Device memory there is, bytes; 0: as at first. */
 void kith_emulate_memory(size_t bytes);
+/* Host memory that may be pinned, bytes; 0: as at first, any. */
+void kith_emulate_pinnable(size_t bytes);
+/* Host memory that is pinned now, bytes. */
+size_t kith_emulate_pinned(void);
 /* Kernels run so far. */
 unsigned long kith_emulate_launches(void);
+/* Kernels, copies and fills that streams were told so far. */
+unsigned long kith_emulate_commands(void);
 }
 #pragma GCC visibility pop
 

@@ -38,6 +38,9 @@ PY
 }
 
 train 0 "$scratch/run.yaml" --out "$scratch" --save "$scratch/whole.save"
+[ "$(grep -c 'a slow way on cuda: a product .* by the kernel of our own' \
+    "$scratch/err")" -eq 1 ] ||
+    fail "the slow product is not told once: $(cat "$scratch/err")"
 
 for failure in 150:214 250:700; do
     save=$scratch/broken.save

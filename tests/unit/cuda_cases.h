@@ -14,13 +14,21 @@
  * line says why. */
 bool cuda_module_found(const struct kith_backend **single,
                        const struct kith_backend **half);
-/* Is it the emulation? Then kith_emulate_fail and its like. */
+/* Is it the emulation? Then kith_emulate_fail and its like. NULL: it is not,
+ * and a line says that this needs it. */
 void *cuda_emulation(const char *symbol);
 
-/* Values in [-1, 1) that bfloat16 holds exactly. */
-void cuda_fill(double *values, size_t n, uint64_t seed);
+/* The seed of one set of random inputs: `which` itself in `make check`, and
+ * another for each KITH_TEST_SEED, which bench/gpu/run.sh draws anew. */
+uint64_t cuda_seed(uint64_t which);
+/* Values in [-1, 1) that bfloat16 holds exactly, by cuda_seed(which). */
+void cuda_fill(double *values, size_t n, uint64_t which);
 
-/* (n) values on the backend: elements, or activations (activation_bytes). */
+/* Fills n elements with bytes 0xff, which are NaN in every format: a kernel
+ * that leaves an output unwritten, or reads what it should not, shows. */
+void cuda_poison(const struct kith_backend *backend, size_t n, void *x);
+/* Room for (n) values on the backend, elements or activations
+ * (activation_bytes), poisoned. */
 void *cuda_room(const struct kith_backend *backend, size_t n);
 void cuda_put(const struct kith_backend *backend, bool activation, size_t n,
               const double *values, void *x);
@@ -29,7 +37,7 @@ void cuda_get(const struct kith_backend *backend, bool activation, size_t n,
 
 /* Fails the test where a value is further off than tolerance (1 + the largest
  * of `want`), or where all of them are by more than half of tolerance of their
- * norm. */
+ * norm and one rounding each. */
 void cuda_close(const char *where, const char *what, size_t n,
                 const double *got, const double *want, double tolerance);
 

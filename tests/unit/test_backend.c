@@ -16,7 +16,7 @@
 #include "kith/backend.h"
 #include "kith/rng.h"
 #include "src/training/backend/cpu.h"
-#include "src/training/backend/series.h"
+#include "kith/exp_log.h"
 
 #define N_MAX 1100
 static const size_t sizes[] = {0, 1, 7, 15, 16, 17, 31, 33, 100, 1024, 1100};
@@ -110,6 +110,17 @@ static void test_vector_operations(void **state)
             backend->copy(n, z.memory, x.memory);
             exact->copy(n, z.exact, x.exact);
             assert_near(&z, backend, n, 6 * unit);
+
+            /* All of it and nothing beyond, whatever stands there. */
+            const size_t most = n > 0 ? n - 1 : 0;
+            z.exact[most] = (double)NAN;
+            backend->write(n, z.exact, z.memory);
+            backend->clear(most, z.memory);
+            assert_true(backend->finite(most, z.memory));
+            assert_true(backend->finite(n, z.memory) == (n == 0));
+            backend->clear(n, z.memory);
+            exact->clear(n, z.exact);
+            assert_near(&z, backend, n, 0);
 
             /* Sums of n values below 2, each rounded as above. */
             const double slack = (double)(n + 1) * 16 * unit;

@@ -24,10 +24,11 @@ struct sample {
     const char *model;
     struct kith_model_config config;
     size_t inputs, labels, classes, rows;
+    bool recompute;
 };
 
 static const struct sample samples[] = {
-    {"mlp", {.layers = {20, 16, 10}, .layer_count = 3}, 20, 1, 10, 5},
+    {"mlp", {.layers = {20, 16, 10}, .layer_count = 3}, 20, 1, 10, 5, false},
     {"cnn",
      {.image = {8, 8, 3},
       .classes = 10,
@@ -36,13 +37,15 @@ static const struct sample samples[] = {
      192,
      1,
      10,
-     4},
+     4,
+     false},
     {"resnet",
      {.image = {8, 8, 3}, .classes = 10, .depth = 20, .group_norm = true},
      192,
      1,
      10,
-     2},
+     2,
+     false},
     {"gpt",
      {.depth = 2,
       .heads = 2,
@@ -53,7 +56,23 @@ static const struct sample samples[] = {
      20,
      20,
      40,
-     3},
+     3,
+     false},
+    /* Rows of scores that begin at multiples of 16 bytes. */
+    {"gpt",
+     {.depth = 2, .heads = 2, .width = 64, .context = 20, .vocabulary = 61},
+     20,
+     20,
+     61,
+     3,
+     false},
+    {"gpt",
+     {.depth = 2, .heads = 2, .width = 64, .context = 20, .vocabulary = 61},
+     20,
+     20,
+     61,
+     3,
+     true},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -66,7 +85,7 @@ static void fill_tokens(int32_t *tokens, size_t n, size_t classes,
                         uint64_t seed)
 {
     struct kith_rng rng;
-    kith_rng_init(&rng, seed, KITH_STREAM_TEST, n);
+    kith_rng_init(&rng, cuda_seed(seed), KITH_STREAM_TEST, n);
     for (size_t i = 0; i < n; i++)
         tokens[i] = (int32_t)kith_rng_below(&rng, (uint32_t)classes);
 }
@@ -106,8 +125,10 @@ static void run(const struct kith_backend *on, const struct sample *s,
 {
     const struct kith_model *const model = kith_model_find(s->model);
     char error[KITH_MODEL_ERROR_BYTES];
-    struct kith_graph_options options = {
-        .backend = on, .rows = s->rows, .training = true};
+    struct kith_graph_options options = {.backend = on,
+                                         .rows = s->rows,
+                                         .training = true,
+                                         .recompute = s->recompute};
     struct kith_graph *network;
     assert_int_equal(
         kith_graph_open(model, &s->config, &options, &network, error), 0);
@@ -119,10 +140,10 @@ static void run(const struct kith_backend *on, const struct sample *s,
     const struct kith_batch batch = {.inputs = inputs_on(on, s, model),
                                      .labels = wanted,
                                      .rows = s->rows,
-                                     .seed = 1,
+                                     .seed = cuda_seed(1),
                                      .step = 7};
     fill_tokens(wanted, labels, s->classes, 5);
-    kith_graph_start(network, 1, 0, start);
+    kith_graph_start(network, cuda_seed(1), 0, start);
     /* Weights that bfloat16 holds, so that both compute one function. */
     for (size_t i = 0; i < dim; i++)
         start[i] = floor(start[i] * 256 + 0.5) / 256;
@@ -134,12 +155,15 @@ static void run(const struct kith_backend *on, const struct sample *s,
                 &(struct kith_pass){
                     .x = x, .gradient = gradient, .batch = &batch, .scale = 1});
     on->read(r->dim, gradient, r->gradient);
+    const struct kith_pass evaluation = {.x = x, .batch = &batch, .scale = 1};
+    const double between = loss_of(on, network, &evaluation);
     kith_graph_close(network);
     options.training = false;
     assert_int_equal(
         kith_graph_open(model, &s->config, &options, &network, error), 0);
-    r->evaluation = loss_of(
-        on, network, &(struct kith_pass){.x = x, .batch = &batch, .scale = 1});
+    r->evaluation = loss_of(on, network, &evaluation);
+    /* The same on a network for training, whose scores may lie apart. */
+    assert_true(fabs(between / r->evaluation - 1) < 1e-6);
     const size_t scores = labels * s->classes;
     r->scores = malloc(scores * sizeof(double));
     on->read(scores, kith_graph_scores(network, x, &batch), r->scores);
@@ -160,6 +184,16 @@ static double distance(size_t n, const double *got, const double *want)
     return sqrt(error / norm);
 }
 
+/* What is close to 0 before a ReLU, or to its neighbour before a max pool, may
+ * fall to either side and takes its branch of the gradient with it: in a deep
+ * model of few rows always somewhere, in a shallow one by some seeds. */
+static double kinks(const struct sample *s)
+{
+    const bool deep = strcmp(s->model, "resnet") == 0;
+    const bool smooth = strcmp(s->model, "gpt") == 0;
+    return deep || (!smooth && cuda_seed(0) != 0) ? 5 : 1;
+}
+
 static void agrees(const struct kith_backend *on, double loss, double slope)
 {
     for (size_t i = 0; i < SAMPLES; i++) {
@@ -176,10 +210,7 @@ static void agrees(const struct kith_backend *on, double loss, double slope)
                       fabs(got.training / want.training - 1), off, score);
         assert_true(fabs(got.training / want.training - 1) <= loss);
         assert_true(fabs(got.evaluation / want.evaluation - 1) <= loss);
-        /* A deep one of few rows: what is close to 0 before a ReLU may fall to
-         * either side, and takes its branch of the gradient with it. */
-        const bool deep = strcmp(s->model, "resnet") == 0;
-        assert_true(off <= (deep ? 5 * slope : slope));
+        assert_true(off <= slope * kinks(s));
         assert_true(score <= slope);
         free(got.gradient);
         free(got.scores);

@@ -80,6 +80,9 @@ static void test_arithmetic(void **state)
             gpu->copy(n, s.x[2], s.x[0]);
             exact->copy(n, s.y[2], s.y[0]);
             same(&s, "copy", 2);
+            gpu->clear(n - 1, (float *)s.x[3] + 1);
+            exact->clear(n - 1, s.y[3] + 1);
+            same(&s, "clear", 3);
             close_to(gpu->sum(n, s.x[1]), exact->sum(n, s.y[1]), n);
             close_to(gpu->distance_squared(n, s.x[0], s.x[1]),
                      exact->distance_squared(n, s.y[0], s.y[1]), n);
@@ -205,6 +208,10 @@ static void test_gemm(void **state)
             const size_t most = (m + n) * k + m * n;
             struct set s;
             set_open(&s, most, 0, 11);
+            if (!(flags & 4)) {
+                cuda_poison(gpu, m * n, s.x[2]);
+                cuda_poison(exact, m * n, s.y[2]);
+            }
             gpu->gemm(ta, tb, m, n, k, 0.5, s.x[0], s.x[1], beta, s.x[2]);
             exact->gemm(ta, tb, m, n, k, 0.5, s.y[0], s.y[1], beta, s.y[2]);
             gpu->read(m * n, s.x[2], s.got);
@@ -417,8 +424,9 @@ static void little_open(struct little *l, uint64_t seed)
     cuda_fill(values, LOGITS, seed);
     for (size_t i = 0; i < 4; i++) {
         *vectors[i] = cuda_room(gpu, LOGITS);
-        if (i < 2)
-            gpu->write(LOGITS, values, *vectors[i]);
+        if (i == 2) /* moments begin at 0 */
+            memset(values, 0, sizeof values);
+        gpu->write(LOGITS, values, *vectors[i]);
     }
 }
 

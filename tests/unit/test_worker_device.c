@@ -21,6 +21,8 @@ static const struct kith_backend *gpu, *half;
 static void (*late)(long queries);
 static void (*fail_after)(long launches, int code);
 static void (*memory)(size_t bytes);
+static void (*pinnable)(size_t bytes);
+static size_t (*pinned)(void);
 
 static struct kith_examples examples;
 static struct kith_experiment experiment;
@@ -44,7 +46,7 @@ static struct kith_worker *open_on(const struct kith_backend *backend)
 
 static void snapshot(struct kith_worker *worker)
 {
-    struct kith_work_edge edge = {.sent = KITH_SLOT_ACTIVE_SENT,
+    struct kith_work_edge edge = {.sent = KITH_SLOT_INITIATED_SENT,
                                   .inbox = KITH_SLOT_NONE};
     (void)run(worker, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
                                          .pattern = KITH_PATTERN_SWAP,
@@ -55,8 +57,8 @@ static void snapshot(struct kith_worker *worker)
 static double merge(struct kith_worker *worker)
 {
     struct kith_work_edge edge = {.weight = 0.5,
-                                  .sent = KITH_SLOT_ACTIVE_SENT,
-                                  .inbox = KITH_SLOT_ACTIVE_INBOX};
+                                  .sent = KITH_SLOT_INITIATED_SENT,
+                                  .inbox = KITH_SLOT_INITIATED_INBOX};
     (void)run(worker, (struct kith_work){.kind = KITH_WORK_MERGE,
                                          .pattern = KITH_PATTERN_SWAP,
                                          .edges = &edge,
@@ -74,7 +76,7 @@ static double *parameters(struct kith_worker *worker)
 
 static enum kith_outgoing outgoing(struct kith_worker *worker, bool wait)
 {
-    return kith_worker_outgoing(worker, KITH_SLOT_ACTIVE_SENT, wait);
+    return kith_worker_outgoing(worker, KITH_SLOT_INITIATED_SENT, wait);
 }
 
 /* What is sent is x when the snapshot was taken, however late it comes and
@@ -94,7 +96,7 @@ static void test_snapshot_comes_late(void **state)
         train(worker, 1); /* Asked by nobody, it stays on its way. */
         assert_int_equal(outgoing(worker, round == 1), KITH_OUTGOING_READY);
         late(0);
-        const float *sent = kith_worker_slot(worker, KITH_SLOT_ACTIVE_SENT);
+        const float *sent = kith_worker_slot(worker, KITH_SLOT_INITIATED_SENT);
         double *now = parameters(worker);
         bool moved = false;
         for (size_t i = 0; i < dim; i++) {
@@ -115,11 +117,11 @@ static double *exchange(bool early, long copies, double *shift)
     struct kith_worker *worker = open_on(gpu);
     late(copies);
     snapshot(worker);
-    float *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
+    float *inbox = kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX);
     for (size_t i = 0; i < kith_worker_dim(worker); i++)
         inbox[i] = (float)i / 16;
     if (early)
-        kith_worker_arrived(worker, KITH_SLOT_ACTIVE_INBOX);
+        kith_worker_arrived(worker, KITH_SLOT_INITIATED_INBOX);
     train(worker, 3);
     *shift = merge(worker);
     snapshot(worker); /* over the old one, which nobody has asked for */
@@ -164,11 +166,11 @@ static void test_no_room_for_copies(void **state)
             memory(1);
         snapshot(worker);
         assert_int_equal(outgoing(worker, true), KITH_OUTGOING_READY);
-        float *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
-        const float *sent = kith_worker_slot(worker, KITH_SLOT_ACTIVE_SENT);
+        float *inbox = kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX);
+        const float *sent = kith_worker_slot(worker, KITH_SLOT_INITIATED_SENT);
         for (size_t i = 0; i < dim; i++)
             inbox[i] = sent[i] + (float)i / 16;
-        kith_worker_arrived(worker, KITH_SLOT_ACTIVE_INBOX);
+        kith_worker_arrived(worker, KITH_SLOT_INITIATED_INBOX);
         (void)merge(worker);
         train(worker, 1);
         z[round] = parameters(worker);
@@ -179,6 +181,87 @@ static void test_no_room_for_copies(void **state)
     assert_memory_equal(z[0], z[1], dim * sizeof(double));
     free(z[0]);
     free(z[1]);
+}
+
+/* A worker without data, so that all that it pins is what it exchanges. */
+static enum kith_err open_exchange(const char *algorithm, uint32_t dim,
+                                   struct kith_worker **worker)
+{
+    experiment = fixture_experiment("consensus", algorithm, 3);
+    experiment.model_config.dim = dim;
+    experiment.backend = gpu;
+    const bool rounds =
+        experiment.gossip.algorithm->pattern == KITH_PATTERN_ROUND;
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = gpu,
+        .steps = 10,
+        .edges_max = rounds ? 2 : 0,
+        .peers = 3};
+    return kith_worker_open(&config, worker, error);
+}
+
+/* With two neighbours; whole: vectors as long as the model, parts: a third. */
+static void test_only_what_is_used_is_pinned(void **state)
+{
+    (void)state;
+    enum { DIM = 3 * 1600 };
+    static const struct {
+        const char *algorithm;
+        unsigned whole, parts;
+    } cases[] = {
+        {"local", 0, 0},
+        {"adpsgd", 4, 0},         /* sent and received, as either side */
+        {"gossip-push", 4, 0},    /* likewise, and models that are pulled */
+        {"dpsgd", 2 + 1 + 4, 0},  /* pulled; one sent; received, two rounds */
+        {"sgp-sync", 2 + 6, 0},   /* one sent to each */
+        {"allreduce-ring", 2, 5}, /* a third of the model travels */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct kith_worker *worker = NULL;
+        const size_t before = pinned();
+        assert_int_equal(open_exchange(cases[i].algorithm, DIM, &worker),
+                         KITH_OK);
+        const size_t values = cases[i].whole * DIM + cases[i].parts * DIM / 3;
+        if (pinned() - before != values * sizeof(float))
+            fail_msg("%s pins %zu bytes, not %zu", cases[i].algorithm,
+                     pinned() - before, values * sizeof(float));
+        kith_worker_close(worker);
+        assert_int_equal(pinned(), before);
+    }
+}
+
+static void test_pinning_is_refused(void **state)
+{
+    (void)state;
+    enum { DIM = 1 << 19, SLOTS = 4 };
+    struct kith_worker *worker = NULL;
+    const size_t before = pinned(), needed = SLOTS * DIM * sizeof(float);
+    pinnable(before + needed - 1);
+    assert_int_equal(open_exchange("adpsgd", DIM, &worker), KITH_ENOMEM);
+    assert_non_null(strstr(error, "pin 8.0 MiB for the 4 vectors"));
+    assert_int_equal(pinned(), before);
+    pinnable(before + needed);
+    assert_int_equal(open_exchange("adpsgd", DIM, &worker), KITH_OK);
+    kith_worker_close(worker);
+
+    /* Batches, which are pinned next. */
+    worker = open_on(gpu);
+    const size_t vector = (kith_worker_bytes(worker) + 63) / 64 * 64;
+    kith_worker_close(worker);
+    pinnable(before + SLOTS * vector);
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = gpu,
+        .train = &examples,
+        .steps = 10,
+        .peers = 2};
+    assert_int_equal(kith_worker_open(&config, &worker, error), KITH_ENOMEM);
+    assert_non_null(strstr(error, "batches of 0.0 MiB each, pinned"));
+    assert_non_null(strstr(error, "train.batch"));
+    assert_null(gpu->failed());
+    pinnable(0);
+    assert_int_equal(pinned(), before);
 }
 
 static enum kith_err save(struct kith_worker *worker, const char *path)
@@ -242,10 +325,10 @@ static void test_not_finite(void **state)
         assert_int_equal(outgoing(worker, true), KITH_OUTGOING_NEVER);
         save_refused(worker, path, KITH_ENONFINITE, "not finite");
 
-        float *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
+        float *inbox = kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX);
         memset(inbox, 0, kith_worker_bytes(worker));
-        struct kith_work_edge edge = {.sent = KITH_SLOT_ACTIVE_SENT,
-                                      .inbox = KITH_SLOT_ACTIVE_INBOX};
+        struct kith_work_edge edge = {.sent = KITH_SLOT_INITIATED_SENT,
+                                      .inbox = KITH_SLOT_INITIATED_INBOX};
         (void)run(worker, (struct kith_work){.kind = KITH_WORK_ADOPT,
                                              .pattern = KITH_PATTERN_PULL,
                                              .edges = &edge,
@@ -283,7 +366,7 @@ static void test_device_fails(void **state)
     assert_int_equal(outgoing(worker, true), KITH_OUTGOING_NEVER);
     snapshot(worker);
     assert_int_equal(outgoing(worker, true), KITH_OUTGOING_NEVER);
-    kith_worker_arrived(worker, KITH_SLOT_ACTIVE_INBOX);
+    kith_worker_arrived(worker, KITH_SLOT_INITIATED_INBOX);
     save_refused(worker, path, KITH_EDEVICE, "ECC");
     assert_int_equal(kith_evaluate(&experiment, gpu, &examples, z, &score),
                      KITH_EDEVICE);
@@ -327,6 +410,8 @@ int main(void)
     find(&late, "kith_emulate_late");
     find(&fail_after, "kith_emulate_fail");
     find(&memory, "kith_emulate_memory");
+    find(&pinnable, "kith_emulate_pinnable");
+    find(&pinned, "kith_emulate_pinned");
     if (late == NULL) {
         printf("skipped: a device cannot be told to fail\n");
         return 77;
@@ -335,6 +420,8 @@ int main(void)
         cmocka_unit_test(test_snapshot_comes_late),
         cmocka_unit_test(test_exchanges_agree),
         cmocka_unit_test(test_no_room_for_copies),
+        cmocka_unit_test(test_only_what_is_used_is_pinned),
+        cmocka_unit_test(test_pinning_is_refused),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_device_fails),
     };

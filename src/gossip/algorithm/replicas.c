@@ -89,7 +89,12 @@ void kith_replica_make(struct kith_algebra *algebra, unsigned part,
             ? algebra->backend->finite(algebra->dim, wire)
             : kith_compress(how, difference,
                             key_of(algebra, algebra->self, part), wire);
-    if (!finite)
+    if (finite)
+        return;
+    /* A raw wire is the backend's, whose copy to the host may be under way. */
+    if (is_raw(algebra))
+        algebra->backend->clear(algebra->dim, wire);
+    else
         memset(wire, 0, kith_compression_bytes(how));
 }
 

@@ -22,6 +22,12 @@ static void cpu_copy(size_t n, void *target, const void *source)
         memmove(target, source, n * sizeof(float));
 }
 
+static void cpu_clear(size_t n, void *x)
+{
+    if (n > 0)
+        memset(x, 0, n * sizeof(float));
+}
+
 static void cpu_scale(size_t n, double factor, void *x)
 {
     kith_cpu_best()->scale(n, (float)factor, x);
@@ -138,6 +144,7 @@ const struct kith_backend RECORD = {
     .alloc = kith_host_alloc,
     .release = kith_host_release,
     .copy = cpu_copy,
+    .clear = cpu_clear,
     .scale = cpu_scale,
     .add = cpu_add,
     .mix = cpu_mix,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cpu_text.h"
-#include "series.h"
+#include "kith/exp_log.h"
 
 #if defined(__clang__)
 #define ALWAYS __attribute__((always_inline))

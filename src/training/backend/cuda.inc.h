@@ -5,7 +5,7 @@
  *   MEMBER  which of the module's backends
  *
  * Only `missing` and `alloc` may be called before `missing` answered NULL. */
-#include "cuda_module.h"
+#include "kith/cuda_module.h"
 
 #include "kith/assert.h"
 
@@ -41,6 +41,11 @@ static void cuda_release(void *memory)
 static void cuda_copy(size_t n, void *target, const void *source)
 {
     module()->copy(n, target, source);
+}
+
+static void cuda_clear(size_t n, void *x)
+{
+    module()->clear(n, x);
 }
 
 static void cuda_scale(size_t n, double factor, void *x)
@@ -295,12 +300,31 @@ static double ops_cross_entropy(size_t rows, size_t classes,
                                         logits, correct);
 }
 
+static size_t ops_scores_stride(size_t classes)
+{
+    return module()->ops->scores_stride(classes);
+}
+
+static double ops_padded_cross_entropy(size_t rows, size_t classes,
+                                       size_t stride, const int32_t *labels,
+                                       double smoothing, double scale,
+                                       void *logits, uint32_t *correct)
+{
+    return module()->ops->padded_cross_entropy(
+        rows, classes, stride, labels, smoothing, scale, logits, correct);
+}
+
 static bool ops_adamw(size_t n, double rate, double beta1, double beta2,
                       double epsilon, double decay, uint64_t t, const void *g,
                       void *m, void *v, void *x)
 {
     return module()->ops->adamw(n, rate, beta1, beta2, epsilon, decay, t, g, m,
                                 v, x);
+}
+
+static const char *cuda_notice(void)
+{
+    return module()->notice();
 }
 
 static const struct kith_ops cuda_ops = {
@@ -324,6 +348,8 @@ static const struct kith_ops cuda_ops = {
     .attention = ops_attention,
     .attention_backward = ops_attention_backward,
     .cross_entropy = ops_cross_entropy,
+    .scores_stride = ops_scores_stride,
+    .padded_cross_entropy = ops_padded_cross_entropy,
     .adamw = ops_adamw,
 };
 
@@ -337,6 +363,7 @@ const struct kith_backend RECORD = {
     .alloc = cuda_alloc,
     .release = cuda_release,
     .copy = cuda_copy,
+    .clear = cuda_clear,
     .scale = cuda_scale,
     .add = cuda_add,
     .mix = cuda_mix,
@@ -358,6 +385,7 @@ const struct kith_backend RECORD = {
     .settled = cuda_settled,
     .arrived = cuda_arrived,
     .failed = cuda_failed,
+    .notice = cuda_notice,
     .ops = &cuda_ops,
     .activation_bytes = ACTIVATION_BYTES,
 };

@@ -27,6 +27,12 @@ static void naive_copy(size_t n, void *target, const void *source)
         memmove(target, source, n * sizeof(REAL));
 }
 
+static void naive_clear(size_t n, void *x)
+{
+    if (n > 0)
+        memset(x, 0, n * sizeof(REAL));
+}
+
 static void naive_scale(size_t n, double factor, void *x)
 {
     const REAL f = (REAL)factor;
@@ -229,6 +235,7 @@ const struct kith_backend RECORD = {
     .alloc = kith_host_alloc,
     .release = kith_host_release,
     .copy = naive_copy,
+    .clear = naive_clear,
     .scale = naive_scale,
     .add = naive_add,
     .mix = naive_mix,

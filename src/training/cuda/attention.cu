@@ -206,6 +206,22 @@ static bool quick_backward(const heads &h, size_t rows, const bf16 *qkv,
     return mma_backward(h, rows, qkv, saved, dy, own, dqkv);
 }
 
+static const char *why_slow(const float *)
+{
+    return "float32 has no faster kernel: take backend cuda-bf16";
+}
+static const char *why_slow(const bf16 *)
+{
+    return "tensor cores take heads of 32, 64, 96 or 128";
+}
+
+static void take_plain(const heads &h, const char *why)
+{
+    took(SLOW_ATTENTION,
+         "attention, %zu heads of %zu, without tensor cores: %s", h.count,
+         h.size, why);
+}
+
 static bool fits(const heads &h)
 {
     if (h.size <= 32 * LANE_MAX)
@@ -235,6 +251,7 @@ void attend<T>::forward(const struct kith_attention *op, size_t rows,
     if (!c.well() || pairs == 0 || !fits(h) ||
         quick_forward(h, rows, (const T *)qkv, (float *)saved, (T *)y))
         return;
+    take_plain(h, why_slow((const T *)nullptr));
     launch(attention_kernel<T>, warps_for(h, pairs), dim3(WARPS * 32), 0,
            stream(), h, pairs, (const T *)qkv, (float *)saved, (T *)y);
     launched("attention");
@@ -257,6 +274,7 @@ void attend<T>::backward(const struct kith_attention *op, size_t rows,
     if (quick_backward(h, rows, (const T *)qkv, (const float *)saved,
                        (const T *)dy, own, (T *)dqkv))
         return;
+    take_plain(h, why_slow((const T *)nullptr));
     launch(query_back_kernel<T>, warps_for(h, pairs), dim3(WARPS * 32), 0,
            stream(), h, pairs, (const T *)qkv, (const float *)saved,
            (const T *)dy, own, (T *)dqkv);

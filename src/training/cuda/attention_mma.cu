@@ -1,6 +1,7 @@
 /* Causal attention in bfloat16 on tensor cores; the equations stand in
  * attention.cu. A block of four warps takes 64 tokens, 16 a warp, whose rows
- * stay in registers, and walks over tiles of the others in shared memory:
+ * stay in registers (key_tiles says where not), and walks over tiles of the
+ * others in shared memory. Tokens past the end are zeros, which add nothing:
  *
  *   forward        rows q;     tiles k, v:   y += P v, P rescaled as the
  *                              maximum grows
@@ -45,20 +46,47 @@ static __device__ inline void fetch(const bf16 *source, size_t from,
     }
 }
 
-/* The warp's 16 rows of a tile in shared memory as left sides, D deep. */
+/* The warp's 16 rows of a tile in shared memory as left sides, 16 of their D
+ * values. */
 template <int D>
-static __device__ inline void rows_of(const bf16 *tile, unsigned first,
-                                      uint32_t (&a)[D / 16][4])
+static __device__ inline void rows_at(const bf16 *tile, unsigned first, int d,
+                                      uint32_t (&a)[4])
 {
     const unsigned lane = threadIdx.x % 32;
-    for (int d = 0; d < D / 16; d++)
-        load_matrices(a[d], tile + (first + lane % 16) * tile_of<D>::stride +
-                                d * 16 + lane / 16 * 8);
+    load_matrices(a, tile + (first + lane % 16) * tile_of<D>::stride + d * 16 +
+                         lane / 16 * 8);
 }
 
+/* All of them: kept in registers, or left where they are in shared memory. */
+template <int D, bool KEPT> struct left_rows {
+    uint32_t a[D / 16][4];
+    __device__ left_rows(const bf16 *tile, unsigned first)
+    {
+        for (int d = 0; d < D / 16; d++)
+            rows_at<D>(tile, first, d, a[d]);
+    }
+    __device__ void at(int d, uint32_t (&out)[4]) const
+    {
+        for (int e = 0; e < 4; e++)
+            out[e] = a[d][e];
+    }
+};
+template <int D> struct left_rows<D, false> {
+    const bf16 *tile;
+    unsigned first;
+    __device__ left_rows(const bf16 *tile_, unsigned first_)
+        : tile(tile_), first(first_)
+    {
+    }
+    __device__ void at(int d, uint32_t (&out)[4]) const
+    {
+        rows_at<D>(tile, first, d, out);
+    }
+};
+
 /* s (16, N) <- rows (16, D) tile (N, D)^T */
-template <int D, int N>
-static __device__ inline void scores(const uint32_t (&a)[D / 16][4],
+template <int D, int N, bool KEPT>
+static __device__ inline void scores(const left_rows<D, KEPT> &rows,
                                      const bf16 *tile, float (&s)[N / 8][4])
 {
     const unsigned lane = threadIdx.x % 32;
@@ -66,16 +94,18 @@ static __device__ inline void scores(const uint32_t (&a)[D / 16][4],
         for (int e = 0; e < 4; e++)
             s[n][e] = 0;
     }
-    for (int n = 0; n < N / 16; n++) {
-        for (int d = 0; d < D / 16; d++) {
+    for (int d = 0; d < D / 16; d++) {
+        uint32_t a[4];
+        rows.at(d, a);
+        for (int n = 0; n < N / 16; n++) {
             /* Two tiles of 8 tokens, both halves of 16 values. */
             uint32_t b[4];
             load_matrices(b, tile +
                                  (n * 16 + lane % 8 + lane / 16 * 8) *
                                      tile_of<D>::stride +
                                  d * 16 + lane / 8 % 2 * 8);
-            mma_bf16(s[2 * n], a[d], b);
-            mma_bf16(s[2 * n + 1], a[d], b + 2);
+            mma_bf16(s[2 * n], a, b);
+            mma_bf16(s[2 * n + 1], a, b + 2);
         }
     }
 }
@@ -153,10 +183,9 @@ __global__ void __launch_bounds__(THREADS)
     const size_t first = (size_t)(gridDim.x - 1 - blockIdx.x) * ROWS;
     const unsigned warp = threadIdx.x / 32;
     const bf16 *const q = head_at(h, qkv, pair);
-    uint32_t a[D / 16][4];
     fetch<D>(q, first, ROWS, h.context, step, keys);
     __syncthreads();
-    rows_of<D>(keys, warp * 16, a);
+    const left_rows<D, true> a(keys, warp * 16);
     float out[D / 8][4] = {}, top[2] = {-INFINITY, -INFINITY}, sum[2] = {};
     const float factor = h.scale * log2_e;
     for (size_t at = 0; at <= first; at += ROWS) {
@@ -166,12 +195,17 @@ __global__ void __launch_bounds__(THREADS)
         fetch<D>(q + 2 * h.width, at, ROWS, h.context, step, values);
         __syncthreads();
         scores<D, ROWS>(a, keys, s);
+        /* Only on the diagonal are there later tokens. */
+        for (int n = 0; n < ROWS / 8 && at == first; n++) {
+            for (int e = 0; e < 4; e++) {
+                if (column_in(n, e) > warp * 16 + row_in(e))
+                    s[n][e] = -INFINITY;
+            }
+        }
         float most[2] = {top[0], top[1]};
         for (int n = 0; n < ROWS / 8; n++) {
             for (int e = 0; e < 4; e++) {
-                const size_t i = first + warp * 16 + row_in(e);
-                s[n][e] =
-                    at + column_in(n, e) <= i ? s[n][e] * factor : -INFINITY;
+                s[n][e] *= factor;
                 most[e / 2] = fmaxf(most[e / 2], s[n][e]);
             }
         }
@@ -219,12 +253,10 @@ __global__ void __launch_bounds__(THREADS)
     const size_t first = (size_t)(gridDim.x - 1 - blockIdx.x) * ROWS;
     const unsigned warp = threadIdx.x / 32;
     const bf16 *const q = head_at(h, qkv, pair);
-    uint32_t a[D / 16][4], d[D / 16][4];
     fetch<D>(q, first, ROWS, h.context, step, keys);
     fetch<D>(output_at(h, dy, pair), first, ROWS, h.context, h.width, values);
     __syncthreads();
-    rows_of<D>(keys, warp * 16, a);
-    rows_of<D>(values, warp * 16, d);
+    const left_rows<D, true> a(keys, warp * 16), d(values, warp * 16);
     float log_sum[2], mine[2], out[D / 8][4] = {};
     for (int half = 0; half < 2; half++) {
         const size_t i = first + warp * 16 + row_in(2 * half);
@@ -243,11 +275,17 @@ __global__ void __launch_bounds__(THREADS)
         scores<D, N>(d, values, dp);
         for (int n = 0; n < N / 8; n++) {
             for (int e = 0; e < 4; e++) {
-                const size_t i = first + warp * 16 + row_in(e);
-                const bool seen = at + column_in(n, e) <= i && i < h.context;
                 const float p =
                     fast_exp2(s[n][e] * h.scale * log2_e - log_sum[e / 2]);
-                s[n][e] = seen ? p * (dp[n][e] - mine[e / 2]) * h.scale : 0.0f;
+                s[n][e] = p * (dp[n][e] - mine[e / 2]) * h.scale;
+            }
+        }
+        /* Only on the diagonal are there later tokens. */
+        for (int n = 0; n < N / 8 && at >= first; n++) {
+            for (int e = 0; e < 4; e++) {
+                if ((unsigned)(at - first) + column_in(n, e) >
+                    warp * 16 + row_in(e))
+                    s[n][e] = 0;
             }
         }
         gather<D, N>(s, keys, out);
@@ -259,28 +297,43 @@ __global__ void __launch_bounds__(THREADS)
 
 /* ---- the way back of k and v */
 
+/* Larger heads leave the block's own keys and values in shared memory: with
+ * both gradients they are more than the registers hold. Tiles are then 32
+ * queries long. */
+template <int D> struct key_tiles {
+    static const bool kept = D <= 64;
+    static const int length = kept ? 64 : 32;
+    static const int rows = kept ? 2 * ROWS : 2 * ROWS + 2 * length;
+    static size_t room()
+    {
+        return rows * tile_of<D>::stride * sizeof(bf16) +
+               2 * length * sizeof(float);
+    }
+};
+
 template <int D>
 __global__ void __launch_bounds__(THREADS)
     mma_key_kernel(heads h, const bf16 *qkv, const float *saved, const bf16 *dy,
                    const float *own, bf16 *dqkv)
 {
-    const int N = D > 64 ? 32 : 64;
+    const bool kept = key_tiles<D>::kept;
+    const int N = key_tiles<D>::length;
+    const int stride = tile_of<D>::stride;
     DYNAMIC_SHARED(room);
-    bf16 *const queries = (bf16 *)(void *)room;
-    bf16 *const slopes = queries + ROWS * tile_of<D>::stride;
-    float *const log_sums =
-        (float *)(void *)(slopes + ROWS * tile_of<D>::stride);
-    float *const mine = log_sums + ROWS;
+    bf16 *const keys = (bf16 *)(void *)room;
+    bf16 *const values = keys + ROWS * stride;
+    bf16 *const queries = kept ? keys : values + ROWS * stride;
+    bf16 *const slopes = kept ? values : queries + N * stride;
+    float *const log_sums = (float *)(void *)(slopes + N * stride);
+    float *const mine = log_sums + N;
     const size_t pair = blockIdx.y, step = 3 * h.width;
     const size_t first = (size_t)blockIdx.x * ROWS;
     const unsigned warp = threadIdx.x / 32;
     const bf16 *const q = head_at(h, qkv, pair);
-    uint32_t k[D / 16][4], v[D / 16][4];
-    fetch<D>(q + h.width, first, ROWS, h.context, step, queries);
-    fetch<D>(q + 2 * h.width, first, ROWS, h.context, step, slopes);
+    fetch<D>(q + h.width, first, ROWS, h.context, step, keys);
+    fetch<D>(q + 2 * h.width, first, ROWS, h.context, step, values);
     __syncthreads();
-    rows_of<D>(queries, warp * 16, k);
-    rows_of<D>(slopes, warp * 16, v);
+    const left_rows<D, kept> k(keys, warp * 16), v(values, warp * 16);
     float dk[D / 8][4] = {}, dv[D / 8][4] = {};
     for (size_t at = first; at < h.context; at += N) {
         float s[N / 8][4], dp[N / 8][4];
@@ -299,13 +352,18 @@ __global__ void __launch_bounds__(THREADS)
         for (int n = 0; n < N / 8; n++) {
             for (int e = 0; e < 4; e++) {
                 const unsigned i = column_in(n, e);
-                const bool seen = at + i >= first + warp * 16 + row_in(e) &&
-                                  at + i < h.context;
                 const float p =
-                    seen ? fast_exp2(s[n][e] * h.scale * log2_e - log_sums[i])
-                         : 0.0f;
+                    fast_exp2(s[n][e] * h.scale * log2_e - log_sums[i]);
                 s[n][e] = p;
-                dp[n][e] = seen ? p * (dp[n][e] - mine[i]) * h.scale : 0.0f;
+                dp[n][e] = p * (dp[n][e] - mine[i]) * h.scale;
+            }
+        }
+        /* Only on the diagonal are there earlier tokens. */
+        for (int n = 0; n < N / 8 && at < first + ROWS; n++) {
+            for (int e = 0; e < 4; e++) {
+                if ((unsigned)(at - first) + column_in(n, e) <
+                    warp * 16 + row_in(e))
+                    s[n][e] = dp[n][e] = 0;
             }
         }
         gather<D, N>(s, slopes, dv);
@@ -322,8 +380,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <int D> static size_t room_of()
 {
-    return 2 * ROWS * tile_of<D>::stride * sizeof(bf16) +
-           2 * ROWS * sizeof(float);
+    return 2 * ROWS * tile_of<D>::stride * sizeof(bf16);
 }
 
 template <typename K> static bool allow(K kernel, size_t bytes)
@@ -359,12 +416,12 @@ static bool backward_of(const heads &h, size_t rows, const bf16 *qkv,
                         bf16 *dqkv)
 {
     if (!allow(mma_query_kernel<D>, room_of<D>()) ||
-        !allow(mma_key_kernel<D>, room_of<D>()))
+        !allow(mma_key_kernel<D>, key_tiles<D>::room()))
         return true;
     launch(mma_query_kernel<D>, grid_of(h, rows), dim3(THREADS), room_of<D>(),
            stream(), h, qkv, saved, dy, own, dqkv);
-    launch(mma_key_kernel<D>, grid_of(h, rows), dim3(THREADS), room_of<D>(),
-           stream(), h, qkv, saved, dy, own, dqkv);
+    launch(mma_key_kernel<D>, grid_of(h, rows), dim3(THREADS),
+           key_tiles<D>::room(), stream(), h, qkv, saved, dy, own, dqkv);
     launched("attention's way back");
     return true;
 }

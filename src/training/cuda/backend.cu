@@ -1,5 +1,5 @@
 /* The module's two records, and the symbol by which they are found. */
-#include "src/training/backend/cuda_module.h"
+#include "kith/cuda_module.h"
 #include "state.cuh"
 
 namespace gpu
@@ -27,6 +27,8 @@ template <typename T> static struct kith_ops ops_of()
     o.attention = attend<T>::forward;
     o.attention_backward = attend<T>::backward;
     o.cross_entropy = text<T>::cross_entropy;
+    o.scores_stride = scores_stride;
+    o.padded_cross_entropy = text<T>::padded_cross_entropy;
     o.adamw = adamw;
     return o;
 }
@@ -49,6 +51,7 @@ static struct kith_backend record(const char *name, const struct kith_ops *ops,
     b.alloc = alloc;
     b.release = release;
     b.copy = copy;
+    b.clear = clear;
     b.scale = scale;
     b.add = add;
     b.mix = mix;
@@ -72,6 +75,7 @@ static struct kith_backend record(const char *name, const struct kith_ops *ops,
     b.settled = settled;
     b.arrived = arrived;
     b.failed = failed;
+    b.notice = notice;
     return b;
 }
 

@@ -41,21 +41,36 @@ template <typename T, int N> struct alignas(N * sizeof(T)) pack {
     T v[N];
 };
 
-/* v <- x[i .. i + N); x + i is aligned to N elements. */
+/* Elements of 16 bytes, the most that a thread loads at once. */
+template <typename T> struct wide {
+    static const int value = 16 / (int)sizeof(T);
+};
+/* Elements of one of the packs that N elements are moved in. */
+template <typename T, int N> struct part {
+    static const int value = N < wide<T>::value ? N : wide<T>::value;
+};
+
+/* v <- x[i .. i + N); x + i is aligned to N elements or to 16 bytes. */
 template <int N, typename T>
 static __device__ inline void load(const T *x, size_t i, float (&v)[N])
 {
-    const pack<T, N> p = *reinterpret_cast<const pack<T, N> *>(x + i);
-    for (int k = 0; k < N; k++)
-        v[k] = to_float(p.v[k]);
+    const int M = part<T, N>::value;
+    for (int m = 0; m < N; m += M) {
+        const pack<T, M> p = *reinterpret_cast<const pack<T, M> *>(x + i + m);
+        for (int k = 0; k < M; k++)
+            v[m + k] = to_float(p.v[k]);
+    }
 }
 template <int N, typename T>
 static __device__ inline void store(const float (&v)[N], T *x, size_t i)
 {
-    pack<T, N> p;
-    for (int k = 0; k < N; k++)
-        from_float(v[k], &p.v[k]);
-    *reinterpret_cast<pack<T, N> *>(x + i) = p;
+    const int M = part<T, N>::value;
+    for (int m = 0; m < N; m += M) {
+        pack<T, M> p;
+        for (int k = 0; k < M; k++)
+            from_float(v[m + k], &p.v[k]);
+        *reinterpret_cast<pack<T, M> *>(x + i + m) = p;
+    }
 }
 
 static __device__ inline size_t thread_index()
@@ -166,6 +181,20 @@ void *scratch_of(scratch kind, size_t bytes);
 bool check(cudaError_t code, const char *doing);
 void fail(const char *text);
 bool has_failed();
+/* A way that is slower than another one; each kind is told once. */
+enum slow {
+    SLOW_PRODUCT,   /* by our own kernel */
+    SLOW_ROWS,      /* by a kernel of the library for odd addresses */
+    SLOW_CONV,      /* by our own kernel */
+    SLOW_ATTENTION, /* without tensor cores */
+    SLOW_NORM,      /* one element at a time, as all below */
+    SLOW_LOSS,
+    SLOW_COLUMNS,
+    SLOW_VECTOR,
+    SLOW_COUNT
+};
+__attribute__((format(printf, 2, 3))) void took(slow way, const char *format,
+                                                ...);
 /* Notes what the last launch said. */
 void launched(const char *kernel);
 /* Ends what is being captured, so that the host may wait or allocate. */
@@ -174,8 +203,13 @@ void end_segment();
 /* Where the device finds what stands in `memory`: itself, or for a shared
  * vector the copy on the device where that is newer or fetched already. */
 const void *readable(const void *memory, size_t bytes);
+/* Is it a shared vector that the host writes? It may do so again as soon as a
+ * call returns: one that reads it waits until it is done. */
+bool of_the_host(const void *memory);
 /* Where the device is to write; wrote() sends it on. */
 void *writable(void *memory, size_t bytes);
+/* The same with the values that stand in `memory`. */
+void *changeable(void *memory, size_t bytes);
 void wrote(void *memory, size_t bytes);
 
 /* ---- launching */
@@ -192,6 +226,9 @@ static inline bool aligned(const void *p, size_t bytes)
     return p == nullptr || (uintptr_t)p % bytes == 0;
 }
 
+/* Fewer take no time worth a word. */
+enum { SLOW_VALUES = 1 << 16 };
+
 /* f.at<N>(i) for elements [i, i + N), every element once. */
 template <int N, typename F> __global__ void each_kernel(size_t n, F f)
 {
@@ -202,17 +239,23 @@ template <int N, typename F> __global__ void each_kernel(size_t n, F f)
         f.template at<1>(n - n % N + thread_index());
 }
 
-/* wide: every vector that f touches is aligned to four of its elements. */
-template <typename F>
-static void each(const char *name, size_t n, bool wide, const F &f)
+/* even: every vector that f touches is aligned to 16 bytes; N: elements of the
+ * narrowest of them in 16 bytes. */
+template <int N = 4, typename F>
+static void each(const char *name, size_t n, bool even, const F &f)
 {
     if (n == 0)
         return;
     const unsigned threads = 256;
-    const size_t items = wide ? (n + 3) / 4 : n;
+    if (!even && n >= SLOW_VALUES)
+        took(SLOW_VECTOR,
+             "%s of %zu values that do not begin at a multiple of 16 bytes: "
+             "one at a time",
+             name, n);
+    const size_t items = even ? (n + N - 1) / N : n;
     const dim3 grid(blocks_for(items, threads));
-    if (wide)
-        launch(each_kernel<4, F>, grid, dim3(threads), 0, stream(), n, f);
+    if (even)
+        launch(each_kernel<N, F>, grid, dim3(threads), 0, stream(), n, f);
     else
         launch(each_kernel<1, F>, grid, dim3(threads), 0, stream(), n, f);
     launched(name);

@@ -128,6 +128,18 @@ static bool fits(const struct kith_conv *op, size_t rows)
     return good;
 }
 
+/* True where the library took it. */
+static bool by_library(const struct kith_conv *op, bool taken)
+{
+    if (!taken && !has_failed())
+        took(SLOW_CONV,
+             "a convolution (%zu x %zu x %zu to %zu, kernel %zu) by the kernel "
+             "of our own: %s",
+             op->height, op->width, op->in, op->out, op->kernel,
+             cudnn_missing());
+    return taken;
+}
+
 template <typename T>
 size_t convolution<T>::scratch(const struct kith_conv *, size_t)
 {
@@ -148,7 +160,8 @@ void convolution<T>::forward(const struct kith_conv *op, size_t rows,
         dense<T>::linear(&linear, pixels, x, w, bias, nullptr, y);
         return;
     }
-    if (cudnn_forward(op, rows, element_of<T>::value, x, w, bias, y))
+    if (by_library(
+            op, cudnn_forward(op, rows, element_of<T>::value, x, w, bias, y)))
         return;
     const size_t taps = op->kernel * op->kernel;
     tile_product("a convolution", pixels, op->out, taps * op->in,
@@ -178,7 +191,8 @@ static void data_gradient(const struct kith_conv *op, size_t rows,
 {
     const frame f = frame_of(op);
     const bool adds = (add & KITH_ADD_DATA) != 0;
-    if (cudnn_data(op, rows, element_of<T>::value, w, dy, dx, adds))
+    if (by_library(op,
+                   cudnn_data(op, rows, element_of<T>::value, w, dy, dx, adds)))
         return;
     tile_product("a convolution's way back", rows * op->height * op->width,
                  op->in, op->kernel * op->kernel * op->out,
@@ -194,7 +208,8 @@ static void weight_gradient(const struct kith_conv *op, size_t rows,
                             unsigned add)
 {
     const bool adds = (add & KITH_ADD_WEIGHTS) != 0;
-    if (cudnn_weights(op, rows, element_of<T>::value, x, dy, dw, adds))
+    if (by_library(
+            op, cudnn_weights(op, rows, element_of<T>::value, x, dy, dw, adds)))
         return;
     tile_product("a convolution's gradient", op->kernel * op->kernel * op->in,
                  op->out, rows * op->out_height * op->out_width,
@@ -221,17 +236,15 @@ void convolution<T>::backward(const struct kith_conv *op, size_t rows,
         return;
     }
     if (op->activation == KITH_ACTIVATION_RELU)
-        each("an activation's way back", pixels * op->out,
-             aligned(y, 4 * sizeof(T)) && aligned(dy, 4 * sizeof(T)),
-             mask_each<T>{(const T *)y, (T *)dy});
+        each<wide<T>::value>("an activation's way back", pixels * op->out,
+                             aligned(y, 16) && aligned(dy, 16),
+                             mask_each<T>{(const T *)y, (T *)dy});
     if (dx != nullptr)
         data_gradient<T>(op, rows, w, dy, dx, add);
     if (dw != nullptr)
         weight_gradient<T>(op, rows, x, dy, dw, add);
     if (dbias != nullptr)
-        columns<1>("a bias's gradient", pixels, op->out,
-                   column_of<T>{(const T *)dy, op->out},
-                   column_put{(float *)dbias, (add & KITH_ADD_WEIGHTS) != 0});
+        bias_gradient<T>(pixels, op->out, op->out, dy, dbias, add);
 }
 
 template struct convolution<float>;

@@ -2,10 +2,11 @@
  * are (kernel, kernel, in, out) here and (out, kernel, kernel, in) there, one
  * matrix transposed, which costs little beside the convolution. The library
  * proposes an algorithm that gives the same bits each time; the choice is kept
- * per shape. KITH_CUDA_CONV=own leaves it all to our kernel. */
+ * per shape. KITH_CUDA_CONV=own leaves it all to our kernel, and so does a
+ * build with KITH_WITHOUT_CUDNN, for machines that lack cuDNN's headers. */
 #include "cudnn.cuh"
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) && !defined(KITH_WITHOUT_CUDNN)
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <map>
@@ -37,7 +38,7 @@ static struct {
     DNN_CALLS(X)
 #undef X
     cudnnHandle_t handle;
-    bool opened, good;
+    bool opened, good, own; /* own: our kernel was asked for */
 } dnn;
 
 static bool open_calls(void *library)
@@ -62,7 +63,8 @@ static bool told(cudnnStatus_t status)
 static bool open_library()
 {
     const char *const how = getenv("KITH_CUDA_CONV");
-    if (how != nullptr && strcmp(how, "own") == 0)
+    dnn.own = how != nullptr && strcmp(how, "own") == 0;
+    if (dnn.own)
         return false;
     void *library = nullptr;
     for (const char *name : {"libcudnn.so.9", "libcudnn.so",
@@ -244,8 +246,17 @@ template <typename T>
 static void finish(const struct kith_conv *op, size_t n, const void *bias,
                    void *y)
 {
-    each("a convolution's bias", n, aligned(y, 4 * sizeof(T)),
-         finish_each<T>{op->out, op->activation, (const float *)bias, (T *)y});
+    each<wide<T>::value>(
+        "a convolution's bias", n, aligned(y, 16),
+        finish_each<T>{op->out, op->activation, (const float *)bias, (T *)y});
+}
+
+const char *cudnn_missing()
+{
+    return dnn.own    ? "KITH_CUDA_CONV=own"
+           : dnn.good ? "cuDNN has no algorithm that adds in a fixed order"
+                      : "libcudnn.so.9 does not load: install cuDNN, or name "
+                        "its folder in LD_LIBRARY_PATH";
 }
 
 bool cudnn_forward(const struct kith_conv *op, size_t rows, element type,
@@ -312,6 +323,10 @@ bool cudnn_weights(const struct kith_conv *op, size_t rows, element type,
 #else
 namespace gpu
 {
+const char *cudnn_missing()
+{
+    return "cuDNN is not here";
+}
 bool cudnn_forward(const struct kith_conv *, size_t, element, const void *,
                    const void *, const void *, void *)
 {

@@ -7,6 +7,8 @@
 
 namespace gpu
 {
+/* Why one of these said false. */
+const char *cudnn_missing();
 bool cudnn_forward(const struct kith_conv *op, size_t rows, element type,
                    const void *x, const void *w, const void *bias, void *y);
 bool cudnn_data(const struct kith_conv *op, size_t rows, element type,

@@ -1,5 +1,11 @@
 /* Linear layers. For bfloat16 the weights are narrowed into scratch first: one
- * pass over them, small beside their product with thousands of rows. */
+ * pass over them, small beside their product with thousands of rows.
+ *
+ * Scores of an odd number of classes have rows of `stride` elements (ops.h), so
+ * that each begins at a multiple of 16 bytes: the library's kernels for Hopper
+ * load nothing else. In bfloat16 the scratch holds weights of 0 for the classes
+ * that there are not, and the product has even sizes as well; in float32 it
+ * leaves them out. The gradient of the weights is always that of `out`. */
 #include "columns.cuh"
 #include "products.cuh"
 #include "state.cuh"
@@ -34,34 +40,124 @@ static void unactivate(int activation, size_t n, const void *pre, const void *y,
     if (activation == KITH_ACTIVATION_NONE)
         return;
     const void *const at = activation == KITH_ACTIVATION_GELU ? pre : y;
-    each("an activation's way back", n,
-         aligned(dy, 4 * sizeof(T)) && aligned(at, 4 * sizeof(T)),
-         slope_each<T>{activation, (const T *)pre, (const T *)y, (T *)dy});
+    each<wide<T>::value>(
+        "an activation's way back", n, aligned(dy, 16) && aligned(at, 16),
+        slope_each<T>{activation, (const T *)pre, (const T *)y, (T *)dy});
+}
+
+/* A layer as its product sees it. */
+struct layer {
+    const void *weights, *bias;
+    size_t out;    /* columns that the product computes */
+    size_t stride; /* elements from a row of y to the next */
+    size_t across; /* in_out: elements from a row of the weights to the next */
+};
+
+/* (rows, width) -> (rows_padded, stride), 0 beyond. */
+__global__ void narrow_padded_kernel(size_t rows, size_t rows_padded,
+                                     size_t width, size_t stride,
+                                     const float *x, bf16 *y)
+{
+    const size_t step = thread_count();
+    for (size_t i = thread_index(); i < rows_padded * stride; i += step) {
+        const size_t row = i / stride, j = i % stride;
+        from_float(row < rows && j < width ? x[row * width + j] : 0.0f, &y[i]);
+    }
+}
+
+static void narrow_padded(size_t rows, size_t rows_padded, size_t width,
+                          size_t stride, const void *x, bf16 *y)
+{
+    launch(narrow_padded_kernel, dim3(blocks_for(rows_padded * stride, 256)),
+           dim3(256), 0, stream(), rows, rows_padded, width, stride,
+           (const float *)x, y);
+    launched("converting");
+}
+
+static size_t stride_of(const struct kith_linear *op)
+{
+    return op->stride > 0 ? op->stride : op->out;
 }
 
 /* Weights as the product wants them: themselves, or narrowed. `bias`, too. */
-static bool prepare(const float *, size_t, const void *w, const void *bias,
-                    size_t, const void **w_out, const void **bias_out)
+static bool prepare(const float *, const struct kith_linear *op, const void *w,
+                    const void *bias, layer *made)
 {
-    *w_out = w;
-    *bias_out = bias;
+    *made = {w, bias, op->out, stride_of(op), op->out};
     return true;
 }
 
-static bool prepare(const bf16 *, size_t n, const void *w, const void *bias,
-                    size_t out, const void **w_out, const void **bias_out)
+static bool prepare(const bf16 *, const struct kith_linear *op, const void *w,
+                    const void *bias, layer *made)
 {
-    const size_t weights = (n + 63) / 64 * 64;
+    const size_t in = op->in, out = op->out, stride = stride_of(op);
+    const size_t weights = (in * stride + 63) / 64 * 64;
     bf16 *const room =
-        (bf16 *)scratch_of(SCRATCH_WEIGHTS, (weights + out) * sizeof(bf16));
+        (bf16 *)scratch_of(SCRATCH_WEIGHTS, (weights + stride) * sizeof(bf16));
     if (room == nullptr)
         return false;
-    narrow(n, w, room);
-    if (bias != nullptr)
+    if (stride == out)
+        narrow(in * out, w, room);
+    else if (op->in_out)
+        narrow_padded(in, in, out, stride, w, room);
+    else
+        narrow_padded(out, stride, in, in, w, room);
+    if (bias != nullptr && stride == out)
         narrow(out, bias, room + weights);
-    *w_out = room;
-    *bias_out = bias == nullptr ? nullptr : room + weights;
+    else if (bias != nullptr)
+        narrow_padded(1, 1, out, stride, bias, room + weights);
+    *made = {room, bias == nullptr ? nullptr : room + weights, stride, stride,
+             stride};
     return true;
+}
+
+/* -infinity for the classes that there are not. */
+template <typename T>
+__global__ void pad_kernel(size_t rows, size_t width, size_t stride, T *y)
+{
+    const size_t pads = stride - width, step = thread_count();
+    for (size_t i = thread_index(); i < rows * pads; i += step)
+        from_float(-INFINITY, &y[i / pads * stride + width + i % pads]);
+}
+
+template <typename T>
+static void pad(const struct kith_linear *op, size_t rows, void *y)
+{
+    const size_t stride = stride_of(op);
+    if (stride == op->out)
+        return;
+    launch(pad_kernel<T>, dim3(blocks_for(rows * (stride - op->out), 256)),
+           dim3(256), 0, stream(), rows, op->out, stride, (T *)y);
+    launched("the rows of scores");
+}
+
+template <typename T>
+static void product_of(const struct kith_linear *op, size_t rows, const void *x,
+                       const layer &l, const void *bias, void *kept, void *y)
+{
+    const size_t in = op->in;
+    product p = {};
+    p.transpose_b = !op->in_out;
+    p.m = rows;
+    p.n = l.out;
+    p.k = in;
+    p.alpha = 1;
+    p.a = x;
+    p.b = l.weights;
+    p.c = y;
+    p.in = p.out = element_of<T>::value;
+    p.bias = l.bias;
+    p.activation = op->activation;
+    p.pre = kept;
+    p.c_stride = l.stride;
+    if (library_product(p))
+        return;
+    tile_product("a linear layer", rows, op->out, in,
+                 matrix<T>{(const T *)x, in, 1},
+                 matrix<T>{(const T *)l.weights, op->in_out ? l.across : 1,
+                           op->in_out ? 1 : in},
+                 put<T>{(T *)y, (T *)kept, (const float *)bias, l.stride, 1, 0,
+                        op->activation});
 }
 
 template <typename T>
@@ -69,36 +165,12 @@ void dense<T>::linear(const struct kith_linear *op, size_t rows, const void *x,
                       const void *w, const void *bias, void *pre, void *y)
 {
     const call c;
-    const size_t in = op->in, out = op->out;
-    const void *weights, *narrowed;
+    layer l;
     void *const kept = op->activation == KITH_ACTIVATION_GELU ? pre : nullptr;
-    if (!c.well() || rows == 0 ||
-        !prepare((const T *)nullptr, in * out, w, bias, out, &weights,
-                 &narrowed))
+    if (!c.well() || rows == 0 || !prepare((const T *)nullptr, op, w, bias, &l))
         return;
-    const product p = {false,
-                       !op->in_out,
-                       rows,
-                       out,
-                       in,
-                       1,
-                       0,
-                       x,
-                       weights,
-                       y,
-                       element_of<T>::value,
-                       element_of<T>::value,
-                       narrowed,
-                       op->activation,
-                       kept};
-    if (library_product(p))
-        return;
-    tile_product("a linear layer", rows, out, in,
-                 matrix<T>{(const T *)x, in, 1},
-                 matrix<T>{(const T *)weights, op->in_out ? out : 1,
-                           op->in_out ? 1 : in},
-                 put<T>{(T *)y, (T *)kept, (const float *)bias, out, 1, 0,
-                        op->activation});
+    product_of<T>(op, rows, x, l, bias, kept, y);
+    pad<T>(op, rows, y);
 }
 
 /* dx (rows, in) = dy (rows, out) W^T. */
@@ -106,33 +178,31 @@ template <typename T>
 static void linear_data(const struct kith_linear *op, size_t rows,
                         const void *w, const void *dy, void *dx, unsigned add)
 {
-    const size_t in = op->in, out = op->out;
+    const size_t in = op->in;
     const float kept = add & KITH_ADD_DATA ? 1.0f : 0.0f;
-    const void *weights, *none;
-    if (!prepare((const T *)nullptr, in * out, w, nullptr, 0, &weights, &none))
+    layer l;
+    if (!prepare((const T *)nullptr, op, w, nullptr, &l))
         return;
-    const product p = {false,
-                       op->in_out,
-                       rows,
-                       in,
-                       out,
-                       1,
-                       kept,
-                       dy,
-                       weights,
-                       dx,
-                       element_of<T>::value,
-                       element_of<T>::value,
-                       nullptr,
-                       KITH_ACTIVATION_NONE,
-                       nullptr};
+    product p = {};
+    p.transpose_b = op->in_out;
+    p.m = rows;
+    p.n = in;
+    p.k = l.out;
+    p.alpha = 1;
+    p.beta = kept;
+    p.a = dy;
+    p.b = l.weights;
+    p.c = dx;
+    p.in = p.out = element_of<T>::value;
+    p.activation = KITH_ACTIVATION_NONE;
+    p.a_stride = l.stride;
     if (library_product(p))
         return;
     tile_product(
-        "a linear layer's way back", rows, in, out,
-        matrix<T>{(const T *)dy, out, 1},
-        matrix<T>{(const T *)weights, op->in_out ? 1 : in,
-                  op->in_out ? out : 1},
+        "a linear layer's way back", rows, in, op->out,
+        matrix<T>{(const T *)dy, l.stride, 1},
+        matrix<T>{(const T *)l.weights, op->in_out ? 1 : in,
+                  op->in_out ? l.across : 1},
         put<T>{(T *)dx, nullptr, nullptr, in, 1, kept, KITH_ACTIVATION_NONE});
 }
 
@@ -142,31 +212,29 @@ static void linear_weights(const struct kith_linear *op, size_t rows,
                            const void *x, const void *dy, void *dw,
                            unsigned add)
 {
-    const size_t in = op->in, out = op->out;
+    const size_t in = op->in, out = op->out, stride = stride_of(op);
     const size_t m = op->in_out ? in : out, n = op->in_out ? out : in;
-    const void *const left = op->in_out ? x : dy, *const right =
-                                                      op->in_out ? dy : x;
     const float kept = add & KITH_ADD_WEIGHTS ? 1.0f : 0.0f;
-    const product p = {true,
-                       false,
-                       m,
-                       n,
-                       rows,
-                       1,
-                       kept,
-                       left,
-                       right,
-                       dw,
-                       element_of<T>::value,
-                       SINGLE,
-                       nullptr,
-                       KITH_ACTIVATION_NONE,
-                       nullptr};
+    product p = {};
+    p.transpose_a = true;
+    p.m = m;
+    p.n = n;
+    p.k = rows;
+    p.alpha = 1;
+    p.beta = kept;
+    p.a = op->in_out ? x : dy;
+    p.b = op->in_out ? dy : x;
+    p.c = dw;
+    p.in = element_of<T>::value;
+    p.out = SINGLE;
+    p.activation = KITH_ACTIVATION_NONE;
+    p.a_stride = op->in_out ? in : stride;
+    p.b_stride = op->in_out ? stride : in;
     if (library_product(p))
         return;
     tile_product("a linear layer's gradient", m, n, rows,
-                 matrix<T>{(const T *)left, 1, m},
-                 matrix<T>{(const T *)right, n, 1},
+                 matrix<T>{(const T *)p.a, 1, p.a_stride},
+                 matrix<T>{(const T *)p.b, p.b_stride, 1},
                  put<float>{(float *)dw, nullptr, nullptr, n, 1, kept,
                             KITH_ACTIVATION_NONE});
 }
@@ -186,9 +254,7 @@ void dense<T>::linear_backward(const struct kith_linear *op, size_t rows,
     if (dw != nullptr)
         linear_weights<T>(op, rows, x, dy, dw, add);
     if (dbias != nullptr)
-        columns<1>("a bias's gradient", rows, op->out,
-                   column_of<T>{(const T *)dy, op->out},
-                   column_put{(float *)dbias, (add & KITH_ADD_WEIGHTS) != 0});
+        bias_gradient<T>(rows, op->out, stride_of(op), dy, dbias, add);
 }
 
 template struct dense<float>;

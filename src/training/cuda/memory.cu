@@ -76,7 +76,7 @@ static void *alloc_shared(size_t bytes)
     }
     memset(memory, 0, bytes);
     const std::lock_guard<std::mutex> hold(table_lock);
-    table[(uintptr_t)memory] = {bytes, nullptr, false, {}};
+    table[(uintptr_t)memory] = {bytes, nullptr, false, {}, 0};
     return memory;
 }
 
@@ -194,8 +194,7 @@ static bool mirror_of(shared_block *block)
     return block->mirror != nullptr;
 }
 
-/* Is it a shared vector that the host writes? It may do so again at once. */
-static bool of_the_host(const void *memory)
+bool of_the_host(const void *memory)
 {
     const std::lock_guard<std::mutex> hold(table_lock);
     size_t offset;
@@ -243,6 +242,17 @@ void *writable(void *memory, size_t bytes)
     if (s != nullptr && s->way != NOWHERE)
         check(cudaStreamWaitEvent(stream(), s->done, 0), "waiting");
     return mirrored ? block->mirror + offset : memory;
+}
+
+void *changeable(void *memory, size_t bytes)
+{
+    /* Before writable, which takes all of it for written by the device. */
+    const void *const from = readable(memory, bytes);
+    void *const to = writable(memory, bytes);
+    if (to != from)
+        check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream()),
+              "fetching a shared vector");
+    return to;
 }
 
 void wrote(void *memory, size_t bytes)
@@ -301,8 +311,7 @@ void arrived(const void *shared, size_t bytes)
     if (s == nullptr)
         return;
     s->way = IN;
-    /* Nothing reads what was here before: `mix` and its like return when they
-     * are done, and so does `copy` of what the host wrote. */
+    /* Nothing reads what was here before: see of_the_host. */
     check(cudaMemcpyAsync(block->mirror + offset, shared, bytes,
                           cudaMemcpyDefault, copy_in),
           "fetching a received model");
@@ -325,6 +334,17 @@ void copy(size_t n, void *target, const void *source)
     wrote(target, bytes);
     if (waits)
         check(cudaStreamSynchronize(stream()), "copying");
+}
+
+void clear(size_t n, void *x)
+{
+    const call c;
+    const size_t bytes = n * sizeof(float);
+    if (!c.well() || n == 0)
+        return;
+    check(cudaMemsetAsync(writable(x, bytes), 0, bytes, stream()),
+          "clearing memory");
+    wrote(x, bytes);
 }
 
 void read(size_t n, const void *x, double *out)

@@ -100,7 +100,7 @@ __global__ void row_kernel(size_t rows, unsigned width, float epsilon,
     if (row >= rows)
         return;
     const T *const in = x + row * width;
-    float v[N], sum = 0, squares = 0;
+    float v[N], a[N], b[N], sum = 0, squares = 0;
     for (unsigned i = lane * N; i < width; i += 32 * N) {
         load(in, i, v);
         for (int k = 0; k < N; k++)
@@ -120,9 +120,10 @@ __global__ void row_kernel(size_t rows, unsigned width, float epsilon,
     }
     for (unsigned i = lane * N; i < width; i += 32 * N) {
         load(in, i, v);
+        load(scale, i, a);
+        load(shift, i, b);
         for (int k = 0; k < N; k++)
-            v[k] = activate(activation, (v[k] - mean) * inverse * scale[i + k] +
-                                            shift[i + k]);
+            v[k] = activate(activation, (v[k] - mean) * inverse * a[k] + b[k]);
         store(v, y + row * width, i);
     }
 }
@@ -139,17 +140,18 @@ __global__ void row_back_kernel(size_t rows, unsigned width, bool masks,
         return;
     const size_t from = row * width;
     const float mean = saved[row], inverse = saved[rows + row];
-    float v[N], g[N], u[N] = {}, old[N] = {}, first = 0, second = 0;
+    float v[N], g[N], a[N], u[N] = {}, old[N] = {}, first = 0, second = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (unsigned i = lane * N; i < width; i += 32 * N) {
             load(x, from + i, v);
             load(dy, from + i, g);
+            load(scale, i, a);
             if (masks)
                 load(y, from + i, u);
             if (adds && pass == 1)
                 load(dx, from + i, old);
             for (int k = 0; k < N; k++) {
-                g[k] = masks && !(u[k] > 0) ? 0 : g[k] * scale[i + k];
+                g[k] = masks && !(u[k] > 0) ? 0 : g[k] * a[k];
                 v[k] = (v[k] - mean) * inverse;
                 if (pass == 0) {
                     first += g[k];
@@ -168,6 +170,15 @@ __global__ void row_back_kernel(size_t rows, unsigned width, bool masks,
     }
 }
 
+static void told_rows(bool even, size_t rows, size_t width)
+{
+    if (!even && rows * width >= SLOW_VALUES)
+        took(SLOW_NORM,
+             "a layer norm of %zu channels whose rows, scale or shift do not "
+             "begin at multiples of 16 bytes: one at a time",
+             width);
+}
+
 static dim3 row_grid(size_t rows)
 {
     return dim3((unsigned)((rows + ROW_WARPS - 1) / ROW_WARPS));
@@ -175,14 +186,20 @@ static dim3 row_grid(size_t rows)
 
 /* ---- BATCH: sums down the columns */
 
+/* In float64: the variance is a difference of two such sums. */
 template <typename T> struct batch_sums {
+    typedef double partial;
     const T *x;
     size_t width;
-    __device__ void operator()(size_t row, size_t column, double *sums) const
+    template <int N>
+    __device__ void at(size_t row, size_t column, double (&sums)[2][N]) const
     {
-        const double v = (double)to_float(x[row * width + column]);
-        sums[0] += v;
-        sums[1] += v * v;
+        float v[N];
+        load(x, row * width + column, v);
+        for (int k = 0; k < N; k++) {
+            sums[0][k] += (double)v[k];
+            sums[1][k] += (double)v[k] * (double)v[k];
+        }
     }
 };
 
@@ -241,16 +258,19 @@ static void batch_forward(const struct kith_norm *op, size_t rows,
 {
     const size_t positions = rows * op->pixels;
     if (training)
-        columns<2>("batch statistics", positions, op->channels,
-                   batch_sums<T>{(const T *)x, op->channels},
-                   batch_put{op->channels, (double)positions, op->epsilon,
-                             op->momentum, (float *)buffers, (float *)saved});
-    each("a batch norm", positions * op->channels,
-         aligned(x, 4 * sizeof(T)) && aligned(y, 4 * sizeof(T)),
-         batch_apply<T>{op->channels, op->activation, (float)op->epsilon,
-                        training ? (const float *)saved : nullptr,
-                        (const float *)buffers, (const float *)scale,
-                        (const float *)shift, (const T *)x, (T *)y});
+        columns<2, wide<T>::value>("batch statistics", positions, op->channels,
+                                   even_rows((const T *)x, op->channels),
+                                   batch_sums<T>{(const T *)x, op->channels},
+                                   batch_put{op->channels, (double)positions,
+                                             op->epsilon, op->momentum,
+                                             (float *)buffers, (float *)saved});
+    each<wide<T>::value>(
+        "a batch norm", positions * op->channels,
+        aligned(x, 16) && aligned(y, 16),
+        batch_apply<T>{op->channels, op->activation, (float)op->epsilon,
+                       training ? (const float *)saved : nullptr,
+                       (const float *)buffers, (const float *)scale,
+                       (const float *)shift, (const T *)x, (T *)y});
 }
 
 template <typename T>
@@ -267,10 +287,12 @@ void normal<T>::forward(const struct kith_norm *op, size_t rows, bool training,
         return;
     }
     if (op->kind == KITH_NORM_LAYER) {
-        const size_t four = 4 * sizeof(T);
-        const bool wide =
-            op->channels % 4 == 0 && aligned(x, four) && aligned(y, four);
-        launch(wide ? row_kernel<4, T> : row_kernel<1, T>, row_grid(rows),
+        const int N = wide<T>::value;
+        const bool even = even_rows((const T *)x, op->channels) &&
+                          aligned(y, 16) && aligned(scale, 16) &&
+                          aligned(shift, 16);
+        told_rows(even, rows, op->channels);
+        launch(even ? row_kernel<N, T> : row_kernel<1, T>, row_grid(rows),
                dim3(ROW_WARPS * 32), 0, stream(), rows, (unsigned)op->channels,
                (float)op->epsilon, (int)op->activation, (const T *)x,
                (const float *)scale, (const float *)shift, (float *)saved,
@@ -290,24 +312,42 @@ void normal<T>::forward(const struct kith_norm *op, size_t rows, bool training,
 /* ---- gradients of scale and shift, for every kind; and for BATCH the means
  * that dx needs */
 
-template <typename T> struct gain_sums {
+/* LAYER: a set is a row, whose numbers are loaded once. */
+template <typename T, bool LAYER> struct gain_sums {
     sets s;
     enum kith_norm_kind kind;
     bool masks;
     size_t count;
     const T *x, *y, *dy;
     const float *saved;
-    __device__ void operator()(size_t row, size_t c, double *sums) const
+    typedef float partial;
+    __device__ size_t set_of(size_t row, size_t c) const
+    {
+        return kind == KITH_NORM_BATCH
+                   ? c
+                   : row / s.pixels * s.groups + c / s.width;
+    }
+    template <int N>
+    __device__ void at(size_t row, size_t c, float (&sums)[2][N]) const
     {
         const size_t i = row * s.channels + c;
-        const size_t set = kind == KITH_NORM_BATCH ? c
-                           : kind == KITH_NORM_LAYER
-                               ? row
-                               : row / s.pixels * s.groups + c / s.width;
-        const float d = masks && !(to_float(y[i]) > 0) ? 0 : to_float(dy[i]);
-        const float hat = (to_float(x[i]) - saved[set]) * saved[count + set];
-        sums[0] += (double)d;
-        sums[1] += (double)(d * hat);
+        float v[N], d[N], u[N] = {};
+        float mean = LAYER ? saved[row] : 0.0f;
+        float inverse = LAYER ? saved[count + row] : 0.0f;
+        load(x, i, v);
+        load(dy, i, d);
+        if (masks)
+            load(y, i, u);
+        for (int k = 0; k < N; k++) {
+            if (!LAYER) {
+                const size_t set = set_of(row, c + k);
+                mean = saved[set];
+                inverse = saved[count + set];
+            }
+            const float g = masks && !(u[k] > 0) ? 0 : d[k];
+            sums[0][k] += g;
+            sums[1][k] += g * ((v[k] - mean) * inverse);
+        }
     }
 };
 
@@ -327,6 +367,23 @@ struct gain_put {
         }
     }
 };
+
+template <typename T>
+static void gain_gradient(size_t positions, size_t channels,
+                          const gain_sums<T, false> &f, const gain_put &put)
+{
+    const char *const name = "a norm's gradient";
+    const bool even = even_rows(f.x, channels) && aligned(f.dy, 16) &&
+                      (!f.masks || aligned(f.y, 16));
+    if (f.kind == KITH_NORM_LAYER)
+        columns<2, wide<T>::value>(name, positions, channels, even,
+                                   gain_sums<T, true>{f.s, f.kind, f.masks,
+                                                      f.count, f.x, f.y, f.dy,
+                                                      f.saved},
+                                   put);
+    else
+        columns<2, wide<T>::value>(name, positions, channels, even, f, put);
+}
 
 template <typename T> struct batch_back {
     size_t channels;
@@ -380,30 +437,31 @@ void normal<T>::backward(const struct kith_norm *op, size_t rows, const void *x,
             return;
     }
     if (sums != nullptr || dscale != nullptr || dshift != nullptr)
-        columns<2>("a norm's gradient", positions, op->channels,
-                   gain_sums<T>{s, op->kind, masks, count, (const T *)x,
-                                (const T *)y, (const T *)dy,
-                                (const float *)saved},
-                   gain_put{(float *)dshift, (float *)dscale, sums,
-                            op->channels, (add & KITH_ADD_WEIGHTS) != 0});
+        gain_gradient(positions, op->channels,
+                      gain_sums<T, false>{s, op->kind, masks, count,
+                                          (const T *)x, (const T *)y,
+                                          (const T *)dy, (const float *)saved},
+                      gain_put{(float *)dshift, (float *)dscale, sums,
+                               op->channels, (add & KITH_ADD_WEIGHTS) != 0});
     if (dx == nullptr)
         return;
     if (batch) {
-        const size_t four = 4 * sizeof(T);
-        each("a batch norm's way back", positions * op->channels,
-             aligned(x, four) && aligned(dy, four) && aligned(dx, four) &&
-                 (!masks || aligned(y, four)),
-             batch_back<T>{op->channels, masks, adds, (float)positions,
-                           (const float *)saved, (const float *)scale, sums,
-                           (const T *)x, (const T *)y, (const T *)dy, (T *)dx});
+        each<wide<T>::value>(
+            "a batch norm's way back", positions * op->channels,
+            aligned(x, 16) && aligned(dy, 16) && aligned(dx, 16) &&
+                (!masks || aligned(y, 16)),
+            batch_back<T>{op->channels, masks, adds, (float)positions,
+                          (const float *)saved, (const float *)scale, sums,
+                          (const T *)x, (const T *)y, (const T *)dy, (T *)dx});
         return;
     }
     if (op->kind == KITH_NORM_LAYER) {
-        const size_t four = 4 * sizeof(T);
-        const bool wide = op->channels % 4 == 0 && aligned(x, four) &&
-                          aligned(dy, four) && aligned(dx, four) &&
-                          (!masks || aligned(y, four));
-        launch(wide ? row_back_kernel<4, T> : row_back_kernel<1, T>,
+        const int N = wide<T>::value;
+        const bool even = even_rows((const T *)x, op->channels) &&
+                          aligned(dy, 16) && aligned(dx, 16) &&
+                          aligned(scale, 16) && (!masks || aligned(y, 16));
+        told_rows(even, rows, op->channels);
+        launch(even ? row_back_kernel<N, T> : row_back_kernel<1, T>,
                row_grid(rows), dim3(ROW_WARPS * 32), 0, stream(), rows,
                (unsigned)op->channels, masks, adds, (const T *)x,
                (const float *)scale, (const T *)y, (const float *)saved,

@@ -11,6 +11,8 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+/* Before a loop whose loads are to be under way together. */
+#define UNROLLED _Pragma("unroll")
 #define DYNAMIC_SHARED(name)                                                   \
     extern __shared__ __align__(16) unsigned char name[]
 

@@ -83,7 +83,9 @@ static bool told(cublasStatus_t status)
 }
 
 /* Two products of one form take the same kernel. */
-typedef std::tuple<int, size_t, size_t, size_t, int, int, bool> form;
+typedef std::tuple<int, size_t, size_t, size_t, size_t, size_t, size_t, int,
+                   bool>
+    form;
 
 struct plan {
     cublasLtMatmulDesc_t how;
@@ -147,14 +149,12 @@ static bool describe(plan *made, const product &p)
            set_pointers(made, p) &&
            told(lt.cublasLtMatrixLayoutCreate(
                &made->b, type_of(p.in), p.transpose_b ? p.k : p.n,
-               p.transpose_b ? p.n : p.k,
-               (int64_t)(p.transpose_b ? p.k : p.n))) &&
+               p.transpose_b ? p.n : p.k, (int64_t)p.b_stride)) &&
            told(lt.cublasLtMatrixLayoutCreate(
                &made->a, type_of(p.in), p.transpose_a ? p.m : p.k,
-               p.transpose_a ? p.k : p.m,
-               (int64_t)(p.transpose_a ? p.m : p.k))) &&
+               p.transpose_a ? p.k : p.m, (int64_t)p.a_stride)) &&
            told(lt.cublasLtMatrixLayoutCreate(&made->c, type_of(p.out), p.n,
-                                              p.m, (int64_t)p.n));
+                                              p.m, (int64_t)p.c_stride));
 }
 
 static void drop(plan *made)
@@ -210,7 +210,8 @@ static plan *plan_of(const product &p, bool wide)
                       (wide ? 16 : 0);
     const int tail = p.activation * 4 + (p.bias != nullptr ? 1 : 0) +
                      (p.pre != nullptr ? 2 : 0);
-    const form key(kinds, p.m, p.n, p.k, tail, 0, p.beta != 0);
+    const form key(kinds, p.m, p.n, p.k, p.a_stride, p.b_stride, p.c_stride,
+                   tail, p.beta != 0);
     const auto at = plans.find(key);
     if (at != plans.end())
         return at->second.good ? &at->second : nullptr;
@@ -222,9 +223,14 @@ static plan *plan_of(const product &p, bool wide)
     return made->good ? made : nullptr;
 }
 
-bool library_product(const product &p)
+static const char *why_own()
 {
-    if (lt.own || p.m == 0 || p.n == 0 || p.k == 0)
+    return lt.own ? "KITH_CUDA_PRODUCTS=own" : "cuBLASLt refuses it";
+}
+
+static bool run_library(const product &p)
+{
+    if (lt.own)
         return false;
     if (lt.handle == nullptr && !told(lt.cublasLtCreate(&lt.handle)))
         return false;
@@ -250,7 +256,12 @@ const char *products_missing()
     return nullptr;
 }
 
-bool library_product(const product &)
+static const char *why_own()
+{
+    return "cuBLASLt is not here";
+}
+
+static bool run_library(const product &)
 {
     return false;
 }
@@ -259,20 +270,63 @@ bool library_product(const product &)
 
 namespace gpu
 {
+/* Strides that were left out are those of matrices that lie close. */
+static product closed(product p)
+{
+    p.a_stride = p.a_stride > 0 ? p.a_stride : p.transpose_a ? p.m : p.k;
+    p.b_stride = p.b_stride > 0 ? p.b_stride : p.transpose_b ? p.k : p.n;
+    p.c_stride = p.c_stride > 0 ? p.c_stride : p.n;
+    return p;
+}
+
+/* Kernels for tensor cores load 16 bytes: eight of bfloat16, four of float32.
+ * Float32 products use none. */
+static bool even(const product &p)
+{
+    const size_t each = p.out == HALF ? 8 : 4;
+    return p.in == SINGLE || (p.a_stride % 8 == 0 && p.b_stride % 8 == 0 &&
+                              p.c_stride % each == 0 && aligned(p.a, 16) &&
+                              aligned(p.b, 16) && aligned(p.c, 16));
+}
+
+bool library_product(const product &asked)
+{
+    const product p = closed(asked);
+    if (p.m == 0 || p.n == 0 || p.k == 0 || has_failed())
+        return false;
+    if (!even(p))
+        took(SLOW_ROWS,
+             "a bfloat16 product (%zu, %zu, %zu) whose rows do not begin at "
+             "multiples of 16 bytes: take sizes that 8 divides",
+             p.m, p.n, p.k);
+    if (run_library(p))
+        return true;
+    if (!has_failed())
+        took(SLOW_PRODUCT,
+             "a product (%zu, %zu, %zu) by the kernel of our own: %s", p.m, p.n,
+             p.k, why_own());
+    return false;
+}
+
 void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
           double alpha, const void *a, const void *b, double beta, void *c)
 {
     const call own;
     if (!own.well())
         return;
-    const product p = {transpose_a, transpose_b,
-                       m,           n,
-                       k,           (float)alpha,
-                       (float)beta, a,
-                       b,           c,
-                       SINGLE,      SINGLE,
-                       nullptr,     KITH_ACTIVATION_NONE,
-                       nullptr};
+    product p = {};
+    p.transpose_a = transpose_a;
+    p.transpose_b = transpose_b;
+    p.m = m;
+    p.n = n;
+    p.k = k;
+    p.alpha = (float)alpha;
+    p.beta = (float)beta;
+    p.a = a;
+    p.b = b;
+    p.c = c;
+    p.in = p.out = SINGLE;
+    p.activation = KITH_ACTIVATION_NONE;
     if (library_product(p))
         return;
     tile_product("a product", m, n, k,

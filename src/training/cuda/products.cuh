@@ -28,6 +28,9 @@ struct product {
     const void *bias; /* (n) or NULL */
     int activation;
     void *pre; /* GELU: (m, n), its argument; or NULL */
+    /* Elements from a row of A, B, C, as they lie in memory, to the next; 0:
+     * they lie close. With `pre` C lies close. */
+    size_t a_stride, b_stride, c_stride;
 };
 
 /* False: this library cannot (shapes, alignment), or is not to be used; the

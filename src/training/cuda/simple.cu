@@ -29,11 +29,10 @@ void simple<T>::sum(size_t n, enum kith_activation activation, const void *a,
                     const void *b, void *y)
 {
     const call c;
-    const size_t four = 4 * sizeof(T);
     if (c.well())
-        each("a sum", n,
-             aligned(a, four) && aligned(b, four) && aligned(y, four),
-             sum_two<T>{activation, (const T *)a, (const T *)b, (T *)y});
+        each<wide<T>::value>(
+            "a sum", n, aligned(a, 16) && aligned(b, 16) && aligned(y, 16),
+            sum_two<T>{activation, (const T *)a, (const T *)b, (T *)y});
 }
 
 template <typename T> struct sum_back {
@@ -73,14 +72,14 @@ void simple<T>::sum_backward(size_t n, enum kith_activation activation,
                              unsigned add)
 {
     const call c;
-    const size_t four = 4 * sizeof(T);
     const bool masks = activation == KITH_ACTIVATION_RELU;
     if (c.well())
-        each("a sum's way back", n,
-             aligned(dy, four) && aligned(da, four) && aligned(db, four) &&
-                 (!masks || aligned(y, four)),
-             sum_back<T>{masks, (add & KITH_ADD_DATA) != 0, (const T *)y,
-                         (T *)dy, (T *)da, (T *)db});
+        each<wide<T>::value>("a sum's way back", n,
+                             aligned(dy, 16) && aligned(da, 16) &&
+                                 aligned(db, 16) && (!masks || aligned(y, 16)),
+                             sum_back<T>{masks, (add & KITH_ADD_DATA) != 0,
+                                         (const T *)y, (T *)dy, (T *)da,
+                                         (T *)db});
 }
 
 /* ---- dropout: the masks of src/training/backend/dropout.h, bit for bit */

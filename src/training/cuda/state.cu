@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <mutex>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,38 @@ bool has_failed()
 const char *failed()
 {
     return has_failed() ? failure : nullptr;
+}
+
+/* ---- slower ways: the first of each kind stays */
+
+static std::mutex notice_lock;
+static struct {
+    char text[256];
+    bool taken, told;
+} notices[SLOW_COUNT];
+
+void took(slow way, const char *format, ...)
+{
+    const std::lock_guard<std::mutex> hold(notice_lock);
+    if (notices[way].taken)
+        return;
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(notices[way].text, sizeof notices[way].text, format, list);
+    va_end(list);
+    notices[way].taken = true;
+}
+
+const char *notice()
+{
+    const std::lock_guard<std::mutex> hold(notice_lock);
+    for (auto &n : notices) {
+        if (!n.taken || n.told)
+            continue;
+        n.told = true;
+        return n.text;
+    }
+    return nullptr;
 }
 
 static const char *advice(cudaError_t code)

@@ -8,6 +8,7 @@ namespace gpu
 {
 /* state.cu */
 const char *failed();
+const char *notice();
 const char *missing();
 void step_begin();
 void step_end(struct kith_found *out);
@@ -17,6 +18,7 @@ bool open_memory(int device);
 void *alloc(size_t bytes, bool shared);
 void release(void *memory);
 void copy(size_t n, void *target, const void *source);
+void clear(size_t n, void *x);
 void read(size_t n, const void *x, double *out);
 void write(size_t n, const double *in, void *x);
 bool settled(const void *shared, bool wait);
@@ -47,6 +49,9 @@ void widen(size_t n, const void *activations, void *elements);
 const char *products_missing();
 void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
           double alpha, const void *a, const void *b, double beta, void *c);
+
+/* text.cu */
+size_t scores_stride(size_t classes);
 
 /* The parts of ops.h, for activations of type T (float or bf16). Each is
  * defined, for both, in the file that its comment names. */
@@ -104,6 +109,10 @@ template <typename T> struct text { /* text.cu */
     static double cross_entropy(size_t rows, size_t classes,
                                 const int32_t *labels, double smoothing,
                                 double scale, void *logits, uint32_t *correct);
+    static double padded_cross_entropy(size_t rows, size_t classes,
+                                       size_t stride, const int32_t *labels,
+                                       double smoothing, double scale,
+                                       void *logits, uint32_t *correct);
 };
 template <typename T> struct attend { /* attention.cu, attention_mma.cu */
     static size_t scratch(const struct kith_attention *op, size_t rows);

@@ -189,27 +189,51 @@ static __device__ inline running other_lane(const running &a, int bits)
 
 enum { LOSS_THREADS = 256 };
 
-template <typename T>
-__global__ void loss_kernel(size_t classes, const int32_t *labels,
-                            float smoothing, float factor, T *logits,
-                            double *losses, unsigned *rights, numbers *found)
+/* Elements j to j + N of a row, those from `classes` on left out. One rescaling
+ * for all of them: the largest first, then the exponentials. */
+template <int N>
+static __device__ inline void take(const float (&v)[N], size_t j,
+                                   size_t classes, running *mine)
+{
+    const int count = classes - j < N ? (int)(classes - j) : N;
+    float top = mine->top;
+    uint32_t best = mine->best;
+    for (int k = 0; k < N; k++) {
+        if (k < count && v[k] > top) {
+            top = v[k];
+            best = (uint32_t)(j + (size_t)k);
+        }
+    }
+    if (top > mine->top)
+        mine->sum *= expf(mine->top - top);
+    mine->top = top;
+    mine->best = best;
+    for (int k = 0; k < N; k++) {
+        if (k >= count)
+            continue;
+        mine->sum += v[k] == top ? 1.0f : expf(v[k] - top);
+        mine->total += v[k];
+    }
+}
+
+/* N elements at a time: rows of `stride`, a multiple of N, begin at multiples
+ * of N elements. What stands between two rows becomes 0. */
+template <int N, typename T>
+__global__ void loss_kernel(size_t classes, size_t stride,
+                            const int32_t *labels, float smoothing,
+                            float factor, T *logits, double *losses,
+                            unsigned *rights, numbers *found)
 {
     __shared__ running room[LOSS_THREADS / 32];
-    T *const row = logits + (size_t)blockIdx.x * classes;
+    T *const row = logits + (size_t)blockIdx.x * stride;
     const int32_t label = labels[blockIdx.x];
     const bool known = label >= 0 && (size_t)label < classes;
     const float goal = known ? to_float(row[label]) : 0.0f;
     running mine = {-INFINITY, 0, 0, UINT32_MAX};
-    for (size_t j = threadIdx.x; j < classes; j += LOSS_THREADS) {
-        const float v = to_float(row[j]);
-        if (v > mine.top) {
-            mine.sum = mine.sum * expf(mine.top - v) + 1;
-            mine.top = v;
-            mine.best = (uint32_t)j;
-        } else {
-            mine.sum += mine.top == v ? 1.0f : expf(v - mine.top);
-        }
-        mine.total += v;
+    float v[N];
+    for (size_t j = threadIdx.x * N; j < classes; j += LOSS_THREADS * N) {
+        load(row, j, v);
+        take(v, j, classes, &mine);
     }
     for (int bits = 16; bits > 0; bits /= 2)
         mine = join(mine, other_lane(mine, bits));
@@ -220,10 +244,15 @@ __global__ void loss_kernel(size_t classes, const int32_t *labels,
     for (unsigned w = 1; w < LOSS_THREADS / 32; w++)
         mine = join(mine, room[w]);
     const float spread = smoothing / (float)classes, inverse = 1 / mine.sum;
-    for (size_t j = threadIdx.x; j < classes; j += LOSS_THREADS) {
-        const float p = expf(to_float(row[j]) - mine.top) * inverse;
-        const float q = ((int32_t)j == label ? 1 - smoothing : 0.0f) + spread;
-        from_float((p - q) * factor, &row[j]);
+    for (size_t j = threadIdx.x * N; j < stride; j += LOSS_THREADS * N) {
+        load(row, j, v);
+        for (int k = 0; k < N; k++) {
+            const size_t at = j + (size_t)k;
+            const float p = expf(v[k] - mine.top) * inverse;
+            const float q = (int32_t)at == label ? 1 - smoothing : 0.0f;
+            v[k] = at < classes ? (p - (q + spread)) * factor : 0.0f;
+        }
+        store(v, row, j);
     }
     if (threadIdx.x != 0)
         return;
@@ -260,9 +289,10 @@ __global__ void loss_end_kernel(size_t rows, const double *losses,
 }
 
 template <typename T>
-double text<T>::cross_entropy(size_t rows, size_t classes,
-                              const int32_t *labels, double smoothing,
-                              double scale, void *logits, uint32_t *correct)
+double text<T>::padded_cross_entropy(size_t rows, size_t classes, size_t stride,
+                                     const int32_t *labels, double smoothing,
+                                     double scale, void *logits,
+                                     uint32_t *correct)
 {
     const call c;
     if (!c.well() || rows == 0)
@@ -276,9 +306,16 @@ double text<T>::cross_entropy(size_t rows, size_t classes,
     unsigned *const rights = (unsigned *)(losses + rows);
     const int32_t *const list =
         (const int32_t *)readable(labels, rows * sizeof *labels);
-    launch(loss_kernel<T>, dim3((unsigned)rows), dim3(LOSS_THREADS), 0,
-           stream(), classes, list, (float)smoothing,
-           (float)(scale / (double)rows), (T *)logits, losses, rights, found());
+    const bool even = stride % wide<T>::value == 0 && aligned(logits, 16);
+    if (!even && rows * classes >= SLOW_VALUES)
+        took(SLOW_LOSS,
+             "a loss of %zu classes in rows that do not begin at multiples of "
+             "16 bytes: one at a time",
+             classes);
+    launch(even ? loss_kernel<wide<T>::value, T> : loss_kernel<1, T>,
+           dim3((unsigned)rows), dim3(LOSS_THREADS), 0, stream(), classes,
+           stride, list, (float)smoothing, (float)(scale / (double)rows),
+           (T *)logits, losses, rights, found());
     launch(loss_end_kernel, dim3(1), dim3(1024), 0, stream(), rows, losses,
            rights, found());
     launched("a loss");
@@ -291,6 +328,23 @@ double text<T>::cross_entropy(size_t rows, size_t classes,
         *correct = got.correct;
     /* A label that no class has must not pass for a loss. */
     return got.bad != 0 ? (double)NAN : got.value;
+}
+
+template <typename T>
+double text<T>::cross_entropy(size_t rows, size_t classes,
+                              const int32_t *labels, double smoothing,
+                              double scale, void *logits, uint32_t *correct)
+{
+    return padded_cross_entropy(rows, classes, classes, labels, smoothing,
+                                scale, logits, correct);
+}
+
+/* Rows of a multiple of 16 bytes; of 128, a line of the cache, where that adds
+ * little. */
+size_t scores_stride(size_t classes)
+{
+    const size_t step = classes % 8 == 0 ? 1 : classes < 1024 ? 8 : 64;
+    return (classes + step - 1) / step * step;
 }
 
 template struct text<float>;

@@ -37,17 +37,17 @@ __global__ void fold_kernel(unsigned count, const double *partials, double *out)
 }
 
 /* The sum of f over all elements, to found()->value. */
-template <typename F>
-static void reduce(const char *name, size_t n, bool wide, const F &f)
+template <int N = 4, typename F>
+static void reduce(const char *name, size_t n, bool even, const F &f)
 {
     const unsigned threads = 256;
-    const unsigned blocks = blocks_for(wide ? (n + 3) / 4 : n, threads);
+    const unsigned blocks = blocks_for(even ? (n + N - 1) / N : n, threads);
     double *const partials =
         (double *)scratch_of(SCRATCH_PARTIALS, blocks * sizeof *partials);
     if (partials == nullptr)
         return;
-    if (wide)
-        launch(reduce_kernel<4, F>, dim3(blocks), dim3(threads), 0, stream(), n,
+    if (even)
+        launch(reduce_kernel<N, F>, dim3(blocks), dim3(threads), 0, stream(), n,
                f, partials);
     else
         launch(reduce_kernel<1, F>, dim3(blocks), dim3(threads), 0, stream(), n,
@@ -83,10 +83,7 @@ void scale(size_t n, double factor, void *x)
     if (!c.well() || n == 0) /* it may be where another slot begins */
         return;
     const size_t bytes = n * sizeof(float);
-    float *const to = (float *)writable(x, bytes);
-    if (to != x && readable(x, bytes) != to)
-        check(cudaMemcpyAsync(to, x, bytes, cudaMemcpyDefault, stream()),
-              "scaling");
+    float *const to = (float *)changeable(x, bytes);
     each("scaling", n, aligned(to, 16), scale_each{(float)factor, to});
     wrote(x, bytes);
 }
@@ -112,14 +109,16 @@ void add(size_t n, double factor, const void *x, void *y)
     if (!c.well() || n == 0)
         return;
     const size_t bytes = n * sizeof(float);
+    const bool waits = of_the_host(x);
+    if (waits)
+        end_segment();
     const float *const from = (const float *)readable(x, bytes);
-    float *const to = (float *)writable(y, bytes);
-    if (to != y && readable(y, bytes) != to)
-        check(cudaMemcpyAsync(to, y, bytes, cudaMemcpyDefault, stream()),
-              "adding");
+    float *const to = (float *)changeable(y, bytes);
     each("adding", n, aligned(from, 16) && aligned(to, 16),
          add_each{(float)factor, from, to});
     wrote(y, bytes);
+    if (waits)
+        check(cudaStreamSynchronize(stream()), "adding");
 }
 
 struct bytes_each {
@@ -159,18 +158,20 @@ void narrow(size_t n, const void *elements, void *activations)
 {
     const call c;
     if (c.well())
-        each("converting", n, aligned(elements, 16) && aligned(activations, 8),
-             convert_each<float, bf16>{(const float *)elements,
-                                       (bf16 *)activations});
+        each<8>("converting", n,
+                aligned(elements, 16) && aligned(activations, 16),
+                convert_each<float, bf16>{(const float *)elements,
+                                          (bf16 *)activations});
 }
 
 void widen(size_t n, const void *activations, void *elements)
 {
     const call c;
     if (c.well())
-        each("converting", n, aligned(elements, 16) && aligned(activations, 8),
-             convert_each<bf16, float>{(const bf16 *)activations,
-                                       (float *)elements});
+        each<8>("converting", n,
+                aligned(elements, 16) && aligned(activations, 16),
+                convert_each<bf16, float>{(const bf16 *)activations,
+                                          (float *)elements});
 }
 
 /* ---- mixing */
@@ -205,11 +206,17 @@ static double mix_with(size_t n, double weight, const R *received,
     const call c;
     if (!c.well())
         return (double)NAN;
+    if (n == 0)
+        return 0;
     const R *const r = (const R *)readable(received, n * sizeof(R));
     const float *const s = (const float *)readable(sent, n * sizeof(float));
-    reduce("mixing", n,
-           aligned(r, 4 * sizeof(R)) && aligned(s, 16) && aligned(x, 16),
-           mix_each<R, REPLACES>{(float)weight, r, s, (float *)x});
+    const size_t bytes = n * sizeof(float);
+    float *const to =
+        (float *)(REPLACES ? writable(x, bytes) : changeable(x, bytes));
+    reduce<wide<R>::value>("mixing", n,
+                           aligned(r, 16) && aligned(s, 16) && aligned(to, 16),
+                           mix_each<R, REPLACES>{(float)weight, r, s, to});
+    wrote(x, bytes);
     return value();
 }
 
@@ -405,9 +412,9 @@ bool sgd(size_t n, double rate, double momentum, double decay, bool nesterov,
         return false;
     if (!in_step())
         forget_numbers();
-    const bool wide = aligned(gradient, 16) && aligned(x, 16) &&
+    const bool even = aligned(gradient, 16) && aligned(x, 16) &&
                       (momentum <= 0 || aligned(velocity, 16));
-    each("an optimiser's step", n, wide,
+    each("an optimiser's step", n, even,
          sgd_each{(float)rate, (float)momentum, (float)decay, nesterov,
                   (const float *)gradient, (float *)velocity, (float *)x,
                   found()});
@@ -447,10 +454,10 @@ bool adamw(size_t n, double rate, double beta1, double beta2, double epsilon,
         return false;
     if (!in_step())
         forget_numbers();
-    const bool wide =
+    const bool even =
         aligned(g, 16) && aligned(m, 16) && aligned(v, 16) && aligned(x, 16);
     const double steps = (double)t;
-    each("an optimiser's step", n, wide,
+    each("an optimiser's step", n, even,
          adamw_each{(float)beta1, (float)beta2, (float)(1 - beta1),
                     (float)(1 - beta2), (float)(1 / (1 - pow(beta1, steps))),
                     (float)(1 / (1 - pow(beta2, steps))), (float)rate,

@@ -475,10 +475,10 @@ static enum kith_err take_memory(struct kith_loader *loader, char *error)
         return refuse(error, KITH_ELIMIT,
                       "a batch does not fit the address space; take a smaller "
                       "train.batch");
+    const size_t inputs = batch * loader->input_bytes;
+    const size_t labels = batch * loader->label_count * sizeof(int32_t);
     bool ok = true;
     for (unsigned i = 0; i < loader->slot_count; i++) {
-        const size_t inputs = batch * loader->input_bytes;
-        const size_t labels = batch * loader->label_count * sizeof(int32_t);
         loader->slots[i].inputs = backend->alloc(inputs, true);
         loader->slots[i].labels = backend->alloc(labels, true);
         ok = ok && loader->slots[i].inputs != NULL &&
@@ -495,9 +495,14 @@ static enum kith_err take_memory(struct kith_loader *loader, char *error)
         loader->order = malloc(loader->row_count * sizeof *loader->order);
     ok = ok && loader->scratch != NULL &&
          (!config->shuffle || loader->order != NULL);
-    return ok ? KITH_OK
-              : refuse(error, KITH_ENOMEM,
-                       "no memory for batches; take a smaller train.batch");
+    if (ok)
+        return KITH_OK;
+    (void)snprintf(error, KITH_DATA_ERROR_BYTES,
+                   "preparing batches: no memory for %u batches of %.1f MiB "
+                   "each%s; take a smaller train.batch",
+                   loader->slot_count, (double)(inputs + labels) / 0x1p20,
+                   loader->host == backend ? "" : ", pinned and on the device");
+    return KITH_ENOMEM;
 }
 
 static enum kith_err check(const struct kith_loader_config *config, char *error)

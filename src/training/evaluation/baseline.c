@@ -295,6 +295,18 @@ static bool is_told(const struct baseline *run)
     return run->config->stop != NULL && *run->config->stop != 0;
 }
 
+/* At most one a step: there are few. */
+static void say_notice(const struct baseline *run)
+{
+    char line[512];
+    const char *notice = kith_worker_notice(run->worker);
+    if (notice == NULL)
+        return;
+    (void)snprintf(line, sizeof line, "a slow way on %s: %s",
+                   run->alone.backend->name, notice);
+    say(run, line);
+}
+
 static enum kith_err train_step(struct baseline *run, char *error)
 {
     struct kith_standing *standing = &run->standing;
@@ -303,6 +315,7 @@ static enum kith_err train_step(struct baseline *run, char *error)
     kith_worker_run(run->worker, &work, &done);
     if (kith_worker_failed(run->worker) != NULL)
         return lost(run, kith_worker_failed(run->worker), error);
+    say_notice(run);
     run->finite = done.finite;
     standing->loss_sum += done.loss;
     standing->loss_count++;

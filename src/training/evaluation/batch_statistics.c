@@ -5,6 +5,7 @@
  *
  * A pass adds momentum times a batch's statistic to a buffer of 0. */
 #include "kith/evaluation.h"
+#include "kith/loader.h"
 
 #include <stdlib.h>
 

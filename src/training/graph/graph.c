@@ -22,6 +22,7 @@ struct kith_graph {
     size_t *offsets; /* (parameter_count) */
     uint32_t parameter_count, op_count;
     size_t classes, score_rows; /* of one example */
+    size_t scores_stride;       /* of a row of scores; 0: classes */
     struct kith_plan training, evaluation;
 
     void *arena;
@@ -76,6 +77,29 @@ static enum kith_err keep_net(struct kith_graph *network, struct kith_net *net)
                : KITH_OK;
 }
 
+/* Where the backend wants rows of scores apart. Only where nothing but the loss
+ * reads them: an evaluation's may be read by the caller. */
+static void pad_scores(struct kith_graph *network, const struct kith_net *net)
+{
+    const struct kith_backend *backend = network->options.backend;
+    struct kith_op *writer = NULL;
+    if (!network->options.training || backend->ops->scores_stride == NULL)
+        return;
+    for (uint32_t i = 0; i < net->op_count; i++) {
+        if (net->ops[i].a == net->scores || net->ops[i].b == net->scores)
+            return;
+        if (net->ops[i].y == net->scores)
+            writer = &network->ops[i];
+    }
+    KITH_ASSERT(writer != NULL && writer->kind == KITH_OP_LINEAR);
+    const size_t stride = backend->ops->scores_stride(network->classes);
+    KITH_ASSERT(stride >= network->classes);
+    if (stride == network->classes)
+        return;
+    network->scores_stride = stride;
+    writer->as.linear.stride = stride;
+}
+
 static enum kith_err open_net(struct kith_graph *network, char *error)
 {
     const struct kith_graph_options *options = &network->options;
@@ -85,10 +109,13 @@ static enum kith_err open_net(struct kith_graph *network, char *error)
     if (err != KITH_OK)
         return err;
     err = keep_net(network, net);
+    if (err == KITH_OK)
+        pad_scores(network, net);
     struct kith_planning how = {.net = net,
                                 .backend = options->backend,
                                 .rows = options->rows,
-                                .recompute = options->recompute};
+                                .recompute = options->recompute,
+                                .scores_stride = network->scores_stride};
     if (err == KITH_OK)
         err = kith_plan_open(&how, &network->evaluation);
     how.training = true;
@@ -258,9 +285,15 @@ static double cross_entropy(const struct kith_run *run,
                             const struct kith_step *step, uint32_t *correct)
 {
     const size_t rows = run->batch->rows * network->score_rows;
-    return run->backend->ops->cross_entropy(
-        rows, network->classes, run->batch->labels, network->options.smoothing,
-        scale, run->arena + run->plan->pieces[step->y].offset, correct);
+    const struct kith_ops *ops = run->backend->ops;
+    void *scores = run->arena + run->plan->pieces[step->y].offset;
+    if (network->scores_stride > 0)
+        return ops->padded_cross_entropy(
+            rows, network->classes, network->scores_stride, run->batch->labels,
+            network->options.smoothing, scale, scores, correct);
+    return ops->cross_entropy(rows, network->classes, run->batch->labels,
+                              network->options.smoothing, scale, scores,
+                              correct);
 }
 
 /* A batch's images as the operations want them. */
@@ -454,6 +487,7 @@ const void *kith_graph_scores(struct kith_graph *network, const void *x,
                               const struct kith_batch *batch)
 {
     KITH_ASSERT(network->ops != NULL);
+    KITH_ASSERT(network->scores_stride == 0);
     const struct kith_plan *plan = &network->evaluation;
     const struct kith_run run = run_of(network, plan, x, batch);
     for (uint32_t i = 0; i < plan->step_count; i++) {

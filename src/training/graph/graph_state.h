@@ -11,7 +11,7 @@
 #define KITH_TRAINING_GRAPH_GRAPH_STATE_H
 
 #include "kith/model.h"
-#include "src/training/model/model_operations.h"
+#include "kith/model_operations.h"
 
 /* ---- measure.c */
 
@@ -79,6 +79,7 @@ struct kith_planning {
     const struct kith_backend *backend;
     size_t rows;
     bool training, recompute;
+    size_t scores_stride; /* elements of a row of scores; 0: its classes */
 };
 /* KITH_ENOMEM, or KITH_EINVAL: a parameter that the loss does not depend on. */
 KITH_MUST_CHECK enum kith_err kith_plan_open(const struct kith_planning *how,

@@ -45,10 +45,15 @@ uint32_t kith_planner_piece(struct kith_planner *planner, size_t bytes)
 
 uint32_t kith_planner_tensor(struct kith_planner *planner, kith_tensor tensor)
 {
+    const struct kith_net_tensor *from = &planner->net->tensors[tensor];
+    const bool padded =
+        tensor == planner->net->scores && planner->how.scores_stride > 0;
+    const size_t elements = padded
+                                ? kith_run_rows(from, planner->how.rows) *
+                                      planner->how.scores_stride
+                                : planner->how.rows * kith_net_elements(from);
     return kith_planner_piece(
-        planner, planner->how.rows *
-                     kith_net_elements(&planner->net->tensors[tensor]) *
-                     kith_value_bytes(planner->how.backend));
+        planner, elements * kith_value_bytes(planner->how.backend));
 }
 
 uint32_t kith_planner_scratch(struct kith_planner *planner,

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "config.h"
-#include "model_builder.h"
+#include "kith/model_builder.h"
 
 static enum kith_err bad(char *error, const char *key, uint32_t found,
                          const char *allowed)

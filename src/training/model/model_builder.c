@@ -1,6 +1,6 @@
 /* Builders: each appends one operation with its parameters and derives the
  * shape of what it gives. A net with an error swallows the rest. */
-#include "model_operations.h"
+#include "kith/model_operations.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 #include "config.h"
-#include "model_builder.h"
+#include "kith/model_builder.h"
 
 enum { LARGE_SIDE = 64, STAGES_MAX = 4 };
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "config.h"
-#include "model_builder.h"
+#include "kith/model_builder.h"
 
 enum { STACKS_MAX = 5 };
 

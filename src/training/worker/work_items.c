@@ -180,7 +180,7 @@ static void run_still(struct kith_worker *worker, uint64_t step)
 }
 
 /* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
- * factor at x. `steps_at_z`: z <- z - rate g(z). */
+ * factor at x. KITH_STEPS_AT_Z: z <- z - rate g(z). */
 static void run_train(struct kith_worker *worker, uint64_t step,
                       struct kith_work_result *result)
 {
@@ -263,7 +263,8 @@ static struct kith_algebra algebra_of(struct kith_worker *worker,
     algebra.step = work->step;
     algebra.round = work->round;
     algebra.rate = learning_rate(worker, work->step);
-    if (edge->sent != KITH_SLOT_NONE)
+    /* Nothing is sent for a model that is pulled. */
+    if (edge->sent != KITH_SLOT_NONE && work->kind != KITH_WORK_ADOPT)
         algebra.sent = kith_worker_slot(worker, edge->sent);
     if (edge->inbox != KITH_SLOT_NONE)
         algebra.received = kith_worker_slot(worker, edge->inbox);
@@ -380,13 +381,18 @@ static double finish_round(struct kith_worker *worker,
     if (algorithm->finish == NULL || work->pattern != KITH_PATTERN_ROUND)
         return 0;
     (void)own_live(worker, true);
-    const struct kith_work_edge none = {.sent = KITH_SLOT_ROUND_SENT,
+    const struct kith_work_edge none = {.sent = algorithm->flags &
+                                                        KITH_SENDS_EDGE_MESSAGES
+                                                    ? KITH_SLOT_NONE
+                                                    : KITH_SLOT_ROUND_SENT,
                                         .inbox = KITH_SLOT_NONE};
     struct kith_algebra algebra = algebra_of(worker, work, &none);
     for (uint32_t i = 0; i < work->edge_count; i++)
         worker->inboxes[i] = kith_worker_slot(worker, work->edges[i].inbox);
+    algebra.merged = work->edges;
+    algebra.merged_count = work->edge_count;
     algebra.inboxes = worker->inboxes;
-    return algorithm->finish(&algebra, work->edges, work->edge_count);
+    return algorithm->finish(&algebra);
 }
 
 static void run_merge(struct kith_worker *worker, struct kith_work *work)
@@ -428,24 +434,14 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
         work->edges[work->edge_count - 1].delta_sum -= clamp_variances(worker);
 }
 
-/* x <- 0, whatever stands there. */
-static void clear(const struct kith_worker *worker, void *x, size_t n)
-{
-    static const double zeros[256];
-    for (size_t at = 0; at < n; at += 256) {
-        const size_t count = n - at < 256 ? n - at : 256;
-        worker->backend->write(count, zeros, element(worker, x, at));
-    }
-}
-
 void kith_worker_restart(struct kith_worker *worker)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     const size_t gossiped = worker->layout->gossiped;
     for (unsigned i = 0; i < algorithm->vectors; i++)
-        clear(worker, worker->own[i], gossiped);
+        worker->backend->clear(gossiped, worker->own[i]);
     for (uint32_t i = 0; i < worker->edge_count * algorithm->edge_vectors; i++)
-        clear(worker, worker->edges[i], gossiped);
+        worker->backend->clear(gossiped, worker->edges[i]);
     memset(worker->edge_scalars, 0,
            worker->edge_count * KITH_EDGE_SCALARS * sizeof(double));
     if (algorithm->start != NULL) {
@@ -475,7 +471,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
            sizeof worker->scalars);
     for (unsigned i = 0; i < KITH_STATES_MAX; i++) {
         if (worker->state[i] != NULL)
-            clear(worker, worker->state[i], worker->layout->trained);
+            backend->clear(worker->layout->trained, worker->state[i]);
     }
     kith_worker_restart(worker);
     edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;

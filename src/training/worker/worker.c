@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "kith/assert.h"
-#include "src/training/backend/memory.h"
+#include "kith/backend.h"
 
 #define HUGE_PAGE ((size_t)1 << 21)
 
@@ -63,22 +63,39 @@ static enum kith_err check_data(const struct kith_worker_config *config,
     return KITH_EMISMATCH;
 }
 
+/* A peer of any pattern asks for a whole model where it starts over, and gives
+ * its own to others that do. */
+static bool is_pulled(uint32_t slot)
+{
+    return slot == KITH_SLOT_INITIATED_INBOX || slot == KITH_SLOT_ANSWERED_SENT;
+}
+
 static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
 {
     const enum kith_pattern pattern = algorithm->pattern;
     if (slot == KITH_SLOT_LIVE)
         return true;
-    if (kith_slot_is_edge_outbox(slot))
-        return algorithm->per_edge;
-    if (slot >= KITH_SLOT_ROUND_SENT)
-        return pattern == KITH_PATTERN_ROUND;
-    return pattern != KITH_PATTERN_NONE;
+    if (is_pulled(slot))
+        return pattern != KITH_PATTERN_NONE;
+    if (slot < KITH_SLOT_ROUND_SENT)
+        return pattern == KITH_PATTERN_SWAP || pattern == KITH_PATTERN_PUSH;
+    if (pattern != KITH_PATTERN_ROUND)
+        return false;
+    return kith_slot_is_inbox(slot) ||
+           (slot == KITH_SLOT_ROUND_SENT) !=
+               ((algorithm->flags & KITH_SENDS_EDGE_MESSAGES) != 0);
+}
+
+bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot)
+{
+    KITH_ASSERT(slot < worker->slot_count);
+    return uses(worker->algorithm, slot);
 }
 
 uint32_t kith_worker_role(unsigned role)
 {
     static const uint32_t roles[KITH_ROLES] = {
-        KITH_SLOT_LIVE, KITH_SLOT_ACTIVE_SENT, KITH_SLOT_SERVED_SENT,
+        KITH_SLOT_LIVE, KITH_SLOT_INITIATED_SENT, KITH_SLOT_ANSWERED_SENT,
         KITH_SLOT_ROUND_SENT};
     KITH_ASSERT(role < KITH_ROLES);
     return roles[role];
@@ -116,9 +133,9 @@ static size_t slot_bytes(const struct kith_worker *worker, uint32_t slot)
 {
     const bool shares = has_role(slot) && kith_worker_shares(worker);
     /* What shares may become the live model. */
-    const size_t model = slot >= KITH_SLOT_ROUND_EDGES ? 0
-                         : shares ? worker->dim * worker->backend->element_bytes
-                                  : worker->bytes;
+    const size_t model = shares ? worker->dim * worker->backend->element_bytes
+                         : is_pulled(slot) ? worker->bytes
+                                           : 0;
     return model > worker->payload ? model : worker->payload;
 }
 
@@ -159,7 +176,8 @@ static void carve_all(struct kith_worker *worker, struct carver *shared,
     if (!kith_model_learns(worker->model))
         return;
     worker->gradient = carve(carver, trained);
-    if (worker->algorithm->factor != NULL && !worker->algorithm->steps_at_z)
+    if (worker->algorithm->factor != NULL &&
+        !(worker->algorithm->flags & KITH_STEPS_AT_Z))
         worker->at = carve(carver, whole);
     KITH_ASSERT(optimiser->state_vectors <= KITH_STATES_MAX);
     for (unsigned i = 0; i < optimiser->state_vectors; i++)
@@ -212,6 +230,27 @@ static enum kith_err check_memory(const struct kith_worker *worker,
     return KITH_ENOMEM;
 }
 
+static enum kith_err refuse_block(const struct kith_worker *worker, bool shared,
+                                  size_t bytes, char *error)
+{
+    const bool host = worker->backend->host == worker->backend;
+    uint32_t slots = 0;
+    for (uint32_t slot = 1; slot < worker->slot_count; slot++)
+        slots += uses(worker->algorithm, slot);
+    if (shared && !host)
+        (void)snprintf(error, KITH_DATA_ERROR_BYTES,
+                       "opening a worker: the system refuses to pin %.1f MiB "
+                       "for the %u vectors that are sent and received; free "
+                       "memory of the host, or take fewer neighbours",
+                       (double)bytes / 0x1p20, slots);
+    else
+        (void)snprintf(error, KITH_DATA_ERROR_BYTES,
+                       "opening a worker: no memory on %s for the model's "
+                       "vectors, %.1f MiB; take a smaller model or fewer peers",
+                       worker->backend->name, (double)bytes / 0x1p20);
+    return KITH_ENOMEM;
+}
+
 static enum kith_err take_memory(struct kith_worker *worker, uint32_t together,
                                  char *error)
 {
@@ -220,9 +259,11 @@ static enum kith_err take_memory(struct kith_worker *worker, uint32_t together,
     const enum kith_err err = check_memory(worker, together, own.used, error);
     if (err != KITH_OK)
         return err;
-    if (!take_block(worker, true, &shared, &worker->shared) ||
-        !take_block(worker, false, &own, &worker->memory))
-        return refuse(error, KITH_ENOMEM, "no memory for the model's vectors");
+    const size_t shared_bytes = shared.used, own_bytes = own.used;
+    if (!take_block(worker, true, &shared, &worker->shared))
+        return refuse_block(worker, true, shared_bytes, error);
+    if (!take_block(worker, false, &own, &worker->memory))
+        return refuse_block(worker, false, own_bytes, error);
     carve_all(worker, &shared, &own);
     for (unsigned role = 0; role < KITH_ROLES; role++)
         worker->vectors[role] = kith_worker_role(role) < worker->slot_count
@@ -272,6 +313,21 @@ uint32_t kith_worker_parts(const struct kith_worker *worker)
 size_t kith_worker_rows(const struct kith_worker *worker)
 {
     return worker->task.batch / kith_worker_parts(worker);
+}
+
+struct kith_worker_content kith_worker_content(struct kith_worker *worker)
+{
+    return (struct kith_worker_content){
+        .task = &worker->task,
+        .backend = worker->backend,
+        .layout = worker->layout,
+        .train = worker->train,
+        .self = worker->self,
+        .scalars = worker->scalars,
+        .model = worker->slots[KITH_SLOT_LIVE],
+        .states = worker->state,
+        .own = worker->own,
+    };
 }
 
 struct kith_place kith_worker_place(const struct kith_worker *worker)
@@ -446,6 +502,12 @@ const char *kith_worker_failed(const struct kith_worker *worker)
     return failed != NULL || worker->loader == NULL
                ? failed
                : kith_loader_failed(worker->loader);
+}
+
+const char *kith_worker_notice(const struct kith_worker *worker)
+{
+    const struct kith_backend *backend = worker->backend;
+    return backend->notice == NULL ? NULL : backend->notice();
 }
 
 /* In this order: a copy that failed has settled, too. */

@@ -1,12 +1,9 @@
-/* The worker's insides, shared by worker.c, work_items.c and save.c. */
+/* The worker's insides, shared by worker.c and work_items.c. */
 #ifndef KITH_TRAINING_WORKER_WORKER_STATE_H
 #define KITH_TRAINING_WORKER_WORKER_STATE_H
 
 #include "kith/loader.h"
 #include "kith/worker.h"
-
-/* Optimiser state vectors: Adam needs two. */
-#define KITH_STATES_MAX 2u
 
 /* The live model and three kinds of snapshot. */
 #define KITH_ROLES 4u
@@ -58,14 +55,6 @@ struct kith_worker {
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
 };
 
-/* Where the next batch begins, and to go on from there: KITH_EINVAL, no such
- * place. Without data it is (0, 0). */
-struct kith_place kith_worker_place(const struct kith_worker *worker);
-KITH_MUST_CHECK enum kith_err kith_worker_go_to(struct kith_worker *worker,
-                                                struct kith_place place);
-/* What decides the last bits of a result: backend, products, threads, CPU. */
-void kith_worker_machine(const struct kith_worker *worker, char *text,
-                         size_t size);
 /* Micro-batches of a step, and the rows of one. */
 uint32_t kith_worker_parts(const struct kith_worker *worker);
 size_t kith_worker_rows(const struct kith_worker *worker);

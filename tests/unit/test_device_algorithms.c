@@ -1,0 +1,344 @@
+/* Goal: every algorithm either runs on a device, with the values of a host, no
+ * more transfers for a larger model, and whatever the device does late, or is
+ * refused there by name when its file is loaded, with what to take instead.
+ * Method: all of the registry, by file and by hand on the CUDA module's
+ * emulation beside backend cpu. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_cases.h"
+#include "worker_run.h"
+
+enum { ROWS = 32, FEATURES = 12, CLASSES = 4, SMALL = 9, LARGE = 700 };
+enum { EARLY, LATE, LATE_FETCH, ORDERS }; /* as in tests/cuda/emulate.h */
+
+static const struct kith_backend *gpu;
+static void (*set_order)(int order);
+static void (*set_late)(long queries);
+static unsigned long (*count_commands)(void);
+
+static const char *topology_of(const struct kith_algorithm *algorithm)
+{
+    return algorithm->schedule != NULL            ? algorithm->schedule
+           : (algorithm->flags & KITH_NEEDS_TREE) ? "path"
+                                                  : "ring";
+}
+
+static enum kith_err parse(const struct kith_algorithm *algorithm,
+                           const char *backend, unsigned hidden,
+                           struct kith_experiment *experiment, char *line)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text,
+                   "name: e\npeers: 3\nstop: {steps: 9}\n"
+                   "model: {kind: mlp, layers: [%d, %u, %d]}\n"
+                   "data: {path: /data}\n"
+                   "train: {batch: 8, learning_rate: 0.01, backend: %s}\n"
+                   "gossip: {algorithm: %s, topology: %s, every: 1}\n",
+                   FEATURES, hidden, CLASSES, backend, algorithm->name,
+                   topology_of(algorithm));
+    return kith_experiment_parse("e.yaml", text, strlen(text), NULL, 0,
+                                 experiment, line);
+}
+
+/* ---- by file */
+
+static void refused_on(const struct kith_algorithm *algorithm,
+                       const char *backend)
+{
+    char line[KITH_EXPERIMENT_ERROR_BYTES], word[64];
+    struct kith_experiment experiment;
+    assert_int_equal(parse(algorithm, backend, SMALL, &experiment, line),
+                     KITH_EINVAL);
+    const char *const words[] = {"train.backend", algorithm->name, backend,
+                                 "train.backend cpu", word};
+    (void)snprintf(word, sizeof word, "gossip.algorithm %s",
+                   algorithm->on_device);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strstr(line, words[i]) == NULL)
+            fail_msg("no word of %s: %s", words[i], line);
+    }
+}
+
+static void test_each_loads_or_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"cuda", "cuda-bf16"};
+    char line[KITH_EXPERIMENT_ERROR_BYTES];
+    struct kith_experiment experiment;
+    for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
+        const struct kith_algorithm *algorithm = kith_algorithms[i];
+        if (parse(algorithm, "cpu", SMALL, &experiment, line) != KITH_OK)
+            fail_msg("%s", line);
+        kith_experiment_close(&experiment);
+        for (size_t k = 0; k < 2; k++) {
+            if (algorithm->flags & KITH_NEEDS_HOST_VECTORS) {
+                refused_on(algorithm, names[k]);
+                continue;
+            }
+            assert_null(algorithm->on_device);
+            if (parse(algorithm, names[k], SMALL, &experiment, line) != KITH_OK)
+                fail_msg("%s", line);
+            kith_experiment_close(&experiment);
+        }
+    }
+}
+
+/* Each by name, and what is named in its place loads. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"sparta", "sparta-diloco", "qg-adam",
+                                        "choco", "beer"};
+    char line[KITH_EXPERIMENT_ERROR_BYTES];
+    struct kith_experiment experiment;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct kith_algorithm *algorithm = kith_algorithm_find(names[i]);
+        assert_non_null(algorithm);
+        refused_on(algorithm, "cuda");
+        const struct kith_algorithm *instead =
+            kith_algorithm_find(algorithm->on_device);
+        assert_non_null(instead);
+        assert_int_equal(instead->pattern, algorithm->pattern);
+        assert_int_equal(parse(instead, "cuda", SMALL, &experiment, line),
+                         KITH_OK);
+        kith_experiment_close(&experiment);
+    }
+}
+
+/* ---- by hand */
+
+static struct kith_examples examples_of(void)
+{
+    static uint8_t images[ROWS * FEATURES];
+    static int32_t labels[ROWS];
+    for (size_t i = 0; i < sizeof images; i++)
+        images[i] = (uint8_t)(i * 37 % 251);
+    for (size_t i = 0; i < ROWS; i++)
+        labels[i] = (int32_t)(i % CLASSES);
+    return fixture_examples(images, labels, ROWS, FEATURES, CLASSES);
+}
+
+/* What a run leaves: every message that was sent, then the model. */
+struct record {
+    double *values;
+    size_t count;
+};
+
+static void note(struct record *record, double value)
+{
+    record->values =
+        realloc(record->values, (record->count + 1) * sizeof *record->values);
+    assert_non_null(record->values);
+    record->values[record->count++] = value;
+}
+
+static void note_sent(struct record *record, struct kith_worker *worker,
+                      uint32_t slot, size_t bytes)
+{
+    assert_int_equal(kith_worker_outgoing(worker, slot, true),
+                     KITH_OUTGOING_READY);
+    const float *sent = kith_worker_slot(worker, slot);
+    for (size_t i = 0; i < bytes / sizeof *sent; i++)
+        note(record, (double)sent[i]);
+}
+
+static void receive(struct kith_worker *worker, uint32_t slot, size_t bytes,
+                    uint64_t round)
+{
+    float *inbox = kith_worker_slot(worker, slot);
+    for (size_t i = 0; i < bytes / sizeof *inbox; i++)
+        inbox[i] = (float)((i + round) % 17) / 64;
+    kith_worker_arrived(worker, slot);
+}
+
+/* What is received next has come, and so has its copy on the device. */
+static void receive_more(struct kith_worker *worker, uint32_t slot,
+                         size_t bytes)
+{
+    memset(kith_worker_slot(worker, slot), 0xff, bytes);
+    kith_worker_arrived(worker, slot);
+}
+
+static void run_exchange(struct kith_worker *worker,
+                         const struct kith_algorithm *algorithm, uint64_t round,
+                         struct record *record)
+{
+    const enum kith_pattern pattern = algorithm->pattern;
+    const bool rounds = pattern == KITH_PATTERN_ROUND;
+    const size_t bytes = kith_worker_payload(worker);
+    struct kith_work_edge edge = {
+        .peer = 1,
+        .weight = 0.25,
+        .sent = !rounds ? KITH_SLOT_INITIATED_SENT
+                : (algorithm->flags & KITH_SENDS_EDGE_MESSAGES)
+                    ? kith_slot_outbox(0)
+                    : KITH_SLOT_ROUND_SENT,
+        .inbox = KITH_SLOT_NONE};
+    struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
+                             .pattern = pattern,
+                             .step = round,
+                             .round = round,
+                             .edges = &edge,
+                             .edge_count = 1};
+    (void)run(worker, work);
+    note_sent(record, worker, edge.sent, bytes);
+    edge.inbox = rounds ? kith_slot_inbox(0, round) : KITH_SLOT_INITIATED_INBOX;
+    memcpy(edge.scalars_received, algorithm->scalars_start,
+           sizeof edge.scalars_received);
+    receive(worker, edge.inbox, bytes, round);
+    work.kind = KITH_WORK_MERGE;
+    (void)run(worker, work);
+    assert_true(isfinite(edge.delta_sum));
+    receive_more(worker, edge.inbox, bytes);
+    if (algorithm->undo == NULL || round % 2 == 0)
+        return;
+    receive(worker, edge.inbox, bytes, round);
+    work.kind = KITH_WORK_UNDO;
+    (void)run(worker, work);
+}
+
+/* What a neighbour that starts over is given, and starting over. */
+static void run_pull(struct kith_worker *worker,
+                     const struct kith_algorithm *algorithm,
+                     struct record *record)
+{
+    const size_t bytes = kith_worker_bytes(worker);
+    struct kith_work_edge edge = {
+        .peer = 1, .sent = KITH_SLOT_ANSWERED_SENT, .inbox = KITH_SLOT_NONE};
+    struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
+                             .pattern = KITH_PATTERN_PULL,
+                             .edges = &edge,
+                             .edge_count = 1};
+    (void)run(worker, work);
+    note_sent(record, worker, edge.sent, bytes);
+    edge.sent = KITH_SLOT_INITIATED_SENT;
+    edge.inbox = KITH_SLOT_INITIATED_INBOX;
+    memcpy(edge.scalars_received, algorithm->scalars_start,
+           sizeof edge.scalars_received);
+    receive(worker, edge.inbox, bytes, 0);
+    work.kind = KITH_WORK_ADOPT;
+    (void)run(worker, work);
+    receive_more(worker, edge.inbox, bytes);
+}
+
+static struct record run_all(const struct kith_algorithm *algorithm,
+                             const struct kith_backend *backend,
+                             unsigned hidden)
+{
+    struct record record = {NULL, 0};
+    char line[KITH_EXPERIMENT_ERROR_BYTES];
+    struct kith_experiment experiment;
+    const struct kith_examples examples = examples_of();
+    assert_int_equal(parse(algorithm, "cpu", hidden, &experiment, line),
+                     KITH_OK);
+    experiment.backend = backend;
+    struct kith_worker *worker = open_worker(&experiment, &examples, 0, 100);
+    for (uint64_t round = 0; round < 4; round++) {
+        (void)run(worker,
+                  (struct kith_work){.kind = KITH_WORK_TRAIN, .step = round});
+        if (algorithm->pattern != KITH_PATTERN_NONE)
+            run_exchange(worker, algorithm, round, &record);
+    }
+    if (algorithm->pattern != KITH_PATTERN_NONE)
+        run_pull(worker, algorithm, &record);
+    (void)run(worker, (struct kith_work){.kind = KITH_WORK_TRAIN, .step = 4});
+    double *z = malloc(kith_worker_dim(worker) * sizeof *z);
+    assert_non_null(z);
+    kith_worker_read(worker, z);
+    for (size_t i = 0; i < kith_worker_dim(worker); i++)
+        note(&record, z[i]);
+    free(z);
+    assert_null(kith_worker_failed(worker));
+    kith_worker_close(worker);
+    kith_experiment_close(&experiment);
+    return record;
+}
+
+static void test_same_as_host(void **state)
+{
+    (void)state;
+    if (set_order == NULL)
+        skip();
+    for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
+        const struct kith_algorithm *algorithm = kith_algorithms[i];
+        if (algorithm->flags & KITH_NEEDS_HOST_VECTORS)
+            continue;
+        struct record want =
+            run_all(algorithm, kith_backend_find("cpu"), SMALL);
+        for (int order = EARLY; order < ORDERS; order++) {
+            set_order(order);
+            set_late(1000);
+            struct record got = run_all(algorithm, gpu, SMALL);
+            set_late(0);
+            set_order(EARLY);
+            assert_int_equal(got.count, want.count);
+            for (size_t k = 0; k < want.count; k++) {
+                const double off = fabs(got.values[k] - want.values[k]);
+                if (!(off <= 1e-4 * (1 + fabs(want.values[k]))))
+                    fail_msg("%s, order %d: value %zu of %zu is %g, not %g",
+                             algorithm->name, order, k, want.count,
+                             got.values[k], want.values[k]);
+            }
+            free(got.values);
+        }
+        free(want.values);
+    }
+}
+
+static unsigned long commands_of(const struct kith_algorithm *algorithm,
+                                 unsigned hidden)
+{
+    const unsigned long before = count_commands();
+    free(run_all(algorithm, gpu, hidden).values);
+    return count_commands() - before;
+}
+
+/* Kernels, copies and fills for a model 75 times as large: a few more, where
+ * products are cut otherwise. What is refused has a reason to be. */
+static void test_commands(void **state)
+{
+    (void)state;
+    enum { MORE = 60 };
+    if (count_commands == NULL)
+        skip();
+    for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
+        const struct kith_algorithm *algorithm = kith_algorithms[i];
+        const unsigned long few = commands_of(algorithm, SMALL);
+        const unsigned long many = commands_of(algorithm, LARGE);
+        if ((many > few + MORE) !=
+            ((algorithm->flags & KITH_NEEDS_HOST_VECTORS) != 0))
+            fail_msg("%s: %lu commands, %lu for a larger model",
+                     algorithm->name, few, many);
+    }
+}
+
+static void find(void *function, const char *name)
+{
+    void *const symbol = cuda_emulation(name);
+    memcpy(function, &symbol, sizeof symbol);
+}
+
+int main(void)
+{
+    const struct kith_backend *half;
+    if (cuda_module_found(&gpu, &half)) {
+        find(&set_order, "kith_emulate_order");
+        find(&set_late, "kith_emulate_late");
+        find(&count_commands, "kith_emulate_commands");
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_loads_or_is_refused),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_same_as_host),
+        cmocka_unit_test(test_commands),
+    };
+    kith_backend_threads(1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
