@@ -14,9 +14,7 @@
 #include "kith/types.h"
 #include "kith/worker.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* One evaluation on the test set. */
 struct kith_baseline_row {
@@ -88,7 +86,6 @@ KITH_MUST_CHECK enum kith_err
 kith_baseline_run(const struct kith_baseline_config *config,
                   struct kith_baseline_result *result, char *error);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

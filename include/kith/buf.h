@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "kith/err.h"
+
+KITH_BEGIN_DECLS
 
 struct kith_buf {
     void *data;
@@ -25,7 +25,6 @@ struct kith_buf *kith_buf_retain(struct kith_buf *buf);
 /* Accepts NULL. */
 void kith_buf_release(struct kith_buf *buf);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

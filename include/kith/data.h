@@ -15,9 +15,7 @@
 #include "kith/model.h"
 #include "kith/rng.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 enum kith_element {
     KITH_ELEMENT_U8,  /* images: bytes, the model sees byte / 255 */
@@ -208,7 +206,6 @@ KITH_MUST_CHECK enum kith_err kith_split_rows(const struct kith_split *split,
                                               uint32_t peer, uint32_t **rows,
                                               size_t *count);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

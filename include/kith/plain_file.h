@@ -13,9 +13,7 @@
 
 #include "kith/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 #define KITH_FILE_WHY_BYTES 128
 #define KITH_FILE_ERROR_BYTES 512
@@ -68,7 +66,6 @@ KITH_MUST_CHECK enum kith_err
 kith_file_map_open(const char *path, struct kith_file_map *map, char *error);
 void kith_file_map_close(struct kith_file_map *map);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -13,9 +13,7 @@
 #include "kith/node.h"
 #include "kith/series.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 struct kith_rundb;
 #define KITH_RUNDB_ERROR_BYTES 512
@@ -142,7 +140,6 @@ void kith_summary_json(const struct kith_experiment *experiment,
 void kith_summary_print(const struct kith_experiment *experiment,
                         const struct kith_summary *summary, const char *path);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -8,11 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kith/err.h"
 #include "kith/experiment.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* C types of the kinds of columns. */
 #define KITH_TYPE_ALWAYS uint64_t
@@ -61,7 +60,6 @@ uint64_t kith_speed_memory(void);
 void kith_speed_text(const struct kith_speed *speed,
                      char text[KITH_SPEED_TEXT_BYTES]);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -16,9 +16,7 @@
 #include "kith/types.h"
 #include "kith/work.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 struct kith_worker;
 
@@ -240,7 +238,6 @@ KITH_MUST_CHECK enum kith_err
 kith_save_parameters(const struct kith_experiment *experiment, const char *path,
                      double **z, size_t *dim, uint64_t *step, char *error);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif
