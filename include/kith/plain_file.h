@@ -40,6 +40,9 @@ KITH_MUST_CHECK enum kith_err kith_file_check(const char *path, char *why);
 KITH_MUST_CHECK int kith_file_create(const char *path);
 KITH_MUST_CHECK FILE *kith_file_create_stream(const char *path);
 
+/* The stream of a descriptor, which is closed on an error; NULL of -1. */
+FILE *kith_file_stream(int fd, const char *mode);
+
 /* Flushes, closes and renames what kith_file_create_stream has made: PATH is
  * whole or what it was before. 0 or, with `partial` removed, errno. */
 KITH_MUST_CHECK int kith_file_commit(FILE *file, const char *partial,

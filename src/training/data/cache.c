@@ -95,14 +95,6 @@ static int open_plain(const char *path)
     return -1;
 }
 
-static FILE *open_stream(int file)
-{
-    FILE *stream = file < 0 ? NULL : fdopen(file, "rb");
-    if (stream == NULL && file >= 0)
-        (void)close(file);
-    return stream;
-}
-
 /* One peer at a time, the others wait. -1: errno. */
 static int take_lock(const struct entry *entry)
 {
@@ -148,7 +140,7 @@ static bool pass_through(struct entry *entry, FILE *from, FILE *to,
 static bool read_record(const struct entry *entry, struct record *record)
 {
     char hex[2 * HASH_BYTES + 1];
-    FILE *file = open_stream(open_plain(entry->record));
+    FILE *file = kith_file_stream(open_plain(entry->record), "rb");
     if (file == NULL)
         return false;
     const int fields =
@@ -188,7 +180,7 @@ static bool copy_good(struct entry *entry, const struct stat *origin)
     if (!read_record(entry, &wanted) ||
         (origin != NULL && !describes(&wanted, origin)))
         return false;
-    FILE *file = open_stream(open_plain(entry->copy));
+    FILE *file = kith_file_stream(open_plain(entry->copy), "rb");
     if (file == NULL)
         return false;
     const bool ok = pass_through(entry, file, NULL, &found);
@@ -217,8 +209,8 @@ static int copy_origin(struct entry *entry)
 {
     struct record record;
     entry->doing = "read";
-    FILE *from =
-        open_stream(open(entry->origin, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    FILE *from = kith_file_stream(
+        open(entry->origin, O_RDONLY | O_NONBLOCK | O_CLOEXEC), "rb");
     if (from == NULL)
         return errno;
     entry->doing = "keep";

@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAGIC_BYTES = 6 };
-
 /* What is left of the dictionary. */
 struct text {
     const char *at, *end;
@@ -23,8 +21,7 @@ struct text {
 
 static void skip_space(struct text *text)
 {
-    while (text->at < text->end && (*text->at == ' ' || *text->at == '\n' ||
-                                    *text->at == '\t' || *text->at == '\r'))
+    while (text->at < text->end && memchr(" \n\t\r", *text->at, 4) != NULL)
         text->at++;
 }
 
@@ -147,20 +144,18 @@ static enum kith_err read_dictionary(struct text *text,
 static bool find_header(const uint8_t *bytes, size_t size, size_t *start,
                         size_t *end)
 {
-    static const uint8_t magic[MAGIC_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-    if (size < MAGIC_BYTES + 4 || memcmp(bytes, magic, MAGIC_BYTES) != 0)
+    static const uint8_t magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+    enum { MAGIC_BYTES = sizeof magic, VERSION_BYTES = 2 };
+    uint32_t length = 0;
+    if (size < MAGIC_BYTES + VERSION_BYTES ||
+        memcmp(bytes, magic, MAGIC_BYTES) != 0)
         return false;
     const uint8_t version = bytes[MAGIC_BYTES];
-    size_t length = bytes[8] + ((size_t)bytes[9] << 8);
-    *start = 10;
-    if (version < 1 || version > 3)
+    const size_t digits = version == 1 ? 2 : 4;
+    *start = MAGIC_BYTES + VERSION_BYTES + digits;
+    if (version < 1 || version > 3 || size < *start)
         return false;
-    if (version > 1) {
-        if (size < 12)
-            return false;
-        length += ((size_t)bytes[10] << 16) + ((size_t)bytes[11] << 24);
-        *start = 12;
-    }
+    memcpy(&length, bytes + *start - digits, digits);
     *end = *start + length;
     return length <= size - *start;
 }

@@ -88,13 +88,17 @@ int kith_file_create(const char *path)
                 0666);
 }
 
-FILE *kith_file_create_stream(const char *path)
+FILE *kith_file_stream(int fd, const char *mode)
 {
-    const int fd = kith_file_create(path);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    FILE *file = fd < 0 ? NULL : fdopen(fd, mode);
     if (fd >= 0 && file == NULL)
         (void)close(fd);
     return file;
+}
+
+FILE *kith_file_create_stream(const char *path)
+{
+    return kith_file_stream(kith_file_create(path), "wb");
 }
 
 int kith_file_commit(FILE *file, const char *partial, const char *path)
