@@ -10,7 +10,6 @@ UNIT = \
   tests/unit/test_backend \
   tests/unit/test_baseline \
   tests/unit/test_bf16 \
-  tests/unit/test_buf \
   tests/unit/test_buffers \
   tests/unit/test_central_exchange \
   tests/unit/test_central_identities \

@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kith/buf.h"
 #include "kith/err.h"
 #include "kith/limits.h"
 #include "kith/types.h"

@@ -1,7 +1,6 @@
 noinst_LIBRARIES += libkith_base.a
 libkith_base_a_CFLAGS = $(C11)
 libkith_base_a_SOURCES = \
-  src/base/buf.c \
   src/base/build.c \
   src/base/err.c \
   src/base/hash.c \
