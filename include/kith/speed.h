@@ -52,8 +52,6 @@ void kith_meter_start(struct kith_meter *meter,
  * Test: unit/test_speed.c */
 void kith_meter_look(struct kith_meter *meter, uint64_t samples, double seconds,
                      struct kith_speed *speed);
-/* The most this process has had in memory, in bytes; 0: not known. */
-uint64_t kith_speed_memory(void);
 /* For people, such as "5120 samples/s, 12.3 GFLOP/s (41 % of peak)"; "" where
  * nothing is known. */
 #define KITH_SPEED_TEXT_BYTES 96

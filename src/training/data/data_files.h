@@ -21,6 +21,7 @@ struct kith_data_opening {
     char path[KITH_PATH_BYTES_MAX];  /* of the origin: what messages name */
     char local[KITH_PATH_BYTES_MAX]; /* what is read: itself or its copy */
     bool cached;                     /* the copy was there before */
+    enum kith_err err;               /* what it has come to in the end */
 };
 
 /* "reading PATH: what" as the error's text, PATH that of the opening; returns

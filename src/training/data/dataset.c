@@ -175,7 +175,8 @@ void kith_examples_tokens(const struct kith_examples *examples, size_t first,
     }
 }
 
-/* Mean and deviation per channel of v in [0, 1] (bytes) or as it is. */
+/* Mean and deviation per channel of v in [0, 1] (bytes) or as it is. Sums of
+ * bytes are whole numbers below 2^53, so float64 holds them exactly. */
 static void measure(struct kith_examples *examples)
 {
     const uint32_t channels = kith_data_channels(examples);
@@ -183,24 +184,16 @@ static void measure(struct kith_examples *examples)
     const uint8_t *bytes = examples->values;
     const float *values = examples->values;
     const bool u8 = examples->element == KITH_ELEMENT_U8;
+    const double scale = u8 ? 255 : 1, n = (double)(total / channels);
     for (uint32_t c = 0; c < channels; c++) {
         double sum = 0, squares = 0;
-        uint64_t whole = 0, whole_squares = 0;
         for (size_t i = c; i < total; i += channels) {
-            if (u8) {
-                whole += bytes[i];
-                whole_squares += (uint64_t)bytes[i] * bytes[i];
-            } else {
-                sum += (double)values[i];
-                squares += (double)values[i] * (double)values[i];
-            }
+            const double v = u8 ? bytes[i] : (double)values[i];
+            sum += v;
+            squares += v * v;
         }
-        if (u8) {
-            sum = (double)whole / 255;
-            squares = (double)whole_squares / (255.0 * 255.0);
-        }
-        const double n = (double)(total / channels), mean = sum / n;
-        const double variance = squares / n - mean * mean;
+        const double mean = sum / scale / n;
+        const double variance = squares / (scale * scale) / n - mean * mean;
         examples->mean[c] = (float)mean;
         /* A channel that never changes is left alone. */
         examples->deviation[c] =
@@ -254,19 +247,13 @@ static enum kith_err read_parts(struct kith_data_opening *opening)
     return err == KITH_OK ? check_parts(opening) : err;
 }
 
-struct reading {
-    struct kith_data_opening opening;
-    enum kith_err err;
-};
-
 /* All that looks at the files' bytes. */
 static void read_all(void *argument)
 {
-    struct reading *reading = argument;
-    const struct kith_data_config *config = reading->opening.config;
-    struct kith_dataset *set = reading->opening.set;
-    reading->err = read_parts(&reading->opening);
-    if (reading->err != KITH_OK || !config->normalise ||
+    struct kith_data_opening *opening = argument;
+    struct kith_dataset *set = opening->set;
+    opening->err = read_parts(opening);
+    if (opening->err != KITH_OK || !opening->config->normalise ||
         set->train.input != KITH_INPUT_IMAGES)
         return;
     measure(&set->train);
@@ -279,16 +266,16 @@ enum kith_err kith_dataset_open(const struct kith_data_config *config,
                                 struct kith_dataset *set, char *error)
 {
     static const struct kith_examples empty = {.deviation = {1, 1, 1, 1}};
-    struct reading reading = {
-        .opening = {.config = config, .set = set, .error = error}};
+    struct kith_data_opening opening = {
+        .config = config, .set = set, .error = error};
     const void *where;
     *set = (struct kith_dataset){.train = empty, .test = empty};
-    if (!kith_data_guard(read_all, &reading, &where))
-        reading.err = kith_data_spoiled(set->owner, where, false, error);
-    if (reading.err != KITH_OK)
+    if (!kith_data_guard(read_all, &opening, &where))
+        opening.err = kith_data_spoiled(set->owner, where, false, error);
+    if (opening.err != KITH_OK)
         kith_dataset_close(set);
     set->train.owner = set->test.owner = set->owner;
-    return reading.err;
+    return opening.err;
 }
 
 void kith_dataset_close(struct kith_dataset *set)

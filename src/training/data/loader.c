@@ -38,6 +38,7 @@ struct slot {
     void *inputs;
     int32_t *labels;
     size_t rows;
+    struct kith_place end; /* where the batch after it begins */
 };
 
 struct kith_loader {
@@ -207,11 +208,9 @@ static void fill_window(struct kith_loader *loader, struct kith_place place,
     fail(loader, kith_data_token(examples, at), true);
 }
 
-/* One batch: `place` becomes where the next one begins. */
 struct filling {
     struct kith_loader *loader;
-    struct kith_place place;
-    struct slot *slot;
+    struct slot *slot; /* `end` says where it begins */
 };
 
 /* Stops early where the loader is being closed. */
@@ -219,8 +218,8 @@ static void fill(void *argument)
 {
     struct filling *filling = argument;
     struct kith_loader *loader = filling->loader;
-    struct kith_place *place = &filling->place;
     struct slot *slot = filling->slot;
+    struct kith_place *place = &slot->end;
     slot->rows = 0;
     while (slot->rows < loader->config.batch &&
            !atomic_load_explicit(&loader->stop, memory_order_relaxed)) {
@@ -242,24 +241,23 @@ static void fill(void *argument)
     }
 }
 
-/* The batch at `place`; zeros where its file has changed. Returns where the
- * next one begins. */
-static struct kith_place fill_safely(struct kith_loader *loader,
-                                     struct kith_place place, struct slot *slot)
+/* The batch at `place`; zeros where its file has changed. */
+static void fill_safely(struct kith_loader *loader, struct kith_place place,
+                        struct slot *slot)
 {
-    struct filling filling = {loader, place, slot};
+    struct filling filling = {loader, slot};
     const void *where;
+    slot->end = place;
     if (!loader->examples->mapped)
         fill(&filling);
     else if (!atomic_load(&loader->failed) &&
              !kith_data_guard(fill, &filling, &where))
         fail(loader, where, false);
     if (!atomic_load(&loader->failed))
-        return filling.place;
+        return;
     slot->rows = loader->config.batch;
     memset(slot->inputs, 0, slot->rows * loader->input_bytes);
     memset(slot->labels, 0, slot->rows * loader->label_count * sizeof(int32_t));
-    return place;
 }
 
 /* ---- the thread */
@@ -280,10 +278,10 @@ static void *fill_ahead(void *argument)
         struct slot *slot = &loader->slots[loader->filled % loader->slot_count];
         loader->filling = true;
         (void)pthread_mutex_unlock(&loader->mutex);
-        const struct kith_place next = fill_safely(loader, place, slot);
+        fill_safely(loader, place, slot);
         (void)pthread_mutex_lock(&loader->mutex);
         loader->filling = false;
-        loader->next = next;
+        loader->next = slot->end;
         loader->filled++;
         if (loader->waiting)
             (void)pthread_cond_signal(&loader->ready);
@@ -345,18 +343,6 @@ static void wait_for_batch(struct kith_loader *loader)
 
 /* ---- the loader */
 
-/* Where a batch of so many rows from here ends. */
-static struct kith_place advance(const struct kith_loader *loader, size_t rows)
-{
-    struct kith_place place = loader->place;
-    while (rows > loader->row_count - place.cursor) {
-        rows -= loader->row_count - (size_t)place.cursor;
-        place = (struct kith_place){place.epoch + 1, 0};
-    }
-    place.cursor += rows;
-    return place;
-}
-
 /* To a backend with memory of its own: on its own queue, in order. */
 static void hand_over(const struct kith_backend *backend, void *target,
                       const void *source, size_t bytes)
@@ -372,11 +358,11 @@ void kith_loader_next(struct kith_loader *loader, struct kith_batch *batch)
     struct slot *slot = &loader->slots[at], *given = &loader->given[at];
     if (has_thread(loader)) {
         wait_for_batch(loader);
-        loader->place = advance(loader, slot->rows);
     } else {
-        loader->place = fill_safely(loader, loader->place, slot);
+        fill_safely(loader, loader->place, slot);
         loader->taken++;
     }
+    loader->place = slot->end;
     if (loader->host == backend) {
         given = slot;
     } else {
