@@ -14,13 +14,12 @@
 #include <stddef.h>
 
 #include "kith/backend.h"
+#include "kith/err.h"
 #include "kith/message.h"
 #include "kith/topology.h"
 #include "kith/work.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 struct kith_compression; /* compressor.h */
 
@@ -241,7 +240,6 @@ kith_algorithm_is_sane(const struct kith_algorithm *algorithm, uint32_t peers,
 extern const struct kith_algorithm *const kith_algorithms[];
 const struct kith_algorithm *kith_algorithm_find(const char *name);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

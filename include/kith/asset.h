@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "kith/err.h"
+
+KITH_BEGIN_DECLS
 
 struct kith_asset {
     const char *bytes; /* a NUL follows them */
@@ -36,7 +36,6 @@ struct kith_asset {
     }                                                                          \
     struct kith_asset kith_asset_##name(void)
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

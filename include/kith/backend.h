@@ -18,9 +18,7 @@
 #include "kith/limits.h"
 #include "kith/ops.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* What a step found: see step_begin. */
 struct kith_found {
@@ -233,7 +231,6 @@ const char *kith_backend_measure_products(double gflops[KITH_PRODUCTS]);
  * Test    unit/test_peak.c */
 double kith_backend_measure_peak(const struct kith_backend *backend);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

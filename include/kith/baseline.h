@@ -15,9 +15,7 @@
 #include "kith/evaluation.h"
 #include "kith/worker.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* One evaluation on the test set. */
 struct kith_baseline_row {
@@ -89,7 +87,6 @@ KITH_MUST_CHECK enum kith_err
 kith_baseline_run(const struct kith_baseline_config *config,
                   struct kith_baseline_result *result, char *error);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -2,14 +2,13 @@
 #ifndef KITH_BUILD_H
 #define KITH_BUILD_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "kith/err.h"
+
+KITH_BEGIN_DECLS
 
 /* Version, compiler and options, one line. */
 const char *kith_build(void);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "kith/err.h"
+
+KITH_BEGIN_DECLS
 
 /* X(NAME, "name", "paper", "summary") */
 #define KITH_CENTRAL_METHODS(X)                                                \
@@ -101,7 +101,6 @@ struct kith_central {
     uint64_t reduce_bits, update_bits; /* per second; 0: no time at all */
 };
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

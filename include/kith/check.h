@@ -20,9 +20,7 @@
 #include "kith/limits.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* What is known now, as float64 alone. NaN: not measured. Counts are sums over
  * all peers. */
@@ -91,7 +89,6 @@ uint32_t kith_checks_finish(struct kith_checks *checks,
                             const struct kith_experiment *experiment,
                             const struct kith_values *values, kith_ns now_ns);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -21,9 +21,7 @@
 #include "kith/limits.h"
 #include "kith/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* X(NAME, text, bytes): the element types that are read; F32 and F64 are
  * written. */
@@ -119,7 +117,6 @@ KITH_MUST_CHECK enum kith_err kith_checkpoint_text(const char *path,
                                                    const char *key, char **text,
                                                    char *error);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -23,9 +23,7 @@
 #include "kith/err.h"
 #include "kith/rng.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* Keys of `gossip:` that only some compressors read. X(NAME, key) */
 #define KITH_COMPRESSOR_KEYS(X)                                                \
@@ -164,7 +162,6 @@ KITH_MUST_CHECK bool kith_compress_feedback(const struct kith_compression *how,
                                             void *error, uint64_t key,
                                             void *wire, void *sent);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -14,10 +14,9 @@
 #define KITH_CUDA_MODULE_H
 
 #include "kith/backend.h"
+#include "kith/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 #define KITH_CUDA_MAGIC "kith-cuda-module"
 /* Counts changes of what the two sides exchange that sizes do not show. */
@@ -38,7 +37,6 @@ struct kith_cuda_module {
  * backends' `missing` says so. Thread-safe. */
 const struct kith_cuda_module *kith_cuda_load(const char **why);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -15,9 +15,7 @@
 #include "kith/model.h"
 #include "kith/rng.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 enum kith_element {
     KITH_ELEMENT_U8,  /* images: bytes, the model sees byte / 255 */
@@ -98,17 +96,22 @@ struct kith_data_config {
     uint64_t seed;
 };
 
+enum kith_data_part { KITH_DATA_TRAIN, KITH_DATA_TEST };
+struct kith_data_opening;
+
 struct kith_dataset_kind {
     const char *name, *paper, *summary;
     enum kith_input input; /* NONE: what the model takes */
     uint64_t rows; /* where data.rows is not given; 0: the kind reads files */
     bool cut;      /* the test set is the last data.test_share */
     bool spreads;  /* data.spread is read */
-    /* Called by kith_dataset_open alone, on an empty set, which it closes on
-     * error; `error` then says what to do. Sizes are bounded before
-     * allocation. */
-    enum kith_err (*open)(const struct kith_data_config *config,
-                          struct kith_dataset *set, char *error);
+    /* Called by kith_dataset_open alone, for the training set, then for the
+     * test set; once for both where they are cut. `examples` is empty, and is
+     * closed on error with a message that says what to do. Sizes are bounded
+     * before allocation. */
+    enum kith_err (*open)(struct kith_data_opening *opening,
+                          enum kith_data_part part,
+                          struct kith_examples *examples);
 };
 extern const struct kith_dataset_kind *const kith_dataset_kinds[];
 const struct kith_dataset_kind *kith_dataset_kind_find(const char *name);
@@ -137,32 +140,29 @@ void kith_dataset_close(struct kith_dataset *set);
 void kith_examples_tokens(const struct kith_examples *examples, size_t first,
                           size_t count, int32_t *tokens);
 
+/* The header of a file that holds one array. */
+struct kith_array {
+    char type[4]; /* "u1", "f4", ... as NumPy names them */
+    uint32_t rank;
+    uint64_t sizes[KITH_IDX_RANK_MAX];
+    size_t offset, bytes; /* of the data */
+};
+
 /* An IDX file of type uint8 in memory: rank, sizes, offset of the data.
  * Pure, bounded: what the fuzzer feeds. Returns KITH_OK where bytes are exactly
  * one image, or
  *   KITH_EAGAIN  it goes on: rank 0 while the header is short, else the header
- *                is whole and `idx` says how much data follows
+ *                is whole and `array` says how much data follows
  *   KITH_EPARSE  not IDX, not uint8, a size of 0, or something after the data
  *   KITH_ELIMIT  rank above KITH_IDX_RANK_MAX, data above KITH_IDX_BYTES_MAX */
-struct kith_idx {
-    uint32_t rank;
-    uint32_t sizes[KITH_IDX_RANK_MAX];
-    size_t offset, bytes; /* of the data */
-};
 KITH_MUST_CHECK enum kith_err kith_idx_parse(const uint8_t *bytes, size_t size,
-                                             struct kith_idx *idx);
+                                             struct kith_array *array);
 
 /* A NumPy array file: version 1 to 3, little-endian, C order, of u1, u2, i4,
  * i8 or f4; else KITH_EPARSE, or KITH_ELIMIT past the bounds of limits.h. The
  * whole file is given; offset + bytes == size. */
-struct kith_npy {
-    char type[4]; /* "u1", "f4", ... */
-    uint32_t rank;
-    uint64_t sizes[KITH_IDX_RANK_MAX];
-    size_t offset, bytes;
-};
 KITH_MUST_CHECK enum kith_err kith_npy_parse(const uint8_t *bytes, size_t size,
-                                             struct kith_npy *npy);
+                                             struct kith_array *array);
 
 /* CIFAR-10 binary: records of 1 label byte (< 10) and 3 planes of 32 x 32. */
 KITH_MUST_CHECK enum kith_err kith_cifar_parse(const uint8_t *bytes,
@@ -206,7 +206,6 @@ KITH_MUST_CHECK enum kith_err kith_split_rows(const struct kith_split *split,
                                               uint32_t peer, uint32_t **rows,
                                               size_t *count);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -6,10 +6,6 @@
 #ifndef KITH_ERR_H
 #define KITH_ERR_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* X(name, value, text) */
 #define KITH_ERRORS(X)                                                         \
     X(KITH_OK, 0, "success")                                                   \
@@ -48,10 +44,20 @@ enum kith_err { KITH_ERRORS(KITH_X) };
 #define KITH_PRINTF(f, a)
 #endif
 
+/* What stands between the two has C linkage in a program in C++, too. */
+#ifdef __cplusplus
+#define KITH_BEGIN_DECLS extern "C" {
+#define KITH_END_DECLS }
+#else
+#define KITH_BEGIN_DECLS
+#define KITH_END_DECLS
+#endif
+
+KITH_BEGIN_DECLS
+
 /* The text of the table above; never NULL, "unknown error" for other values. */
 const char *kith_err_text(enum kith_err err);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -10,9 +10,7 @@
 #include "kith/err.h"
 #include "kith/experiment.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* KITH_EINVAL: the examples do not fit the model. KITH_EDEVICE: the backend has
  * failed; its word says how. Models without data: the mean
@@ -61,7 +59,6 @@ kith_estimate(const struct kith_experiment *experiment,
               const struct kith_backend *backend,
               const struct kith_examples *train, uint32_t batches, double *z);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

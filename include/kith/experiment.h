@@ -22,9 +22,7 @@
 #include "kith/topology.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 enum kith_wire_mode { KITH_WIRE_SIZED, KITH_WIRE_FULL };
 
@@ -304,7 +302,6 @@ KITH_MUST_CHECK enum kith_err
 kith_peer_file_load(const char *path, struct kith_peer_file *file, char *error);
 void kith_peer_file_close(struct kith_peer_file *file);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -24,9 +24,7 @@
 #include "kith/rng.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 #define KITH_FAULT_ERROR_BYTES 512
 
@@ -113,7 +111,6 @@ KITH_MUST_CHECK enum kith_err kith_atoms_settle(struct kith_atoms *atoms);
 KITH_MUST_CHECK enum kith_err kith_atoms_add(struct kith_atoms *atoms,
                                              const struct kith_atom *atom);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -4,9 +4,9 @@
 #ifndef KITH_GUARD_H
 #define KITH_GUARD_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "kith/err.h"
+
+KITH_BEGIN_DECLS
 
 struct kith_guard {
     const char *name, *paper, *summary; /* required */
@@ -16,7 +16,6 @@ struct kith_guard {
 extern const struct kith_guard *const kith_guards[];
 const struct kith_guard *kith_guard_find(const char *name);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -7,11 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kith/err.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 struct kith_heap_entry {
     kith_ns time_ns;
@@ -34,7 +33,6 @@ bool kith_heap_pop(struct kith_heap *heap, struct kith_heap_entry *entry);
 bool kith_heap_before(const struct kith_heap_entry *a,
                       const struct kith_heap_entry *b);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -28,9 +28,7 @@
 #include "kith/rundb.h"
 #include "kith/worker.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* Of the entries' bytes; in the table `run`, key `journal`. */
 #define KITH_JOURNAL_VERSION 1
@@ -128,7 +126,6 @@ kith_journal_model(struct kith_journal *journal, kith_id peer, size_t dim,
                    struct kith_journal_model *model, double *z, char *error);
 void kith_journal_close(struct kith_journal *journal);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "kith/err.h"
+
+KITH_BEGIN_DECLS
 
 typedef struct json_t json_t;
 
@@ -32,7 +32,6 @@ void kith_json_print(json_t *document, int digits);
  * a sign, reals nine digits. Releases the value. */
 void kith_json_embed(FILE *out, json_t *value);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -20,9 +20,7 @@
 #include "kith/err.h"
 #include "kith/session.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 #define KITH_KEYS_ERROR_BYTES 512
 
@@ -69,7 +67,6 @@ kith_keys_accept_crl(const char *folder, const uint8_t *bytes, size_t size,
 KITH_MUST_CHECK enum kith_err kith_keys_show(const char *path, char *text,
                                              size_t size, char *error);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

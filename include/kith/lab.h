@@ -25,9 +25,7 @@
 #include "kith/rundb.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 #define KITH_LAB_ERROR_BYTES 1024
 /* Processes of one lab: three descriptors and some MB for each. */
@@ -108,7 +106,6 @@ kith_lab_folder_open(struct kith_lab_folder *folder, const char *named,
  * was never opened, as long as it is zeroed. */
 void kith_lab_folder_close(struct kith_lab_folder *folder);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -10,10 +10,9 @@
 #define KITH_LOADER_H
 
 #include "kith/data.h"
+#include "kith/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* Rows of one batch: a bound for the size arithmetic, far above use. */
 #define KITH_BATCH_MAX ((size_t)1 << 20)
@@ -65,7 +64,6 @@ uint64_t kith_loader_waited(const struct kith_loader *loader);
 void kith_loader_count(const struct kith_loader *loader,
                        struct kith_data_counts *counts);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -19,12 +19,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kith/err.h"
 #include "kith/limits.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* X(NAME, text, fields): fields is the count of msgpack values after the kind.
  * Append only: the number travels. */
@@ -83,7 +82,6 @@ struct kith_message {
 const char *kith_message_name(enum kith_message_kind kind);
 const char *kith_pattern_name(enum kith_pattern pattern);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

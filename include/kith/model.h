@@ -28,9 +28,7 @@
 #include "kith/limits.h"
 #include "kith/rng.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 enum kith_input { KITH_INPUT_NONE, KITH_INPUT_IMAGES, KITH_INPUT_TOKENS };
 
@@ -246,7 +244,6 @@ void kith_graph_copy(const struct kith_graph *network,
 const void *kith_graph_scores(struct kith_graph *network, const void *x,
                               const struct kith_batch *batch);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

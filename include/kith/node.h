@@ -35,9 +35,7 @@
 #include "kith/types.h"
 #include "kith/work.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 enum kith_event_kind {
     KITH_EVENT_START,     /* once, first */
@@ -188,7 +186,6 @@ bool kith_node_finished(const struct kith_node *node);
 /* No exchange is open on either side. */
 bool kith_node_quiet(const struct kith_node *node);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "kith/err.h"
+
+KITH_BEGIN_DECLS
 
 /* X(NAME, name), in the order in which kernels are numbered. */
 #define KITH_OPERATIONS(X)                                                     \
@@ -209,7 +209,6 @@ static inline size_t kith_norm_saved(const struct kith_norm *op, size_t rows)
                                               : rows);
 }
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -12,9 +12,7 @@
 #include "kith/err.h"
 #include "kith/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 struct kith_optimiser_config {
     double learning_rate, momentum, weight_decay;
@@ -94,7 +92,6 @@ struct kith_schedule_config {
 double kith_schedule_factor(const struct kith_schedule_config *config,
                             uint64_t step, uint64_t steps);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

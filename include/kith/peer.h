@@ -21,9 +21,7 @@
 #include "kith/rundb.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 #define KITH_PEER_ERROR_BYTES 1024
 #define KITH_PEER_LINE_BYTES 512
@@ -207,7 +205,6 @@ KITH_MUST_CHECK enum kith_err
 kith_doctor_run(const struct kith_doctor_options *options, uint32_t *failures,
                 char *error);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -13,9 +13,7 @@
 
 #include "kith/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 #define KITH_FILE_WHY_BYTES 128
 #define KITH_FILE_ERROR_BYTES 512
@@ -42,6 +40,16 @@ KITH_MUST_CHECK enum kith_err kith_file_check(const char *path, char *why);
 KITH_MUST_CHECK int kith_file_create(const char *path);
 KITH_MUST_CHECK FILE *kith_file_create_stream(const char *path);
 
+/* The stream of a descriptor, which is closed on an error; NULL of -1. */
+FILE *kith_file_stream(int fd, const char *mode);
+
+/* Flushes, closes and renames what kith_file_create_stream has made: PATH is
+ * whole or what it was before. 0 or, with `partial` removed, errno. */
+KITH_MUST_CHECK int kith_file_commit(FILE *file, const char *partial,
+                                     const char *path);
+/* A rename in this folder is on the disk, where its file system says so. */
+void kith_file_sync_folder(const char *folder);
+
 /* Writes "DOING PATH: what" to error (KITH_FILE_ERROR_BYTES), of a long path
  * its end; returns err. */
 enum kith_err kith_file_complain(char *error, enum kith_err err,
@@ -49,16 +57,18 @@ enum kith_err kith_file_complain(char *error, enum kith_err err,
                                  const char *what);
 
 /* A whole file, mapped read-only; size 0: bytes is NULL. Errors as those of
- * kith_file_open, with a line in `error` (KITH_FILE_ERROR_BYTES). */
+ * kith_file_open, with a phrase in `why` (KITH_FILE_WHY_BYTES), or with a line
+ * in `error` (KITH_FILE_ERROR_BYTES). */
 struct kith_file_map {
     const uint8_t *bytes;
     size_t size;
 };
 KITH_MUST_CHECK enum kith_err
+kith_file_map(const char *path, struct kith_file_map *map, char *why);
+KITH_MUST_CHECK enum kith_err
 kith_file_map_open(const char *path, struct kith_file_map *map, char *error);
 void kith_file_map_close(struct kith_file_map *map);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -10,9 +10,7 @@
 
 #include "kith/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
@@ -59,7 +57,6 @@ void kith_query_text(const struct kith_query *query, int at, char *text,
 KITH_MUST_CHECK bool kith_query_one_whole(sqlite3 *database, const char *sql,
                                           int64_t *value);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -19,9 +19,7 @@
 #include "kith/experiment.h"
 #include "kith/journal.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 #define SIM_REPLAY_ERROR_BYTES 1024
 
@@ -77,7 +75,6 @@ sim_replay(const struct sim_replay_options *options,
            struct sim_replay_report *report, char *note, char *error);
 void sim_replay_report_close(struct sim_replay_report *report);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

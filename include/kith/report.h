@@ -11,9 +11,7 @@
 #include "kith/json.h"
 #include "kith/sweep.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 #define KITH_REPORT_ERROR_BYTES 512
 /* Databases compared in one page: more lines than this cannot be told apart.
@@ -108,7 +106,6 @@ void kith_comparison_print(const struct kith_comparison *comparison, FILE *out);
 void kith_comparison_add_to(const struct kith_comparison *comparison,
                             json_t *document);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -14,11 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kith/err.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* X(name): append only; the number is part of every trace hash. */
 #define KITH_STREAMS(X)                                                        \
@@ -84,7 +83,6 @@ void kith_rng_shuffle(struct kith_rng *rng, uint32_t *values, uint32_t count);
 void kith_philox(const uint32_t key[2], const uint32_t counter[4],
                  uint32_t word[4]);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -13,9 +13,7 @@
 #include "kith/node.h"
 #include "kith/series.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 struct kith_rundb;
 #define KITH_RUNDB_ERROR_BYTES 512
@@ -78,9 +76,6 @@ enum kith_err kith_rundb_mark(struct kith_rundb *store, kith_id peer,
                               kith_ns time_ns, const struct kith_mark *mark);
 enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom);
-enum kith_err kith_rundb_verdict(struct kith_rundb *store,
-                                 const struct kith_check *check, bool held,
-                                 double value, kith_ns at_ns);
 /* All verdicts of a finished run. */
 enum kith_err kith_rundb_verdicts(struct kith_rundb *store,
                                   const struct kith_experiment *experiment,
@@ -142,7 +137,6 @@ void kith_summary_json(const struct kith_experiment *experiment,
 void kith_summary_print(const struct kith_experiment *experiment,
                         const struct kith_summary *summary, const char *path);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -14,9 +14,7 @@
 #include "kith/model.h"
 #include "kith/rng.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 struct kith_sampling {
     double temperature; /* >= 0; 0: always the largest, the first of equals */
@@ -67,7 +65,6 @@ KITH_MUST_CHECK enum kith_err
 kith_generator_next(struct kith_generator *generator, int32_t *token,
                     char *error);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

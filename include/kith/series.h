@@ -8,12 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kith/err.h"
 #include "kith/speed.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* What a database is marked with, "kith" in ASCII. The shape of its tables is
  * KITH_RUNDB_SCHEMA_VERSION; a reader refuses a later one. 1 has no speed; 1
@@ -85,7 +84,6 @@ void kith_row_add_peer(struct kith_row *sum, const struct kith_row *peer);
 void kith_speed_add_peer(struct kith_speed *sum, const struct kith_speed *peer);
 void kith_speed_mean(struct kith_speed *sum, uint32_t speeds);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

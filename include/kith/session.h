@@ -20,9 +20,7 @@
 #include "kith/limits.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* X(NAME, byte, noise text) */
 #define KITH_SUITES(X)                                                         \
@@ -258,7 +256,6 @@ struct kith_session_counters {
 void kith_session_counters(const struct kith_session *session,
                            struct kith_session_counters *counters);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -21,9 +21,7 @@
 #include "kith/types.h"
 #include "kith/worker.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 #define SIM_ERROR_BYTES 1024
 /* Threads of the work pool. */
@@ -115,7 +113,6 @@ struct kith_worker *sim_worker(const struct sim_world *world, kith_id peer);
 void sim_balance(const struct sim_world *world, struct sim_balance *balance);
 uint64_t sim_bytes_sent(const struct sim_world *world, kith_id peer);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

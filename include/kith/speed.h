@@ -8,11 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kith/err.h"
 #include "kith/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* C types of the kinds of columns. */
 #define KITH_TYPE_ALWAYS uint64_t
@@ -53,15 +52,12 @@ void kith_meter_start(struct kith_meter *meter, const struct kith_model *model,
  * Test: unit/test_speed.c */
 void kith_meter_look(struct kith_meter *meter, uint64_t samples, double seconds,
                      struct kith_speed *speed);
-/* The most this process has had in memory, in bytes; 0: not known. */
-uint64_t kith_speed_memory(void);
 /* For people, such as "5120 samples/s, 12.3 GFLOP/s (41 % of peak)"; "" where
  * nothing is known. */
 #define KITH_SPEED_TEXT_BYTES 96
 void kith_speed_text(const struct kith_speed *speed,
                      char text[KITH_SPEED_TEXT_BYTES]);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -15,9 +15,7 @@
 #include "kith/err.h"
 #include "kith/limits.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* X(NAME, text): of the column runs.state. */
 #define KITH_RUN_STATES(X)                                                     \
@@ -109,7 +107,6 @@ KITH_MUST_CHECK enum kith_err kith_runs_fail(struct kith_runs *runs,
 /* Removes the parts of runs that were cut short. */
 void kith_runs_close(struct kith_runs *runs);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -10,9 +10,7 @@
 #include "kith/err.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* Appends at most size - 1 bytes in all, always terminated; returns the new
  * length, clipped. `at` is the current length. */
@@ -43,7 +41,6 @@ void kith_text_hex(char *target, const uint8_t *bytes, size_t size);
 KITH_MUST_CHECK enum kith_err kith_text_unhex(const char *text, uint8_t *bytes,
                                               size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -13,9 +13,7 @@
 
 #include "kith/err.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 struct kith_tokenizer;
 #define KITH_TOKENIZER_ERROR_BYTES 512
@@ -45,7 +43,6 @@ const char *kith_tokenizer_bytes(const struct kith_tokenizer *tokenizer,
 int32_t kith_tokenizer_find(const struct kith_tokenizer *tokenizer,
                             const char *text);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -31,9 +31,7 @@
 #include "kith/rng.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* X(NAME, text) */
 #define KITH_WEIGHT_RULES(X)                                                   \
@@ -276,7 +274,6 @@ struct kith_topology_mixing {
 struct kith_topology_mixing
 kith_topology_mixing(const struct kith_topology *graph, double *scratch);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

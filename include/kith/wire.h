@@ -14,9 +14,7 @@
 #include "kith/err.h"
 #include "kith/message.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 /* The longest header kith_wire_pack can make. */
 #define KITH_WIRE_BYTES_MAX 96u
@@ -33,7 +31,6 @@ KITH_MUST_CHECK enum kith_err kith_wire_unpack(const uint8_t *bytes,
 /* The scan alone: depth <= 1 array of <= 16 scalars, whole input consumed. */
 KITH_MUST_CHECK enum kith_err kith_wire_scan(const uint8_t *bytes, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

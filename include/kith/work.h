@@ -19,13 +19,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kith/err.h"
 #include "kith/limits.h"
 #include "kith/message.h"
 #include "kith/types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 enum kith_slot {
     KITH_SLOT_LIVE,
@@ -135,7 +134,6 @@ struct kith_work_result {
     double loss; /* TRAIN: mean loss of the batch */
 };
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

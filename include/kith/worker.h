@@ -31,9 +31,7 @@
 #include "kith/types.h"
 #include "kith/work.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+KITH_BEGIN_DECLS
 
 struct kith_worker;
 
@@ -242,7 +240,6 @@ kith_save_parameters(const struct kith_task *task,
                      const struct kith_backend *backend, const char *path,
                      double **z, size_t *dim, uint64_t *step, char *error);
 
-#ifdef __cplusplus
-}
-#endif
+KITH_END_DECLS
+
 #endif

@@ -87,20 +87,14 @@ int kith_cli_replace_file(const struct cli_arguments *arguments,
     char temporary[KITH_PATH_BYTES_MAX + 16];
     (void)snprintf(temporary, sizeof temporary, "%s.partial", path);
     FILE *file = kith_file_create_stream(temporary);
-    bool good = file != NULL && fputs(text, file) >= 0 && fflush(file) == 0 &&
-                fsync(fileno(file)) == 0;
-    const int failed = errno;
-    if (file != NULL && fclose(file) != 0)
-        good = false;
-    else if (!good)
-        errno = failed;
-    if (good && rename(temporary, path) == 0)
-        return KITH_EXIT_OK;
+    if (file != NULL)
+        (void)fputs(text, file); /* An error shows in kith_file_commit. */
     const int code =
-        kith_cli_fail(arguments, KITH_EXIT_WRITE, "cannot write %.300s: %s",
-                      path, strerror(errno));
-    (void)unlink(temporary);
-    return code;
+        file == NULL ? errno : kith_file_commit(file, temporary, path);
+    return code == 0
+               ? KITH_EXIT_OK
+               : kith_cli_fail(arguments, KITH_EXIT_WRITE,
+                               "cannot write %.300s: %s", path, strerror(code));
 }
 
 /* source: the text in place of the file; NULL: the file. */

@@ -26,7 +26,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct kith_idx idx;
+    struct kith_array idx;
     const enum kith_err err = kith_idx_parse(data, size, &idx);
     KITH_ASSERT(idx.rank <= KITH_IDX_RANK_MAX);
     KITH_ASSERT(idx.bytes <= KITH_IDX_BYTES_MAX);

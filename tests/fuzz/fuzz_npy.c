@@ -55,7 +55,7 @@ static void read_images(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct kith_npy npy;
+    struct kith_array npy;
     const enum kith_err err = kith_npy_parse(data, size, &npy);
     KITH_ASSERT(err == KITH_OK || err == KITH_EPARSE || err == KITH_ELIMIT);
     KITH_ASSERT((err == KITH_OK) == (npy.rank > 0));

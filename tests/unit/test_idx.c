@@ -8,7 +8,7 @@
 static void test_header(void **state)
 {
     (void)state;
-    struct kith_idx idx;
+    struct kith_array idx;
     const uint8_t good[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0,
                             0, 3, 1, 2, 3, 4, 5, 6, 7};
     assert_int_equal(kith_idx_parse(good, 18, &idx), KITH_OK);
@@ -27,7 +27,7 @@ static void test_header(void **state)
 static void test_bad_headers(void **state)
 {
     (void)state;
-    struct kith_idx idx;
+    struct kith_array idx;
     const struct {
         uint8_t bytes[20];
         enum kith_err want;

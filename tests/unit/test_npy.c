@@ -39,7 +39,7 @@ static void test_npy_header(void **state)
     (void)state;
     uint8_t file[4096];
     const uint8_t data[64] = {1, 2, 3};
-    struct kith_npy npy;
+    struct kith_array npy;
     const struct {
         const char *text;
         size_t bytes;

@@ -3,12 +3,12 @@
 #include "atomic_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "kith/assert.h"
 #include "kith/data.h"
+#include "kith/text.h"
 
 _Static_assert(KITH_FILE_ERROR_BYTES == KITH_DATA_ERROR_BYTES,
                "lines of plain_file.h fit those of a data set");
@@ -73,17 +73,10 @@ static void sync_folder(const char *path)
 {
     char folder[KITH_PATH_BYTES_MAX];
     const char *slash = strrchr(path, '/');
-    const size_t length = slash == NULL ? 0 : (size_t)(slash - path);
-    memcpy(folder, path, length);
-    folder[length] = '\0';
-    const int fd = open(slash == NULL ? "."
-                        : length == 0 ? "/"
-                                      : folder,
-                        O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return; /* Some file systems refuse; the file itself is safe. */
-    (void)fsync(fd);
-    (void)close(fd);
+    (void)kith_text_copy(folder, sizeof folder, slash == NULL ? "." : path);
+    if (slash != NULL)
+        folder[slash == path ? 1 : slash - path] = '\0';
+    kith_file_sync_folder(folder);
 }
 
 enum kith_err kith_atomic_file_commit(struct work_writer *writer,

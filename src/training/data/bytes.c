@@ -4,30 +4,24 @@
 
 enum { VOCABULARY = 256 };
 
-static enum kith_err open_bytes(const struct kith_data_config *config,
-                                struct kith_dataset *set, char *error)
+static enum kith_err open_bytes(struct kith_data_opening *opening,
+                                enum kith_data_part part,
+                                struct kith_examples *whole)
 {
-    struct data_opening opening = {config, set, error};
-    struct kith_examples whole = set->train;
-    struct data_file file;
-    struct data_bytes bytes;
-    enum kith_err err = kith_data_find(&opening, NULL, &file);
-    if (err == KITH_ENOENT)
-        return kith_data_complain(error, err, file.path,
-                                  "no such file; data.path must be one file");
-    if (err == KITH_OK)
-        err = kith_data_map(&opening, &file, &bytes);
+    struct kith_file_map file;
+    (void)part;
+    const enum kith_err err =
+        kith_data_map(opening, kith_data_find(opening, NULL),
+                      "no such file; data.path must be one file", &file);
     if (err != KITH_OK)
         return err;
-    whole.element = KITH_ELEMENT_U8;
-    whole.values = bytes.bytes;
-    whole.tokens = bytes.size;
-    whole.classes = VOCABULARY;
-    whole.mapped = true;
-    err = kith_data_cut(&opening, file.path, &whole);
-    if (err == KITH_OK)
-        kith_data_count(&opening, &file, set->train.count + set->test.count);
-    return err;
+    whole->input = KITH_INPUT_TOKENS;
+    whole->element = KITH_ELEMENT_U8;
+    whole->values = file.bytes;
+    whole->tokens = file.size;
+    whole->classes = VOCABULARY;
+    whole->mapped = true;
+    return KITH_OK;
 }
 
 const struct kith_dataset_kind kith_dataset_bytes = {

@@ -45,107 +45,86 @@ static void turn(const uint8_t *planes, uint8_t *image)
 }
 
 struct batch {
-    struct data_file file;
-    struct data_bytes bytes;
+    const uint8_t *bytes;
     size_t records;
 };
 
-static enum kith_err read_batch(struct data_opening *opening, const char *name,
-                                struct batch *batch)
+static enum kith_err read_batch(struct kith_data_opening *opening,
+                                const char *name, struct batch *batch)
 {
-    enum kith_err err = kith_data_find(opening, name, &batch->file);
-    if (err == KITH_ENOENT)
-        return kith_data_complain(
-            opening->error, err, batch->file.path,
-            "no such file; unpack cifar-10-binary.tar.gz of "
-            "https://www.cs.toronto.edu/~kriz/cifar.html and give its folder "
-            "as data.path");
-    if (err == KITH_OK)
-        err = kith_data_map(opening, &batch->file, &batch->bytes);
+    struct kith_file_map file;
+    enum kith_err err = kith_data_map(
+        opening, kith_data_find(opening, name),
+        "no such file; unpack cifar-10-binary.tar.gz of "
+        "https://www.cs.toronto.edu/~kriz/cifar.html and give its folder as "
+        "data.path",
+        &file);
     if (err != KITH_OK)
         return err;
-    err = kith_cifar_parse(batch->bytes.bytes, batch->bytes.size,
-                           &batch->records);
-    if (err == KITH_OK)
-        return err;
-    return kith_data_complain(
-        opening->error, err, batch->file.path,
-        "not CIFAR-10: %zu bytes are not records of %d bytes "
-        "with a label below %d each; fetch the file again",
-        batch->bytes.size, RECORD_BYTES, CLASSES);
+    batch->bytes = file.bytes;
+    err = kith_cifar_parse(file.bytes, file.size, &batch->records);
+    kith_data_count(opening, batch->records);
+    return err == KITH_OK
+               ? err
+               : kith_data_refuse(
+                     opening, err,
+                     "not CIFAR-10: %zu bytes are not records of %d bytes with "
+                     "a label below %d each; fetch the file again",
+                     file.size, RECORD_BYTES, CLASSES);
 }
 
 /* The batch's records. They were checked, but they are mapped: a label may have
  * been written to since. */
-static enum kith_err decode_batch(struct data_opening *opening,
+static enum kith_err decode_batch(struct kith_data_opening *opening,
                                   const struct batch *batch, uint8_t *images,
                                   int32_t *labels)
 {
-    const uint8_t *record = batch->bytes.bytes;
+    const uint8_t *record = batch->bytes;
     for (size_t r = 0; r < batch->records; r++, record += RECORD_BYTES) {
         labels[r] = record[0];
-        if (labels[r] >= CLASSES) {
-            kith_data_spoiled(opening->set->owner, record, true,
-                              opening->error);
-            return KITH_EIO;
-        }
+        if (labels[r] >= CLASSES)
+            return kith_data_spoiled(opening->set->owner, record, true,
+                                     opening->error);
         turn(record + 1, images + r * (size_t)(CHANNELS * PIXELS));
     }
-    kith_data_count(opening, &batch->file, batch->records);
     return KITH_OK;
 }
 
-static enum kith_err decode(struct data_opening *opening,
-                            const struct batch *batches, size_t count,
-                            struct kith_examples *examples)
+static enum kith_err open_cifar(struct kith_data_opening *opening,
+                                enum kith_data_part part,
+                                struct kith_examples *examples)
 {
-    size_t records = 0, at = 0;
-    for (size_t i = 0; i < count; i++)
-        records += batches[i].records;
-    uint8_t *images =
-        kith_data_alloc(opening, records * (size_t)(CHANNELS * PIXELS));
-    int32_t *labels = kith_data_alloc(opening, records * sizeof *labels);
-    if (images == NULL || labels == NULL)
-        return kith_data_complain(opening->error, KITH_ENOMEM,
-                                  batches[0].file.path,
-                                  "no memory for %zu images", records);
+    const size_t count = part == KITH_DATA_TRAIN ? TRAIN_FILES : 1;
+    struct batch batches[TRAIN_FILES];
+    uint64_t sizes[4] = {0, SIDE, SIDE, CHANNELS};
     for (size_t i = 0; i < count; i++) {
-        const enum kith_err err = decode_batch(
-            opening, &batches[i], images + at * (size_t)(CHANNELS * PIXELS),
-            labels + at);
+        char name[32];
+        (void)snprintf(name, sizeof name, "data_batch_%zu.bin", i + 1);
+        const enum kith_err err = read_batch(
+            opening, part == KITH_DATA_TRAIN ? name : "test_batch.bin",
+            &batches[i]);
         if (err != KITH_OK)
             return err;
-        at += batches[i].records;
+        sizes[0] += batches[i].records;
     }
-    static const uint64_t sizes[4] = {0, SIDE, SIDE, CHANNELS};
-    examples->input = KITH_INPUT_IMAGES;
-    examples->element = KITH_ELEMENT_U8;
-    examples->values = images;
+    uint8_t *images = kith_data_alloc(opening, (size_t)sizes[0],
+                                      (size_t)(CHANNELS * PIXELS), "images");
+    int32_t *labels =
+        kith_data_alloc(opening, (size_t)sizes[0], sizeof *labels, "labels");
+    if (images == NULL || labels == NULL)
+        return KITH_ENOMEM;
+    kith_data_images(examples, KITH_ELEMENT_U8, images, 4, sizes);
     examples->labels = labels;
-    examples->count = records;
     examples->classes = CLASSES;
-    kith_data_shape(examples, 4, sizes);
-    return KITH_OK;
-}
-
-static enum kith_err open_cifar(const struct kith_data_config *config,
-                                struct kith_dataset *set, char *error)
-{
-    struct data_opening opening = {config, set, error};
-    struct batch batches[TRAIN_FILES];
-    enum kith_err err = KITH_OK;
-    for (int i = 0; i < TRAIN_FILES && err == KITH_OK; i++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "data_batch_%d.bin", i + 1);
-        err = read_batch(&opening, name, &batches[i]);
+    for (size_t i = 0; i < count; i++) {
+        const enum kith_err err =
+            decode_batch(opening, &batches[i], images, labels);
+        if (err != KITH_OK)
+            return err;
+        images += batches[i].records * (size_t)(CHANNELS * PIXELS);
+        labels += batches[i].records;
     }
-    if (err == KITH_OK)
-        err = decode(&opening, batches, TRAIN_FILES, &set->train);
-    if (err == KITH_OK)
-        err = read_batch(&opening, "test_batch.bin", &batches[0]);
-    if (err == KITH_OK)
-        err = decode(&opening, batches, 1, &set->test);
-    return err;
+    return KITH_OK;
 }
 
 const struct kith_dataset_kind kith_dataset_cifar = {

@@ -7,19 +7,29 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/text.h"
 
 uint32_t kith_data_channels(const struct kith_examples *examples)
 {
     return examples->shape[2] <= 4 ? examples->shape[2] : 1;
 }
 
-void kith_data_shape(struct kith_examples *examples, uint32_t rank,
-                     const uint64_t *sizes)
+size_t kith_data_value_bytes(enum kith_element element)
+{
+    return element == KITH_ELEMENT_U8 ? 1 : element == KITH_ELEMENT_U16 ? 2 : 4;
+}
+
+void kith_data_images(struct kith_examples *examples, enum kith_element element,
+                      const void *values, uint32_t rank, const uint64_t *sizes)
 {
     KITH_ASSERT(rank >= 2 && rank <= 4);
     const uint64_t flat[3] = {1, 1, sizes[1]};
     const uint64_t grey[3] = {sizes[1], rank > 2 ? sizes[2] : 1, 1};
     const uint64_t *shape = rank == 2 ? flat : rank == 3 ? grey : sizes + 1;
+    examples->input = KITH_INPUT_IMAGES;
+    examples->element = element;
+    examples->values = values;
+    examples->count = (size_t)sizes[0];
     examples->features = 1;
     for (unsigned i = 0; i < 3; i++) {
         examples->shape[i] = (uint32_t)shape[i];
@@ -27,58 +37,76 @@ void kith_data_shape(struct kith_examples *examples, uint32_t rank,
     }
 }
 
-enum kith_err kith_data_classes(const int32_t *labels, size_t count,
-                                uint32_t *classes)
+static int64_t label_at(const struct kith_array *array, const uint8_t *data,
+                        size_t i)
 {
-    int32_t most = 0, least = 0;
-    for (size_t i = 0; i < count; i++) {
-        most = labels[i] > most ? labels[i] : most;
-        least = labels[i] < least ? labels[i] : least;
-    }
-    *classes = (uint32_t)most + 1;
-    return least < 0 || *classes > DATA_CLASSES_MAX ? KITH_EPARSE : KITH_OK;
+    const size_t bytes = (size_t)(array->type[1] - '0');
+    uint64_t value = 0;
+    memcpy(&value, data + i * bytes, bytes);
+    return strcmp(array->type, "i4") == 0 ? (int32_t)(uint32_t)value
+                                          : (int64_t)value;
 }
 
-enum kith_err kith_data_windows(struct data_opening *opening, const char *path,
-                                struct kith_examples *examples)
+enum kith_err kith_data_labels(struct kith_data_opening *opening,
+                               const struct kith_array *array,
+                               const uint8_t *data,
+                               struct kith_examples *examples)
+{
+    if (array->sizes[0] != examples->count)
+        return kith_data_refuse(opening, KITH_EPARSE,
+                                "%" PRIu64 " labels for %zu images",
+                                array->sizes[0], examples->count);
+    int32_t *labels =
+        kith_data_alloc(opening, examples->count, sizeof *labels, "labels");
+    if (labels == NULL)
+        return KITH_ENOMEM;
+    for (size_t i = 0; i < examples->count; i++) {
+        const int64_t label = label_at(array, data, i);
+        if (label < 0 || label >= DATA_CLASSES_MAX)
+            return kith_data_refuse(opening, KITH_EPARSE,
+                                    "label %zu is %" PRId64
+                                    "; allowed: 0 to %u",
+                                    i, label, DATA_CLASSES_MAX - 1);
+        labels[i] = (int32_t)label;
+        if (label >= examples->classes)
+            examples->classes = (uint32_t)label + 1;
+    }
+    examples->labels = labels;
+    return KITH_OK;
+}
+
+/* How many windows the tokens in `values` or `segments` make. */
+static enum kith_err count_windows(struct kith_data_opening *opening,
+                                   struct kith_examples *examples)
 {
     const uint32_t context = opening->config->context;
     if (context == 0)
-        return kith_data_complain(
-            opening->error, KITH_EINVAL, path,
+        return kith_data_refuse(
+            opening, KITH_EINVAL,
             "it holds text, and the model reads none; choose "
             "one that does (model.kind: gpt)");
-    examples->input = KITH_INPUT_TOKENS;
     examples->features = context;
     examples->count =
         examples->tokens == 0 ? 0 : (examples->tokens - 1) / context;
     if (examples->count > 0)
         return KITH_OK;
-    return kith_data_complain(
-        opening->error, KITH_EINVAL, path,
-        "its training or test part has %zu tokens, fewer than "
-        "one window of model.context %" PRIu32
-        " and the token after it; use more text, a smaller "
-        "context or another data.test_share",
+    return kith_data_refuse(
+        opening, KITH_EINVAL,
+        "its training or test part has %zu tokens, fewer than one window of "
+        "model.context %" PRIu32 " and the token after it; use more text, a "
+        "smaller context or another data.test_share",
         examples->tokens, context);
 }
 
-enum kith_err kith_data_cut(struct data_opening *opening, const char *path,
-                            const struct kith_examples *whole)
+/* The last test_share of the tokens is the test set. */
+static void cut(const struct kith_data_config *config,
+                struct kith_examples *train, struct kith_examples *test)
 {
-    const double share = 1 - opening->config->test_share;
-    const size_t bytes = whole->element == KITH_ELEMENT_U8    ? 1
-                         : whole->element == KITH_ELEMENT_U16 ? 2
-                                                              : 4;
-    struct kith_examples *train = &opening->set->train;
-    struct kith_examples *test = &opening->set->test;
-    *train = *whole;
-    *test = *whole;
-    train->tokens = (size_t)((double)whole->tokens * share);
-    test->tokens = whole->tokens - train->tokens;
-    test->values = (const char *)whole->values + train->tokens * bytes;
-    const enum kith_err err = kith_data_windows(opening, path, train);
-    return err == KITH_OK ? kith_data_windows(opening, path, test) : err;
+    *test = *train;
+    train->tokens = (size_t)((double)test->tokens * (1 - config->test_share));
+    test->tokens -= train->tokens;
+    test->values = (const char *)train->values +
+                   train->tokens * kith_data_value_bytes(train->element);
 }
 
 /* The segment that holds place `at` of the stream. */
@@ -98,9 +126,7 @@ segment_of(const struct kith_examples *examples, size_t at)
 
 const void *kith_data_token(const struct kith_examples *examples, size_t at)
 {
-    const size_t bytes = examples->element == KITH_ELEMENT_U8    ? 1
-                         : examples->element == KITH_ELEMENT_U16 ? 2
-                                                                 : 4;
+    const size_t bytes = kith_data_value_bytes(examples->element);
     if (examples->segments == NULL)
         return (const char *)examples->values + at * bytes;
     const struct kith_segment *segment = segment_of(examples, at);
@@ -134,11 +160,9 @@ void kith_examples_tokens(const struct kith_examples *examples, size_t first,
                           size_t count, int32_t *tokens)
 {
     KITH_ASSERT(first <= examples->tokens && count <= examples->tokens - first);
-    if (examples->segments == NULL) {
-        widen(examples->element, examples->values, first, count, tokens);
-        return;
-    }
-    const struct kith_segment *segment = segment_of(examples, first);
+    const struct kith_segment whole = {examples->values, 0, examples->tokens};
+    const struct kith_segment *segment =
+        examples->segments == NULL ? &whole : segment_of(examples, first);
     while (count > 0) {
         const size_t from = first - segment->first;
         const size_t left = segment->tokens - from;
@@ -151,7 +175,8 @@ void kith_examples_tokens(const struct kith_examples *examples, size_t first,
     }
 }
 
-/* Mean and deviation per channel of v in [0, 1] (bytes) or as it is. */
+/* Mean and deviation per channel of v in [0, 1] (bytes) or as it is. Sums of
+ * bytes are whole numbers below 2^53, so float64 holds them exactly. */
 static void measure(struct kith_examples *examples)
 {
     const uint32_t channels = kith_data_channels(examples);
@@ -159,24 +184,16 @@ static void measure(struct kith_examples *examples)
     const uint8_t *bytes = examples->values;
     const float *values = examples->values;
     const bool u8 = examples->element == KITH_ELEMENT_U8;
+    const double scale = u8 ? 255 : 1, n = (double)(total / channels);
     for (uint32_t c = 0; c < channels; c++) {
         double sum = 0, squares = 0;
-        uint64_t whole = 0, whole_squares = 0;
         for (size_t i = c; i < total; i += channels) {
-            if (u8) {
-                whole += bytes[i];
-                whole_squares += (uint64_t)bytes[i] * bytes[i];
-            } else {
-                sum += (double)values[i];
-                squares += (double)values[i] * (double)values[i];
-            }
+            const double v = u8 ? bytes[i] : (double)values[i];
+            sum += v;
+            squares += v * v;
         }
-        if (u8) {
-            sum = (double)whole / 255;
-            squares = (double)whole_squares / (255.0 * 255.0);
-        }
-        const double n = (double)(total / channels), mean = sum / n;
-        const double variance = squares / n - mean * mean;
+        const double mean = sum / scale / n;
+        const double variance = squares / (scale * scale) / n - mean * mean;
         examples->mean[c] = (float)mean;
         /* A channel that never changes is left alone. */
         examples->deviation[c] =
@@ -184,16 +201,8 @@ static void measure(struct kith_examples *examples)
     }
 }
 
-static void leave_alone(struct kith_examples *examples)
-{
-    for (unsigned i = 0; i < 4; i++) {
-        examples->mean[i] = 0;
-        examples->deviation[i] = 1;
-    }
-}
-
 /* Both parts alike, and one number of classes for both. */
-static enum kith_err check_parts(struct data_opening *opening)
+static enum kith_err check_parts(struct kith_data_opening *opening)
 {
     struct kith_examples *train = &opening->set->train;
     struct kith_examples *test = &opening->set->test;
@@ -204,30 +213,47 @@ static enum kith_err check_parts(struct data_opening *opening)
         memcmp(train->shape, test->shape, sizeof train->shape) == 0 &&
         train->element == test->element)
         return KITH_OK;
-    return kith_data_complain(
-        opening->error, KITH_EPARSE, opening->config->path,
-        "training images are %" PRIu32 " x %" PRIu32 " x %" PRIu32
-        ", test images %" PRIu32 " x %" PRIu32 " x %" PRIu32
-        " or of another type; make them alike",
-        train->shape[0], train->shape[1], train->shape[2], test->shape[0],
-        test->shape[1], test->shape[2]);
+    return kith_data_refuse(opening, KITH_EPARSE,
+                            "training images are %" PRIu32 " x %" PRIu32
+                            " x %" PRIu32 ", test images %" PRIu32 " x %" PRIu32
+                            " x %" PRIu32
+                            " or of another type; make them alike",
+                            train->shape[0], train->shape[1], train->shape[2],
+                            test->shape[0], test->shape[1], test->shape[2]);
 }
 
-struct reading {
-    struct data_opening opening;
-    enum kith_err err;
-};
+/* The training set, then the test set. */
+static enum kith_err read_parts(struct kith_data_opening *opening)
+{
+    const struct kith_data_config *config = opening->config;
+    struct kith_examples *train = &opening->set->train;
+    struct kith_examples *test = &opening->set->test;
+    enum kith_err err = config->kind->open(opening, KITH_DATA_TRAIN, train);
+    if (err == KITH_OK && config->kind->cut)
+        cut(config, train, test);
+    else if (err == KITH_OK)
+        err = config->kind->open(opening, KITH_DATA_TEST, test);
+    if (err != KITH_OK)
+        return err;
+    /* What follows is true of the whole set: no one file is to blame. */
+    (void)kith_text_copy(opening->path, sizeof opening->path, config->path);
+    if (train->input == KITH_INPUT_TOKENS) {
+        err = count_windows(opening, train);
+        if (err == KITH_OK)
+            err = count_windows(opening, test);
+    }
+    if (config->kind->cut)
+        kith_data_count(opening, train->count + test->count);
+    return err == KITH_OK ? check_parts(opening) : err;
+}
 
 /* All that looks at the files' bytes. */
 static void read_all(void *argument)
 {
-    struct reading *reading = argument;
-    const struct kith_data_config *config = reading->opening.config;
-    struct kith_dataset *set = reading->opening.set;
-    reading->err = config->kind->open(config, set, reading->opening.error);
-    if (reading->err == KITH_OK)
-        reading->err = check_parts(&reading->opening);
-    if (reading->err != KITH_OK || !config->normalise ||
+    struct kith_data_opening *opening = argument;
+    struct kith_dataset *set = opening->set;
+    opening->err = read_parts(opening);
+    if (opening->err != KITH_OK || !opening->config->normalise ||
         set->train.input != KITH_INPUT_IMAGES)
         return;
     measure(&set->train);
@@ -239,19 +265,17 @@ static void read_all(void *argument)
 enum kith_err kith_dataset_open(const struct kith_data_config *config,
                                 struct kith_dataset *set, char *error)
 {
-    struct reading reading = {{config, set, error}, KITH_OK};
+    static const struct kith_examples empty = {.deviation = {1, 1, 1, 1}};
+    struct kith_data_opening opening = {
+        .config = config, .set = set, .error = error};
     const void *where;
-    memset(set, 0, sizeof *set);
-    leave_alone(&set->train);
-    leave_alone(&set->test);
-    if (!kith_data_guard(read_all, &reading, &where)) {
-        kith_data_spoiled(set->owner, where, false, error);
-        reading.err = KITH_EIO;
-    }
-    if (reading.err != KITH_OK)
+    *set = (struct kith_dataset){.train = empty, .test = empty};
+    if (!kith_data_guard(read_all, &opening, &where))
+        opening.err = kith_data_spoiled(set->owner, where, false, error);
+    if (opening.err != KITH_OK)
         kith_dataset_close(set);
     set->train.owner = set->test.owner = set->owner;
-    return reading.err;
+    return opening.err;
 }
 
 void kith_dataset_close(struct kith_dataset *set)

@@ -9,16 +9,12 @@
 #include "data_files.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "kith/rng.h"
+#include "kith/text.h"
 
-enum { TRAIN = 0, TEST = 1, MEANS = 2 };
-
-static enum kith_err refuse(char *error, enum kith_err err, const char *what)
-{
-    return kith_data_complain(error, err, "Gaussian data", "%s", what);
-}
+/* Draws of their own, after those of the two parts. */
+enum { MEANS = KITH_DATA_TEST + 1 };
 
 /* Two at a time: Box and Muller. n is even or one more is drawn. */
 static void draw_normal(struct kith_rng *rng, size_t n, double spread,
@@ -34,79 +30,74 @@ static void draw_normal(struct kith_rng *rng, size_t n, double spread,
     }
 }
 
-static enum kith_err make(struct data_opening *opening, unsigned part,
-                          size_t rows, const float *means,
-                          struct kith_examples *examples)
+static enum kith_err check(struct kith_data_opening *opening, uint64_t rows)
 {
     const struct kith_data_config *config = opening->config;
-    const size_t features = config->shape[2];
-    float *values = kith_data_alloc(opening, rows * features * sizeof *values);
-    int32_t *labels = kith_data_alloc(opening, rows * sizeof *labels);
-    if (values == NULL || labels == NULL)
-        return refuse(opening->error, KITH_ENOMEM,
-                      "no memory; take fewer data.rows");
+    const uint64_t limit = KITH_IDX_BYTES_MAX / sizeof(float);
+    if (config->context > 0)
+        return kith_data_refuse(opening, KITH_EINVAL,
+                                "it holds values, and the model reads tokens; "
+                                "take synthetic");
+    if (config->shape[0] != 1 || config->shape[1] != 1 || config->shape[2] == 0)
+        return kith_data_refuse(opening, KITH_EINVAL,
+                                "it holds flat rows, not images; take a model "
+                                "that reads flat rows (mlp, logistic)");
+    if (config->classes == 0 || config->classes > DATA_CLASSES_MAX)
+        return kith_data_refuse(opening, KITH_EINVAL,
+                                "1 to 65,536 classes are needed");
+    if (rows < 4 || rows > limit / config->shape[2] ||
+        config->classes > limit / config->shape[2])
+        return kith_data_refuse(opening, KITH_ELIMIT,
+                                "data.rows must be 4 or more, and all values "
+                                "together below 2 GiB");
+    return KITH_OK;
+}
+
+/* (rows, features) of one stream, until the set is closed; NULL: no memory. */
+static float *draw_rows(struct kith_data_opening *opening, unsigned stream,
+                        size_t rows, double spread)
+{
+    const size_t features = opening->config->shape[2];
     struct kith_rng rng;
-    kith_rng_init(&rng, config->seed, KITH_STREAM_SYNTHETIC, part);
-    draw_normal(&rng, rows * features, 1, values);
-    for (size_t i = 0; i < rows; i++) {
+    float *values = kith_data_alloc(opening, rows * features, sizeof *values,
+                                    "values; take fewer data.rows");
+    kith_rng_init(&rng, opening->config->seed, KITH_STREAM_SYNTHETIC, stream);
+    if (values != NULL)
+        draw_normal(&rng, rows * features, spread, values);
+    return values;
+}
+
+static enum kith_err open_gaussian(struct kith_data_opening *opening,
+                                   enum kith_data_part part,
+                                   struct kith_examples *examples)
+{
+    const struct kith_data_config *config = opening->config;
+    const uint64_t rows = config->rows > 0 ? config->rows : config->kind->rows;
+    const size_t features = config->shape[2];
+    const uint64_t sizes[2] = {part == KITH_DATA_TRAIN ? rows : rows / 4,
+                               features};
+    (void)kith_text_copy(opening->path, sizeof opening->path, "Gaussian data");
+    const enum kith_err err = check(opening, rows);
+    if (err != KITH_OK)
+        return err;
+    const size_t count = (size_t)sizes[0];
+    const float *means =
+        draw_rows(opening, MEANS, config->classes, config->spread);
+    float *values = draw_rows(opening, part, count, 1);
+    int32_t *labels = kith_data_alloc(opening, count, sizeof *labels,
+                                      "labels; take fewer data.rows");
+    if (means == NULL || values == NULL || labels == NULL)
+        return KITH_ENOMEM;
+    for (size_t i = 0; i < count; i++) {
         const size_t class = i % config->classes;
         labels[i] = (int32_t) class;
         for (size_t k = 0; k < features; k++)
             values[i * features + k] += means[class * features + k];
     }
-    *examples = (struct kith_examples){.input = KITH_INPUT_IMAGES,
-                                       .element = KITH_ELEMENT_F32,
-                                       .values = values,
-                                       .labels = labels,
-                                       .count = rows,
-                                       .features = features,
-                                       .shape = {1, 1, config->shape[2]},
-                                       .classes = config->classes,
-                                       .deviation = {1, 1, 1, 1}};
+    kith_data_images(examples, KITH_ELEMENT_F32, values, 2, sizes);
+    examples->labels = labels;
+    examples->classes = config->classes;
     return KITH_OK;
-}
-
-static enum kith_err check(const struct kith_data_config *config, uint64_t rows,
-                           char *error)
-{
-    if (config->context > 0)
-        return refuse(error, KITH_EINVAL,
-                      "it holds values, and the model reads tokens; take "
-                      "synthetic");
-    if (config->shape[0] != 1 || config->shape[1] != 1 || config->shape[2] == 0)
-        return refuse(error, KITH_EINVAL,
-                      "it holds flat rows, not images; take a model that reads "
-                      "flat rows (mlp, logistic)");
-    if (config->classes == 0 || config->classes > DATA_CLASSES_MAX)
-        return refuse(error, KITH_EINVAL, "1 to 65,536 classes are needed");
-    const uint64_t limit = KITH_IDX_BYTES_MAX / sizeof(float);
-    if (rows < 4 || rows > limit / config->shape[2] ||
-        config->classes > limit / config->shape[2])
-        return refuse(error, KITH_ELIMIT,
-                      "data.rows must be 4 or more, and all values together "
-                      "below 2 GiB");
-    return KITH_OK;
-}
-
-static enum kith_err open_gaussian(const struct kith_data_config *config,
-                                   struct kith_dataset *set, char *error)
-{
-    struct data_opening opening = {config, set, error};
-    const uint64_t rows = config->rows > 0 ? config->rows : config->kind->rows;
-    enum kith_err err = check(config, rows, error);
-    if (err != KITH_OK)
-        return err;
-    const size_t count = (size_t)config->classes * config->shape[2];
-    float *means = kith_data_alloc(&opening, count * sizeof *means);
-    if (means == NULL)
-        return refuse(error, KITH_ENOMEM, "no memory for the classes' means");
-    struct kith_rng rng;
-    kith_rng_init(&rng, config->seed, KITH_STREAM_SYNTHETIC, MEANS);
-    draw_normal(&rng, count, config->spread, means);
-    err = make(&opening, TRAIN, (size_t)rows, means, &set->train);
-    return err == KITH_OK
-               ? make(&opening, TEST, (size_t)rows / 4, means, &set->test)
-               : err;
 }
 
 const struct kith_dataset_kind kith_dataset_gaussian = {

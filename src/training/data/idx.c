@@ -2,14 +2,12 @@
  * LeCun et al., "The MNIST database", http://yann.lecun.com/exdb/mnist. */
 #include "data_files.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#define ZLIB_CONST
 #include <zlib.h>
-
-#include "kith/plain_file.h"
 
 enum { TYPE_UINT8 = 0x08, PREFIX_BYTES = 4, SIZE_BYTES = 4 };
 
@@ -20,39 +18,37 @@ static uint32_t big_endian(const uint8_t *bytes)
 }
 
 enum kith_err kith_idx_parse(const uint8_t *bytes, size_t size,
-                             struct kith_idx *idx)
+                             struct kith_array *array)
 {
-    memset(idx, 0, sizeof *idx);
+    struct kith_array found = {.type = "u1"};
+    memset(array, 0, sizeof *array);
     if (size < PREFIX_BYTES)
         return KITH_EAGAIN;
     if (bytes[0] != 0 || bytes[1] != 0 || bytes[2] != TYPE_UINT8)
         return KITH_EPARSE;
-    const uint32_t rank = bytes[3];
-    if (rank == 0)
+    found.rank = bytes[3];
+    if (found.rank == 0)
         return KITH_EPARSE;
-    if (rank > KITH_IDX_RANK_MAX)
+    if (found.rank > KITH_IDX_RANK_MAX)
         return KITH_ELIMIT;
-    const size_t offset = PREFIX_BYTES + rank * SIZE_BYTES;
-    if (size < offset)
+    found.offset = PREFIX_BYTES + found.rank * SIZE_BYTES;
+    if (size < found.offset)
         return KITH_EAGAIN;
     uint64_t total = 1;
-    uint32_t sizes[KITH_IDX_RANK_MAX] = {0};
-    for (uint32_t i = 0; i < rank; i++) {
-        sizes[i] = big_endian(bytes + PREFIX_BYTES + i * SIZE_BYTES);
-        if (sizes[i] == 0)
+    for (uint32_t i = 0; i < found.rank; i++) {
+        found.sizes[i] = big_endian(bytes + PREFIX_BYTES + i * SIZE_BYTES);
+        if (found.sizes[i] == 0)
             return KITH_EPARSE;
         /* Below 2^31 * 2^32, so no overflow. */
-        total *= sizes[i];
+        total *= found.sizes[i];
         if (total > KITH_IDX_BYTES_MAX)
             return KITH_ELIMIT;
     }
-    idx->rank = rank;
-    memcpy(idx->sizes, sizes, sizeof sizes);
-    idx->offset = offset;
-    idx->bytes = (size_t)total;
-    if (size - offset < idx->bytes)
+    found.bytes = (size_t)total;
+    *array = found;
+    if (size - found.offset < found.bytes)
         return KITH_EAGAIN;
-    return size - offset == idx->bytes ? KITH_OK : KITH_EPARSE;
+    return size - found.offset == found.bytes ? KITH_OK : KITH_EPARSE;
 }
 
 /* ---- the data set: four files, plain or gzip
@@ -66,240 +62,170 @@ enum kith_err kith_idx_parse(const uint8_t *bytes, size_t size,
 
 enum { HEADER_BYTES_MAX = PREFIX_BYTES + SIZE_BYTES * KITH_IDX_RANK_MAX };
 
-struct idx_file {
-    struct data_file file;
-    struct kith_idx idx;
-    const uint8_t *data; /* (idx.bytes), the set's */
-    bool mapped;
-};
-
-/* Reads until `size` bytes are there or the file ends. */
-static enum kith_err inflate_exactly(gzFile zip, const char *path,
-                                     uint8_t *bytes, size_t size, size_t *got,
-                                     char *error)
+/* `got` of the bytes that begin with a header. */
+static enum kith_err check_header(struct kith_data_opening *opening,
+                                  const uint8_t *bytes, size_t got,
+                                  struct kith_array *array)
 {
-    *got = 0;
-    while (*got < size) {
-        const size_t left = size - *got, most = 1u << 20;
-        const int count =
-            gzread(zip, bytes + *got, (unsigned)(left < most ? left : most));
-        if (count < 0) {
-            int code = 0;
-            const char *text = gzerror(zip, &code);
-            return kith_data_complain(error, KITH_EIO, path,
-                                      "%s; fetch the file again",
-                                      code == Z_ERRNO ? strerror(errno) : text);
-        }
-        if (count == 0)
-            break;
-        *got += (size_t)count;
-    }
-    return KITH_OK;
-}
-
-static enum kith_err refuse_header(const struct idx_file *out,
-                                   enum kith_err err, size_t got, char *error)
-{
+    const enum kith_err err = kith_idx_parse(bytes, got, array);
     if (err == KITH_ELIMIT)
-        return kith_data_complain(error, err, out->file.path,
-                                  "more than %u dimensions or 2 GiB of data",
-                                  KITH_IDX_RANK_MAX);
-    return kith_data_complain(error, KITH_EPARSE, out->file.path,
-                              "not an IDX file of unsigned bytes (%zu bytes of "
-                              "header)",
-                              got);
+        return kith_data_refuse(opening, err,
+                                "more than %u dimensions or 2 GiB of data",
+                                KITH_IDX_RANK_MAX);
+    if (array->rank > 0)
+        return KITH_OK;
+    const size_t rank = got >= PREFIX_BYTES ? bytes[3] : 0;
+    const size_t header = PREFIX_BYTES + rank * SIZE_BYTES;
+    return kith_data_refuse(opening, KITH_EPARSE,
+                            "not an IDX file of unsigned bytes (%zu bytes of "
+                            "header)",
+                            got < header ? got : header);
 }
 
-/* The part of the header that says how long the header is, then the rest. */
-static enum kith_err inflate_header(gzFile zip, struct idx_file *out,
-                                    char *error)
+/* `got`: bytes that follow the header, as far as they were read. */
+static enum kith_err check_length(struct kith_data_opening *opening,
+                                  const struct kith_array *array, size_t got)
 {
-    uint8_t bytes[HEADER_BYTES_MAX];
-    size_t got = 0;
-    enum kith_err err =
-        inflate_exactly(zip, out->file.path, bytes, PREFIX_BYTES, &got, error);
+    if (got == array->bytes)
+        return KITH_OK;
+    return kith_data_refuse(opening, KITH_EPARSE,
+                            "its header announces %zu bytes, %s%zu follow; "
+                            "fetch the file again",
+                            array->bytes, got > array->bytes ? "at least " : "",
+                            got);
+}
+
+static bool is_gzip(const uint8_t *bytes, size_t size)
+{
+    return size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+/* Up to `size` more bytes of the stream, or of those that follow it. */
+static enum kith_err inflate_some(struct kith_data_opening *opening,
+                                  z_stream *zip, uint8_t *bytes, size_t size,
+                                  size_t *got)
+{
+    int code;
+    zip->next_out = bytes;
+    zip->avail_out = (unsigned)size;
+    do {
+        code = inflate(zip, Z_NO_FLUSH);
+    } while (code == Z_STREAM_END && zip->avail_out > 0 &&
+             is_gzip(zip->next_in, zip->avail_in) && inflateReset(zip) == Z_OK);
+    *got = size - zip->avail_out;
+    if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR)
+        return KITH_OK;
+    return kith_data_refuse(opening, KITH_EIO, "%s; fetch the file again",
+                            zip->msg != NULL ? zip->msg : zError(code));
+}
+
+static enum kith_err inflate_all(struct kith_data_opening *opening,
+                                 z_stream *zip, size_t disk,
+                                 struct kith_array *array, const uint8_t **out)
+{
+    uint8_t header[HEADER_BYTES_MAX];
+    size_t got, more;
+    enum kith_err err = inflate_some(opening, zip, header, sizeof header, &got);
+    if (err == KITH_OK)
+        err = check_header(opening, header, got, array);
     if (err != KITH_OK)
         return err;
-    err = kith_idx_parse(bytes, got, &out->idx);
-    if (err == KITH_EAGAIN && got == PREFIX_BYTES) {
-        size_t more = 0;
-        err = inflate_exactly(zip, out->file.path, bytes + got,
-                              (size_t)SIZE_BYTES * bytes[3], &more, error);
-        if (err != KITH_OK)
-            return err;
-        got += more;
-        err = kith_idx_parse(bytes, got, &out->idx);
-    }
-    if (err == KITH_EAGAIN && out->idx.rank > 0)
-        return KITH_OK;
-    return refuse_header(out, err, got, error);
-}
-
-static enum kith_err wrong_length(const struct idx_file *out, size_t got,
-                                  char *error)
-{
-    return kith_data_complain(
-        error, KITH_EPARSE, out->file.path,
-        "its header announces %zu bytes, %s%zu follow; fetch "
-        "the file again",
-        out->idx.bytes, got > out->idx.bytes ? "at least " : "", got);
-}
-
-static enum kith_err inflate_data(struct data_opening *opening, gzFile zip,
-                                  size_t disk, struct idx_file *out)
-{
     /* A header that lies costs no memory: deflate never packs more than
      * 1,032 bytes into one. */
-    const size_t size = out->idx.bytes;
-    if (size / 1032 > disk)
-        return kith_data_complain(
-            opening->error, KITH_EPARSE, out->file.path,
-            "its header announces %zu bytes, more than its "
-            "%zu bytes can hold",
-            size, disk);
+    if (array->bytes / 1032 > disk)
+        return kith_data_refuse(opening, KITH_EPARSE,
+                                "its header announces %zu bytes, more than its "
+                                "%zu bytes can hold",
+                                array->bytes, disk);
     /* One byte more than announced, to see that nothing follows. */
-    uint8_t *data = kith_data_alloc(opening, size + 1);
+    const size_t room = array->bytes + 1;
+    uint8_t *data = kith_data_alloc(opening, room, 1, "bytes");
     if (data == NULL)
-        return kith_data_complain(opening->error, KITH_ENOMEM, out->file.path,
-                                  "no memory for its %zu bytes", size);
-    size_t got = 0;
-    const enum kith_err err = inflate_exactly(zip, out->file.path, data,
-                                              size + 1, &got, opening->error);
-    if (err != KITH_OK)
-        return err;
-    out->data = data;
-    return got == size ? KITH_OK : wrong_length(out, got, opening->error);
+        return KITH_ENOMEM;
+    got = got - array->offset < room ? got - array->offset : room;
+    memcpy(data, header + array->offset, got);
+    *out = data;
+    err = inflate_some(opening, zip, data + got, room - got, &more);
+    return err == KITH_OK ? check_length(opening, array, got + more) : err;
 }
 
-static enum kith_err read_zip(struct data_opening *opening, size_t disk,
-                              struct idx_file *out)
+static enum kith_err read_zip(struct kith_data_opening *opening,
+                              const struct kith_file_map *map,
+                              struct kith_array *array, const uint8_t **data)
 {
-    char why[KITH_FILE_WHY_BYTES];
-    int descriptor;
-    enum kith_err err = kith_file_open(out->file.local, &descriptor, NULL, why);
-    if (err != KITH_OK)
-        return kith_data_complain(opening->error, err, out->file.path, "%s",
-                                  why);
-    gzFile zip = gzdopen(descriptor, "rb");
-    if (zip == NULL) {
-        (void)close(descriptor);
-        return kith_data_complain(opening->error, KITH_ENOMEM, out->file.path,
-                                  "no memory to inflate it");
-    }
-    err = inflate_header(zip, out, opening->error);
-    if (err == KITH_OK)
-        err = inflate_data(opening, zip, disk, out);
-    (void)gzclose_r(zip);
+    enum { GZIP = 16 };
+    /* As much as 2 GiB of data can need. */
+    const unsigned size = map->size < UINT_MAX ? (unsigned)map->size : UINT_MAX;
+    z_stream zip = {.next_in = map->bytes, .avail_in = size};
+    if (inflateInit2(&zip, MAX_WBITS + GZIP) != Z_OK)
+        return kith_data_refuse(opening, KITH_ENOMEM,
+                                "no memory to inflate it");
+    const enum kith_err err =
+        inflate_all(opening, &zip, map->size, array, data);
+    (void)inflateEnd(&zip);
     return err;
 }
 
-static enum kith_err read_plain(struct data_opening *opening,
-                                const struct data_bytes *bytes,
-                                struct idx_file *out)
-{
-    const enum kith_err err =
-        kith_idx_parse(bytes->bytes, bytes->size, &out->idx);
-    out->data = bytes->bytes + out->idx.offset;
-    out->mapped = true;
-    if (err == KITH_OK)
-        return err;
-    /* A whole header, and then too little or too much. */
-    const uint8_t rank = bytes->size >= PREFIX_BYTES ? bytes->bytes[3] : 0;
-    const size_t offset = PREFIX_BYTES + (size_t)rank * SIZE_BYTES;
-    if (err == KITH_ELIMIT || out->idx.rank == 0)
-        return refuse_header(out, err,
-                             bytes->size < offset ? bytes->size : offset,
-                             opening->error);
-    return wrong_length(out, bytes->size - offset, opening->error);
-}
-
 /* FOLDER/NAME or, failing that, FOLDER/NAME.gz; gzip is known by its bytes. */
-static enum kith_err read_idx(struct data_opening *opening, const char *name,
-                              struct idx_file *out)
+static enum kith_err read_idx(struct kith_data_opening *opening,
+                              const char *name, struct kith_array *array,
+                              const uint8_t **data, bool *mapped)
 {
-    memset(out, 0, sizeof *out);
-    enum kith_err err = kith_data_find(opening, name, &out->file);
+    char zipped[64];
+    struct kith_file_map map;
+    (void)snprintf(zipped, sizeof zipped, "%s.gz", name);
+    enum kith_err err = kith_data_find(opening, name);
     if (err == KITH_ENOENT) {
-        char zipped[64];
-        struct data_file plain = out->file;
-        (void)snprintf(zipped, sizeof zipped, "%s.gz", name);
-        err = kith_data_find(opening, zipped, &out->file);
-        if (err == KITH_ENOENT)
-            return kith_data_complain(
-                opening->error, err, plain.path,
-                "no such file, nor with .gz; for Fashion-MNIST: apt-get "
-                "install dataset-fashion-mnist, then data.path "
-                "/usr/share/datasets/fashion-mnist");
+        err = kith_data_find(opening, zipped);
+        if (err == KITH_ENOENT) /* What the message names. */
+            opening->path[strlen(opening->path) - strlen(".gz")] = '\0';
     }
-    struct data_bytes bytes;
-    if (err == KITH_OK)
-        err = kith_data_map(opening, &out->file, &bytes);
+    err = kith_data_map(
+        opening, err,
+        "no such file, nor with .gz; for Fashion-MNIST: apt-get install "
+        "dataset-fashion-mnist, then data.path "
+        "/usr/share/datasets/fashion-mnist",
+        &map);
     if (err != KITH_OK)
         return err;
-    if (bytes.size >= 2 && bytes.bytes[0] == 0x1f && bytes.bytes[1] == 0x8b)
-        return read_zip(opening, bytes.size, out);
-    return read_plain(opening, &bytes, out);
+    *mapped = !is_gzip(map.bytes, map.size);
+    if (!*mapped)
+        return read_zip(opening, &map, array, data);
+    err = check_header(opening, map.bytes, map.size, array);
+    *data = map.bytes + array->offset;
+    return err == KITH_OK
+               ? check_length(opening, array, map.size - array->offset)
+               : err;
 }
 
-static enum kith_err check_pair(const struct idx_file *images,
-                                const struct idx_file *labels, char *error)
+static enum kith_err open_idx(struct kith_data_opening *opening,
+                              enum kith_data_part part,
+                              struct kith_examples *examples)
 {
-    if (images->idx.rank < 2)
-        return kith_data_complain(error, KITH_EPARSE, images->file.path,
-                                  "images need at least 2 dimensions, found 1");
-    if (labels->idx.rank != 1)
-        return kith_data_complain(error, KITH_EPARSE, labels->file.path,
-                                  "labels need 1 dimension, found %u",
-                                  labels->idx.rank);
-    if (images->idx.sizes[0] != labels->idx.sizes[0])
-        return kith_data_complain(error, KITH_EPARSE, labels->file.path,
-                                  "%u labels for %u images",
-                                  labels->idx.sizes[0], images->idx.sizes[0]);
-    return KITH_OK;
-}
-
-static enum kith_err open_part(struct data_opening *opening, const char *part,
-                               struct kith_examples *examples)
-{
-    char name[64];
-    struct idx_file images, labels;
-    (void)snprintf(name, sizeof name, "%s-images-idx3-ubyte", part);
-    enum kith_err err = read_idx(opening, name, &images);
+    const bool train = part == KITH_DATA_TRAIN;
+    struct kith_array array;
+    const uint8_t *data;
+    bool mapped;
+    enum kith_err err = read_idx(
+        opening, train ? "train-images-idx3-ubyte" : "t10k-images-idx3-ubyte",
+        &array, &data, &examples->mapped);
     if (err != KITH_OK)
         return err;
-    (void)snprintf(name, sizeof name, "%s-labels-idx1-ubyte", part);
-    err = read_idx(opening, name, &labels);
-    if (err == KITH_OK)
-        err = check_pair(&images, &labels, opening->error);
+    if (array.rank < 2)
+        return kith_data_refuse(opening, KITH_EPARSE,
+                                "images need at least 2 dimensions, found 1");
+    kith_data_images(examples, KITH_ELEMENT_U8, data, array.rank, array.sizes);
+    kith_data_count(opening, examples->count);
+    err = read_idx(opening,
+                   train ? "train-labels-idx1-ubyte" : "t10k-labels-idx1-ubyte",
+                   &array, &data, &mapped);
     if (err != KITH_OK)
         return err;
-    const size_t count = images.idx.sizes[0];
-    int32_t *wide = kith_data_alloc(opening, count * sizeof *wide);
-    if (wide == NULL)
-        return kith_data_complain(opening->error, KITH_ENOMEM, labels.file.path,
-                                  "no memory for %zu labels", count);
-    for (size_t i = 0; i < count; i++)
-        wide[i] = labels.data[i];
-    uint64_t sizes[KITH_IDX_RANK_MAX];
-    for (unsigned i = 0; i < KITH_IDX_RANK_MAX; i++)
-        sizes[i] = images.idx.sizes[i];
-    examples->input = KITH_INPUT_IMAGES;
-    examples->element = KITH_ELEMENT_U8;
-    examples->values = images.data;
-    examples->mapped = images.mapped;
-    examples->labels = wide;
-    examples->count = count;
-    kith_data_shape(examples, images.idx.rank, sizes);
-    kith_data_count(opening, &images.file, count);
-    return kith_data_classes(wide, count, &examples->classes);
-}
-
-static enum kith_err open_idx(const struct kith_data_config *config,
-                              struct kith_dataset *set, char *error)
-{
-    struct data_opening opening = {config, set, error};
-    const enum kith_err err = open_part(&opening, "train", &set->train);
-    return err == KITH_OK ? open_part(&opening, "t10k", &set->test) : err;
+    if (array.rank != 1)
+        return kith_data_refuse(opening, KITH_EPARSE,
+                                "labels need 1 dimension, found %u",
+                                array.rank);
+    return kith_data_labels(opening, &array, data, examples);
 }
 
 const struct kith_dataset_kind kith_dataset_idx = {

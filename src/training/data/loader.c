@@ -38,6 +38,7 @@ struct slot {
     void *inputs;
     int32_t *labels;
     size_t rows;
+    struct kith_place end; /* where the batch after it begins */
 };
 
 struct kith_loader {
@@ -174,29 +175,20 @@ static void fail(struct kith_loader *loader, const void *where, bool changed)
 {
     if (atomic_load(&loader->failed))
         return;
-    kith_data_spoiled(loader->examples->owner, where, changed, loader->error);
+    (void)kith_data_spoiled(loader->examples->owner, where, changed,
+                            loader->error);
     atomic_store(&loader->failed, true);
 }
 
 /* They were when the file was opened. A sign tells of one that is below 0 or
- * past the last; lanes, because every CPU can do several at once. */
+ * past the last; a sum of signs, because every CPU can do several at once. */
 static bool in_vocabulary(const struct kith_examples *examples,
                           const int32_t *tokens, size_t count)
 {
-    enum { LANES = 8 };
     const uint32_t last = examples->classes - 1;
-    uint32_t signs[LANES] = {0}, any = 0;
-    size_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
-        for (size_t k = 0; k < LANES; k++) {
-            const uint32_t token = (uint32_t)tokens[i + k];
-            signs[k] |= token | (last - token);
-        }
-    }
-    for (; i < count; i++)
+    uint32_t any = 0;
+    for (size_t i = 0; i < count; i++)
         any |= (uint32_t)tokens[i] | (last - (uint32_t)tokens[i]);
-    for (size_t k = 0; k < LANES; k++)
-        any |= signs[k];
     return (any >> 31) == 0;
 }
 
@@ -216,63 +208,56 @@ static void fill_window(struct kith_loader *loader, struct kith_place place,
     fail(loader, kith_data_token(examples, at), true);
 }
 
-/* The batch at `place`; returns where the next one begins. Stops early where
- * the loader is being closed. */
-static struct kith_place fill(struct kith_loader *loader,
-                              struct kith_place place, struct slot *slot)
+struct filling {
+    struct kith_loader *loader;
+    struct slot *slot; /* `end` says where it begins */
+};
+
+/* Stops early where the loader is being closed. */
+static void fill(void *argument)
 {
-    const bool tokens = loader->examples->input == KITH_INPUT_TOKENS;
+    struct filling *filling = argument;
+    struct kith_loader *loader = filling->loader;
+    struct slot *slot = filling->slot;
+    struct kith_place *place = &slot->end;
     slot->rows = 0;
     while (slot->rows < loader->config.batch &&
            !atomic_load_explicit(&loader->stop, memory_order_relaxed)) {
-        if (place.cursor == loader->row_count) {
+        if (place->cursor == loader->row_count) {
             if (!loader->config.shuffle && slot->rows > 0)
                 break;
-            place = (struct kith_place){place.epoch + 1, 0};
+            *place = (struct kith_place){place->epoch + 1, 0};
         }
-        begin_epoch(loader, place.epoch);
+        begin_epoch(loader, place->epoch);
         char *inputs = (char *)slot->inputs + slot->rows * loader->input_bytes;
         int32_t *labels = slot->labels + slot->rows * loader->label_count;
-        fetch(loader, place.cursor + 1);
-        if (tokens)
-            fill_window(loader, place, inputs, labels);
+        fetch(loader, place->cursor + 1);
+        if (loader->examples->input == KITH_INPUT_TOKENS)
+            fill_window(loader, *place, inputs, labels);
         else
-            fill_image(loader, place, inputs, labels);
-        place.cursor++;
+            fill_image(loader, *place, inputs, labels);
+        place->cursor++;
         slot->rows++;
     }
-    return place;
 }
 
-struct filling {
-    struct kith_loader *loader;
-    struct kith_place place;
-    struct slot *slot;
-};
-
-static void fill_guarded(void *argument)
+/* The batch at `place`; zeros where its file has changed. */
+static void fill_safely(struct kith_loader *loader, struct kith_place place,
+                        struct slot *slot)
 {
-    struct filling *filling = argument;
-    filling->place = fill(filling->loader, filling->place, filling->slot);
-}
-
-/* The same of files that may have changed: zeros where they have. */
-static struct kith_place fill_safely(struct kith_loader *loader,
-                                     struct kith_place place, struct slot *slot)
-{
-    struct filling filling = {loader, place, slot};
+    struct filling filling = {loader, slot};
     const void *where;
+    slot->end = place;
     if (!loader->examples->mapped)
-        return fill(loader, place, slot);
-    if (!atomic_load(&loader->failed) &&
-        !kith_data_guard(fill_guarded, &filling, &where))
+        fill(&filling);
+    else if (!atomic_load(&loader->failed) &&
+             !kith_data_guard(fill, &filling, &where))
         fail(loader, where, false);
     if (!atomic_load(&loader->failed))
-        return filling.place;
+        return;
     slot->rows = loader->config.batch;
     memset(slot->inputs, 0, slot->rows * loader->input_bytes);
     memset(slot->labels, 0, slot->rows * loader->label_count * sizeof(int32_t));
-    return place;
 }
 
 /* ---- the thread */
@@ -293,10 +278,10 @@ static void *fill_ahead(void *argument)
         struct slot *slot = &loader->slots[loader->filled % loader->slot_count];
         loader->filling = true;
         (void)pthread_mutex_unlock(&loader->mutex);
-        const struct kith_place next = fill_safely(loader, place, slot);
+        fill_safely(loader, place, slot);
         (void)pthread_mutex_lock(&loader->mutex);
         loader->filling = false;
-        loader->next = next;
+        loader->next = slot->end;
         loader->filled++;
         if (loader->waiting)
             (void)pthread_cond_signal(&loader->ready);
@@ -358,50 +343,38 @@ static void wait_for_batch(struct kith_loader *loader)
 
 /* ---- the loader */
 
-/* Where a batch of so many rows from here ends. */
-static struct kith_place advance(const struct kith_loader *loader, size_t rows)
-{
-    struct kith_place place = loader->place;
-    while (rows > loader->row_count - place.cursor) {
-        rows -= loader->row_count - (size_t)place.cursor;
-        place = (struct kith_place){place.epoch + 1, 0};
-    }
-    place.cursor += rows;
-    return place;
-}
-
 /* To a backend with memory of its own: on its own queue, in order. */
-static struct slot hand_over(struct kith_loader *loader, unsigned at)
+static void hand_over(const struct kith_backend *backend, void *target,
+                      const void *source, size_t bytes)
 {
-    const struct kith_backend *backend = loader->config.backend;
-    struct slot slot = loader->slots[at];
-    if (loader->host == backend)
-        return slot;
-    const struct slot *target = &loader->given[at];
     const size_t element = backend->element_bytes;
-    const size_t labels = slot.rows * loader->label_count * sizeof(int32_t);
-    backend->copy((slot.rows * loader->input_bytes + element - 1) / element,
-                  target->inputs, slot.inputs);
-    backend->copy((labels + element - 1) / element, target->labels,
-                  slot.labels);
-    return (struct slot){target->inputs, target->labels, slot.rows};
+    backend->copy((bytes + element - 1) / element, target, source);
 }
 
 void kith_loader_next(struct kith_loader *loader, struct kith_batch *batch)
 {
+    const struct kith_backend *backend = loader->config.backend;
     const unsigned at = (unsigned)(loader->taken % loader->slot_count);
+    struct slot *slot = &loader->slots[at], *given = &loader->given[at];
     if (has_thread(loader)) {
         wait_for_batch(loader);
-        loader->place = advance(loader, loader->slots[at].rows);
     } else {
-        loader->place = fill_safely(loader, loader->place, &loader->slots[at]);
+        fill_safely(loader, loader->place, slot);
         loader->taken++;
     }
-    const struct slot slot = hand_over(loader, at);
-    batch->inputs = slot.inputs;
-    batch->labels = slot.labels;
-    batch->rows = slot.rows;
-    loader->given_examples += slot.rows;
+    loader->place = slot->end;
+    if (loader->host == backend) {
+        given = slot;
+    } else {
+        hand_over(backend, given->inputs, slot->inputs,
+                  slot->rows * loader->input_bytes);
+        hand_over(backend, given->labels, slot->labels,
+                  slot->rows * loader->label_count * sizeof(int32_t));
+    }
+    batch->inputs = given->inputs;
+    batch->labels = given->labels;
+    batch->rows = slot->rows;
+    loader->given_examples += slot->rows;
 }
 
 const char *kith_loader_failed(const struct kith_loader *loader)
@@ -464,44 +437,40 @@ static unsigned depth_of(const struct kith_loader *loader)
     return depth < 1 ? 1 : depth > DEPTH_MAX ? DEPTH_MAX : (unsigned)depth;
 }
 
+static bool take_slot(const struct kith_loader *loader, struct slot *slot,
+                      bool pinned)
+{
+    const struct kith_backend *backend = loader->config.backend;
+    const size_t batch = loader->config.batch;
+    slot->inputs = backend->alloc(batch * loader->input_bytes, pinned);
+    slot->labels =
+        backend->alloc(batch * loader->label_count * sizeof(int32_t), pinned);
+    return slot->inputs != NULL && slot->labels != NULL;
+}
+
 static enum kith_err take_memory(struct kith_loader *loader, char *error)
 {
-    const struct kith_loader_config *config = &loader->config;
-    const struct kith_backend *backend = config->backend;
-    const size_t batch = config->batch;
-    const size_t most = SIZE_MAX / 16;
-    if (loader->input_bytes > most / batch ||
-        loader->label_count > most / batch)
+    const size_t batch = loader->config.batch, most = SIZE_MAX / 16 / batch;
+    const bool device = loader->host != loader->config.backend;
+    if (loader->input_bytes > most || loader->label_count > most)
         return refuse(error, KITH_ELIMIT,
                       "a batch does not fit the address space; take a smaller "
                       "train.batch");
-    const size_t inputs = batch * loader->input_bytes;
-    const size_t labels = batch * loader->label_count * sizeof(int32_t);
-    bool ok = true;
-    for (unsigned i = 0; i < loader->slot_count; i++) {
-        loader->slots[i].inputs = backend->alloc(inputs, true);
-        loader->slots[i].labels = backend->alloc(labels, true);
-        ok = ok && loader->slots[i].inputs != NULL &&
-             loader->slots[i].labels != NULL;
-        if (loader->host == backend)
-            continue;
-        loader->given[i].inputs = backend->alloc(inputs, false);
-        loader->given[i].labels = backend->alloc(labels, false);
-        ok = ok && loader->given[i].inputs != NULL &&
-             loader->given[i].labels != NULL;
-    }
     loader->scratch = malloc(loader->examples->features * sizeof(float));
-    if (config->shuffle)
-        loader->order = malloc(loader->row_count * sizeof *loader->order);
-    ok = ok && loader->scratch != NULL &&
-         (!config->shuffle || loader->order != NULL);
+    loader->order = malloc(loader->row_count * sizeof *loader->order);
+    bool ok = loader->scratch != NULL && loader->order != NULL;
+    for (unsigned i = 0; i < loader->slot_count && ok; i++)
+        ok = take_slot(loader, &loader->slots[i], true) &&
+             (!device || take_slot(loader, &loader->given[i], false));
     if (ok)
         return KITH_OK;
+    const size_t bytes =
+        loader->input_bytes + loader->label_count * sizeof(int32_t);
     (void)snprintf(error, KITH_DATA_ERROR_BYTES,
                    "preparing batches: no memory for %u batches of %.1f MiB "
                    "each%s; take a smaller train.batch",
-                   loader->slot_count, (double)(inputs + labels) / 0x1p20,
-                   loader->host == backend ? "" : ", pinned and on the device");
+                   loader->slot_count, (double)(batch * bytes) / 0x1p20,
+                   device ? ", pinned and on the device" : "");
     return KITH_ENOMEM;
 }
 
@@ -551,9 +520,7 @@ enum kith_err kith_loader_open(const struct kith_loader_config *config,
         examples->features *
         (tokens ? sizeof(int32_t) : loader->host->element_bytes);
     loader->label_count = tokens ? examples->features : 1;
-    loader->value_bytes = examples->element == KITH_ELEMENT_U8    ? 1
-                          : examples->element == KITH_ELEMENT_U16 ? 2
-                                                                  : 4;
+    loader->value_bytes = kith_data_value_bytes(examples->element);
     loader->slot_count = SLOTS_KEPT + (config->ahead ? depth_of(loader) : 0);
     atomic_init(&loader->stop, false);
     atomic_init(&loader->failed, false);
@@ -585,14 +552,14 @@ void kith_loader_close(struct kith_loader *loader)
         (void)pthread_mutex_destroy(&loader->mutex);
     }
     const struct kith_backend *backend = loader->config.backend;
-    for (unsigned i = 0; i < loader->slot_count; i++) {
-        struct slot *const both[] = {&loader->slots[i], &loader->given[i]};
-        for (unsigned k = 0; k < 2; k++) {
-            if (both[k]->inputs != NULL)
-                backend->release(both[k]->inputs);
-            if (both[k]->labels != NULL)
-                backend->release(both[k]->labels);
-        }
+    for (unsigned i = 0; i < 2 * loader->slot_count; i++) {
+        const struct slot *slot = i < loader->slot_count
+                                      ? &loader->slots[i]
+                                      : &loader->given[i - loader->slot_count];
+        if (slot->inputs != NULL)
+            backend->release(slot->inputs);
+        if (slot->labels != NULL)
+            backend->release(slot->labels);
     }
     free(loader->scratch);
     free(loader->order);

@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAGIC_BYTES = 6 };
-
 /* What is left of the dictionary. */
 struct text {
     const char *at, *end;
@@ -23,8 +21,7 @@ struct text {
 
 static void skip_space(struct text *text)
 {
-    while (text->at < text->end && (*text->at == ' ' || *text->at == '\n' ||
-                                    *text->at == '\t' || *text->at == '\r'))
+    while (text->at < text->end && memchr(" \n\t\r", *text->at, 4) != NULL)
         text->at++;
 }
 
@@ -38,32 +35,20 @@ static bool take(struct text *text, char c)
     return true;
 }
 
-static bool take_word(struct text *text, const char *word)
+/* The word, after spaces, between quotes of either kind where `quoted`. */
+static bool take_word(struct text *text, const char *word, bool quoted)
 {
+    struct text rest = *text;
     const size_t length = strlen(word);
-    skip_space(text);
-    if ((size_t)(text->end - text->at) < length ||
-        memcmp(text->at, word, length) != 0)
+    skip_space(&rest);
+    const char quote = quoted && rest.at < rest.end ? *rest.at++ : '"';
+    if ((quote != '"' && quote != '\'') ||
+        (size_t)(rest.end - rest.at) < length + quoted ||
+        memcmp(rest.at, word, length) != 0 ||
+        (quoted && rest.at[length] != quote))
         return false;
-    text->at += length;
+    text->at = rest.at + length + quoted;
     return true;
-}
-
-/* 'a short name' or "one". */
-static bool take_string(struct text *text, char *out, size_t size)
-{
-    skip_space(text);
-    if (text->at == text->end || (*text->at != '\'' && *text->at != '"'))
-        return false;
-    const char quote = *text->at++;
-    size_t length = 0;
-    while (text->at < text->end && *text->at != quote) {
-        if (length + 1 == size)
-            return false;
-        out[length++] = *text->at++;
-    }
-    out[length] = '\0';
-    return take(text, quote);
 }
 
 static bool take_number(struct text *text, uint64_t *value)
@@ -79,24 +64,26 @@ static bool take_number(struct text *text, uint64_t *value)
     return text->at > start;
 }
 
-static enum kith_err read_type(struct text *text, struct kith_npy *npy)
+static enum kith_err read_type(struct text *text, struct kith_array *array)
 {
-    static const char *const known[][2] = {{"|u1", "u1"}, {"<u1", "u1"},
-                                           {"<u2", "u2"}, {"<i4", "i4"},
-                                           {"<i8", "i8"}, {"<f4", "f4"}};
-    char name[8];
-    if (!take_string(text, name, sizeof name))
-        return KITH_EPARSE;
+    static const char *const known[] = {"|u1", "<u1", "<u2",
+                                        "<i4", "<i8", "<f4"};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strcmp(name, known[i][0]) == 0) {
-            memcpy(npy->type, known[i][1], 3);
+        if (take_word(text, known[i], true)) {
+            memcpy(array->type, known[i] + 1, 3);
             return KITH_OK;
         }
     }
     return KITH_EPARSE;
 }
 
-static enum kith_err read_shape(struct text *text, struct kith_npy *npy)
+static enum kith_err read_order(struct text *text, struct kith_array *array)
+{
+    (void)array;
+    return take_word(text, "False", false) ? KITH_OK : KITH_EPARSE;
+}
+
+static enum kith_err read_shape(struct text *text, struct kith_array *array)
 {
     if (!take(text, '('))
         return KITH_EPARSE;
@@ -104,94 +91,81 @@ static enum kith_err read_shape(struct text *text, struct kith_npy *npy)
         uint64_t size;
         if (!take_number(text, &size) || size == 0)
             return KITH_EPARSE;
-        if (npy->rank == KITH_IDX_RANK_MAX || size > KITH_DATA_BYTES_MAX)
+        if (array->rank == KITH_IDX_RANK_MAX || size > KITH_DATA_BYTES_MAX)
             return KITH_ELIMIT;
-        npy->sizes[npy->rank++] = size;
+        array->sizes[array->rank++] = size;
         if (take(text, ','))
             continue;
         return take(text, ')') ? KITH_OK : KITH_EPARSE;
     }
-    return npy->rank > 0 ? KITH_OK : KITH_EPARSE;
+    return array->rank > 0 ? KITH_OK : KITH_EPARSE;
 }
 
-enum { SEEN_TYPE = 1, SEEN_ORDER = 2, SEEN_SHAPE = 4 };
+enum { KEYS = 3 };
 
-static enum kith_err read_entry(struct text *text, struct kith_npy *npy,
-                                unsigned *seen)
+/* One entry of the dictionary, each key once. */
+static enum kith_err read_entry(struct text *text, struct kith_array *array,
+                                bool seen[KEYS])
 {
-    char key[16];
-    unsigned flag;
-    enum kith_err err = KITH_OK;
-    if (!take_string(text, key, sizeof key) || !take(text, ':'))
-        return KITH_EPARSE;
-    if (strcmp(key, "descr") == 0) {
-        flag = SEEN_TYPE;
-        err = read_type(text, npy);
-    } else if (strcmp(key, "fortran_order") == 0) {
-        flag = SEEN_ORDER;
-        err = take_word(text, "False") ? KITH_OK : KITH_EPARSE;
-    } else if (strcmp(key, "shape") == 0) {
-        flag = SEEN_SHAPE;
-        err = (*seen & SEEN_SHAPE) == 0 ? read_shape(text, npy) : KITH_EPARSE;
-    } else {
-        return KITH_EPARSE;
+    static const struct {
+        const char *key;
+        enum kith_err (*read)(struct text *text, struct kith_array *array);
+    } keys[KEYS] = {{"descr", read_type},
+                    {"fortran_order", read_order},
+                    {"shape", read_shape}};
+    for (unsigned i = 0; i < KEYS; i++) {
+        if (seen[i] || !take_word(text, keys[i].key, true))
+            continue;
+        seen[i] = true;
+        return take(text, ':') ? keys[i].read(text, array) : KITH_EPARSE;
     }
-    if ((*seen & flag) != 0)
-        return KITH_EPARSE;
-    *seen |= flag;
-    return err;
+    return KITH_EPARSE;
 }
 
-static enum kith_err read_dictionary(struct text *text, struct kith_npy *npy)
+static enum kith_err read_dictionary(struct text *text,
+                                     struct kith_array *array)
 {
-    unsigned seen = 0;
-    if (!take(text, '{'))
-        return KITH_EPARSE;
-    while (!take(text, '}')) {
-        const enum kith_err err = read_entry(text, npy, &seen);
+    bool seen[KEYS] = {false};
+    bool more = take(text, '{');
+    while (more && !take(text, '}')) {
+        const enum kith_err err = read_entry(text, array, seen);
         if (err != KITH_OK)
             return err;
-        if (take(text, ','))
-            continue;
-        if (!take(text, '}'))
+        more = take(text, ',');
+        if (!more && !take(text, '}'))
             return KITH_EPARSE;
-        break;
     }
     skip_space(text);
-    return text->at == text->end &&
-                   seen == (SEEN_TYPE | SEEN_ORDER | SEEN_SHAPE)
-               ? KITH_OK
-               : KITH_EPARSE;
+    return text->at == text->end && seen[0] && seen[1] && seen[2] ? KITH_OK
+                                                                  : KITH_EPARSE;
 }
 
 /* Where the dictionary begins and ends. */
 static bool find_header(const uint8_t *bytes, size_t size, size_t *start,
                         size_t *end)
 {
-    static const uint8_t magic[MAGIC_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-    if (size < MAGIC_BYTES + 4 || memcmp(bytes, magic, MAGIC_BYTES) != 0)
+    static const uint8_t magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+    enum { MAGIC_BYTES = sizeof magic, VERSION_BYTES = 2 };
+    uint32_t length = 0;
+    if (size < MAGIC_BYTES + VERSION_BYTES ||
+        memcmp(bytes, magic, MAGIC_BYTES) != 0)
         return false;
     const uint8_t version = bytes[MAGIC_BYTES];
-    size_t length = bytes[8] + ((size_t)bytes[9] << 8);
-    *start = 10;
-    if (version < 1 || version > 3)
+    const size_t digits = version == 1 ? 2 : 4;
+    *start = MAGIC_BYTES + VERSION_BYTES + digits;
+    if (version < 1 || version > 3 || size < *start)
         return false;
-    if (version > 1) {
-        if (size < 12)
-            return false;
-        length += ((size_t)bytes[10] << 16) + ((size_t)bytes[11] << 24);
-        *start = 12;
-    }
+    memcpy(&length, bytes + *start - digits, digits);
     *end = *start + length;
     return length <= size - *start;
 }
 
 enum kith_err kith_npy_parse(const uint8_t *bytes, size_t size,
-                             struct kith_npy *npy)
+                             struct kith_array *array)
 {
     size_t start, end;
-    struct kith_npy found = {.rank = 0};
-    memset(npy, 0, sizeof *npy);
+    struct kith_array found = {.rank = 0};
+    memset(array, 0, sizeof *array);
     if (!find_header(bytes, size, &start, &end))
         return KITH_EPARSE;
     struct text text = {(const char *)bytes + start, (const char *)bytes + end};
@@ -209,179 +183,122 @@ enum kith_err kith_npy_parse(const uint8_t *bytes, size_t size,
     found.bytes = (size_t)total;
     if (size - end != found.bytes)
         return KITH_EPARSE;
-    *npy = found;
+    *array = found;
     return KITH_OK;
 }
 
 /* ---- the data set */
 
-struct array {
-    struct data_file file;
-    struct kith_npy npy;
-    const uint8_t *data;
-};
-
-static enum kith_err read_array(struct data_opening *opening, const char *name,
-                                struct array *array)
+static enum kith_err read_array(struct kith_data_opening *opening,
+                                const char *name, struct kith_array *array,
+                                const uint8_t **data)
 {
-    struct data_bytes bytes;
-    enum kith_err err = kith_data_find(opening, name, &array->file);
-    if (err == KITH_ENOENT)
-        return kith_data_complain(
-            opening->error, err, array->file.path,
-            "no such file; data.path needs x_train.npy, "
-            "y_train.npy, x_test.npy and y_test.npy (write "
-            "them with numpy.save)");
-    if (err == KITH_OK)
-        err = kith_data_map(opening, &array->file, &bytes);
+    struct kith_file_map map;
+    enum kith_err err =
+        kith_data_map(opening, kith_data_find(opening, name),
+                      "no such file; data.path needs x_train.npy, y_train.npy, "
+                      "x_test.npy and y_test.npy (write them with numpy.save)",
+                      &map);
     if (err != KITH_OK)
         return err;
-    err = kith_npy_parse(bytes.bytes, bytes.size, &array->npy);
-    array->data = bytes.bytes + array->npy.offset;
+    err = kith_npy_parse(map.bytes, map.size, array);
+    *data = map.bytes + array->offset;
     if (err == KITH_ELIMIT)
-        return kith_data_complain(opening->error, err, array->file.path,
-                                  "more than %u dimensions or 1 TiB of data",
-                                  KITH_IDX_RANK_MAX);
+        return kith_data_refuse(opening, err,
+                                "more than %u dimensions or 1 TiB of data",
+                                KITH_IDX_RANK_MAX);
     if (err != KITH_OK)
-        return kith_data_complain(
-            opening->error, err, array->file.path,
-            "not a whole .npy array in C order of u1, u2, "
-            "i4, i8 or f4; write it again with numpy.save("
-            "FILE, numpy.ascontiguousarray(x, \"float32\"))");
+        return kith_data_refuse(
+            opening, err,
+            "not a whole .npy array in C order of u1, u2, i4, i8 or f4; write "
+            "it again with numpy.save(FILE, numpy.ascontiguousarray(x, "
+            "\"float32\"))");
     return KITH_OK;
 }
 
-static bool is_type(const struct array *array, const char *type)
+static bool is_type(const struct kith_array *array, const char *type)
 {
-    return strcmp(array->npy.type, type) == 0;
-}
-
-static int64_t label_at(const struct array *array, size_t i)
-{
-    const size_t bytes = (size_t)(array->npy.type[1] - '0');
-    uint64_t value = 0;
-    for (size_t k = 0; k < bytes; k++)
-        value |= (uint64_t)array->data[i * bytes + k] << (8 * k);
-    if (is_type(array, "i4"))
-        return (int32_t)(uint32_t)value;
-    return (int64_t)value;
-}
-
-static enum kith_err read_labels(struct data_opening *opening,
-                                 const struct array *array,
-                                 struct kith_examples *examples)
-{
-    const bool column = array->npy.rank == 2 && array->npy.sizes[1] == 1;
-    if ((array->npy.rank != 1 && !column) || is_type(array, "f4"))
-        return kith_data_complain(
-            opening->error, KITH_EPARSE, array->file.path,
-            "labels need 1 dimension of u1, u2, i4 or i8, "
-            "found %" PRIu32 " of %s",
-            array->npy.rank, array->npy.type);
-    if (array->npy.sizes[0] != examples->count)
-        return kith_data_complain(opening->error, KITH_EPARSE, array->file.path,
-                                  "%" PRIu64 " labels for %zu images",
-                                  array->npy.sizes[0], examples->count);
-    int32_t *labels =
-        kith_data_alloc(opening, examples->count * sizeof *labels);
-    if (labels == NULL)
-        return kith_data_complain(opening->error, KITH_ENOMEM, array->file.path,
-                                  "no memory for %zu labels", examples->count);
-    for (size_t i = 0; i < examples->count; i++) {
-        const int64_t label = label_at(array, i);
-        if (label < 0 || label >= DATA_CLASSES_MAX)
-            return kith_data_complain(
-                opening->error, KITH_EPARSE, array->file.path,
-                "label %zu is %" PRId64 "; allowed: 0 to %u", i, label,
-                DATA_CLASSES_MAX - 1);
-        labels[i] = (int32_t)label;
-    }
-    examples->labels = labels;
-    return kith_data_classes(labels, examples->count, &examples->classes);
+    return strcmp(array->type, type) == 0;
 }
 
 /* The whole file is read once: one value that is no number ends a training run
  * after minutes or days, and nothing would name the file then. */
-static enum kith_err check_finite(struct data_opening *opening,
-                                  const struct array *array)
+static enum kith_err check_finite(struct kith_data_opening *opening,
+                                  const uint8_t *data, size_t count)
 {
-    const size_t count = array->npy.bytes / sizeof(float);
     for (size_t i = 0; i < count; i++) {
         float value;
-        memcpy(&value, array->data + i * sizeof value, sizeof value);
+        memcpy(&value, data + i * sizeof value, sizeof value);
         if (!isfinite(value))
-            return kith_data_complain(
-                opening->error, KITH_EPARSE, array->file.path,
-                "value %zu is %f; take out or replace what "
-                "is not finite (numpy.nan_to_num)",
-                i, (double)value);
+            return kith_data_refuse(opening, KITH_EPARSE,
+                                    "value %zu is %f; take out or replace what "
+                                    "is not finite (numpy.nan_to_num)",
+                                    i, (double)value);
     }
     return KITH_OK;
 }
 
-static enum kith_err read_images(struct data_opening *opening,
-                                 const struct array *array,
+static enum kith_err read_images(struct kith_data_opening *opening,
+                                 const struct kith_array *array,
+                                 const uint8_t *data,
                                  struct kith_examples *examples)
 {
-    const struct kith_npy *npy = &array->npy;
-    if (npy->rank < 2 || (!is_type(array, "u1") && !is_type(array, "f4")))
-        return kith_data_complain(opening->error, KITH_EPARSE, array->file.path,
-                                  "images need 2 to 4 dimensions of u1 or f4, "
-                                  "found %" PRIu32 " of %s",
-                                  npy->rank, npy->type);
-    for (uint32_t i = 0; i < npy->rank; i++) {
-        if (npy->sizes[i] >= UINT32_MAX)
-            return kith_data_complain(
-                opening->error, KITH_ELIMIT, array->file.path,
-                "dimension %" PRIu32 " is %" PRIu64 "; allowed: below 2^32 - 1",
-                i, npy->sizes[i]);
+    const bool bytes = is_type(array, "u1");
+    if (array->rank < 2 || (!bytes && !is_type(array, "f4")))
+        return kith_data_refuse(opening, KITH_EPARSE,
+                                "images need 2 to 4 dimensions of u1 or f4, "
+                                "found %" PRIu32 " of %s",
+                                array->rank, array->type);
+    for (uint32_t i = 0; i < array->rank; i++) {
+        if (array->sizes[i] >= UINT32_MAX)
+            return kith_data_refuse(opening, KITH_ELIMIT,
+                                    "dimension %" PRIu32 " is %" PRIu64
+                                    "; allowed: below 2^32 - 1",
+                                    i, array->sizes[i]);
     }
-    examples->input = KITH_INPUT_IMAGES;
-    examples->element =
-        is_type(array, "u1") ? KITH_ELEMENT_U8 : KITH_ELEMENT_F32;
-    examples->count = (size_t)npy->sizes[0];
-    examples->values = array->data;
+    kith_data_images(examples, bytes ? KITH_ELEMENT_U8 : KITH_ELEMENT_F32, data,
+                     array->rank, array->sizes);
     examples->mapped = true;
-    kith_data_shape(examples, npy->rank, npy->sizes);
-    kith_data_count(opening, &array->file, examples->count);
-    if (examples->element == KITH_ELEMENT_U8)
+    kith_data_count(opening, examples->count);
+    if (bytes)
         return KITH_OK;
-    const enum kith_err err = check_finite(opening, array);
-    if (err != KITH_OK || npy->offset % sizeof(float) == 0)
+    const enum kith_err err =
+        check_finite(opening, data, array->bytes / sizeof(float));
+    if (err != KITH_OK || array->offset % sizeof(float) == 0)
         return err;
     /* NumPy aligns its data; others may not. */
-    void *copy = kith_data_alloc(opening, npy->bytes);
+    void *copy = kith_data_alloc(opening, array->bytes, 1, "bytes");
     if (copy == NULL)
-        return kith_data_complain(opening->error, KITH_ENOMEM, array->file.path,
-                                  "no memory for its %zu bytes", npy->bytes);
-    memcpy(copy, array->data, npy->bytes);
+        return KITH_ENOMEM;
+    memcpy(copy, data, array->bytes);
     examples->values = copy;
     examples->mapped = false;
     return KITH_OK;
 }
 
-static enum kith_err open_part(struct data_opening *opening, const char *images,
-                               const char *labels,
-                               struct kith_examples *examples)
+static enum kith_err open_npy(struct kith_data_opening *opening,
+                              enum kith_data_part part,
+                              struct kith_examples *examples)
 {
-    struct array array;
-    enum kith_err err = read_array(opening, images, &array);
+    const bool train = part == KITH_DATA_TRAIN;
+    struct kith_array array;
+    const uint8_t *data;
+    enum kith_err err = read_array(
+        opening, train ? "x_train.npy" : "x_test.npy", &array, &data);
     if (err == KITH_OK)
-        err = read_images(opening, &array, examples);
+        err = read_images(opening, &array, data, examples);
     if (err == KITH_OK)
-        err = read_array(opening, labels, &array);
-    return err == KITH_OK ? read_labels(opening, &array, examples) : err;
-}
-
-static enum kith_err open_npy(const struct kith_data_config *config,
-                              struct kith_dataset *set, char *error)
-{
-    struct data_opening opening = {config, set, error};
-    const enum kith_err err =
-        open_part(&opening, "x_train.npy", "y_train.npy", &set->train);
-    return err == KITH_OK
-               ? open_part(&opening, "x_test.npy", "y_test.npy", &set->test)
-               : err;
+        err = read_array(opening, train ? "y_train.npy" : "y_test.npy", &array,
+                         &data);
+    if (err != KITH_OK)
+        return err;
+    const bool column = array.rank == 2 && array.sizes[1] == 1;
+    if ((array.rank != 1 && !column) || is_type(&array, "f4"))
+        return kith_data_refuse(opening, KITH_EPARSE,
+                                "labels need 1 dimension of u1, u2, i4 or i8, "
+                                "found %" PRIu32 " of %s",
+                                array.rank, array.type);
+    return kith_data_labels(opening, &array, data, examples);
 }
 
 const struct kith_dataset_kind kith_dataset_npy = {

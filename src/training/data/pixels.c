@@ -4,33 +4,13 @@
 
 #include <string.h>
 
-static size_t value_bytes(const struct kith_examples *examples)
+/* width pixels of `bytes` each, last first. Inlined, so that a constant
+ * `bytes` makes moves of it. */
+__attribute__((always_inline)) static inline void
+reverse(const uint8_t *row, size_t width, size_t bytes, uint8_t *out)
 {
-    return examples->element == KITH_ELEMENT_U8 ? 1 : sizeof(float);
-}
-
-/* width pixels of `bytes` each, last first. */
-static void reverse(const uint8_t *row, size_t width, size_t bytes,
-                    uint8_t *out)
-{
-    const uint8_t *from = row + (width - 1) * bytes;
-    switch (bytes) {
-    case 1:
-        for (size_t x = 0; x < width; x++)
-            out[x] = *(from - x);
-        break;
-    case 3:
-        for (size_t x = 0; x < width; x++, from -= 3, out += 3) {
-            out[0] = from[0];
-            out[1] = from[1];
-            out[2] = from[2];
-        }
-        break;
-    default:
-        for (size_t x = 0; x < width; x++, from -= bytes, out += bytes)
-            memcpy(out, from, bytes);
-        break;
-    }
+    for (size_t x = 0; x < width; x++)
+        memcpy(out + x * bytes, row + (width - 1 - x) * bytes, bytes);
 }
 
 /* A row of the image, moved left by `shift` pixels with zeros where it has
@@ -44,7 +24,11 @@ static void cut(const uint8_t *row, size_t width, size_t bytes, ptrdiff_t shift,
     if (shift > 0)
         row += away * bytes;
     memset(out + (to == 0 ? kept : 0) * bytes, 0, away * bytes);
-    if (turned)
+    if (turned && bytes == 1)
+        reverse(row, kept, 1, out + to);
+    else if (turned && bytes == 3)
+        reverse(row, kept, 3, out + to * 3);
+    else if (turned)
         reverse(row, kept, bytes, out + to * bytes);
     else
         memcpy(out + to * bytes, row, kept * bytes);
@@ -63,7 +47,8 @@ void kith_data_pixels_augment(const struct kith_examples *examples,
                               void *out)
 {
     const size_t height = examples->shape[0], width = examples->shape[1];
-    const size_t bytes = examples->shape[2] * value_bytes(examples);
+    const size_t bytes =
+        examples->shape[2] * kith_data_value_bytes(examples->element);
     const size_t places = 2 * (size_t)augment->crop + 1;
     const bool turned = (kith_rng_u32(rng) >> 31) != 0 && augment->flip;
     const ptrdiff_t crop = (ptrdiff_t)augment->crop;
@@ -97,25 +82,14 @@ void kith_data_pixels_init(struct pixels *pixels,
     }
 }
 
-static void convert_bytes(const struct pixels *pixels, size_t n,
-                          const uint8_t *image, float *out)
+/* Inlined for the same reason. */
+__attribute__((always_inline)) static inline void
+convert_bytes(const struct pixels *pixels, uint32_t channels, size_t n,
+              const uint8_t *image, float *out)
 {
-    switch (pixels->channels) {
-    case 1:
-        for (size_t i = 0; i < n; i++)
-            out[i] = pixels->table[0][image[i]];
-        break;
-    case 3:
-        for (size_t i = 0; i < n; i += 3) {
-            out[i] = pixels->table[0][image[i]];
-            out[i + 1] = pixels->table[1][image[i + 1]];
-            out[i + 2] = pixels->table[2][image[i + 2]];
-        }
-        break;
-    default:
-        for (size_t i = 0; i < n; i++)
-            out[i] = pixels->table[i % pixels->channels][image[i]];
-        break;
+    for (size_t i = 0; i < n; i += channels) {
+        for (uint32_t c = 0; c < channels; c++)
+            out[i + c] = pixels->table[c][image[i + c]];
     }
 }
 
@@ -140,8 +114,12 @@ void kith_data_pixels_convert(const struct pixels *pixels,
         host->from_bytes(n, image, out);
         return;
     }
-    if (bytes)
-        convert_bytes(pixels, n, image, out);
+    if (bytes && pixels->channels == 1)
+        convert_bytes(pixels, 1, n, image, out);
+    else if (bytes && pixels->channels == 3)
+        convert_bytes(pixels, 3, n, image, out);
+    else if (bytes)
+        convert_bytes(pixels, pixels->channels, n, image, out);
     else if (pixels->plain)
         memcpy(out, image, n * sizeof(float));
     else

@@ -88,13 +88,40 @@ int kith_file_create(const char *path)
                 0666);
 }
 
-FILE *kith_file_create_stream(const char *path)
+FILE *kith_file_stream(int fd, const char *mode)
 {
-    const int fd = kith_file_create(path);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    FILE *file = fd < 0 ? NULL : fdopen(fd, mode);
     if (fd >= 0 && file == NULL)
         (void)close(fd);
     return file;
+}
+
+FILE *kith_file_create_stream(const char *path)
+{
+    return kith_file_stream(kith_file_create(path), "wb");
+}
+
+int kith_file_commit(FILE *file, const char *partial, const char *path)
+{
+    int code = ferror(file) == 0 ? 0 : errno != 0 ? errno : EIO;
+    if (code == 0 && (fflush(file) != 0 || fsync(fileno(file)) != 0))
+        code = errno;
+    if (fclose(file) != 0 && code == 0)
+        code = errno;
+    if (code == 0 && rename(partial, path) != 0)
+        code = errno;
+    if (code != 0)
+        (void)unlink(partial);
+    return code;
+}
+
+void kith_file_sync_folder(const char *folder)
+{
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return; /* Some file systems refuse; the file itself is safe. */
+    (void)fsync(fd);
+    (void)close(fd);
 }
 
 enum kith_err kith_file_complain(char *error, enum kith_err err,
@@ -107,25 +134,33 @@ enum kith_err kith_file_complain(char *error, enum kith_err err,
     return err;
 }
 
-enum kith_err kith_file_map_open(const char *path, struct kith_file_map *map,
-                                 char *error)
+enum kith_err kith_file_map(const char *path, struct kith_file_map *map,
+                            char *why)
 {
-    char why[KITH_FILE_WHY_BYTES];
-    size_t size;
+    size_t size = 0;
     int fd;
     *map = (struct kith_file_map){NULL, 0};
     enum kith_err err = kith_file_open(path, &fd, &size, why);
     if (err != KITH_OK)
-        return kith_file_complain(error, err, "reading", path, why);
+        return err;
     if (size > 0) {
         void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (bytes == MAP_FAILED)
-            err = kith_file_complain(error, kith_file_error(errno), "reading",
-                                     path, strerror(errno));
+            err = fail(errno, why);
         else
             *map = (struct kith_file_map){bytes, size};
     }
     (void)close(fd);
+    return err;
+}
+
+enum kith_err kith_file_map_open(const char *path, struct kith_file_map *map,
+                                 char *error)
+{
+    char why[KITH_FILE_WHY_BYTES];
+    const enum kith_err err = kith_file_map(path, map, why);
+    if (err != KITH_OK)
+        kith_file_complain(error, err, "reading", path, why);
     return err;
 }
 

@@ -14,6 +14,7 @@
 #include "data_files.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,34 +30,24 @@ enum kith_err kith_split_parse(const char *text, struct kith_split *split)
     *split = (struct kith_split){.kind = KITH_SPLIT_IID};
     if (strcmp(text, "iid") == 0)
         return KITH_OK;
-    const char *open = strchr(text, '(');
-    const size_t length = strlen(text);
     char argument[32];
-    if (open == NULL || text[length - 1] != ')')
-        return KITH_EPARSE;
-    const size_t size = (size_t)(text + length - 1 - (open + 1));
-    if (size == 0 || size >= sizeof argument)
-        return KITH_EPARSE;
-    memcpy(argument, open + 1, size);
-    argument[size] = '\0';
-    const size_t name = (size_t)(open - text);
-    if (name == strlen("dirichlet") && strncmp(text, "dirichlet", name) == 0) {
+    uint64_t classes = 0;
+    int end = 0;
+    if (sscanf(text, "dirichlet(%31[^)])%n", argument, &end) == 1 && end > 0 &&
+        text[end] == '\0') {
         split->kind = KITH_SPLIT_DIRICHLET;
-        if (kith_text_double(argument, &split->alpha) != KITH_OK ||
-            !(split->alpha > 0) || split->alpha > ALPHA_MAX)
-            return KITH_EPARSE;
-        return KITH_OK;
+        return kith_text_double(argument, &split->alpha) == KITH_OK &&
+                       split->alpha > 0 && split->alpha <= ALPHA_MAX
+                   ? KITH_OK
+                   : KITH_EPARSE;
     }
-    if (name == strlen("classes") && strncmp(text, "classes", name) == 0) {
-        uint64_t classes = 0;
-        split->kind = KITH_SPLIT_CLASSES;
-        if (kith_text_u64(argument, &classes) != KITH_OK || classes == 0 ||
-            classes > CLASSES_MAX)
-            return KITH_EPARSE;
-        split->classes = (uint32_t)classes;
-        return KITH_OK;
-    }
-    return KITH_EPARSE;
+    if (sscanf(text, "classes(%31[^)])%n", argument, &end) != 1 || end == 0 ||
+        text[end] != '\0' || kith_text_u64(argument, &classes) != KITH_OK ||
+        classes == 0 || classes > CLASSES_MAX)
+        return KITH_EPARSE;
+    split->kind = KITH_SPLIT_CLASSES;
+    split->classes = (uint32_t)classes;
+    return KITH_OK;
 }
 
 struct split_job {

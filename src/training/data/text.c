@@ -50,8 +50,8 @@ static void put(uint32_t code, char *text)
 }
 
 /* Marks what occurs in `place` and counts it. */
-static enum kith_err scan(struct data_opening *opening, const char *path,
-                          const struct data_bytes *text, uint8_t *place,
+static enum kith_err scan(struct kith_data_opening *opening,
+                          const struct kith_file_map *text, uint8_t *place,
                           size_t *characters)
 {
     *characters = 0;
@@ -59,11 +59,10 @@ static enum kith_err scan(struct data_opening *opening, const char *path,
         uint32_t code = 0;
         const size_t length = take(text->bytes + at, text->size - at, &code);
         if (length == 0)
-            return kith_data_complain(
-                opening->error, KITH_EPARSE, path,
-                "byte %zu is not UTF-8; convert the file, or "
-                "read it with data.kind: bytes",
-                at);
+            return kith_data_refuse(opening, KITH_EPARSE,
+                                    "byte %zu is not UTF-8; convert the file, "
+                                    "or read it with data.kind: bytes",
+                                    at);
         place[code] = 1;
         at += length;
         (*characters)++;
@@ -72,52 +71,45 @@ static enum kith_err scan(struct data_opening *opening, const char *path,
 }
 
 /* Room for six digits and a blank each. */
-enum { LETTER_BYTES = 7 };
+enum { CODE_BYTES = 7 };
 
 /* place[code] <- its token; alphabet[token] <- the character. */
-static enum kith_err sort_alphabet(struct data_opening *opening,
-                                   const char *path, uint8_t *place,
-                                   struct kith_examples *whole)
+static enum kith_err sort_alphabet(struct kith_data_opening *opening,
+                                   uint8_t *place, struct kith_examples *whole)
 {
-    uint32_t *letters = &whole->classes;
-    const size_t size = (size_t)ALPHABET_MAX * LETTER_BYTES + 1;
-    char *codes = kith_data_alloc(opening, size);
+    const size_t size = (size_t)ALPHABET_MAX * CODE_BYTES + 1;
+    char *codes = kith_data_alloc(opening, size, 1, "bytes of its alphabet");
     size_t at = 0;
     if (codes == NULL)
-        return kith_data_complain(opening->error, KITH_ENOMEM, path,
-                                  "no memory");
+        return KITH_ENOMEM;
     whole->alphabet = codes;
-    *letters = 0;
     for (uint32_t code = 0; code < CODES; code++) {
         if (place[code] == 0)
             continue;
-        if (*letters == ALPHABET_MAX)
-            return kith_data_complain(
-                opening->error, KITH_ELIMIT, path,
-                "it has more than %d different characters; "
-                "read it with data.kind: bytes",
-                ALPHABET_MAX);
+        if (whole->classes == ALPHABET_MAX)
+            return kith_data_refuse(opening, KITH_ELIMIT,
+                                    "it has more than %d different characters; "
+                                    "read it with data.kind: bytes",
+                                    ALPHABET_MAX);
         at = kith_text_add(codes, size, at, "%x ", (unsigned)code);
-        put(code, opening->set->alphabet[*letters]);
-        place[code] = (uint8_t)(*letters)++;
+        put(code, opening->set->alphabet[whole->classes]);
+        place[code] = (uint8_t)whole->classes++;
     }
     return KITH_OK;
 }
 
-static enum kith_err decode(struct data_opening *opening, const char *path,
-                            const struct data_bytes *text, uint8_t *place,
+static enum kith_err decode(struct kith_data_opening *opening,
+                            const struct kith_file_map *text, uint8_t *place,
                             struct kith_examples *whole)
 {
-    enum kith_err err = scan(opening, path, text, place, &whole->tokens);
+    enum kith_err err = scan(opening, text, place, &whole->tokens);
     if (err == KITH_OK)
-        err = sort_alphabet(opening, path, place, whole);
+        err = sort_alphabet(opening, place, whole);
     if (err != KITH_OK)
         return err;
-    uint8_t *tokens = kith_data_alloc(opening, whole->tokens);
+    uint8_t *tokens = kith_data_alloc(opening, whole->tokens, 1, "characters");
     if (tokens == NULL)
-        return kith_data_complain(opening->error, KITH_ENOMEM, path,
-                                  "no memory for its %zu characters",
-                                  whole->tokens);
+        return KITH_ENOMEM;
     /* The file is mapped: what was scanned may have been written to since. */
     size_t at = 0, i = 0;
     for (; i < whole->tokens && at < text->size; i++) {
@@ -129,38 +121,30 @@ static enum kith_err decode(struct data_opening *opening, const char *path,
         at += length;
     }
     whole->values = tokens;
-    if (i == whole->tokens && at == text->size)
-        return KITH_OK;
-    kith_data_spoiled(opening->set->owner, text->bytes, true, opening->error);
-    return KITH_EIO;
+    return i == whole->tokens && at == text->size
+               ? KITH_OK
+               : kith_data_spoiled(opening->set->owner, text->bytes, true,
+                                   opening->error);
 }
 
-static enum kith_err open_text(const struct kith_data_config *config,
-                               struct kith_dataset *set, char *error)
+static enum kith_err open_text(struct kith_data_opening *opening,
+                               enum kith_data_part part,
+                               struct kith_examples *whole)
 {
-    struct data_opening opening = {config, set, error};
-    struct kith_examples whole = set->train;
-    struct data_file file;
-    struct data_bytes text;
-    whole.element = KITH_ELEMENT_U8;
-    enum kith_err err = kith_data_find(&opening, NULL, &file);
-    if (err == KITH_ENOENT)
-        return kith_data_complain(
-            error, err, file.path,
-            "no such file; data.path must be one text file");
-    if (err == KITH_OK)
-        err = kith_data_map(&opening, &file, &text);
+    struct kith_file_map text;
+    (void)part;
+    enum kith_err err =
+        kith_data_map(opening, kith_data_find(opening, NULL),
+                      "no such file; data.path must be one text file", &text);
     if (err != KITH_OK)
         return err;
+    whole->input = KITH_INPUT_TOKENS;
+    whole->element = KITH_ELEMENT_U8;
     uint8_t *place = calloc(CODES, 1);
     if (place == NULL)
-        return kith_data_complain(error, KITH_ENOMEM, file.path, "no memory");
-    err = decode(&opening, file.path, &text, place, &whole);
+        return kith_data_refuse(opening, KITH_ENOMEM, "no memory");
+    err = decode(opening, &text, place, whole);
     free(place);
-    if (err == KITH_OK)
-        err = kith_data_cut(&opening, file.path, &whole);
-    if (err == KITH_OK)
-        kith_data_count(&opening, &file, set->train.count + set->test.count);
     return err;
 }
 

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kith/plain_file.h"
 #include "kith/text.h"
 
 enum {
@@ -54,16 +53,6 @@ enum kith_err kith_shard_parse(const uint8_t *bytes, size_t size,
 
 /* ---- the data set */
 
-struct names {
-    char (*name)[256];
-    size_t count;
-};
-
-static int compare(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
 static bool is_shard(const char *name, const char *part)
 {
     const size_t length = strlen(name);
@@ -71,146 +60,124 @@ static bool is_shard(const char *name, const char *part)
            strstr(name, part) != NULL;
 }
 
-/* NAMEs of the folder that hold `part`, sorted; the caller frees them. */
-static enum kith_err list(struct data_opening *opening, const char *part,
-                          struct names *names)
+static int is_training(const struct dirent *entry)
 {
-    const char *path = opening->config->path;
-    DIR *folder = opendir(path);
-    if (folder == NULL)
-        return kith_data_complain(
-            opening->error, kith_file_error(errno), path,
-            "%s; data.path must be a folder of *train*.bin "
-            "and *val*.bin",
-            strerror(errno));
-    enum kith_err err = KITH_OK;
-    for (const struct dirent *entry = readdir(folder); entry != NULL;
-         entry = readdir(folder)) {
-        if (!is_shard(entry->d_name, part))
-            continue;
-        if (names->count == SHARDS_MAX) {
-            err = kith_data_complain(opening->error, KITH_ELIMIT, path,
-                                     "more than %d shards", SHARDS_MAX);
-            break;
-        }
-        if ((names->count & (names->count - 1)) == 0) {
-            void *more = realloc(names->name,
-                                 (2 * names->count + 1) * sizeof *names->name);
-            if (more == NULL) {
-                err = kith_data_complain(opening->error, KITH_ENOMEM, path,
-                                         "no memory");
-                break;
-            }
-            names->name = more;
-        }
-        (void)kith_text_copy(names->name[names->count++], sizeof names->name[0],
-                             entry->d_name);
-    }
-    (void)closedir(folder);
-    if (err == KITH_OK && names->count == 0)
-        err = kith_data_complain(opening->error, KITH_ENOENT, path,
-                                 "no *%s*.bin in that folder; data.path needs "
-                                 "GPT-2 token shards *train*.bin and *val*.bin",
-                                 part);
-    if (err == KITH_OK)
-        qsort(names->name, names->count, sizeof *names->name, compare);
-    return err;
+    return is_shard(entry->d_name, "train");
 }
 
-static uint32_t largest(const uint16_t *tokens, size_t count)
+static int is_validation(const struct dirent *entry)
 {
-    uint16_t most = 0;
-    for (size_t i = 0; i < count; i++)
-        most = tokens[i] > most ? tokens[i] : most;
-    return most;
+    return is_shard(entry->d_name, "val");
 }
 
-static enum kith_err open_shard(struct data_opening *opening, const char *name,
-                                struct data_file *file,
-                                struct kith_segment *segment)
+static int compare(const struct dirent **a, const struct dirent **b)
 {
-    struct data_bytes bytes;
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static enum kith_err open_shard(struct kith_data_opening *opening,
+                                const char *name, struct kith_segment *segment)
+{
+    struct kith_file_map map;
     struct kith_shard shard;
-    enum kith_err err = kith_data_find(opening, name, file);
-    if (err == KITH_ENOENT)
-        return kith_data_complain(opening->error, err, file->path,
-                                  "it was there a moment ago");
-    if (err == KITH_OK)
-        err = kith_data_map(opening, file, &bytes);
+    enum kith_err err = kith_data_map(opening, kith_data_find(opening, name),
+                                      "it was there a moment ago", &map);
     if (err != KITH_OK)
         return err;
-    err = kith_shard_parse(bytes.bytes, bytes.size, &shard);
+    err = kith_shard_parse(map.bytes, map.size, &shard);
     if (err != KITH_OK)
-        return kith_data_complain(
-            opening->error, err, file->path,
-            "its %zu bytes are not a token shard of version 1 "
-            "whose header announces as many uint16 as follow; "
-            "write or fetch it again",
-            bytes.size);
-    segment->values = bytes.bytes + shard.offset;
+        return kith_data_refuse(
+            opening, err,
+            "its %zu bytes are not a token shard of version 1 whose header "
+            "announces as many uint16 as follow; write or fetch it again",
+            map.size);
+    segment->values = map.bytes + shard.offset;
     segment->tokens = shard.tokens;
     return KITH_OK;
 }
 
-static enum kith_err open_all(struct data_opening *opening,
-                              const struct names *names,
+/* Adds a shard at the end of the stream. */
+static enum kith_err add_shard(struct kith_data_opening *opening,
+                               const char *name, bool last,
+                               struct kith_examples *examples,
+                               struct kith_segment *segment)
+{
+    const size_t context =
+        opening->config->context > 0 ? opening->config->context : 1;
+    const enum kith_err err = open_shard(opening, name, segment);
+    if (err != KITH_OK)
+        return err;
+    const size_t first = examples->tokens, end = first + segment->tokens;
+    segment->first = first;
+    examples->tokens = end;
+    /* Windows that begin in this shard; the last token begins none. */
+    kith_data_count(opening,
+                    (end + (last ? 0 : context) - 1) / context -
+                        (first == 0 ? 0 : (first + context - 1) / context));
+    /* The whole file is read once, so that no token can be outside the model's
+     * vocabulary. */
+    const uint16_t *tokens = segment->values;
+    uint16_t most = 0;
+    for (size_t i = 0; i < segment->tokens; i++)
+        most = tokens[i] > most ? tokens[i] : most;
+    if (most >= examples->classes)
+        examples->classes = (uint32_t)most + 1;
+    return KITH_OK;
+}
+
+static enum kith_err open_all(struct kith_data_opening *opening,
+                              struct dirent *const *names, size_t count,
                               struct kith_examples *examples)
 {
     struct kith_segment *segments =
-        kith_data_alloc(opening, names->count * sizeof *segments);
-    if (segments == NULL)
-        return kith_data_complain(opening->error, KITH_ENOMEM,
-                                  opening->config->path, "no memory");
-    const size_t context =
-        opening->config->context > 0 ? opening->config->context : 1;
-    for (size_t i = 0; i < names->count; i++) {
-        struct data_file file;
-        const enum kith_err err =
-            open_shard(opening, names->name[i], &file, &segments[i]);
-        if (err != KITH_OK)
-            return err;
-        segments[i].first = examples->tokens;
-        /* Windows that begin in this shard; the last token begins none. */
-        const size_t last = i + 1 == names->count;
-        const size_t end = examples->tokens + segments[i].tokens;
-        kith_data_count(opening, &file,
-                        (end + (last ? 0 : context) - 1) / context -
-                            (examples->tokens == 0
-                                 ? 0
-                                 : (examples->tokens + context - 1) / context));
-        examples->tokens = end;
-        /* The whole file is read once, so that no token can be outside the
-         * model's vocabulary. */
-        const uint32_t most = largest(segments[i].values, segments[i].tokens);
-        if (most >= examples->classes)
-            examples->classes = most + 1;
-    }
+        kith_data_alloc(opening, count, sizeof *segments, "shards");
+    enum kith_err err = segments == NULL ? KITH_ENOMEM : KITH_OK;
+    for (size_t i = 0; i < count && err == KITH_OK; i++)
+        err = add_shard(opening, names[i]->d_name, i + 1 == count, examples,
+                        &segments[i]);
+    if (err != KITH_OK)
+        return err;
+    examples->input = KITH_INPUT_TOKENS;
     examples->element = KITH_ELEMENT_U16;
     examples->mapped = true;
-    examples->values = names->count == 1 ? segments[0].values : NULL;
-    examples->segments = names->count == 1 ? NULL : segments;
-    examples->segment_count = names->count == 1 ? 0 : names->count;
-    return kith_data_windows(opening, opening->config->path, examples);
+    if (count == 1) {
+        examples->values = segments[0].values;
+    } else {
+        examples->segments = segments;
+        examples->segment_count = count;
+    }
+    return KITH_OK;
 }
 
-static enum kith_err open_part(struct data_opening *opening, const char *part,
-                               struct kith_examples *examples)
+static enum kith_err open_tokens(struct kith_data_opening *opening,
+                                 enum kith_data_part part,
+                                 struct kith_examples *examples)
 {
-    struct names names = {NULL, 0};
-    enum kith_err err = list(opening, part, &names);
-    if (err == KITH_OK)
-        err = open_all(opening, &names, examples);
-    free(names.name);
-    return err;
-}
-
-static enum kith_err open_tokens(const struct kith_data_config *config,
-                                 struct kith_dataset *set, char *error)
-{
-    struct data_opening opening = {config, set, error};
-    enum kith_err err = open_part(&opening, "train", &set->train);
-    if (err == KITH_OK)
-        err = open_part(&opening, "val", &set->test);
+    const bool train = part == KITH_DATA_TRAIN;
+    struct dirent **names = NULL;
+    (void)kith_text_copy(opening->path, sizeof opening->path,
+                         opening->config->path);
+    const int count = scandir(opening->path, &names,
+                              train ? is_training : is_validation, compare);
+    enum kith_err err;
+    if (count < 0)
+        err = kith_data_refuse(opening, kith_file_error(errno),
+                               "%s; data.path must be a folder of *train*.bin "
+                               "and *val*.bin",
+                               strerror(errno));
+    else if (count == 0)
+        err = kith_data_refuse(opening, KITH_ENOENT,
+                               "no *%s*.bin in that folder; data.path needs "
+                               "GPT-2 token shards *train*.bin and *val*.bin",
+                               train ? "train" : "val");
+    else if (count > SHARDS_MAX)
+        err = kith_data_refuse(opening, KITH_ELIMIT, "more than %d shards",
+                               SHARDS_MAX);
+    else
+        err = open_all(opening, names, (size_t)count, examples);
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
     return err;
 }
 

@@ -28,6 +28,15 @@ void kith_meter_start(struct kith_meter *meter, const struct kith_model *model,
     };
 }
 
+/* The most this process has had in memory, in bytes; 0: not known. */
+static uint64_t most_memory(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0 || usage.ru_maxrss < 0)
+        return 0;
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
 void kith_meter_look(struct kith_meter *meter, uint64_t samples, double seconds,
                      struct kith_speed *speed)
 {
@@ -45,18 +54,10 @@ void kith_meter_look(struct kith_meter *meter, uint64_t samples, double seconds,
                    : NAN,
         .data_wait_s = NAN,
         .exchange_overlap = NAN,
-        .memory_bytes = kith_speed_memory(),
+        .memory_bytes = most_memory(),
     };
     meter->samples = (double)samples;
     meter->seconds = seconds;
-}
-
-uint64_t kith_speed_memory(void)
-{
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0 || usage.ru_maxrss < 0)
-        return 0;
-    return (uint64_t)usage.ru_maxrss * 1024;
 }
 
 void kith_speed_text(const struct kith_speed *speed,
