@@ -146,8 +146,7 @@ static int write_pairs(const struct cli_arguments *arguments, const char *path,
                                               &experiment, error) != KITH_OK) {
         code = kith_cli_fail(
             arguments, KITH_EXIT_EXPERIMENT,
-            "%s: cannot add to compute (%s): write it as `compute: "
-            "{%s: %s}`",
+            "%s: cannot add to compute (%s): write it as `compute: {%s: %s}`",
             path, error, pairs[0].key, pairs[0].value);
     } else {
         kith_experiment_close(&experiment);
@@ -303,9 +302,8 @@ int kith_cli_calibrate_if(const struct cli_arguments *arguments, bool lab)
     if (!kith_cli_given(arguments, CLI_CALIBRATE))
         return KITH_EXIT_OK;
     if (kith_cli_given(arguments, CLI_RESUME))
-        return kith_cli_fail(
-            arguments, KITH_EXIT_USAGE,
-            "--calibrate: a run that goes on keeps what it began "
-            "with; leave out --calibrate or --resume");
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--calibrate: a run that goes on keeps what it "
+                             "began with; leave out --calibrate or --resume");
     return kith_cli_calibrate_compute(arguments, arguments->words[0], lab);
 }

@@ -73,11 +73,10 @@ static int parse_roles(const struct cli_arguments *arguments, uint32_t *roles)
         text += *text == ',';
     }
     if (*text != '\0' || *roles == 0)
-        return kith_cli_fail(
-            arguments, KITH_EXIT_USAGE,
-            "--roles: found \"%.60s\"; allowed: train, observe, "
-            "seed, with commas between",
-            arguments->values[CLI_ROLES]);
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--roles: found \"%.60s\"; allowed: train, "
+                             "observe, seed, with commas between",
+                             arguments->values[CLI_ROLES]);
     return KITH_EXIT_OK;
 }
 

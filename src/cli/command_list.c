@@ -464,10 +464,9 @@ int kith_cli_list(const struct cli_arguments *arguments)
         return kith_cli_list_topology(arguments);
     }
     if (arguments->set_count > 0)
-        return kith_cli_fail(
-            arguments, KITH_EXIT_USAGE,
-            "--set: needs a topology and a number of peers, such "
-            "as kith list topology ring 16");
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--set: needs a topology and a number of peers, "
+                             "such as kith list topology ring 16");
     json_t *document = json ? json_object() : NULL;
     for (size_t i = 0; i < KIND_COUNT; i++) {
         if (only == NULL ? kinds[i].aside : only != &kinds[i])

@@ -159,16 +159,14 @@ static int check_arguments(const struct cli_arguments *arguments)
     for (unsigned option = 0; option < CLI_OPTION_COUNT; option++)
         if (arguments->values[option] != NULL && option != CLI_REPLAY &&
             option != CLI_JSON)
-            return kith_cli_fail(
-                arguments, KITH_EXIT_USAGE,
-                "--replay takes the experiment as it was recorded, "
-                "and no other option but --json");
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "--replay takes the experiment as it was "
+                                 "recorded, and no other option but --json");
     if (arguments->word_count > 0)
-        return kith_cli_fail(
-            arguments, KITH_EXIT_USAGE,
-            "found the experiment %.200s beside --replay; a run "
-            "database keeps its own: leave it out",
-            arguments->words[0]);
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "found the experiment %.200s beside --replay; a "
+                             "run database keeps its own: leave it out",
+                             arguments->words[0]);
     return KITH_EXIT_OK;
 }
 

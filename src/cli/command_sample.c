@@ -36,8 +36,7 @@ static int read_options(struct sampling *job,
            job->how.temperature <= TEMPERATURE_MAX)))
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,
-            "--temperature: found \"%.60s\"; allowed: a number "
-            "from 0 to %g",
+            "--temperature: found \"%.60s\"; allowed: a number from 0 to %g",
             text, TEMPERATURE_MAX);
     int code =
         kith_cli_number(arguments, CLI_TOKENS, 1, TOKENS_MAX, &job->tokens);

@@ -72,8 +72,7 @@ static int check_one(const struct cli_arguments *arguments)
     if (arguments->word_count != 1)
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,
-            "found %u arguments, not one experiment; see kith sim "
-            "--help",
+            "found %u arguments, not one experiment; see kith sim --help",
             arguments->word_count);
     return KITH_EXIT_OK;
 }

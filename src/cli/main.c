@@ -22,9 +22,8 @@ static const struct cli_command commands[] = {
             "bit, as if never interrupted. PATH.best is the checkpoint with "
             "the\nbest evaluation. --save PATH --resume goes on where PATH "
             "is, else starts.\n\n"
-            "Example: kith train examples/digits.yaml --set "
-            "train.batch=64\n         kith train --resume "
-            "digits-train-1.save",
+            "Example: kith train examples/digits.yaml --set train.batch=64\n   "
+            "      kith train --resume digits-train-1.save",
         .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME) |
                    CLI_BIT(INIT) | CLI_BIT(CALIBRATE),
         .words_max = 1,
@@ -35,12 +34,11 @@ static const struct cli_command commands[] = {
         .summary = "loss and accuracy of a checkpoint on its test set",
         .usage =
             "CHECKPOINT [--data PATH] [--estimate N] [--threads N] [--json]",
-        .details =
-            "The checkpoint names its own experiment; --data and --set change "
-            "what it is\ntested on. Models of tokens have a perplexity, too. "
-            "An average of models with\nBatchNorm needs statistics of its "
-            "own: --estimate 20.\n\n"
-            "Example: kith eval shakespeare-train-1.save",
+        .details = "The checkpoint names its own experiment; --data and --set "
+                   "change what it is\ntested on. Models of tokens have a "
+                   "perplexity, too. An average of models with\nBatchNorm "
+                   "needs statistics of its own: --estimate 20.\n\n"
+                   "Example: kith eval shakespeare-train-1.save",
         .options = CLI_BIT(JSON) | CLI_BIT(SEED) | CLI_BIT(SET) |
                    CLI_BIT(DATA) | CLI_BIT(ESTIMATE) | CLI_BIT(THREADS),
         .words_min = 1,
@@ -69,13 +67,12 @@ static const struct cli_command commands[] = {
         .name = "export",
         .summary = "write the model of a checkpoint for other programs",
         .usage = "CHECKPOINT --out FILE.safetensors",
-        .details =
-            "The weights alone, as F32, under the names of Hugging Face for "
-            "gpt (a config.json\nbeside it, so that from_pretrained opens the "
-            "folder), else under the model's own.\nThe way in: kith train "
-            "--init FILE.safetensors.\n\n"
-            "Example: kith export shakespeare-train-1.save --out "
-            "romeo/model.safetensors",
+        .details = "The weights alone, as F32, under the names of Hugging Face "
+                   "for gpt (a config.json\nbeside it, so that from_pretrained "
+                   "opens the folder), else under the model's own.\nThe way "
+                   "in: kith train --init FILE.safetensors.\n\n"
+                   "Example: kith export shakespeare-train-1.save --out "
+                   "romeo/model.safetensors",
         .out = "the file",
         .options = CLI_BIT(OUT),
         .words_min = 1,
@@ -138,11 +135,10 @@ static const struct cli_command commands[] = {
         .summary = "run one peer of a cluster",
         .usage = "PEER.yaml [--calibrate]",
         .details =
-            "The file names this peer's keys, address, rank, the other "
-            "members and the experiment.\nThe model lands in its save folder. "
-            "Once its share is done it answers\nthe others until none has "
-            "asked "
-            "for a minute; SIGTERM ends it in order.\n\n"
+            "The file names this peer's keys, address, rank, the other members "
+            "and the experiment.\nThe model lands in its save folder. Once its "
+            "share is done it answers\nthe others until none has asked for a "
+            "minute; SIGTERM ends it in order.\n\n"
             "Example: kith peer /etc/kith/peer.yaml",
         .options = CLI_BIT(CALIBRATE),
         .words_min = 1,

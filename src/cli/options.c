@@ -88,8 +88,7 @@ int kith_cli_number(const struct cli_arguments *arguments,
         number > high)
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,
-            "%s: found \"%.60s\"; allowed: a whole number from "
-            "%llu to %llu",
+            "%s: found \"%.60s\"; allowed: a whole number from %llu to %llu",
             options[option].name, text, (unsigned long long)low,
             (unsigned long long)high);
     *value = number;
@@ -258,8 +257,7 @@ int kith_cli_parse(const struct cli_command *command, int argc, char **argv,
         arguments->word_count > command->words_max)
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,
-            "found %u arguments; usage: kith %s %s; see kith %s "
-            "--help",
+            "found %u arguments; usage: kith %s %s; see kith %s --help",
             arguments->word_count, command->name, command->usage,
             command->name);
     return KITH_EXIT_OK;

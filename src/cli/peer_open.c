@@ -12,12 +12,11 @@ static int open_members(struct cli_member *member,
 {
     const uint32_t count = member->file.member_count;
     if (count != member->experiment.peers)
-        return kith_cli_fail(
-            arguments, KITH_EXIT_EXPERIMENT,
-            "%.300s: members: found %u; allowed: %u, as many as "
-            "peers in %.300s",
-            arguments->words[0], count, member->experiment.peers,
-            member->file.experiment);
+        return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                             "%.300s: members: found %u; allowed: %u, as many "
+                             "as peers in %.300s",
+                             arguments->words[0], count,
+                             member->experiment.peers, member->file.experiment);
     member->members = calloc(count, sizeof *member->members);
     if (member->members == NULL)
         return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
@@ -52,9 +51,8 @@ int kith_cli_member_open(struct cli_member *member,
     if (code == KITH_EXIT_OK && member->experiment.stop.patience > 0)
         code = kith_cli_fail(
             arguments, KITH_EXIT_EXPERIMENT,
-            "%.300s: stop.patience: a peer does not see the "
-            "averaged model and cannot stop early; take it out, or "
-            "set it to 0",
+            "%.300s: stop.patience: a peer does not see the averaged model and "
+            "cannot stop early; take it out, or set it to 0",
             member->file.experiment);
     if (code == KITH_EXIT_OK)
         code = open_members(member, arguments);

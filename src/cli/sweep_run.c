@@ -326,11 +326,10 @@ static int open_plan(struct sweep *sweep)
         if (err == KITH_OK)
             err = kith_runs_extend(sweep->runs, plan.seeds, error);
     } else if (kith_cli_given(arguments, CLI_RESUME)) {
-        code =
-            kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
-                          "--resume: %s holds no unfinished %s of these cells; "
-                          "leave it out to begin",
-                          folder, plan.kind);
+        code = kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                             "--resume: %s holds no unfinished %s of these "
+                             "cells; leave it out to begin",
+                             folder, plan.kind);
     } else {
         code = kith_cli_out_folder(arguments, &folder);
         if (code == KITH_EXIT_OK)
@@ -447,11 +446,10 @@ static int run_plan(struct sweep *sweep)
     run_all(sweep);
     code = show(sweep, kith_runs_plan(sweep->runs));
     if (sweep->done < sweep->todo) {
-        (void)kith_cli_fail(sweep->arguments, KITH_EXIT_OK,
-                            "%" PRIu32
-                            " runs are missing; go on with: kith sim "
-                            "--resume %s",
-                            sweep->todo - sweep->done, sweep->path);
+        (void)kith_cli_fail(
+            sweep->arguments, KITH_EXIT_OK,
+            "%" PRIu32 " runs are missing; go on with: kith sim --resume %s",
+            sweep->todo - sweep->done, sweep->path);
         code = kith_cli_stop ? KITH_EXIT_INTERRUPTED : KITH_EXIT_FAILED;
     }
     if (sweep->shares != NULL)

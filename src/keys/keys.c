@@ -384,10 +384,9 @@ static void load_crl(struct keys_work *work, const char *folder,
     if (bytes && trust->authority_count > 0) {
         const enum kith_err err = kith_crl_verify(trust, bytes, size, &crl);
         if (err != KITH_OK)
-            kith_keys_fail(work, err,
-                           "%s is not by this cluster's authority: copy it "
-                           "again",
-                           path);
+            kith_keys_fail(
+                work, err,
+                "%s is not by this cluster's authority: copy it again", path);
         else
             kith_keys_adopt_crl(work, trust, &crl);
     }

@@ -165,8 +165,7 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
     if (kith_lab_average_open(&average, &lab->experiment, &lab->cluster, wanted,
                               lab, left_out) != KITH_OK) {
         kith_lab_fail(lab, KITH_ENOMEM,
-                      "out of memory for the average of %u "
-                      "models",
+                      "out of memory for the average of %u models",
                       (unsigned)lab->peer_count);
         return;
     }
