@@ -185,13 +185,7 @@ static void send_final(struct speaker *speaker, enum kith_err err,
     final->finished = report->finished;
     final->interrupted = report->interrupted;
     final->saved = report->saved;
-    final->connected = report->connected;
-    final->closed = report->closed;
-    for (int i = 0; i < KITH_REFUSAL_COUNT; i++)
-        final->refused += report->refusals[i];
-    final->dial_failures = report->dial_failures;
     final->dropped = speaker->dropped;
-    final->merge_s = report->cpu.merge_s;
     final->speed = report->speed;
     kith_text_copy(final->text, sizeof final->text, text);
     speak(speaker, &record, true);

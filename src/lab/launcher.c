@@ -342,7 +342,6 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const struct lab_peer *peer = &lab->peers[i];
         kith_row_add_peer(&all, &peer->last);
-        progress.finished += peer->finished;
         if (!kith_lab_peer_is_alive(peer))
             continue;
         progress.alive++;
@@ -355,9 +354,6 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
     if (progress.alive == 0)
         progress.step_min = 0;
     progress.exchanges = all.done;
-    progress.failed = all.failed;
-    progress.torn = all.torn;
-    progress.bytes_sent = all.bytes_sent;
     progress.speed = alive.speed;
     kith_speed_mean(&progress.speed, progress.alive);
     progress.loss =

@@ -57,9 +57,6 @@ struct kith_rundb {
     char error[KITH_RUNDB_ERROR_BYTES];
 };
 
-/* The two .sql files of this folder. */
-struct kith_asset kith_asset_rundb_schema(void);
-struct kith_asset kith_asset_rundb_statements(void);
 /* A section of statements.sql, for the schema of today. */
 void kith_rundb_sql(const char *name, char text[KITH_SQL_BYTES]);
 
@@ -94,6 +91,11 @@ bool kith_rundb_fact(sqlite3 *database, const char *key, char *text,
 /* Are what a replay reads ordinary tables? A view or a virtual table could be
  * any query, one without end among them. */
 bool kith_rundb_is_plain(sqlite3 *database);
+/* Opens a file that is there, for writing where that is allowed: what a full
+ * disk or a kill cut short is taken back first. Else `why` says what it is. */
+#define RUNDB_WHY_BYTES 256
+enum kith_err kith_rundb_open_file(const char *path, sqlite3 **database,
+                                   char why[RUNDB_WHY_BYTES]);
 void kith_rundb_free(struct kith_rundb *store);
 /* A row of the table run. */
 enum kith_err kith_rundb_run(struct kith_rundb *store, const char *key,

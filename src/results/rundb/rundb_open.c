@@ -12,6 +12,8 @@
 #include "kith/text.h"
 #include "rundb.h"
 
+KITH_ASSET(rundb_schema, KITH_RUNDB_SOURCE "/schema.sql");
+
 /* Runs of one name in one folder before we ask for another folder. */
 #define RUNS_MAX 100000u
 /* How long the end of a run waits for readers. */
