@@ -42,7 +42,7 @@ static kith_ns median_step(struct kith_worker *worker)
 static int measure(const struct cli_arguments *arguments,
                    const struct kith_experiment *experiment, kith_ns *step_ns)
 {
-    struct kith_dataset dataset;
+    struct kith_dataset dataset = {.close = NULL};
     bool has;
     char error[KITH_DATA_ERROR_BYTES] = "";
     const int code =
@@ -64,8 +64,7 @@ static int measure(const struct cli_arguments *arguments,
         *step_ns = median_step(worker);
         kith_worker_close(worker);
     }
-    if (has)
-        kith_dataset_close(&dataset);
+    kith_dataset_close(&dataset);
     return kith_cli_check(arguments, err, error);
 }
 

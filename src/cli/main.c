@@ -8,9 +8,14 @@
 #define RUN_OPTIONS                                                            \
     (CLI_BIT(JSON) | CLI_BIT(OUT) | CLI_BIT(SEED) | CLI_BIT(SET))
 
+/* Its name, its function, how many words it takes. */
+#define COMMAND(command, least, most)                                          \
+    .name = #command, .run = kith_cli_##command, .words_min = least,           \
+    .words_max = most
+
 static const struct cli_command commands[] = {
     {
-        .name = "train",
+        COMMAND(train, 0, 1),
         .summary = "train on one process without neighbours: the baseline",
         .usage = "EXPERIMENT.yaml [--save PATH] [--resume] [--init FILE]\n"
                  "                  [--set KEY=VALUE] [--json] | --resume PATH",
@@ -26,11 +31,9 @@ static const struct cli_command commands[] = {
             "      kith train --resume digits-train-1.save",
         .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME) |
                    CLI_BIT(INIT) | CLI_BIT(CALIBRATE),
-        .words_max = 1,
-        .run = kith_cli_train,
     },
     {
-        .name = "eval",
+        COMMAND(eval, 1, 1),
         .summary = "loss and accuracy of a checkpoint on its test set",
         .usage =
             "CHECKPOINT [--data PATH] [--estimate N] [--threads N] [--json]",
@@ -41,12 +44,9 @@ static const struct cli_command commands[] = {
                    "Example: kith eval shakespeare-train-1.save",
         .options = CLI_BIT(JSON) | CLI_BIT(SEED) | CLI_BIT(SET) |
                    CLI_BIT(DATA) | CLI_BIT(ESTIMATE) | CLI_BIT(THREADS),
-        .words_min = 1,
-        .words_max = 1,
-        .run = kith_cli_eval,
     },
     {
-        .name = "sample",
+        COMMAND(sample, 1, 1),
         .summary = "write text with a checkpoint of a language model",
         .usage = "CHECKPOINT [--prompt TEXT] [--tokens N] [--temperature T]\n"
                  "                   [--top-k K] [--seed N] [--tokenizer "
@@ -59,12 +59,9 @@ static const struct cli_command commands[] = {
         .options = CLI_BIT(PROMPT) | CLI_BIT(TOKENS) | CLI_BIT(TEMPERATURE) |
                    CLI_BIT(TOP_K) | CLI_BIT(SEED) | CLI_BIT(TOKENIZER) |
                    CLI_BIT(THREADS),
-        .words_min = 1,
-        .words_max = 1,
-        .run = kith_cli_sample,
     },
     {
-        .name = "export",
+        COMMAND(export, 1, 1),
         .summary = "write the model of a checkpoint for other programs",
         .usage = "CHECKPOINT --out FILE.safetensors",
         .details = "The weights alone, as F32, under the names of Hugging Face "
@@ -75,12 +72,9 @@ static const struct cli_command commands[] = {
                    "romeo/model.safetensors",
         .out = "the file",
         .options = CLI_BIT(OUT),
-        .words_min = 1,
-        .words_max = 1,
-        .run = kith_cli_export,
     },
     {
-        .name = "sim",
+        COMMAND(sim, 0, 1),
         .summary = "simulate an experiment in virtual time",
         .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json]\n"
                  "                [--sweep KEY=V1,V2,...]... [--seeds K] "
@@ -107,11 +101,9 @@ static const struct cli_command commands[] = {
                    CLI_BIT(SWEEP) | CLI_BIT(SEEDS) | CLI_BIT(JOBS) |
                    CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) | CLI_BIT(RESUME) |
                    CLI_BIT(TARGET_LOSS) | CLI_BIT(REPLAY),
-        .words_max = 1,
-        .run = kith_cli_sim,
     },
     {
-        .name = "lab",
+        COMMAND(lab, 0, 1),
         .summary = "run an experiment with real processes on this machine",
         .usage = "EXPERIMENT.yaml [--record] [--seed N] [--set KEY=VALUE] "
                  "[--json] |\n"
@@ -127,11 +119,9 @@ static const struct cli_command commands[] = {
         .options = RUN_OPTIONS | CLI_BIT(PORT) | CLI_BIT(SAVE) |
                    CLI_BIT(RESUME) | CLI_BIT(CALIBRATE) | CLI_BIT(LOG) |
                    CLI_BIT(RECORD),
-        .words_max = 1,
-        .run = kith_cli_lab,
     },
     {
-        .name = "peer",
+        COMMAND(peer, 1, 1),
         .summary = "run one peer of a cluster",
         .usage = "PEER.yaml [--calibrate]",
         .details =
@@ -141,12 +131,9 @@ static const struct cli_command commands[] = {
             "minute; SIGTERM ends it in order.\n\n"
             "Example: kith peer /etc/kith/peer.yaml",
         .options = CLI_BIT(CALIBRATE),
-        .words_min = 1,
-        .words_max = 1,
-        .run = kith_cli_peer,
     },
     {
-        .name = "keys",
+        COMMAND(keys, 1, 3),
         .summary = "make and show keys, certificates and revocations",
         .usage = "new DIR --authority | new DIR --name NAME |\n"
                  "                 certify AUTHORITY REQUEST [--out FILE] "
@@ -163,24 +150,18 @@ static const struct cli_command commands[] = {
         .out = "the certificate [REQUEST with .crt]",
         .options = CLI_BIT(OUT) | CLI_BIT(NAME) | CLI_BIT(AUTHORITY) |
                    CLI_BIT(DAYS) | CLI_BIT(ROLES),
-        .words_min = 1,
-        .words_max = 3,
-        .run = kith_cli_keys,
     },
     {
-        .name = "doctor",
+        COMMAND(doctor, 1, 1),
         .summary = "say which layer fails between this peer and the others",
         .usage = "PEER.yaml",
         .details = "Name, TCP, preface, handshake, certificate, clock and "
                    "model, for each member.\nExit code 6 where one is not "
                    "well.\n\n"
                    "Example: kith doctor /etc/kith/peer.yaml",
-        .words_min = 1,
-        .words_max = 1,
-        .run = kith_cli_doctor,
     },
     {
-        .name = "report",
+        COMMAND(report, 1, 16),
         .summary = "make one page with plots out of run databases",
         .usage = "RUN.db... [--csv | --points] [--target-loss X] [--out FILE]",
         .details = "The page loads nothing from elsewhere. Several runs, and "
@@ -191,12 +172,9 @@ static const struct cli_command commands[] = {
         .out = "the page or table [beside the first database]",
         .options = CLI_BIT(OUT) | CLI_BIT(CSV) | CLI_BIT(POINTS) |
                    CLI_BIT(TARGET_LOSS),
-        .words_min = 1,
-        .words_max = 16,
-        .run = kith_cli_report,
     },
     {
-        .name = "list",
+        COMMAND(list, 0, 3),
         .summary = "what is built in, with papers and properties",
         .usage = "[KIND [NAME [PEERS]]] [--set KEY=VALUE]... [--json]",
         .details = "Kinds: algorithms, compressors, topologies, guards, "
@@ -208,8 +186,6 @@ static const struct cli_command commands[] = {
                    "         kith list topology watts-strogatz 64 --set "
                    "gossip.rewire=0.3",
         .options = CLI_BIT(JSON) | CLI_BIT(SET),
-        .words_max = 3,
-        .run = kith_cli_list,
     },
 };
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])

@@ -108,9 +108,7 @@ static int read_source(struct cli_run *run, const char *path)
             err = kith_checkpoint_experiment(previous, &run->source, earlier);
         }
     }
-    return err == KITH_OK ? KITH_EXIT_OK
-                          : kith_cli_fail(run->arguments, kith_cli_exit_of(err),
-                                          "%s", error);
+    return kith_cli_check(run->arguments, err, error);
 }
 
 int kith_cli_resume_source(struct cli_run *run)
