@@ -5,7 +5,7 @@
 #include "calibrate.h"
 #include "cli.h"
 #include "kith/sim.h"
-#include "sweep.h"
+#include "sweep_command.h"
 
 static void show_progress(const struct sim_progress *progress, void *arg)
 {

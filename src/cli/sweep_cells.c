@@ -16,7 +16,7 @@
 
 #include "kith/backend.h"
 #include "kith/text.h"
-#include "sweep.h"
+#include "sweep_command.h"
 
 #define VALUES_MAX 256u
 #define FILES_MAX 512u

@@ -26,7 +26,7 @@
 #include "kith/report.h"
 #include "kith/sim.h"
 #include "kith/text.h"
-#include "sweep.h"
+#include "sweep_command.h"
 
 #define JOBS_MAX 256u
 /* How often the progress line is looked at while nothing ends. */

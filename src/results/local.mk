@@ -10,10 +10,10 @@ libkith_rundb_a_SOURCES = \
   src/results/rundb/json.c \
   src/results/rundb/query.c \
   src/results/rundb/rundb.c \
-  src/results/rundb/rundb.h \
+  src/results/rundb/rundb_store.h \
   src/results/rundb/rundb_open.c \
   src/results/rundb/rundb_reopen.c \
-  src/results/rundb/series.c \
+  src/results/rundb/series_columns.c \
   src/results/rundb/sql.c \
   src/results/rundb/summary.c \
   src/results/rundb/sweep_plan.c \

@@ -6,7 +6,7 @@
  * the thread's while a batch is, and the caller's after
  * kith_rundb_writer_wait(). So it takes no lock, its rows have the order of the
  * calls, and an error is the caller's, some calls later. */
-#include "rundb.h"
+#include "rundb_store.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -12,7 +12,7 @@
 
 #include "kith/assert.h"
 #include "kith/journal.h"
-#include "rundb.h"
+#include "rundb_store.h"
 
 struct peer_journal {
     struct kith_query parts;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "kith/text.h"
-#include "rundb.h"
+#include "rundb_store.h"
 
 KITH_ASSET(rundb_schema, KITH_RUNDB_SOURCE "/schema.sql");
 

@@ -8,7 +8,7 @@
 
 #include "kith/plain_file.h"
 #include "kith/text.h"
-#include "rundb.h"
+#include "rundb_store.h"
 
 static enum kith_err refuse(char *error, const char *path, enum kith_err err,
                             const char *what)

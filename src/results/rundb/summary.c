@@ -11,7 +11,7 @@
 
 #include "kith/json.h"
 #include "kith/rundb.h"
-#include "rundb.h"
+#include "rundb_store.h"
 
 /* ---- keys and values: one flat object, "name" or "object.name" */
 

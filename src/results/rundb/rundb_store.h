@@ -1,6 +1,6 @@
 /* The open database, shared by the files of this folder. */
-#ifndef KITH_RESULTS_RUNDB_RUNDB_H
-#define KITH_RESULTS_RUNDB_RUNDB_H
+#ifndef KITH_RESULTS_RUNDB_RUNDB_STORE_H
+#define KITH_RESULTS_RUNDB_RUNDB_STORE_H
 
 #include <sqlite3.h>
 
