@@ -78,9 +78,6 @@ enum kith_err kith_rundb_mark(struct kith_rundb *store, kith_id peer,
                               kith_ns time_ns, const struct kith_mark *mark);
 enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom);
-enum kith_err kith_rundb_verdict(struct kith_rundb *store,
-                                 const struct kith_check *check, bool held,
-                                 double value, kith_ns at_ns);
 /* All verdicts of a finished run. */
 enum kith_err kith_rundb_verdicts(struct kith_rundb *store,
                                   const struct kith_experiment *experiment,

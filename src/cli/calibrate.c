@@ -80,7 +80,9 @@ static const char *find_compute(const char *text)
     return NULL;
 }
 
-char *kith_cli_add_compute(const char *text, const char *key, const char *value)
+/* `text` with "KEY: VALUE" added to its `compute`, malloc'd; NULL where that is
+ * written in a way that has no safe place for it. */
+static char *add_compute(const char *text, const char *key, const char *value)
 {
     const size_t room = strlen(text) + strlen(key) + strlen(value) + 64;
     char *out = malloc(room);
@@ -133,8 +135,7 @@ static int write_pairs(const struct cli_arguments *arguments, const char *path,
 {
     char *text = read_text(path);
     for (size_t i = 0; i < count && text != NULL; i++) {
-        char *changed =
-            kith_cli_add_compute(text, pairs[i].key, pairs[i].value);
+        char *changed = add_compute(text, pairs[i].key, pairs[i].value);
         free(text);
         text = changed;
     }

@@ -42,9 +42,8 @@ int kith_cli_member_open(struct cli_member *member,
         return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
     int code = kith_cli_experiment_open(arguments, member->file.experiment,
                                         &member->experiment);
-    if (code != KITH_EXIT_OK)
-        goto no_experiment;
-    if (kith_experiment_check_world(&member->experiment, KITH_WORLD_LAB,
+    if (code == KITH_EXIT_OK &&
+        kith_experiment_check_world(&member->experiment, KITH_WORLD_LAB,
                                     error) != KITH_OK)
         code = kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
                              member->file.experiment, error);
@@ -56,18 +55,12 @@ int kith_cli_member_open(struct cli_member *member,
             member->file.experiment);
     if (code == KITH_EXIT_OK)
         code = open_members(member, arguments);
+    if (code == KITH_EXIT_OK &&
+        kith_keys_load(member->file.identity, &member->identity, &member->trust,
+                       error) != KITH_OK)
+        code = kith_cli_fail(arguments, KITH_EXIT_KEYS, "%s", error);
     if (code != KITH_EXIT_OK)
-        goto no_members;
-    if (kith_keys_load(member->file.identity, &member->identity, &member->trust,
-                       error) == KITH_OK)
-        return KITH_EXIT_OK;
-    code = kith_cli_fail(arguments, KITH_EXIT_KEYS, "%s", error);
-
-no_members:
-    free(member->members);
-    kith_experiment_close(&member->experiment);
-no_experiment:
-    kith_peer_file_close(&member->file);
+        kith_cli_member_close(member);
     return code;
 }
 

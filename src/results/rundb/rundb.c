@@ -248,22 +248,14 @@ enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                    atom->statement); /* UINT32_MAX: not in the list */
 }
 
-enum kith_err kith_rundb_verdict(struct kith_rundb *store,
-                                 const struct kith_check *check, bool held,
-                                 double value, kith_ns at_ns)
-{
-    return add_row(store, VERDICT, "surt", check->text, (uint64_t)held, value,
-                   at_ns);
-}
-
 enum kith_err kith_rundb_verdicts(struct kith_rundb *store,
                                   const struct kith_experiment *experiment,
                                   const struct kith_checks *checks)
 {
     for (uint32_t i = 0; i < experiment->check_count; i++)
-        (void)kith_rundb_verdict(
-            store, &experiment->checks[i],
-            checks->results[i].verdict == KITH_VERDICT_HELD,
+        (void)add_row(
+            store, VERDICT, "surt", experiment->checks[i].text,
+            (uint64_t)(checks->results[i].verdict == KITH_VERDICT_HELD),
             checks->results[i].value, checks->results[i].at_ns);
     return store->err;
 }

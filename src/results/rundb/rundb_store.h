@@ -70,10 +70,7 @@ enum kith_err kith_rundb_prepare(struct kith_rundb *store, enum statement first,
 /* A section of schema.sql. */
 enum kith_err kith_rundb_create_tables(struct kith_rundb *store,
                                        const char *section);
-/* events.c: the batch that is to be written becomes rows; the one after it is
- * next, also where it failed: false. */
-bool kith_rundb_events_write(struct kith_rundb *store);
-/* The batch that is filled becomes rows, or is on its way there. */
+/* events.c: the batch that is filled becomes rows, or is on its way there. */
 enum kith_err kith_rundb_events_hand_on(struct kith_rundb *store);
 /* All events are rows, and the database is the caller's. */
 enum kith_err kith_rundb_events_settle(struct kith_rundb *store);
