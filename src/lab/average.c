@@ -55,8 +55,9 @@ enum kith_err kith_lab_average_open(
         kith_lab_cluster_save_path(cluster, i, path);
         struct lab_model *model = &average->models[average->count];
         size_t dim = 0;
-        err = kith_save_parameters(experiment, path, &model->z, &dim,
-                                   &model->step, why);
+        const struct kith_task task = kith_experiment_task(experiment, NULL);
+        err = kith_save_parameters(&task, experiment->backend, path, &model->z,
+                                   &dim, &model->step, why);
         if (err == KITH_ENOMEM)
             goto fail;
         if (err != KITH_OK || dim != average->dim) {
