@@ -25,14 +25,14 @@ libkith_sim_a_SOURCES = \
   sim/nodes.h \
   sim/packets.c \
   sim/packets.h \
-  sim/peer.h \
+  sim/sim_peer.h \
   sim/peer_totals.c \
   sim/peer_totals.h \
   sim/protocol.h \
   sim/queue.c \
   sim/queue.h \
   sim/replay.c \
-  sim/replay.h \
+  sim/replay_run.h \
   sim/replay_messages.c \
   sim/replay_peer.c \
   sim/replay_result.c \

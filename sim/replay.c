@@ -11,7 +11,7 @@
  *
  * Items may run at any moment between the two events: the node asks for no slot
  * that one which is out could touch (src/work). */
-#include "sim/replay.h"
+#include "sim/replay_run.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * does not matter; a model's bytes stand in the slot until its exchange is
  * over. The oldest equal one is taken, of the sender's latest process: what
  * a killed one had left on its way came before its next one dialled. */
-#include "sim/replay.h"
+#include "sim/replay_run.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  *
  * A killed peer may have died within a save: whether that one or the one before
  * was found, the journal says by the step and the hash of the model. */
-#include "sim/replay.h"
+#include "sim/replay_run.h"
 
 #include <inttypes.h>
 #include <math.h>

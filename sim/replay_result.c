@@ -1,6 +1,6 @@
 /* What a replay says at its end: its final models beside the lab's, value by
  * value and by what they score. Sums in the order of src/lab/average.c. */
-#include "sim/replay.h"
+#include "sim/replay_run.h"
 
 #include <inttypes.h>
 #include <math.h>

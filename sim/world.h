@@ -31,7 +31,7 @@
 #include "sim/model_copies.h"
 #include "sim/nodes.h"
 #include "sim/packets.h"
-#include "sim/peer.h"
+#include "sim/sim_peer.h"
 #include "sim/peer_totals.h"
 #include "sim/sim_faults.h"
 #include "sim/sim_result.h"

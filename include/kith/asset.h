@@ -16,8 +16,8 @@ struct kith_asset {
     size_t size;
 };
 
-/* Defines `struct kith_asset kith_asset_NAME(void)`, which a header of the
- * folder declares. `path` is a string. */
+/* Defines `struct kith_asset kith_asset_NAME(void)` for this file alone. `path`
+ * is a string. */
 #define KITH_ASSET(name, path)                                                 \
     __asm__(".section .rodata\n"                                               \
             ".global kith_asset_" #name "_start\n"                             \
@@ -28,13 +28,13 @@ struct kith_asset {
             ".byte 0\n"                                                        \
             ".previous\n");                                                    \
     extern const char kith_asset_##name##_start[], kith_asset_##name##_end[];  \
-    struct kith_asset kith_asset_##name(void)                                  \
+    static struct kith_asset kith_asset_##name(void)                           \
     {                                                                          \
         return (struct kith_asset){                                            \
             kith_asset_##name##_start,                                         \
             (size_t)(kith_asset_##name##_end - kith_asset_##name##_start)};    \
     }                                                                          \
-    struct kith_asset kith_asset_##name(void)
+    _Static_assert(1, "a semicolon may follow")
 
 KITH_END_DECLS
 

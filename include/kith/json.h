@@ -21,6 +21,11 @@ json_t *kith_json_bytes(const char *text, size_t size);
 json_t *kith_json_real(double value);
 json_t *kith_json_whole(uint64_t value);
 
+/* The same as a member of `object`. */
+void kith_json_set_text(json_t *object, const char *key, const char *text);
+void kith_json_set_real(json_t *object, const char *key, double value);
+void kith_json_set_whole(json_t *object, const char *key, uint64_t value);
+
 /* A number as text: so many significant digits where it is real, without a sign
  * where it is whole. */
 #define KITH_JSON_NUMBER_BYTES 32u

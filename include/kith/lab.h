@@ -33,15 +33,14 @@ KITH_BEGIN_DECLS
 
 /* Where the run stands, about once a second. */
 struct kith_lab_progress {
-    kith_ns time_ns;                  /* since the common start */
-    uint64_t step_min, step_max;      /* over live peers */
-    uint64_t steps;                   /* own share; UINT64_MAX: by time */
-    uint32_t alive, finished;         /* peers */
-    uint64_t exchanges, failed, torn; /* sums so far */
-    uint64_t bytes_sent;
-    double loss;             /* mean over peers of the training loss */
-    struct kith_speed speed; /* of all live peers, as in a summary */
-    double accuracy;         /* of the averaged model; NaN: not evaluated yet */
+    kith_ns time_ns;             /* since the common start */
+    uint64_t step_min, step_max; /* over live peers */
+    uint64_t steps;              /* own share; UINT64_MAX: by time */
+    uint32_t alive;              /* peers */
+    uint64_t exchanges;          /* so far */
+    double loss;                 /* mean over peers of the training loss */
+    struct kith_speed speed;     /* of all live peers, as in a summary */
+    double accuracy; /* of the averaged model; NaN: not evaluated yet */
 };
 
 struct kith_lab_options {

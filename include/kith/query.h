@@ -55,7 +55,8 @@ void kith_query_text(const struct kith_query *query, int at, char *text,
                      size_t size);
 /* The first column of the first row; false: there is none. */
 KITH_MUST_CHECK bool kith_query_one_whole(sqlite3 *database, const char *sql,
-                                          int64_t *value);
+                                          int64_t *value, const char *types,
+                                          ...);
 
 KITH_END_DECLS
 

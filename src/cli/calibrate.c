@@ -42,7 +42,7 @@ static kith_ns median_step(struct kith_worker *worker)
 static int measure(const struct cli_arguments *arguments,
                    const struct kith_experiment *experiment, kith_ns *step_ns)
 {
-    struct kith_dataset dataset;
+    struct kith_dataset dataset = {.close = NULL};
     bool has;
     char error[KITH_DATA_ERROR_BYTES] = "";
     const int code =
@@ -64,8 +64,7 @@ static int measure(const struct cli_arguments *arguments,
         *step_ns = median_step(worker);
         kith_worker_close(worker);
     }
-    if (has)
-        kith_dataset_close(&dataset);
+    kith_dataset_close(&dataset);
     return kith_cli_check(arguments, err, error);
 }
 
@@ -81,7 +80,9 @@ static const char *find_compute(const char *text)
     return NULL;
 }
 
-char *kith_cli_add_compute(const char *text, const char *key, const char *value)
+/* `text` with "KEY: VALUE" added to its `compute`, malloc'd; NULL where that is
+ * written in a way that has no safe place for it. */
+static char *add_compute(const char *text, const char *key, const char *value)
 {
     const size_t room = strlen(text) + strlen(key) + strlen(value) + 64;
     char *out = malloc(room);
@@ -134,8 +135,7 @@ static int write_pairs(const struct cli_arguments *arguments, const char *path,
 {
     char *text = read_text(path);
     for (size_t i = 0; i < count && text != NULL; i++) {
-        char *changed =
-            kith_cli_add_compute(text, pairs[i].key, pairs[i].value);
+        char *changed = add_compute(text, pairs[i].key, pairs[i].value);
         free(text);
         text = changed;
     }
@@ -146,8 +146,7 @@ static int write_pairs(const struct cli_arguments *arguments, const char *path,
                                               &experiment, error) != KITH_OK) {
         code = kith_cli_fail(
             arguments, KITH_EXIT_EXPERIMENT,
-            "%s: cannot add to compute (%s): write it as `compute: "
-            "{%s: %s}`",
+            "%s: cannot add to compute (%s): write it as `compute: {%s: %s}`",
             path, error, pairs[0].key, pairs[0].value);
     } else {
         kith_experiment_close(&experiment);
@@ -303,9 +302,8 @@ int kith_cli_calibrate_if(const struct cli_arguments *arguments, bool lab)
     if (!kith_cli_given(arguments, CLI_CALIBRATE))
         return KITH_EXIT_OK;
     if (kith_cli_given(arguments, CLI_RESUME))
-        return kith_cli_fail(
-            arguments, KITH_EXIT_USAGE,
-            "--calibrate: a run that goes on keeps what it began "
-            "with; leave out --calibrate or --resume");
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--calibrate: a run that goes on keeps what it "
+                             "began with; leave out --calibrate or --resume");
     return kith_cli_calibrate_compute(arguments, arguments->words[0], lab);
 }

@@ -17,9 +17,5 @@ int kith_cli_calibrate_compute(const struct cli_arguments *arguments,
 /* The same where `arguments` ask for it; a run that goes on (--resume) has its
  * choice in its checkpoint: KITH_EXIT_USAGE. */
 int kith_cli_calibrate_if(const struct cli_arguments *arguments, bool lab);
-/* `text` with "KEY: VALUE" added to its `compute`, malloc'd; NULL where that is
- * written in a way that has no safe place for it. */
-char *kith_cli_add_compute(const char *text, const char *key,
-                           const char *value);
 
 #endif

@@ -107,12 +107,11 @@ static int check_shape(const struct cli_model *model)
     kith_graph_close(network);
     if (err == KITH_OK)
         return KITH_EXIT_OK;
-    return kith_cli_fail(model->arguments,
-                         err == KITH_ENOMEM ? KITH_EXIT_RESOURCES
-                                            : KITH_EXIT_EXPERIMENT,
-                         "--set model: %.300s holds another model: %s of %zu "
-                         "parameters",
-                         model->path, experiment->model->name, model->dim);
+    return kith_cli_fail(
+        model->arguments,
+        err == KITH_ENOMEM ? KITH_EXIT_RESOURCES : KITH_EXIT_EXPERIMENT,
+        "--set model: %.300s holds another model: %s of %zu parameters",
+        model->path, experiment->model->name, model->dim);
 }
 
 /* cuda's checkpoints are of use without one. */

@@ -211,24 +211,18 @@ int kith_cli_exit_of(enum kith_err err);
 void kith_cli_progress(const char *format, ...) KITH_PRINTF(1, 2);
 void kith_cli_progress_end(void);
 
-int kith_cli_list(const struct cli_arguments *arguments);
+/* A command: its exit code. */
+typedef int cli_command_run(const struct cli_arguments *arguments);
+cli_command_run kith_cli_train, kith_cli_eval, kith_cli_sample, kith_cli_export;
+cli_command_run kith_cli_sim, kith_cli_lab, kith_cli_peer, kith_cli_keys;
+cli_command_run kith_cli_doctor, kith_cli_report, kith_cli_list;
 /* command_topology.c: kith list topology NAME PEERS. */
-int kith_cli_list_topology(const struct cli_arguments *arguments);
+cli_command_run kith_cli_list_topology;
 /* What a peer sends in an exchange or a round, in d = values of the model,
  * C(d) = these compressed, deg = neighbours of the round: "2 deg d". */
 void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,
                     size_t size);
-int kith_cli_train(const struct cli_arguments *arguments);
-int kith_cli_eval(const struct cli_arguments *arguments);
-int kith_cli_sample(const struct cli_arguments *arguments);
-int kith_cli_export(const struct cli_arguments *arguments);
-int kith_cli_sim(const struct cli_arguments *arguments);
 /* command_replay.c: kith sim --replay RUN.db. */
-int kith_cli_replay(const struct cli_arguments *arguments);
-int kith_cli_lab(const struct cli_arguments *arguments);
-int kith_cli_peer(const struct cli_arguments *arguments);
-int kith_cli_keys(const struct cli_arguments *arguments);
-int kith_cli_report(const struct cli_arguments *arguments);
-int kith_cli_doctor(const struct cli_arguments *arguments);
+cli_command_run kith_cli_replay;
 
 #endif

@@ -1,4 +1,5 @@
 /* kith keys: node keys, the cluster's authority, certificates, revocation. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -6,37 +7,43 @@
 #include "kith/keys.h"
 #include "kith/text.h"
 
-static int failed(const struct cli_arguments *arguments, enum kith_err err,
-                  const char *error)
+/* What was made and what comes next, or what went wrong. */
+static int end(const struct cli_arguments *arguments, enum kith_err err,
+               const char *error, const char *format, ...) KITH_PRINTF(4, 5);
+
+static int end(const struct cli_arguments *arguments, enum kith_err err,
+               const char *error, const char *format, ...)
 {
-    const int code = err == KITH_ENOSPC ? KITH_EXIT_WRITE : KITH_EXIT_KEYS;
-    return kith_cli_fail(arguments, code, "%s", error);
+    if (err != KITH_OK)
+        return kith_cli_fail(
+            arguments, err == KITH_ENOSPC ? KITH_EXIT_WRITE : KITH_EXIT_KEYS,
+            "%s", error);
+    va_list list;
+    va_start(list, format);
+    vprintf(format, list);
+    va_end(list);
+    return KITH_EXIT_OK;
 }
 
 static int keys_new(const struct cli_arguments *arguments)
 {
     char error[KITH_KEYS_ERROR_BYTES];
     const char *name = arguments->values[CLI_NAME];
+    const char *folder = arguments->words[1];
     const bool authority = kith_cli_given(arguments, CLI_AUTHORITY);
     if (authority == (name != NULL))
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "give one of --authority and --name NAME");
-    const char *folder = arguments->words[1];
-    const enum kith_err err = authority
-                                  ? kith_keys_new_authority(folder, error)
-                                  : kith_keys_new_node(folder, name, error);
-    if (err != KITH_OK)
-        return failed(arguments, err, error);
     if (authority)
-        printf("made %s/ca.key (keep it secret and offline) and %s/ca.pub "
-               "(give it to every peer)\n",
-               folder, folder);
-    else
-        printf("made %s/node.key (it never leaves this machine) and "
+        return end(arguments, kith_keys_new_authority(folder, error), error,
+                   "made %s/ca.key (keep it secret and offline) and %s/ca.pub "
+                   "(give it to every peer)\n",
+                   folder, folder);
+    return end(arguments, kith_keys_new_node(folder, name, error), error,
+               "made %s/node.key (it never leaves this machine) and "
                "%s/node.request\nnext: kith keys certify AUTHORITY "
                "%s/node.request, where the authority is\n",
                folder, folder, folder);
-    return KITH_EXIT_OK;
 }
 
 /* "train,seed" -> bits. */
@@ -73,11 +80,10 @@ static int parse_roles(const struct cli_arguments *arguments, uint32_t *roles)
         text += *text == ',';
     }
     if (*text != '\0' || *roles == 0)
-        return kith_cli_fail(
-            arguments, KITH_EXIT_USAGE,
-            "--roles: found \"%.60s\"; allowed: train, observe, "
-            "seed, with commas between",
-            arguments->values[CLI_ROLES]);
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--roles: found \"%.60s\"; allowed: train, "
+                             "observe, seed, with commas between",
+                             arguments->values[CLI_ROLES]);
     return KITH_EXIT_OK;
 }
 
@@ -116,12 +122,10 @@ static int keys_certify(const struct cli_arguments *arguments)
     const enum kith_err err =
         kith_keys_certify(arguments->words[1], arguments->words[2], path,
                           (unsigned)days, roles, error);
-    if (err != KITH_OK)
-        return failed(arguments, err, error);
-    printf("made %s, valid for %u day%s\nnext: bring it to the peer's "
-           "identity folder as node.crt\n",
-           path, (unsigned)days, days == 1 ? "" : "s");
-    return KITH_EXIT_OK;
+    return end(arguments, err, error,
+               "made %s, valid for %u day%s\nnext: bring it to the peer's "
+               "identity folder as node.crt\n",
+               path, (unsigned)days, days == 1 ? "" : "s");
 }
 
 static int keys_revoke(const struct cli_arguments *arguments)
@@ -129,12 +133,10 @@ static int keys_revoke(const struct cli_arguments *arguments)
     char error[KITH_KEYS_ERROR_BYTES];
     const enum kith_err err =
         kith_keys_revoke(arguments->words[1], arguments->words[2], error);
-    if (err != KITH_OK)
-        return failed(arguments, err, error);
-    printf("added it to %s/crl\nnext: bring crl to every peer's identity "
-           "folder; it is read again within seconds\n",
-           arguments->words[1]);
-    return KITH_EXIT_OK;
+    return end(arguments, err, error,
+               "added it to %s/crl\nnext: bring crl to every peer's identity "
+               "folder; it is read again within seconds\n",
+               arguments->words[1]);
 }
 
 static int keys_allow(const struct cli_arguments *arguments)
@@ -142,12 +144,10 @@ static int keys_allow(const struct cli_arguments *arguments)
     char error[KITH_KEYS_ERROR_BYTES];
     const enum kith_err err =
         kith_keys_allow(arguments->words[1], arguments->words[2], error);
-    if (err != KITH_OK)
-        return failed(arguments, err, error);
-    printf("added it to %s/allow\nnext: bring the same list to every peer's "
-           "identity folder\n",
-           arguments->words[1]);
-    return KITH_EXIT_OK;
+    return end(arguments, err, error,
+               "added it to %s/allow\nnext: bring the same list to every "
+               "peer's identity folder\n",
+               arguments->words[1]);
 }
 
 static int keys_show(const struct cli_arguments *arguments)
@@ -155,10 +155,7 @@ static int keys_show(const struct cli_arguments *arguments)
     char error[KITH_KEYS_ERROR_BYTES], text[8192];
     const enum kith_err err =
         kith_keys_show(arguments->words[1], text, sizeof text, error);
-    if (err != KITH_OK)
-        return failed(arguments, err, error);
-    fputs(text, stdout);
-    return KITH_EXIT_OK;
+    return end(arguments, err, error, "%s", text);
 }
 
 int kith_cli_keys(const struct cli_arguments *arguments)

@@ -22,8 +22,7 @@ static void show_progress(void *user, const struct kith_lab_progress *progress)
         snprintf(share, sizeof share, " (%.0f %%)", done);
     kith_speed_text(&progress->speed, speed);
     kith_cli_progress(
-        "%6.1f s  steps %llu-%llu%s, %u peers, %llu exchanges, loss "
-        "%.4f%s%s%s",
+        "%6.1f s  steps %llu-%llu%s, %u peers, %llu exchanges, loss %.4f%s%s%s",
         (double)progress->time_ns / 1e9, (unsigned long long)progress->step_min,
         (unsigned long long)progress->step_max, share, progress->alive,
         (unsigned long long)progress->exchanges, progress->loss, accuracy,

@@ -28,32 +28,17 @@ struct kind {
     bool aside; /* only where it is asked for */
 };
 
-static void add_text(json_t *entry, const char *key, const char *value)
-{
-    (void)json_object_set_new(entry, key, kith_json_text(value));
-}
-
 static void add_flag(json_t *entry, const char *key, bool value)
 {
     (void)json_object_set_new(entry, key, json_boolean(value));
 }
 
-static void add_count(json_t *entry, const char *key, uint64_t value)
-{
-    (void)json_object_set_new(entry, key, kith_json_whole(value));
-}
-
-static void add_number(json_t *entry, const char *key, double value)
-{
-    (void)json_object_set_new(entry, key, kith_json_real(value));
-}
-
 static void begin(json_t *entry, const char *name, const char *paper,
                   const char *summary)
 {
-    add_text(entry, "name", name);
-    add_text(entry, "paper", strcmp(paper, "-") == 0 ? NULL : paper);
-    add_text(entry, "summary", summary);
+    kith_json_set_text(entry, "name", name);
+    kith_json_set_text(entry, "paper", strcmp(paper, "-") == 0 ? NULL : paper);
+    kith_json_set_text(entry, "summary", summary);
 }
 
 /* Keys of the experiment that a record reads. */
@@ -61,7 +46,7 @@ static void add_keys(json_t *entry, enum kith_reader reader, unsigned mask)
 {
     char keys[KITH_KEY_ALLOWED_BYTES];
     kith_experiment_keys_read(reader, mask, keys, sizeof keys);
-    add_text(entry, "keys", keys);
+    kith_json_set_text(entry, "keys", keys);
 }
 
 static bool read_algorithm(unsigned index, json_t *entry)
@@ -70,11 +55,11 @@ static bool read_algorithm(unsigned index, json_t *entry)
     if (algorithm == NULL)
         return false;
     begin(entry, algorithm->name, algorithm->paper, algorithm->summary);
-    add_text(entry, "pattern", kith_pattern_name(algorithm->pattern));
+    kith_json_set_text(entry, "pattern", kith_pattern_name(algorithm->pattern));
     static const char *const waits[] = {[KITH_WAIT_NO] = "no",
                                         [KITH_WAIT_ROUND] = "round",
                                         [KITH_WAIT_STRICT] = "strict"};
-    add_text(entry, "wait", waits[algorithm->wait]);
+    kith_json_set_text(entry, "wait", waits[algorithm->wait]);
     static const struct {
         const char *key;
         enum kith_algorithm_flag flag;
@@ -85,17 +70,17 @@ static bool read_algorithm(unsigned index, json_t *entry)
     };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         if (flags[i].flag == KITH_NEEDS_STATIC_GRAPH)
-            add_text(entry, "schedule", algorithm->schedule);
+            kith_json_set_text(entry, "schedule", algorithm->schedule);
         if (flags[i].key != NULL)
             add_flag(entry, flags[i].key, algorithm->flags & flags[i].flag);
     }
-    add_text(entry, "on_device", algorithm->on_device);
-    add_count(entry, "scalars", algorithm->scalar_count);
-    add_count(entry, "vectors", algorithm->vectors);
-    add_count(entry, "edge_vectors", algorithm->edge_vectors);
+    kith_json_set_text(entry, "on_device", algorithm->on_device);
+    kith_json_set_whole(entry, "scalars", algorithm->scalar_count);
+    kith_json_set_whole(entry, "vectors", algorithm->vectors);
+    kith_json_set_whole(entry, "edge_vectors", algorithm->edge_vectors);
     char sends[64];
     kith_cli_sends(algorithm, sends, sizeof sends);
-    add_text(entry, "sends", sends);
+    kith_json_set_text(entry, "sends", sends);
     add_keys(entry, KITH_READER_ALGORITHM, algorithm->keys);
     return true;
 }
@@ -127,7 +112,7 @@ static bool read_central_kind(unsigned index, json_t *entry)
         if (kind->name == NULL)
             continue;
         begin(entry, kind->name, kind->paper, kind->summary);
-        add_text(entry, "key", lists[i].key);
+        kith_json_set_text(entry, "key", lists[i].key);
         return true;
     }
     return false;
@@ -135,13 +120,13 @@ static bool read_central_kind(unsigned index, json_t *entry)
 
 static void add_shape(json_t *entry, const struct kith_model *model)
 {
-    add_text(entry, "example", model->example);
+    kith_json_set_text(entry, "example", model->example);
     if (model->example == NULL) {
-        add_text(entry, "parameters", NULL);
+        kith_json_set_text(entry, "parameters", NULL);
         return;
     }
     const size_t dim = kith_model_size_of(model, &model->shape).dim;
-    add_count(entry, "parameters", dim);
+    kith_json_set_whole(entry, "parameters", dim);
 }
 
 /* What it costs and keeps with the defaults: a vector of 2^20 float32. */
@@ -154,16 +139,18 @@ static void add_compression(json_t *entry,
     how.config.unbiased = true;
     const bool asked = kith_compression_unbiased(&how);
     how.config.unbiased = false;
-    add_text(entry, "unbiased",
-             always  ? "yes"
-             : asked ? "with unbiased: true"
-                     : "no");
+    kith_json_set_text(entry, "unbiased",
+                       always  ? "yes"
+                       : asked ? "with unbiased: true"
+                               : "no");
     add_flag(entry, "feedback", kith_compression_needs_feedback(&how));
     add_flag(entry, "keyed", compressor->keyed);
-    add_count(entry, "block", compressor->block);
-    add_number(entry, "bits_per_value",
-               8 * (double)kith_compression_bytes(&how) / (double)how.dim);
-    add_number(entry, "contraction", kith_compression_contraction(&how));
+    kith_json_set_whole(entry, "block", compressor->block);
+    kith_json_set_real(entry, "bits_per_value",
+                       8 * (double)kith_compression_bytes(&how) /
+                           (double)how.dim);
+    kith_json_set_real(entry, "contraction",
+                       kith_compression_contraction(&how));
 }
 
 static bool read_compressor(unsigned index, json_t *entry)
@@ -192,7 +179,7 @@ static bool read_topology(unsigned index, json_t *entry)
     if (kind == NULL)
         return false;
     begin(entry, kind->name, kind->paper, kind->summary);
-    add_text(entry, "schedule", schedule_of(kind));
+    kith_json_set_text(entry, "schedule", schedule_of(kind));
     add_flag(entry, "static", kind->is_static);
     add_flag(entry, "directed", kind->directed);
     add_flag(entry, "any_pair", kith_topology_is_any_pair(kind));
@@ -210,7 +197,7 @@ static bool read_model(unsigned index, json_t *entry)
         return false;
     begin(entry, model->name, model->paper, model->summary);
     add_flag(entry, "needs_data", model->input != KITH_INPUT_NONE);
-    add_text(entry, "input", inputs[model->input]);
+    kith_json_set_text(entry, "input", inputs[model->input]);
     add_keys(entry, KITH_READER_MODEL, model->keys);
     add_shape(entry, model);
     return true;
@@ -222,7 +209,7 @@ static bool read_optimiser(unsigned index, json_t *entry)
     if (optimiser == NULL)
         return false;
     begin(entry, optimiser->name, optimiser->paper, optimiser->summary);
-    add_count(entry, "state_vectors", optimiser->state_vectors);
+    kith_json_set_whole(entry, "state_vectors", optimiser->state_vectors);
     add_keys(entry, KITH_READER_OPTIMISER, optimiser->keys);
     return true;
 }
@@ -238,8 +225,8 @@ static bool read_backend(unsigned index, json_t *entry)
                    why == NULL ? "" : "; not here: ", why == NULL ? "" : why);
     begin(entry, backend->name, "-", summary);
     add_flag(entry, "here", why == NULL);
-    add_text(entry, "missing", why);
-    add_count(entry, "element_bytes", backend->element_bytes);
+    kith_json_set_text(entry, "missing", why);
+    kith_json_set_whole(entry, "element_bytes", backend->element_bytes);
     return true;
 }
 
@@ -264,14 +251,14 @@ static bool read_dataset(unsigned index, json_t *entry)
     if (kind == NULL)
         return false;
     begin(entry, kind->name, kind->paper, kind->summary);
-    add_text(entry, "input",
-             kind->input == KITH_INPUT_TOKENS   ? "tokens"
-             : kind->input == KITH_INPUT_IMAGES ? "images"
-                                                : "images, tokens");
-    add_text(entry, "splits",
-             kind->input == KITH_INPUT_TOKENS
-                 ? "iid"
-                 : "iid, dirichlet(A), classes(K)");
+    kith_json_set_text(entry, "input",
+                       kind->input == KITH_INPUT_TOKENS   ? "tokens"
+                       : kind->input == KITH_INPUT_IMAGES ? "images"
+                                                          : "images, tokens");
+    kith_json_set_text(entry, "splits",
+                       kind->input == KITH_INPUT_TOKENS
+                           ? "iid"
+                           : "iid, dirichlet(A), classes(K)");
     return true;
 }
 
@@ -281,9 +268,10 @@ static bool read_fault(unsigned index, json_t *entry)
     if (fault == NULL)
         return false;
     begin(entry, fault->name, fault->paper, fault->summary);
-    add_text(entry, "target",
-             fault->between ? "SELECTOR <-> SELECTOR, SELECTOR -> SELECTOR"
-                            : "SELECTOR");
+    kith_json_set_text(entry, "target",
+                       fault->between
+                           ? "SELECTOR <-> SELECTOR, SELECTOR -> SELECTOR"
+                           : "SELECTOR");
 #define KITH_X(name, word)                                                     \
     add_flag(entry, word, fault->keys &KITH_FAULT_TAKES(name));
     KITH_FAULT_KEYS(KITH_X)
@@ -308,8 +296,8 @@ static bool read_key(unsigned index, json_t *entry)
     if (!kith_experiment_key(index, &key))
         return false;
     begin(entry, key.path, "-", key.help);
-    add_text(entry, "allowed", key.allowed);
-    add_text(entry, "default", key.initial);
+    kith_json_set_text(entry, "allowed", key.allowed);
+    kith_json_set_text(entry, "default", key.initial);
     add_flag(entry, "required", key.is_required);
     return true;
 }
@@ -464,10 +452,9 @@ int kith_cli_list(const struct cli_arguments *arguments)
         return kith_cli_list_topology(arguments);
     }
     if (arguments->set_count > 0)
-        return kith_cli_fail(
-            arguments, KITH_EXIT_USAGE,
-            "--set: needs a topology and a number of peers, such "
-            "as kith list topology ring 16");
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "--set: needs a topology and a number of peers, "
+                             "such as kith list topology ring 16");
     json_t *document = json ? json_object() : NULL;
     for (size_t i = 0; i < KIND_COUNT; i++) {
         if (only == NULL ? kinds[i].aside : only != &kinds[i])

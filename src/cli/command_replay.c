@@ -159,16 +159,14 @@ static int check_arguments(const struct cli_arguments *arguments)
     for (unsigned option = 0; option < CLI_OPTION_COUNT; option++)
         if (arguments->values[option] != NULL && option != CLI_REPLAY &&
             option != CLI_JSON)
-            return kith_cli_fail(
-                arguments, KITH_EXIT_USAGE,
-                "--replay takes the experiment as it was recorded, "
-                "and no other option but --json");
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "--replay takes the experiment as it was "
+                                 "recorded, and no other option but --json");
     if (arguments->word_count > 0)
-        return kith_cli_fail(
-            arguments, KITH_EXIT_USAGE,
-            "found the experiment %.200s beside --replay; a run "
-            "database keeps its own: leave it out",
-            arguments->words[0]);
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "found the experiment %.200s beside --replay; a "
+                             "run database keeps its own: leave it out",
+                             arguments->words[0]);
     return KITH_EXIT_OK;
 }
 
@@ -201,8 +199,6 @@ static int open_inputs(const struct cli_arguments *arguments, const char *path,
     if (code == KITH_EXIT_OK)
         code = kith_cli_dataset_open(arguments, &run->experiment, &run->dataset,
                                      &run->has_dataset);
-    if (code != KITH_EXIT_OK)
-        kith_experiment_close(&run->experiment);
     return code;
 }
 
@@ -263,12 +259,11 @@ int kith_cli_replay(const struct cli_arguments *arguments)
     struct cli_arguments own = *arguments;
     own.words[own.word_count++] = path; /* whose data it is, in messages */
     code = open_inputs(&own, path, &run);
-    if (code != KITH_EXIT_OK)
-        return code;
-    kith_cli_catch_signals();
-    code = replay(&own, path, &run);
-    if (run.has_dataset)
-        kith_dataset_close(&run.dataset);
+    if (code == KITH_EXIT_OK) {
+        kith_cli_catch_signals();
+        code = replay(&own, path, &run);
+    }
+    kith_dataset_close(&run.dataset);
     kith_experiment_close(&run.experiment);
     return code;
 }

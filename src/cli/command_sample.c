@@ -36,8 +36,7 @@ static int read_options(struct sampling *job,
            job->how.temperature <= TEMPERATURE_MAX)))
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,
-            "--temperature: found \"%.60s\"; allowed: a number "
-            "from 0 to %g",
+            "--temperature: found \"%.60s\"; allowed: a number from 0 to %g",
             text, TEMPERATURE_MAX);
     int code =
         kith_cli_number(arguments, CLI_TOKENS, 1, TOKENS_MAX, &job->tokens);
@@ -62,9 +61,7 @@ static int open_generator(struct sampling *job)
     char error[KITH_MODEL_ERROR_BYTES];
     const enum kith_err err =
         kith_generator_open(&config, &job->generator, error);
-    return err == KITH_OK ? KITH_EXIT_OK
-                          : kith_cli_fail(model->arguments,
-                                          kith_cli_exit_of(err), "%s", error);
+    return kith_cli_check(model->arguments, err, error);
 }
 
 static int write_bytes(const struct sampling *job, const char *bytes,
@@ -114,13 +111,11 @@ static int generate(struct sampling *job)
             code = KITH_EXIT_INTERRUPTED;
             break;
         }
-        const enum kith_err err =
-            kith_generator_next(job->generator, &token, error);
-        if (err != KITH_OK) {
-            code = kith_cli_fail(job->model.arguments, kith_cli_exit_of(err),
-                                 "%s", error);
+        code = kith_cli_check(
+            job->model.arguments,
+            kith_generator_next(job->generator, &token, error), error);
+        if (code != KITH_EXIT_OK)
             break;
-        }
         const char *bytes = kith_cli_codec_bytes(&job->codec, token, &size);
         code = write_bytes(job, bytes, size);
     }

@@ -5,7 +5,7 @@
 #include "calibrate.h"
 #include "cli.h"
 #include "kith/sim.h"
-#include "sweep.h"
+#include "sweep_command.h"
 
 static void show_progress(const struct sim_progress *progress, void *arg)
 {
@@ -21,6 +21,23 @@ static void show_progress(const struct sim_progress *progress, void *arg)
                       (unsigned long long)progress->events);
 }
 
+/* Which of names[] the option says; *choice stays where it is not given. */
+static int parse_choice(const struct cli_arguments *arguments,
+                        enum cli_option option, const char *what,
+                        const char *const *names, unsigned *choice)
+{
+    const char *word = arguments->values[option];
+    for (unsigned i = 0; word != NULL; i++) {
+        if (names[i] == NULL)
+            return kith_cli_unknown(arguments, what, word, names);
+        if (strcmp(names[i], word) == 0) {
+            *choice = i;
+            break;
+        }
+    }
+    return KITH_EXIT_OK;
+}
+
 static int parse_choices(const struct cli_arguments *arguments,
                          struct sim_options *options)
 {
@@ -28,26 +45,16 @@ static int parse_choices(const struct cli_arguments *arguments,
         [SIM_QUEUE_CALENDAR] = "calendar", [SIM_QUEUE_HEAP] = "heap", NULL};
     static const char *const wires[] = {
         [KITH_WIRE_SIZED] = "sized", [KITH_WIRE_FULL] = "full", NULL};
-    const char *queue = arguments->values[CLI_QUEUE];
-    const char *wire = arguments->values[CLI_WIRE];
-    unsigned i = 0;
-    if (queue != NULL) {
-        while (queues[i] != NULL && strcmp(queues[i], queue) != 0)
-            i++;
-        if (queues[i] == NULL)
-            return kith_cli_unknown(arguments, "queue", queue, queues);
-        options->queue = (enum sim_queue_kind)i;
-    }
-    if (wire != NULL) {
-        for (i = 0; wires[i] != NULL && strcmp(wires[i], wire) != 0;)
-            i++;
-        if (wires[i] == NULL)
-            return kith_cli_unknown(arguments, "wire mode", wire, wires);
-        options->wire = (enum kith_wire_mode)i;
-    }
+    unsigned queue = options->queue, wire = options->wire;
     uint64_t threads = 1;
-    const int code =
-        kith_cli_number(arguments, CLI_THREADS, 1, SIM_THREADS_MAX, &threads);
+    int code = parse_choice(arguments, CLI_QUEUE, "queue", queues, &queue);
+    if (code == KITH_EXIT_OK)
+        code = parse_choice(arguments, CLI_WIRE, "wire mode", wires, &wire);
+    if (code == KITH_EXIT_OK)
+        code = kith_cli_number(arguments, CLI_THREADS, 1, SIM_THREADS_MAX,
+                               &threads);
+    options->queue = (enum sim_queue_kind)queue;
+    options->wire = (enum kith_wire_mode)wire;
     options->threads = (unsigned)threads;
     return code;
 }
@@ -72,8 +79,7 @@ static int check_one(const struct cli_arguments *arguments)
     if (arguments->word_count != 1)
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,
-            "found %u arguments, not one experiment; see kith sim "
-            "--help",
+            "found %u arguments, not one experiment; see kith sim --help",
             arguments->word_count);
     return KITH_EXIT_OK;
 }

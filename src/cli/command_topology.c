@@ -60,11 +60,10 @@ static int open_graph(const struct cli_arguments *arguments,
     for (unsigned i = 0; i < arguments->set_count; i++) {
         if (strncmp(arguments->sets[i], "gossip.", 7) != 0 &&
             strncmp(arguments->sets[i], "seed=", 5) != 0)
-            return kith_cli_fail(
-                arguments, KITH_EXIT_USAGE,
-                "--set: found \"%.60s\"; allowed: gossip.KEY of a "
-                "topology, or seed",
-                arguments->sets[i]);
+            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                 "--set: found \"%.60s\"; allowed: gossip.KEY "
+                                 "of a topology, or seed",
+                                 arguments->sets[i]);
         sets[count++] = arguments->sets[i];
     }
     (void)snprintf(algorithm, sizeof algorithm, "gossip.algorithm=%s",

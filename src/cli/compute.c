@@ -31,9 +31,8 @@ int kith_cli_compute_open(const struct cli_arguments *arguments,
     if (kith_backend_product(products) != KITH_OK)
         return kith_cli_fail(
             arguments, KITH_EXIT_RESOURCES,
-            "compute.products: %s is not installed here; install "
-            "libdnnl.so.2 (Debian: libdnnl2), or run it with --set "
-            "compute.products=own",
+            "compute.products: %s is not installed here; install libdnnl.so.2 "
+            "(Debian: libdnnl2), or run it with --set compute.products=own",
             products);
     if (compute == CLI_COMPUTE_ONE) {
         experiment->compute.threads = 1;

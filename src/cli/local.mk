@@ -27,7 +27,7 @@ libkith_cli_a_SOURCES = \
   src/cli/peer_open.h \
   src/cli/resume.c \
   src/cli/run_open.c \
-  src/cli/sweep.h \
+  src/cli/sweep_command.h \
   src/cli/sweep_cells.c \
   src/cli/sweep_run.c \
   src/cli/terminal.c \

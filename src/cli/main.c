@@ -8,9 +8,14 @@
 #define RUN_OPTIONS                                                            \
     (CLI_BIT(JSON) | CLI_BIT(OUT) | CLI_BIT(SEED) | CLI_BIT(SET))
 
+/* Its name, its function, how many words it takes. */
+#define COMMAND(command, least, most)                                          \
+    .name = #command, .run = kith_cli_##command, .words_min = least,           \
+    .words_max = most
+
 static const struct cli_command commands[] = {
     {
-        .name = "train",
+        COMMAND(train, 0, 1),
         .summary = "train on one process without neighbours: the baseline",
         .usage = "EXPERIMENT.yaml [--save PATH] [--resume] [--init FILE]\n"
                  "                  [--set KEY=VALUE] [--json] | --resume PATH",
@@ -22,33 +27,26 @@ static const struct cli_command commands[] = {
             "bit, as if never interrupted. PATH.best is the checkpoint with "
             "the\nbest evaluation. --save PATH --resume goes on where PATH "
             "is, else starts.\n\n"
-            "Example: kith train examples/digits.yaml --set "
-            "train.batch=64\n         kith train --resume "
-            "digits-train-1.save",
+            "Example: kith train examples/digits.yaml --set train.batch=64\n   "
+            "      kith train --resume digits-train-1.save",
         .options = RUN_OPTIONS | CLI_BIT(SAVE) | CLI_BIT(RESUME) |
                    CLI_BIT(INIT) | CLI_BIT(CALIBRATE),
-        .words_max = 1,
-        .run = kith_cli_train,
     },
     {
-        .name = "eval",
+        COMMAND(eval, 1, 1),
         .summary = "loss and accuracy of a checkpoint on its test set",
         .usage =
             "CHECKPOINT [--data PATH] [--estimate N] [--threads N] [--json]",
-        .details =
-            "The checkpoint names its own experiment; --data and --set change "
-            "what it is\ntested on. Models of tokens have a perplexity, too. "
-            "An average of models with\nBatchNorm needs statistics of its "
-            "own: --estimate 20.\n\n"
-            "Example: kith eval shakespeare-train-1.save",
+        .details = "The checkpoint names its own experiment; --data and --set "
+                   "change what it is\ntested on. Models of tokens have a "
+                   "perplexity, too. An average of models with\nBatchNorm "
+                   "needs statistics of its own: --estimate 20.\n\n"
+                   "Example: kith eval shakespeare-train-1.save",
         .options = CLI_BIT(JSON) | CLI_BIT(SEED) | CLI_BIT(SET) |
                    CLI_BIT(DATA) | CLI_BIT(ESTIMATE) | CLI_BIT(THREADS),
-        .words_min = 1,
-        .words_max = 1,
-        .run = kith_cli_eval,
     },
     {
-        .name = "sample",
+        COMMAND(sample, 1, 1),
         .summary = "write text with a checkpoint of a language model",
         .usage = "CHECKPOINT [--prompt TEXT] [--tokens N] [--temperature T]\n"
                  "                   [--top-k K] [--seed N] [--tokenizer "
@@ -61,29 +59,22 @@ static const struct cli_command commands[] = {
         .options = CLI_BIT(PROMPT) | CLI_BIT(TOKENS) | CLI_BIT(TEMPERATURE) |
                    CLI_BIT(TOP_K) | CLI_BIT(SEED) | CLI_BIT(TOKENIZER) |
                    CLI_BIT(THREADS),
-        .words_min = 1,
-        .words_max = 1,
-        .run = kith_cli_sample,
     },
     {
-        .name = "export",
+        COMMAND(export, 1, 1),
         .summary = "write the model of a checkpoint for other programs",
         .usage = "CHECKPOINT --out FILE.safetensors",
-        .details =
-            "The weights alone, as F32, under the names of Hugging Face for "
-            "gpt (a config.json\nbeside it, so that from_pretrained opens the "
-            "folder), else under the model's own.\nThe way in: kith train "
-            "--init FILE.safetensors.\n\n"
-            "Example: kith export shakespeare-train-1.save --out "
-            "romeo/model.safetensors",
+        .details = "The weights alone, as F32, under the names of Hugging Face "
+                   "for gpt (a config.json\nbeside it, so that from_pretrained "
+                   "opens the folder), else under the model's own.\nThe way "
+                   "in: kith train --init FILE.safetensors.\n\n"
+                   "Example: kith export shakespeare-train-1.save --out "
+                   "romeo/model.safetensors",
         .out = "the file",
         .options = CLI_BIT(OUT),
-        .words_min = 1,
-        .words_max = 1,
-        .run = kith_cli_export,
     },
     {
-        .name = "sim",
+        COMMAND(sim, 0, 1),
         .summary = "simulate an experiment in virtual time",
         .usage = "EXPERIMENT.yaml [--seed N] [--set KEY=VALUE] [--json]\n"
                  "                [--sweep KEY=V1,V2,...]... [--seeds K] "
@@ -110,11 +101,9 @@ static const struct cli_command commands[] = {
                    CLI_BIT(SWEEP) | CLI_BIT(SEEDS) | CLI_BIT(JOBS) |
                    CLI_BIT(ALL_CELLS) | CLI_BIT(CELLS) | CLI_BIT(RESUME) |
                    CLI_BIT(TARGET_LOSS) | CLI_BIT(REPLAY),
-        .words_max = 1,
-        .run = kith_cli_sim,
     },
     {
-        .name = "lab",
+        COMMAND(lab, 0, 1),
         .summary = "run an experiment with real processes on this machine",
         .usage = "EXPERIMENT.yaml [--record] [--seed N] [--set KEY=VALUE] "
                  "[--json] |\n"
@@ -130,27 +119,21 @@ static const struct cli_command commands[] = {
         .options = RUN_OPTIONS | CLI_BIT(PORT) | CLI_BIT(SAVE) |
                    CLI_BIT(RESUME) | CLI_BIT(CALIBRATE) | CLI_BIT(LOG) |
                    CLI_BIT(RECORD),
-        .words_max = 1,
-        .run = kith_cli_lab,
     },
     {
-        .name = "peer",
+        COMMAND(peer, 1, 1),
         .summary = "run one peer of a cluster",
         .usage = "PEER.yaml [--calibrate]",
         .details =
-            "The file names this peer's keys, address, rank, the other "
-            "members and the experiment.\nThe model lands in its save folder. "
-            "Once its share is done it answers\nthe others until none has "
-            "asked "
-            "for a minute; SIGTERM ends it in order.\n\n"
+            "The file names this peer's keys, address, rank, the other members "
+            "and the experiment.\nThe model lands in its save folder. Once its "
+            "share is done it answers\nthe others until none has asked for a "
+            "minute; SIGTERM ends it in order.\n\n"
             "Example: kith peer /etc/kith/peer.yaml",
         .options = CLI_BIT(CALIBRATE),
-        .words_min = 1,
-        .words_max = 1,
-        .run = kith_cli_peer,
     },
     {
-        .name = "keys",
+        COMMAND(keys, 1, 3),
         .summary = "make and show keys, certificates and revocations",
         .usage = "new DIR --authority | new DIR --name NAME |\n"
                  "                 certify AUTHORITY REQUEST [--out FILE] "
@@ -167,24 +150,18 @@ static const struct cli_command commands[] = {
         .out = "the certificate [REQUEST with .crt]",
         .options = CLI_BIT(OUT) | CLI_BIT(NAME) | CLI_BIT(AUTHORITY) |
                    CLI_BIT(DAYS) | CLI_BIT(ROLES),
-        .words_min = 1,
-        .words_max = 3,
-        .run = kith_cli_keys,
     },
     {
-        .name = "doctor",
+        COMMAND(doctor, 1, 1),
         .summary = "say which layer fails between this peer and the others",
         .usage = "PEER.yaml",
         .details = "Name, TCP, preface, handshake, certificate, clock and "
                    "model, for each member.\nExit code 6 where one is not "
                    "well.\n\n"
                    "Example: kith doctor /etc/kith/peer.yaml",
-        .words_min = 1,
-        .words_max = 1,
-        .run = kith_cli_doctor,
     },
     {
-        .name = "report",
+        COMMAND(report, 1, 16),
         .summary = "make one page with plots out of run databases",
         .usage = "RUN.db... [--csv | --points] [--target-loss X] [--out FILE]",
         .details = "The page loads nothing from elsewhere. Several runs, and "
@@ -195,12 +172,9 @@ static const struct cli_command commands[] = {
         .out = "the page or table [beside the first database]",
         .options = CLI_BIT(OUT) | CLI_BIT(CSV) | CLI_BIT(POINTS) |
                    CLI_BIT(TARGET_LOSS),
-        .words_min = 1,
-        .words_max = 16,
-        .run = kith_cli_report,
     },
     {
-        .name = "list",
+        COMMAND(list, 0, 3),
         .summary = "what is built in, with papers and properties",
         .usage = "[KIND [NAME [PEERS]]] [--set KEY=VALUE]... [--json]",
         .details = "Kinds: algorithms, compressors, topologies, guards, "
@@ -212,8 +186,6 @@ static const struct cli_command commands[] = {
                    "         kith list topology watts-strogatz 64 --set "
                    "gossip.rewire=0.3",
         .options = CLI_BIT(JSON) | CLI_BIT(SET),
-        .words_max = 3,
-        .run = kith_cli_list,
     },
 };
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])

@@ -88,8 +88,7 @@ int kith_cli_number(const struct cli_arguments *arguments,
         number > high)
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,
-            "%s: found \"%.60s\"; allowed: a whole number from "
-            "%llu to %llu",
+            "%s: found \"%.60s\"; allowed: a whole number from %llu to %llu",
             options[option].name, text, (unsigned long long)low,
             (unsigned long long)high);
     *value = number;
@@ -131,12 +130,17 @@ static const char *argument_of(const struct cli_command *command,
                                                      : options[option].argument;
 }
 
+static bool takes(const struct cli_command *command, unsigned option)
+{
+    return option == CLI_HELP || (command->options & (UINT64_C(1) << option));
+}
+
 void kith_cli_help(const struct cli_command *command)
 {
     printf("usage: kith %s %s\n\n%s.\n\n", command->name, command->usage,
            command->summary);
     for (unsigned i = 0; i < CLI_OPTION_COUNT; i++) {
-        if (!(command->options & (UINT64_C(1) << i)) && i != CLI_HELP)
+        if (!takes(command, i))
             continue;
         char left[64];
         const char *argument = argument_of(command, i);
@@ -154,8 +158,7 @@ static int find_option(const struct cli_command *command, const char *text,
 {
     for (unsigned i = 0; i < CLI_OPTION_COUNT; i++)
         if (strlen(options[i].name) == length &&
-            memcmp(options[i].name, text, length) == 0 &&
-            (i == CLI_HELP || (command->options & (UINT64_C(1) << i))))
+            memcmp(options[i].name, text, length) == 0 && takes(command, i))
             return (int)i;
     return -1;
 }
@@ -168,7 +171,7 @@ static int unknown_option(const struct cli_command *command,
     char word[64];
     unsigned count = 0;
     for (unsigned i = 0; i < CLI_OPTION_COUNT; i++)
-        if (i == CLI_HELP || (command->options & (UINT64_C(1) << i)))
+        if (takes(command, i))
             names[count++] = options[i].name;
     names[count] = NULL;
     snprintf(word, sizeof word, "%.*s", (int)(length < 60 ? length : 60), text);
@@ -233,24 +236,20 @@ int kith_cli_parse(const struct cli_command *command, int argc, char **argv,
     arguments->command = command->name;
     bool words_only = false;
     for (int i = 0; i < argc; i++) {
-        if (!words_only && strcmp(argv[i], "--") == 0) {
+        int code = KITH_EXIT_OK;
+        if (words_only || argv[i][0] != '-' || argv[i][1] == '\0') {
+            if (arguments->word_count == CLI_WORDS_MAX)
+                return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                                     "too many arguments");
+            arguments->words[arguments->word_count++] = argv[i];
+        } else if (strcmp(argv[i], "--") == 0)
             words_only = true;
-            continue;
-        }
-        if (!words_only && strcmp(argv[i], "-h") == 0) {
+        else if (strcmp(argv[i], "-h") == 0)
             arguments->values[CLI_HELP] = "";
-            continue;
-        }
-        if (!words_only && argv[i][0] == '-' && argv[i][1] != '\0') {
-            const int code = parse_option(command, argc, argv, &i, arguments);
-            if (code != KITH_EXIT_OK)
-                return code;
-            continue;
-        }
-        if (arguments->word_count == CLI_WORDS_MAX)
-            return kith_cli_fail(arguments, KITH_EXIT_USAGE,
-                                 "too many arguments");
-        arguments->words[arguments->word_count++] = argv[i];
+        else
+            code = parse_option(command, argc, argv, &i, arguments);
+        if (code != KITH_EXIT_OK)
+            return code;
     }
     if (kith_cli_given(arguments, CLI_HELP))
         return KITH_EXIT_OK;
@@ -258,8 +257,7 @@ int kith_cli_parse(const struct cli_command *command, int argc, char **argv,
         arguments->word_count > command->words_max)
         return kith_cli_fail(
             arguments, KITH_EXIT_USAGE,
-            "found %u arguments; usage: kith %s %s; see kith %s "
-            "--help",
+            "found %u arguments; usage: kith %s %s; see kith %s --help",
             arguments->word_count, command->name, command->usage,
             command->name);
     return KITH_EXIT_OK;

@@ -12,12 +12,11 @@ static int open_members(struct cli_member *member,
 {
     const uint32_t count = member->file.member_count;
     if (count != member->experiment.peers)
-        return kith_cli_fail(
-            arguments, KITH_EXIT_EXPERIMENT,
-            "%.300s: members: found %u; allowed: %u, as many as "
-            "peers in %.300s",
-            arguments->words[0], count, member->experiment.peers,
-            member->file.experiment);
+        return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                             "%.300s: members: found %u; allowed: %u, as many "
+                             "as peers in %.300s",
+                             arguments->words[0], count,
+                             member->experiment.peers, member->file.experiment);
     member->members = calloc(count, sizeof *member->members);
     if (member->members == NULL)
         return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
@@ -43,33 +42,25 @@ int kith_cli_member_open(struct cli_member *member,
         return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
     int code = kith_cli_experiment_open(arguments, member->file.experiment,
                                         &member->experiment);
-    if (code != KITH_EXIT_OK)
-        goto no_experiment;
-    if (kith_experiment_check_world(&member->experiment, KITH_WORLD_LAB,
+    if (code == KITH_EXIT_OK &&
+        kith_experiment_check_world(&member->experiment, KITH_WORLD_LAB,
                                     error) != KITH_OK)
         code = kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%.300s: %s",
                              member->file.experiment, error);
     if (code == KITH_EXIT_OK && member->experiment.stop.patience > 0)
         code = kith_cli_fail(
             arguments, KITH_EXIT_EXPERIMENT,
-            "%.300s: stop.patience: a peer does not see the "
-            "averaged model and cannot stop early; take it out, or "
-            "set it to 0",
+            "%.300s: stop.patience: a peer does not see the averaged model and "
+            "cannot stop early; take it out, or set it to 0",
             member->file.experiment);
     if (code == KITH_EXIT_OK)
         code = open_members(member, arguments);
+    if (code == KITH_EXIT_OK &&
+        kith_keys_load(member->file.identity, &member->identity, &member->trust,
+                       error) != KITH_OK)
+        code = kith_cli_fail(arguments, KITH_EXIT_KEYS, "%s", error);
     if (code != KITH_EXIT_OK)
-        goto no_members;
-    if (kith_keys_load(member->file.identity, &member->identity, &member->trust,
-                       error) == KITH_OK)
-        return KITH_EXIT_OK;
-    code = kith_cli_fail(arguments, KITH_EXIT_KEYS, "%s", error);
-
-no_members:
-    free(member->members);
-    kith_experiment_close(&member->experiment);
-no_experiment:
-    kith_peer_file_close(&member->file);
+        kith_cli_member_close(member);
     return code;
 }
 

@@ -67,11 +67,10 @@ static int open_named(struct cli_run *run, const char *path)
     run->resume = true;
     if (run->world != KITH_WORLD_LAB) {
         if (!is_there(path))
-            return kith_cli_fail(
-                run->arguments, KITH_EXIT_EXPERIMENT,
-                "--resume: there is no checkpoint %.300s; leave "
-                "--resume out to start",
-                path);
+            return kith_cli_fail(run->arguments, KITH_EXIT_EXPERIMENT,
+                                 "--resume: there is no checkpoint %.300s; "
+                                 "leave --resume out to start",
+                                 path);
         if (swap_ending(path, ending, ".db", beside) &&
             access(beside, F_OK) == 0)
             kith_text_copy(run->path, sizeof run->path, beside);
@@ -88,11 +87,10 @@ static int open_named(struct cli_run *run, const char *path)
         kith_text_copy(run->save, sizeof run->save, beside);
     if (access(run->save, F_OK) == 0)
         return KITH_EXIT_OK;
-    return kith_cli_fail(
-        run->arguments, KITH_EXIT_EXPERIMENT,
-        "--resume: there are no saves %.300s: that run came to its "
-        "end, or was saved elsewhere (--save)",
-        run->save);
+    return kith_cli_fail(run->arguments, KITH_EXIT_EXPERIMENT,
+                         "--resume: there are no saves %.300s: that run came "
+                         "to its end, or was saved elsewhere (--save)",
+                         run->save);
 }
 
 /* The text of the experiment, where no file was named. */
@@ -110,9 +108,7 @@ static int read_source(struct cli_run *run, const char *path)
             err = kith_checkpoint_experiment(previous, &run->source, earlier);
         }
     }
-    return err == KITH_OK ? KITH_EXIT_OK
-                          : kith_cli_fail(run->arguments, kith_cli_exit_of(err),
-                                          "%s", error);
+    return kith_cli_check(run->arguments, err, error);
 }
 
 int kith_cli_resume_source(struct cli_run *run)
@@ -140,9 +136,8 @@ int kith_cli_resume_source(struct cli_run *run)
     if (save != NULL && run->world != KITH_WORLD_LAB)
         return kith_cli_fail(
             own, KITH_EXIT_USAGE,
-            "--save and --resume PATH: a run goes on in its own "
-            "checkpoint; give one of them, or --save PATH "
-            "--resume");
+            "--save and --resume PATH: a run goes on in its own checkpoint; "
+            "give one of them, or --save PATH --resume");
     int code = open_named(run, named);
     if (code == KITH_EXIT_OK && alone) {
         own->words[own->word_count++] = named;
@@ -191,11 +186,10 @@ static int find_newest(struct cli_run *run)
     if (entries != NULL)
         closedir(entries);
     if (newest == 0)
-        return kith_cli_fail(
-            run->arguments, KITH_EXIT_EXPERIMENT,
-            "--resume: there is no %sN%s in %.300s; leave --resume "
-            "out to start",
-            prefix, ending_of(run), folder);
+        return kith_cli_fail(run->arguments, KITH_EXIT_EXPERIMENT,
+                             "--resume: there is no %sN%s in %.300s; leave "
+                             "--resume out to start",
+                             prefix, ending_of(run), folder);
     const int length =
         snprintf(path, sizeof path, "%s/%s%llu%s", folder, prefix,
                  (unsigned long long)newest,
@@ -217,11 +211,10 @@ static int check_folder(const struct cli_run *run)
     const char *name = slash == NULL ? "." : folder;
     if (access(name, W_OK | X_OK) == 0)
         return KITH_EXIT_OK;
-    return kith_cli_fail(
-        run->arguments, KITH_EXIT_WRITE,
-        "--save: cannot write in the folder %.300s: %s; make it, "
-        "or choose another",
-        name, strerror(errno));
+    return kith_cli_fail(run->arguments, KITH_EXIT_WRITE,
+                         "--save: cannot write in the folder %.300s: %s; make "
+                         "it, or choose another",
+                         name, strerror(errno));
 }
 
 int kith_cli_resume_find(struct cli_run *run)
@@ -232,10 +225,9 @@ int kith_cli_resume_find(struct cli_run *run)
     if (run->save[0] == '\0')
         return named == NULL ? KITH_EXIT_OK : find_newest(run);
     if (named != NULL && run->world == KITH_WORLD_LAB)
-        return kith_cli_fail(
-            run->arguments, KITH_EXIT_USAGE,
-            "--resume: with --save it needs the run database, such "
-            "as --resume demo-lab-1.db");
+        return kith_cli_fail(run->arguments, KITH_EXIT_USAGE,
+                             "--resume: with --save it needs the run database, "
+                             "such as --resume demo-lab-1.db");
     char why[KITH_FILE_WHY_BYTES];
     if (run->world != KITH_WORLD_LAB &&
         kith_file_check(run->save, why) == KITH_EINVAL)

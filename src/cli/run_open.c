@@ -113,11 +113,12 @@ static int open_experiment(const struct cli_arguments *arguments,
                                    error)
             : kith_experiment_parse(path, source, strlen(source), sets.texts,
                                     sets.count, experiment, error);
-    if (err == KITH_ENOMEM)
-        return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "%s", error);
-    if (err != KITH_OK)
-        return kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT, "%s", error);
-    return KITH_EXIT_OK;
+    if (err == KITH_OK)
+        return KITH_EXIT_OK;
+    return kith_cli_fail(arguments,
+                         err == KITH_ENOMEM ? KITH_EXIT_RESOURCES
+                                            : KITH_EXIT_EXPERIMENT,
+                         "%s", error);
 }
 
 int kith_cli_experiment_open(const struct cli_arguments *arguments,
@@ -215,9 +216,14 @@ static int open_inputs(struct cli_run *run)
     if (code == KITH_EXIT_OK)
         code = kith_cli_dataset_open(run->arguments, &run->experiment,
                                      &run->dataset, &run->has_dataset);
-    if (code != KITH_EXIT_OK)
-        kith_experiment_close(&run->experiment);
     return code;
+}
+
+static void close_inputs(struct cli_run *run)
+{
+    kith_dataset_close(&run->dataset);
+    kith_experiment_close(&run->experiment);
+    free(run->source);
 }
 
 int kith_cli_run_open(struct cli_run *run,
@@ -229,19 +235,12 @@ int kith_cli_run_open(struct cli_run *run,
     run->arguments = &run->own;
     run->world = world;
     int code = open_inputs(run);
-    if (code != KITH_EXIT_OK) {
-        free(run->source);
-        return code;
-    }
-    code = store_open(run);
+    if (code == KITH_EXIT_OK)
+        code = store_open(run);
     if (code == KITH_EXIT_OK && world != KITH_WORLD_SIM)
         code = kith_cli_resume_name(run);
-    if (code != KITH_EXIT_OK) {
-        if (run->has_dataset)
-            kith_dataset_close(&run->dataset);
-        kith_experiment_close(&run->experiment);
-        free(run->source);
-    }
+    if (code != KITH_EXIT_OK)
+        close_inputs(run);
     return code;
 }
 
@@ -273,9 +272,6 @@ int kith_cli_run_close(struct cli_run *run, enum kith_err err,
             kith_summary_print(&run->experiment, summary, run->path);
         code = kith_cli_flush(run->arguments, code_of(summary));
     }
-    if (run->has_dataset)
-        kith_dataset_close(&run->dataset);
-    kith_experiment_close(&run->experiment);
-    free(run->source);
+    close_inputs(run);
     return code;
 }

@@ -16,7 +16,7 @@
 
 #include "kith/backend.h"
 #include "kith/text.h"
-#include "sweep.h"
+#include "sweep_command.h"
 
 #define VALUES_MAX 256u
 #define FILES_MAX 512u
@@ -104,11 +104,10 @@ static size_t value_length(const char *text)
 static int refuse_axis(const struct grid *grid, const char *text,
                        const char *why)
 {
-    return kith_cli_fail(
-        grid->arguments, KITH_EXIT_USAGE,
-        "--sweep: found \"%.80s\": %s; allowed: KEY=V1,V2,... such "
-        "as gossip.every=1,2,4",
-        text, why);
+    return kith_cli_fail(grid->arguments, KITH_EXIT_USAGE,
+                         "--sweep: found \"%.80s\": %s; allowed: KEY=V1,V2,... "
+                         "such as gossip.every=1,2,4",
+                         text, why);
 }
 
 static int add_value(const struct grid *grid, struct axis *axis,
@@ -385,8 +384,7 @@ static int make_cells(const struct grid *grid, struct kith_plan *plan)
     if (count > CELLS_MAX || count * plan->seeds > KITH_RUNS_MAX)
         return kith_cli_fail(
             grid->arguments, KITH_EXIT_USAGE,
-            "found more than %u cells, or %u runs; sweep fewer "
-            "values",
+            "found more than %u cells, or %u runs; sweep fewer values",
             CELLS_MAX, KITH_RUNS_MAX);
     plan->cells = calloc(count, sizeof *plan->cells);
     if (plan->cells == NULL)

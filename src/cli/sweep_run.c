@@ -26,7 +26,7 @@
 #include "kith/report.h"
 #include "kith/sim.h"
 #include "kith/text.h"
-#include "sweep.h"
+#include "sweep_command.h"
 
 #define JOBS_MAX 256u
 /* How often the progress line is looked at while nothing ends. */
@@ -68,11 +68,17 @@ static void note_progress(const struct sim_progress *progress, void *arg)
             (double)progress->steps_done / (double)progress->steps_total;
 }
 
+/* No file can be written there. */
+static bool is_write_failure(enum kith_err err)
+{
+    return err == KITH_ENOSPC || err == KITH_EPERM || err == KITH_EIO ||
+           err == KITH_ENOENT;
+}
+
 static void note_problem(struct share *share, enum kith_err err, bool writing,
                          const char *problem)
 {
-    share->fatal = writing && (err == KITH_ENOSPC || err == KITH_EPERM ||
-                               err == KITH_EIO || err == KITH_ENOENT);
+    share->fatal = writing && is_write_failure(err);
     kith_text_copy(share->problem, sizeof share->problem, problem);
 }
 
@@ -87,15 +93,13 @@ static enum kith_err simulate(const struct sweep *sweep, uint32_t run,
     struct kith_summary summary = {0};
     enum kith_err err =
         kith_cli_dataset_cache_get(sweep->cache, experiment, &set, error);
-    if (err != KITH_OK) {
-        note_problem(share, err, false, error);
-        return err;
-    }
+    const bool writing = err == KITH_OK;
     kith_runs_part(sweep->runs, run, path);
-    err =
-        kith_rundb_create_part(path, run + 1, "sim", experiment, &store, error);
+    if (err == KITH_OK)
+        err = kith_rundb_create_part(path, run + 1, "sim", experiment, &store,
+                                     error);
     if (err != KITH_OK) {
-        note_problem(share, err, true, error);
+        note_problem(share, err, writing, error);
         return err;
     }
     struct sim_options options = *sweep->options;
@@ -299,16 +303,6 @@ static void run_all(struct sweep *sweep)
 
 /* ---- before and after */
 
-static int fail_text(const struct sweep *sweep, enum kith_err err,
-                     const char *error)
-{
-    const bool write = err == KITH_ENOSPC || err == KITH_EPERM ||
-                       err == KITH_EIO || err == KITH_ENOENT;
-    return kith_cli_fail(sweep->arguments,
-                         write ? KITH_EXIT_WRITE : kith_cli_exit_of(err), "%s",
-                         error);
-}
-
 /* A new database, or the unfinished one of the very same plan. */
 static int open_plan(struct sweep *sweep)
 {
@@ -326,11 +320,10 @@ static int open_plan(struct sweep *sweep)
         if (err == KITH_OK)
             err = kith_runs_extend(sweep->runs, plan.seeds, error);
     } else if (kith_cli_given(arguments, CLI_RESUME)) {
-        code =
-            kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
-                          "--resume: %s holds no unfinished %s of these cells; "
-                          "leave it out to begin",
-                          folder, plan.kind);
+        code = kith_cli_fail(arguments, KITH_EXIT_EXPERIMENT,
+                             "--resume: %s holds no unfinished %s of these "
+                             "cells; leave it out to begin",
+                             folder, plan.kind);
     } else {
         code = kith_cli_out_folder(arguments, &folder);
         if (code == KITH_EXIT_OK)
@@ -338,7 +331,12 @@ static int open_plan(struct sweep *sweep)
                                    error);
     }
     kith_plan_free(&plan);
-    return err == KITH_OK ? code : fail_text(sweep, err, error);
+    if (err == KITH_OK)
+        return code;
+    return kith_cli_fail(arguments,
+                         is_write_failure(err) ? KITH_EXIT_WRITE
+                                               : kith_cli_exit_of(err),
+                         "%s", error);
 }
 
 /* --resume PATH: the database names its own cells. */
@@ -447,11 +445,10 @@ static int run_plan(struct sweep *sweep)
     run_all(sweep);
     code = show(sweep, kith_runs_plan(sweep->runs));
     if (sweep->done < sweep->todo) {
-        (void)kith_cli_fail(sweep->arguments, KITH_EXIT_OK,
-                            "%" PRIu32
-                            " runs are missing; go on with: kith sim "
-                            "--resume %s",
-                            sweep->todo - sweep->done, sweep->path);
+        (void)kith_cli_fail(
+            sweep->arguments, KITH_EXIT_OK,
+            "%" PRIu32 " runs are missing; go on with: kith sim --resume %s",
+            sweep->todo - sweep->done, sweep->path);
         code = kith_cli_stop ? KITH_EXIT_INTERRUPTED : KITH_EXIT_FAILED;
     }
     if (sweep->shares != NULL)

@@ -51,11 +51,10 @@ static int open_alphabet(struct cli_codec *codec, const struct cli_model *model)
     if (err != KITH_OK)
         return kith_cli_check(model->arguments, err, error);
     if (codec->alphabet == NULL)
-        return kith_cli_fail(
-            model->arguments, KITH_EXIT_EXPERIMENT,
-            "%.300s does not say what its tokens mean; name their "
-            "tokenizer.json with --tokenizer",
-            model->path);
+        return kith_cli_fail(model->arguments, KITH_EXIT_EXPERIMENT,
+                             "%.300s does not say what its tokens mean; name "
+                             "their tokenizer.json with --tokenizer",
+                             model->path);
     if (!parse_alphabet(codec))
         return kith_cli_fail(model->arguments, KITH_EXIT_EXPERIMENT,
                              "%.300s: its alphabet is damaged", model->path);

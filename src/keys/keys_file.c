@@ -14,36 +14,45 @@
 
 #include "kith/plain_file.h"
 
-enum kith_err kith_key_file_fail(char *error, enum kith_err code,
-                                 const char *format, ...)
+struct keys_work kith_keys_start(char *error)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error, KITH_KEYS_ERROR_BYTES, format, arguments);
-    va_end(arguments);
-    return code;
+    struct keys_work work = {.error = error};
+    error[0] = '\0';
+    if (sodium_init() < 0)
+        kith_keys_fail(&work, KITH_EDEVICE,
+                       "libsodium cannot start: no source of randomness");
+    return work;
 }
 
-enum kith_err kith_key_file_fail_errno(char *error, const char *what,
-                                       const char *path)
+enum kith_err kith_keys_fail(struct keys_work *work, enum kith_err code,
+                             const char *format, ...)
+{
+    va_list arguments;
+    if (work->err != KITH_OK)
+        return work->err;
+    va_start(arguments, format);
+    vsnprintf(work->error, KITH_KEYS_ERROR_BYTES, format, arguments);
+    va_end(arguments);
+    return work->err = code;
+}
+
+static void fail_errno(struct keys_work *work, const char *what,
+                       const char *path)
 {
     const int code = errno;
     const enum kith_err err =
         code == EEXIST ? KITH_EEXIST : kith_file_error(code);
-    return kith_key_file_fail(error, err, "cannot %s %s: %s", what, path,
-                              strerror(code));
+    kith_keys_fail(work, err, "cannot %s %s: %s", what, path, strerror(code));
 }
 
-enum kith_err kith_key_file_path(char *path, const char *folder,
-                                 const char *name, char *error)
+void kith_keys_path(struct keys_work *work, char *path, const char *folder,
+                    const char *name)
 {
     const int n = snprintf(path, KITH_PATH_BYTES_MAX, "%s/%s", folder, name);
     if (n < 0 || n >= (int)KITH_PATH_BYTES_MAX)
-        return kith_key_file_fail(
-            error, KITH_ELIMIT,
-            "path is longer than %u bytes: use a shorter folder",
-            KITH_PATH_BYTES_MAX);
-    return KITH_OK;
+        kith_keys_fail(work, KITH_ELIMIT,
+                       "path is longer than %u bytes: use a shorter folder",
+                       KITH_PATH_BYTES_MAX);
 }
 
 bool kith_key_file_exists(const char *path)
@@ -52,89 +61,81 @@ bool kith_key_file_exists(const char *path)
     return stat(path, &status) == 0;
 }
 
-enum kith_err kith_key_file_make_folder(const char *folder, char *error)
+void kith_keys_make_folder(struct keys_work *work, const char *folder)
 {
-    if (mkdir(folder, 0700) == 0 || errno == EEXIST)
-        return KITH_OK;
-    return kith_key_file_fail_errno(error, "make folder", folder);
-}
-
-void kith_key_file_free_text(char *text)
-{
-    if (text)
-        sodium_memzero(text, strlen(text));
-    free(text);
+    if (work->err == KITH_OK && mkdir(folder, 0700) != 0 && errno != EEXIST)
+        fail_errno(work, "make folder", folder);
 }
 
 /* Refuses what is not a plain file of bounded size, and loose secrets. */
-static enum kith_err check_status(int fd, const char *path, bool secret,
-                                  size_t *size, char *error)
+static size_t check_status(struct keys_work *work, int fd, const char *path,
+                           bool secret)
 {
-    struct stat status;
+    struct stat status = {.st_size = 0};
     if (fstat(fd, &status) != 0)
-        return kith_key_file_fail_errno(error, "look at", path);
-    if (!S_ISREG(status.st_mode))
-        return kith_key_file_fail(error, KITH_EINVAL, "%s is not a plain file",
-                                  path);
-    if (secret && (status.st_mode & 077) != 0)
-        return kith_key_file_fail(
-            error, KITH_EPERM,
-            "%s holds a secret and its mode is %04o, so others "
-            "can touch it: chmod 600 %s, and make a new key if "
-            "others may have read it",
-            path, (unsigned)(status.st_mode & 07777), path);
-    if (status.st_size < 0 || status.st_size > (off_t)KEYS_FILE_BYTES_MAX)
-        return kith_key_file_fail(error, KITH_ELIMIT,
-                                  "%s is larger than any key file (%u bytes)",
-                                  path, KEYS_FILE_BYTES_MAX);
-    *size = (size_t)status.st_size;
-    return KITH_OK;
+        fail_errno(work, "look at", path);
+    else if (!S_ISREG(status.st_mode))
+        kith_keys_fail(work, KITH_EINVAL, "%s is not a plain file", path);
+    else if (secret && (status.st_mode & 077) != 0)
+        kith_keys_fail(work, KITH_EPERM,
+                       "%s holds a secret and its mode is %04o, so others can "
+                       "touch it: chmod 600 %s, and make a new key if others "
+                       "may have read it",
+                       path, (unsigned)(status.st_mode & 07777), path);
+    else if (status.st_size < 0 || status.st_size > (off_t)KEYS_FILE_BYTES_MAX)
+        kith_keys_fail(work, KITH_ELIMIT,
+                       "%s is larger than any key file (%u bytes)", path,
+                       KEYS_FILE_BYTES_MAX);
+    return (size_t)status.st_size;
 }
 
-static enum kith_err read_all(int fd, const char *path, char *text, size_t size,
-                              char *error)
+static void read_all(struct keys_work *work, int fd, const char *path,
+                     char *text, size_t size)
 {
     size_t at = 0;
-    while (at < size) {
-        const ssize_t n = read(fd, text + at, size - at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return kith_key_file_fail_errno(error, "read", path);
-        if (n == 0)
-            break;
-        at += (size_t)n;
+    ssize_t n = 1;
+    while (at < size && n != 0) {
+        n = read(fd, text + at, size - at);
+        if (n < 0 && errno != EINTR) {
+            fail_errno(work, "read", path);
+            return;
+        }
+        at += n > 0 ? (size_t)n : 0;
     }
-    text[at] = '\0';
     if (strlen(text) != at)
-        return kith_key_file_fail(error, KITH_EPARSE, "%s holds a zero byte",
-                                  path);
-    return KITH_OK;
+        kith_keys_fail(work, KITH_EPARSE, "%s holds a zero byte", path);
 }
 
-enum kith_err kith_key_file_read(const char *path, bool secret, char **text,
-                                 char *error)
+void kith_key_file_open(struct keys_work *work, struct key_file *file,
+                        const char *path, bool secret)
 {
-    size_t size = 0;
-    *text = NULL;
+    *file = (struct key_file){.path = path};
+    if (work->err != KITH_OK)
+        return;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return kith_key_file_fail_errno(error, "open", path);
-    enum kith_err err = check_status(fd, path, secret, &size, error);
-    if (err == KITH_OK) {
-        *text = calloc(1, size + 1);
-        err = *text ? read_all(fd, path, *text, size, error)
-                    : kith_key_file_fail(error, KITH_ENOMEM, "no memory for %s",
-                                         path);
+    if (fd < 0) {
+        fail_errno(work, "open", path);
+        return;
     }
+    const size_t size = check_status(work, fd, path, secret);
+    if (work->err == KITH_OK && (file->text = calloc(1, size + 1)) == NULL)
+        kith_keys_fail(work, KITH_ENOMEM, "no memory for %s", path);
+    if (work->err == KITH_OK)
+        read_all(work, fd, path, file->text, size);
     close(fd);
-    if (err != KITH_OK && *text != NULL) {
+    if (work->err != KITH_OK && file->text != NULL) {
         /* All of it: what was read may hold a zero byte before the secret. */
-        sodium_memzero(*text, size + 1);
-        free(*text);
-        *text = NULL;
+        sodium_memzero(file->text, size + 1);
+        kith_key_file_close(file);
     }
-    return err;
+}
+
+void kith_key_file_close(struct key_file *file)
+{
+    if (file->text)
+        sodium_memzero(file->text, strlen(file->text));
+    free(file->text);
+    file->text = NULL;
 }
 
 /* A rename or a new name is durable once its folder is. */
@@ -166,50 +167,61 @@ static int write_all(int fd, const char *text)
     return fsync(fd);
 }
 
-enum kith_err kith_key_file_write_new(const char *path, const char *text,
-                                      bool secret, char *error)
+void kith_keys_write_new(struct keys_work *work, const char *path,
+                         const char *text, bool secret)
 {
+    if (work->err != KITH_OK)
+        return;
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                         secret ? 0600 : 0644);
-    if (fd < 0 && errno == EEXIST)
-        return kith_key_file_fail(error, KITH_EEXIST,
-                                  "%s is there already and key files are never "
-                                  "overwritten: move it away first",
-                                  path);
-    if (fd < 0)
-        return kith_key_file_fail_errno(error, "create", path);
-    enum kith_err err = KITH_OK;
+    if (fd < 0) {
+        if (errno == EEXIST)
+            kith_keys_fail(work, KITH_EEXIST,
+                           "%s is there already and key files are never "
+                           "overwritten: move it away first",
+                           path);
+        fail_errno(work, "create", path);
+        return;
+    }
     if (write_all(fd, text) != 0)
-        err = kith_key_file_fail_errno(error, "write", path);
-    if (close(fd) != 0 && err == KITH_OK)
-        err = kith_key_file_fail_errno(error, "close", path);
-    if (err != KITH_OK)
+        fail_errno(work, "write", path);
+    if (close(fd) != 0)
+        fail_errno(work, "close", path);
+    if (work->err != KITH_OK)
         unlink(path);
     else
         sync_folder(path);
-    return err;
 }
 
-enum kith_err kith_key_file_replace(const char *path, const char *text,
-                                    char *error)
+void kith_keys_replace(struct keys_work *work, const char *path,
+                       const char *text)
 {
     char fresh[KITH_PATH_BYTES_MAX + 8];
+    if (work->err != KITH_OK)
+        return;
     snprintf(fresh, sizeof fresh, "%s.new", path);
     unlink(fresh); /* What a crash may have left. */
-    enum kith_err err = kith_key_file_write_new(fresh, text, false, error);
-    if (err == KITH_OK && rename(fresh, path) != 0) {
-        err = kith_key_file_fail_errno(error, "replace", path);
+    kith_keys_write_new(work, fresh, text, false);
+    if (work->err == KITH_OK && rename(fresh, path) != 0) {
+        fail_errno(work, "replace", path);
         unlink(fresh);
     }
-    if (err == KITH_OK)
+    if (work->err == KITH_OK)
         sync_folder(path);
-    return err;
 }
 
-bool kith_key_file_is(const char *text, const char *kind)
+bool kith_key_file_is(const struct key_file *file, const char *kind)
 {
     const size_t n = strlen(kind);
-    return strncmp(text, kind, n) == 0 && strcspn(text + n, " \r\n") == 0;
+    return strncmp(file->text, kind, n) == 0 &&
+           strcspn(file->text + n, " \r\n") == 0;
+}
+
+void kith_key_file_expect(struct keys_work *work, const struct key_file *file,
+                          const char *kind, const char *what)
+{
+    if (work->err == KITH_OK && !kith_key_file_is(file, kind))
+        kith_keys_fail(work, KITH_EPARSE, "%s is not %s", file->path, what);
 }
 
 const char *kith_key_file_next_line(const char *line)
@@ -223,12 +235,13 @@ const char *kith_key_file_next_line(const char *line)
     return *line ? line : NULL;
 }
 
-enum kith_err kith_key_file_field(const char *path, const char *text,
-                                  const char *field, char *value, size_t size,
-                                  char *error)
+void kith_key_file_field(struct keys_work *work, const struct key_file *file,
+                         const char *field, char *value, size_t size)
 {
     const size_t n = strlen(field);
-    for (const char *line = kith_key_file_next_line(text); line;
+    if (work->err != KITH_OK)
+        return;
+    for (const char *line = kith_key_file_next_line(file->text); line;
          line = kith_key_file_next_line(line)) {
         if (strncmp(line, field, n) != 0 || line[n] != ':')
             continue;
@@ -238,13 +251,12 @@ enum kith_err kith_key_file_field(const char *path, const char *text,
             break;
         memcpy(value, start, length);
         value[length] = '\0';
-        return KITH_OK;
+        return;
     }
-    return kith_key_file_fail(
-        error, KITH_EPARSE,
-        "%s has no usable line \"%s: ...\": copy the file again, "
-        "whole",
-        path, field);
+    kith_keys_fail(work, KITH_EPARSE,
+                   "%s has no usable line \"%s: ...\": copy the file again, "
+                   "whole",
+                   file->path, field);
 }
 
 bool kith_key_file_unbase64(const char *text, uint8_t *bytes, size_t capacity,
@@ -255,19 +267,16 @@ bool kith_key_file_unbase64(const char *text, uint8_t *bytes, size_t capacity,
                              sodium_base64_VARIANT_ORIGINAL) == 0;
 }
 
-enum kith_err kith_key_file_bytes(const char *path, const char *text,
-                                  const char *field, uint8_t *bytes,
-                                  size_t size, char *error)
+void kith_key_file_bytes(struct keys_work *work, const struct key_file *file,
+                         const char *field, uint8_t *bytes, size_t size)
 {
     char value[KEYS_BASE64_BYTES(64) + 1];
     size_t n = 0;
-    enum kith_err err =
-        kith_key_file_field(path, text, field, value, sizeof value, error);
-    if (err == KITH_OK &&
+    kith_key_file_field(work, file, field, value, sizeof value);
+    if (work->err == KITH_OK &&
         (!kith_key_file_unbase64(value, bytes, size, &n) || n != size))
-        err = kith_key_file_fail(error, KITH_EPARSE,
-                                 "%s: \"%s\" is not %zu bytes of base64", path,
-                                 field, size);
+        kith_keys_fail(work, KITH_EPARSE,
+                       "%s: \"%s\" is not %zu bytes of base64", file->path,
+                       field, size);
     sodium_memzero(value, sizeof value);
-    return err;
 }

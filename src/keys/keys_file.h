@@ -20,45 +20,55 @@
 #define KEYS_FILE_BYTES_MAX (1u << 20)
 #define KEYS_BASE64_BYTES(n) (((n) + 2) / 3 * 4 + 1)
 
-/* Writes the sentence and returns the code. */
-enum kith_err kith_key_file_fail(char *error, enum kith_err code,
-                                 const char *format, ...) KITH_PRINTF(3, 4);
-enum kith_err kith_key_file_fail_errno(char *error, const char *what,
-                                       const char *path);
+/* An operation on key files. Its first failure is kept; the functions below
+ * then do nothing more, so that only the end of an operation looks at it. */
+struct keys_work {
+    enum kith_err err;
+    char *error; /* KITH_KEYS_ERROR_BYTES: the sentence for `err` */
+};
+/* A key file that was read. */
+struct key_file {
+    const char *path;
+    char *text; /* terminated, without a zero byte inside; NULL: not read */
+};
+
+/* With libsodium ready, or failed. */
+struct keys_work kith_keys_start(char *error);
+/* Keeps the sentence and the code, unless there is a failure already. */
+enum kith_err kith_keys_fail(struct keys_work *work, enum kith_err code,
+                             const char *format, ...) KITH_PRINTF(3, 4);
 
 /* folder/name into path (KITH_PATH_BYTES_MAX). */
-KITH_MUST_CHECK enum kith_err kith_key_file_path(char *path, const char *folder,
-                                                 const char *name, char *error);
+void kith_keys_path(struct keys_work *work, char *path, const char *folder,
+                    const char *name);
 bool kith_key_file_exists(const char *path);
-KITH_MUST_CHECK enum kith_err kith_key_file_make_folder(const char *folder,
-                                                        char *error);
+void kith_keys_make_folder(struct keys_work *work, const char *folder);
 
-/* The whole file, terminated and without a zero byte inside, to be freed with
- * kith_key_file_free_text(). `secret` refuses a file that group or others may
- * touch. */
-KITH_MUST_CHECK enum kith_err kith_key_file_read(const char *path, bool secret,
-                                                 char **text, char *error);
-/* Wipes up to the end of the string, which is all of it. */
-void kith_key_file_free_text(char *text);
+/* The whole file; `path` must outlive it. `secret` refuses a file that group or
+ * others may touch. To be closed also after a failure. */
+void kith_key_file_open(struct keys_work *work, struct key_file *file,
+                        const char *path, bool secret);
+/* Wipes the text. */
+void kith_key_file_close(struct key_file *file);
 /* A new file (KITH_EEXIST), synced; nothing is left of a failed one. */
-KITH_MUST_CHECK enum kith_err kith_key_file_write_new(const char *path,
-                                                      const char *text,
-                                                      bool secret, char *error);
+void kith_keys_write_new(struct keys_work *work, const char *path,
+                         const char *text, bool secret);
 /* Replaces the file at once, by rename. */
-KITH_MUST_CHECK enum kith_err
-kith_key_file_replace(const char *path, const char *text, char *error);
+void kith_keys_replace(struct keys_work *work, const char *path,
+                       const char *text);
 
 /* Does the first line start with this word? */
-bool kith_key_file_is(const char *text, const char *kind);
+bool kith_key_file_is(const struct key_file *file, const char *kind);
+/* Fails where it does not: the file is not `what`. */
+void kith_key_file_expect(struct keys_work *work, const struct key_file *file,
+                          const char *kind, const char *what);
 /* The value of "field: value" on a line of its own; KITH_EPARSE if absent or
  * longer. */
-KITH_MUST_CHECK enum kith_err
-kith_key_file_field(const char *path, const char *text, const char *field,
-                    char *value, size_t size, char *error);
+void kith_key_file_field(struct keys_work *work, const struct key_file *file,
+                         const char *field, char *value, size_t size);
 /* The same, in base64, of exactly `size` bytes. */
-KITH_MUST_CHECK enum kith_err
-kith_key_file_bytes(const char *path, const char *text, const char *field,
-                    uint8_t *bytes, size_t size, char *error);
+void kith_key_file_bytes(struct keys_work *work, const struct key_file *file,
+                         const char *field, uint8_t *bytes, size_t size);
 /* Base64 of at most `capacity` bytes, ending at a blank or line end. */
 bool kith_key_file_unbase64(const char *text, uint8_t *bytes, size_t capacity,
                             size_t *size);
@@ -68,26 +78,20 @@ const char *kith_key_file_next_line(const char *line);
 
 /* keys_trust.c: ca.pub or allow into trust (its cluster, authorities, allowed).
  */
-KITH_MUST_CHECK enum kith_err kith_key_file_read_trust(const char *folder,
-                                                       struct kith_trust *trust,
-                                                       char *error);
-KITH_MUST_CHECK enum kith_err
-kith_key_file_parse_trust(const char *path, const char *text,
-                          struct kith_trust *trust, char *error);
-/* The list in FOLDER/crl, checked; *bytes malloc'd or NULL. */
-KITH_MUST_CHECK enum kith_err kith_key_file_read_crl(const char *path,
-                                                     uint8_t **bytes,
-                                                     size_t *size, char *error);
-KITH_MUST_CHECK enum kith_err kith_key_file_write_crl(const char *path,
-                                                      const uint8_t *bytes,
-                                                      size_t size, char *error);
+void kith_keys_read_trust(struct keys_work *work, const char *folder,
+                          struct kith_trust *trust);
+void kith_keys_parse_trust(struct keys_work *work, const struct key_file *file,
+                           struct kith_trust *trust);
+/* The list in the file, checked; *bytes malloc'd or NULL. */
+void kith_keys_open_crl(struct keys_work *work, const char *path,
+                        uint8_t **bytes, size_t *size);
+void kith_keys_write_crl(struct keys_work *work, const char *path,
+                         const uint8_t *bytes, size_t size);
 /* Copies the list's fingerprints into trust. */
-KITH_MUST_CHECK enum kith_err
-kith_key_file_adopt_crl(struct kith_trust *trust, const struct kith_crl *crl,
-                        char *error);
-KITH_MUST_CHECK enum kith_err
-kith_key_file_read_certificate(const char *path, struct kith_identity *identity,
-                               struct kith_certificate *certificate,
-                               char *error);
+void kith_keys_adopt_crl(struct keys_work *work, struct kith_trust *trust,
+                         const struct kith_crl *crl);
+void kith_keys_read_certificate(struct keys_work *work, const char *path,
+                                struct kith_identity *identity,
+                                struct kith_certificate *certificate);
 
 #endif

@@ -1,6 +1,6 @@
 /* `kith keys show`: what a key file says, without its secrets. */
 #include <inttypes.h>
-#include <sodium.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +14,26 @@ struct out {
     size_t size, at;
 };
 
+static void add(struct out *out, const char *label, const char *format, ...)
+    KITH_PRINTF(3, 4);
+
+static void add(struct out *out, const char *label, const char *format, ...)
+{
+    char value[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(value, sizeof value, format, list);
+    va_end(list);
+    out->at = kith_text_add(out->text, out->size, out->at, "  %-12s %s\n",
+                            label, value);
+}
+
 static void add_hex(struct out *out, const char *label, const uint8_t *bytes,
                     size_t size)
 {
     char hex[2 * 32 + 1];
     kith_text_hex(hex, bytes, size);
-    out->at = kith_text_add(out->text, out->size, out->at, "  %-12s %s\n",
-                            label, hex);
-}
-
-static void add_text(struct out *out, const char *label, const char *value)
-{
-    out->at = kith_text_add(out->text, out->size, out->at, "  %-12s %s\n",
-                            label, value);
+    add(out, label, "%s", hex);
 }
 
 static void add_time(struct out *out, const char *label, int64_t utc_s)
@@ -36,7 +43,7 @@ static void add_time(struct out *out, const char *label, int64_t utc_s)
     struct tm parts;
     if (gmtime_r(&t, &parts))
         strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
-    add_text(out, label, text);
+    add(out, label, "%s", text);
 }
 
 static void add_heading(struct out *out, const char *path, const char *what)
@@ -53,146 +60,128 @@ static void add_print(struct out *out, const char *label, const uint8_t *bytes,
     add_hex(out, label, print, sizeof print);
 }
 
-/* "3 keys" */
-static void add_count(struct out *out, const char *label, uint32_t count,
-                      const char *what)
-{
-    char text[64];
-    snprintf(text, sizeof text, "%" PRIu32 " %s%s", count, what,
-             count == 1 ? "" : "s");
-    add_text(out, label, text);
-}
-
-static enum kith_err show_certificate(const char *path, struct out *out,
-                                      char *error)
+static void show_certificate(struct keys_work *work,
+                             const struct key_file *file, const char *what,
+                             struct out *out)
 {
     struct kith_identity identity;
     struct kith_certificate c;
-    char roles[64], number[32];
-    enum kith_err err =
-        kith_key_file_read_certificate(path, &identity, &c, error);
-    if (err != KITH_OK)
-        return err;
-    add_heading(out, path, "a certificate");
-    add_text(out, "name", c.name);
-    snprintf(number, sizeof number, "%016" PRIx64, c.serial);
-    add_text(out, "serial", number);
+    kith_keys_read_certificate(work, file->path, &identity, &c);
+    if (work->err != KITH_OK)
+        return;
+    add_heading(out, file->path, what);
+    add(out, "name", "%s", c.name);
+    add(out, "serial", "%016" PRIx64, c.serial);
     add_hex(out, "cluster", c.cluster, sizeof c.cluster);
     add_hex(out, "key", c.key, sizeof c.key);
     add_time(out, "not before", c.not_before_s);
     add_time(out, "not after", c.not_after_s);
+    char roles[64];
     snprintf(roles, sizeof roles, "%s%s%s",
              c.roles & KITH_ROLE_TRAIN ? " train" : "",
              c.roles & KITH_ROLE_OBSERVE ? " observe" : "",
              c.roles & KITH_ROLE_SEED ? " seed" : "");
-    add_text(out, "roles", roles + 1); /* A certificate has at least one. */
+    add(out, "roles", "%s", roles + 1); /* A certificate has at least one. */
     add_print(out, "fingerprint", identity.certificate,
               identity.certificate_bytes);
-    return KITH_OK;
 }
 
-static enum kith_err show_crl(const char *path, struct out *out, char *error)
+static void show_crl(struct keys_work *work, const struct key_file *file,
+                     const char *what, struct out *out)
 {
     uint8_t *bytes = NULL;
     size_t size = 0;
     struct kith_crl crl;
-    char number[64];
-    enum kith_err err = kith_key_file_read_crl(path, &bytes, &size, error);
-    if (err != KITH_OK)
-        return err;
+    kith_keys_open_crl(work, file->path, &bytes, &size);
     if (!bytes || kith_crl_decode(bytes, size, &crl) != KITH_OK) {
+        kith_keys_fail(work, KITH_EPARSE, "%s is damaged", file->path);
         free(bytes);
-        return kith_key_file_fail(error, KITH_EPARSE, "%s is damaged", path);
+        return;
     }
-    add_heading(out, path, "a revocation list");
+    add_heading(out, file->path, what);
     add_hex(out, "cluster", crl.cluster, sizeof crl.cluster);
-    snprintf(number, sizeof number, "%" PRIu64, crl.sequence);
-    add_text(out, "sequence", number);
+    add(out, "sequence", "%" PRIu64, crl.sequence);
     add_time(out, "issued", crl.issued_s);
-    add_count(out, "revoked", crl.count, "certificate");
+    add(out, "revoked", "%" PRIu32 " certificate%s", crl.count,
+        crl.count == 1 ? "" : "s");
     for (uint32_t i = 0; i < crl.count; i++)
         add_hex(out, "", crl.fingerprints[i], KITH_FINGERPRINT_BYTES);
     free(bytes);
-    return KITH_OK;
 }
 
 /* Files of "name:" and "key:" lines: node.key, node.request, ca.key. */
-static enum kith_err show_key(const char *path, const char *text,
-                              const char *what, struct out *out, char *error)
+static void show_key(struct keys_work *work, const struct key_file *file,
+                     const char *what, struct out *out)
 {
     char name[KITH_NAME_MAX];
     uint8_t key[32];
-    const enum kith_err err =
-        kith_key_file_bytes(path, text, "key", key, 32, error);
-    if (err != KITH_OK)
-        return err;
-    add_heading(out, path, what);
-    if (!kith_key_file_is(text, KEYS_AUTHORITY)) {
-        if (kith_key_file_field(path, text, "name", name, sizeof name, error) !=
-            KITH_OK)
-            return KITH_EPARSE;
-        add_text(out, "name", name);
-    }
+    const bool named = !kith_key_file_is(file, KEYS_AUTHORITY);
+    kith_key_file_bytes(work, file, "key", key, sizeof key);
+    if (named)
+        kith_key_file_field(work, file, "name", name, sizeof name);
+    if (work->err != KITH_OK)
+        return;
+    add_heading(out, file->path, what);
+    if (named)
+        add(out, "name", "%s", name);
     add_hex(out, "key", key, sizeof key);
     add_print(out, "fingerprint", key, sizeof key);
-    return KITH_OK;
 }
 
-static enum kith_err show_trust(const char *path, const char *text,
-                                struct out *out, char *error)
+static void show_trust(struct keys_work *work, const struct key_file *file,
+                       const char *what, struct out *out)
 {
-    struct kith_trust trust;
-    memset(&trust, 0, sizeof trust);
-    const enum kith_err err =
-        kith_key_file_parse_trust(path, text, &trust, error);
-    if (err == KITH_OK) {
-        add_heading(out, path,
-                    trust.authority_count ? "whom a cluster trusts"
-                                          : "an allow-list");
+    struct kith_trust trust = {.authority_count = 0};
+    kith_keys_parse_trust(work, file, &trust);
+    if (work->err == KITH_OK) {
+        add_heading(out, file->path,
+                    trust.authority_count ? what : "an allow-list");
         add_hex(out, "cluster", trust.cluster, sizeof trust.cluster);
         for (uint32_t i = 0; i < trust.authority_count; i++)
             add_hex(out, "authority", trust.authority[i], 32);
         if (!trust.authority_count)
-            add_count(out, "allowed", trust.allowed_count, "key");
+            add(out, "allowed", "%" PRIu32 " key%s", trust.allowed_count,
+                trust.allowed_count == 1 ? "" : "s");
     }
     free((void *)(uintptr_t)trust.allowed);
-    return err;
 }
 
 enum kith_err kith_keys_show(const char *path, char *text, size_t size,
                              char *error)
 {
-    char *file = NULL;
+    static const struct {
+        const char *kind, *what;
+        bool secret;
+        void (*show)(struct keys_work *work, const struct key_file *file,
+                     const char *what, struct out *out);
+    } kinds[] = {{KEYS_NODE, "a node's secret key", true, show_key},
+                 {KEYS_AUTHORITY, "an authority's secret key", true, show_key},
+                 {KEYS_REQUEST, "a request for a certificate", false, show_key},
+                 {KEYS_CLUSTER, "whom a cluster trusts", false, show_trust},
+                 {KEYS_CERTIFICATE, "a certificate", false, show_certificate},
+                 {KEYS_CRL, "a revocation list", false, show_crl}};
+    struct key_file file;
     struct out out = {text, size, 0};
-    error[0] = text[0] = '\0';
-    enum kith_err err = kith_key_file_read(path, false, &file, error);
-    if (err != KITH_OK)
-        return err;
-    const bool secret = kith_key_file_is(file, KEYS_NODE) ||
-                        kith_key_file_is(file, KEYS_AUTHORITY);
-    kith_key_file_free_text(file);
-    err =
-        kith_key_file_read(path, secret, &file, error); /* Now with its mode. */
-    if (err != KITH_OK)
-        return err;
-    if (kith_key_file_is(file, KEYS_NODE))
-        err = show_key(path, file, "a node's secret key", &out, error);
-    else if (kith_key_file_is(file, KEYS_AUTHORITY))
-        err = show_key(path, file, "an authority's secret key", &out, error);
-    else if (kith_key_file_is(file, KEYS_REQUEST))
-        err = show_key(path, file, "a request for a certificate", &out, error);
-    else if (kith_key_file_is(file, KEYS_CLUSTER))
-        err = show_trust(path, file, &out, error);
-    else if (kith_key_file_is(file, KEYS_CERTIFICATE))
-        err = show_certificate(path, &out, error);
-    else if (kith_key_file_is(file, KEYS_CRL))
-        err = show_crl(path, &out, error);
-    else
-        err = kith_key_file_fail(
-            error, KITH_EPARSE,
-            "%s is not a key file of kith: its first line is not "
-            "one of those that kith keys writes",
-            path);
-    kith_key_file_free_text(file);
-    return err;
+    struct keys_work work = kith_keys_start(error);
+    size_t i = 0;
+    text[0] = '\0';
+    kith_key_file_open(&work, &file, path, false);
+    if (work.err != KITH_OK)
+        return work.err;
+    while (i < sizeof kinds / sizeof *kinds &&
+           !kith_key_file_is(&file, kinds[i].kind))
+        i++;
+    if (i == sizeof kinds / sizeof *kinds) {
+        kith_keys_fail(&work, KITH_EPARSE,
+                       "%s is not a key file of kith: its first line is not "
+                       "one of those that kith keys writes",
+                       path);
+    } else if (kinds[i].secret) { /* Now with its mode. */
+        kith_key_file_close(&file);
+        kith_key_file_open(&work, &file, path, true);
+    }
+    if (work.err == KITH_OK)
+        kinds[i].show(&work, &file, kinds[i].what, &out);
+    kith_key_file_close(&file);
+    return work.err;
 }

@@ -13,69 +13,67 @@ static int compare_prints(const void *a, const void *b)
     return memcmp(a, b, KITH_FINGERPRINT_BYTES);
 }
 
-static enum kith_err read_authorities(const char *path, const char *text,
-                                      struct kith_trust *trust, char *error)
+static void read_authorities(struct keys_work *work,
+                             const struct key_file *file,
+                             struct kith_trust *trust)
 {
     static const char word[] = "authority ";
-    for (const char *line = kith_key_file_next_line(text); line;
+    for (const char *line = kith_key_file_next_line(file->text); line;
          line = kith_key_file_next_line(line)) {
         size_t n = 0;
-        if (trust->authority_count == 2)
-            return kith_key_file_fail(
-                error, KITH_ELIMIT,
-                "%s names more than two authorities: a roll has "
-                "the old one and the new one",
-                path);
+        if (trust->authority_count == 2) {
+            kith_keys_fail(work, KITH_ELIMIT,
+                           "%s names more than two authorities: a roll has the "
+                           "old one and the new one",
+                           file->path);
+            return;
+        }
         uint8_t *key = trust->authority[trust->authority_count];
         if (strncmp(line, word, sizeof word - 1) != 0 ||
             !kith_key_file_unbase64(line + sizeof word - 1, key, 32, &n) ||
             n != 32)
-            return kith_key_file_fail(
-                error, KITH_EPARSE,
-                "%s: expected \"authority KEY\", KEY being 32 "
-                "bytes of base64, found \"%.40s\"",
-                path, line);
+            kith_keys_fail(work, KITH_EPARSE,
+                           "%s: expected \"authority KEY\", KEY being 32 bytes "
+                           "of base64, found \"%.40s\"",
+                           file->path, line);
         trust->authority_count++;
     }
     if (trust->authority_count == 0)
-        return kith_key_file_fail(
-            error, KITH_EPARSE,
-            "%s names no authority: it needs a line \"authority "
-            "KEY\"",
-            path);
-    return KITH_OK;
+        kith_keys_fail(
+            work, KITH_EPARSE,
+            "%s names no authority: it needs a line \"authority KEY\"",
+            file->path);
 }
 
-static enum kith_err read_allowed(const char *path, const char *text,
-                                  struct kith_trust *trust, char *error)
+static void read_allowed(struct keys_work *work, const struct key_file *file,
+                         struct kith_trust *trust)
 {
     uint32_t count = 0;
     uint8_t(*list)[KITH_FINGERPRINT_BYTES] =
         calloc(KITH_ALLOWED_MAX, KITH_FINGERPRINT_BYTES);
-    if (!list)
-        return kith_key_file_fail(error, KITH_ENOMEM, "no memory for %s", path);
     trust->allowed = (const uint8_t(*)[KITH_FINGERPRINT_BYTES])list;
-    for (const char *line = kith_key_file_next_line(text); line;
-         line = kith_key_file_next_line(line)) {
+    if (!list)
+        kith_keys_fail(work, KITH_ENOMEM, "no memory for %s", file->path);
+    for (const char *line = kith_key_file_next_line(file->text);
+         line && work->err == KITH_OK; line = kith_key_file_next_line(line)) {
         size_t n = 0;
         if (count == KITH_ALLOWED_MAX)
-            return kith_key_file_fail(
-                error, KITH_ELIMIT,
-                "%s has more than %u keys: use an authority", path,
-                KITH_ALLOWED_MAX);
-        if (!kith_key_file_unbase64(line, list[count], KITH_FINGERPRINT_BYTES,
-                                    &n) ||
-            n != KITH_FINGERPRINT_BYTES)
-            return kith_key_file_fail(
-                error, KITH_EPARSE,
-                "%s: expected a fingerprint of 32 bytes in "
-                "base64, found \"%.50s\"",
-                path, line);
+            kith_keys_fail(work, KITH_ELIMIT,
+                           "%s has more than %u keys: use an authority",
+                           file->path, KITH_ALLOWED_MAX);
+        else if (!kith_key_file_unbase64(line, list[count],
+                                         KITH_FINGERPRINT_BYTES, &n) ||
+                 n != KITH_FINGERPRINT_BYTES)
+            kith_keys_fail(work, KITH_EPARSE,
+                           "%s: expected a fingerprint of 32 bytes in base64, "
+                           "found \"%.50s\"",
+                           file->path, line);
         count++;
     }
+    if (work->err != KITH_OK)
+        return;
     qsort(list, count, KITH_FINGERPRINT_BYTES, compare_prints);
     trust->allowed_count = count;
-    return KITH_OK;
 }
 
 static bool named(const char *path, const char *name)
@@ -84,171 +82,150 @@ static bool named(const char *path, const char *name)
     return strcmp(slash ? slash + 1 : path, name) == 0;
 }
 
-enum kith_err kith_key_file_parse_trust(const char *path, const char *text,
-                                        struct kith_trust *trust, char *error)
+void kith_keys_parse_trust(struct keys_work *work, const struct key_file *file,
+                           struct kith_trust *trust)
 {
     size_t n = 0;
     const size_t head = strlen(KEYS_CLUSTER);
-    if (!kith_key_file_is(text, KEYS_CLUSTER) || text[head] != ' ' ||
+    if (work->err != KITH_OK)
+        return;
+    const char *text = file->text;
+    if (!kith_key_file_is(file, KEYS_CLUSTER) || text[head] != ' ' ||
         !kith_key_file_unbase64(text + head + 1, trust->cluster,
                                 KITH_CLUSTER_BYTES, &n) ||
-        n != KITH_CLUSTER_BYTES)
-        return kith_key_file_fail(error, KITH_EPARSE,
-                                  "%s: the first line must be \"" KEYS_CLUSTER
-                                  " ID\", ID being 32 bytes of base64",
-                                  path);
+        n != KITH_CLUSTER_BYTES) {
+        kith_keys_fail(work, KITH_EPARSE,
+                       "%s: the first line must be \"" KEYS_CLUSTER
+                       " ID\", ID being 32 bytes of base64",
+                       file->path);
+        return;
+    }
     const char *line = kith_key_file_next_line(text);
     const bool authorities =
-        line ? strncmp(line, "authority", 9) == 0 : named(path, "ca.pub");
-    return authorities ? read_authorities(path, text, trust, error)
-                       : read_allowed(path, text, trust, error);
+        line ? strncmp(line, "authority", 9) == 0 : named(file->path, "ca.pub");
+    (authorities ? read_authorities : read_allowed)(work, file, trust);
 }
 
-enum kith_err kith_key_file_read_trust(const char *folder,
-                                       struct kith_trust *trust, char *error)
+void kith_keys_read_trust(struct keys_work *work, const char *folder,
+                          struct kith_trust *trust)
 {
-    char path[KITH_PATH_BYTES_MAX], *text = NULL;
-    enum kith_err err = kith_key_file_path(path, folder, "ca.pub", error);
-    if (err == KITH_OK && !kith_key_file_exists(path))
-        err = kith_key_file_path(path, folder, "allow", error);
-    if (err != KITH_OK)
-        return err;
-    if (!kith_key_file_exists(path))
-        return kith_key_file_fail(
-            error, KITH_ENOENT,
-            "%s has neither ca.pub nor allow, so nobody could be "
-            "trusted: copy ca.pub from the authority, or make an "
-            "allow-list with kith keys allow",
-            folder);
-    err = kith_key_file_read(path, false, &text, error);
-    if (err == KITH_OK)
-        err = kith_key_file_parse_trust(path, text, trust, error);
-    if (err == KITH_OK && trust->authority_count + trust->allowed_count == 0)
-        err = kith_key_file_fail(error, KITH_EPARSE,
-                                 "%s allows nobody: kith keys allow adds a key",
-                                 path);
-    kith_key_file_free_text(text);
-    return err;
+    char path[KITH_PATH_BYTES_MAX];
+    struct key_file file;
+    kith_keys_path(work, path, folder, "ca.pub");
+    if (work->err == KITH_OK && !kith_key_file_exists(path))
+        kith_keys_path(work, path, folder, "allow");
+    if (work->err == KITH_OK && !kith_key_file_exists(path))
+        kith_keys_fail(work, KITH_ENOENT,
+                       "%s has neither ca.pub nor allow, so nobody could be "
+                       "trusted: copy ca.pub from the authority, or make an "
+                       "allow-list with kith keys allow",
+                       folder);
+    kith_key_file_open(work, &file, path, false);
+    kith_keys_parse_trust(work, &file, trust);
+    if (trust->authority_count + trust->allowed_count == 0)
+        kith_keys_fail(work, KITH_EPARSE,
+                       "%s allows nobody: kith keys allow adds a key", path);
+    kith_key_file_close(&file);
 }
 
-/* The one long field of a list's text, decoded. */
-static enum kith_err decode_crl(const char *path, const char *text,
-                                uint8_t **bytes, size_t *size, char *error)
+void kith_keys_open_crl(struct keys_work *work, const char *path,
+                        uint8_t **bytes, size_t *size)
 {
-    enum kith_err err = KITH_OK;
-    const size_t value_bytes = strlen(text) + 1;
+    struct key_file file;
+    struct kith_crl crl;
+    *bytes = NULL;
+    *size = 0;
+    if (work->err != KITH_OK || !kith_key_file_exists(path))
+        return;
+    kith_key_file_open(work, &file, path, false);
+    kith_key_file_expect(work, &file, KEYS_CRL, "a revocation list");
+    const size_t value_bytes = work->err == KITH_OK ? strlen(file.text) + 1 : 1;
     char *value = malloc(value_bytes);
     *bytes = malloc(KITH_CRL_BYTES_MAX);
-    struct kith_crl crl;
     if (!value || !*bytes)
-        err = kith_key_file_fail(error, KITH_ENOMEM, "no memory for %s", path);
-    if (err == KITH_OK && !kith_key_file_is(text, KEYS_CRL))
-        err = kith_key_file_fail(error, KITH_EPARSE,
-                                 "%s is not a revocation list", path);
-    if (err == KITH_OK)
-        err = kith_key_file_field(path, text, "crl", value, value_bytes, error);
-    if (err == KITH_OK &&
+        kith_keys_fail(work, KITH_ENOMEM, "no memory for %s", path);
+    kith_key_file_field(work, &file, "crl", value, value_bytes);
+    if (work->err == KITH_OK &&
         (!kith_key_file_unbase64(value, *bytes, KITH_CRL_BYTES_MAX, size) ||
          kith_crl_decode(*bytes, *size, &crl) != KITH_OK))
-        err = kith_key_file_fail(
-            error, KITH_EPARSE,
-            "%s is damaged: copy the list again from the authority", path);
+        kith_keys_fail(work, KITH_EPARSE,
+                       "%s is damaged: copy the list again from the authority",
+                       path);
     free(value);
-    if (err != KITH_OK) {
+    if (work->err != KITH_OK) {
         free(*bytes);
         *bytes = NULL;
     }
-    return err;
+    kith_key_file_close(&file);
 }
 
-enum kith_err kith_key_file_read_crl(const char *path, uint8_t **bytes,
-                                     size_t *size, char *error)
-{
-    char *text = NULL;
-    *bytes = NULL;
-    *size = 0;
-    if (!kith_key_file_exists(path))
-        return KITH_OK;
-    enum kith_err err = kith_key_file_read(path, false, &text, error);
-    if (err == KITH_OK)
-        err = decode_crl(path, text, bytes, size, error);
-    kith_key_file_free_text(text);
-    return err;
-}
-
-enum kith_err kith_key_file_write_crl(const char *path, const uint8_t *bytes,
-                                      size_t size, char *error)
+void kith_keys_write_crl(struct keys_work *work, const char *path,
+                         const uint8_t *bytes, size_t size)
 {
     static const char head[] = KEYS_CRL "\ncrl: ";
     const size_t base64 =
         sodium_base64_encoded_len(size, sodium_base64_VARIANT_ORIGINAL);
     char *text = malloc(sizeof head + base64 + 1);
-    if (!text)
-        return kith_key_file_fail(error, KITH_ENOMEM, "no memory for %s", path);
+    if (!text) {
+        kith_keys_fail(work, KITH_ENOMEM, "no memory for %s", path);
+        return;
+    }
     memcpy(text, head, sizeof head);
     sodium_bin2base64(text + sizeof head - 1, base64, bytes, size,
                       sodium_base64_VARIANT_ORIGINAL);
     const size_t at = strlen(text);
     memcpy(text + at, "\n", 2);
-    const enum kith_err err = kith_key_file_replace(path, text, error);
+    kith_keys_replace(work, path, text);
     free(text);
-    return err;
 }
 
-enum kith_err kith_key_file_adopt_crl(struct kith_trust *trust,
-                                      const struct kith_crl *crl, char *error)
+void kith_keys_adopt_crl(struct keys_work *work, struct kith_trust *trust,
+                         const struct kith_crl *crl)
 {
     const size_t bytes = (size_t)crl->count * KITH_FINGERPRINT_BYTES;
-    uint8_t *list = malloc(bytes ? bytes : 1);
-    if (!list)
-        return kith_key_file_fail(error, KITH_ENOMEM,
-                                  "no memory for %u revocations",
-                                  (unsigned)crl->count);
+    uint8_t *list = work->err == KITH_OK ? malloc(bytes ? bytes : 1) : NULL;
+    if (!list) {
+        kith_keys_fail(work, KITH_ENOMEM, "no memory for %u revocations",
+                       (unsigned)crl->count);
+        return;
+    }
     if (bytes)
         memcpy(list, crl->fingerprints, bytes);
     free((void *)(uintptr_t)trust->revoked);
     trust->revoked = (const uint8_t(*)[KITH_FINGERPRINT_BYTES])(void *)list;
     trust->revoked_count = crl->count;
     trust->revoked_sequence = crl->sequence;
-    return KITH_OK;
 }
 
-enum kith_err
-kith_key_file_read_certificate(const char *path, struct kith_identity *identity,
-                               struct kith_certificate *certificate,
-                               char *error)
+void kith_keys_read_certificate(struct keys_work *work, const char *path,
+                                struct kith_identity *identity,
+                                struct kith_certificate *certificate)
 {
-    char *text = NULL, value[KEYS_BASE64_BYTES(KITH_CERTIFICATE_BYTES_MAX)];
-    enum kith_err err = kith_key_file_read(path, false, &text, error);
-    if (err == KITH_OK && !kith_key_file_is(text, KEYS_CERTIFICATE))
-        err = kith_key_file_fail(error, KITH_EPARSE, "%s is not a certificate",
-                                 path);
-    if (err == KITH_OK)
-        err = kith_key_file_field(path, text, "certificate", value,
-                                  sizeof value, error);
-    if (err == KITH_OK &&
+    char value[KEYS_BASE64_BYTES(KITH_CERTIFICATE_BYTES_MAX)];
+    struct key_file file;
+    kith_key_file_open(work, &file, path, false);
+    kith_key_file_expect(work, &file, KEYS_CERTIFICATE, "a certificate");
+    kith_key_file_field(work, &file, "certificate", value, sizeof value);
+    if (work->err == KITH_OK &&
         (!kith_key_file_unbase64(value, identity->certificate,
                                  KITH_CERTIFICATE_BYTES_MAX,
                                  &identity->certificate_bytes) ||
          kith_certificate_decode(identity->certificate,
                                  identity->certificate_bytes,
                                  certificate) != KITH_OK))
-        err = kith_key_file_fail(
-            error, KITH_EPARSE,
-            "%s is damaged: copy it again, or certify again", path);
-    kith_key_file_free_text(text);
-    return err;
+        kith_keys_fail(work, KITH_EPARSE,
+                       "%s is damaged: copy it again, or certify again", path);
+    kith_key_file_close(&file);
 }
 
 enum kith_err kith_keys_read_crl(const char *folder, uint8_t **bytes,
                                  size_t *size, char *error)
 {
     char path[KITH_PATH_BYTES_MAX];
-    *bytes = NULL;
-    *size = 0;
-    const enum kith_err err = kith_key_file_path(path, folder, "crl", error);
-    return err == KITH_OK ? kith_key_file_read_crl(path, bytes, size, error)
-                          : err;
+    struct keys_work work = kith_keys_start(error);
+    kith_keys_path(&work, path, folder, "crl");
+    kith_keys_open_crl(&work, path, bytes, size);
+    return work.err;
 }
 
 enum kith_err kith_keys_accept_crl(const char *folder, const uint8_t *bytes,
@@ -257,13 +234,14 @@ enum kith_err kith_keys_accept_crl(const char *folder, const uint8_t *bytes,
 {
     char path[KITH_PATH_BYTES_MAX];
     struct kith_crl crl;
-    enum kith_err err = kith_crl_verify(trust, bytes, size, &crl);
+    struct keys_work work = kith_keys_start(error);
+    const enum kith_err err = kith_crl_verify(trust, bytes, size, &crl);
     if (err != KITH_OK)
-        return kith_key_file_fail(error, err,
-                                  "a peer's revocation list is refused: %s",
-                                  kith_err_text(err));
-    err = kith_key_file_path(path, folder, "crl", error);
-    if (err == KITH_OK)
-        err = kith_key_file_write_crl(path, bytes, size, error);
-    return err == KITH_OK ? kith_key_file_adopt_crl(trust, &crl, error) : err;
+        return kith_keys_fail(&work, err,
+                              "a peer's revocation list is refused: %s",
+                              kith_err_text(err));
+    kith_keys_path(&work, path, folder, "crl");
+    kith_keys_write_crl(&work, path, bytes, size);
+    kith_keys_adopt_crl(&work, trust, &crl);
+    return work.err;
 }

@@ -6,22 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool open_arrays(struct lab_average *average, uint32_t capacity)
-{
-    average->peers = calloc(capacity, sizeof *average->peers);
-    average->models = calloc(capacity, sizeof *average->models);
-    average->steps = calloc(capacity, sizeof *average->steps);
-    average->distance = calloc(capacity, sizeof *average->distance);
-    return average->peers != NULL && average->models != NULL &&
-           average->steps != NULL && average->distance != NULL;
-}
-
 /* mean <- 1/n sum_i z_i, one pass per model in rank order. */
 static void take_mean(struct lab_average *average)
 {
     for (uint32_t i = 0; i < average->count; i++)
         for (size_t k = 0; k < average->dim; k++)
-            average->mean[k] += average->models[i][k];
+            average->mean[k] += average->models[i].z[k];
     const double share = 1.0 / (double)average->count;
     for (size_t k = 0; k < average->dim; k++)
         average->mean[k] *= share;
@@ -33,10 +23,10 @@ static void take_distances(struct lab_average *average)
     for (uint32_t i = 0; i < average->count; i++) {
         double squared = 0;
         for (size_t k = 0; k < average->dim; k++) {
-            const double gap = average->models[i][k] - average->mean[k];
+            const double gap = average->models[i].z[k] - average->mean[k];
             squared += gap * gap;
         }
-        average->distance[i] = sqrt(squared);
+        average->models[i].distance = sqrt(squared);
         sum += squared;
     }
     average->consensus_distance = sqrt(sum / (double)average->count);
@@ -54,7 +44,8 @@ enum kith_err kith_lab_average_open(
     average->dim =
         kith_model_size_of(experiment->model, &experiment->model_config).dim;
     enum kith_err err = KITH_ENOMEM;
-    if (!open_arrays(average, cluster->peers))
+    average->models = calloc(cluster->peers, sizeof *average->models);
+    if (average->models == NULL)
         goto fail;
 
     for (uint32_t i = 0; i < cluster->peers; i++) {
@@ -62,24 +53,22 @@ enum kith_err kith_lab_average_open(
             continue;
         char path[KITH_PATH_BYTES_MAX], why[KITH_DATA_ERROR_BYTES] = "";
         kith_lab_cluster_save_path(cluster, i, path);
-        double *model = NULL;
+        struct lab_model *model = &average->models[average->count];
         size_t dim = 0;
-        uint64_t step = 0;
         const struct kith_task task = kith_experiment_task(experiment, NULL);
-        err = kith_save_parameters(&task, experiment->backend, path, &model,
-                                   &dim, &step, why);
+        err = kith_save_parameters(&task, experiment->backend, path, &model->z,
+                                   &dim, &model->step, why);
         if (err == KITH_ENOMEM)
             goto fail;
         if (err != KITH_OK || dim != average->dim) {
             if (err == KITH_OK)
-                free(model);
+                free(model->z);
             if (left_out != NULL)
                 left_out(user, i, why[0] != 0 ? why : kith_err_text(err));
             continue;
         }
-        average->peers[average->count] = i;
-        average->steps[average->count] = step;
-        average->models[average->count++] = model;
+        model->peer = i;
+        average->count++;
     }
 
     if (average->count > 0) {
@@ -116,8 +105,8 @@ uint64_t kith_lab_average_step(const struct lab_average *average)
 {
     uint64_t whole = 0, rest = 0;
     for (uint32_t i = 0; i < average->count; i++) {
-        whole += average->steps[i] / average->count;
-        rest += average->steps[i] % average->count;
+        whole += average->models[i].step / average->count;
+        rest += average->models[i].step % average->count;
     }
     return whole + rest / average->count;
 }
@@ -125,11 +114,8 @@ uint64_t kith_lab_average_step(const struct lab_average *average)
 void kith_lab_average_close(struct lab_average *average)
 {
     for (uint32_t i = 0; i < average->count; i++)
-        free(average->models[i]);
-    free(average->peers);
+        free(average->models[i].z);
     free(average->models);
-    free(average->steps);
-    free(average->distance);
     free(average->mean);
     memset(average, 0, sizeof *average);
 }

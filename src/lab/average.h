@@ -16,12 +16,14 @@
 
 struct lab_average {
     size_t dim;
-    uint32_t count;   /* models in it */
-    kith_id *peers;   /* (count) whose they are, ascending */
-    double **models;  /* (count) of (dim) float64 */
-    uint64_t *steps;  /* (count) */
-    double *distance; /* (count) |z_i - z| */
-    double *mean;     /* (dim) */
+    uint32_t count; /* models in it */
+    struct lab_model {
+        kith_id peer; /* whose it is; ascending */
+        uint64_t step;
+        double *z;       /* (dim) float64 */
+        double distance; /* |z_i - z| */
+    } * models;          /* (count) */
+    double *mean;        /* (dim) */
     double consensus_distance, correlation;
 };
 

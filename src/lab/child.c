@@ -185,13 +185,7 @@ static void send_final(struct speaker *speaker, enum kith_err err,
     final->finished = report->finished;
     final->interrupted = report->interrupted;
     final->saved = report->saved;
-    final->connected = report->connected;
-    final->closed = report->closed;
-    for (int i = 0; i < KITH_REFUSAL_COUNT; i++)
-        final->refused += report->refusals[i];
-    final->dial_failures = report->dial_failures;
     final->dropped = speaker->dropped;
-    final->merge_s = report->cpu.merge_s;
     final->speed = report->speed;
     kith_text_copy(final->text, sizeof final->text, text);
     speak(speaker, &record, true);
@@ -233,15 +227,11 @@ int kith_lab_child_score(void *user, int rows_fd, int control_fd)
     const struct lab_child *child = user;
     (void)control_fd;
     kith_backend_threads(1);
-    uint8_t *wanted = malloc(child->cluster->peers);
-    if (wanted == NULL)
-        return 1;
-    memset(wanted, 1, child->cluster->peers);
+    uint8_t wanted[KITH_LAB_PEERS_MAX];
+    memset(wanted, 1, sizeof wanted);
     struct lab_average average;
-    const enum kith_err err = kith_lab_average_open(
-        &average, child->experiment, child->cluster, wanted, NULL, NULL);
-    free(wanted);
-    if (err != KITH_OK)
+    if (kith_lab_average_open(&average, child->experiment, child->cluster,
+                              wanted, NULL, NULL) != KITH_OK)
         return 1;
 
     struct lab_record record = {.kind = LAB_RECORD_SCORE};
@@ -250,12 +240,12 @@ int kith_lab_child_score(void *user, int rows_fd, int control_fd)
     if (average.count > 0 &&
         kith_lab_average_score(&average, child->experiment, child->dataset,
                                &score) == KITH_OK) {
-        record.as.score.step = kith_lab_average_step(&average);
-        record.as.score.peers = average.count;
-        record.as.score.loss = score.loss;
-        record.as.score.accuracy = score.accuracy;
-        record.as.score.consensus_distance = average.consensus_distance;
-        record.as.score.correlation = average.correlation;
+        record.as.score = (struct lab_score){kith_lab_average_step(&average),
+                                             average.count,
+                                             score.loss,
+                                             score.accuracy,
+                                             average.consensus_distance,
+                                             average.correlation};
         status = kith_lab_record_send(rows_fd, &record, MUST_WAIT_MS) ? 0 : 1;
     }
     kith_lab_average_close(&average);

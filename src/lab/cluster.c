@@ -117,11 +117,10 @@ static enum kith_err reserve_port(struct lab_cluster *cluster, kith_id peer,
             close(fd);
         return errno == EACCES ? KITH_EPERM : KITH_EBUSY;
     }
-    cluster->reserved[peer] = fd;
-    cluster->ports[peer] = ntohs(bound.sin_port);
+    cluster->ports[peer] = (struct lab_port){ntohs(bound.sin_port), fd};
     snprintf(cluster->members[peer].address,
              sizeof cluster->members[peer].address, "127.0.0.1:%u",
-             (unsigned)cluster->ports[peer]);
+             (unsigned)cluster->ports[peer].port);
     return KITH_OK;
 }
 
@@ -140,17 +139,15 @@ enum kith_err kith_lab_cluster_open(struct lab_cluster *cluster, uint32_t peers,
     cluster->identities = calloc(peers, sizeof *cluster->identities);
     cluster->members = calloc(peers, sizeof *cluster->members);
     cluster->ports = calloc(peers, sizeof *cluster->ports);
-    cluster->reserved = calloc(peers, sizeof *cluster->reserved);
     enum kith_err err = KITH_ENOMEM;
     snprintf(error, KITH_LAB_ERROR_BYTES, "out of memory for %u peers",
              (unsigned)peers);
     if (cluster->identities == NULL || cluster->members == NULL ||
-        cluster->ports == NULL || cluster->reserved == NULL ||
-        sodium_init() < 0)
+        cluster->ports == NULL || sodium_init() < 0)
         goto fail;
     cluster->peers = peers;
     for (uint32_t i = 0; i < peers; i++)
-        cluster->reserved[i] = -1;
+        cluster->ports[i].reserved = -1;
 
     uint8_t secret[64];
     make_authority(&cluster->trust, secret);
@@ -179,13 +176,12 @@ void kith_lab_cluster_close(struct lab_cluster *cluster)
         sodium_memzero(cluster->identities,
                        cluster->peers * sizeof *cluster->identities);
     for (uint32_t i = 0; i < cluster->peers; i++)
-        if (cluster->reserved[i] >= 0)
-            close(cluster->reserved[i]);
+        if (cluster->ports[i].reserved >= 0)
+            close(cluster->ports[i].reserved);
     kith_lab_folder_close(&cluster->folder);
     free(cluster->identities);
     free(cluster->members);
     free(cluster->ports);
-    free(cluster->reserved);
     memset(cluster, 0, sizeof *cluster);
 }
 
@@ -194,7 +190,7 @@ enum kith_err kith_lab_cluster_listen(struct lab_cluster *cluster, kith_id peer,
 {
     const struct timespec wait = {0, LISTEN_WAIT_NS};
     for (int try = 0;; try++) {
-        *fd = bind_loopback(cluster->ports[peer], true);
+        *fd = bind_loopback(cluster->ports[peer].port, true);
         if (*fd >= 0 && listen(*fd, BACKLOG) == 0)
             return KITH_OK;
         const int why = errno;
@@ -207,7 +203,8 @@ enum kith_err kith_lab_cluster_listen(struct lab_cluster *cluster, kith_id peer,
         }
         snprintf(error, KITH_LAB_ERROR_BYTES,
                  "cannot listen on 127.0.0.1:%u for peer %u: %s",
-                 (unsigned)cluster->ports[peer], (unsigned)peer, strerror(why));
+                 (unsigned)cluster->ports[peer].port, (unsigned)peer,
+                 strerror(why));
         return why == EADDRINUSE ? KITH_EADDRINUSE : KITH_EBUSY;
     }
 }

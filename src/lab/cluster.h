@@ -19,9 +19,11 @@ struct lab_cluster {
     struct kith_trust trust;
     struct kith_identity *identities; /* (peers) */
     struct kith_member *members;      /* (peers) */
-    uint16_t *ports;                  /* (peers) */
-    int *reserved; /* (peers) bound, never listening: keeps a dead peer's port
-                      while connections to it are refused */
+    struct lab_port {
+        uint16_t port;
+        int reserved; /* bound, never listening: keeps a dead peer's port while
+                         connections to it are refused */
+    } * ports;        /* (peers) */
     struct kith_lab_folder folder;
 };
 

@@ -46,10 +46,8 @@ enum kith_err kith_lab_read_interrupted(struct lab *lab)
         kith_rundb_go_back(store, UINT64_MAX, lab, add_interrupted_row);
     if (err == KITH_OK)
         err = kith_rundb_incarnation(store, &first);
-    if (err != KITH_OK) {
-        kith_lab_fail(lab, err, "%s", kith_rundb_error(store));
+    if (kith_lab_stored(lab, err) != KITH_OK)
         return err;
-    }
     for (uint32_t i = 0; i < lab->peer_count; i++)
         lab->peers[i].child.first = lab->peers[i].child.incarnation = first;
     lab->early = false; /* a run that goes on wants another look at least */

@@ -46,11 +46,10 @@ static enum kith_err open_signals(struct lab *lab, sigset_t *before)
     lab_signals(&ours);
     sigprocmask(SIG_BLOCK, &ours, before);
     lab->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (lab->signal_fd >= 0)
-        return KITH_OK;
-    kith_lab_fail(lab, KITH_EBUSY, "cannot receive signals: %s",
-                  strerror(errno));
-    return KITH_EBUSY;
+    return lab->signal_fd >= 0
+               ? KITH_OK
+               : kith_lab_fail(lab, KITH_EBUSY, "cannot receive signals: %s",
+                               strerror(errno));
 }
 
 /* What is pending was meant for this run: it must not end the caller. */
@@ -69,11 +68,9 @@ static enum kith_err open_peers(struct lab *lab)
 {
     const uint32_t count = lab->options->experiment->peers;
     lab->peers = calloc(count, sizeof *lab->peers);
-    if (lab->peers == NULL) {
-        kith_lab_fail(lab, KITH_ENOMEM, "out of memory for %u peers",
-                      (unsigned)count);
-        return KITH_ENOMEM;
-    }
+    if (lab->peers == NULL)
+        return kith_lab_fail(lab, KITH_ENOMEM, "out of memory for %u peers",
+                             (unsigned)count);
     lab->peer_count = count;
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         struct lab_peer *peer = &lab->peers[i];
@@ -84,17 +81,11 @@ static enum kith_err open_peers(struct lab *lab)
         peer->last.peer = i;
         peer->child.resume = lab->options->resume;
     }
-    if (lab->options->resume) {
-        const enum kith_err err = kith_lab_read_interrupted(lab);
-        if (err != KITH_OK)
-            return err;
-    }
-    for (uint32_t i = 0; i < lab->peer_count; i++) {
-        const enum kith_err err = kith_lab_peer_start(&lab->peers[i]);
-        if (err != KITH_OK)
-            return err;
-    }
-    return KITH_OK;
+    enum kith_err err =
+        lab->options->resume ? kith_lab_read_interrupted(lab) : KITH_OK;
+    for (uint32_t i = 0; i < lab->peer_count && err == KITH_OK; i++)
+        err = kith_lab_peer_start(&lab->peers[i]);
+    return err;
 }
 
 static enum kith_err open_lab(struct lab *lab)
@@ -102,13 +93,12 @@ static enum kith_err open_lab(struct lab *lab)
     const struct kith_experiment *experiment = lab->options->experiment;
     lab->score.rows_fd = lab->score.control_fd = -1;
     lab->accuracy = lab->best = NAN;
-    if (experiment->peers > KITH_LAB_PEERS_MAX) {
-        kith_lab_fail(lab, KITH_ELIMIT,
-                      "%u peers are more than the %u processes of a lab; use "
-                      "kith sim, or lower `peers`",
-                      (unsigned)experiment->peers, KITH_LAB_PEERS_MAX);
-        return KITH_ELIMIT;
-    }
+    if (experiment->peers > KITH_LAB_PEERS_MAX)
+        return kith_lab_fail(
+            lab, KITH_ELIMIT,
+            "%u peers are more than the %u processes of a lab; use kith sim, "
+            "or lower `peers`",
+            (unsigned)experiment->peers, KITH_LAB_PEERS_MAX);
     const struct kith_dataset *dataset = lab->options->dataset;
     lab->steps =
         kith_experiment_steps(experiment, dataset ? dataset->train.count : 0);
@@ -117,25 +107,19 @@ static enum kith_err open_lab(struct lab *lab)
     kith_checks_start(&lab->checks);
     kith_values_clear(&lab->values);
     lab->correlation_lowest = NAN;
-    struct kith_rundb *store = lab->options->store;
     enum kith_err err = KITH_OK;
     if (lab->options->record)
-        err = kith_rundb_journal_begin(store);
-    if (err != KITH_OK) {
-        kith_lab_fail(lab, err, "%s", kith_rundb_error(store));
+        err = kith_rundb_journal_begin(lab->options->store);
+    if (kith_lab_stored(lab, err) != KITH_OK)
         return err;
-    }
     raise_file_limit();
     kith_backend_threads(1);
     lab->opened_ns = kith_lab_now();
     char text[KITH_LAB_ERROR_BYTES];
     err = kith_lab_cluster_open(&lab->cluster, experiment->peers,
                                 lab->options->port, lab->options->saves, text);
-    if (err != KITH_OK) {
-        kith_lab_fail(lab, err, "%s", text);
-        return err;
-    }
-    return open_peers(lab);
+    return err == KITH_OK ? open_peers(lab)
+                          : kith_lab_fail(lab, err, "%s", text);
 }
 
 static bool all_ready(const struct lab *lab)
@@ -162,10 +146,9 @@ static void start_together(struct lab *lab)
         lab->score_ns =
             lab->start_ns + (lab->resumed_ns / period_ns + 1) * period_ns;
     lab->cpu_start_s = kith_lab_cpu_s();
-    char line[64];
-    snprintf(line, sizeof line, "start %lld", (long long)lab->start_ns);
     for (uint32_t i = 0; i < lab->peer_count; i++)
-        if (!kith_lab_process_tell(&lab->peers[i].process, line))
+        if (!kith_lab_process_tell(&lab->peers[i].process, "start %lld",
+                                   (long long)lab->start_ns))
             kith_lab_process_signal(&lab->peers[i].process, SIGKILL);
     if (lab->options->resume)
         kith_lab_faults_pass(lab);
@@ -229,12 +212,9 @@ static void run(struct lab *lab)
 {
     while (lab->err == KITH_OK && lab->signals == 0 && !lab->early &&
            !is_over(lab) && !is_late(lab)) {
-        const enum kith_err err = kith_rundb_flush(lab->options->store);
-        if (err != KITH_OK) {
-            kith_lab_fail(lab, err, "%s",
-                          kith_rundb_error(lab->options->store));
+        if (kith_lab_stored(lab, kith_rundb_flush(lab->options->store)) !=
+            KITH_OK)
             break;
-        }
         const kith_ns second = kith_lab_now() + KITH_S;
         kith_lab_turn(lab,
                       lab->grace_ns > kith_lab_now() && lab->grace_ns < second

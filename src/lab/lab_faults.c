@@ -8,15 +8,24 @@
  * loaded, so each one is carried out as it stands. What happened is written
  * down with the time at which it did. */
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "src/lab/launcher.h"
 
-static void tell(struct lab_peer *peer, const char *line)
+static void tell(struct lab_peer *peer, const char *format, ...)
+    KITH_PRINTF(2, 3);
+
+static void tell(struct lab_peer *peer, const char *format, ...)
 {
+    char line[64];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
     if (kith_lab_peer_is_alive(peer) &&
-        !kith_lab_process_tell(&peer->process, line))
+        !kith_lab_process_tell(&peer->process, "%s", line))
         kith_lab_say(peer->lab,
                      "peer %u does not take \"%s\": its control pipe is "
                      "full or closed",
@@ -38,12 +47,9 @@ static bool restart(struct lab_peer *peer)
     if (peer->state != LAB_PEER_DOWN)
         return false;
     peer->child.incarnation++;
-    const enum kith_err err = kith_lab_peer_start(peer);
-    if (err != KITH_OK)
+    if (kith_lab_peer_start(peer) != KITH_OK)
         return false;
-    char line[64];
-    snprintf(line, sizeof line, "start %lld", (long long)peer->lab->start_ns);
-    tell(peer, line);
+    tell(peer, "start %lld", (long long)peer->lab->start_ns);
     kith_lab_faults_tell(peer);
     return true;
 }
@@ -53,28 +59,10 @@ static void set_fault(struct lab_peer *peer, enum lab_peer_fault fault, bool on)
     peer->faults = on ? peer->faults | fault : peer->faults & ~(unsigned)fault;
 }
 
-static bool set_paused(struct lab_peer *peer, bool paused)
+static void slow(struct lab_peer *peer, double factor)
 {
-    set_fault(peer, LAB_FAULT_PAUSED, paused);
-    kith_lab_process_signal(&peer->process, paused ? SIGSTOP : SIGCONT);
-    return true;
-}
-
-static bool slow(struct lab_peer *peer, double factor)
-{
-    char line[64];
-    snprintf(line, sizeof line, "slow %.17g", factor);
     peer->slow = factor;
-    tell(peer, line);
-    return true;
-}
-
-static bool cut(struct lab_peer *peer, const char *verb, kith_id other)
-{
-    char line[64];
-    snprintf(line, sizeof line, "%s %u", verb, (unsigned)other);
-    tell(peer, line);
-    return true;
+    tell(peer, "slow %.17g", factor);
 }
 
 static bool carry_out(struct lab *lab, const struct kith_atom *atom)
@@ -85,11 +73,15 @@ static bool carry_out(struct lab *lab, const struct kith_atom *atom)
     case KITH_EFFECT_STOP:
         return begins ? crash(peer) : restart(peer);
     case KITH_EFFECT_PAUSE:
-        return set_paused(peer, begins);
+        set_fault(peer, LAB_FAULT_PAUSED, begins);
+        kith_lab_process_signal(&peer->process, begins ? SIGSTOP : SIGCONT);
+        return true;
     case KITH_EFFECT_SLOW:
-        return slow(peer, atom->factor);
+        slow(peer, atom->factor);
+        return true;
     case KITH_EFFECT_CUT:
-        return cut(peer, kith_fault_name(atom->kind), atom->other);
+        tell(peer, "%s %u", kith_fault_name(atom->kind), (unsigned)atom->other);
+        return true;
     case KITH_EFFECT_COUNT:
         break;
     }
@@ -219,14 +211,14 @@ static void tell_cuts(struct lab_peer *peer)
     }
     for (uint32_t i = 0; i < peer->lab->peer_count; i++)
         if (is_cut[i])
-            (void)cut(peer, "cut", i);
+            tell(peer, "cut %u", (unsigned)i);
     free(is_cut);
 }
 
 void kith_lab_faults_tell(struct lab_peer *peer)
 {
     if (peer->slow != 1)
-        (void)slow(peer, peer->slow);
+        slow(peer, peer->slow);
     tell_cuts(peer);
     if (peer->faults & LAB_FAULT_PAUSED)
         kith_lab_process_signal(&peer->process, SIGSTOP);

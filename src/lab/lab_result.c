@@ -130,23 +130,22 @@ static void score_peers(struct lab *lab, const struct lab_average *average,
     summary->accuracy.worst = INFINITY;
     summary->loss.worst = -INFINITY;
     for (uint32_t i = 0; i < average->count; i++) {
+        const struct lab_model *model = &average->models[i];
         struct kith_score own;
-        if (score(lab, average->models[i], &own) != KITH_OK) {
+        if (score(lab, model->z, &own) != KITH_OK) {
             kith_lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
             return;
         }
-        put_row(lab, average->peers[i], average->steps[i], &own,
-                average->distance[i]);
+        put_row(lab, model->peer, model->step, &own, model->distance);
         if (lab->options->record)
-            (void)kith_rundb_model(lab->options->store, average->peers[i],
-                                   average->steps[i], &own, average->models[i],
-                                   average->dim);
+            (void)kith_rundb_model(lab->options->store, model->peer,
+                                   model->step, &own, model->z, average->dim);
         accuracy += own.accuracy / average->count;
         loss += own.loss / average->count;
         summary->accuracy.worst = fmin(summary->accuracy.worst, own.accuracy);
         summary->loss.worst = fmax(summary->loss.worst, own.loss);
         for (size_t k = 0; k < average->dim && !lab->nonfinite; k++)
-            lab->nonfinite = !isfinite(average->models[i][k]);
+            lab->nonfinite = !isfinite(model->z[k]);
     }
     summary->accuracy.mean = accuracy;
     summary->loss.mean = loss;
@@ -166,8 +165,7 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
     if (kith_lab_average_open(&average, &lab->experiment, &lab->cluster, wanted,
                               lab, left_out) != KITH_OK) {
         kith_lab_fail(lab, KITH_ENOMEM,
-                      "out of memory for the average of %u "
-                      "models",
+                      "out of memory for the average of %u models",
                       (unsigned)lab->peer_count);
         return;
     }
@@ -223,8 +221,6 @@ void kith_lab_result(struct lab *lab, struct kith_summary *summary)
     }
     /* A run that failed is written down too, as far as it can be. */
     summary->completed = summary->completed && lab->err == KITH_OK;
-    const enum kith_err err = kith_rundb_finish(
-        lab->options->store, lab->options->experiment, summary);
-    if (err != KITH_OK)
-        kith_lab_fail(lab, err, "%s", kith_rundb_error(lab->options->store));
+    kith_lab_stored(lab, kith_rundb_finish(lab->options->store,
+                                           lab->options->experiment, summary));
 }

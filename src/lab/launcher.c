@@ -34,15 +34,25 @@ void kith_lab_say(struct lab *lab, const char *format, ...)
     lab->options->on_line(lab->options->user, line);
 }
 
-void kith_lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
+enum kith_err kith_lab_fail(struct lab *lab, enum kith_err err,
+                            const char *format, ...)
 {
     if (lab->err != KITH_OK)
-        return;
+        return err;
     lab->err = err;
     va_list list;
     va_start(list, format);
     vsnprintf(lab->error, KITH_LAB_ERROR_BYTES, format, list);
     va_end(list);
+    return err;
+}
+
+enum kith_err kith_lab_stored(struct lab *lab, enum kith_err err)
+{
+    return err == KITH_OK
+               ? err
+               : kith_lab_fail(lab, err, "%s",
+                               kith_rundb_error(lab->options->store));
 }
 
 /* Counters start again with every incarnation; the series goes on. */
@@ -173,10 +183,8 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer)
     int fd = -1;
     enum kith_err err =
         kith_lab_cluster_listen(&lab->cluster, peer->rank, &fd, text);
-    if (err != KITH_OK) {
-        kith_lab_fail(lab, err, "%s", text);
-        return err;
-    }
+    if (err != KITH_OK)
+        return kith_lab_fail(lab, err, "%s", text);
     peer->child.experiment = &lab->experiment;
     peer->child.dataset = lab->options->dataset;
     peer->child.cluster = &lab->cluster;
@@ -190,13 +198,12 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer)
     err = kith_lab_process_start(&peer->process, &job);
     const int why = errno;
     close(fd);
-    if (err != KITH_OK) {
-        kith_lab_fail(lab, err,
-                      "cannot start a process for peer %u: %s; run fewer "
-                      "peers, or raise the limits on processes and open files",
-                      (unsigned)peer->rank, strerror(why));
-        return err;
-    }
+    if (err != KITH_OK)
+        return kith_lab_fail(
+            lab, err,
+            "cannot start a process for peer %u: %s; run fewer peers, or raise "
+            "the limits on processes and open files",
+            (unsigned)peer->rank, strerror(why));
     peer->state = LAB_PEER_STARTED;
     peer->finished = peer->saved = false;
     memset(&peer->final, 0, sizeof peer->final);
@@ -335,7 +342,6 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const struct lab_peer *peer = &lab->peers[i];
         kith_row_add_peer(&all, &peer->last);
-        progress.finished += peer->finished;
         if (!kith_lab_peer_is_alive(peer))
             continue;
         progress.alive++;
@@ -348,9 +354,6 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
     if (progress.alive == 0)
         progress.step_min = 0;
     progress.exchanges = all.done;
-    progress.failed = all.failed;
-    progress.torn = all.torn;
-    progress.bytes_sent = all.bytes_sent;
     progress.speed = alive.speed;
     kith_speed_mean(&progress.speed, progress.alive);
     progress.loss =
@@ -367,9 +370,7 @@ static void every_second(struct lab *lab, kith_ns now_ns)
     kith_lab_values(lab);
     (void)kith_checks_always(&lab->checks, lab->options->experiment,
                              &lab->values, now_ns - lab->start_ns);
-    const enum kith_err err = kith_rundb_flush(lab->options->store);
-    if (err != KITH_OK)
-        kith_lab_fail(lab, err, "%s", kith_rundb_error(lab->options->store));
+    kith_lab_stored(lab, kith_rundb_flush(lab->options->store));
     if (lab->options->on_progress != NULL)
         show_progress(lab, now_ns);
 }

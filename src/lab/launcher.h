@@ -118,9 +118,11 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer);
 /* After SIGKILL: collects the process and what it still had said. */
 void kith_lab_peer_collect(struct lab_peer *peer);
 void kith_lab_say(struct lab *lab, const char *format, ...) KITH_PRINTF(2, 3);
-/* The first failure is kept. */
-void kith_lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
-    KITH_PRINTF(3, 4);
+/* The first failure is kept; returns err. */
+enum kith_err kith_lab_fail(struct lab *lab, enum kith_err err,
+                            const char *format, ...) KITH_PRINTF(3, 4);
+/* Of the run database, which has its own sentence: fails unless KITH_OK. */
+enum kith_err kith_lab_stored(struct lab *lab, enum kith_err err);
 /* Sums of the latest rows, for progress and checks. */
 void kith_lab_values(struct lab *lab);
 

@@ -11,7 +11,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -50,15 +52,9 @@ static void close_all_but(const int *keep, int count)
     close_range(from, LAST_FD, 0);
 }
 
-static void sort3(int *fd)
+static int by_number(const void *a, const void *b)
 {
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2 - i; j++)
-            if (fd[j] > fd[j + 1]) {
-                const int other = fd[j];
-                fd[j] = fd[j + 1];
-                fd[j + 1] = other;
-            }
+    return *(const int *)a - *(const int *)b;
 }
 
 /* Standard input is nothing; standard output belongs to the launcher's result
@@ -96,7 +92,7 @@ static void child_main(const struct lab_job *job, pid_t launcher, int rows_fd,
     child_signals();
     child_streams();
     int keep[3] = {job->keep_fd, rows_fd, control_fd};
-    sort3(keep);
+    qsort(keep, 3, sizeof *keep, by_number);
     close_all_but(keep, 3);
     const int status = job->run(job->user, rows_fd, control_fd);
     fflush(NULL);
@@ -184,11 +180,15 @@ kith_lab_process_read(struct lab_process *process, void *user,
     return err == KITH_OK ? KITH_EAGAIN : err;
 }
 
-bool kith_lab_process_tell(struct lab_process *process, const char *line)
+bool kith_lab_process_tell(struct lab_process *process, const char *format, ...)
 {
     char text[128];
-    const int length = snprintf(text, sizeof text, "%s\n", line);
-    KITH_ASSERT(length > 0 && (size_t)length < sizeof text);
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    KITH_ASSERT(length > 0 && (size_t)length + 1 < sizeof text);
+    text[length++] = '\n';
     if (process->control_fd < 0)
         return false;
     /* Shorter than PIPE_BUF: written whole or not at all. */

@@ -53,7 +53,8 @@ KITH_MUST_CHECK enum kith_err kith_lab_process_read(
     struct lab_process *process, void *user,
     void (*each)(void *user, const struct lab_record *record));
 /* One control line, newline added. false: the pipe is full or closed. */
-bool kith_lab_process_tell(struct lab_process *process, const char *line);
+bool kith_lab_process_tell(struct lab_process *process, const char *format, ...)
+    KITH_PRINTF(2, 3);
 /* KILL, STOP, CONT ... to a child that has not been reaped. */
 void kith_lab_process_signal(struct lab_process *process, int number);
 /* True once the child has ended; never waits. */

@@ -18,6 +18,7 @@ _Static_assert(KITH_JOURNAL_PEERS_MAX == KITH_LAB_PEERS_MAX,
 _Static_assert(HEADER_BYTES + 5 + 3 + KITH_JOURNAL_PART_BYTES <=
                    LAB_RECORD_BYTES,
                "a part of the journal fits");
+_Static_assert(sizeof(enum kith_mark_kind) == sizeof(uint32_t), "EVENT");
 _Static_assert(HEADER_BYTES + 40 * 9 <= LAB_RECORD_BYTES, "a row fits");
 _Static_assert(HEADER_BYTES + 14 * 9 + 2 + LAB_TEXT_BYTES <= LAB_RECORD_BYTES,
                "a last record fits");
@@ -73,21 +74,14 @@ static const struct field event[] = {
     {FLAG, AT(mark.initiator)},   {WHOLE, AT(mark.value)},
     {REAL, AT(mark.sum)}};
 static const struct field line[] = {{TEXT, AT(line)}};
-static const struct field final[] = {{FAILURE, AT(final.err)},
-                                     {FLAG, AT(final.finished)},
-                                     {FLAG, AT(final.interrupted)},
-                                     {FLAG, AT(final.saved)},
-                                     {COUNT, AT(final.connected)},
-                                     {COUNT, AT(final.closed)},
-                                     {COUNT, AT(final.refused)},
-                                     {COUNT, AT(final.dial_failures)},
-                                     {COUNT, AT(final.dropped)},
-                                     {MEASURE, AT(final.merge_s)},
-                                     {FLAG, AT(final.speed.measured)},
+static const struct field final[] = {
+    {FAILURE, AT(final.err)},      {FLAG, AT(final.finished)},
+    {FLAG, AT(final.interrupted)}, {FLAG, AT(final.saved)},
+    {COUNT, AT(final.dropped)},    {FLAG, AT(final.speed.measured)},
 #define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
     SPEED_##place({kind, AT(final.speed.name)})
 #include "kith/series.def"
-                                     {TEXT, AT(final.text)}};
+    {TEXT, AT(final.text)}};
 static const struct field score[] = {{COUNT, AT(score.step)},
                                      {PEERS, AT(score.peers)},
                                      {REAL, AT(score.loss)},
@@ -109,6 +103,16 @@ static const struct {
     [LAB_RECORD_LINE] = FIELDS(line),   [LAB_RECORD_FINAL] = FIELDS(final),
     [LAB_RECORD_SCORE] = FIELDS(score), [LAB_RECORD_JOURNAL] = FIELDS(journal)};
 #define HEADER_COUNT (sizeof header / sizeof *header)
+
+/* The largest of whole numbers that are let through, and the bounds of reals;
+ * 0: another kind of value. */
+static const uint64_t whole_most[PART + 1] = {
+    [U32] = UINT32_MAX,       [PEER] = UINT32_MAX,
+    [PEERS] = KITH_PEERS_MAX, [EVENT] = KITH_MARK_COUNT - 1,
+    [WHOLE] = UINT64_MAX,     [COUNT] = INT64_MAX};
+static const double real_low[PART + 1] = {[REAL] = -INFINITY};
+static const double real_high[PART + 1] = {
+    [REAL] = INFINITY, [MEASURE] = DBL_MAX, [SHARE] = 1};
 
 /* ---- out */
 
@@ -146,6 +150,7 @@ static void put(msgpack_packer *packer, const struct field *field,
     case U32:
     case PEER:
     case PEERS:
+    case EVENT: /* enum kith_mark_kind, as wide */
         msgpack_pack_uint32(packer, *(const uint32_t *)value);
         break;
     case WHOLE:
@@ -159,9 +164,6 @@ static void put(msgpack_packer *packer, const struct field *field,
         break;
     case FLAG:
         (*(const bool *)value ? msgpack_pack_true : msgpack_pack_false)(packer);
-        break;
-    case EVENT:
-        msgpack_pack_uint32(packer, *(const enum kith_mark_kind *)value);
         break;
     case FAILURE:
         msgpack_pack_uint32(packer, (uint32_t) - *(const enum kith_err *)value);
@@ -279,37 +281,27 @@ static void get(struct reader *reader, const struct field *field,
     void *value = (char *)record + field->offset;
     switch (field->kind) {
     case U32:
-        *(uint32_t *)value = (uint32_t)get_whole(reader, UINT32_MAX);
-        break;
     case PEER:
-        *(kith_id *)value = (kith_id)get_whole(reader, UINT32_MAX);
-        reader->bad = reader->bad || (*(kith_id *)value >= KITH_PEERS_MAX &&
+    case PEERS:
+    case EVENT:
+        *(uint32_t *)value =
+            (uint32_t)get_whole(reader, whole_most[field->kind]);
+        reader->bad = reader->bad || (field->kind == PEER &&
+                                      *(kith_id *)value >= KITH_PEERS_MAX &&
                                       *(kith_id *)value != KITH_NOBODY);
         break;
-    case PEERS:
-        *(uint32_t *)value = (uint32_t)get_whole(reader, KITH_PEERS_MAX);
-        break;
     case WHOLE:
-        *(uint64_t *)value = get_whole(reader, UINT64_MAX);
-        break;
     case COUNT:
-        *(uint64_t *)value = get_whole(reader, INT64_MAX);
+        *(uint64_t *)value = get_whole(reader, whole_most[field->kind]);
         break;
     case REAL:
-        *(double *)value = get_real(reader, -INFINITY, INFINITY);
-        break;
     case MEASURE:
-        *(double *)value = get_real(reader, 0, DBL_MAX);
-        break;
     case SHARE:
-        *(double *)value = get_real(reader, 0, 1);
+        *(double *)value =
+            get_real(reader, real_low[field->kind], real_high[field->kind]);
         break;
     case FLAG:
         *(bool *)value = next(reader, MSGPACK_OBJECT_BOOLEAN).via.boolean;
-        break;
-    case EVENT:
-        *(enum kith_mark_kind *)value =
-            (enum kith_mark_kind)get_whole(reader, KITH_MARK_COUNT - 1);
         break;
     case FAILURE:
         *(enum kith_err *)value = get_err(reader);

@@ -22,7 +22,7 @@
 #include "kith/types.h"
 
 #define LAB_RECORD_BYTES 512u
-#define LAB_RECORD_VERSION 4u
+#define LAB_RECORD_VERSION 5u
 /* Longer lines are cut; terminator included. */
 #define LAB_TEXT_BYTES 360u
 
@@ -46,9 +46,7 @@ enum lab_record_kind {
 struct lab_final {
     enum kith_err err; /* what kith_peer_run returned */
     bool finished, interrupted, saved;
-    uint64_t connected, closed, refused, dial_failures;
     uint64_t dropped;          /* records that found the pipe full */
-    double merge_s;            /* part of the row's cpu_other_s */
     struct kith_speed speed;   /* over the run */
     char text[LAB_TEXT_BYTES]; /* the error, "" */
 };

@@ -10,10 +10,10 @@ libkith_rundb_a_SOURCES = \
   src/results/rundb/json.c \
   src/results/rundb/query.c \
   src/results/rundb/rundb.c \
-  src/results/rundb/rundb.h \
+  src/results/rundb/rundb_store.h \
   src/results/rundb/rundb_open.c \
   src/results/rundb/rundb_reopen.c \
-  src/results/rundb/series.c \
+  src/results/rundb/series_columns.c \
   src/results/rundb/sql.c \
   src/results/rundb/summary.c \
   src/results/rundb/sweep_plan.c \
@@ -22,7 +22,8 @@ libkith_rundb_a_SOURCES = \
 
 RUNDB_ASSETS = src/results/rundb/schema.sql src/results/rundb/statements.sql
 EXTRA_DIST += $(RUNDB_ASSETS)
-src/results/rundb/libkith_rundb_a-rundb.$(OBJEXT): $(RUNDB_ASSETS)
+src/results/rundb/libkith_rundb_a-rundb.$(OBJEXT) \
+  src/results/rundb/libkith_rundb_a-rundb_open.$(OBJEXT): $(RUNDB_ASSETS)
 
 # The page carries dygraphs and its own script; both are read at build time.
 noinst_LIBRARIES += libkith_report.a
@@ -30,8 +31,6 @@ libkith_report_a_CFLAGS = $(GNU11) $(JANSSON_CFLAGS)
 libkith_report_a_CPPFLAGS = $(AM_CPPFLAGS) -DKITH_DYGRAPHS='"$(DYGRAPHS)"' \
   -DKITH_REPORT_SOURCE='"$(srcdir)/src/results/report"'
 libkith_report_a_SOURCES = \
-  src/results/report/assets.c \
-  src/results/report/assets.h \
   src/results/report/compare.c \
   src/results/report/compare.h \
   src/results/report/compare_table.c \
@@ -46,4 +45,5 @@ REPORT_ASSETS = src/results/report/dygraphs-licence.txt \
   src/results/report/page.css src/results/report/page.js \
   src/results/report/report.sql
 EXTRA_DIST += $(REPORT_ASSETS)
-src/results/report/libkith_report_a-assets.$(OBJEXT): $(REPORT_ASSETS)
+src/results/report/libkith_report_a-database.$(OBJEXT) \
+  src/results/report/libkith_report_a-page.$(OBJEXT): $(REPORT_ASSETS)

@@ -217,12 +217,12 @@ static void test_lab(void **state)
 static void test_lab_step(void **state)
 {
     (void)state;
-    uint64_t steps[] = {20, 20, 20};
-    const struct lab_average average = {.count = 3, .steps = steps};
+    struct lab_model models[] = {{.step = 20}, {.step = 20}, {.step = 20}};
+    const struct lab_average average = {.count = 3, .models = models};
     assert_int_equal(kith_lab_average_step(&average), 20);
-    steps[2] = 22;
+    models[2].step = 22;
     assert_int_equal(kith_lab_average_step(&average), 20);
-    steps[0] = steps[1] = steps[2] = UINT64_MAX;
+    models[0].step = models[1].step = models[2].step = UINT64_MAX;
     assert_true(kith_lab_average_step(&average) == UINT64_MAX);
 }
 

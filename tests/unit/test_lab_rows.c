@@ -72,13 +72,12 @@ static struct lab_record sample(enum lab_record_kind kind)
         strcpy(record.as.line, "connected peer 2 at 127.0.0.1:7117");
         break;
     case LAB_RECORD_FINAL:
-        record.as.final = (struct lab_final){.err = KITH_ENOSPC,
-                                             .finished = true,
-                                             .saved = true,
-                                             .connected = 7,
-                                             .refused = 1,
-                                             .dropped = 2,
-                                             .merge_s = 0.5};
+        record.as.final = (struct lab_final){
+            .err = KITH_ENOSPC,
+            .finished = true,
+            .saved = true,
+            .dropped = 2,
+        };
         strcpy(record.as.final.text, "cannot save");
         break;
     case LAB_RECORD_SCORE:

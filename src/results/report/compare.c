@@ -52,10 +52,9 @@ static enum kith_err add_cells(struct kith_comparison *comparison,
                                uint32_t index, char *error)
 {
     struct kith_query query;
-    char sql[KITH_SQL_BYTES];
     enum kith_err err = KITH_OK;
-    kith_database_sql(database, database->many ? "cells" : "cells.1", sql);
-    kith_query_begin(&query, database->handle, sql, "");
+    kith_database_query(database, database->many ? "cells" : "cells.1", &query,
+                        "");
     while (err == KITH_OK && kith_query_next(&query)) {
         struct kith_cell_outcome *cell = cell_add(comparison);
         if (cell == NULL) {
@@ -91,12 +90,10 @@ static enum kith_err add_settings(struct kith_comparison *comparison,
                                   uint32_t first, char *error)
 {
     struct kith_query query;
-    char sql[KITH_SQL_BYTES];
     uint32_t from = first;
     if (!database->many)
         return KITH_OK;
-    kith_database_sql(database, "settings", sql);
-    kith_query_begin(&query, database->handle, sql, "");
+    kith_database_query(database, "settings", &query, "");
     while (kith_query_next(&query)) {
         struct kith_cell_outcome *cell =
             cell_find(comparison, &from, kith_query_whole(&query, 0));
@@ -163,11 +160,10 @@ static enum kith_err add_runs(struct kith_comparison *comparison,
                               uint32_t first, double target_loss, char *error)
 {
     struct kith_query query;
-    char sql[KITH_SQL_BYTES];
     enum kith_err err = KITH_OK;
     uint32_t from = first;
-    kith_database_sql(database, database->version >= 3 ? "runs" : "run.1", sql);
-    kith_query_begin(&query, database->handle, sql, "r", target_loss);
+    kith_database_query(database, database->version >= 3 ? "runs" : "run.1",
+                        &query, "r", target_loss);
     while (err == KITH_OK && kith_query_next(&query))
         if (cell_find(comparison, &from, whole_of(&query, "cell")) != NULL &&
             !add_outcome(comparison, &query, from))

@@ -8,20 +8,23 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include "kith/asset.h"
 #include "kith/json.h"
 #include "kith/limits.h"
 #include "kith/plain_file.h"
 #include "kith/report.h"
 #include "kith/series.h"
 #include "kith/text.h"
-#include "src/results/report/assets.h"
 #include "src/results/report/csv.h"
+
+KITH_ASSET(report_queries, KITH_REPORT_SOURCE "/report.sql");
 
 /* Points of one page over all its runs: what a browser draws without delay. */
 #define POINTS_MAX 24000u
@@ -54,10 +57,25 @@ static enum kith_err fail(const struct kith_database *database, char *error)
                                                              : KITH_EPARSE;
 }
 
-void kith_database_sql(const struct kith_database *database, const char *name,
-                       char sql[KITH_SQL_BYTES])
+/* A section of report.sql for the schema of this database. */
+static void database_sql(const struct kith_database *database, const char *name,
+                         char sql[KITH_SQL_BYTES])
 {
     kith_sql(kith_asset_report_queries().bytes, name, database->version, sql);
+}
+
+void kith_database_query(const struct kith_database *database, const char *name,
+                         struct kith_query *query, const char *types, ...)
+{
+    char sql[KITH_SQL_BYTES];
+    int at = 0;
+    va_list values;
+    database_sql(database, name, sql);
+    kith_query_begin(query, database->handle, sql, "");
+    va_start(values, types);
+    if (query->statement != NULL)
+        kith_query_bind(query->statement, &at, types, values);
+    va_end(values);
 }
 
 /* The whole number that the query `name` says about `value`. */
@@ -65,15 +83,11 @@ static enum kith_err count_of(const struct kith_database *database,
                               const char *name, int64_t value, int64_t *count,
                               char *error)
 {
-    struct kith_query query;
     char sql[KITH_SQL_BYTES];
-    kith_database_sql(database, name, sql);
-    kith_query_begin(&query, database->handle, sql, "");
-    if (sqlite3_bind_parameter_count(query.statement) > 0)
-        sqlite3_bind_int64(query.statement, 1, value);
-    if (kith_query_next(&query))
-        *count = kith_query_whole(&query, 0);
-    return kith_query_end(&query) ? KITH_OK : fail(database, error);
+    database_sql(database, name, sql);
+    return kith_query_one_whole(database->handle, sql, count, "i", value)
+               ? KITH_OK
+               : fail(database, error);
 }
 
 static enum kith_err check_tables(const struct kith_database *database,
@@ -81,15 +95,12 @@ static enum kith_err check_tables(const struct kith_database *database,
                                   char *error)
 {
     char found[96], sql[KITH_SQL_BYTES];
-    kith_database_sql(database, "table", sql);
+    database_sql(database, "table", sql);
     for (size_t i = 0; i < count; i++) {
-        struct kith_query query;
-        kith_query_begin(&query, database->handle, sql, "s", names[i]);
-        const bool there =
-            kith_query_next(&query) && kith_query_whole(&query, 0) == 1;
-        if (!kith_query_end(&query))
+        int64_t there = 0;
+        if (!kith_query_one_whole(database->handle, sql, &there, "s", names[i]))
             return fail(database, error);
-        if (!there) {
+        if (there != 1) {
             snprintf(found, sizeof found, "it has no table '%s'", names[i]);
             return refuse(database, found, error);
         }
@@ -118,9 +129,9 @@ static enum kith_err check_schema(struct kith_database *database, char *error)
     char found[96];
 
     if (!kith_query_one_whole(database->handle, "PRAGMA application_id",
-                              &application) ||
-        !kith_query_one_whole(database->handle, "PRAGMA user_version",
-                              &version))
+                              &application, "") ||
+        !kith_query_one_whole(database->handle, "PRAGMA user_version", &version,
+                              ""))
         return fail(database, error);
     if (application != KITH_RUNDB_APPLICATION_ID) {
         return refuse(database, "it is no run database of kith", error);
@@ -215,12 +226,9 @@ static enum kith_err add_table(const struct kith_database *database,
                                struct bounds bounds, char *error)
 {
     struct kith_query query;
-    char sql[KITH_SQL_BYTES];
     json_t *columns = json_array(), *rows = json_array();
-    kith_database_sql(database, name, sql);
-    kith_query_begin(&query, database->handle, sql, "");
-    for (int i = 0; i < sqlite3_bind_parameter_count(query.statement); i++)
-        sqlite3_bind_int64(query.statement, i + 1, bounds.values[i]);
+    kith_database_query(database, name, &query, "iii", bounds.values[0],
+                        bounds.values[1], bounds.values[2]);
     const int count = sqlite3_column_count(query.statement);
     for (int i = 0; i < count; i++)
         (void)json_array_append_new(
@@ -288,10 +296,8 @@ static enum kith_err add_cells(const struct kith_database *database,
                                char *error)
 {
     struct kith_query query;
-    char sql[KITH_SQL_BYTES];
     enum kith_err err = KITH_OK;
-    kith_database_sql(database, "drawn", sql);
-    kith_query_begin(&query, database->handle, sql, "i", (int64_t)CELLS_MAX);
+    kith_database_query(database, "drawn", &query, "i", (int64_t)CELLS_MAX);
     while (err == KITH_OK && kith_query_next(&query)) {
         const int64_t cell = kith_query_whole(&query, 0);
         json_t *page = json_pack("{s:I, s:I, s:o, s:o}", "database",
@@ -343,10 +349,8 @@ enum kith_err kith_database_csv(const struct kith_database *database,
                                 bool heading, FILE *out, char *error)
 {
     struct kith_query query;
-    char sql[KITH_SQL_BYTES];
-    kith_database_sql(database, database->version >= 3 ? "points" : "points.1",
-                      sql);
-    kith_query_begin(&query, database->handle, sql, "");
+    kith_database_query(
+        database, database->version >= 3 ? "points" : "points.1", &query, "");
     const int columns = sqlite3_column_count(query.statement);
     if (heading) {
         fputs("run", out);

@@ -34,9 +34,10 @@ kith_database_lines(const struct kith_database *database, unsigned *lines,
 KITH_MUST_CHECK enum kith_err
 kith_database_json(const struct kith_database *database, unsigned index,
                    unsigned runs, json_t *pages, char *error);
-/* A section of report.sql for the schema of this database. */
-void kith_database_sql(const struct kith_database *database, const char *name,
-                       char sql[KITH_SQL_BYTES]);
+/* Begins a section of report.sql; values beyond those it asks for are not
+ * bound. */
+void kith_database_query(const struct kith_database *database, const char *name,
+                         struct kith_query *query, const char *types, ...);
 /* All rows of the series as CSV, the run's file name in front. */
 KITH_MUST_CHECK enum kith_err
 kith_database_csv(const struct kith_database *database, bool heading, FILE *out,

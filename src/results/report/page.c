@@ -8,7 +8,13 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "src/results/report/assets.h"
+#include "kith/asset.h"
+
+KITH_ASSET(dygraph_script, KITH_DYGRAPHS "/dygraph.min.js");
+KITH_ASSET(dygraph_style, KITH_DYGRAPHS "/dygraph.min.css");
+KITH_ASSET(dygraph_licence, KITH_REPORT_SOURCE "/dygraphs-licence.txt");
+KITH_ASSET(page_script, KITH_REPORT_SOURCE "/page.js");
+KITH_ASSET(page_style, KITH_REPORT_SOURCE "/page.css");
 
 static void put(FILE *out, struct kith_asset asset)
 {

@@ -6,7 +6,7 @@
  * the thread's while a batch is, and the caller's after
  * kith_rundb_writer_wait(). So it takes no lock, its rows have the order of the
  * calls, and an error is the caller's, some calls later. */
-#include "rundb.h"
+#include "rundb_store.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -61,8 +61,9 @@ static void bind_event(sqlite3_stmt *insert, int at,
 }
 
 /* One statement inserts RUNDB_TOGETHER rows, another the rest one by one: 0.31
- * us a row in place of 0.56; 0.34 with 16 together. */
-bool kith_rundb_events_write(struct kith_rundb *store)
+ * us a row in place of 0.56; 0.34 with 16 together. The batch after it is next,
+ * also where this one failed: false. */
+static bool write_events(struct kith_rundb *store)
 {
     struct rundb_batch *batch = &store->batches[store->writing];
     bool done = true;
@@ -93,7 +94,7 @@ static void *write_batches(void *argument)
             break;
         (void)pthread_mutex_unlock(&writer->mutex);
         /* Nothing after a failure: its transaction may be rolled back. */
-        failed = failed || !kith_rundb_events_write(writer->store);
+        failed = failed || !write_events(writer->store);
         (void)pthread_mutex_lock(&writer->mutex);
         writer->failed = failed;
         writer->batches--;
@@ -170,7 +171,7 @@ enum kith_err kith_rundb_events_hand_on(struct kith_rundb *store)
     store->filling = (store->filling + 1) % RUNDB_BATCHES;
     if (store->writer != NULL)
         wake_writer(store->writer);
-    else if (!kith_rundb_events_write(store))
+    else if (!write_events(store))
         return kith_rundb_stick(store, "adding trace events");
     return KITH_OK;
 }

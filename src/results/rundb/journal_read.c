@@ -11,9 +11,8 @@
 #include <string.h>
 
 #include "kith/assert.h"
-#include "kith/plain_file.h"
 #include "kith/journal.h"
-#include "rundb.h"
+#include "rundb_store.h"
 
 struct peer_journal {
     struct kith_query parts;
@@ -122,17 +121,15 @@ static enum kith_err open_readers(struct kith_journal *journal, char *error)
 {
     for (uint32_t i = 0; i < journal->peers; i++) {
         struct peer_journal *reader = &journal->readers[i];
-        char last[128];
         int64_t most = 0;
-        snprintf(last, sizeof last,
-                 "SELECT max(incarnation) FROM journal WHERE run_id=1 AND "
-                 "peer=%" PRIu32,
-                 i);
         kith_query_begin(&reader->parts, journal->database,
                          "SELECT incarnation, part, bytes FROM journal WHERE "
                          "run_id=1 AND peer=? ORDER BY incarnation, part",
                          "p", (kith_id)i);
-        if (!kith_query_one_whole(journal->database, last, &most) ||
+        if (!kith_query_one_whole(journal->database,
+                                  "SELECT max(incarnation) FROM journal WHERE "
+                                  "run_id=1 AND peer=?",
+                                  &most, "p", (kith_id)i) ||
             reader->parts.statement == NULL)
             return refuse(error, journal->path, KITH_EPARSE,
                           "reading its journal: %.200s",
@@ -146,16 +143,11 @@ static enum kith_err open_journal(struct kith_journal *journal,
                                   const struct kith_experiment *experiment,
                                   char *error)
 {
-    char why[KITH_FILE_WHY_BYTES];
-    const enum kith_err err = kith_file_check(journal->path, why);
+    char why[RUNDB_WHY_BYTES];
+    const enum kith_err err =
+        kith_rundb_open_file(journal->path, &journal->database, why);
     if (err != KITH_OK)
-        return refuse(error, journal->path, err, "%s", why);
-    /* For writing where that is allowed: of a run that a full disk ended SQLite
-     * first takes back what was not committed. Nothing else is written. */
-    if (sqlite3_open_v2(journal->path, &journal->database,
-                        SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-        return refuse(error, journal->path, KITH_ENOENT, "%.200s",
-                      sqlite3_errmsg(journal->database));
+        return refuse(error, journal->path, err, "%.200s", why);
     set_limits(
         journal->database,
         kith_model_size_of(experiment->model, &experiment->model_config).dim);

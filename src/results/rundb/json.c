@@ -36,6 +36,21 @@ json_t *kith_json_whole(uint64_t value)
     return value == UINT64_MAX ? json_null() : json_integer((json_int_t)value);
 }
 
+void kith_json_set_text(json_t *object, const char *key, const char *text)
+{
+    (void)json_object_set_new(object, key, kith_json_text(text));
+}
+
+void kith_json_set_real(json_t *object, const char *key, double value)
+{
+    (void)json_object_set_new(object, key, kith_json_real(value));
+}
+
+void kith_json_set_whole(json_t *object, const char *key, uint64_t value)
+{
+    (void)json_object_set_new(object, key, kith_json_whole(value));
+}
+
 const char *kith_json_number(const json_t *number, int digits,
                              char text[KITH_JSON_NUMBER_BYTES])
 {

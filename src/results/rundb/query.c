@@ -135,10 +135,14 @@ void kith_query_text(const struct kith_query *query, int at, char *text,
     kith_text_copy(text, size, value == NULL ? "" : (const char *)value);
 }
 
-bool kith_query_one_whole(sqlite3 *database, const char *sql, int64_t *value)
+bool kith_query_one_whole(sqlite3 *database, const char *sql, int64_t *value,
+                          const char *types, ...)
 {
     struct kith_query query;
-    kith_query_begin(&query, database, sql, "");
+    va_list values;
+    va_start(values, types);
+    begin(&query, database, sql, types, values);
+    va_end(values);
     const bool found = kith_query_next(&query);
     if (found)
         *value = kith_query_whole(&query, 0);

@@ -16,10 +16,10 @@
 #include "kith/assert.h"
 #include "kith/check.h"
 #include "kith/journal.h"
+#include "kith/plain_file.h"
 #include "kith/text.h"
-#include "rundb.h"
+#include "rundb_store.h"
 
-KITH_ASSET(rundb_schema, KITH_RUNDB_SOURCE "/schema.sql");
 KITH_ASSET(rundb_statements, KITH_RUNDB_SOURCE "/statements.sql");
 
 /* Rows of one transaction, should they come faster than seconds pass. */
@@ -42,22 +42,7 @@ static kith_ns now_ns(void)
 
 enum kith_err kith_rundb_errno(int code)
 {
-    switch (code) {
-    case ENOSPC:
-    case EDQUOT:
-        return KITH_ENOSPC;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return KITH_EPERM;
-    case ENOENT:
-    case ENOTDIR:
-        return KITH_ENOENT;
-    case EEXIST:
-        return KITH_EEXIST;
-    default:
-        return KITH_EIO;
-    }
+    return code == EEXIST ? KITH_EEXIST : kith_file_error(code);
 }
 
 static enum kith_err sqlite_err(sqlite3 *database)

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "kith/text.h"
-#include "rundb.h"
+#include "rundb_store.h"
+
+KITH_ASSET(rundb_schema, KITH_RUNDB_SOURCE "/schema.sql");
 
 /* Runs of one name in one folder before we ask for another folder. */
 #define RUNS_MAX 100000u
@@ -162,12 +164,11 @@ void kith_rundb_free(struct kith_rundb *store)
 static enum kith_err write_begin(struct kith_rundb *store,
                                  const struct kith_experiment *experiment)
 {
-    return kith_query_run(store->database,
-                          "INSERT INTO runs(run_id, cell, seed, state) "
-                          "VALUES(?, 1, ?, ?)",
-                          "iis", (int64_t)store->run_id,
-                          (int64_t)experiment->seed,
-                          kith_run_state_name(KITH_RUN_RUNNING)) &&
+    return kith_query_run(
+               store->database,
+               "INSERT INTO runs(run_id, cell, seed, state) VALUES(?, 1, ?, ?)",
+               "iis", (int64_t)store->run_id, (int64_t)experiment->seed,
+               kith_run_state_name(KITH_RUN_RUNNING)) &&
                    kith_query_run(store->database,
                                   "INSERT INTO cells(cell, label) VALUES(1, ?)",
                                   "s", experiment->name)

@@ -8,13 +8,28 @@
 
 #include "kith/plain_file.h"
 #include "kith/text.h"
-#include "rundb.h"
+#include "rundb_store.h"
 
 static enum kith_err refuse(char *error, const char *path, enum kith_err err,
                             const char *what)
 {
     snprintf(error, KITH_RUNDB_ERROR_BYTES, "cannot go on with %.200s: %s",
              path, what);
+    return err;
+}
+
+enum kith_err kith_rundb_open_file(const char *path, sqlite3 **database,
+                                   char why[RUNDB_WHY_BYTES])
+{
+    _Static_assert(RUNDB_WHY_BYTES >= KITH_FILE_WHY_BYTES, "room for both");
+    enum kith_err err = kith_file_check(path, why);
+    if (err == KITH_OK &&
+        sqlite3_open_v2(path, database,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK) {
+        kith_text_copy(why, RUNDB_WHY_BYTES, sqlite3_errmsg(*database));
+        err = KITH_ENOENT;
+    }
     return err;
 }
 
@@ -26,7 +41,7 @@ bool kith_rundb_is_plain(sqlite3 *database)
                "SELECT count(*) FROM sqlite_schema WHERE "
                "lower(name) IN ('run', 'journal', 'models') AND "
                "(type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
-               &others) &&
+               &others, "") &&
            others == 0;
 }
 
@@ -45,10 +60,10 @@ bool kith_rundb_fact(sqlite3 *database, const char *key, char *text,
 enum kith_err kith_rundb_check_file(sqlite3 *database, char *what, size_t size)
 {
     int64_t application = 0, version = 0;
-    if (!kith_query_one_whole(database, "PRAGMA application_id",
-                              &application) ||
+    if (!kith_query_one_whole(database, "PRAGMA application_id", &application,
+                              "") ||
         application != KITH_RUNDB_APPLICATION_ID ||
-        !kith_query_one_whole(database, "PRAGMA user_version", &version)) {
+        !kith_query_one_whole(database, "PRAGMA user_version", &version, "")) {
         (void)snprintf(what, size, "not a run database of kith");
         return KITH_EPARSE;
     }
@@ -104,15 +119,11 @@ enum kith_err kith_rundb_reopen(const char *path, const char *world,
         return refuse(error, path, KITH_ENOMEM, "out of memory");
     kith_text_copy(store->path, sizeof store->path, path);
     store->run_id = 1;
-    char why[KITH_FILE_WHY_BYTES];
-    enum kith_err err = kith_file_check(path, why);
+    char why[RUNDB_WHY_BYTES];
+    enum kith_err err = kith_rundb_open_file(path, &store->database, why);
     if (err != KITH_OK)
         err = refuse(error, path, err, why);
-    else if (sqlite3_open_v2(path, &store->database,
-                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
-                             NULL) != SQLITE_OK)
-        err = refuse(error, path, KITH_ENOENT, sqlite3_errmsg(store->database));
-    if (err == KITH_OK)
+    else
         err = check_run(store->database, path, world, experiment, error);
     if (err == KITH_OK &&
         (err = kith_rundb_prepare(store, ROW, JOURNAL)) != KITH_OK)
@@ -128,25 +139,22 @@ enum kith_err kith_rundb_reopen(const char *path, const char *world,
 static enum kith_err unread(char *error, const char *path, enum kith_err err,
                             const char *what)
 {
-    snprintf(error, KITH_RUNDB_ERROR_BYTES,
-             "cannot read the experiment of %.200s: %s; give the run database "
-             "of a kith lab",
-             path, what);
+    snprintf(
+        error, KITH_RUNDB_ERROR_BYTES,
+        "cannot read the experiment of %.200s: %.200s; give the run database "
+        "of a kith lab",
+        path, what);
     return err;
 }
 
 enum kith_err kith_rundb_experiment(const char *path, char **text, char *error)
 {
     sqlite3 *database = NULL;
-    char why[KITH_FILE_WHY_BYTES];
+    char why[RUNDB_WHY_BYTES];
     *text = NULL;
-    enum kith_err err = kith_file_check(path, why);
+    enum kith_err err = kith_rundb_open_file(path, &database, why);
     if (err != KITH_OK)
         err = unread(error, path, err, why);
-    /* Not read-only: what a full disk or a kill cut short is taken back. */
-    else if (sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL) !=
-             SQLITE_OK)
-        err = unread(error, path, KITH_ENOENT, sqlite3_errmsg(database));
     else if ((*text = malloc(KITH_YAML_BYTES_MAX + 1)) == NULL)
         err = unread(error, path, KITH_ENOMEM, "out of memory");
     else if (!kith_rundb_is_plain(database) ||
@@ -223,7 +231,7 @@ enum kith_err kith_rundb_incarnation(struct kith_rundb *store, uint32_t *next)
     int64_t first;
     if (!kith_query_one_whole(
             store->database,
-            "SELECT coalesce(max(incarnation) + 1, 0) FROM marks", &first))
+            "SELECT coalesce(max(incarnation) + 1, 0) FROM marks", &first, ""))
         return kith_rundb_stick(store, "reading trace events");
     if (first < 0 || first >= UINT32_MAX)
         return KITH_ELIMIT;

@@ -6,7 +6,7 @@
 #include "kith/assert.h"
 #include "kith/query.h"
 #include "kith/series.h"
-#include "rundb.h"
+#include "rundb_store.h"
 
 struct writer {
     char *text; /* (KITH_SQL_BYTES) */

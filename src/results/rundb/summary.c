@@ -11,37 +11,13 @@
 
 #include "kith/json.h"
 #include "kith/rundb.h"
-#include "rundb.h"
+#include "rundb_store.h"
 
 /* ---- keys and values: one flat object, "name" or "object.name" */
 
-static void add_real(json_t *pairs, const char *key, double value)
-{
-    (void)json_object_set_new(pairs, key, kith_json_real(value));
-}
-
-static void add_whole(json_t *pairs, const char *key, uint64_t value)
-{
-    (void)json_object_set_new(pairs, key, kith_json_whole(value));
-}
-
-static void add_text(json_t *pairs, const char *key, const char *value)
-{
-    (void)json_object_set_new(pairs, key, kith_json_text(value));
-}
-
-static void add_scores(json_t *pairs, const struct kith_summary *summary)
-{
-    add_real(pairs, "accuracy.averaged", summary->accuracy.averaged);
-    add_real(pairs, "accuracy.mean", summary->accuracy.mean);
-    add_real(pairs, "accuracy.worst", summary->accuracy.worst);
-    add_real(pairs, "loss.averaged", summary->loss.averaged);
-    add_real(pairs, "loss.mean", summary->loss.mean);
-    add_real(pairs, "loss.worst", summary->loss.worst);
-    add_real(pairs, "consensus_distance", summary->consensus_distance);
-    add_real(pairs, "correlation.last", summary->correlation.last);
-    add_real(pairs, "correlation.lowest", summary->correlation.lowest);
-}
+/* A member of the summary under its own name. */
+#define REAL(name) kith_json_set_real(pairs, #name, summary->name)
+#define COUNT(name) kith_json_set_whole(pairs, #name, summary->name)
 
 /* The columns of a speed, and behind mfu the peak that it is a share of. */
 static void add_speed(json_t *pairs, const struct kith_experiment *experiment,
@@ -57,16 +33,18 @@ static void add_speed(json_t *pairs, const struct kith_experiment *experiment,
             continue;
         (void)snprintf(key, sizeof key, "speed.%s", column->name);
         if (!speed->measured)
-            add_text(pairs, key, NULL);
+            kith_json_set_text(pairs, key, NULL);
         else if (column->kind >= KITH_SERIES_REAL)
-            add_real(pairs, key, *(const double *)value);
+            kith_json_set_real(pairs, key, *(const double *)value);
         else
-            add_whole(pairs, key,
-                      *(const uint64_t *)value > 0 ? *(const uint64_t *)value
-                                                   : UINT64_MAX);
+            kith_json_set_whole(pairs, key,
+                                *(const uint64_t *)value > 0
+                                    ? *(const uint64_t *)value
+                                    : UINT64_MAX);
         if (strcmp(column->name, "mfu") == 0)
-            add_real(pairs, "speed.peak_flop_per_s",
-                     speed->measured && peak > 0 ? peak : (double)NAN);
+            kith_json_set_real(pairs, "speed.peak_flop_per_s",
+                               speed->measured && peak > 0 ? peak
+                                                           : (double)NAN);
     }
 }
 
@@ -75,8 +53,9 @@ static void add_speed(json_t *pairs, const struct kith_experiment *experiment,
 static void add_compute(json_t *pairs, const struct kith_experiment *experiment)
 {
     const uint32_t threads = experiment->compute.threads;
-    add_text(pairs, "compute.products", experiment->compute.products);
-    add_whole(pairs, "compute.threads", threads > 0 ? threads : UINT64_MAX);
+    kith_json_set_text(pairs, "compute.products", experiment->compute.products);
+    kith_json_set_whole(pairs, "compute.threads",
+                        threads > 0 ? threads : UINT64_MAX);
 }
 
 static json_t *collect(const struct kith_experiment *experiment,
@@ -85,47 +64,44 @@ static json_t *collect(const struct kith_experiment *experiment,
     json_t *pairs = json_object();
     char hash[20];
     (void)snprintf(hash, sizeof hash, "%016" PRIx64, summary->trace_hash);
-    add_text(pairs, "experiment", experiment->name);
-    add_text(pairs, "world", summary->world);
-    add_whole(pairs, "peers", experiment->peers);
-    add_whole(pairs, "seed", experiment->seed);
-    add_text(pairs, "build", kith_build());
-    add_text(pairs, "trace_hash", summary->has_trace_hash ? hash : NULL);
-    add_real(pairs, "virtual_s", summary->virtual_s);
-    add_real(pairs, "wall_s", summary->wall_s);
-    add_whole(pairs, "events", summary->events);
-    add_whole(pairs, "steps", summary->steps);
-    add_whole(pairs, "samples", summary->samples);
-    add_scores(pairs, summary);
-    add_whole(pairs, "exchanges.done", summary->exchanges.done);
-    add_whole(pairs, "exchanges.failed", summary->exchanges.failed);
-    add_whole(pairs, "exchanges.refused", summary->exchanges.refused);
-    add_whole(pairs, "bytes.sent", summary->bytes_sent);
-    add_whole(pairs, "bytes.per_peer_max", summary->bytes_per_peer_max);
-    add_real(pairs, "staleness.mean", summary->staleness.mean);
-    add_real(pairs, "staleness.max", summary->staleness.max);
-    add_real(pairs, "utilisation", summary->utilisation);
-    add_real(pairs, "time_to_target_s",
-             experiment->target_loss > 0 ? summary->time_to_target_s
-                                         : (double)NAN);
+    kith_json_set_text(pairs, "experiment", experiment->name);
+    kith_json_set_text(pairs, "world", summary->world);
+    kith_json_set_whole(pairs, "peers", experiment->peers);
+    kith_json_set_whole(pairs, "seed", experiment->seed);
+    kith_json_set_text(pairs, "build", kith_build());
+    kith_json_set_text(pairs, "trace_hash",
+                       summary->has_trace_hash ? hash : NULL);
+    REAL(virtual_s);
+    REAL(wall_s);
+    COUNT(events);
+    COUNT(steps);
+    COUNT(samples);
+    REAL(accuracy.averaged);
+    REAL(accuracy.mean);
+    REAL(accuracy.worst);
+    REAL(loss.averaged);
+    REAL(loss.mean);
+    REAL(loss.worst);
+    REAL(consensus_distance);
+    REAL(correlation.last);
+    REAL(correlation.lowest);
+    COUNT(exchanges.done);
+    COUNT(exchanges.failed);
+    COUNT(exchanges.refused);
+    kith_json_set_whole(pairs, "bytes.sent", summary->bytes_sent);
+    kith_json_set_whole(pairs, "bytes.per_peer_max",
+                        summary->bytes_per_peer_max);
+    REAL(staleness.mean);
+    REAL(staleness.max);
+    REAL(utilisation);
+    kith_json_set_real(pairs, "time_to_target_s",
+                       experiment->target_loss > 0 ? summary->time_to_target_s
+                                                   : (double)NAN);
     add_speed(pairs, experiment, &summary->speed);
     add_compute(pairs, experiment);
-    add_whole(pairs, "faults", summary->faults);
-    add_whole(pairs, "violations", summary->violations);
+    kith_json_set_whole(pairs, "faults", summary->faults);
+    kith_json_set_whole(pairs, "violations", summary->violations);
     return pairs;
-}
-
-/* What the database keeps beyond that. */
-static void collect_more(const struct kith_summary *summary, json_t *pairs)
-{
-    add_whole(pairs, "exchanges.attempts", summary->exchanges.attempts);
-    add_whole(pairs, "exchanges.skipped", summary->exchanges.skipped);
-    add_whole(pairs, "exchanges.torn", summary->exchanges.torn);
-    add_real(pairs, "cpu.train_s", summary->cpu.train_s);
-    add_real(pairs, "cpu.aead_s", summary->cpu.aead_s);
-    add_real(pairs, "cpu.socket_s", summary->cpu.socket_s);
-    add_real(pairs, "cpu.other_s", summary->cpu.other_s);
-    add_whole(pairs, "completed", summary->completed);
 }
 
 /* A model that learns and has no loss at its end has diverged. */
@@ -176,7 +152,14 @@ enum kith_err kith_rundb_finish(struct kith_rundb *store,
     enum kith_err err = finish_run(store, experiment, summary);
     json_t *pairs = collect(experiment, summary), *value;
     const char *key;
-    collect_more(summary, pairs);
+    COUNT(exchanges.attempts);
+    COUNT(exchanges.skipped);
+    COUNT(exchanges.torn);
+    REAL(cpu.train_s);
+    REAL(cpu.aead_s);
+    REAL(cpu.socket_s);
+    REAL(cpu.other_s);
+    COUNT(completed);
     json_object_foreach(pairs, key, value)
     {
         char number[KITH_JSON_NUMBER_BYTES];
@@ -197,7 +180,7 @@ void kith_summary_json(const struct kith_experiment *experiment,
     json_t *pairs = collect(experiment, summary), *value;
     json_t *document = json_object();
     const char *key;
-    add_text(pairs, "database", path);
+    kith_json_set_text(pairs, "database", path);
     json_object_foreach(pairs, key, value)
     {
         char object[64];

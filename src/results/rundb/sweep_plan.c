@@ -182,7 +182,7 @@ enum kith_err kith_sweep_plan_check(sqlite3 *database, const char *path,
         (!kith_query_one_whole(database,
                                "SELECT count(*) FROM run WHERE run_id = 0 AND "
                                "key = 'seeds'",
-                               &plans) ||
+                               &plans, "") ||
          plans != 1)) {
         err = KITH_EPARSE;
         kith_text_copy(what, sizeof what,
@@ -221,7 +221,7 @@ static bool goes_on(const char *path, const struct kith_plan *plan)
     same = same && ((kith_query_one_whole(
                          store.database,
                          "SELECT count(*) FROM runs WHERE state = 'planned'",
-                         &open_runs) &&
+                         &open_runs, "") &&
                      open_runs > 0) ||
                     plan->seeds > there.seeds);
     kith_plan_free(&there);

@@ -2,7 +2,7 @@
 #ifndef KITH_RESULTS_RUNDB_SWEEP_PLAN_H
 #define KITH_RESULTS_RUNDB_SWEEP_PLAN_H
 
-#include "rundb.h"
+#include "rundb_store.h"
 
 /* All in one transaction, with an index for each run's rows. */
 enum kith_err kith_sweep_plan_write(struct kith_rundb *store,

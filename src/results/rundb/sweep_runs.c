@@ -21,7 +21,7 @@
 
 #include "kith/text.h"
 #include "sweep_plan.h"
-#include "rundb.h"
+#include "rundb_store.h"
 
 struct kith_runs {
     struct kith_rundb *store;

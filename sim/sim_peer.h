@@ -1,7 +1,7 @@
 /* A machine of a run: one cache line, because peers of a large run are never in
  * the cache. Its fields belong to the parts that are named beside them. */
-#ifndef KITH_SIM_PEER_H
-#define KITH_SIM_PEER_H
+#ifndef KITH_SIM_SIM_PEER_H
+#define KITH_SIM_SIM_PEER_H
 
 #include "kith/types.h"
 

@@ -4,8 +4,8 @@
  * messages replay_messages.c  messages: sent, waiting, taken, lost
  *   replay_peer.c      a peer's node and worker: opened, saved, restored
  *   replay_result.c    final models beside the lab's */
-#ifndef KITH_SIM_REPLAY_H
-#define KITH_SIM_REPLAY_H
+#ifndef KITH_SIM_REPLAY_RUN_H
+#define KITH_SIM_REPLAY_RUN_H
 
 #include "kith/evaluation.h"
 #include "kith/journal.h"

@@ -1,6 +1,6 @@
 /* Many simulations from one command: what to run, and running it. */
-#ifndef KITH_SRC_CLI_SWEEP_H
-#define KITH_SRC_CLI_SWEEP_H
+#ifndef KITH_SRC_CLI_SWEEP_COMMAND_H
+#define KITH_SRC_CLI_SWEEP_COMMAND_H
 
 #include "cli.h"
 #include "kith/sweep.h"

@@ -1,6 +1,6 @@
 /* The open database, shared by the files of this folder. */
-#ifndef KITH_RESULTS_RUNDB_RUNDB_H
-#define KITH_RESULTS_RUNDB_RUNDB_H
+#ifndef KITH_RESULTS_RUNDB_RUNDB_STORE_H
+#define KITH_RESULTS_RUNDB_RUNDB_STORE_H
 
 #include <sqlite3.h>
 
@@ -57,9 +57,6 @@ struct kith_rundb {
     char error[KITH_RUNDB_ERROR_BYTES];
 };
 
-/* The two .sql files of this folder. */
-struct kith_asset kith_asset_rundb_schema(void);
-struct kith_asset kith_asset_rundb_statements(void);
 /* A section of statements.sql, for the schema of today. */
 void kith_rundb_sql(const char *name, char text[KITH_SQL_BYTES]);
 
@@ -73,10 +70,7 @@ enum kith_err kith_rundb_prepare(struct kith_rundb *store, enum statement first,
 /* A section of schema.sql. */
 enum kith_err kith_rundb_create_tables(struct kith_rundb *store,
                                        const char *section);
-/* events.c: the batch that is to be written becomes rows; the one after it is
- * next, also where it failed: false. */
-bool kith_rundb_events_write(struct kith_rundb *store);
-/* The batch that is filled becomes rows, or is on its way there. */
+/* events.c: the batch that is filled becomes rows, or is on its way there. */
 enum kith_err kith_rundb_events_hand_on(struct kith_rundb *store);
 /* All events are rows, and the database is the caller's. */
 enum kith_err kith_rundb_events_settle(struct kith_rundb *store);
@@ -94,6 +88,11 @@ bool kith_rundb_fact(sqlite3 *database, const char *key, char *text,
 /* Are what a replay reads ordinary tables? A view or a virtual table could be
  * any query, one without end among them. */
 bool kith_rundb_is_plain(sqlite3 *database);
+/* Opens a file that is there, for writing where that is allowed: what a full
+ * disk or a kill cut short is taken back first. Else `why` says what it is. */
+#define RUNDB_WHY_BYTES 256
+enum kith_err kith_rundb_open_file(const char *path, sqlite3 **database,
+                                   char why[RUNDB_WHY_BYTES]);
 void kith_rundb_free(struct kith_rundb *store);
 /* A row of the table run. */
 enum kith_err kith_rundb_run(struct kith_rundb *store, const char *key,
