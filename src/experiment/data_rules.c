@@ -67,7 +67,7 @@ enum kith_err kith_experiment_read_data(const struct tree *tree,
     return err;
 }
 
-static const char *input_name(enum kith_input input)
+const char *kith_experiment_input_name(enum kith_input input)
 {
     return input == KITH_INPUT_TOKENS ? "tokens" : "images";
 }
@@ -94,8 +94,8 @@ static enum kith_err rule_kind(const struct tree *tree,
         KITH_EINVAL,
         "found %s, which holds %s, but model %s learns from %s; "
         "allowed: %s",
-        kind->name, input_name(kind->input), experiment->model->name,
-        input_name(input), names);
+        kind->name, kith_experiment_input_name(kind->input),
+        experiment->model->name, kith_experiment_input_name(input), names);
 }
 
 enum kith_err

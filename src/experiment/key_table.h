@@ -36,6 +36,7 @@ kith_experiment_read_data(const struct tree *tree,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_rule_data(const struct tree *tree,
                           const struct kith_experiment *experiment);
+const char *kith_experiment_input_name(enum kith_input input);
 void kith_experiment_derive_data(struct kith_experiment *experiment);
 /* train_rules.c: `train.milestones`; what fits the optimiser, schedule and
  * batch. */
@@ -81,13 +82,11 @@ kith_experiment_rule_central(const struct tree *tree,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_check_rules(const struct tree *tree,
                             struct kith_experiment *experiment);
-/* The first fault that begins after `end_ns`, or NULL. */
+/* The first fault that begins after the predicted end of a run of `steps` own
+ * steps, or NULL; `words`: what was found, and what is allowed. */
+#define EXPERIMENT_LATE_BYTES 160
 const struct kith_atom *
 kith_experiment_late_fault(const struct kith_experiment *experiment,
-                           kith_ns end_ns);
-/* When `steps` own steps are over, by the file's figures: KITH_NEVER where
- * they do not say. */
-kith_ns kith_experiment_predicted_end(const struct kith_experiment *experiment,
-                                      uint64_t steps);
+                           uint64_t steps, char words[EXPERIMENT_LATE_BYTES]);
 
 #endif

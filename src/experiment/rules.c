@@ -175,21 +175,10 @@ static enum kith_err rule_compressor(const struct tree *tree,
                                          compressor->name, compressor->keys);
 }
 
-const struct kith_atom *
-kith_experiment_late_fault(const struct kith_experiment *experiment,
-                           kith_ns end_ns)
-{
-    for (uint32_t i = 0; i < experiment->atom_count; i++) {
-        const struct kith_atom *atom = &experiment->atoms[i];
-        if (kith_atom_begins(atom) && atom->at_ns > end_ns &&
-            atom->statement != UINT32_MAX)
-            return atom;
-    }
-    return NULL;
-}
-
-kith_ns kith_experiment_predicted_end(const struct kith_experiment *experiment,
-                                      uint64_t steps)
+/* When `steps` own steps are over, by the file's figures: KITH_NEVER where
+ * they do not say. */
+static kith_ns predicted_end(const struct kith_experiment *experiment,
+                             uint64_t steps)
 {
     double end = (double)KITH_NEVER;
     if (experiment->compute.step_ns > 0 && steps < UINT64_MAX) {
@@ -209,26 +198,42 @@ kith_ns kith_experiment_predicted_end(const struct kith_experiment *experiment,
     return end < (double)KITH_NEVER ? (kith_ns)end : KITH_NEVER;
 }
 
+const struct kith_atom *
+kith_experiment_late_fault(const struct kith_experiment *experiment,
+                           uint64_t steps, char words[EXPERIMENT_LATE_BYTES])
+{
+    const kith_ns end = predicted_end(experiment, steps);
+    for (uint32_t i = 0; i < experiment->atom_count; i++) {
+        const struct kith_atom *atom = &experiment->atoms[i];
+        if (!kith_atom_begins(atom) || atom->at_ns <= end ||
+            atom->statement == UINT32_MAX)
+            continue;
+        char at[32], over[32];
+        kith_text_from_time(atom->at_ns, at, sizeof at);
+        kith_text_from_time(end, over, sizeof over);
+        (void)snprintf(words, EXPERIMENT_LATE_BYTES,
+                       "found a %s at %s; allowed: up to the predicted end, %s",
+                       kith_fault_name(atom->kind), at, over);
+        return atom;
+    }
+    return NULL;
+}
+
 static enum kith_err rule_late(const struct tree *tree,
                                const struct kith_experiment *experiment)
 {
     const uint64_t steps =
         experiment->stop.steps > 0 ? experiment->stop.steps : UINT64_MAX;
-    const kith_ns end = kith_experiment_predicted_end(experiment, steps);
-    const struct kith_atom *atom = kith_experiment_late_fault(experiment, end);
+    char words[EXPERIMENT_LATE_BYTES];
+    const struct kith_atom *atom =
+        kith_experiment_late_fault(experiment, steps, words);
     if (atom == NULL)
         return KITH_OK;
     const struct tree_item *item =
         kith_yaml_first(tree, kith_yaml_find(tree, "faults"));
     for (uint32_t i = 0; i < atom->statement && item != NULL; i++)
         item = kith_yaml_next(tree, item);
-    char at[32], over[32];
-    kith_text_from_time(atom->at_ns, at, sizeof at);
-    kith_text_from_time(end, over, sizeof over);
-    return kith_yaml_fail(
-        tree, item, "faults", KITH_EINVAL,
-        "found a %s at %s; allowed: up to the predicted end, %s",
-        kith_fault_name(atom->kind), at, over);
+    return kith_yaml_fail(tree, item, "faults", KITH_EINVAL, "%s", words);
 }
 
 enum kith_err kith_experiment_check_rules(const struct tree *tree,
