@@ -214,11 +214,11 @@ static enum kith_err rule_world(const struct tree *tree,
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
     for (uint32_t i = 0; i < experiment->atom_count; i++)
-        if (kith_fault_effect(experiment->atoms[i].kind) != KITH_EFFECT_SLOW)
+        if (experiment->atoms[i].fault->effect != KITH_EFFECT_SLOW)
             return kith_yaml_refuse(
                 tree, "faults",
                 "found a %s; central runs know slow peers alone",
-                kith_fault_name(experiment->atoms[i].kind));
+                kith_atom_event(&experiment->atoms[i])->name);
     const struct conflict conflicts[] = {
         {size.gossiped != size.trained, "model",
          "this model keeps running statistics, which are no part of a "

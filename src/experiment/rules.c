@@ -205,7 +205,7 @@ kith_experiment_late_fault(const struct kith_experiment *experiment,
     const kith_ns end = predicted_end(experiment, steps);
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
-        if (!kith_atom_begins(atom) || atom->at_ns <= end ||
+        if (!atom->begins || atom->at_ns <= end ||
             atom->statement == UINT32_MAX)
             continue;
         char at[32], over[32];
@@ -213,7 +213,7 @@ kith_experiment_late_fault(const struct kith_experiment *experiment,
         kith_text_from_time(end, over, sizeof over);
         (void)snprintf(words, EXPERIMENT_LATE_BYTES,
                        "found a %s at %s; allowed: up to the predicted end, %s",
-                       kith_fault_name(atom->kind), at, over);
+                       kith_atom_event(atom)->name, at, over);
         return atom;
     }
     return NULL;
