@@ -21,6 +21,7 @@
 #include "kith/optimiser.h"
 #include "kith/topology.h"
 #include "kith/types.h"
+#include "kith/worker.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -83,16 +84,7 @@ struct kith_experiment {
         struct kith_split split;
     } data;
 
-    struct {
-        const struct kith_optimiser *optimiser;
-        struct kith_optimiser_config config;
-        struct kith_schedule_config schedule;
-        uint32_t batch;      /* rows of a step */
-        uint32_t accumulate; /* micro-batches of a step; 0: 1 */
-        double smoothing;    /* of labels */
-        bool recompute;      /* keep activations between blocks alone */
-        struct kith_augment augment;
-    } train;
+    struct kith_training train;
 
     struct {
         const struct kith_algorithm *algorithm;

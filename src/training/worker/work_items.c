@@ -90,9 +90,9 @@ static void keep_buffers(struct kith_worker *worker, double factor)
 
 static double learning_rate(const struct kith_worker *worker, uint64_t step)
 {
-    const struct kith_task *task = &worker->task;
-    return task->optimiser_config->learning_rate *
-           kith_schedule_factor(task->schedule, step, worker->steps);
+    const struct kith_training *training = worker->task.training;
+    return training->config.learning_rate *
+           kith_schedule_factor(&training->schedule, step, worker->steps);
 }
 
 struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
@@ -133,7 +133,7 @@ static void run_hook(struct kith_worker *worker, uint64_t step,
 static bool descend(struct kith_worker *worker, uint64_t step, double factor,
                     void *gradient)
 {
-    struct kith_optimiser_config config = *worker->task.optimiser_config;
+    struct kith_optimiser_config config = worker->task.training->config;
     config.weight_decay *= factor;
     const struct kith_optimiser_step descent = {
         .config = &config,
@@ -145,7 +145,7 @@ static bool descend(struct kith_worker *worker, uint64_t step, double factor,
         .state = worker->state,
         .x = worker->slots[KITH_SLOT_LIVE],
         .scratch = worker->scratch};
-    return worker->task.optimiser->step(&descent);
+    return worker->task.training->optimiser->step(&descent);
 }
 
 /* The gradient of a part of the step's batch, its share of the mean; returns

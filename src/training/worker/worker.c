@@ -156,7 +156,7 @@ static void carve_own(struct kith_worker *worker, struct carver *carver)
 static void carve_all(struct kith_worker *worker, struct carver *shared,
                       struct carver *carver)
 {
-    const struct kith_optimiser *optimiser = worker->task.optimiser;
+    const struct kith_optimiser *optimiser = worker->task.training->optimiser;
     const size_t element = worker->backend->element_bytes;
     const size_t whole = worker->dim * element;
     const size_t trained = worker->layout->trained * element;
@@ -291,7 +291,7 @@ static enum kith_err take_rows(struct kith_worker *worker,
         .batch = kith_worker_rows(worker),
         .seed = worker->task.seed,
         .entity = worker->self,
-        .augment = worker->task.augment,
+        .augment = worker->task.training->augment,
         .shuffle = true,
         .ahead = config->ahead,
     };
@@ -300,13 +300,13 @@ static enum kith_err take_rows(struct kith_worker *worker,
 
 uint32_t kith_worker_parts(const struct kith_worker *worker)
 {
-    const uint32_t parts = worker->task.accumulate;
+    const uint32_t parts = worker->task.training->accumulate;
     return parts > 0 ? parts : 1;
 }
 
 size_t kith_worker_rows(const struct kith_worker *worker)
 {
-    return worker->task.batch / kith_worker_parts(worker);
+    return worker->task.training->batch / kith_worker_parts(worker);
 }
 
 struct kith_worker_content kith_worker_content(struct kith_worker *worker)
@@ -373,8 +373,8 @@ static enum kith_err open_network(struct kith_worker *worker, char *error)
         .backend = worker->backend,
         .rows = worker->train == NULL ? 1 : kith_worker_rows(worker),
         .training = true,
-        .recompute = task->recompute,
-        .smoothing = task->smoothing};
+        .recompute = task->training->recompute,
+        .smoothing = task->training->smoothing};
     char words[KITH_MODEL_ERROR_BYTES] = "";
     const enum kith_err err = kith_graph_open(
         worker->model, task->model_config, &options, &worker->network, words);
@@ -413,7 +413,8 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (err != KITH_OK)
         return err;
     const bool needs_data = task->model->input != KITH_INPUT_NONE;
-    if (needs_data && (task->batch == 0 || task->batch > KITH_BATCH_MAX))
+    if (needs_data &&
+        (task->training->batch == 0 || task->training->batch > KITH_BATCH_MAX))
         return REFUSE(KITH_ELIMIT, "train.batch must be 1 to 2^20");
     const uint32_t slot_count =
         KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * config->edges_max;
