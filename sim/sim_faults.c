@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/fault.h"
 #include "sim/world.h"
 
 /* What only peers named by a fault need. */
@@ -71,7 +72,7 @@ enum kith_err sim_fault_open(struct sim_world *world)
         const struct kith_atom *atom = &experiment->atoms[i];
         struct sim_peer *peer = &world->peers[atom->peer];
         KITH_ASSERT(i == 0 || atom->at_ns >= experiment->atoms[i - 1].at_ns);
-        if (!kith_fault_is_link(atom->kind) && peer->fault == 0) {
+        if (!atom->fault->between && peer->fault == 0) {
             peer->fault = ++faults->state_count;
         }
     }
@@ -86,8 +87,9 @@ enum kith_err sim_fault_open(struct sim_world *world)
         faults->states[i].slow = 1;
     }
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
-        if (experiment->atoms[i].kind == KITH_FAULT_RESTART) {
-            state_of(world, experiment->atoms[i].peer)->restarts = true;
+        const struct kith_atom *atom = &experiment->atoms[i];
+        if (atom->fault->effect == KITH_EFFECT_STOP && !atom->begins) {
+            state_of(world, atom->peer)->restarts = true;
         }
     }
     return KITH_OK;
@@ -295,8 +297,8 @@ static void resume(struct sim_world *world, kith_id id)
 static void execute(struct sim_world *world, const struct kith_atom *atom)
 {
     KITH_ASSERT(atom->at_ns <= sim_time(world));
-    const bool begins = kith_atom_begins(atom);
-    switch (kith_fault_effect(atom->kind)) {
+    const bool begins = atom->begins;
+    switch (atom->fault->effect) {
     case KITH_EFFECT_STOP:
         if (begins) {
             crash(world, atom->peer);
@@ -316,8 +318,6 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
         break;
     case KITH_EFFECT_CUT:
         sim_link_cut(world, atom->peer, atom->other, begins);
-        break;
-    case KITH_EFFECT_COUNT:
         break;
     }
 }

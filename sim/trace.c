@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/fault.h"
 #include "kith/hash.h"
 #include "sim/world.h"
 
@@ -178,19 +179,19 @@ void sim_trace_link(struct sim_world *world, kith_id peer, kith_id other,
 
 void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
 {
-    KITH_ASSERT(atom->kind < KITH_FAULT_COUNT);
-    fold(world, what_of(ENTRY_FAULT, 0, atom->kind), atom->peer, atom->other, 0,
-         0);
+    const struct kith_fault_event *event = kith_atom_event(atom);
+    KITH_ASSERT(event->name != NULL);
+    fold(world, what_of(ENTRY_FAULT, 0, event->number), atom->peer, atom->other,
+         0, 0);
     if (!world->trace.file) {
         return;
     }
     stamp(world, KITH_NOBODY);
-    fprintf(world->trace.file, "fault: %s %" PRIu32,
-            kith_fault_name(atom->kind), atom->peer);
+    fprintf(world->trace.file, "fault: %s %" PRIu32, event->name, atom->peer);
     if (atom->other != KITH_NOBODY) {
         fprintf(world->trace.file, " -> %" PRIu32, atom->other);
     }
-    if (kith_fault_has_factor(atom->kind)) {
+    if (kith_fault_has_factor(atom->fault)) {
         fprintf(world->trace.file, " by %g", atom->factor);
     }
     fputc('\n', world->trace.file);

@@ -21,57 +21,24 @@
 #include "kith/optimiser.h"
 #include "kith/topology.h"
 #include "kith/types.h"
+#include "kith/worker.h"
 
 KITH_BEGIN_DECLS
 
 enum kith_wire_mode { KITH_WIRE_SIZED, KITH_WIRE_FULL };
 
-/* What can be done to a peer or a link, from one atom to another. A driver
- * carries each of these out; a kind of fault is made of them (kith/fault.h).
- * X(NAME, atom that begins it, atom that ends it, of a link, takes a factor) */
-#define KITH_EFFECTS(X)                                                        \
-    X(STOP, CRASH, RESTART, false, false) /* SIGKILL; state is gone */         \
-    X(PAUSE, PAUSE, RESUME, false, false) /* SIGSTOP, SIGCONT */               \
-    X(SLOW, SLOW, SLOW, false, true)      /* longer steps; factor 1 ends it */ \
-    X(CUT, CUT, HEAL, true, false)        /* traffic peer -> other stalls */
-enum kith_effect {
-#define KITH_X(name, begin, end, is_link, has_factor) KITH_EFFECT_##name,
-    KITH_EFFECTS(KITH_X)
-#undef KITH_X
-        KITH_EFFECT_COUNT
-};
-/* The atoms; a trace hash holds their order. X(NAME, text, effect) */
-#define KITH_FAULTS(X)                                                         \
-    X(CRASH, "crash", STOP)                                                    \
-    X(RESTART, "restart", STOP)                                                \
-    X(PAUSE, "pause", PAUSE)                                                   \
-    X(RESUME, "resume", PAUSE)                                                 \
-    X(SLOW, "slow", SLOW)                                                      \
-    X(CUT, "cut", CUT)                                                         \
-    X(HEAL, "heal", CUT)
-enum kith_fault_kind {
-#define KITH_X(name, text, effect) KITH_FAULT_##name,
-    KITH_FAULTS(KITH_X)
-#undef KITH_X
-        KITH_FAULT_COUNT
-};
-const char *kith_fault_name(enum kith_fault_kind kind);
-enum kith_effect kith_fault_effect(enum kith_fault_kind kind);
-/* Of a link, from `peer` to `other`; else of `peer`. */
-bool kith_fault_is_link(enum kith_fault_kind kind);
-bool kith_fault_has_factor(enum kith_fault_kind kind);
-
-/* One timed atom. Sorted by (at_ns, statement, order of expansion). */
+struct kith_fault; /* its kind's record: kith/fault.h */
+/* One timed atom: an effect of a fault begins or ends. Sorted by (at_ns,
+ * statement, order of expansion). */
 struct kith_atom {
     kith_ns at_ns;
-    enum kith_fault_kind kind;
+    const struct kith_fault *fault;
+    bool begins;
     kith_id peer;
-    kith_id other;      /* of a link; else KITH_NOBODY */
-    double factor;      /* of an effect that takes one; 1 ends it */
+    kith_id other;      /* of a link, from `peer` to `other`; or KITH_NOBODY */
+    double factor;      /* of a fault that takes one; 1 ends it */
     uint32_t statement; /* index in `faults:`; UINT32_MAX: compute.slow */
 };
-/* Does its effect begin here, or end? */
-bool kith_atom_begins(const struct kith_atom *atom);
 
 enum kith_check_when { KITH_CHECK_ALWAYS, KITH_CHECK_FINALLY };
 /* "always finite(model)", "finally accuracy >= 0.85": see
@@ -115,16 +82,7 @@ struct kith_experiment {
         struct kith_split split;
     } data;
 
-    struct {
-        const struct kith_optimiser *optimiser;
-        struct kith_optimiser_config config;
-        struct kith_schedule_config schedule;
-        uint32_t batch;      /* rows of a step */
-        uint32_t accumulate; /* micro-batches of a step; 0: 1 */
-        double smoothing;    /* of labels */
-        bool recompute;      /* keep activations between blocks alone */
-        struct kith_augment augment;
-    } train;
+    struct kith_training train;
 
     struct {
         const struct kith_algorithm *algorithm;

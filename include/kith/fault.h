@@ -68,7 +68,6 @@ enum kith_fault_key {
         KITH_FAULT_KEY_COUNT
 };
 #define KITH_FAULT_TAKES(name) (1u << KITH_FAULT_KEY_##name)
-#define KITH_FAULT_DOES(name) (1u << KITH_EFFECT_##name)
 
 struct kith_fault_statement {
     uint32_t index; /* in `faults:`; UINT32_MAX: compute.slow */
@@ -79,13 +78,30 @@ struct kith_fault_statement {
     double by;
 };
 
+/* What is done to a peer or a link as long as a fault is in force. Each driver
+ * carries each of these out; a fault whose own code adds atoms of other kinds
+ * needs none of its own. */
+enum kith_effect {
+    KITH_EFFECT_STOP,  /* SIGKILL; state is gone */
+    KITH_EFFECT_PAUSE, /* SIGSTOP, SIGCONT */
+    KITH_EFFECT_SLOW,  /* longer steps, by the factor */
+    KITH_EFFECT_CUT,   /* traffic peer -> other stalls */
+};
+/* How an atom is called, and its number in a trace's hash: its own, for good.
+ */
+struct kith_fault_event {
+    const char *name;
+    unsigned number;
+};
 struct kith_fault {
     const char *name, *summary, *paper;
-    bool between;     /* the target is a pair of selectors with an arrow */
-    unsigned keys;    /* KITH_FAULT_TAKES(...) | ... */
-    unsigned effects; /* KITH_FAULT_DOES(...) | ...: from `at` on, for `length`,
-                         to each peer of the target, or each link between */
-    /* In place of that one interval; NULL: as `effects` says. */
+    bool between;  /* the target is a pair of selectors with an arrow */
+    unsigned keys; /* KITH_FAULT_TAKES(...) | ... */
+    /* From `at` on, for `length`, to each peer of the target, or each link
+     * between its two. */
+    enum kith_effect effect;
+    struct kith_fault_event begin, end;
+    /* In place of that one interval; NULL: as `effect` says. */
     enum kith_err (*expand)(const struct kith_fault_statement *statement,
                             struct kith_atoms *atoms, char *error);
 };
@@ -95,8 +111,9 @@ KITH_MUST_CHECK enum kith_err
 kith_fault_expand(const struct kith_fault *fault,
                   const struct kith_fault_statement *statement,
                   struct kith_atoms *atoms, char *error);
-/* The atom that begins or ends an effect. */
-enum kith_fault_kind kith_effect_atom(enum kith_effect effect, bool begins);
+/* Are its atoms' factors read? */
+bool kith_fault_has_factor(const struct kith_fault *fault);
+const struct kith_fault_event *kith_atom_event(const struct kith_atom *atom);
 /* NULL-terminated, in the order of faults.def. */
 extern const struct kith_fault *const kith_faults[];
 const struct kith_fault *kith_fault_find(const char *name);

@@ -17,6 +17,10 @@ KITH_BEGIN_DECLS
 size_t kith_text_add(char *text, size_t size, size_t at, const char *format,
                      ...) KITH_PRINTF(4, 5);
 
+/* A line into `error` (size); returns err. */
+enum kith_err kith_text_fail(char *error, size_t size, enum kith_err err,
+                             const char *format, ...) KITH_PRINTF(4, 5);
+
 /* "200us", "1.5ms", "3s", "2m", "1h": a unit is mandatory, negatives refused.
  * KITH_EPARSE for no number or unit, KITH_ELIMIT for an overflow. */
 KITH_MUST_CHECK enum kith_err kith_text_time(const char *text, kith_ns *out);

@@ -48,6 +48,18 @@ struct kith_owner {
                char *what, size_t size);
 };
 
+/* A peer's own steps: `train:` of an experiment. */
+struct kith_training {
+    const struct kith_optimiser *optimiser;
+    struct kith_optimiser_config config;
+    struct kith_schedule_config schedule;
+    uint32_t batch;      /* rows of a step */
+    uint32_t accumulate; /* micro-batches of a step; 0: 1 */
+    double smoothing;    /* of labels */
+    bool recompute;      /* keep activations between blocks alone */
+    struct kith_augment augment;
+};
+
 /* What a peer trains and exchanges: kith_experiment_task(). What it points to
  * outlives the runner. */
 struct kith_task {
@@ -55,14 +67,7 @@ struct kith_task {
     uint32_t peers;
     const struct kith_model *model;
     const struct kith_model_config *model_config;
-    const struct kith_optimiser *optimiser;
-    const struct kith_optimiser_config *optimiser_config;
-    const struct kith_schedule_config *schedule;
-    uint32_t batch;      /* rows of a step */
-    uint32_t accumulate; /* micro-batches of a step; 0: 1 */
-    double smoothing;    /* of labels */
-    bool recompute;      /* keep activations between blocks alone */
-    struct kith_augment augment;
+    const struct kith_training *training;
     const struct kith_split *split; /* of the training set */
     const struct kith_algorithm *algorithm;
     const double *coefficients; /* (KITH_GOSSIP_KEY_COUNT) */

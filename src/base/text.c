@@ -25,6 +25,17 @@ size_t kith_text_add(char *text, size_t size, size_t at, const char *format,
     return at + ((size_t)added < room ? (size_t)added : room);
 }
 
+enum kith_err kith_text_fail(char *error, size_t size, enum kith_err err,
+                             const char *format, ...)
+{
+    KITH_ASSERT(size > 0 && err != KITH_OK);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(error, size, format, arguments);
+    va_end(arguments);
+    return err;
+}
+
 bool kith_text_copy(char *target, size_t size, const char *source)
 {
     KITH_ASSERT(size > 0);

@@ -41,12 +41,11 @@ enum kith_err kith_experiment_read_central(const struct tree *tree,
                                            struct kith_experiment *experiment)
 {
     struct kith_central *central = &experiment->central;
-    const struct tree_item *section = kith_yaml_find(tree, "central");
-    if (section == NULL)
+    if (kith_yaml_find(tree, "central") == NULL)
         return KITH_OK;
     if (kith_yaml_find(tree, "gossip") != NULL)
-        return kith_yaml_fail(tree, section, "central", KITH_EINVAL,
-                              "found beside gossip; allowed: one of them");
+        return kith_yaml_refuse(tree, "central",
+                                "found beside gossip; allowed: one of them");
     central->present = true;
     if (kith_yaml_find(tree, "central.alpha") == NULL)
         central->alpha = -1;
@@ -59,12 +58,11 @@ enum kith_err kith_experiment_read_central(const struct tree *tree,
         return KITH_OK;
     if (kith_yaml_find(tree, "central.trigger") != NULL &&
         central->trigger != trigger)
-        return kith_yaml_fail(tree, kith_yaml_find(tree, "central.trigger"),
-                              "central.trigger", KITH_EINVAL,
-                              "found %s; method %s has %s alone",
-                              kith_central_triggers[central->trigger].name,
-                              kith_central_methods[central->method].name,
-                              kith_central_triggers[trigger].name);
+        return kith_yaml_refuse(tree, "central.trigger",
+                                "found %s; method %s has %s alone",
+                                kith_central_triggers[central->trigger].name,
+                                kith_central_methods[central->method].name,
+                                kith_central_triggers[trigger].name);
     central->trigger = trigger;
     return KITH_OK;
 }
@@ -106,12 +104,12 @@ static enum kith_err rule_unread(const struct tree *tree,
 {
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
         const struct reader *const reader = &readers[i];
-        const struct tree_item *item = kith_yaml_find(tree, reader->path);
-        if (item != NULL && !(reader->methods >> central->method &
-                              reader->exchanges >> central->exchange &
-                              reader->triggers >> central->trigger & 1u))
-            return kith_yaml_fail(
-                tree, item, reader->path, KITH_EINVAL,
+        const bool is_read = reader->methods >> central->method &
+                             reader->exchanges >> central->exchange &
+                             reader->triggers >> central->trigger & 1u;
+        if (!is_read && kith_yaml_find(tree, reader->path) != NULL)
+            return kith_yaml_refuse(
+                tree, reader->path,
                 "method %s with trigger %s and exchange %s does not read it; "
                 "take it out",
                 kith_central_methods[central->method].name,
@@ -216,11 +214,11 @@ static enum kith_err rule_world(const struct tree *tree,
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
     for (uint32_t i = 0; i < experiment->atom_count; i++)
-        if (kith_fault_effect(experiment->atoms[i].kind) != KITH_EFFECT_SLOW)
-            return kith_yaml_fail(
-                tree, kith_yaml_find(tree, "faults"), "faults", KITH_EINVAL,
+        if (experiment->atoms[i].fault->effect != KITH_EFFECT_SLOW)
+            return kith_yaml_refuse(
+                tree, "faults",
                 "found a %s; central runs know slow peers alone",
-                kith_fault_name(experiment->atoms[i].kind));
+                kith_atom_event(&experiment->atoms[i])->name);
     const struct conflict conflicts[] = {
         {size.gossiped != size.trained, "model",
          "this model keeps running statistics, which are no part of a "

@@ -23,8 +23,8 @@
         const struct kith_experiment *const experiment = object;               \
         return current;                                                        \
     }                                                                          \
-    const struct key_choice kith_experiment_choice_##word = {                  \
-        word##_name, choose_##word, chosen_##word};
+    const struct key_choice kith_choice_##word = {word##_name, choose_##word,  \
+                                                  chosen_##word};
 
 /* A registry: the record is kept. */
 #define REGISTRY(word, table, field)                                           \

@@ -67,7 +67,7 @@ enum kith_err kith_experiment_read_data(const struct tree *tree,
     return err;
 }
 
-static const char *input_name(enum kith_input input)
+const char *kith_experiment_input_name(enum kith_input input)
 {
     return input == KITH_INPUT_TOKENS ? "tokens" : "images";
 }
@@ -94,8 +94,8 @@ static enum kith_err rule_kind(const struct tree *tree,
         KITH_EINVAL,
         "found %s, which holds %s, but model %s learns from %s; "
         "allowed: %s",
-        kind->name, input_name(kind->input), experiment->model->name,
-        input_name(input), names);
+        kind->name, kith_experiment_input_name(kind->input),
+        experiment->model->name, kith_experiment_input_name(input), names);
 }
 
 enum kith_err
@@ -124,18 +124,16 @@ kith_experiment_rule_data(const struct tree *tree,
     enum kith_err err = rule_kind(tree, experiment);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0] && err == KITH_OK;
          i++) {
-        const struct tree_item *item = kith_yaml_find(tree, keys[i].path);
-        if (item != NULL && !keys[i].is_read)
-            err = kith_yaml_fail(tree, item, keys[i].path, KITH_EINVAL,
-                                 "data of kind %s %s; take it out", kind->name,
-                                 keys[i].why);
+        if (!keys[i].is_read && kith_yaml_find(tree, keys[i].path) != NULL)
+            err = kith_yaml_refuse(tree, keys[i].path,
+                                   "data of kind %s %s; take it out",
+                                   kind->name, keys[i].why);
     }
     if (err == KITH_OK && !images &&
         experiment->data.split.kind != KITH_SPLIT_IID)
-        err = kith_yaml_fail(tree, kith_yaml_find(tree, "data.split"),
-                             "data.split", KITH_EINVAL,
-                             "windows of text have no classes to split by; "
-                             "allowed: iid");
+        err = kith_yaml_refuse(tree, "data.split",
+                               "windows of text have no classes to split by; "
+                               "allowed: iid");
     return err;
 }
 

@@ -75,96 +75,53 @@ void kith_experiment_lab_periods(struct kith_experiment *experiment)
 
 const char *kith_world_name(enum kith_world world)
 {
-    switch (world) {
-    case KITH_WORLD_TRAIN:
-        return "train";
-    case KITH_WORLD_SIM:
-        return "sim";
-    case KITH_WORLD_LAB:
-        break;
-    }
-    return "lab";
+    static const char *const names[] = {[KITH_WORLD_TRAIN] = "train",
+                                        [KITH_WORLD_SIM] = "sim",
+                                        [KITH_WORLD_LAB] = "lab"};
+    return names[world];
 }
 
-static enum kith_err only_sim(const char *key, char *error)
-{
-    snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-             "%s needs virtual time: run it with kith sim, or take it out",
-             key);
-    return KITH_EINVAL;
-}
+#define REFUSE(...)                                                            \
+    kith_text_fail(error, KITH_EXPERIMENT_ERROR_BYTES, KITH_EINVAL, __VA_ARGS__)
 
-/* An early stop needs evaluations and somebody who sees them. */
-static enum kith_err check_patience(const struct kith_experiment *experiment,
-                                    enum kith_world world, char *error)
-{
-    if (experiment->stop.patience == 0)
-        return KITH_OK;
-    if (world == KITH_WORLD_SIM) {
-        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                 "stop.patience: kith sim does not stop early; run it with "
-                 "--set stop.patience=0");
-        return KITH_EINVAL;
-    }
-    /* `kith train` evaluates every epoch where nothing else is said. */
-    if (world == KITH_WORLD_TRAIN ? experiment->evaluate_end
-                                  : experiment->evaluate_ns == 0) {
-        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                 "stop.patience: counts evaluations, but there is one alone, "
-                 "at the end; give a time, such as --set evaluate=5s");
-        return KITH_EINVAL;
-    }
-    return KITH_OK;
-}
-
-/* Steps are one process's. */
-static enum kith_err check_evaluations(const struct kith_experiment *experiment,
-                                       enum kith_world world, char *error)
-{
-    if (world != KITH_WORLD_TRAIN && experiment->evaluate_steps > 0) {
-        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                 "evaluate: found %" PRIu64 " steps, which kith train alone "
-                 "counts; give a time, such as --set evaluate=5s",
-                 experiment->evaluate_steps);
-        return KITH_EINVAL;
-    }
-    return check_patience(experiment, world, error);
-}
-
+/* An early stop needs evaluations and somebody who sees them; `kith train`
+ * evaluates every epoch where nothing else is said. */
 enum kith_err
 kith_experiment_check_world(const struct kith_experiment *experiment,
                             enum kith_world world, char *error)
 {
-    const enum kith_err err = check_evaluations(experiment, world, error);
-    if (err != KITH_OK)
-        return err;
-    if (experiment->central.present && world != KITH_WORLD_SIM) {
-        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                 "central: central baselines exist in the simulator only; run "
-                 "it with kith sim, or take gossip in their place");
-        return KITH_EINVAL;
-    }
-    switch (world) {
-    case KITH_WORLD_TRAIN:
-        return KITH_OK;
-    case KITH_WORLD_SIM:
-        if (experiment->compute.step_ns == 0 &&
-            (experiment->stop.time_ns > 0 || experiment->atom_count > 0)) {
-            snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                     "compute.step: not given; a simulated time needs the "
-                     "cost of a step, such as --set compute.step=5ms");
-            return KITH_EINVAL;
-        }
-        return KITH_OK;
-    case KITH_WORLD_LAB:
-        break;
-    }
-    if (experiment->compute.exponential)
-        return only_sim("compute.spread: exponential", error);
-    if (experiment->gossip.deadline_ns == KITH_NEVER)
-        return only_sim("gossip.deadline: never", error);
-    if (experiment->network.drop_push > 0)
-        return only_sim("network.drop_push", error);
+    static const char only_sim[] =
+        "%s needs virtual time: run it with kith sim, or take it out";
+    const bool is_sim = world == KITH_WORLD_SIM;
+    const bool is_lab = world == KITH_WORLD_LAB;
+    const bool is_patient = experiment->stop.patience > 0;
+    const bool evaluates_once = world == KITH_WORLD_TRAIN
+                                    ? experiment->evaluate_end
+                                    : experiment->evaluate_ns == 0;
+    if (world != KITH_WORLD_TRAIN && experiment->evaluate_steps > 0)
+        return REFUSE("evaluate: found %" PRIu64 " steps, which kith train "
+                      "alone counts; give a time, such as --set evaluate=5s",
+                      experiment->evaluate_steps);
+    if (is_patient && is_sim)
+        return REFUSE("stop.patience: kith sim does not stop early; run it "
+                      "with --set stop.patience=0");
+    if (is_patient && evaluates_once)
+        return REFUSE("stop.patience: counts evaluations, but there is one "
+                      "alone, at the end; give a time, such as --set "
+                      "evaluate=5s");
+    if (experiment->central.present && !is_sim)
+        return REFUSE("central: central baselines exist in the simulator only; "
+                      "run it with kith sim, or take gossip in their place");
+    if (is_sim && experiment->compute.step_ns == 0 &&
+        (experiment->stop.time_ns > 0 || experiment->atom_count > 0))
+        return REFUSE("compute.step: not given; a simulated time needs the "
+                      "cost of a step, such as --set compute.step=5ms");
+    if (is_lab && experiment->compute.exponential)
+        return REFUSE(only_sim, "compute.spread: exponential");
+    if (is_lab && experiment->gossip.deadline_ns == KITH_NEVER)
+        return REFUSE(only_sim, "gossip.deadline: never");
+    if (is_lab && experiment->network.drop_push > 0)
+        return REFUSE(only_sim, "network.drop_push");
     return KITH_OK;
 }
 
@@ -195,41 +152,31 @@ static enum kith_err check_shape(const struct kith_experiment *experiment,
     const struct kith_model *model = experiment->model;
     const struct kith_model_size size =
         kith_model_size_of(model, &experiment->model_config);
-    if (set->input != model->input) {
-        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                 "model.kind: model %s learns from %s, but the data in %.200s "
-                 "holds %s",
-                 model->name,
-                 model->input == KITH_INPUT_TOKENS ? "tokens" : "images",
-                 experiment->data.config.path,
-                 set->input == KITH_INPUT_TOKENS ? "tokens" : "images");
-        return KITH_EINVAL;
-    }
-    if (set->input == KITH_INPUT_TOKENS && set->classes > size.classes) {
-        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                 "model.vocabulary: found %zu, but the data in %.200s has "
-                 "%" PRIu32 " different tokens; allowed: at least as many",
-                 size.classes, experiment->data.config.path, set->classes);
-        return KITH_EINVAL;
-    }
+    if (set->input != model->input)
+        return REFUSE(
+            "model.kind: model %s learns from %s, but the data in %.200s "
+            "holds %s",
+            model->name, kith_experiment_input_name(model->input),
+            experiment->data.config.path,
+            kith_experiment_input_name(set->input));
+    if (set->input == KITH_INPUT_TOKENS && set->classes > size.classes)
+        return REFUSE("model.vocabulary: found %zu, but the data in %.200s has "
+                      "%" PRIu32 " different tokens; allowed: at least as many",
+                      size.classes, experiment->data.config.path, set->classes);
     if (set->features != size.features || set->classes > size.classes ||
-        !same_image(experiment, set)) {
-        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                 "%s: found %zu inputs and %zu outputs, but the data in "
-                 "%.200s has %zu features (%" PRIu32 " x %" PRIu32 " x %" PRIu32
-                 ") and %" PRIu32 " classes",
-                 input_key(model), size.features, size.classes,
-                 experiment->data.config.path, set->features, set->shape[0],
-                 set->shape[1], set->shape[2], set->classes);
-        return KITH_EINVAL;
-    }
-    if (set->count < experiment->peers) {
-        snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-                 "peers: found %" PRIu32 ", but the data in %.200s has only "
-                 "%zu rows: one for each at least",
-                 experiment->peers, experiment->data.config.path, set->count);
-        return KITH_EINVAL;
-    }
+        !same_image(experiment, set))
+        return REFUSE("%s: found %zu inputs and %zu outputs, but the data in "
+                      "%.200s has %zu features (%" PRIu32 " x %" PRIu32
+                      " x %" PRIu32 ") and %" PRIu32 " classes",
+                      input_key(model), size.features, size.classes,
+                      experiment->data.config.path, set->features,
+                      set->shape[0], set->shape[1], set->shape[2],
+                      set->classes);
+    if (set->count < experiment->peers)
+        return REFUSE(
+            "peers: found %" PRIu32 ", but the data in %.200s has only "
+            "%zu rows: one for each at least",
+            experiment->peers, experiment->data.config.path, set->count);
     return KITH_OK;
 }
 
@@ -244,25 +191,16 @@ kith_experiment_check_data(const struct kith_experiment *experiment,
     }
     const uint64_t steps =
         kith_experiment_steps(experiment, set == NULL ? 0 : set->count);
-    if (steps == 0) {
-        snprintf(
-            error, KITH_EXPERIMENT_ERROR_BYTES,
+    if (steps == 0)
+        return REFUSE(
             "stop.epochs: found %g, which is less than one step of %" PRIu32
             " peers with batch %" PRIu32,
             experiment->stop.epochs, experiment->peers,
             experiment->train.batch);
-        return KITH_EINVAL;
-    }
-    const kith_ns end = kith_experiment_predicted_end(experiment, steps);
-    const struct kith_atom *atom = kith_experiment_late_fault(experiment, end);
-    if (atom == NULL)
-        return KITH_OK;
-    char at[32], over[32];
-    kith_text_from_time(atom->at_ns, at, sizeof at);
-    kith_text_from_time(end, over, sizeof over);
-    snprintf(error, KITH_EXPERIMENT_ERROR_BYTES,
-             "faults[%" PRIu32 "]: found a %s at %s; allowed: up to the "
-             "predicted end, %s",
-             atom->statement, kith_fault_name(atom->kind), at, over);
-    return KITH_EINVAL;
+    char words[EXPERIMENT_LATE_BYTES];
+    const struct kith_atom *atom =
+        kith_experiment_late_fault(experiment, steps, words);
+    return atom == NULL
+               ? KITH_OK
+               : REFUSE("faults[%" PRIu32 "]: %s", atom->statement, words);
 }

@@ -39,14 +39,13 @@ static enum kith_err read_spread(const struct reading *reading,
                                  const struct tree_item *item,
                                  struct kith_spread *spread)
 {
-    char found[TREE_SHOWN_BYTES], where[64];
+    char where[64];
     if (item->kind == TREE_SCALAR &&
         kith_spread_parse(item->text, spread) == KITH_OK)
         return KITH_OK;
     snprintf(where, sizeof where, "%s.%.20s", reading->where, item->key);
-    return kith_yaml_fail(reading->tree, item, where, KITH_EINVAL,
-                          "found %s; allowed: %s", kith_yaml_show(item, found),
-                          spread_allowed);
+    return kith_yaml_refuse_value(reading->tree, item, where, "%s",
+                                  spread_allowed);
 }
 
 static enum kith_err read_by(struct reading *reading,
@@ -191,14 +190,11 @@ static enum kith_err read_statement(struct reading *reading,
                                     const struct tree_item *item,
                                     struct kith_atoms *atoms)
 {
-    char found[TREE_SHOWN_BYTES];
     reading->map = item;
     if (item->kind != TREE_MAP)
-        return kith_yaml_fail(
-            reading->tree, item, reading->where, KITH_EINVAL,
-            "found %s; allowed: a mapping such as {at: 2s, crash: "
-            "\"n(1)\", restart: 3s}",
-            kith_yaml_show(item, found));
+        return kith_yaml_refuse_value(
+            reading->tree, item, reading->where,
+            "a mapping such as {at: 2s, crash: \"n(1)\", restart: 3s}");
     const struct tree_item *word = kith_yaml_first(reading->tree, item);
     for (; word != NULL; word = kith_yaml_next(reading->tree, word)) {
         const enum kith_err err = read_word(reading, word);
@@ -220,16 +216,13 @@ static enum kith_err read_slow(struct reading *reading,
     const struct tree *tree = reading->tree;
     const struct tree_item *peers = kith_yaml_child(tree, item, "peers");
     const struct tree_item *by = kith_yaml_child(tree, item, "by");
-    char found[TREE_SHOWN_BYTES];
     if (item->kind != TREE_MAP || item->count != 2 || peers == NULL ||
         by == NULL || peers->kind != TREE_SCALAR ||
         !kith_text_copy(reading->statement.target,
                         sizeof reading->statement.target, peers->text))
-        return kith_yaml_fail(
-            tree, item, reading->where, KITH_EINVAL,
-            "found %s; allowed: {peers: SELECTOR, by: FACTOR}, "
-            "such as {peers: \"n(1)\", by: 10}",
-            kith_yaml_show(item, found));
+        return kith_yaml_refuse_value(
+            tree, item, reading->where,
+            "{peers: SELECTOR, by: FACTOR}, such as {peers: \"n(1)\", by: 10}");
     const enum kith_err err = read_by(reading, by);
     if (err != KITH_OK)
         return err;
@@ -248,12 +241,10 @@ static enum kith_err read_list(const struct tree *tree, const char *path,
     const struct tree_item *list = kith_yaml_find(tree, path);
     if (list == NULL)
         return KITH_OK;
-    char found[TREE_SHOWN_BYTES];
     if (list->kind != TREE_LIST || list->count > KITH_FAULTS_MAX)
-        return kith_yaml_fail(
-            tree, list, path, KITH_EINVAL,
-            "found %s; allowed: a list of at most %u statements",
-            kith_yaml_show(list, found), KITH_FAULTS_MAX);
+        return kith_yaml_refuse_value(tree, list, path,
+                                      "a list of at most %u statements",
+                                      KITH_FAULTS_MAX);
     const bool is_slow = strcmp(path, "compute.slow") == 0;
     uint64_t entities[KITH_FAULTS_MAX];
     const struct tree_item *item = kith_yaml_first(tree, list);

@@ -8,19 +8,14 @@
 extern const struct key kith_experiment_keys[];
 
 /* choices.c */
-extern const struct key_choice kith_experiment_choice_algorithm,
-    kith_experiment_choice_topology, kith_experiment_choice_model,
-    kith_experiment_choice_optimiser, kith_experiment_choice_backend,
-    kith_experiment_choice_schedule, kith_experiment_choice_compressor,
-    kith_experiment_choice_guard, kith_experiment_choice_wire,
-    kith_experiment_choice_suite, kith_experiment_choice_data,
-    kith_experiment_choice_norm, kith_experiment_choice_positions,
-    kith_experiment_choice_best, kith_experiment_choice_weights,
-    kith_experiment_choice_graph, kith_experiment_choice_products,
-    kith_experiment_choice_central_method,
-    kith_experiment_choice_central_exchange,
-    kith_experiment_choice_central_trigger,
-    kith_experiment_choice_central_placement;
+extern const struct key_choice kith_choice_algorithm, kith_choice_topology,
+    kith_choice_model, kith_choice_optimiser, kith_choice_backend,
+    kith_choice_schedule, kith_choice_compressor, kith_choice_guard,
+    kith_choice_wire, kith_choice_suite, kith_choice_data, kith_choice_norm,
+    kith_choice_positions, kith_choice_best, kith_choice_weights,
+    kith_choice_graph, kith_choice_products, kith_choice_central_method,
+    kith_choice_central_exchange, kith_choice_central_trigger,
+    kith_choice_central_placement;
 
 /* A part of the file that the schema does not read, and what must hold of it.
  */
@@ -41,6 +36,7 @@ kith_experiment_read_data(const struct tree *tree,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_rule_data(const struct tree *tree,
                           const struct kith_experiment *experiment);
+const char *kith_experiment_input_name(enum kith_input input);
 void kith_experiment_derive_data(struct kith_experiment *experiment);
 /* train_rules.c: `train.milestones`; what fits the optimiser, schedule and
  * batch. */
@@ -50,10 +46,6 @@ kith_experiment_read_train(const struct tree *tree,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_rule_train(const struct tree *tree,
                            const struct kith_experiment *experiment);
-/* Refuses a key that was given, but that `kind` `name` does not read. */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_unread_key(const struct tree *tree, const char *path,
-                           const char *kind, const char *name, bool is_read);
 /* readers.c: the path of a kind's key; refuses a key that was given, but that
  * `name` of that kind, which reads those in `mask`, does not read. */
 void kith_experiment_key_path(enum kith_reader reader, unsigned i,
@@ -90,13 +82,11 @@ kith_experiment_rule_central(const struct tree *tree,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_check_rules(const struct tree *tree,
                             struct kith_experiment *experiment);
-/* The first fault that begins after `end_ns`, or NULL. */
+/* The first fault that begins after the predicted end of a run of `steps` own
+ * steps, or NULL; `words`: what was found, and what is allowed. */
+#define EXPERIMENT_LATE_BYTES 160
 const struct kith_atom *
 kith_experiment_late_fault(const struct kith_experiment *experiment,
-                           kith_ns end_ns);
-/* When `steps` own steps are over, by the file's figures: KITH_NEVER where
- * they do not say. */
-kith_ns kith_experiment_predicted_end(const struct kith_experiment *experiment,
-                                      uint64_t steps);
+                           uint64_t steps, char words[EXPERIMENT_LATE_BYTES]);
 
 #endif

@@ -34,21 +34,19 @@ static enum kith_err read_checks(const struct tree *tree,
     const struct tree_item *list = kith_yaml_find(tree, "assert");
     if (list == NULL)
         return KITH_OK;
-    char found[TREE_SHOWN_BYTES], error[KITH_CHECK_ERROR_BYTES];
+    char error[KITH_CHECK_ERROR_BYTES];
     if (list->kind != TREE_LIST || list->count > KITH_CHECKS_MAX)
-        return kith_yaml_fail(
-            tree, list, "assert", KITH_EINVAL,
-            "found %s; allowed: a list of at most %u texts such "
-            "as [\"finally accuracy >= 0.85\"]",
-            kith_yaml_show(list, found), KITH_CHECKS_MAX);
+        return kith_yaml_refuse_value(tree, list, "assert",
+                                      "a list of at most %u texts such as "
+                                      "[\"finally accuracy >= 0.85\"]",
+                                      KITH_CHECKS_MAX);
     const struct tree_item *item = kith_yaml_first(tree, list);
     for (; item != NULL; item = kith_yaml_next(tree, item)) {
         struct kith_check *check = &experiment->checks[experiment->check_count];
         if (item->kind != TREE_SCALAR)
-            return kith_yaml_fail(tree, item, "assert", KITH_EINVAL,
-                                  "found %s; allowed: a text such as \"finally "
-                                  "accuracy >= 0.85\"",
-                                  kith_yaml_show(item, found));
+            return kith_yaml_refuse_value(
+                tree, item, "assert",
+                "a text such as \"finally accuracy >= 0.85\"");
         if (kith_check_parse(item->text, check, error) != KITH_OK)
             return kith_yaml_fail(tree, item, "assert", KITH_EINVAL, "%s",
                                   error);

@@ -61,12 +61,10 @@ static bool is_address(const char *text)
 static enum kith_err address_fail(const struct tree *tree,
                                   const struct tree_item *item, const char *key)
 {
-    char found[TREE_SHOWN_BYTES];
-    return kith_yaml_fail(
-        tree, item, key, KITH_EINVAL,
-        "found %s; allowed: HOST:PORT, such as \"10.0.0.7:7117\" "
-        "or \"[2001:db8::7]:7117\", up to %u bytes",
-        kith_yaml_show(item, found), KITH_NAME_MAX * 4 - 1);
+    return kith_yaml_refuse_value(tree, item, key,
+                                  "HOST:PORT, such as \"10.0.0.7:7117\" or "
+                                  "\"[2001:db8::7]:7117\", up to %u bytes",
+                                  KITH_NAME_MAX * 4 - 1);
 }
 
 static enum kith_err read_fingerprint(const struct tree *tree,
@@ -74,14 +72,11 @@ static enum kith_err read_fingerprint(const struct tree *tree,
                                       char *fingerprint)
 {
     uint8_t bytes[32];
-    char found[TREE_SHOWN_BYTES];
     if (item->kind != TREE_SCALAR ||
         kith_text_unhex(item->text, bytes, sizeof bytes) != KITH_OK)
-        return kith_yaml_fail(
-            tree, item, "members.fingerprint", KITH_EINVAL,
-            "found %s; allowed: 64 hexadecimal digits, as kith "
-            "keys show prints them",
-            kith_yaml_show(item, found));
+        return kith_yaml_refuse_value(
+            tree, item, "members.fingerprint",
+            "64 hexadecimal digits, as kith keys show prints them");
     kith_text_hex(fingerprint, bytes, sizeof bytes);
     return KITH_OK;
 }
@@ -91,7 +86,6 @@ static enum kith_err read_member(const struct tree *tree,
                                  struct kith_peer_file *file, uint32_t rank)
 {
     const struct tree_item *address = item;
-    char found[TREE_SHOWN_BYTES];
     if (item->kind == TREE_MAP) {
         const struct tree_item *key =
             kith_yaml_child(tree, item, "fingerprint");
@@ -107,9 +101,8 @@ static enum kith_err read_member(const struct tree *tree,
                 return err;
         }
     } else if (item->kind == TREE_LIST)
-        return kith_yaml_fail(tree, item, "members", KITH_EINVAL,
-                              "found %s; allowed: {address: HOST:PORT}",
-                              kith_yaml_show(item, found));
+        return kith_yaml_refuse_value(tree, item, "members",
+                                      "{address: HOST:PORT}");
     if (address->kind != TREE_SCALAR ||
         !kith_text_copy(file->members[rank].address,
                         sizeof file->members[rank].address, address->text) ||
@@ -122,13 +115,10 @@ static enum kith_err read_members(const struct tree *tree,
                                   struct kith_peer_file *file)
 {
     const struct tree_item *list = kith_yaml_find(tree, "members");
-    char found[TREE_SHOWN_BYTES];
     KITH_ASSERT(list != NULL); /* KEY_REQUIRED */
     if (list->kind != TREE_LIST || list->count == 0)
-        return kith_yaml_fail(tree, list, "members", KITH_EINVAL,
-                              "found %s; allowed: %s",
-                              kith_yaml_show(list, found),
-                              "a list with every peer in rank order");
+        return kith_yaml_refuse_value(tree, list, "members",
+                                      "a list with every peer in rank order");
     file->members = calloc(list->count, sizeof *file->members);
     if (file->members == NULL)
         return kith_yaml_fail(tree, NULL, "members", KITH_ENOMEM,
@@ -142,10 +132,9 @@ static enum kith_err read_members(const struct tree *tree,
             return err;
     }
     if (file->rank >= file->member_count)
-        return kith_yaml_fail(tree, kith_yaml_find(tree, "rank"), "rank",
-                              KITH_EINVAL,
-                              "found %u; allowed: 0 to %u, a place in members",
-                              file->rank, file->member_count - 1);
+        return kith_yaml_refuse(
+            tree, "rank", "found %u; allowed: 0 to %u, a place in members",
+            file->rank, file->member_count - 1);
     return KITH_OK;
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kith/assert.h"
-#include "kith/assert.h"
 #include "kith/text.h"
 #include "key_table.h"
 
@@ -69,11 +68,10 @@ enum kith_err kith_experiment_refuse_unread(const struct tree *tree,
     for (unsigned i = 0; kind->keys[i] != NULL; i++) {
         char path[KITH_NAME_MAX];
         kith_experiment_key_path(reader, i, path);
-        const struct tree_item *const item = kith_yaml_find(tree, path);
-        if (item != NULL && !(mask >> i & 1u))
-            return kith_yaml_fail(tree, item, path, KITH_EINVAL,
-                                  "%s %s does not %s it; take it out",
-                                  kind->word, name, kind->refusal);
+        if (!(mask >> i & 1u) && kith_yaml_find(tree, path) != NULL)
+            return kith_yaml_refuse(tree, path,
+                                    "%s %s does not %s it; take it out",
+                                    kind->word, name, kind->refusal);
     }
     return KITH_OK;
 }

@@ -14,32 +14,28 @@ static enum kith_err rule_stop(const struct tree *tree,
     const bool epochs = experiment->stop.epochs > 0;
     const bool steps = experiment->stop.steps > 0;
     if (!epochs && !steps && experiment->stop.time_ns == 0)
-        return kith_yaml_fail(
-            tree, kith_yaml_find(tree, "stop"), "stop", KITH_EINVAL,
-            "not given; allowed: {epochs: 5}, {steps: 1000} or "
-            "{time: 60s}");
+        return kith_yaml_refuse(tree, "stop",
+                                "not given; allowed: {epochs: 5}, {steps: "
+                                "1000} or {time: 60s}");
     if (epochs && steps)
-        return kith_yaml_fail(
-            tree, kith_yaml_find(tree, "stop"), "stop", KITH_EINVAL,
-            "found both epochs and steps; allowed: one of them, "
-            "with or without a time");
+        return kith_yaml_refuse(tree, "stop",
+                                "found both epochs and steps; allowed: one of "
+                                "them, with or without a time");
     if (epochs && experiment->model->input == KITH_INPUT_NONE)
-        return kith_yaml_fail(
-            tree, kith_yaml_find(tree, "stop.epochs"), "stop.epochs",
-            KITH_EINVAL, "model %s has no data to count epochs of; use steps",
+        return kith_yaml_refuse(
+            tree, "stop.epochs",
+            "model %s has no data to count epochs of; use steps",
             experiment->model->name);
     if (experiment->best == KITH_BEST_ACCURACY &&
         experiment->model->input == KITH_INPUT_NONE)
-        return kith_yaml_fail(tree, kith_yaml_find(tree, "best"), "best",
-                              KITH_EINVAL,
-                              "found accuracy, which model %s does not have; "
-                              "allowed: loss",
-                              experiment->model->name);
+        return kith_yaml_refuse(tree, "best",
+                                "found accuracy, which model %s does not have; "
+                                "allowed: loss",
+                                experiment->model->name);
     if (experiment->stop.patience > 0 && !kith_model_learns(experiment->model))
-        return kith_yaml_fail(tree, kith_yaml_find(tree, "stop.patience"),
-                              "stop.patience", KITH_EINVAL,
-                              "model %s has nothing to evaluate; take it out",
-                              experiment->model->name);
+        return kith_yaml_refuse(tree, "stop.patience",
+                                "model %s has nothing to evaluate; take it out",
+                                experiment->model->name);
     return KITH_OK;
 }
 
@@ -52,11 +48,10 @@ static enum kith_err rule_model_keys(const struct tree *tree,
         tree, KITH_READER_MODEL, model->name, model->keys);
     if (err != KITH_OK)
         return err;
-    const struct tree_item *data = kith_yaml_find(tree, "data");
-    if (data != NULL && model->input == KITH_INPUT_NONE)
-        return kith_yaml_fail(tree, data, "data", KITH_EINVAL,
-                              "model %s does not have it; take it out",
-                              model->name);
+    if (kith_yaml_find(tree, "data") != NULL && model->input == KITH_INPUT_NONE)
+        return kith_yaml_refuse(tree, "data",
+                                "model %s does not have it; take it out",
+                                model->name);
     return KITH_OK;
 }
 
@@ -65,8 +60,7 @@ static enum kith_err fail_model(const struct tree *tree, char *words)
 {
     char *end = strchr(words, ':');
     if (end == NULL)
-        return kith_yaml_fail(tree, kith_yaml_find(tree, "model"), "model",
-                              KITH_EINVAL, "%s", words);
+        return kith_yaml_refuse(tree, "model", "%s", words);
     *end = '\0';
     const struct tree_item *item = kith_yaml_find(tree, words);
     if (item == NULL)
@@ -161,17 +155,15 @@ static enum kith_err rule_gossip(const struct tree *tree,
     if (kith_yaml_find(tree, "gossip.deadline") != NULL &&
         experiment->gossip.deadline_ns != 0 &&
         algorithm->pattern != KITH_PATTERN_ROUND)
-        return kith_yaml_fail(tree, kith_yaml_find(tree, "gossip.deadline"),
-                              "gossip.deadline", KITH_EINVAL,
-                              "algorithm %s has no rounds; its deadlines are "
-                              "measured; take it out",
-                              algorithm->name);
+        return kith_yaml_refuse(tree, "gossip.deadline",
+                                "algorithm %s has no rounds; its deadlines are "
+                                "measured; take it out",
+                                algorithm->name);
     if (experiment->network.drop_push > 0 &&
         algorithm->pattern != KITH_PATTERN_PUSH)
-        return kith_yaml_fail(tree, kith_yaml_find(tree, "network.drop_push"),
-                              "network.drop_push", KITH_EINVAL,
-                              "algorithm %s pushes nothing; take it out",
-                              algorithm->name);
+        return kith_yaml_refuse(tree, "network.drop_push",
+                                "algorithm %s pushes nothing; take it out",
+                                algorithm->name);
     return KITH_OK;
 }
 
@@ -185,21 +177,10 @@ static enum kith_err rule_compressor(const struct tree *tree,
                                          compressor->name, compressor->keys);
 }
 
-const struct kith_atom *
-kith_experiment_late_fault(const struct kith_experiment *experiment,
-                           kith_ns end_ns)
-{
-    for (uint32_t i = 0; i < experiment->atom_count; i++) {
-        const struct kith_atom *atom = &experiment->atoms[i];
-        if (kith_atom_begins(atom) && atom->at_ns > end_ns &&
-            atom->statement != UINT32_MAX)
-            return atom;
-    }
-    return NULL;
-}
-
-kith_ns kith_experiment_predicted_end(const struct kith_experiment *experiment,
-                                      uint64_t steps)
+/* When `steps` own steps are over, by the file's figures: KITH_NEVER where
+ * they do not say. */
+static kith_ns predicted_end(const struct kith_experiment *experiment,
+                             uint64_t steps)
 {
     double end = (double)KITH_NEVER;
     if (experiment->compute.step_ns > 0 && steps < UINT64_MAX) {
@@ -219,26 +200,42 @@ kith_ns kith_experiment_predicted_end(const struct kith_experiment *experiment,
     return end < (double)KITH_NEVER ? (kith_ns)end : KITH_NEVER;
 }
 
+const struct kith_atom *
+kith_experiment_late_fault(const struct kith_experiment *experiment,
+                           uint64_t steps, char words[EXPERIMENT_LATE_BYTES])
+{
+    const kith_ns end = predicted_end(experiment, steps);
+    for (uint32_t i = 0; i < experiment->atom_count; i++) {
+        const struct kith_atom *atom = &experiment->atoms[i];
+        if (!atom->begins || atom->at_ns <= end ||
+            atom->statement == UINT32_MAX)
+            continue;
+        char at[32], over[32];
+        kith_text_from_time(atom->at_ns, at, sizeof at);
+        kith_text_from_time(end, over, sizeof over);
+        (void)snprintf(words, EXPERIMENT_LATE_BYTES,
+                       "found a %s at %s; allowed: up to the predicted end, %s",
+                       kith_atom_event(atom)->name, at, over);
+        return atom;
+    }
+    return NULL;
+}
+
 static enum kith_err rule_late(const struct tree *tree,
                                const struct kith_experiment *experiment)
 {
     const uint64_t steps =
         experiment->stop.steps > 0 ? experiment->stop.steps : UINT64_MAX;
-    const kith_ns end = kith_experiment_predicted_end(experiment, steps);
-    const struct kith_atom *atom = kith_experiment_late_fault(experiment, end);
+    char words[EXPERIMENT_LATE_BYTES];
+    const struct kith_atom *atom =
+        kith_experiment_late_fault(experiment, steps, words);
     if (atom == NULL)
         return KITH_OK;
     const struct tree_item *item =
         kith_yaml_first(tree, kith_yaml_find(tree, "faults"));
     for (uint32_t i = 0; i < atom->statement && item != NULL; i++)
         item = kith_yaml_next(tree, item);
-    char at[32], over[32];
-    kith_text_from_time(atom->at_ns, at, sizeof at);
-    kith_text_from_time(end, over, sizeof over);
-    return kith_yaml_fail(
-        tree, item, "faults", KITH_EINVAL,
-        "found a %s at %s; allowed: up to the predicted end, %s",
-        kith_fault_name(atom->kind), at, over);
+    return kith_yaml_fail(tree, item, "faults", KITH_EINVAL, "%s", words);
 }
 
 enum kith_err kith_experiment_check_rules(const struct tree *tree,

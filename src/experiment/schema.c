@@ -347,7 +347,7 @@ static enum kith_err read_value(const struct key *key, const struct tree *tree,
 {
     if (key->type == KEY_CUSTOM)
         return KITH_OK;
-    char found[TREE_SHOWN_BYTES], allowed[SCHEMA_ALLOWED_BYTES], hint[96] = "";
+    char allowed[SCHEMA_ALLOWED_BYTES], hint[96] = "";
     const bool is_list = key->type == KEY_SIZES;
     if (is_list)
         item = read_sizes(key, tree, item, object);
@@ -361,9 +361,7 @@ static enum kith_err read_value(const struct key *key, const struct tree *tree,
         kith_schema_hint(item->text, names, hint, sizeof hint);
     }
     kith_schema_allowed(key, allowed);
-    return kith_yaml_fail(tree, item, key->path, KITH_EINVAL,
-                          "found %s; allowed: %s%s",
-                          kith_yaml_show(item, found), allowed, hint);
+    return kith_yaml_refuse_value(tree, item, key->path, "%s%s", allowed, hint);
 }
 
 /* The part of `path` below `section` ("" for the top), or NULL. */
@@ -438,14 +436,13 @@ static enum kith_err read_section(const struct key *keys,
                                   const struct tree_item *section, void *object)
 {
     if (section->kind != TREE_MAP) {
-        char found[TREE_SHOWN_BYTES], allowed[SCHEMA_ALLOWED_BYTES];
+        char allowed[SCHEMA_ALLOWED_BYTES];
         char buffer[NAMES_MAX][KITH_NAME_MAX];
         const char *names[NAMES_MAX + 1];
         section_names(keys, section->key, buffer, names);
         allowed_names(names, allowed, sizeof allowed);
-        return kith_yaml_fail(tree, section, section->key, KITH_EINVAL,
-                              "found %s; allowed: a mapping with the keys %s",
-                              kith_yaml_show(section, found), allowed);
+        return kith_yaml_refuse_value(tree, section, section->key,
+                                      "a mapping with the keys %s", allowed);
     }
     const struct tree_item *item = kith_yaml_first(tree, section);
     for (; item != NULL; item = kith_yaml_next(tree, item)) {
@@ -495,8 +492,8 @@ enum kith_err kith_schema_read(const struct key *keys, const struct tree *tree,
             kith_yaml_find(tree, key->path) == NULL) {
             char allowed[SCHEMA_ALLOWED_BYTES];
             kith_schema_allowed(key, allowed);
-            return kith_yaml_fail(tree, NULL, key->path, KITH_EINVAL,
-                                  "not given; allowed: %s", allowed);
+            return kith_yaml_refuse(tree, key->path, "not given; allowed: %s",
+                                    allowed);
         }
     return KITH_OK;
 }

@@ -111,9 +111,9 @@ static enum kith_err read_text(const struct list *list, char **text)
     struct stat status;
     enum kith_err err = KITH_OK;
     if (stat(list->path, &status) == 0 && !S_ISREG(status.st_mode))
-        return kith_yaml_fail(list->tree, list->item, "gossip.path",
-                              KITH_EINVAL, "found %.300s, which is not a file",
-                              list->path);
+        return kith_yaml_refuse(list->tree, "gossip.path",
+                                "found %.300s, which is not a file",
+                                list->path);
     FILE *file = fopen(list->path, "rb");
     if (file == NULL)
         return kith_yaml_fail(list->tree, list->item, "gossip.path",

@@ -9,12 +9,10 @@
 static enum kith_err milestones_fail(const struct tree *tree,
                                      const struct tree_item *item)
 {
-    char found[TREE_SHOWN_BYTES];
-    return kith_yaml_fail(
-        tree, item, "train.milestones", KITH_EINVAL,
-        "found %s; allowed: a list of 1 to 4 shares of all steps, "
-        "ascending, above 0 and below 1, such as [0.5, 0.75]",
-        kith_yaml_show(item, found));
+    return kith_yaml_refuse_value(
+        tree, item, "train.milestones",
+        "a list of 1 to 4 shares of all steps, ascending, above 0 and below 1, "
+        "such as [0.5, 0.75]");
 }
 
 enum kith_err kith_experiment_read_train(const struct tree *tree,
@@ -41,17 +39,6 @@ enum kith_err kith_experiment_read_train(const struct tree *tree,
     return KITH_OK;
 }
 
-enum kith_err kith_experiment_unread_key(const struct tree *tree,
-                                         const char *path, const char *kind,
-                                         const char *name, bool is_read)
-{
-    const struct tree_item *item = kith_yaml_find(tree, path);
-    if (item == NULL || is_read)
-        return KITH_OK;
-    return kith_yaml_fail(tree, item, path, KITH_EINVAL,
-                          "%s %s does not read it; take it out", kind, name);
-}
-
 static enum kith_err rule_optimiser(const struct tree *tree,
                                     const struct kith_experiment *experiment)
 {
@@ -60,11 +47,9 @@ static enum kith_err rule_optimiser(const struct tree *tree,
         tree, KITH_READER_OPTIMISER, optimiser->name, optimiser->keys);
     if (err == KITH_OK && experiment->train.config.nesterov &&
         !(experiment->train.config.momentum > 0))
-        err =
-            kith_yaml_fail(tree, kith_yaml_find(tree, "train.nesterov"),
-                           "train.nesterov", KITH_EINVAL,
-                           "found true without train.momentum; allowed: with a "
-                           "momentum above 0");
+        err = kith_yaml_refuse(tree, "train.nesterov",
+                               "found true without train.momentum; allowed: "
+                               "with a momentum above 0");
     return err;
 }
 
@@ -72,26 +57,26 @@ static enum kith_err rule_schedule(const struct tree *tree,
                                    const struct kith_experiment *experiment)
 {
     const enum kith_schedule kind = experiment->train.schedule.kind;
-    const char *name = kith_schedule_name(kind);
-    const bool falls =
-        kind == KITH_SCHEDULE_LINEAR || kind == KITH_SCHEDULE_COSINE;
     const bool steps = kind == KITH_SCHEDULE_STEP;
-    enum kith_err err = kith_experiment_unread_key(tree, "train.floor",
-                                                   "schedule", name, falls);
-    if (err == KITH_OK)
-        err = kith_experiment_unread_key(tree, "train.milestones", "schedule",
-                                         name, steps);
-    if (err == KITH_OK)
-        err = kith_experiment_unread_key(tree, "train.decay", "schedule", name,
-                                         steps);
-    if (err == KITH_OK && steps &&
-        experiment->train.schedule.milestone_count == 0)
-        err = kith_yaml_fail(
-            tree, kith_yaml_find(tree, "train.schedule"), "train.schedule",
-            KITH_EINVAL,
-            "found step without train.milestones; allowed: with a "
-            "list such as [0.5, 0.75]");
-    return err;
+    const struct {
+        const char *path;
+        bool is_read;
+    } keys[] = {
+        {"train.floor",
+         kind == KITH_SCHEDULE_LINEAR || kind == KITH_SCHEDULE_COSINE},
+        {"train.milestones", steps},
+        {"train.decay", steps},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (!keys[i].is_read && kith_yaml_find(tree, keys[i].path) != NULL)
+            return kith_yaml_refuse(tree, keys[i].path,
+                                    "schedule %s does not read it; take it out",
+                                    kith_schedule_name(kind));
+    return steps && experiment->train.schedule.milestone_count == 0
+               ? kith_yaml_refuse(tree, "train.schedule",
+                                  "found step without train.milestones; "
+                                  "allowed: with a list such as [0.5, 0.75]")
+               : KITH_OK;
 }
 
 enum kith_err
@@ -103,9 +88,10 @@ kith_experiment_rule_train(const struct tree *tree,
         err = rule_schedule(tree, experiment);
     if (err == KITH_OK &&
         experiment->train.batch % experiment->train.accumulate != 0)
-        err = kith_yaml_fail(
-            tree, kith_yaml_find(tree, "train.accumulate"), "train.accumulate",
-            KITH_EINVAL, "found %u, which does not divide train.batch, %u",
-            experiment->train.accumulate, experiment->train.batch);
+        err = kith_yaml_refuse(tree, "train.accumulate",
+                               "found %u, which does not divide train.batch, "
+                               "%u",
+                               experiment->train.accumulate,
+                               experiment->train.batch);
     return err;
 }

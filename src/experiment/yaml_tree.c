@@ -73,6 +73,35 @@ enum kith_err kith_yaml_fail(const struct tree *tree,
     return err;
 }
 
+enum kith_err kith_yaml_refuse(const struct tree *tree, const char *path,
+                               const char *format, ...)
+{
+    const struct tree_item *item = kith_yaml_find(tree, path);
+    fail_prefix(tree, item == NULL ? 0 : item->origin,
+                item == NULL ? 0 : item->line, path);
+    va_list list;
+    va_start(list, format);
+    fail_rest(tree, format, list);
+    va_end(list);
+    return KITH_EINVAL;
+}
+
+enum kith_err kith_yaml_refuse_value(const struct tree *tree,
+                                     const struct tree_item *item,
+                                     const char *key, const char *allowed, ...)
+{
+    char found[TREE_SHOWN_BYTES];
+    fail_prefix(tree, item->origin, item->line, key);
+    (void)kith_text_add(tree->error, KITH_EXPERIMENT_ERROR_BYTES,
+                        strlen(tree->error),
+                        "found %s; allowed: ", kith_yaml_show(item, found));
+    va_list list;
+    va_start(list, allowed);
+    fail_rest(tree, allowed, list);
+    va_end(list);
+    return KITH_EINVAL;
+}
+
 static enum kith_err KITH_PRINTF(2, 3)
     refuse(const struct builder *builder, const char *format, ...)
 {
@@ -427,16 +456,11 @@ static void override_replace(struct tree *tree, uint32_t target,
     struct tree_item *to = &tree->items[target];
     struct tree_item *from = &tree->items[source];
     free(to->text);
-    to->kind = from->kind;
-    to->text = from->text;
-    to->first = from->first;
-    to->last = from->last;
-    to->count = from->count;
-    to->line = from->line;
-    to->origin = from->origin;
-    from->text = NULL;
-    from->kind = TREE_LIST;
-    from->first = from->last = from->count = 0;
+    const struct tree_item place = *to;
+    *to = *from;
+    to->key = place.key;
+    to->next = place.next;
+    *from = (struct tree_item){.kind = TREE_LIST};
 }
 
 static enum kith_err override_value(struct builder *builder, const char *value,

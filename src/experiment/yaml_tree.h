@@ -73,6 +73,14 @@ enum kith_err kith_yaml_fail(const struct tree *tree,
                              const struct tree_item *item, const char *key,
                              enum kith_err err, const char *format, ...)
     KITH_PRINTF(5, 6);
+/* KITH_EINVAL at the item of `path`, where it is given. */
+enum kith_err kith_yaml_refuse(const struct tree *tree, const char *path,
+                               const char *format, ...) KITH_PRINTF(3, 4);
+/* KITH_EINVAL: "found VALUE; allowed: " and the rest. */
+enum kith_err kith_yaml_refuse_value(const struct tree *tree,
+                                     const struct tree_item *item,
+                                     const char *key, const char *allowed, ...)
+    KITH_PRINTF(4, 5);
 /* "found" for messages: the value in quotes, clipped, or its kind. */
 #define TREE_SHOWN_BYTES 72
 const char *kith_yaml_show(const struct tree_item *item,

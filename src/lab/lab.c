@@ -159,13 +159,13 @@ static bool is_awaited(const struct lab_peer *peer)
 {
     return kith_lab_peer_is_alive(peer) && !peer->finished &&
            (!(peer->faults & LAB_FAULT_PAUSED) ||
-            kith_lab_fault_ahead(peer->lab, peer->rank, KITH_FAULT_RESUME));
+            kith_lab_fault_ends(peer->lab, peer->rank, KITH_EFFECT_PAUSE));
 }
 
 static bool may_come_back(const struct lab_peer *peer)
 {
     return peer->state == LAB_PEER_DOWN &&
-           kith_lab_fault_ahead(peer->lab, peer->rank, KITH_FAULT_RESTART);
+           kith_lab_fault_ends(peer->lab, peer->rank, KITH_EFFECT_STOP);
 }
 
 /* Over: every healthy peer is done, and what crashed once had its grace. Where

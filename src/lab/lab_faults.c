@@ -68,8 +68,8 @@ static void slow(struct lab_peer *peer, double factor)
 static bool carry_out(struct lab *lab, const struct kith_atom *atom)
 {
     struct lab_peer *peer = &lab->peers[atom->peer];
-    const bool begins = kith_atom_begins(atom);
-    switch (kith_fault_effect(atom->kind)) {
+    const bool begins = atom->begins;
+    switch (atom->fault->effect) {
     case KITH_EFFECT_STOP:
         return begins ? crash(peer) : restart(peer);
     case KITH_EFFECT_PAUSE:
@@ -80,10 +80,8 @@ static bool carry_out(struct lab *lab, const struct kith_atom *atom)
         slow(peer, atom->factor);
         return true;
     case KITH_EFFECT_CUT:
-        tell(peer, "%s %u", kith_fault_name(atom->kind), (unsigned)atom->other);
+        tell(peer, "%s %u", kith_atom_event(atom)->name, (unsigned)atom->other);
         return true;
-    case KITH_EFFECT_COUNT:
-        break;
     }
     return false;
 }
@@ -92,10 +90,10 @@ static void announce(struct lab *lab, const struct kith_atom *atom,
                      kith_ns happened_ns, bool happened)
 {
     char what[64] = "";
-    if (kith_fault_has_factor(atom->kind))
+    if (kith_fault_has_factor(atom->fault))
         snprintf(what, sizeof what, " by %g", atom->factor);
     kith_lab_say(lab, "%.3f s: %s peer %u%s%s", (double)happened_ns / 1e9,
-                 kith_fault_name(atom->kind), (unsigned)atom->peer, what,
+                 kith_atom_event(atom)->name, (unsigned)atom->peer, what,
                  happened ? "" : ": had no effect, it is not in that state");
 }
 
@@ -105,14 +103,15 @@ static uint32_t announce_links(struct lab *lab, kith_ns happened_ns,
 {
     const struct kith_atom *atoms = lab->options->experiment->atoms;
     uint32_t end = first;
-    while (end < lab->atom && atoms[end].kind == atoms[first].kind &&
+    while (end < lab->atom && atoms[end].fault == atoms[first].fault &&
+           atoms[end].begins == atoms[first].begins &&
            atoms[end].statement == atoms[first].statement)
         end++;
     kith_lab_say(lab,
                  "%.3f s: %s %u directions, the first from peer %u to peer %u",
-                 (double)happened_ns / 1e9, kith_fault_name(atoms[first].kind),
-                 (unsigned)(end - first), (unsigned)atoms[first].peer,
-                 (unsigned)atoms[first].other);
+                 (double)happened_ns / 1e9,
+                 kith_atom_event(&atoms[first])->name, (unsigned)(end - first),
+                 (unsigned)atoms[first].peer, (unsigned)atoms[first].other);
     return end;
 }
 
@@ -132,7 +131,7 @@ kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
         const bool happened = carry_out(lab, atom);
         const kith_ns since = kith_lab_now() - lab->start_ns;
         happened_ns = since > 0 ? since : 0;
-        if (!kith_fault_is_link(atom->kind) && atom->statement != UINT32_MAX)
+        if (!atom->fault->between && atom->statement != UINT32_MAX)
             announce(lab, atom, happened_ns, happened);
         /* compute.slow is a property of a peer, not something that happens. */
         if (!happened)
@@ -141,7 +140,7 @@ kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
         (void)kith_rundb_fault(lab->options->store, happened_ns, atom);
     }
     for (uint32_t i = first; i < lab->atom;)
-        i = kith_fault_is_link(experiment->atoms[i].kind)
+        i = experiment->atoms[i].fault->between
                 ? announce_links(lab, happened_ns, i)
                 : i + 1;
     return next_ns;
@@ -151,18 +150,17 @@ kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
  * links. */
 static void take_over(struct lab_peer *peer, const struct kith_atom *atom)
 {
-    switch (kith_fault_effect(atom->kind)) {
+    switch (atom->fault->effect) {
     case KITH_EFFECT_STOP:
-        set_fault(peer, LAB_FAULT_CRASHED, kith_atom_begins(atom));
+        set_fault(peer, LAB_FAULT_CRASHED, atom->begins);
         return;
     case KITH_EFFECT_PAUSE:
-        set_fault(peer, LAB_FAULT_PAUSED, kith_atom_begins(atom));
+        set_fault(peer, LAB_FAULT_PAUSED, atom->begins);
         return;
     case KITH_EFFECT_SLOW:
         peer->slow = atom->factor;
         return;
     case KITH_EFFECT_CUT:
-    case KITH_EFFECT_COUNT:
         return;
     }
 }
@@ -185,13 +183,14 @@ void kith_lab_faults_pass(struct lab *lab)
     }
 }
 
-bool kith_lab_fault_ahead(const struct lab *lab, kith_id peer,
-                          enum kith_fault_kind kind)
+bool kith_lab_fault_ends(const struct lab *lab, kith_id peer,
+                         enum kith_effect effect)
 {
     const struct kith_experiment *experiment = lab->options->experiment;
     for (uint32_t i = lab->atom; i < experiment->atom_count; i++)
         if (experiment->atoms[i].peer == peer &&
-            experiment->atoms[i].kind == kind)
+            experiment->atoms[i].fault->effect == effect &&
+            !experiment->atoms[i].begins)
             return true;
     return false;
 }
@@ -205,9 +204,8 @@ static void tell_cuts(struct lab_peer *peer)
         return;
     for (uint32_t i = 0; i < peer->lab->atom; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
-        if (atom->peer == peer->rank &&
-            kith_fault_effect(atom->kind) == KITH_EFFECT_CUT)
-            is_cut[atom->other] = kith_atom_begins(atom);
+        if (atom->peer == peer->rank && atom->fault->effect == KITH_EFFECT_CUT)
+            is_cut[atom->other] = atom->begins;
     }
     for (uint32_t i = 0; i < peer->lab->peer_count; i++)
         if (is_cut[i])

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kith/fault.h"
 #include "kith/check.h"
 #include "kith/lab.h"
 #include "src/lab/average.h"
@@ -129,9 +130,9 @@ void kith_lab_values(struct lab *lab);
 /* lab_faults.c: carries out every atom that is due; the time of the next one,
  * or KITH_NEVER. */
 kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns);
-/* Is there an atom of this kind for this peer yet to come? */
-bool kith_lab_fault_ahead(const struct lab *lab, kith_id peer,
-                          enum kith_fault_kind kind);
+/* Is the end of this effect on this peer yet to come? */
+bool kith_lab_fault_ends(const struct lab *lab, kith_id peer,
+                         enum kith_effect effect);
 /* What a process that starts now has to know: slow, cuts, pause. */
 void kith_lab_faults_tell(struct lab_peer *peer);
 /* Atoms of the time before a resume: their state, not their deeds. */

@@ -166,6 +166,7 @@ libkith_worker_a_SOURCES = \
   src/training/evaluation/baseline.c \
   src/training/evaluation/batch_statistics.c \
   src/training/evaluation/evaluate.c \
+  src/training/evaluation/evaluator.h \
   src/training/text/sample.c \
   src/training/text/tokenizer.c \
   src/training/text/tokenizer_file.c \

@@ -168,8 +168,8 @@ static void test_crash(void **state)
     assert_int_equal(experiment.atom_count, 4);
     for (uint32_t i = 0; i < 4; i++) {
         const struct kith_atom *atom = &experiment.atoms[i];
-        assert_int_equal(atom->kind,
-                         i < 2 ? KITH_FAULT_CRASH : KITH_FAULT_RESTART);
+        assert_string_equal(kith_atom_event(atom)->name,
+                            i < 2 ? "crash" : "restart");
         assert_int_equal(atom->at_ns, (i < 2 ? 2 : 5) * KITH_S);
         assert_int_equal(atom->peer, 2 + i % 2);
         assert_int_equal(atom->other, KITH_NOBODY);
@@ -188,8 +188,8 @@ static void test_partition(void **state)
     /* 0->1, 0->2, 1->2: nobody is cut off from itself. */
     assert_int_equal(experiment.atom_count, 6);
     for (uint32_t i = 0; i < 6; i++)
-        assert_int_equal(experiment.atoms[i].kind,
-                         i < 3 ? KITH_FAULT_CUT : KITH_FAULT_HEAL);
+        assert_string_equal(kith_atom_event(&experiment.atoms[i])->name,
+                            i < 3 ? "cut" : "heal");
     assert_int_equal(experiment.atoms[0].peer, 0);
     assert_int_equal(experiment.atoms[0].other, 1);
     kith_experiment_close(&experiment);
@@ -211,14 +211,15 @@ static void test_overlaps_merge(void **state)
     assert_int_equal(experiment.atom_count, 2);
     assert_int_equal(experiment.atoms[0].at_ns, 2 * KITH_S);
     assert_int_equal(experiment.atoms[1].at_ns, 8 * KITH_S);
-    assert_int_equal(experiment.atoms[1].kind, KITH_FAULT_RESTART);
+    assert_string_equal(kith_atom_event(&experiment.atoms[1])->name, "restart");
     kith_experiment_close(&experiment);
 
     /* One of them has no end: it never comes back. */
     load("{at: 2s, crash: \"peer(1)\", restart: 4s}, {at: 3s, crash: all}",
          &experiment);
     for (uint32_t i = 0; i < experiment.atom_count; i++)
-        assert_int_equal(experiment.atoms[i].kind, KITH_FAULT_CRASH);
+        assert_string_equal(kith_atom_event(&experiment.atoms[i])->name,
+                            "crash");
     assert_int_equal(experiment.atom_count, 8);
     kith_experiment_close(&experiment);
 }
@@ -236,7 +237,8 @@ static void test_slow_multiplies(void **state)
               "{peers: \"peer(3)\", by: 2}", &experiment);
     assert_int_equal(experiment.atom_count, COUNT(wanted));
     for (size_t i = 0; i < COUNT(wanted); i++) {
-        assert_int_equal(experiment.atoms[i].kind, KITH_FAULT_SLOW);
+        assert_string_equal(kith_atom_event(&experiment.atoms[i])->name,
+                            "slow");
         assert_int_equal(experiment.atoms[i].at_ns, wanted[i].at_s * KITH_S);
         assert_true(experiment.atoms[i].factor >= wanted[i].factor);
         assert_true(experiment.atoms[i].factor <= wanted[i].factor);
@@ -298,14 +300,15 @@ static void test_atoms_alternate(void **state)
     for (unsigned round = 0; round < 200; round++) {
         struct kith_atoms atoms = {0};
         for (uint32_t k = 0; k < 40; k++) {
-            struct kith_atom atom = {.kind = KITH_FAULT_PAUSE,
+            struct kith_atom atom = {.fault = kith_fault_find("pause"),
+                                     .begins = true,
                                      .peer = kith_rng_below(&rng, 3),
                                      .other = KITH_NOBODY,
                                      .factor = 1,
                                      .statement = k,
                                      .at_ns = kith_rng_below(&rng, 20)};
             assert_int_equal(kith_atoms_add(&atoms, &atom), KITH_OK);
-            atom.kind = KITH_FAULT_RESUME;
+            atom.begins = false;
             atom.at_ns += kith_rng_below(&rng, 6);
             assert_int_equal(kith_atoms_add(&atoms, &atom), KITH_OK);
         }
@@ -317,11 +320,28 @@ static void test_atoms_alternate(void **state)
             const struct kith_atom *atom = &atoms.list[i];
             assert_true(atom->at_ns >= last);
             last = atom->at_ns;
-            assert_true(down[atom->peer] == (atom->kind == KITH_FAULT_RESUME));
+            assert_true(down[atom->peer] == !atom->begins);
             down[atom->peer] = !down[atom->peer];
         }
         assert_false(down[0] || down[1] || down[2]);
         free(atoms.list);
+    }
+}
+
+/* A trace's hash holds them: each event has its own, unless begin and end are
+ * one. */
+static void test_numbers_differ(void **state)
+{
+    (void)state;
+    unsigned seen = 0;
+    for (unsigned i = 0; kith_faults[i] != NULL; i++) {
+        const struct kith_fault *fault = kith_faults[i];
+        const unsigned own =
+            1u << fault->begin.number | 1u << fault->end.number;
+        assert_non_null(fault->begin.name);
+        assert_non_null(fault->end.name);
+        assert_int_equal(seen & own, 0);
+        seen |= own;
     }
 }
 
@@ -391,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_removal_shifts_nothing),
         cmocka_unit_test(test_twins_differ),
         cmocka_unit_test(test_atoms_alternate),
+        cmocka_unit_test(test_numbers_differ),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_atoms_are_bounded),
     };

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "kith/fault.h"
 #include "kith/check.h"
 #include "kith/rundb.h"
 
@@ -157,7 +158,8 @@ static void test_round_trip(void **state)
                                    .value = UINT64_MAX,
                                    .sum = -0.25};
     const struct kith_atom atom = {.at_ns = 2 * KITH_S,
-                                   .kind = KITH_FAULT_CRASH,
+                                   .fault = kith_fault_find("crash"),
+                                   .begins = true,
                                    .peer = 2,
                                    .other = KITH_NOBODY,
                                    .factor = 1,

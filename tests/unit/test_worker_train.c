@@ -39,7 +39,7 @@ static void test_refusals(void **state)
     assert_int_equal(kith_worker_open(&config, &worker, error), KITH_EINVAL);
     assert_non_null(strstr(error, "data.split"));
     config.peers = 2;
-    config.task.batch = 0;
+    experiment.train.batch = 0;
     assert_int_equal(kith_worker_open(&config, &worker, error), KITH_ELIMIT);
     assert_null(worker);
     kith_worker_close(NULL);

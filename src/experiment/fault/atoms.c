@@ -17,57 +17,14 @@ struct entry {
     bool keep;
 };
 
-static const struct {
-    enum kith_fault_kind begin, end;
-    bool is_link, has_factor;
-} effects[] = {
-#define KITH_X(name, begin, end, is_link, has_factor)                          \
-    {KITH_FAULT_##begin, KITH_FAULT_##end, is_link, has_factor},
-    KITH_EFFECTS(KITH_X)
-#undef KITH_X
-};
-
-static const struct {
-    const char *name;
-    enum kith_effect effect;
-} kinds[] = {
-#define KITH_X(name, text, effect) {text, KITH_EFFECT_##effect},
-    KITH_FAULTS(KITH_X)
-#undef KITH_X
-};
-
-const char *kith_fault_name(enum kith_fault_kind kind)
+bool kith_fault_has_factor(const struct kith_fault *fault)
 {
-    return (unsigned)kind < KITH_FAULT_COUNT ? kinds[kind].name : "unknown";
+    return (fault->keys & KITH_FAULT_TAKES(BY)) != 0;
 }
 
-enum kith_effect kith_fault_effect(enum kith_fault_kind kind)
+const struct kith_fault_event *kith_atom_event(const struct kith_atom *atom)
 {
-    KITH_ASSERT((unsigned)kind < KITH_FAULT_COUNT);
-    return kinds[kind].effect;
-}
-
-bool kith_fault_is_link(enum kith_fault_kind kind)
-{
-    return effects[kith_fault_effect(kind)].is_link;
-}
-
-bool kith_fault_has_factor(enum kith_fault_kind kind)
-{
-    return effects[kith_fault_effect(kind)].has_factor;
-}
-
-enum kith_fault_kind kith_effect_atom(enum kith_effect effect, bool begins)
-{
-    KITH_ASSERT((unsigned)effect < KITH_EFFECT_COUNT);
-    return begins ? effects[effect].begin : effects[effect].end;
-}
-
-bool kith_atom_begins(const struct kith_atom *atom)
-{
-    const enum kith_effect effect = kith_fault_effect(atom->kind);
-    return effects[effect].has_factor ? atom->factor > 1
-                                      : atom->kind == effects[effect].begin;
+    return atom->begins ? &atom->fault->begin : &atom->fault->end;
 }
 
 enum kith_err kith_atoms_add(struct kith_atoms *atoms,
@@ -93,11 +50,11 @@ static int order_of(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* Effect, peer, other: the subject. */
+/* Fault, peer, other: the subject. */
 static int compare_subject(const struct entry *a, const struct entry *b)
 {
-    int order = order_of(kith_fault_effect(a->atom.kind),
-                         kith_fault_effect(b->atom.kind));
+    int order =
+        order_of(a->atom.fault->begin.number, b->atom.fault->begin.number);
     if (order == 0)
         order = order_of(a->atom.peer, b->atom.peer);
     if (order == 0)
@@ -123,8 +80,7 @@ static int compare_sweep(const void *x, const void *y)
     if (order == 0)
         order = order_of((uint64_t)a->atom.at_ns, (uint64_t)b->atom.at_ns);
     if (order == 0)
-        order =
-            order_of(!kith_atom_begins(&a->atom), !kith_atom_begins(&b->atom));
+        order = order_of(!a->atom.begins, !b->atom.begins);
     return order != 0 ? order : compare_time(x, y);
 }
 
@@ -138,7 +94,7 @@ struct active {
 static uint32_t active_change(struct active *active, uint32_t count,
                               const struct kith_atom *atom)
 {
-    if (kith_atom_begins(atom)) {
+    if (atom->begins) {
         active[count] = (struct active){atom->factor, atom->statement};
         return count + 1;
     }
@@ -162,16 +118,16 @@ static enum kith_err sweep_subject(struct entry *entries, uint32_t count)
     uint32_t active_count = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct kith_atom *const atom = &entries[i].atom;
-        const bool begins = kith_atom_begins(atom);
         active_count = active_change(active, active_count, atom);
-        entries[i].keep = active_count == (begins ? 1 : 0);
-        if (!kith_fault_has_factor(atom->kind))
+        entries[i].keep = active_count == (atom->begins ? 1 : 0);
+        if (!kith_fault_has_factor(atom->fault))
             continue;
         double product = 1;
         for (uint32_t k = 0; k < active_count; k++)
             product *= active[k].factor;
         entries[i].keep = product > now || product < now;
         atom->factor = now = product;
+        atom->begins = product > 1;
     }
     free(active);
     return KITH_OK;

@@ -8,5 +8,7 @@ const struct kith_fault kith_fault_crash = {
     .summary = "the process is killed; with `restart` it comes back",
     .paper = "Fischer, Lynch, Paterson, JACM 1985 (the model)",
     .keys = KITH_FAULT_TAKES(RESTART),
-    .effects = KITH_FAULT_DOES(STOP),
+    .effect = KITH_EFFECT_STOP,
+    .begin = {"crash", 0},
+    .end = {"restart", 1},
 };

@@ -1,4 +1,4 @@
-/* From a statement's target to its atoms: each effect of the fault begins on
+/* From a statement's target to its atoms: the effect of the fault begins on
  * every peer that a selector names, or on every link between two groups, and
  * ends after the statement's length. */
 #include <stdio.h>
@@ -9,31 +9,24 @@
 #include "kith/fault.h"
 #include "kith/hash.h"
 
-/* `from_ns` and `to_ns` (KITH_NEVER: it does not end) of every effect. */
+/* The atom, and where it ends (to_ns; KITH_NEVER: it does not) one of an end.
+ */
 static enum kith_err add_interval(const struct kith_fault *fault,
                                   const struct kith_fault_statement *statement,
                                   struct kith_atom atom, kith_ns to_ns,
                                   struct kith_atoms *atoms)
 {
-    const kith_ns from_ns = atom.at_ns;
-    enum kith_err err = KITH_OK;
-    for (unsigned i = 0; i < KITH_EFFECT_COUNT && err == KITH_OK; i++) {
-        if (!(fault->effects >> i & 1u))
-            continue;
-        atom.kind = kith_effect_atom((enum kith_effect)i, true);
-        KITH_ASSERT(kith_fault_is_link(atom.kind) ==
-                    (atom.other != KITH_NOBODY));
-        atom.at_ns = from_ns;
-        atom.factor = kith_fault_has_factor(atom.kind) ? statement->by : 1;
-        err = kith_atoms_add(atoms, &atom);
-        if (err != KITH_OK || to_ns == KITH_NEVER)
-            continue;
-        atom.kind = kith_effect_atom((enum kith_effect)i, false);
-        atom.at_ns = to_ns;
-        atom.factor = 1;
-        err = kith_atoms_add(atoms, &atom);
-    }
-    return err;
+    KITH_ASSERT(fault->between == (atom.other != KITH_NOBODY));
+    atom.fault = fault;
+    atom.begins = true;
+    atom.factor = kith_fault_has_factor(fault) ? statement->by : 1;
+    const enum kith_err err = kith_atoms_add(atoms, &atom);
+    if (err != KITH_OK || to_ns == KITH_NEVER)
+        return err;
+    atom.begins = false;
+    atom.at_ns = to_ns;
+    atom.factor = 1;
+    return kith_atoms_add(atoms, &atom);
 }
 
 /* When the interval begins, and *to_ns when it ends. */

@@ -11,5 +11,7 @@ const struct kith_fault kith_fault_partition = {
     .paper = "Gilbert, Lynch, SIGACT News 2002 (the model)",
     .between = true,
     .keys = KITH_FAULT_TAKES(FOR),
-    .effects = KITH_FAULT_DOES(CUT),
+    .effect = KITH_EFFECT_CUT,
+    .begin = {"cut", 5},
+    .end = {"heal", 6},
 };

@@ -8,5 +8,7 @@ const struct kith_fault kith_fault_pause = {
     .summary = "the process stops for a while; nothing is lost",
     .paper = "Kingsbury, Jepsen (process pauses)",
     .keys = KITH_FAULT_TAKES(FOR),
-    .effects = KITH_FAULT_DOES(PAUSE),
+    .effect = KITH_EFFECT_PAUSE,
+    .begin = {"pause", 2},
+    .end = {"resume", 3},
 };

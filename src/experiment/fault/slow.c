@@ -7,5 +7,7 @@ const struct kith_fault kith_fault_slow = {
     .summary = "training steps take `by` times as long",
     .paper = "Dean, Barroso, \"The tail at scale\", CACM 2013",
     .keys = KITH_FAULT_TAKES(FOR) | KITH_FAULT_TAKES(BY),
-    .effects = KITH_FAULT_DOES(SLOW),
+    .effect = KITH_EFFECT_SLOW,
+    .begin = {"slow", 4},
+    .end = {"slow", 4},
 };

@@ -5,6 +5,7 @@
  * error sticks: the transaction in progress is rolled back, what was committed
  * stays readable, and every later call returns the same code.
  * Source: sqlite.org/c3ref, sqlite.org/lockingv3.html (rollback journal). */
+#include "kith/fault.h"
 #include "kith/rundb.h"
 
 #include <errno.h>
@@ -242,9 +243,9 @@ enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom)
 {
     const double factor =
-        kith_fault_has_factor(atom->kind) ? atom->factor : (double)NAN;
+        kith_fault_has_factor(atom->fault) ? atom->factor : (double)NAN;
     return add_row(store, FAULT, "ttspprp", atom->at_ns, happened_ns,
-                   kith_fault_name(atom->kind), atom->peer, atom->other, factor,
+                   kith_atom_event(atom)->name, atom->peer, atom->other, factor,
                    atom->statement); /* UINT32_MAX: not in the list */
 }
 

@@ -187,8 +187,7 @@ static enum kith_err check_tensors(const struct source *source,
         const struct kith_tensor_entry *found =
             kith_safetensors_find(&source->file, wanted[i].name);
         fits = found != NULL && found->dtype == wanted[i].dtype &&
-               found->rank == wanted[i].rank &&
-               memcmp(found->shape, wanted[i].shape, sizeof found->shape) == 0;
+               kith_checkpoint_same_shape(found, &wanted[i]);
     }
     free(wanted);
     return fits ? KITH_OK

@@ -1,11 +1,12 @@
 /* A model's weights in a safetensors file, and nothing else. */
-#include <sodium.h>
+#define _POSIX_C_SOURCE 200809L /* strdup */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "weights.h"
-#include "kith/assert.h"
+#include "kith/text.h"
 
 static const char *const prefixes[] = {"", "transformer.", "model."};
 
@@ -23,40 +24,31 @@ find_view(const struct kith_safetensors *file,
     return found;
 }
 
-bool kith_checkpoint_same_shape(const struct kith_tensor_entry *tensor,
-                                const struct kith_model_view *view)
-{
-    if (tensor->rank != view->rank)
-        return false;
-    for (uint32_t i = 0; i < view->rank; i++) {
-        if (tensor->shape[i] != view->shape[i])
-            return false;
-    }
-    return true;
-}
-
-static void shape_text(uint32_t rank, const uint64_t *shape, char text[96])
+static void shape_text(const struct kith_tensor_entry *tensor, char text[96])
 {
     size_t at = 0;
     text[0] = '\0';
-    for (uint32_t i = 0; i < rank && at < 90; i++)
-        at += (size_t)snprintf(text + at, 96 - at, "%s%llu", i == 0 ? "" : ", ",
-                               (unsigned long long)shape[i]);
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        at = kith_text_add(text, 96, at, "%s%" PRIu64, i == 0 ? "" : ", ",
+                           tensor->shape[i]);
 }
 
-static enum kith_err other_shape(const char *path, char *error,
-                                 const struct kith_tensor_entry *tensor,
-                                 const struct kith_model_view *view)
+void kith_checkpoint_entry(struct kith_tensor_entry *entry, const char *prefix,
+                           enum kith_dtype dtype,
+                           const struct kith_model_view *view)
 {
-    char what[KITH_CHECKPOINT_ERROR_BYTES], found[96], wanted[96];
-    uint64_t shape[4] = {0};
+    *entry = (struct kith_tensor_entry){.dtype = dtype, .rank = view->rank};
+    (void)snprintf(entry->name, sizeof entry->name, "%s%s", prefix, view->name);
     for (uint32_t i = 0; i < view->rank; i++)
-        shape[i] = view->shape[i];
-    shape_text(tensor->rank, tensor->shape, found);
-    shape_text(view->rank, shape, wanted);
-    (void)snprintf(what, sizeof what, "tensor %s is (%s), the model's is (%s)",
-                   tensor->name, found, wanted);
-    return kith_file_complain(error, KITH_EMISMATCH, "reading", path, what);
+        entry->shape[i] = view->shape[i];
+}
+
+/* Sides past the rank are 0. */
+bool kith_checkpoint_same_shape(const struct kith_tensor_entry *a,
+                                const struct kith_tensor_entry *b)
+{
+    return a->rank == b->rank &&
+           memcmp(a->shape, b->shape, sizeof a->shape) == 0;
 }
 
 enum kith_err kith_checkpoint_read_views(const char *path,
@@ -68,19 +60,43 @@ enum kith_err kith_checkpoint_read_views(const char *path,
     for (uint32_t i = 0; i < layout->view_count; i++) {
         const struct kith_model_view *view = &layout->views[i];
         const struct kith_tensor_entry *tensor = find_view(file, view);
-        char what[KITH_CHECKPOINT_ERROR_BYTES];
+        char what[KITH_CHECKPOINT_ERROR_BYTES], found[96], wanted[96];
+        struct kith_tensor_entry entry;
+        kith_checkpoint_entry(&entry, "", KITH_DTYPE_F32, view);
+        const bool fits =
+            tensor != NULL && kith_checkpoint_same_shape(tensor, &entry);
         if (tensor == NULL) {
             (void)snprintf(what, sizeof what,
                            "it has no tensor %s: another model's?", view->name);
+        } else if (!fits) {
+            shape_text(tensor, found);
+            shape_text(&entry, wanted);
+            (void)snprintf(what, sizeof what,
+                           "tensor %s is (%s), the model's is (%s)",
+                           tensor->name, found, wanted);
+        }
+        if (!fits)
             return kith_file_complain(error, KITH_EMISMATCH, "reading", path,
                                       what);
-        }
-        if (!kith_checkpoint_same_shape(tensor, view))
-            return other_shape(path, error, tensor, view);
         kith_dtype_read(tensor->dtype, view->elements, bytes + tensor->offset,
                         z + view->offset);
     }
     return KITH_OK;
+}
+
+/* Nothing needs closing on an error. */
+static enum kith_err open_tensors(const char *path, struct kith_file_map *map,
+                                  struct kith_safetensors *file, char *error)
+{
+    char why[KITH_CHECKPOINT_ERROR_BYTES];
+    enum kith_err err = kith_file_map_open(path, map, error);
+    if (err != KITH_OK)
+        return err;
+    err = kith_safetensors_parse(map->bytes, map->size, file, why);
+    if (err == KITH_OK)
+        return KITH_OK;
+    kith_file_map_close(map);
+    return kith_file_complain(error, err, "reading", path, why);
 }
 
 enum kith_err kith_weights_read(const char *path,
@@ -89,18 +105,11 @@ enum kith_err kith_weights_read(const char *path,
 {
     struct kith_file_map map;
     struct kith_safetensors file;
-    char why[KITH_CHECKPOINT_ERROR_BYTES];
-    enum kith_err err = kith_file_map_open(path, &map, error);
+    enum kith_err err = open_tensors(path, &map, &file, error);
     if (err != KITH_OK)
         return err;
-    err = kith_safetensors_parse(map.bytes, map.size, &file, why);
-    if (err == KITH_OK) {
-        err = kith_checkpoint_read_views(path, &file, map.bytes, layout, z,
-                                         error);
-        kith_safetensors_free(&file);
-    } else {
-        kith_file_complain(error, err, "reading", path, why);
-    }
+    err = kith_checkpoint_read_views(path, &file, map.bytes, layout, z, error);
+    kith_safetensors_free(&file);
     kith_file_map_close(&map);
     return err;
 }
@@ -110,37 +119,18 @@ enum kith_err kith_checkpoint_text(const char *path, const char *key,
 {
     struct kith_file_map map;
     struct kith_safetensors file;
-    char why[KITH_CHECKPOINT_ERROR_BYTES];
     *text = NULL;
-    enum kith_err err = kith_file_map_open(path, &map, error);
+    enum kith_err err = open_tensors(path, &map, &file, error);
     if (err != KITH_OK)
         return err;
-    err = kith_safetensors_parse(map.bytes, map.size, &file, why);
-    if (err == KITH_OK) {
-        const char *found = kith_safetensors_text(&file, key);
-        const size_t size = found == NULL ? 0 : strlen(found) + 1;
-        *text = found == NULL ? NULL : malloc(size);
-        if (*text != NULL)
-            memcpy(*text, found, size);
-        else if (found != NULL)
-            err = kith_file_complain(error, KITH_ENOMEM, "reading", path,
-                                     "no memory");
-        kith_safetensors_free(&file);
-    } else {
-        kith_file_complain(error, err, "reading", path, why);
-    }
+    const char *found = kith_safetensors_text(&file, key);
+    *text = found == NULL ? NULL : strdup(found);
+    if (found != NULL && *text == NULL)
+        err = kith_file_complain(error, KITH_ENOMEM, "reading", path,
+                                 "no memory");
+    kith_safetensors_free(&file);
     kith_file_map_close(&map);
     return err;
-}
-
-void kith_checkpoint_entry(struct kith_tensor_entry *entry, const char *prefix,
-                           enum kith_dtype dtype,
-                           const struct kith_model_view *view)
-{
-    *entry = (struct kith_tensor_entry){.dtype = dtype, .rank = view->rank};
-    (void)snprintf(entry->name, sizeof entry->name, "%s%s", prefix, view->name);
-    for (uint32_t i = 0; i < view->rank; i++)
-        entry->shape[i] = view->shape[i];
 }
 
 /* float64 to float32, a piece at a time. */

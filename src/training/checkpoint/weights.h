@@ -6,8 +6,8 @@
 #include "kith/checkpoint.h"
 #include "kith/model.h"
 
-bool kith_checkpoint_same_shape(const struct kith_tensor_entry *tensor,
-                                const struct kith_model_view *view);
+bool kith_checkpoint_same_shape(const struct kith_tensor_entry *a,
+                                const struct kith_tensor_entry *b);
 /* Every view from the file's bytes, into z (dim). */
 KITH_MUST_CHECK enum kith_err kith_checkpoint_read_views(
     const char *path, const struct kith_safetensors *file, const uint8_t *bytes,

@@ -1,43 +1,20 @@
 /* Loss and accuracy of a model over a set, in batches. */
-#include "kith/evaluation.h"
-#include "kith/loader.h"
+#include "evaluator.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "kith/assert.h"
+#include "kith/text.h"
 
 /* Rows of one batch: images; sequences, whose scores are large. */
 enum { BATCH_IMAGES = 256, BATCH_SEQUENCES = 8 };
 /* Peers whose loss is averaged where each has its own: enough for a mean. */
 #define TARGETS_MAX 4096u
 
-struct kith_evaluator {
-    const struct kith_experiment *experiment;
-    const struct kith_backend *backend;
-    struct kith_graph *network;
-    struct kith_loader *loader; /* NULL without data */
-    const struct kith_examples *examples;
-    size_t labels; /* of one example */
-    void *x;
-};
-
-static enum kith_err refuse(char *error, enum kith_err err, const char *format,
-                            ...) KITH_PRINTF(3, 4);
-static enum kith_err refuse(char *error, enum kith_err err, const char *format,
-                            ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const int length =
-        snprintf(error, KITH_DATA_ERROR_BYTES, "evaluating the model: ");
-    (void)vsnprintf(error + length, KITH_DATA_ERROR_BYTES - (size_t)length,
-                    format, arguments);
-    va_end(arguments);
-    return err;
-}
+#define REFUSE(err, ...)                                                       \
+    kith_text_fail(error, KITH_DATA_ERROR_BYTES, err,                          \
+                   "evaluating the model: " __VA_ARGS__)
 
 double kith_correlation(const double *mean, size_t dim,
                         double consensus_distance, uint32_t peers)
@@ -56,6 +33,8 @@ double kith_correlation(const double *mean, size_t dim,
 static struct kith_score score_examples(const struct kith_evaluator *job)
 {
     const struct kith_examples *examples = job->examples;
+    const size_t labels =
+        examples->input == KITH_INPUT_TOKENS ? examples->features : 1;
     double loss = 0;
     uint64_t right = 0;
     for (size_t at = 0; at < examples->count;) {
@@ -72,7 +51,7 @@ static struct kith_score score_examples(const struct kith_evaluator *job)
     }
     const double count = (double)examples->count;
     return (struct kith_score){loss / count,
-                               (double)right / (count * (double)job->labels)};
+                               (double)right / (count * (double)labels)};
 }
 
 /* Models without data: the mean over peers of their own losses. */
@@ -92,36 +71,30 @@ static struct kith_score score_targets(const struct kith_evaluator *job)
     return (struct kith_score){loss / (double)peers, NAN};
 }
 
-static enum kith_err open_job(struct kith_evaluator *job, char *error)
+enum kith_err kith_evaluator_prepare(const struct kith_experiment *experiment,
+                                     const struct kith_loader_config *loader,
+                                     struct kith_evaluator *job, char *error)
 {
-    const struct kith_experiment *experiment = job->experiment;
-    const struct kith_backend *backend = job->backend;
-    const struct kith_examples *examples = job->examples;
-    const bool tokens = experiment->model->input == KITH_INPUT_TOKENS;
-    const size_t rows = examples == NULL ? 1
-                        : tokens         ? BATCH_SEQUENCES
-                                         : BATCH_IMAGES;
+    const struct kith_backend *backend = loader->backend;
     const struct kith_graph_options options = {.backend = backend,
-                                               .rows = rows};
+                                               .rows = loader->batch};
     char words[KITH_MODEL_ERROR_BYTES] = "";
+    job->experiment = experiment;
+    job->backend = backend;
+    job->examples = loader->examples;
     const enum kith_err err =
         kith_graph_open(experiment->model, &experiment->model_config, &options,
                         &job->network, words);
     if (err != KITH_OK)
-        return refuse(error, err, "%s", words);
+        return REFUSE(err, "%s", words);
     const size_t dim = kith_graph_layout(job->network)->dim;
     job->x = backend->alloc(dim * backend->element_bytes, false);
     if (job->x == NULL)
-        return refuse(error, KITH_ENOMEM,
-                      "no memory for a model of %zu parameters", dim);
-    if (examples == NULL)
-        return KITH_OK;
-    job->labels = tokens ? examples->features : 1;
-    const struct kith_loader_config loader = {.examples = examples,
-                                              .backend = backend,
-                                              .batch = rows,
-                                              .seed = experiment->seed};
-    return kith_loader_open(&loader, &job->loader, error);
+        return REFUSE(KITH_ENOMEM, "no memory for a model of %zu parameters",
+                      dim);
+    return job->examples == NULL
+               ? KITH_OK
+               : kith_loader_open(loader, &job->loader, error);
 }
 
 static enum kith_err check_examples(const struct kith_experiment *experiment,
@@ -143,37 +116,47 @@ enum kith_err kith_evaluator_open(const struct kith_experiment *experiment,
 {
     const struct kith_model *model = experiment->model;
     const bool data = model->input != KITH_INPUT_NONE;
+    const bool tokens = model->input == KITH_INPUT_TOKENS;
     *out = NULL;
     if (data && check_examples(experiment, examples) != KITH_OK)
-        return refuse(error, KITH_EINVAL,
-                      "the test set does not fit the model");
+        return REFUSE(KITH_EINVAL, "the test set does not fit the model");
     struct kith_evaluator *job = calloc(1, sizeof *job);
     if (job == NULL)
-        return refuse(error, KITH_ENOMEM, "no memory");
-    job->experiment = experiment;
-    job->backend = backend;
-    job->examples = data ? examples : NULL;
-    enum kith_err err =
-        kith_model_learns(model) ? open_job(job, error) : KITH_OK;
+        return REFUSE(KITH_ENOMEM, "no memory");
+    const struct kith_loader_config loader = {
+        .examples = data ? examples : NULL,
+        .backend = backend,
+        .batch = !data    ? 1
+                 : tokens ? BATCH_SEQUENCES
+                          : BATCH_IMAGES,
+        .seed = experiment->seed};
+    enum kith_err err = KITH_OK;
+    if (kith_model_learns(model))
+        err = kith_evaluator_prepare(experiment, &loader, job, error);
     const char *failed = backend->failed == NULL ? NULL : backend->failed();
     if (failed != NULL) /* which has no memory, either */
-        err = refuse(error, KITH_EDEVICE, "%s", failed);
+        err = REFUSE(KITH_EDEVICE, "%s", failed);
     if (err != KITH_OK) {
-        kith_evaluator_close(job);
+        kith_evaluator_release(job);
+        free(job);
         return err;
     }
     *out = job;
     return KITH_OK;
 }
 
-void kith_evaluator_close(struct kith_evaluator *job)
+void kith_evaluator_release(struct kith_evaluator *job)
 {
-    if (job == NULL)
-        return;
     if (job->x != NULL)
         job->backend->release(job->x);
     kith_loader_close(job->loader);
     kith_graph_close(job->network);
+}
+
+void kith_evaluator_close(struct kith_evaluator *job)
+{
+    if (job != NULL)
+        kith_evaluator_release(job);
     free(job);
 }
 
@@ -194,10 +177,10 @@ enum kith_err kith_evaluator_score(struct kith_evaluator *job, const double *z,
         job->examples == NULL ? score_targets(job) : score_examples(job);
     const char *failed = backend->failed == NULL ? NULL : backend->failed();
     if (failed != NULL)
-        return refuse(error, KITH_EDEVICE, "%s", failed);
+        return REFUSE(KITH_EDEVICE, "%s", failed);
     failed = job->loader == NULL ? NULL : kith_loader_failed(job->loader);
     if (failed != NULL)
-        return refuse(error, KITH_EPARSE, "%s", failed);
+        return REFUSE(KITH_EPARSE, "%s", failed);
     *score = found;
     return KITH_OK;
 }

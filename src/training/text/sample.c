@@ -7,11 +7,11 @@
 #include "kith/sample.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/text.h"
 
 /* The shortest network: shorter ones cost as much. */
 enum { POSITIONS_MIN = 16 };
@@ -112,11 +112,8 @@ struct kith_generator {
     size_t count;
 };
 
-static enum kith_err refuse(char *error, enum kith_err err, const char *what)
-{
-    (void)snprintf(error, KITH_MODEL_ERROR_BYTES, "sampling: %s", what);
-    return err;
-}
+#define REFUSE(err, what)                                                      \
+    kith_text_fail(error, KITH_MODEL_ERROR_BYTES, err, "sampling: %s", what)
 
 /* Where each view stands in z: a network of full length says so. */
 static enum kith_err find_views(struct kith_generator *generator, char *error)
@@ -133,7 +130,7 @@ static enum kith_err find_views(struct kith_generator *generator, char *error)
     generator->offsets =
         malloc((layout->view_count + 1) * sizeof *generator->offsets);
     if (generator->offsets == NULL)
-        err = refuse(error, KITH_ENOMEM, "no memory");
+        err = REFUSE(KITH_ENOMEM, "no memory");
     for (uint32_t i = 0; i < layout->view_count && err == KITH_OK; i++)
         generator->offsets[i] = layout->views[i].offset;
     kith_graph_close(network);
@@ -157,7 +154,7 @@ static enum kith_err take_memory(struct kith_generator *generator, char *error)
             backend->alloc(vocabulary * backend->element_bytes, false);
         enough = enough && generator->element_scores != NULL;
     }
-    return enough ? KITH_OK : refuse(error, KITH_ENOMEM, "no memory");
+    return enough ? KITH_OK : REFUSE(KITH_ENOMEM, "no memory");
 }
 
 enum kith_err kith_generator_open(const struct kith_generator_config *config,
@@ -165,11 +162,10 @@ enum kith_err kith_generator_open(const struct kith_generator_config *config,
 {
     *out = NULL;
     if (config->model->input != KITH_INPUT_TOKENS)
-        return refuse(error, KITH_EINVAL,
-                      "the model reads no tokens; gpt does");
+        return REFUSE(KITH_EINVAL, "the model reads no tokens; gpt does");
     struct kith_generator *generator = calloc(1, sizeof *generator);
     if (generator == NULL)
-        return refuse(error, KITH_ENOMEM, "no memory");
+        return REFUSE(KITH_ENOMEM, "no memory");
     const struct kith_model_size size =
         kith_model_size_of(config->model, config->config);
     generator->config = *config;
@@ -246,7 +242,7 @@ static enum kith_err open_network(struct kith_generator *generator,
     generator->positions = positions;
     generator->x = backend->alloc(layout->dim * backend->element_bytes, false);
     if (generator->x == NULL)
-        return refuse(error, KITH_ENOMEM, "no memory for the model");
+        return REFUSE(KITH_ENOMEM, "no memory for the model");
     for (uint32_t i = 0; i < layout->view_count; i++) {
         const struct kith_model_view *view = &layout->views[i];
         backend->write(
@@ -303,12 +299,12 @@ enum kith_err kith_generator_next(struct kith_generator *generator,
     run_network(generator);
     const char *failed = backend->failed == NULL ? NULL : backend->failed();
     if (failed != NULL)
-        return refuse(error, KITH_EDEVICE, failed);
+        return REFUSE(KITH_EDEVICE, failed);
     err = kith_sample(&generator->config.how, generator->config.vocabulary,
                       generator->scores, generator->scratch, &generator->rng,
                       token);
     if (err != KITH_OK)
-        return refuse(error, err,
+        return REFUSE(err,
                       "the model's scores are not finite: it has diverged");
     return kith_generator_push(generator, *token);
 }

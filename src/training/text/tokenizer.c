@@ -9,29 +9,24 @@
 #include "kith/assert.h"
 #include "kith/heap.h"
 
-static int compare_bytes(const char *a, size_t a_size, const char *b,
-                         size_t b_size)
+int kith_tokenizer_by_bytes(const void *a, const void *b)
 {
-    const int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
-    return order != 0 ? order : (a_size > b_size) - (a_size < b_size);
+    const struct token *x = *(struct token *const *)a;
+    const struct token *y = *(struct token *const *)b;
+    const size_t size = x->size < y->size ? x->size : y->size;
+    const int order = memcmp(x->bytes, y->bytes, size);
+    return order != 0 ? order : (x->size > y->size) - (x->size < y->size);
 }
 
 int32_t kith_tokenizer_lookup(const struct kith_tokenizer *tokenizer,
                               const char *bytes, size_t size)
 {
-    size_t low = 0, high = tokenizer->token_count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        const struct token *token = tokenizer->by_bytes[middle];
-        const int order = compare_bytes(bytes, size, token->bytes, token->size);
-        if (order == 0)
-            return token->id;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return -1;
+    const struct token key = {.bytes = (char *)(uintptr_t)bytes, .size = size};
+    const struct token *const wanted = &key;
+    struct token *const *found =
+        bsearch(&wanted, tokenizer->by_bytes, tokenizer->token_count,
+                sizeof wanted, kith_tokenizer_by_bytes);
+    return found == NULL ? -1 : (*found)->id;
 }
 
 int32_t kith_tokenizer_find(const struct kith_tokenizer *tokenizer,

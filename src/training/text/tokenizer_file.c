@@ -8,7 +8,6 @@
 
 #include "kith/data.h"
 #include "kith/plain_file.h"
-#include "kith/data.h"
 #include "tokenizer_state.h"
 
 /* GPT-2's words. */
@@ -164,15 +163,6 @@ static enum kith_err read_tokens(struct reading *reading, json_t *vocabulary,
     return KITH_OK;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    const struct token *x = *(struct token *const *)a;
-    const struct token *y = *(struct token *const *)b;
-    const size_t size = x->size < y->size ? x->size : y->size;
-    const int order = memcmp(x->bytes, y->bytes, size);
-    return order != 0 ? order : (x->size > y->size) - (x->size < y->size);
-}
-
 static enum kith_err index_tokens(struct reading *reading)
 {
     struct kith_tokenizer *tokenizer = reading->tokenizer;
@@ -190,7 +180,8 @@ static enum kith_err index_tokens(struct reading *reading)
                             "model.vocab: two tokens have the same number");
         tokenizer->by_id[token->id] = token;
     }
-    qsort(tokenizer->by_bytes, count, sizeof(struct token *), by_bytes);
+    qsort(tokenizer->by_bytes, count, sizeof(struct token *),
+          kith_tokenizer_by_bytes);
     for (unsigned byte = 0; byte < 256; byte++) {
         const char one[1] = {(char)(unsigned char)byte};
         tokenizer->byte_tokens[byte] = kith_tokenizer_lookup(tokenizer, one, 1);

@@ -42,6 +42,8 @@ static inline uint64_t merge_pair(int32_t left, int32_t right)
     return (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
 }
 
+/* Of two struct token *, for qsort and bsearch. */
+int kith_tokenizer_by_bytes(const void *a, const void *b);
 int32_t kith_tokenizer_lookup(const struct kith_tokenizer *tokenizer,
                               const char *bytes, size_t size);
 

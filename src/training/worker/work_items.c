@@ -90,9 +90,9 @@ static void keep_buffers(struct kith_worker *worker, double factor)
 
 static double learning_rate(const struct kith_worker *worker, uint64_t step)
 {
-    const struct kith_task *task = &worker->task;
-    return task->optimiser_config->learning_rate *
-           kith_schedule_factor(task->schedule, step, worker->steps);
+    const struct kith_training *training = worker->task.training;
+    return training->config.learning_rate *
+           kith_schedule_factor(&training->schedule, step, worker->steps);
 }
 
 struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
@@ -133,7 +133,7 @@ static void run_hook(struct kith_worker *worker, uint64_t step,
 static bool descend(struct kith_worker *worker, uint64_t step, double factor,
                     void *gradient)
 {
-    struct kith_optimiser_config config = *worker->task.optimiser_config;
+    struct kith_optimiser_config config = worker->task.training->config;
     config.weight_decay *= factor;
     const struct kith_optimiser_step descent = {
         .config = &config,
@@ -145,7 +145,7 @@ static bool descend(struct kith_worker *worker, uint64_t step, double factor,
         .state = worker->state,
         .x = worker->slots[KITH_SLOT_LIVE],
         .scratch = worker->scratch};
-    return worker->task.optimiser->step(&descent);
+    return worker->task.training->optimiser->step(&descent);
 }
 
 /* The gradient of a part of the step's batch, its share of the mean; returns
@@ -165,6 +165,34 @@ static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
                                    .scale = 1.0 / kith_worker_parts(worker),
                                    .add = add};
     return pass.scale * kith_graph_loss(worker->network, &pass, NULL);
+}
+
+static void begin_step(const struct kith_worker *worker)
+{
+    if (worker->backend->step_begin != NULL)
+        worker->backend->step_begin();
+}
+
+/* What the step found on the device; `finite` where there is none. */
+static bool end_step(const struct kith_worker *worker, bool finite,
+                     double *loss)
+{
+    struct kith_found found = {.loss = 0, .finite = finite};
+    if (worker->backend->step_end != NULL)
+        worker->backend->step_end(&found);
+    /* A loss by hand was returned at once. */
+    *loss += found.loss / kith_worker_parts(worker);
+    return found.finite;
+}
+
+/* The step's whole batch at x: the loss, and the gradient in its place. */
+static double whole_batch(struct kith_worker *worker, void *x, uint64_t step)
+{
+    const uint32_t parts = kith_worker_parts(worker);
+    double loss = 0;
+    for (uint32_t part = 0; part < parts; part++)
+        loss += micro_batch(worker, x, step * parts + part, part > 0);
+    return loss;
 }
 
 /* A model without a gradient: the algorithm's own part of a step alone. */
@@ -192,28 +220,17 @@ static void run_train(struct kith_worker *worker, uint64_t step,
     (void)own_live(worker, true); /* Buffers move within the loss already. */
     run_hook(worker, step, worker->algorithm->before_step);
     void *x = scaled(worker, factor);
-    const uint32_t parts = kith_worker_parts(worker);
-    const struct kith_backend *backend = worker->backend;
-    result->loss = 0;
-    if (backend->step_begin != NULL)
-        backend->step_begin();
-    for (uint32_t part = 0; part < parts; part++)
-        result->loss += micro_batch(worker, x, step * parts + part, part > 0);
+    begin_step(worker);
+    result->loss = whole_batch(worker, x, step);
     keep_buffers(worker, factor);
     run_hook(worker, step, worker->algorithm->direction);
-    const bool finite = descend(worker, step, worker->at == NULL ? 1 : factor,
-                                worker->gradient);
+    bool finite = descend(worker, step, worker->at == NULL ? 1 : factor,
+                          worker->gradient);
     if (worker->at == NULL)
         scale_live(worker, 1 / factor);
     run_hook(worker, step, worker->algorithm->after_step);
+    finite = end_step(worker, finite, &result->loss);
     result->finite = finite && isfinite(result->loss);
-    if (backend->step_end != NULL) {
-        struct kith_found found;
-        backend->step_end(&found);
-        /* A loss by hand was returned at once. */
-        result->loss += found.loss / parts;
-        result->finite = found.finite && isfinite(result->loss);
-    }
     worker->not_finite = !result->finite;
 }
 
@@ -221,19 +238,11 @@ void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
                            struct kith_work_result *result)
 {
     KITH_ASSERT(kith_model_learns(worker->model) && worker->at == NULL);
-    const uint32_t parts = kith_worker_parts(worker);
-    const struct kith_backend *backend = worker->backend;
     void *x = own_live(worker, true);
     *result = (struct kith_work_result){.kind = KITH_WORK_TRAIN};
-    if (backend->step_begin != NULL)
-        backend->step_begin();
-    for (uint32_t part = 0; part < parts; part++)
-        result->loss += micro_batch(worker, x, step * parts + part, part > 0);
-    if (backend->step_end != NULL) {
-        struct kith_found found;
-        backend->step_end(&found);
-        result->loss += found.loss / parts;
-    }
+    begin_step(worker);
+    result->loss = whole_batch(worker, x, step);
+    (void)end_step(worker, true, &result->loss);
     result->finite = isfinite(result->loss);
     return worker->gradient;
 }
@@ -241,18 +250,12 @@ void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
 bool kith_worker_descend(struct kith_worker *worker, uint64_t step,
                          void *gradient)
 {
-    const struct kith_backend *backend = worker->backend;
+    double loss = 0;
     KITH_ASSERT(worker->at == NULL);
     (void)own_live(worker, true);
-    if (backend->step_begin != NULL)
-        backend->step_begin();
-    bool finite = descend(worker, step, 1, gradient);
-    if (backend->step_end != NULL) {
-        struct kith_found found;
-        backend->step_end(&found);
-        finite = found.finite;
-    }
-    return finite;
+    begin_step(worker);
+    const bool finite = descend(worker, step, 1, gradient);
+    return end_step(worker, finite, &loss);
 }
 
 static struct kith_algebra algebra_of(struct kith_worker *worker,

@@ -3,13 +3,13 @@
 #define _DEFAULT_SOURCE /* madvise */
 #include "worker_state.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "kith/assert.h"
 #include "kith/backend.h"
+#include "kith/text.h"
 
 #define HUGE_PAGE ((size_t)1 << 21)
 
@@ -36,11 +36,9 @@ void *kith_aligned_zero(size_t bytes, void **owner)
     return memory;
 }
 
-static enum kith_err refuse(char *error, enum kith_err err, const char *text)
-{
-    (void)snprintf(error, KITH_DATA_ERROR_BYTES, "opening a worker: %s", text);
-    return err;
-}
+#define REFUSE(err, ...)                                                       \
+    kith_text_fail(error, KITH_DATA_ERROR_BYTES, err,                          \
+                   "opening a worker: " __VA_ARGS__)
 
 static enum kith_err check_data(const struct kith_worker_config *config,
                                 char *error)
@@ -49,18 +47,17 @@ static enum kith_err check_data(const struct kith_worker_config *config,
     if (task->model->input == KITH_INPUT_NONE)
         return KITH_OK;
     if (config->train == NULL)
-        return refuse(error, KITH_EINVAL, "this model needs `data:`");
+        return REFUSE(KITH_EINVAL, "this model needs `data:`");
     const struct kith_model_size size =
         kith_model_size_of(task->model, task->model_config);
     if (size.features == config->train->features &&
         config->train->classes <= size.classes)
         return KITH_OK;
-    (void)snprintf(error, KITH_DATA_ERROR_BYTES,
-                   "model.kind: %zu inputs and %zu classes, but the data has "
-                   "%zu values per example and %u classes",
-                   size.features, size.classes, config->train->features,
-                   config->train->classes);
-    return KITH_EMISMATCH;
+    return kith_text_fail(error, KITH_DATA_ERROR_BYTES, KITH_EMISMATCH,
+                          "model.kind: %zu inputs and %zu classes, but the "
+                          "data has %zu values per example and %u classes",
+                          size.features, size.classes, config->train->features,
+                          config->train->classes);
 }
 
 /* A peer of any pattern asks for a whole model where it starts over, and gives
@@ -159,7 +156,7 @@ static void carve_own(struct kith_worker *worker, struct carver *carver)
 static void carve_all(struct kith_worker *worker, struct carver *shared,
                       struct carver *carver)
 {
-    const struct kith_optimiser *optimiser = worker->task.optimiser;
+    const struct kith_optimiser *optimiser = worker->task.training->optimiser;
     const size_t element = worker->backend->element_bytes;
     const size_t whole = worker->dim * element;
     const size_t trained = worker->layout->trained * element;
@@ -221,13 +218,12 @@ static enum kith_err check_memory(const struct kith_worker *worker,
     const size_t found = kith_host_available();
     if (needed <= (double)found)
         return KITH_OK;
-    (void)snprintf(error, KITH_DATA_ERROR_BYTES,
-                   "opening a worker: %u times the model's vectors, %.2f GiB "
-                   "each, need %.1f GiB of memory, %.1f GiB are free; take a "
-                   "smaller model or fewer peers",
-                   together > 0 ? together : 1, (double)own / 0x1p30,
-                   needed / 0x1p30, (double)found / 0x1p30);
-    return KITH_ENOMEM;
+    return REFUSE(KITH_ENOMEM,
+                  "%u times the model's vectors, %.2f GiB each, need %.1f GiB "
+                  "of memory, %.1f GiB are free; take a smaller model or fewer "
+                  "peers",
+                  together > 0 ? together : 1, (double)own / 0x1p30,
+                  needed / 0x1p30, (double)found / 0x1p30);
 }
 
 static enum kith_err refuse_block(const struct kith_worker *worker, bool shared,
@@ -238,17 +234,15 @@ static enum kith_err refuse_block(const struct kith_worker *worker, bool shared,
     for (uint32_t slot = 1; slot < worker->slot_count; slot++)
         slots += uses(worker->algorithm, slot);
     if (shared && !host)
-        (void)snprintf(error, KITH_DATA_ERROR_BYTES,
-                       "opening a worker: the system refuses to pin %.1f MiB "
-                       "for the %u vectors that are sent and received; free "
-                       "memory of the host, or take fewer neighbours",
-                       (double)bytes / 0x1p20, slots);
-    else
-        (void)snprintf(error, KITH_DATA_ERROR_BYTES,
-                       "opening a worker: no memory on %s for the model's "
-                       "vectors, %.1f MiB; take a smaller model or fewer peers",
-                       worker->backend->name, (double)bytes / 0x1p20);
-    return KITH_ENOMEM;
+        return REFUSE(KITH_ENOMEM,
+                      "the system refuses to pin %.1f MiB for the %u vectors "
+                      "that are sent and received; free memory of the host, or "
+                      "take fewer neighbours",
+                      (double)bytes / 0x1p20, slots);
+    return REFUSE(KITH_ENOMEM,
+                  "no memory on %s for the model's vectors, %.1f MiB; take a "
+                  "smaller model or fewer peers",
+                  worker->backend->name, (double)bytes / 0x1p20);
 }
 
 static enum kith_err take_memory(struct kith_worker *worker, uint32_t together,
@@ -281,38 +275,38 @@ static enum kith_err take_rows(struct kith_worker *worker,
     const enum kith_err err = kith_split_rows(
         worker->task.split, worker->train, worker->task.seed, config->peers,
         worker->self, &worker->rows, &worker->row_count);
-    if (err == KITH_EINVAL) {
-        (void)snprintf(error, KITH_DATA_ERROR_BYTES,
-                       "data.split: %zu rows of %u classes cannot be divided "
-                       "among %u peers",
-                       worker->train->count, worker->train->classes,
-                       config->peers);
-        return err;
-    }
+    if (err == KITH_EINVAL)
+        return kith_text_fail(error, KITH_DATA_ERROR_BYTES, err,
+                              "data.split: %zu rows of %u classes cannot be "
+                              "divided among %u peers",
+                              worker->train->count, worker->train->classes,
+                              config->peers);
     if (err != KITH_OK)
-        return refuse(error, err, "no memory for the list of rows");
-    const struct kith_loader_config loader = {.examples = worker->train,
-                                              .backend = worker->backend,
-                                              .rows = worker->rows,
-                                              .row_count = worker->row_count,
-                                              .batch = kith_worker_rows(worker),
-                                              .seed = worker->task.seed,
-                                              .entity = worker->self,
-                                              .augment = worker->task.augment,
-                                              .shuffle = true,
-                                              .ahead = config->ahead};
+        return REFUSE(err, "no memory for the list of rows");
+    const struct kith_loader_config loader = {
+        .examples = worker->train,
+        .backend = worker->backend,
+        .rows = worker->rows,
+        .row_count = worker->row_count,
+        .batch = kith_worker_rows(worker),
+        .seed = worker->task.seed,
+        .entity = worker->self,
+        .augment = worker->task.training->augment,
+        .shuffle = true,
+        .ahead = config->ahead,
+    };
     return kith_loader_open(&loader, &worker->loader, error);
 }
 
 uint32_t kith_worker_parts(const struct kith_worker *worker)
 {
-    const uint32_t parts = worker->task.accumulate;
+    const uint32_t parts = worker->task.training->accumulate;
     return parts > 0 ? parts : 1;
 }
 
 size_t kith_worker_rows(const struct kith_worker *worker)
 {
-    return worker->task.batch / kith_worker_parts(worker);
+    return worker->task.training->batch / kith_worker_parts(worker);
 }
 
 struct kith_worker_content kith_worker_content(struct kith_worker *worker)
@@ -361,7 +355,7 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
         return KITH_OK;
     double *x = malloc(worker->dim * sizeof *x);
     if (x == NULL)
-        return refuse(error, KITH_ENOMEM, "no memory for starting weights");
+        return REFUSE(KITH_ENOMEM, "no memory for starting weights");
     kith_graph_start(worker->network, worker->task.seed, worker->self, x);
     worker->backend->write(worker->dim, x, worker->slots[KITH_SLOT_LIVE]);
     free(x);
@@ -379,13 +373,13 @@ static enum kith_err open_network(struct kith_worker *worker, char *error)
         .backend = worker->backend,
         .rows = worker->train == NULL ? 1 : kith_worker_rows(worker),
         .training = true,
-        .recompute = task->recompute,
-        .smoothing = task->smoothing};
+        .recompute = task->training->recompute,
+        .smoothing = task->training->smoothing};
     char words[KITH_MODEL_ERROR_BYTES] = "";
     const enum kith_err err = kith_graph_open(
         worker->model, task->model_config, &options, &worker->network, words);
     if (err != KITH_OK)
-        return refuse(error, err, words);
+        return REFUSE(err, "%s", words);
     worker->layout = kith_graph_layout(worker->network);
     worker->dim = worker->layout->dim;
     worker->bytes = worker->layout->gossiped * worker->backend->element_bytes;
@@ -406,7 +400,7 @@ static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
         calloc(worker->edge_count + 1, KITH_EDGE_SCALARS * sizeof(double));
     const bool enough = worker->edges != NULL && worker->inboxes != NULL &&
                         worker->edge_scalars != NULL;
-    return enough ? KITH_OK : refuse(error, KITH_ENOMEM, "no memory");
+    return enough ? KITH_OK : REFUSE(KITH_ENOMEM, "no memory");
 }
 
 enum kith_err kith_worker_open(const struct kith_worker_config *config,
@@ -419,14 +413,15 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (err != KITH_OK)
         return err;
     const bool needs_data = task->model->input != KITH_INPUT_NONE;
-    if (needs_data && (task->batch == 0 || task->batch > KITH_BATCH_MAX))
-        return refuse(error, KITH_ELIMIT, "train.batch must be 1 to 2^20");
+    if (needs_data &&
+        (task->training->batch == 0 || task->training->batch > KITH_BATCH_MAX))
+        return REFUSE(KITH_ELIMIT, "train.batch must be 1 to 2^20");
     const uint32_t slot_count =
         KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * config->edges_max;
     struct kith_worker *worker =
         calloc(1, sizeof *worker + slot_count * sizeof worker->slots[0]);
     if (worker == NULL)
-        return refuse(error, KITH_ENOMEM, "no memory");
+        return REFUSE(KITH_ENOMEM, "no memory");
     worker->task = *task;
     worker->backend = config->backend;
     worker->algorithm = task->algorithm;
@@ -449,7 +444,7 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
     if (err == KITH_OK)
         err = start_weights(worker, error);
     if (kith_worker_failed(worker) != NULL)
-        err = refuse(error, KITH_EDEVICE, kith_worker_failed(worker));
+        err = REFUSE(KITH_EDEVICE, "%s", kith_worker_failed(worker));
     if (err != KITH_OK) {
         kith_worker_close(worker);
         return err;
