@@ -47,7 +47,6 @@ kith_ns sim_mishaps(const struct kith_experiment *experiment,
                     uint32_t loss_threshold, uint64_t bytes,
                     struct kith_rng *rng)
 {
-    KITH_ASSERT(experiment->network.jitter_ns >= 0);
     kith_ns delay_ns = 0;
     if (experiment->network.jitter_ns > 0) {
         delay_ns = kith_rng_exponential(rng, experiment->network.jitter_ns);

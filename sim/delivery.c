@@ -124,9 +124,8 @@ void sim_release(struct sim_world *world, kith_id by, uint32_t index)
  * */
 void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
 {
-    KITH_ASSERT(sim_packet_at(world, index)->from !=
-                sim_packet_at(world, index)->to);
     const struct sim_packet *packet = sim_packet_at(world, index);
+    KITH_ASSERT(packet->from != packet->to);
     kith_ns left_ns;
     const kith_ns leaves_ns =
         sim_uplink_take(world, packet->from, at_ns, packet->bytes, &left_ns);
@@ -200,11 +199,12 @@ static void receive_model(struct sim_world *world, uint32_t index,
  * cancelled, then told to the node. */
 static void deliver_message(struct sim_world *world, uint32_t index)
 {
-    KITH_ASSERT(sim_packet_at(world, index)->to < world->peer_count);
     struct sim_packet *packet = sim_packet_at(world, index);
     const kith_id peer = packet->to;
-    KITH_ASSERT(world->network.lost == NULL);
-    sim_transfer_unlist(world, index);
+    KITH_ASSERT(peer < world->peer_count && world->network.lost == NULL);
+    if (packet->flags & SIM_PACKET_LISTED) {
+        sim_transfer_unlist(world, index);
+    }
     if (world->channels) {
         sim_channel_open(world, index);
     }
@@ -253,11 +253,11 @@ static void deliver_central(struct sim_world *world, uint32_t index)
  * for a paused peer. */
 void sim_deliver(struct sim_world *world, uint32_t index)
 {
-    KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
     const struct sim_packet *packet = sim_packet_at(world, index);
     if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index)) {
         return;
     }
+    KITH_ASSERT(packet->to < world->machine_count);
     if (world->peers[packet->to].state == SIM_PEER_PAUSED) {
         sim_hold(world, packet->to, index);
         return;
@@ -278,8 +278,8 @@ void sim_deliver(struct sim_world *world, uint32_t index)
  * which messages leave. */
 void sim_launch(struct sim_world *world, uint32_t index, kith_ns at_ns)
 {
-    KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
     struct sim_packet *packet = sim_packet_at(world, index);
+    KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
     if (packet->flags & SIM_PACKET_CANCELLED) {
         sim_packet_free(world, index);
         return;
@@ -293,7 +293,6 @@ void sim_launch(struct sim_world *world, uint32_t index, kith_ns at_ns)
 static bool push_drops(const struct sim_world *world, kith_id from,
                        const struct kith_send *send)
 {
-    KITH_ASSERT(send->to != from);
     const uint32_t threshold = world->network.drop_threshold;
     if (threshold == 0 || send->message.kind != KITH_MESSAGE_MODEL ||
         send->message.pattern != KITH_PATTERN_PUSH) {
@@ -345,7 +344,6 @@ static uint32_t pack(struct sim_world *world, kith_id from,
 void sim_send(struct sim_world *world, kith_id from,
               const struct kith_send *send)
 {
-    KITH_ASSERT(send->to != from);
     const uint32_t index = pack(world, from, send);
     if (index != 0) {
         sim_link_post(world, index);

@@ -102,7 +102,6 @@ _Static_assert(SIM_EVENT_RUN < 8, "a kind has three bits");
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
                   kith_ns at_ns, enum sim_event_kind kind, uint32_t value)
 {
-    KITH_ASSERT(at_ns >= sim_time(world));
     KITH_ASSERT(by < world->machine_count && peer < world->machine_count);
     const struct sim_event event = {
         .time_ns = at_ns,
@@ -249,7 +248,6 @@ static bool next_event(struct sim_world *world, struct sim_event *event)
  * while this event is carried out. */
 static void take(struct sim_world *world, const struct sim_event *event)
 {
-    KITH_ASSERT(event->time_ns >= 0);
     sim_clock_advance(&world->engine.clock, event->time_ns);
     world->engine.events++;
     prefetch(world);

@@ -61,14 +61,14 @@ size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator)
  * looked up again after each call that may dial. */
 static struct sim_link *link_at(const struct sim_world *world, uint32_t link)
 {
-    KITH_ASSERT(link < world->links.table.count);
+    KITH_DEBUG_ASSERT(link < world->links.table.count);
     return &world->links.table.links[link];
 }
 
 /* Ends stand in ascending order, so a peer's side is one comparison. */
 static unsigned side_of(const struct sim_link *link, kith_id peer)
 {
-    KITH_ASSERT(link->end[0] == peer || link->end[1] == peer);
+    KITH_DEBUG_ASSERT(link->end[0] == peer || link->end[1] == peer);
     return link->end[1] == peer;
 }
 
@@ -98,7 +98,7 @@ static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
 void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
                     uint32_t link)
 {
-    KITH_ASSERT(peer != other && link < world->links.table.count);
+    KITH_DEBUG_ASSERT(peer != other && link < world->links.table.count);
     world->peers[peer].links.recent = other;
     world->peers[peer].links.recent_link = link;
 }
@@ -191,9 +191,9 @@ static void wait(struct sim_world *world, uint32_t link, unsigned side,
  * or gone without notice. */
 static void post(struct sim_world *world, uint32_t index, kith_ns at_ns)
 {
-    KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
     struct sim_packet *packet = sim_packet_at(world, index);
     const kith_id from = packet->from, to = packet->to;
+    KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
     struct sim_peer *peer = &world->peers[from];
     if (peer->links.recent != to) {
         uint32_t found;
@@ -259,7 +259,6 @@ void sim_link_post(struct sim_world *world, uint32_t index)
     if (outbox->put - outbox->done == SIM_OUTBOX) {
         outbox_first(world);
     }
-    KITH_ASSERT(outbox->put - outbox->done < SIM_OUTBOX);
     struct sim_posting *posting = &outbox->postings[outbox->put++ % SIM_OUTBOX];
     *posting = (struct sim_posting){
         .sent_ns = sim_time(world),

@@ -32,7 +32,6 @@ const struct kith_node *sim_node(const struct sim_world *world, kith_id peer)
  * which is remembered and serves again, so that events do not pile up. */
 static void timer_set(struct sim_world *world, kith_id id, kith_ns deadline_ns)
 {
-    KITH_ASSERT(deadline_ns >= 0);
     struct sim_peer *peer = &world->peers[id];
     KITH_ASSERT(peer->timer.wake_ns <= peer->timer.later_ns);
     peer->timer.deadline_ns = deadline_ns;
@@ -85,9 +84,12 @@ static bool is_restless(const struct sim_world *world, kith_id id)
 /* Keep count of who still has something to do. */
 static void settle(struct sim_world *world, kith_id id)
 {
+    if (!world->nodes.winding_up) {
+        return;
+    }
     KITH_ASSERT(world->nodes.restless <= world->peer_count);
     struct sim_peer *peer = &world->peers[id];
-    const bool restless = world->nodes.winding_up && is_restless(world, id);
+    const bool restless = is_restless(world, id);
     if (restless != ((peer->ending & SIM_RESTLESS) != 0)) {
         KITH_ASSERT(restless || world->nodes.restless > 0);
         peer->ending ^= SIM_RESTLESS;
@@ -175,7 +177,6 @@ static bool gossip_waits(const struct sim_world *world)
  * and the database hear of a decision from here alone. */
 static void step_marks(struct sim_world *world, kith_id id)
 {
-    KITH_ASSERT(world->nodes.effects->mark_count <= KITH_EFFECT_MARKS);
     const struct kith_effects *effects = world->nodes.effects;
     for (uint32_t i = 0; i < effects->mark_count; i++) {
         const struct kith_mark *mark = &effects->marks[i];
@@ -240,7 +241,6 @@ static void step_worked(struct sim_world *world, kith_id id)
  * training always costs some, so this ends. */
 static void step_immediate(struct sim_world *world, kith_id id)
 {
-    KITH_ASSERT(id < world->peer_count);
     while (world->peers[id].work == SIM_WORK_IMMEDIATE) {
         sim_count_event(world);
         step_worked(world, id);

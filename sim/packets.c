@@ -91,7 +91,6 @@ static uint32_t take_free(struct sim_packets *pool)
  * takes it. */
 uint32_t sim_packet_take(struct sim_world *world)
 {
-    KITH_ASSERT(world->packets.used <= world->packets.capacity);
     struct sim_packets *pool = &world->packets;
     uint32_t index;
     if (pool->free != 0) {
@@ -115,8 +114,11 @@ uint32_t sim_packet_take(struct sim_world *world)
 void sim_packet_free(struct sim_world *world, uint32_t index)
 {
     struct sim_packets *pool = &world->packets;
+    KITH_ASSERT(index - 1 < pool->used);
     struct sim_packet *packet = sim_packet_at(world, index);
-    sim_transfer_unlist(world, index);
+    if (packet->flags & SIM_PACKET_LISTED) {
+        sim_transfer_unlist(world, index);
+    }
     if (packet->flags & SIM_PACKET_CARRIES) {
         struct sim_payload *payload = sim_payload_at(world, index);
         sim_copy_release(world, payload->vector);
@@ -201,9 +203,7 @@ void sim_transfer_list(struct sim_world *world, uint32_t index, kith_ns left_ns)
 void sim_transfer_unlist(struct sim_world *world, uint32_t index)
 {
     struct sim_packet *packet = sim_packet_at(world, index);
-    if (!(packet->flags & SIM_PACKET_LISTED)) {
-        return;
-    }
+    KITH_ASSERT(packet->flags & SIM_PACKET_LISTED);
     uint32_t *at = transfers_of(world, packet);
     while (*at != index) {
         KITH_ASSERT(*at != 0); /* what is marked stands in the list */

@@ -87,6 +87,7 @@ void sim_packet_free_all(struct sim_world *world, uint32_t *first);
  * stands in its sender's list. */
 void sim_transfer_list(struct sim_world *world, uint32_t packet,
                        kith_ns left_ns);
+/* It stands there: SIM_PACKET_LISTED. */
 void sim_transfer_unlist(struct sim_world *world, uint32_t packet);
 /* MODELs of these slots that have not left yet are not delivered. */
 void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots);

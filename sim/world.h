@@ -73,7 +73,7 @@ static inline kith_ns sim_time(const struct sim_world *world)
 static inline struct kith_node *sim_node_at(const struct sim_world *world,
                                             kith_id peer)
 {
-    KITH_ASSERT(peer < world->peer_count);
+    KITH_DEBUG_ASSERT(peer < world->peer_count);
     return (struct kith_node *)(void *)(world->nodes.memory +
                                         peer * world->nodes.stride);
 }
@@ -91,7 +91,7 @@ SIM_INLINE void sim_nodes_fetch(const struct sim_world *world, kith_id peer)
 static inline struct sim_packet *sim_packet_at(const struct sim_world *world,
                                                uint32_t packet)
 {
-    KITH_ASSERT(packet > 0 && packet <= world->packets.used);
+    KITH_DEBUG_ASSERT(packet > 0 && packet <= world->packets.used);
     return &world->packets.packets[packet - 1];
 }
 

@@ -10,4 +10,12 @@
 
 #define KITH_ASSERT(condition) assert(condition)
 
+/* For the checks of an index in accessors that a message passes ten times:
+ * builds with sanitizers (configure --enable-sanitize) make them. */
+#ifdef KITH_DEBUG
+#define KITH_DEBUG_ASSERT(condition) KITH_ASSERT(condition)
+#else
+#define KITH_DEBUG_ASSERT(condition) ((void)sizeof(condition))
+#endif
+
 #endif

@@ -183,8 +183,7 @@ static uint64_t minus_log(uint64_t bits)
 kith_ns kith_rng_exponential(struct kith_rng *rng, kith_ns mean_ns)
 {
     /* The largest draw is 64 ln 2 = 44.4 means: no product overflows. */
-    KITH_ASSERT(mean_ns >= 0);
-    KITH_ASSERT(mean_ns <= KITH_NEVER / 64);
+    KITH_ASSERT((uint64_t)mean_ns <= KITH_NEVER / 64);
     const uint64_t variate = minus_log(kith_rng_u64(rng) | 1u);
 
     const uint64_t mean = (uint64_t)mean_ns;

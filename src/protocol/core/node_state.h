@@ -70,7 +70,7 @@ struct kith_node {
 static inline bool kith_exchange_is_ours(const struct kith_node *node,
                                          const struct kith_exchange *exchange)
 {
-    KITH_ASSERT(exchange < &node->exchanges[KITH_EXCHANGES_MAX]);
+    KITH_DEBUG_ASSERT(exchange < &node->exchanges[KITH_EXCHANGES_MAX]);
     return exchange < &node->exchanges[KITH_INITIATED_MAX];
 }
 

@@ -40,7 +40,6 @@ kith_ns kith_estimate_timeout(const struct kith_estimate *estimate,
                               kith_ns initial_ns, uint32_t tries)
 {
     kith_ns timeout = initial_ns;
-    KITH_ASSERT(estimate->mean_us >= 0 && estimate->deviation_us >= 0);
     if (estimate->mean_us > 0)
         timeout =
             4 * KITH_US *
