@@ -153,9 +153,12 @@ enum kith_err kith_text_u64(const char *text, uint64_t *out)
 enum kith_err kith_text_double(const char *text, double *out)
 {
     char *end;
+    for (const char *c = text; *c != '\0'; c++)
+        if (!is_digit(*c) && *c != '+' && *c != '-' && *c != '.' && *c != 'e' &&
+            *c != 'E')
+            return KITH_EPARSE;
     const double value = strtod(text, &end);
-    if (end == text || *end != '\0' ||
-        strspn(text, "+-.0123456789eE") != strlen(text))
+    if (end == text || *end != '\0')
         return KITH_EPARSE;
     if (!isfinite(value))
         return KITH_ELIMIT;

@@ -39,6 +39,14 @@ enum kith_driver_handle {
     KITH_HANDLE_DEADLINE = 4,
 };
 
+/* How long models travelled while a step was taken. */
+struct kith_overlap {
+    bool exchanging, training; /* since then: */
+    kith_ns since_ns;
+    kith_ns exchange_ns, both_ns; /* sums before it */
+    kith_ns training_ns;          /* since the start */
+};
+
 struct kith_driver {
     const struct kith_peer_options *options;
     struct kith_peer_report *report;
@@ -76,12 +84,7 @@ struct kith_driver {
     double peak; /* FLOP/s, of the checkpoint or the experiment; 0: unknown */
     struct kith_meter meter, whole; /* since the last row; of the run */
     kith_ns trained_ns;             /* when the last step ended */
-    struct {
-        bool exchanging, training; /* since then: */
-        kith_ns since_ns;
-        kith_ns exchange_ns, both_ns; /* sums before it */
-        kith_ns training_ns;          /* since the start */
-    } overlap;
+    struct kith_overlap overlap;
     struct {
         bool begun;
         uint64_t step, digest; /* of the save that it went on from */
