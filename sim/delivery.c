@@ -9,8 +9,6 @@
  * All arithmetic is on integers, those of delay.h. */
 #include "sim/delivery.h"
 
-#include <stdlib.h>
-
 #include "kith/assert.h"
 #include "kith/rng.h"
 #include "kith/session.h"
@@ -47,15 +45,11 @@ enum kith_err sim_network_open(struct sim_world *world)
     struct sim_network *network = &world->network;
     network->drop_threshold = sim_threshold(experiment->network.drop_push);
     if (experiment->network.rate_bits > 0) {
-        network->access = calloc(world->machine_count, sizeof *network->access);
+        network->access =
+            sim_alloc(world, world->machine_count, sizeof *network->access);
         return network->access ? KITH_OK : KITH_ENOMEM;
     }
     return KITH_OK;
-}
-
-void sim_network_close(struct sim_world *world)
-{
-    free(world->network.access);
 }
 
 uint64_t sim_network_messages(const struct sim_world *world)

@@ -19,7 +19,6 @@ struct sim_network {
 };
 
 enum kith_err sim_network_open(struct sim_world *world);
-void sim_network_close(struct sim_world *world);
 void sim_send(struct sim_world *world, kith_id from,
               const struct kith_send *send);
 /* A message that was sent then, and whose link is up: size it, and put it on

@@ -8,9 +8,6 @@
  * A peer that has crashed once is exempt: nobody waits for it. */
 #include "sim/world.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 /* How long exchanges in doubt may go on after the last peer has finished. */
 #define GRACE_NS (300 * KITH_S)
 
@@ -350,21 +347,14 @@ static enum kith_err gossip_configure(struct sim_world *world)
     }
     nodes->config.topology = &nodes->topology;
     nodes->stride = (kith_node_size(&nodes->config) + 7) / 8 * 8;
-    nodes->memory = sim_pages(world->peer_count * nodes->stride);
-    nodes->effects = calloc(1, sizeof *nodes->effects);
+    nodes->memory = sim_alloc(world, world->peer_count, nodes->stride);
+    nodes->effects = sim_alloc(world, 1, sizeof *nodes->effects);
     nodes->unfinished = world->peer_count;
     world->vector_bytes =
         nodes->config.model_bytes > nodes->config.payload_bytes
             ? nodes->config.model_bytes
             : nodes->config.payload_bytes;
     return nodes->memory && nodes->effects ? KITH_OK : KITH_ENOMEM;
-}
-
-static void gossip_close(struct sim_world *world)
-{
-    free(world->nodes.effects);
-    sim_pages_free(world->nodes.memory,
-                   world->peer_count * world->nodes.stride);
 }
 
 /* In rank order, at time 0: whoever a fault has crashed at once starts when it
@@ -427,7 +417,6 @@ static void gossip_counters(const struct sim_world *world, kith_id peer,
 
 const struct sim_protocol sim_gossip_protocol = {
     .configure = gossip_configure,
-    .close = gossip_close,
     .start = gossip_start,
     .step = gossip_step,
     .stop = gossip_stop,

@@ -10,7 +10,6 @@ struct sim_world;
 struct sim_totals; /* (machines), NULL: not counted */
 
 enum kith_err sim_totals_open(struct sim_world *world);
-void sim_totals_close(struct sim_world *world);
 void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns);
 void sim_totals_finished(struct sim_world *world, kith_id peer);
 void sim_totals_bytes(struct sim_world *world, kith_id peer, uint64_t bytes);

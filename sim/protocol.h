@@ -14,7 +14,7 @@ struct sim_protocol {
     enum kith_err (*configure)(struct sim_world *world);
     /* After all parts; may be NULL. */
     enum kith_err (*open)(struct sim_world *world);
-    void (*close)(struct sim_world *world);
+    void (*close)(struct sim_world *world); /* may be NULL */
     void (*start)(struct sim_world *world);
     /* A machine's event that is not of the network. */
     void (*step)(struct sim_world *world, const struct sim_event *event);

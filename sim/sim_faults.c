@@ -8,7 +8,6 @@
  *   cut      traffic in one direction stalls, in order, until it heals */
 #include "sim/sim_faults.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
@@ -78,7 +77,8 @@ enum kith_err sim_fault_open(struct sim_world *world)
     if (faults->state_count == 0) {
         return KITH_OK;
     }
-    faults->states = calloc(faults->state_count, sizeof *faults->states);
+    faults->states =
+        sim_alloc(world, faults->state_count, sizeof *faults->states);
     if (!faults->states) {
         return KITH_ENOMEM;
     }
@@ -91,15 +91,6 @@ enum kith_err sim_fault_open(struct sim_world *world)
         }
     }
     return KITH_OK;
-}
-
-void sim_fault_close(struct sim_world *world)
-{
-    struct sim_faults *faults = &world->faults;
-    for (uint32_t i = 0; i < faults->state_count && faults->states; i++) {
-        free(faults->states[i].image);
-    }
-    free(faults->states);
 }
 
 static size_t live_bytes(const struct sim_world *world)
@@ -126,7 +117,7 @@ void sim_save(struct sim_world *world, kith_id peer)
     }
     struct kith_worker *worker = sim_job_worker(world, peer);
     if (!state->image) {
-        state->image = malloc(live_bytes(world));
+        state->image = sim_alloc(world, 1, live_bytes(world));
     }
     if (!state->image) {
         sim_fail(world, KITH_ENOMEM, "no memory for the save of peer %u", peer);

@@ -17,7 +17,6 @@ struct sim_faults {
 struct sim_world;
 
 enum kith_err sim_fault_open(struct sim_world *world);
-void sim_fault_close(struct sim_world *world);
 /* All atoms that are due, then an event for the next one. */
 void sim_fault_due(struct sim_world *world);
 uint32_t sim_fault_count(const struct sim_world *world);

@@ -8,7 +8,6 @@
 #include "sim/sim_result.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,8 +48,8 @@ static enum kith_err open_evaluator(struct sim_world *world,
     const struct kith_experiment *experiment = world->experiment;
     const struct kith_dataset *dataset = world->options.dataset;
     char text[KITH_DATA_ERROR_BYTES] = "";
-    results->mean = malloc(world->dim * sizeof *results->mean);
-    results->z = malloc(world->dim * sizeof *results->z);
+    results->mean = sim_alloc(world, world->dim, sizeof *results->mean);
+    results->z = sim_alloc(world, world->dim, sizeof *results->z);
     if (!results->mean || !results->z) {
         return KITH_ENOMEM;
     }
@@ -68,7 +67,7 @@ static enum kith_err open_evaluator(struct sim_world *world,
 enum kith_err sim_results_open(struct sim_world *world)
 {
     KITH_ASSERT(world->results == NULL);
-    struct sim_results *results = calloc(1, sizeof *results);
+    struct sim_results *results = sim_alloc(world, 1, sizeof *results);
     if (!results) {
         return KITH_ENOMEM;
     }
@@ -85,12 +84,8 @@ enum kith_err sim_results_open(struct sim_world *world)
 
 void sim_results_close(struct sim_world *world)
 {
-    struct sim_results *results = world->results;
-    if (results) {
-        kith_evaluator_close(results->evaluator);
-        free(results->mean);
-        free(results->z);
-        free(results);
+    if (world->results) {
+        kith_evaluator_close(world->results->evaluator);
     }
 }
 

@@ -246,7 +246,7 @@ enum kith_err sim_work_open(struct sim_world *world)
     if (world->dim == 0) {
         return KITH_OK;
     }
-    struct sim_work *pool = calloc(1, sizeof *pool);
+    struct sim_work *pool = sim_alloc(world, 1, sizeof *pool);
     if (!pool) {
         return KITH_ENOMEM;
     }
@@ -258,7 +258,7 @@ enum kith_err sim_work_open(struct sim_world *world)
     if (world->ledger) {
         pool->count = 1; /* it looks at x around every item */
     }
-    pool->jobs = calloc(world->peer_count, sizeof *pool->jobs);
+    pool->jobs = sim_alloc(world, world->peer_count, sizeof *pool->jobs);
     if (!pool->jobs) {
         return KITH_ENOMEM;
     }
@@ -286,8 +286,6 @@ void sim_work_close(struct sim_world *world)
         pool->jobs[peer].state = JOB_FREE;
         sim_job_close(world, peer);
     }
-    free(pool->jobs);
-    free(pool);
 }
 
 /* ---- items */

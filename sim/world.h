@@ -19,7 +19,9 @@
  *   sim_result.c     evaluation, rows, summary
  *
  * Nothing is allocated per event: packets, model copies and links come from
- * pools that grow by doubling. */
+ * pools that grow by doubling. What a part has for the whole run is taken with
+ * sim_alloc() and freed with the world, so that a part closes only what is more
+ * than memory. */
 #ifndef KITH_SIM_WORLD_H
 #define KITH_SIM_WORLD_H
 
@@ -37,6 +39,8 @@
 #include "sim/sim_result.h"
 #include "sim/trace.h"
 #include "sim/work_pool.h"
+
+struct sim_block;
 
 struct sim_world {
     struct sim_options options;
@@ -63,7 +67,12 @@ struct sim_world {
     struct sim_totals *totals;
     struct sim_results *results;
     struct sim_central *central; /* NULL: peers gossip */
+    struct sim_block *blocks;    /* sim_run.c: list of what was allocated */
 };
+
+/* Zeroed memory that lives as long as the world, on cache lines and huge pages
+ * as sim_pages() gives them. NULL: there is none. */
+void *sim_alloc(struct sim_world *world, size_t count, size_t size);
 
 static inline kith_ns sim_time(const struct sim_world *world)
 {
