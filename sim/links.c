@@ -44,12 +44,6 @@ void sim_links_close(struct sim_world *world)
     sim_link_table_close(&world->links.table);
 }
 
-uint64_t sim_link_handshakes(const struct sim_world *world)
-{
-    KITH_ASSERT(world->links.handshakes <= sim_events(world));
-    return world->links.handshakes;
-}
-
 size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator)
 {
     return world->links.handshake_bytes[initiator];
@@ -506,7 +500,7 @@ void sim_link_step(struct sim_world *world, uint32_t index)
         come_up(world, link, side);
         break;
     case SIM_PACKET_HELLO:
-        world->links.handshakes++;
+        world->report.handshakes++;
         come_up(world, link, side);
         break;
     case SIM_PACKET_RESET:

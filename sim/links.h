@@ -24,7 +24,6 @@ struct sim_links {
     uint64_t resets;           /* links broken so far: packets may be stale */
     uint32_t cuts;             /* directions that are cut now */
     uint32_t loss_threshold;   /* of 2^32 */
-    uint64_t handshakes;       /* completed */
     size_t handshake_bytes[2]; /* responder's, initiator's */
 };
 
@@ -78,6 +77,5 @@ void sim_link_crash(struct sim_world *world, kith_id peer);
 void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut);
 /* That all flights of this end have together. */
 size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator);
-uint64_t sim_link_handshakes(const struct sim_world *world);
 
 #endif

@@ -131,12 +131,31 @@ static void finish(struct sim_world *world, kith_id id)
     KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
 }
 
+/* Incarnations are added up: a peer's row counts its process, the run's row all
+ * of them. */
+static void add_counters(const struct sim_world *world, kith_id id,
+                         struct kith_node_counters *sum)
+{
+    struct kith_node_counters one;
+    kith_node_counters(sim_node_at(world, id), &one);
+    KITH_ASSERT(one.waited_ns >= 0);
+    sum->steps += one.steps;
+    sum->attempts += one.attempts;
+    sum->skipped += one.skipped;
+    sum->refused += one.refused;
+    sum->done += one.done;
+    sum->failed += one.failed;
+    sum->torn += one.torn;
+    sum->waited_ns += one.waited_ns;
+}
+
 /* Its share will never be done, or done again: waiting for it would wait for
  * the experiment's own fault. */
 void sim_exempt(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
     struct sim_peer *peer = &world->peers[id];
+    add_counters(world, id, &world->nodes.crashed);
     if (peer->ending & SIM_EXEMPT) {
         return;
     }
@@ -183,9 +202,9 @@ static void step_marks(struct sim_world *world, kith_id id)
         if (mark->kind == KITH_MARK_FINISHED) {
             finish(world, id);
         } else if (mark->kind == KITH_MARK_NONFINITE) {
-            sim_results_nonfinite(world);
+            world->nonfinite = true;
         } else if (mark->kind == KITH_MARK_STEP) {
-            sim_results_step(world);
+            world->steps_done++;
         }
         if (world->options.store && mark->kind != KITH_MARK_STEP) {
             (void)kith_rundb_mark(world->options.store, id, sim_time(world),
@@ -258,6 +277,9 @@ void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
                bool adopt)
 {
     KITH_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
+    /* What a save holds was counted with the incarnation that wrote it. */
+    KITH_ASSERT(world->nodes.crashed.steps >= resume_step);
+    world->nodes.crashed.steps -= resume_step;
     sim_timer_clear(world, id);
     (void)kith_node_init(sim_node_at(world, id), &world->nodes.config, id,
                          world->peers[id].incarnation, resume_step, adopt);
@@ -379,22 +401,6 @@ static struct kith_worker *gossip_worker(const struct sim_world *world,
     return peer == KITH_NOBODY ? NULL : sim_job_worker(world, peer);
 }
 
-/* Incarnations are added up: a peer's row counts its process, the run's row all
- * of them. */
-void sim_counters_add(struct kith_node_counters *sum,
-                      const struct kith_node_counters *one)
-{
-    KITH_ASSERT(one->waited_ns >= 0 && sum != one);
-    sum->steps += one->steps;
-    sum->attempts += one->attempts;
-    sum->skipped += one->skipped;
-    sum->refused += one->refused;
-    sum->done += one->done;
-    sum->failed += one->failed;
-    sum->torn += one->torn;
-    sum->waited_ns += one->waited_ns;
-}
-
 /* Of all: what has crashed, and who is alive; a crashed node's own counters
  * were added when it went. */
 static void gossip_counters(const struct sim_world *world, kith_id peer,
@@ -405,12 +411,10 @@ static void gossip_counters(const struct sim_world *world, kith_id peer,
         kith_node_counters(sim_node_at(world, peer), counters);
         return;
     }
-    *counters = *sim_fault_crashed(world);
+    *counters = world->nodes.crashed;
     for (kith_id id = 0; id < world->peer_count; id++) {
-        struct kith_node_counters one;
         if (sim_alive(world, id)) {
-            kith_node_counters(sim_node_at(world, id), &one);
-            sim_counters_add(counters, &one);
+            add_counters(world, id, counters);
         }
     }
 }

@@ -21,6 +21,7 @@ struct sim_nodes {
     uint32_t unfinished; /* healthy peers with steps to do */
     uint32_t restless;   /* healthy peers not quiet; while winding_up */
     bool winding_up;
+    struct kith_node_counters crashed; /* of incarnations that crashed */
 };
 
 extern const struct sim_protocol sim_gossip_protocol;
@@ -33,11 +34,10 @@ void sim_start(struct sim_world *world, kith_id peer, uint64_t resume_step,
 /* No event of the peer comes until it starts again; it resumes. */
 void sim_timer_clear(struct sim_world *world, kith_id peer);
 void sim_timer_resume(struct sim_world *world, kith_id peer);
-/* This peer crashed: from now on it does not hold up the end. */
+/* This peer crashes now: from now on it does not hold up the end, and what it
+ * has counted is kept. */
 void sim_exempt(struct sim_world *world, kith_id peer);
 bool sim_exempted(const struct sim_world *world, kith_id peer);
-void sim_counters_add(struct kith_node_counters *sum,
-                      const struct kith_node_counters *one);
 const struct kith_node_config *sim_node_config(const struct sim_world *world);
 
 #endif

@@ -127,11 +127,11 @@ void sim_totals_row(const struct sim_world *world, kith_id peer,
 }
 
 /* A share of 1 at most: a step that a crash cut short was booked whole. */
-static double utilisation(const struct sim_world *world)
+double sim_utilisation(const struct sim_world *world)
 {
-    KITH_ASSERT(world->totals != NULL && world->peer_count > 0);
-    double sum = 0;
-    for (kith_id id = 0; id < world->peer_count; id++) {
+    KITH_ASSERT(world->peer_count > 0);
+    double sum = world->totals ? 0 : (double)NAN;
+    for (kith_id id = 0; world->totals && id < world->peer_count; id++) {
         const struct sim_totals *totals = &world->totals[id];
         const kith_ns span =
             totals->finished_ns > 0 ? totals->finished_ns : sim_time(world);
@@ -140,14 +140,4 @@ static double utilisation(const struct sim_world *world)
         }
     }
     return sum / world->peer_count;
-}
-
-void sim_totals_summarise(const struct sim_world *world,
-                          struct kith_summary *summary)
-{
-    struct kith_row row;
-    sim_totals_row(world, KITH_NOBODY, &row);
-    summary->staleness.mean = row.staleness;
-    summary->staleness.max = row.staleness_max;
-    summary->utilisation = world->totals ? utilisation(world) : (double)NAN;
 }

@@ -20,7 +20,6 @@ void sim_totals_stale(struct sim_world *world, kith_id peer, uint64_t steps);
 /* bytes, staleness, received, training_s of a row; KITH_NOBODY: of all. */
 void sim_totals_row(const struct sim_world *world, kith_id peer,
                     struct kith_row *row);
-void sim_totals_summarise(const struct sim_world *world,
-                          struct kith_summary *summary);
+double sim_utilisation(const struct sim_world *world); /* NaN: not counted */
 
 #endif

@@ -40,19 +40,6 @@ double sim_fault_slow(const struct sim_world *world, kith_id peer)
     return state ? state->slow : 1;
 }
 
-uint32_t sim_fault_count(const struct sim_world *world)
-{
-    KITH_ASSERT(world->faults.count <= world->faults.next);
-    return world->faults.count;
-}
-
-const struct kith_node_counters *
-sim_fault_crashed(const struct sim_world *world)
-{
-    KITH_ASSERT(world->faults.next <= world->experiment->atom_count);
-    return &world->faults.crashed;
-}
-
 bool sim_alive(const struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->machine_count);
@@ -194,12 +181,9 @@ static void crash(struct sim_world *world, kith_id id)
     KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     struct sim_fault_state *state = state_of(world, id);
-    struct kith_node_counters counters;
     if (peer->state == SIM_PEER_CRASHED) {
         return;
     }
-    kith_node_counters(sim_node_at(world, id), &counters);
-    sim_counters_add(&world->faults.crashed, &counters);
     sim_exempt(world, id);
     sim_work_abandon(world, id);
     if (world->work) {
@@ -227,9 +211,6 @@ static void restart(struct sim_world *world, kith_id id)
     }
     peer->state = SIM_PEER_RUNS;
     peer->incarnation++;
-    /* What the save holds was counted with the incarnation that wrote it. */
-    KITH_ASSERT(!state->saved || world->faults.crashed.steps >= state->step);
-    world->faults.crashed.steps -= state->saved ? state->step : 0;
     if (world->work) {
         const enum kith_err err = sim_job_open(world, id);
         if (err != KITH_OK) {
@@ -324,7 +305,7 @@ void sim_fault_due(struct sim_world *world)
            experiment->atoms[faults->next].at_ns <= sim_time(world)) {
         const struct kith_atom *atom = &experiment->atoms[faults->next++];
         sim_trace_fault(world, atom);
-        faults->count += atom->statement != UINT32_MAX; /* not compute.slow */
+        world->faults_done += atom->statement != UINT32_MAX; /* .slow is not */
         if (world->options.store) {
             (void)kith_rundb_fault(world->options.store, sim_time(world), atom);
         }

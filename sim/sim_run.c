@@ -151,14 +151,13 @@ static void begin(struct sim_world *world)
 /* Summarised also after an interruption: what was computed by then is kept, and
  * marked as incomplete. */
 static enum kith_err carry_out(struct sim_world *world,
-                               struct kith_summary *summary,
-                               struct sim_report *report)
+                               struct kith_summary *summary)
 {
-    KITH_ASSERT(!report->stalled);
+    KITH_ASSERT(!summary->completed);
     begin(world);
-    summary->completed = sim_loop(world, &report->stalled);
+    summary->completed = sim_loop(world, &world->report.stalled);
     sim_work_join_all(world);
-    sim_summarise(world, summary, report);
+    sim_summarise(world, summary);
     sim_trace_close(world); /* a trace that cannot be written fails it */
     return sim_failure(world);
 }
@@ -170,10 +169,10 @@ enum kith_err sim_run(const struct sim_options *options,
                       char *error)
 {
     const struct kith_experiment *experiment = options->experiment;
-    struct sim_report unwanted;
-    report = report ? report : &unwanted;
     *summary = (struct kith_summary){.world = "sim"};
-    *report = (struct sim_report){0};
+    if (report) {
+        *report = (struct sim_report){0};
+    }
     error[0] = '\0';
     enum kith_err err = check_options(options, error);
     if (err != KITH_OK) {
@@ -198,10 +197,13 @@ enum kith_err sim_run(const struct sim_options *options,
     kith_backend_threads(1);
     err = world_open(world);
     if (err == KITH_OK) {
-        err = carry_out(world, summary, report);
+        err = carry_out(world, summary);
     } else if (error[0] == '\0') {
         snprintf(error, SIM_ERROR_BYTES, "cannot set up %u peers: %s",
                  world->peer_count, kith_err_text(err));
+    }
+    if (report) {
+        *report = world->report;
     }
     world_close(world);
     free(world);

@@ -34,7 +34,7 @@ struct sim_work {
     pthread_cond_t queued, done;
     struct job *first, *last; /* the queue */
     pthread_t threads[SIM_THREADS_MAX];
-    uint64_t items[SIM_THREADS_MAX]; /* by thread; 0 is the event loop */
+    uint64_t *items; /* (count) run by each; 0 is the event loop */
     unsigned count, started;
     bool stop;
 };
@@ -251,6 +251,7 @@ enum kith_err sim_work_open(struct sim_world *world)
         return KITH_ENOMEM;
     }
     world->work = pool;
+    pool->items = world->report.items;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->queued, NULL);
     pthread_cond_init(&pool->done, NULL);
@@ -445,13 +446,5 @@ void sim_work_abandon(struct sim_world *world, kith_id id)
     if (world->work) {
         join(world, id);
         world->work->jobs[id].state = JOB_FREE;
-    }
-}
-
-void sim_work_counts(const struct sim_world *world, uint64_t *items)
-{
-    KITH_ASSERT(world->work == NULL || world->work->count <= SIM_THREADS_MAX);
-    for (unsigned i = 0; world->work && i < world->work->count; i++) {
-        items[i] = world->work->items[i];
     }
 }

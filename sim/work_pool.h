@@ -29,6 +29,5 @@ bool sim_work_out(const struct sim_world *world, kith_id peer);
 /* The peer crashed: wait for its item, which is nobody's then. */
 void sim_work_abandon(struct sim_world *world, kith_id peer);
 void sim_work_join_all(struct sim_world *world);
-void sim_work_counts(const struct sim_world *world, uint64_t *items);
 
 #endif

@@ -44,7 +44,7 @@ void sim_central_step(struct sim_central *run, uint32_t id)
             kith_worker_gradient(worker->trainer, worker->steps, &result);
         worker->loss = result.loss;
         if (!result.finite) {
-            sim_results_nonfinite(world);
+            world->nonfinite = true;
         }
     }
     worker->stepping = true;
@@ -66,7 +66,7 @@ void sim_central_step_done(struct sim_central *run, uint32_t id)
     worker->steps++;
     worker->stepping = false;
     worker->idle_ns = sim_time(run->world);
-    sim_results_step(run->world);
+    run->world->steps_done++;
     sim_trace_decision(run->world, "step", id, KITH_NOBODY, worker->steps);
     run->method->stepped(run, id);
 }

@@ -41,7 +41,7 @@ void sim_central_apply(struct sim_central *run, void *gradient, uint64_t step)
     run->updates++;
     if (run->server && gradient &&
         !kith_worker_descend(run->server, step, gradient)) {
-        sim_results_nonfinite(run->world);
+        run->world->nonfinite = true;
     }
 }
 
@@ -87,7 +87,7 @@ void sim_central_descend(struct sim_central *run, uint32_t id)
     if (worker->trainer &&
         !kith_worker_descend(worker->trainer, worker->steps - 1,
                              worker->gradient)) {
-        sim_results_nonfinite(run->world);
+        run->world->nonfinite = true;
     }
 }
 

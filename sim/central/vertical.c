@@ -159,7 +159,7 @@ static void apply(struct sim_central *run, uint32_t stage, uint32_t slot)
                                        .last = vertical->cuts[stage + 1]};
         if (!kith_worker_descend(worker->trainer, worker->steps,
                                  own->gradient)) {
-            sim_results_nonfinite(run->world);
+            run->world->nonfinite = true;
         }
         kith_graph_copy(slot_of(vertical, stage, 0)->network, &part,
                         sim_central_x(worker->trainer),
@@ -167,7 +167,7 @@ static void apply(struct sim_central *run, uint32_t stage, uint32_t slot)
     }
     own->updates++;
     worker->steps++;
-    sim_results_step(run->world);
+    run->world->steps_done++;
     sim_central_stale(run, stage, missed);
     sim_trace_decision(run->world, "update", stage, KITH_NOBODY, missed);
     if (sim_central_finished(run, stage)) {
