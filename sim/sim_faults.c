@@ -270,18 +270,10 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
     const bool begins = kith_atom_begins(atom);
     switch (kith_fault_effect(atom->kind)) {
     case KITH_EFFECT_STOP:
-        if (begins) {
-            crash(world, atom->peer);
-        } else {
-            restart(world, atom->peer);
-        }
+        (begins ? crash : restart)(world, atom->peer);
         break;
     case KITH_EFFECT_PAUSE:
-        if (begins) {
-            pause_peer(world, atom->peer);
-        } else {
-            resume(world, atom->peer);
-        }
+        (begins ? pause_peer : resume)(world, atom->peer);
         break;
     case KITH_EFFECT_SLOW:
         state_of(world, atom->peer)->slow = atom->factor;

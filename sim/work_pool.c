@@ -35,7 +35,7 @@ struct sim_work {
     struct job *first, *last; /* the queue */
     pthread_t threads[SIM_THREADS_MAX];
     uint64_t *items; /* (count) run by each; 0 is the event loop */
-    unsigned count, started;
+    unsigned count, started, running;
     bool stop;
 };
 
@@ -75,21 +75,14 @@ static void run_item(struct sim_work *pool, struct job *job, unsigned thread)
     job->state = JOB_DONE;
 }
 
-struct thread_start {
-    struct sim_work *pool;
-    unsigned thread;
-};
-
 /* A thread takes whatever is queued: items are of different peers, and share
  * nothing. */
 static void *thread_main(void *argument)
 {
-    KITH_ASSERT(argument != NULL);
-    struct thread_start *start = argument;
-    struct sim_work *pool = start->pool;
-    const unsigned thread = start->thread;
-    free(start);
+    struct sim_work *pool = argument;
     pthread_mutex_lock(&pool->lock);
+    const unsigned thread = ++pool->running;
+    KITH_ASSERT(thread < pool->count);
     while (!pool->stop) {
         if (pool->first) {
             run_item(pool, pool->first, thread);
@@ -109,13 +102,7 @@ static enum kith_err threads_start(struct sim_world *world,
 {
     KITH_ASSERT(pool->count >= 1 && pool->count <= SIM_THREADS_MAX);
     for (unsigned i = 1; i < pool->count; i++) {
-        struct thread_start *start = malloc(sizeof *start);
-        if (!start) {
-            return KITH_ENOMEM;
-        }
-        *start = (struct thread_start){.pool = pool, .thread = i};
-        if (pthread_create(&pool->threads[i], NULL, thread_main, start) != 0) {
-            free(start);
+        if (pthread_create(&pool->threads[i], NULL, thread_main, pool) != 0) {
             sim_fail(world, KITH_EBUSY, "cannot start thread %u of %u", i + 1,
                      pool->count);
             return KITH_EBUSY;
@@ -300,9 +287,7 @@ static kith_ns cost_of(const struct sim_world *world, kith_id peer,
     const struct kith_experiment *experiment = world->experiment;
     return work->kind == KITH_WORK_TRAIN
                ? sim_step_time(experiment, peer, work->step,
-                               world->peers[peer].fault != 0
-                                   ? sim_fault_slow(world, peer)
-                                   : 1)
+                               sim_fault_slow(world, peer))
                : experiment->compute.merge_ns;
 }
 
