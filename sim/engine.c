@@ -74,14 +74,6 @@ bool sim_ended(const struct sim_world *world)
     return world->engine.over;
 }
 
-/* Events are counted where they happen, so that the rate of a run does not
- * depend on how cheap its work items are. */
-void sim_count_event(struct sim_world *world)
-{
-    KITH_ASSERT(world->peer_count > 0);
-    world->engine.events++;
-}
-
 /* No event lies in the past: the clock can only be where an event put it, so it
  * never has to be set back. */
 static void push(struct sim_world *world, const struct sim_event *event)
@@ -251,7 +243,7 @@ static void take(struct sim_world *world, const struct sim_event *event)
 {
     KITH_ASSERT(event->time_ns >= 0);
     sim_clock_advance(&world->engine.clock, event->time_ns);
-    world->engine.events++;
+    world->events++;
     prefetch(world);
     step_event(world, event);
 }
@@ -277,7 +269,7 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             sim_progress(world);
         }
         if (!next_event(world, &event)) {
-            *stalled = protocol->waits(world);
+            *stalled = world->unfinished > 0;
             break;
         }
         take(world, &event);
@@ -296,5 +288,5 @@ kith_ns sim_now(const struct sim_world *world)
 
 uint64_t sim_events(const struct sim_world *world)
 {
-    return world->engine.events;
+    return world->events;
 }

@@ -181,9 +181,7 @@ void sim_ledger_after(struct sim_world *world, kith_id peer,
 void sim_ledger_done(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
-    if (world->ledger) {
-        world->ledger->pending[peer] = 0; /* the marks come now */
-    }
+    world->ledger->pending[peer] = 0; /* the marks come now */
 }
 
 /* Any order serves: a tree asks for nothing else. */
@@ -273,7 +271,7 @@ void sim_ledger_mark(struct sim_world *world, kith_id peer,
     const bool books =
         mark->kind == KITH_MARK_MERGED || mark->kind == KITH_MARK_SPLIT ||
         mark->kind == KITH_MARK_UNDONE || mark->kind == KITH_MARK_TORN;
-    if (!ledger || !books) {
+    if (!books) {
         return;
     }
     struct exchange *entry = mark->initiator
@@ -346,17 +344,10 @@ static double imbalance(const struct sim_balance *balance)
     const double left = balance->live + balance->in_doubt + balance->lost;
     const double right =
         balance->initial + balance->gradient + balance->restart;
-    const double terms[] = {1,
-                            balance->live,
-                            balance->in_doubt,
-                            balance->lost,
-                            balance->initial,
-                            balance->gradient,
-                            balance->restart};
-    double scale = 0;
-    for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
-        scale = fabs(terms[i]) > scale ? fabs(terms[i]) : scale;
-    }
+    double scale = fmax(fabs(balance->live), fabs(balance->in_doubt));
+    scale = fmax(scale, fmax(fabs(balance->lost), fabs(balance->initial)));
+    scale = fmax(scale, fmax(fabs(balance->gradient), fabs(balance->restart)));
+    scale = fmax(scale, 1);
     return fabs(left - right) / scale;
 }
 
@@ -406,14 +397,10 @@ void sim_ledger_finish(struct sim_world *world, struct kith_values *values)
         if (!(rest <= ledger->found.error_max))
             ledger->found.error_max = rest;
     }
-    if (ledger->kind == SIM_LEDGER_SUM || ledger->one_way) {
-        values->conservation_error = ledger->found.error_max;
-        values->conservation_tolerance =
-            world->experiment->backend->element_bytes == 8 ? 1e-12 : 1e-5;
-    } else {
-        values->conservation_error = 0;
-        values->conservation_tolerance = 0;
-    }
+    const bool sums = ledger->kind == SIM_LEDGER_SUM || ledger->one_way;
+    const bool doubles = world->experiment->backend->element_bytes == 8;
+    values->conservation_error = sums ? ledger->found.error_max : 0;
+    values->conservation_tolerance = !sums ? 0 : doubles ? 1e-12 : 1e-5;
     if (ledger->found.mismatched + ledger->found.unsettled > 0) {
         values->conservation_error = INFINITY;
     }

@@ -111,8 +111,8 @@ static void wind_up(struct sim_world *world)
 /* Nobody has a step to do: from now on the loop asks before each event. */
 static void ask_for_end(struct sim_world *world)
 {
-    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
-    if (world->nodes.unfinished == 0) {
+    KITH_ASSERT(world->unfinished <= world->peer_count);
+    if (world->unfinished == 0) {
         sim_ending(world);
     }
 }
@@ -125,10 +125,10 @@ static void finish(struct sim_world *world, kith_id id)
     sim_totals_finished(world, id);
     if (!(peer->ending & SIM_FINISHED)) {
         peer->ending |= SIM_FINISHED;
-        world->nodes.unfinished -= !(peer->ending & SIM_EXEMPT);
+        world->unfinished -= !(peer->ending & SIM_EXEMPT);
         ask_for_end(world);
     }
-    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
+    KITH_ASSERT(world->unfinished <= world->peer_count);
 }
 
 /* Incarnations are added up: a peer's row counts its process, the run's row all
@@ -153,14 +153,14 @@ static void add_counters(const struct sim_world *world, kith_id id,
  * the experiment's own fault. */
 void sim_exempt(struct sim_world *world, kith_id id)
 {
-    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
+    KITH_ASSERT(world->unfinished <= world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     add_counters(world, id, &world->nodes.crashed);
     if (peer->ending & SIM_EXEMPT) {
         return;
     }
     peer->ending |= SIM_EXEMPT;
-    world->nodes.unfinished -= !(peer->ending & SIM_FINISHED);
+    world->unfinished -= !(peer->ending & SIM_FINISHED);
     ask_for_end(world);
     settle(world, id);
     KITH_ASSERT(!(peer->ending & SIM_RESTLESS));
@@ -174,15 +174,10 @@ bool sim_exempted(const struct sim_world *world, kith_id peer)
 static bool gossip_ended(struct sim_world *world)
 {
     KITH_ASSERT(world->nodes.restless <= world->peer_count);
-    if (world->nodes.unfinished == 0) {
+    if (world->unfinished == 0) {
         wind_up(world);
     }
     return world->nodes.winding_up && world->nodes.restless == 0;
-}
-
-static bool gossip_waits(const struct sim_world *world)
-{
-    return world->nodes.unfinished > 0;
 }
 
 /* ---- steps */
@@ -258,7 +253,7 @@ static void step_immediate(struct sim_world *world, kith_id id)
 {
     KITH_ASSERT(id < world->peer_count);
     while (world->peers[id].work == SIM_WORK_IMMEDIATE) {
-        sim_count_event(world);
+        world->events++;
         step_worked(world, id);
     }
     settle(world, id);
@@ -371,7 +366,6 @@ static enum kith_err gossip_configure(struct sim_world *world)
     nodes->stride = (kith_node_size(&nodes->config) + 7) / 8 * 8;
     nodes->memory = sim_alloc(world, world->peer_count, nodes->stride);
     nodes->effects = sim_alloc(world, 1, sizeof *nodes->effects);
-    nodes->unfinished = world->peer_count;
     world->vector_bytes =
         nodes->config.model_bytes > nodes->config.payload_bytes
             ? nodes->config.model_bytes
@@ -425,7 +419,6 @@ const struct sim_protocol sim_gossip_protocol = {
     .step = gossip_step,
     .stop = gossip_stop,
     .ended = gossip_ended,
-    .waits = gossip_waits,
     .worker = gossip_worker,
     .counters = gossip_counters,
     .loss = sim_job_loss,

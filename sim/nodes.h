@@ -18,8 +18,7 @@ struct sim_nodes {
     uint8_t *memory; /* (peers) of `stride` bytes */
     size_t stride;
     struct kith_effects *effects;
-    uint32_t unfinished; /* healthy peers with steps to do */
-    uint32_t restless;   /* healthy peers not quiet; while winding_up */
+    uint32_t restless; /* healthy peers not quiet; while winding_up */
     bool winding_up;
     struct kith_node_counters crashed; /* of incarnations that crashed */
 };

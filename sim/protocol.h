@@ -24,8 +24,6 @@ struct sim_protocol {
     void (*stop)(struct sim_world *world); /* stop.time has come */
     /* After sim_ending(), before each event: all is done. May be NULL. */
     bool (*ended)(struct sim_world *world);
-    /* No event is left: whether somebody still has something to do. */
-    bool (*waits)(const struct sim_world *world);
 
     /* For results. The peer's model, NULL: none now; KITH_NOBODY: the one that
      * all share, NULL: their mean stands for it. */

@@ -17,7 +17,7 @@
 struct sim_fault_state {
     double slow;
     kith_ns paused_ns, shift_ns; /* pause began; WORK_DONE is late by this */
-    uint32_t held, held_last;    /* packets kept while paused */
+    uint32_t held;               /* packets kept while paused */
     bool restarts, saved, work_held;
     kith_ns work_ns; /* the WORK_DONE that was held */
     uint64_t step;   /* of the image */
@@ -140,15 +140,8 @@ static void load(struct sim_world *world, kith_id peer,
  * it when it goes on. */
 void sim_hold(struct sim_world *world, kith_id peer, uint32_t packet)
 {
-    struct sim_fault_state *state = state_of(world, peer);
     KITH_ASSERT(world->peers[peer].state == SIM_PEER_PAUSED);
-    if (state->held == 0) {
-        state->held = packet;
-    } else {
-        sim_packet_at(world, state->held_last)->next = packet;
-    }
-    sim_packet_at(world, packet)->next = 0;
-    state->held_last = packet;
+    sim_packet_append(world, &state_of(world, peer)->held, packet);
 }
 
 /* True when the item is not done yet, because its peer stood still. */

@@ -70,9 +70,10 @@ struct sim_world {
     struct sim_block *blocks;    /* sim_run.c: list of what was allocated */
     /* Counted by the parts that it is about, read by sim_result.c. */
     struct sim_report report;
-    uint64_t steps_done;
+    uint64_t events, steps_done;
     uint32_t faults_done;
-    bool nonfinite; /* a model is not */
+    uint32_t unfinished; /* healthy peers with steps to do */
+    bool nonfinite;      /* a model is not */
 };
 
 /* Zeroed memory that lives as long as the world, on cache lines and huge pages

@@ -82,7 +82,6 @@ static enum kith_err central_configure(struct sim_world *world)
         .method = method_of(config),
         .stage_of = exchanges[config->exchange],
         .worker_count = experiment->peers,
-        .unfinished = experiment->peers,
         .dim = kith_model_learns(experiment->model) ? size.dim : 0,
         .trained = size.trained,
         .shape = {.workers = experiment->peers,
@@ -129,11 +128,9 @@ static enum kith_err central_open(struct sim_world *world)
     struct sim_central *run = world->central;
     run->nodes = sim_alloc(world, run->node_count, sizeof *run->nodes);
     run->workers = sim_alloc(world, run->worker_count, sizeof *run->workers);
-    run->scripts = sim_alloc(world, run->node_count, sizeof *run->scripts);
     run->vectors = sim_alloc(world, run->worker_count, sizeof *run->vectors);
     run->state = sim_alloc(world, 1, run->method->state_bytes + 1);
-    if (!run->nodes || !run->workers || !run->scripts || !run->vectors ||
-        !run->state) {
+    if (!run->nodes || !run->workers || !run->vectors || !run->state) {
         return KITH_ENOMEM;
     }
     enum kith_err err = run->dim > 0 ? open_vectors(run) : KITH_OK;
@@ -160,7 +157,7 @@ static void central_close(struct sim_world *world)
 static void central_start(struct sim_world *world)
 {
     KITH_ASSERT(sim_time(world) == 0);
-    KITH_ASSERT(world->central->unfinished == world->peer_count);
+    KITH_ASSERT(world->unfinished == world->peer_count);
     struct sim_central *run = world->central;
     if (run->method->start) {
         run->method->start(run);
@@ -212,12 +209,6 @@ static void central_stop(struct sim_world *world)
 {
     KITH_ASSERT(sim_time(world) > 0);
     sim_end(world);
-}
-
-/* Nobody waits for ever in a method that is right. */
-static bool central_waits(const struct sim_world *world)
-{
-    return world->central->unfinished > 0;
 }
 
 /* ---- for results */
@@ -275,7 +266,6 @@ const struct sim_protocol sim_central_protocol = {
     .step = central_step,
     .delivered = central_delivered,
     .stop = central_stop,
-    .waits = central_waits,
     .worker = central_worker,
     .counters = central_counters,
     .loss = central_loss,

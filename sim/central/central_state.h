@@ -29,11 +29,6 @@ enum sim_stage_event {
     SIM_STAGE_SUMMED,   /* the stage's sums are done */
 };
 
-struct central_node {
-    kith_ns cpu_ns; /* its processor is free from then on */
-    uint32_t draws; /* of the stream LINK, where it sends */
-};
-
 struct central_worker {
     struct kith_worker *trainer; /* NULL without parameters */
     void *gradient;              /* of the step under way or just done */
@@ -81,6 +76,12 @@ struct central_script {
     kith_ns ready_ns; /* of the stage */
 };
 
+struct central_node {
+    kith_ns cpu_ns; /* its processor is free from then on */
+    uint32_t draws; /* of the stream LINK, where it sends */
+    struct central_script script;
+};
+
 struct sim_central;
 
 /* How a family of baselines works: what happens at each event. NULL where
@@ -114,10 +115,8 @@ struct sim_central {
     sim_stage_of *stage_of;
     struct central_shape shape;
     uint32_t worker_count, node_count;
-    uint32_t unfinished;            /* workers with steps to do */
     struct central_node *nodes;     /* (node_count) */
     struct central_worker *workers; /* (worker_count) */
-    struct central_script *scripts; /* (node_count) */
 
     /* The shared model: what `averaged` means in results. NULL without
      * parameters. */

@@ -89,8 +89,8 @@ void sim_central_finish(struct sim_central *run, uint32_t id)
     }
     worker->finished = true;
     sim_totals_finished(run->world, id);
-    KITH_ASSERT(run->unfinished > 0);
-    if (--run->unfinished == 0) {
+    KITH_ASSERT(run->world->unfinished > 0);
+    if (--run->world->unfinished == 0) {
         sim_end(run->world);
     }
 }

@@ -47,7 +47,7 @@ uint32_t sim_central_group_of(uint32_t workers, uint32_t groups,
 static struct central_script *script_of(struct sim_central *run, uint32_t node)
 {
     KITH_ASSERT(node < run->node_count);
-    return &run->scripts[node];
+    return &run->nodes[node].script;
 }
 
 /* The stage's messages are over on this side: its sums. */
@@ -70,8 +70,8 @@ static bool matches(const struct sim_central *run, uint32_t from, uint32_t to)
 {
     KITH_ASSERT(from < run->node_count && to < run->node_count);
     KITH_ASSERT(from != to);
-    const struct central_script *sender = &run->scripts[from];
-    const struct central_script *receiver = &run->scripts[to];
+    const struct central_script *sender = &run->nodes[from].script;
+    const struct central_script *receiver = &run->nodes[to].script;
     return sender->running && receiver->running &&
            !(sender->state & (CENTRAL_COMPUTING | CENTRAL_MATCHED_OUT)) &&
            !(receiver->state & (CENTRAL_COMPUTING | CENTRAL_MATCHED_IN)) &&

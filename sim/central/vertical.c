@@ -202,50 +202,43 @@ static void inject(struct sim_central *run)
     }
 }
 
-/* The last stage turns round: its own backward work waits in its own queue. */
-static void forward_done(struct sim_central *run, uint32_t stage, uint32_t slot)
-{
-    KITH_ASSERT(stage < state_of(run)->count);
-    struct vertical *vertical = state_of(run);
-    if (stage + 1 < vertical->count) {
-        pass_on(run, stage, stage + 1, slot);
-    } else {
-        enqueue(run, stage, slot, true);
-    }
-}
-
-/* The gradient's tensor leaves before this stage's own parameters move: the
+/* The gradient's tensor has left before this stage's own parameters move: the
  * stage below does not wait for the optimiser. */
 static void back_done(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
     KITH_ASSERT(stage < state_of(run)->count);
     struct vertical *vertical = state_of(run);
-    if (stage > 0) {
-        pass_on(run, stage, stage - 1, slot);
+    if (slot_of(vertical, stage, slot)->part + 1 < run->config->micro_batches) {
+        return;
     }
-    const uint32_t parts = run->config->micro_batches;
-    if (slot_of(vertical, stage, slot)->part + 1 == parts) {
-        apply(run, stage, slot);
-        if (stage == 0) {
-            run->updates++;
-            run->applied++;
-            vertical->flying--;
-            inject(run);
-        }
+    apply(run, stage, slot);
+    if (stage == 0) {
+        run->updates++;
+        run->applied++;
+        vertical->flying--;
+        inject(run);
     }
 }
 
 /* One processor per stage: what it is to do next is looked for when it has
- * become free. */
+ * become free. The last stage turns round: its own backward work waits in its
+ * own queue. */
 static void computed(struct sim_central *run, uint32_t stage, uint32_t value)
 {
     KITH_ASSERT(state_of(run)->stages[stage].busy);
     struct vertical *vertical = state_of(run);
+    const uint32_t slot = value / 2;
+    const bool back = value % 2 == 1;
     vertical->stages[stage].busy = false;
-    if (value % 2 == 1) {
-        back_done(run, stage, value / 2);
-    } else {
-        forward_done(run, stage, value / 2);
+    if (back && stage > 0) {
+        pass_on(run, stage, stage - 1, slot);
+    } else if (!back && stage + 1 < vertical->count) {
+        pass_on(run, stage, stage + 1, slot);
+    } else if (!back) {
+        enqueue(run, stage, slot, true);
+    }
+    if (back) {
+        back_done(run, stage, slot);
     }
     work(run, stage);
 }
