@@ -380,9 +380,9 @@ void sim_ledger_finish(struct sim_world *world, struct kith_values *values)
         if (!half || entry->torn || entry->dropped) {
             continue;
         }
-        const bool crashed = sim_exempted(world, entry->key.initiator) ||
-                             sim_exempted(world, entry->key.other);
-        if (crashed) { /* nobody is left to write it off */
+        const unsigned ending = world->peers[entry->key.initiator].ending |
+                                world->peers[entry->key.other].ending;
+        if (ending & SIM_EXEMPT) { /* nobody is left to write it off */
             write_off(ledger, entry);
             ledger->found.orphaned++;
         } else {

@@ -30,7 +30,7 @@ enum kith_err sim_links_open(struct sim_world *world)
     world->links.loss_threshold =
         sim_threshold(world->experiment->network.loss);
     for (unsigned initiator = 0; initiator < 2; initiator++) {
-        world->links.handshake_bytes[initiator] =
+        world->handshake_bytes[initiator] =
             sim_channel_handshake_bytes(world, initiator);
     }
     for (kith_id id = 0; id < world->machine_count; id++) {
@@ -42,11 +42,6 @@ enum kith_err sim_links_open(struct sim_world *world)
 void sim_links_close(struct sim_world *world)
 {
     sim_link_table_close(&world->links.table);
-}
-
-size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator)
-{
-    return world->links.handshake_bytes[initiator];
 }
 
 /* ---- where a link stands */
@@ -464,7 +459,7 @@ void sim_link_step(struct sim_world *world, uint32_t index)
         sim_channel_read_flight(world, index);
     }
     sim_packet_free(world, index);
-    const size_t *whole = world->links.handshake_bytes;
+    const size_t *whole = world->handshake_bytes;
     const uint64_t answer_bytes[] = {[SIM_PACKET_SYNACK] = FIRST_BYTES,
                                      [SIM_PACKET_FIRST] = whole[0],
                                      [SIM_PACKET_SECOND] =

@@ -166,11 +166,6 @@ void sim_exempt(struct sim_world *world, kith_id id)
     KITH_ASSERT(!(peer->ending & SIM_RESTLESS));
 }
 
-bool sim_exempted(const struct sim_world *world, kith_id peer)
-{
-    return world->peers[peer].ending & SIM_EXEMPT;
-}
-
 static bool gossip_ended(struct sim_world *world)
 {
     KITH_ASSERT(world->nodes.restless <= world->peer_count);
@@ -236,7 +231,7 @@ static void step_node(struct sim_world *world, kith_id id,
  * pending. */
 static void step_worked(struct sim_world *world, kith_id id)
 {
-    KITH_ASSERT(sim_work_out(world, id));
+    KITH_ASSERT(world->peers[id].work != SIM_WORK_NONE);
     struct kith_work_result result;
     sim_work_end(world, id, &result);
     if (world->ledger) {

@@ -23,8 +23,6 @@ struct sim_nodes {
     struct kith_node_counters crashed; /* of incarnations that crashed */
 };
 
-extern const struct sim_protocol sim_gossip_protocol;
-
 /* Step the peer's node with this event and carry out what it asks for. */
 void sim_step(struct sim_world *world, kith_id peer, struct kith_event *event);
 /* Put a fresh node in the peer's place and start it. */
@@ -36,7 +34,6 @@ void sim_timer_resume(struct sim_world *world, kith_id peer);
 /* This peer crashes now: from now on it does not hold up the end, and what it
  * has counted is kept. */
 void sim_exempt(struct sim_world *world, kith_id peer);
-bool sim_exempted(const struct sim_world *world, kith_id peer);
 const struct kith_node_config *sim_node_config(const struct sim_world *world);
 
 #endif

@@ -37,4 +37,6 @@ struct sim_protocol {
     bool always_counts;
 };
 
+extern const struct sim_protocol sim_gossip_protocol, sim_central_protocol;
+
 #endif

@@ -178,7 +178,12 @@ static void crash(struct sim_world *world, kith_id id)
         return;
     }
     sim_exempt(world, id);
-    sim_work_abandon(world, id);
+    /* A crashed process takes its item with it; here the item still runs to its
+     * end, because a thread cannot be stopped within a kernel. */
+    if (peer->work != SIM_WORK_NONE) {
+        struct kith_work_result lost;
+        sim_work_end(world, id, &lost);
+    }
     if (world->work) {
         sim_ledger_crash(world, id);
         sim_cancel(world, id, UINT32_MAX);
@@ -245,7 +250,7 @@ static void resume(struct sim_world *world, kith_id id)
         state->work_held = false;
         sim_schedule(world, id, id, state->work_ns + stood_ns,
                      SIM_EVENT_WORK_DONE, peer->incarnation);
-    } else if (sim_work_out(world, id)) {
+    } else if (peer->work != SIM_WORK_NONE) {
         state->shift_ns += stood_ns;
     }
     while (state->held != 0) {

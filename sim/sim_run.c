@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "kith/assert.h"
-#include "sim/central_run.h"
 
 /* In front of each allocation, a cache line of its own: tables stay aligned. */
 struct sim_block {
@@ -23,23 +22,6 @@ void *sim_alloc(struct sim_world *world, size_t count, size_t size)
     *block = (struct sim_block){.next = world->blocks, .bytes = bytes};
     world->blocks = block;
     return block + 1;
-}
-
-/* An epoch is a number of steps only where a data set says how many rows there
- * are. */
-static uint64_t own_steps(const struct sim_options *options)
-{
-    KITH_ASSERT(options->experiment != NULL);
-    return kith_experiment_steps(
-        options->experiment,
-        options->dataset ? options->dataset->train.count : 0);
-}
-
-/* Of what is learnt; 0: nothing is, as in a model of timing alone. */
-static size_t model_dim(const struct kith_experiment *experiment)
-{
-    KITH_ASSERT(experiment->model != NULL);
-    return kith_model_size_of(experiment->model, &experiment->model_config).dim;
 }
 
 /* What the loader cannot know: it reads files for every world, and this is said
@@ -191,8 +173,12 @@ enum kith_err sim_run(const struct sim_options *options,
         .peer_count = experiment->peers,
         .machine_count = experiment->peers,
         .unfinished = experiment->peers,
-        .steps = own_steps(options),
-        .dim = model_dim(experiment),
+        /* An epoch is a number of steps only where a data set says how many
+         * rows there are. */
+        .steps = kith_experiment_steps(
+            experiment, options->dataset ? options->dataset->train.count : 0),
+        .dim = kith_model_size_of(experiment->model, &experiment->model_config)
+                   .dim,
         .engine = {.error = error},
     };
     kith_backend_threads(1);

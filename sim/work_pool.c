@@ -10,7 +10,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "kith/assert.h"
 #include "sim/delay.h"
@@ -350,12 +349,6 @@ void sim_work_start(struct sim_world *world, kith_id id,
     }
 }
 
-bool sim_work_out(const struct sim_world *world, kith_id peer)
-{
-    KITH_ASSERT(peer < world->peer_count);
-    return world->peers[peer].work != SIM_WORK_NONE;
-}
-
 /* A data set that has gone ends the run: what came of it is nothing. Only steps
  * of training read it; a device may fail in any item. */
 static void check_worker(struct sim_world *world, kith_id peer)
@@ -420,16 +413,4 @@ void sim_work_end(struct sim_world *world, kith_id id,
     }
     *result = (struct kith_work_result){.kind = (enum kith_work_kind)peer->item,
                                         .finite = true};
-}
-
-/* A crashed process takes its item with it; here the item still runs to its
- * end, because a thread cannot be stopped within a kernel. */
-void sim_work_abandon(struct sim_world *world, kith_id id)
-{
-    KITH_ASSERT(id < world->peer_count);
-    world->peers[id].work = SIM_WORK_NONE;
-    if (world->work) {
-        join(world, id);
-        world->work->jobs[id].state = JOB_FREE;
-    }
 }

@@ -51,6 +51,8 @@ struct sim_world {
     uint64_t steps;         /* of each peer; UINT64_MAX: until a time */
     size_t dim;             /* of a whole model; 0: it has no parameters */
     size_t vector_bytes;    /* of the longest vector that is ever sent */
+    /* Of all flights of a responder, of an initiator. */
+    size_t handshake_bytes[2];
     struct sim_peer *peers; /* (machine_count) */
 
     struct sim_engine engine;

@@ -1,7 +1,5 @@
 /* Central methods as a protocol of the engine: machines from the experiment,
  * events to the method, and what the results ask for. */
-#include "sim/central_run.h"
-
 #include <math.h>
 
 #include "kith/assert.h"
@@ -129,7 +127,9 @@ static enum kith_err central_open(struct sim_world *world)
     run->nodes = sim_alloc(world, run->node_count, sizeof *run->nodes);
     run->workers = sim_alloc(world, run->worker_count, sizeof *run->workers);
     run->vectors = sim_alloc(world, run->worker_count, sizeof *run->vectors);
-    run->state = sim_alloc(world, 1, run->method->state_bytes + 1);
+    run->state = sim_alloc(world, 1,
+                           run->method->state_bytes + 1 +
+                               run->node_count * run->method->node_bytes);
     if (!run->nodes || !run->workers || !run->vectors || !run->state) {
         return KITH_ENOMEM;
     }

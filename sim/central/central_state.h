@@ -91,9 +91,10 @@ struct central_method {
     bool one_model;
     /* Machines beside the workers. */
     uint32_t (*machines)(const struct kith_experiment *experiment);
-    size_t state_bytes; /* of `state`, zeros at first */
-    /* Its memory is sim_alloc()'s, its vectors are sim_copy_take()'s: both go
-     * with the world. */
+    /* Of `state`, zeros at first, and of what it ends with for each node. Its
+     * memory is sim_alloc()'s, its vectors are sim_copy_take()'s: both go with
+     * the world. */
+    size_t state_bytes, node_bytes;
     enum kith_err (*open)(struct sim_central *run);
     void (*close)(struct sim_central *run);
     /* NULL: every worker trains its first step. */

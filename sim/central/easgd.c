@@ -19,7 +19,7 @@ struct easgd {
         bool asked, fetched, stepped;
         void *model;
         uint64_t version; /* of it */
-    } * workers;          /* (worker_count) */
+    } workers[];
 };
 
 static struct easgd_worker *worker_of(const struct sim_central *run,
@@ -150,14 +150,13 @@ static enum kith_err easgd_open(struct sim_central *run)
     easgd->alpha =
         config->alpha >= 0 ? config->alpha : 0.9 / (double)run->worker_count;
     easgd->beta = config->beta >= 0 ? config->beta : easgd->alpha;
-    easgd->workers =
-        sim_alloc(run->world, run->worker_count, sizeof *easgd->workers);
-    return easgd->workers ? KITH_OK : KITH_ENOMEM;
+    return KITH_OK;
 }
 
 const struct central_method sim_central_easgd = {
     .machines = machines,
     .state_bytes = sizeof(struct easgd),
+    .node_bytes = sizeof(struct easgd_worker),
     .open = easgd_open,
     .begins = begins,
     .stepped = stepped,

@@ -21,7 +21,7 @@ struct mpca_worker {
 
 struct mpca {
     double penalty;
-    struct mpca_worker *workers; /* (worker_count) */
+    struct mpca_worker workers[];
 };
 
 /* Where a round is due: every so many steps, and at the end, because those that
@@ -129,14 +129,13 @@ static enum kith_err mpca_open(struct sim_central *run)
     KITH_ASSERT(run->worker_count > 0);
     struct mpca *mpca = run->state;
     mpca->penalty = run->config->alpha >= 0 ? run->config->alpha : 0.1;
-    mpca->workers =
-        sim_alloc(run->world, run->worker_count, sizeof *mpca->workers);
-    return mpca->workers ? KITH_OK : KITH_ENOMEM;
+    return KITH_OK;
 }
 
 const struct central_method sim_central_mpca = {
     .machines = sim_central_collective_machines,
     .state_bytes = sizeof(struct mpca),
+    .node_bytes = sizeof(struct mpca_worker),
     .open = mpca_open,
     .stepped = stepped,
     .exchanged = exchanged,

@@ -25,7 +25,7 @@ struct tree_node {
 
 struct tree {
     double alpha;
-    struct tree_node *nodes; /* (node_count) */
+    struct tree_node nodes[];
 };
 
 /* One level of masters after the other, until one is the root. */
@@ -159,10 +159,6 @@ static enum kith_err treeeasgd_open(struct sim_central *run)
     struct tree *tree = run->state;
     tree->alpha =
         config->alpha >= 0 ? config->alpha : 0.9 / (double)config->degree;
-    tree->nodes = sim_alloc(run->world, run->node_count, sizeof *tree->nodes);
-    if (!tree->nodes) {
-        return KITH_ENOMEM;
-    }
     plant(run, tree);
     void *x = sim_central_x(run->server);
     for (uint32_t i = run->worker_count; i < run->node_count; i++) {
@@ -176,6 +172,7 @@ static enum kith_err treeeasgd_open(struct sim_central *run)
 const struct central_method sim_central_treeeasgd = {
     .machines = machines,
     .state_bytes = sizeof(struct tree),
+    .node_bytes = sizeof(struct tree_node),
     .open = treeeasgd_open,
     .stepped = stepped,
     .delivered = delivered,
