@@ -34,8 +34,8 @@ void sim_engine_close(struct sim_world *world)
 
 /* One line for the caller; whatever fails after it is a consequence, and would
  * only hide it. */
-void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
-              ...)
+enum kith_err sim_fail(struct sim_world *world, enum kith_err err,
+                       const char *format, ...)
 {
     struct sim_engine *engine = &world->engine;
     KITH_ASSERT(err != KITH_OK);
@@ -47,6 +47,7 @@ void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
         engine->err = err;
     }
     engine->over = true;
+    return err;
 }
 
 enum kith_err sim_failure(const struct sim_world *world)

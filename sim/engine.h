@@ -51,9 +51,9 @@ struct sim_world;
 
 KITH_MUST_CHECK enum kith_err sim_engine_open(struct sim_world *world);
 void sim_engine_close(struct sim_world *world);
-/* The first failure is kept, and ends the run. */
-void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
-              ...) KITH_PRINTF(3, 4);
+/* The first failure is kept, and ends the run. Returns `err`. */
+enum kith_err sim_fail(struct sim_world *world, enum kith_err err,
+                       const char *format, ...) KITH_PRINTF(3, 4);
 enum kith_err sim_failure(const struct sim_world *world);
 /* The run has come to its end: no event is taken any more. */
 void sim_end(struct sim_world *world);

@@ -86,6 +86,12 @@ static size_t live_bytes(const struct sim_world *world)
     return world->dim * world->experiment->backend->element_bytes;
 }
 
+static size_t scalar_bytes(const struct sim_world *world)
+{
+    KITH_ASSERT(world->dim > 0);
+    return sim_node_config(world)->algorithm->scalar_count * sizeof(double);
+}
+
 /* Keep a copy of x for a peer that will come back; the others' saves would
  * never be read. */
 void sim_save(struct sim_world *world, kith_id peer)
@@ -112,10 +118,7 @@ void sim_save(struct sim_world *world, kith_id peer)
     }
     memcpy(state->image, kith_worker_slot(worker, KITH_SLOT_LIVE),
            live_bytes(world));
-    const unsigned count = sim_node_config(world)->algorithm->scalar_count;
-    for (unsigned i = 0; i < count; i++) {
-        state->scalars[i] = kith_worker_scalars(worker)[i];
-    }
+    memcpy(state->scalars, kith_worker_scalars(worker), scalar_bytes(world));
 }
 
 /* The node's counters begin at the save's step; the vectors, and the
@@ -130,10 +133,7 @@ static void load(struct sim_world *world, kith_id peer,
     }
     memcpy(kith_worker_slot(worker, KITH_SLOT_LIVE), state->image,
            live_bytes(world));
-    const unsigned count = sim_node_config(world)->algorithm->scalar_count;
-    for (unsigned i = 0; i < count; i++) {
-        kith_worker_scalars(worker)[i] = state->scalars[i];
-    }
+    memcpy(kith_worker_scalars(worker), state->scalars, scalar_bytes(world));
 }
 
 /* In order: a paused machine's kernel keeps what arrives, and its process reads

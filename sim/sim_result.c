@@ -56,10 +56,7 @@ static enum kith_err open_evaluator(struct sim_world *world,
     const enum kith_err err = kith_evaluator_open(
         experiment, experiment->backend, dataset ? &dataset->test : NULL,
         &results->evaluator, text);
-    if (err != KITH_OK) {
-        sim_fail(world, err, "%s", text);
-    }
-    return err;
+    return err == KITH_OK ? err : sim_fail(world, err, "%s", text);
 }
 
 /* The database writes its rows behind the run, on a thread of its own: they

@@ -34,9 +34,8 @@ enum kith_err sim_trace_open(struct sim_world *world)
     }
     world->trace.file = fopen(path, "w");
     if (!world->trace.file) {
-        sim_fail(world, KITH_EIO, "cannot write the trace to %s: %s", path,
-                 strerror(errno));
-        return KITH_EIO;
+        return sim_fail(world, KITH_EIO, "cannot write the trace to %s: %s",
+                        path, strerror(errno));
     }
     return KITH_OK;
 }

@@ -102,9 +102,8 @@ static enum kith_err threads_start(struct sim_world *world,
     KITH_ASSERT(pool->count >= 1 && pool->count <= SIM_THREADS_MAX);
     for (unsigned i = 1; i < pool->count; i++) {
         if (pthread_create(&pool->threads[i], NULL, thread_main, pool) != 0) {
-            sim_fail(world, KITH_EBUSY, "cannot start thread %u of %u", i + 1,
-                     pool->count);
-            return KITH_EBUSY;
+            return sim_fail(world, KITH_EBUSY, "cannot start thread %u of %u",
+                            i + 1, pool->count);
         }
         pool->started = i;
     }
@@ -174,11 +173,9 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
     };
     char text[KITH_DATA_ERROR_BYTES] = "";
     const enum kith_err err = kith_worker_open(&options, worker, text);
-    if (err != KITH_OK) {
-        sim_fail(world, err, "peer %u: %s", self,
-                 text[0] ? text : kith_err_text(err));
-    }
-    return err;
+    return err == KITH_OK ? err
+                          : sim_fail(world, err, "peer %u: %s", self,
+                                     text[0] ? text : kith_err_text(err));
 }
 
 /* A peer's vectors are made anew from the seed; what it goes on from is written

@@ -22,10 +22,7 @@ static enum kith_err open_network(struct sim_central *run,
     char words[KITH_MODEL_ERROR_BYTES] = "";
     const enum kith_err err = kith_graph_open(
         experiment->model, &experiment->model_config, &options, network, words);
-    if (err != KITH_OK) {
-        sim_fail(run->world, err, "%s", words);
-    }
-    return err;
+    return err == KITH_OK ? err : sim_fail(run->world, err, "%s", words);
 }
 
 /* cuts[i]: the first operation of stage i, the nearest place after the even
@@ -47,12 +44,11 @@ static enum kith_err place_cuts(struct sim_central *run,
             cut++;
         }
         if (cut >= operations) {
-            sim_fail(run->world, KITH_EINVAL,
-                     "model %s cannot be cut into %u stages: between %u "
-                     "operations a single tensor must cross each cut; take "
-                     "fewer peers",
-                     run->experiment->model->name, vertical->count, operations);
-            return KITH_EINVAL;
+            return sim_fail(
+                run->world, KITH_EINVAL,
+                "model %s cannot be cut into %u stages: between %u operations "
+                "a single tensor must cross each cut; take fewer peers",
+                run->experiment->model->name, vertical->count, operations);
         }
         vertical->cuts[i] = cut;
     }
@@ -87,9 +83,8 @@ static enum kith_err open_loader(struct sim_central *run)
         err = kith_loader_open(&config, &vertical->loader, words);
     }
     if (err != KITH_OK) {
-        sim_fail(run->world, err, "opening the data: %s",
-                 words[0] ? words : kith_err_text(err));
-        return err;
+        return sim_fail(run->world, err, "opening the data: %s",
+                        words[0] ? words : kith_err_text(err));
     }
     const bool tokens = train->input == KITH_INPUT_TOKENS;
     const size_t element =
