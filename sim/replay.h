@@ -7,6 +7,7 @@
 #ifndef KITH_SIM_REPLAY_H
 #define KITH_SIM_REPLAY_H
 
+#include "kith/evaluation.h"
 #include "kith/journal.h"
 #include "kith/limits.h"
 #include "kith/node.h"

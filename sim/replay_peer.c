@@ -62,7 +62,7 @@ static bool open_worker(struct sim_replay *replay, kith_id peer)
     struct sim_replay_peer *state = &replay->peer_states[peer];
     const struct kith_dataset *dataset = replay->options->dataset;
     const struct kith_worker_config config = {
-        .experiment = &replay->experiment,
+        .task = kith_experiment_task(&replay->experiment, NULL),
         .backend = replay->experiment.backend,
         .train = dataset ? &dataset->train : NULL,
         .self = peer,

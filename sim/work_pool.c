@@ -161,7 +161,7 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
     KITH_ASSERT(self < world->peer_count);
     const struct kith_node_config *config = sim_node_config(world);
     const struct kith_worker_config options = {
-        .experiment = world->experiment,
+        .task = kith_experiment_task(world->experiment, NULL),
         .backend = world->experiment->backend,
         .train = world->options.dataset ? &world->options.dataset->train : NULL,
         .self = self,

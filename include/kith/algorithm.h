@@ -215,6 +215,16 @@ static inline bool kith_algorithm_is_whole(uint64_t period, uint64_t round)
     return period < 2 || round % period == period - 1;
 }
 
+/* Bytes of an exchange's message. */
+static inline size_t
+kith_algorithm_payload(const struct kith_algorithm *algorithm,
+                       const struct kith_algebra *algebra)
+{
+    return algorithm->payload == NULL || algebra->dim == 0
+               ? algebra->dim * algebra->backend->element_bytes
+               : algorithm->payload(algebra);
+}
+
 /* May one of its scalars be this, on the wire or in a checkpoint? */
 static inline bool
 kith_algorithm_is_sane(const struct kith_algorithm *algorithm, uint32_t peers,

@@ -220,6 +220,13 @@ void kith_experiment_hash_text(const struct kith_experiment *experiment,
  * the first key that is another one: "its seed is 7, this run's is 8". */
 bool kith_experiment_is(const struct kith_experiment *here, const char *hash,
                         const char *yaml, char *what, size_t size);
+/* What a runner of work items (kith/worker.h) is told of it. `named`: whose
+ * hash and text its checkpoints carry where `experiment` is cut down to one
+ * process
+ * (`kith train`); NULL: experiment, and it is a peer. Both are lent. */
+struct kith_task;
+struct kith_task kith_experiment_task(const struct kith_experiment *experiment,
+                                      const struct kith_experiment *named);
 /* Compression of vectors of `dim` elements that are gossiped. */
 struct kith_compression
 kith_experiment_compression(const struct kith_experiment *experiment,

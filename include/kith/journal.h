@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "kith/err.h"
+#include "kith/evaluation.h"
 #include "kith/node.h"
 #include "kith/rundb.h"
 #include "kith/worker.h"

@@ -14,6 +14,7 @@
 
 #include "kith/data.h"
 #include "kith/err.h"
+#include "kith/evaluation.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
 #include "kith/rundb.h"

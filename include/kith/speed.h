@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kith/experiment.h"
+#include "kith/model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,8 +44,8 @@ struct kith_meter {
     double seconds; /* it had trained */
 };
 /* `peak`: FLOP/s or 0; `samples`, `seconds`: where a resumed run stands. */
-void kith_meter_start(struct kith_meter *meter,
-                      const struct kith_experiment *experiment, double peak,
+void kith_meter_start(struct kith_meter *meter, const struct kith_model *model,
+                      const struct kith_model_config *shape, double peak,
                       uint64_t samples, double seconds);
 /* Sets the rates over what was trained since the last look, and the memory;
  * data wait and overlap become NaN, for the caller to set. A look that comes

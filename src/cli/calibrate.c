@@ -51,7 +51,7 @@ static int measure(const struct cli_arguments *arguments,
         return code;
     kith_backend_threads(1);
     const struct kith_worker_config config = {
-        .experiment = experiment,
+        .task = kith_experiment_task(experiment, NULL),
         .backend = experiment->backend,
         .train = has ? &dataset.train : NULL,
         .steps = STEPS_MAX,

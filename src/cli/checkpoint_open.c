@@ -37,8 +37,9 @@ static int read_parameters(struct cli_model *model, const char *text)
     if (err != KITH_OK)
         return refuse(model, err, error);
     written.backend = kith_backend_stand_in(written.backend);
-    err = kith_save_parameters(&written, model->path, &model->z, &model->dim,
-                               &model->step, error);
+    const struct kith_task task = kith_experiment_task(&written, NULL);
+    err = kith_save_parameters(&task, written.backend, model->path, &model->z,
+                               &model->dim, &model->step, error);
     kith_experiment_close(&written);
     return err == KITH_OK ? KITH_EXIT_OK : refuse(model, err, error);
 }

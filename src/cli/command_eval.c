@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "kith/checkpoint.h"
+#include "kith/evaluation.h"
 #include "kith/json.h"
 #include "kith/text.h"
 #include "kith/worker.h"

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "calibrate.h"
+#include "kith/evaluation.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 #include "peer_open.h"
@@ -161,9 +162,10 @@ static struct kith_score score_save(const struct peering *peering)
     double *z;
     size_t dim;
     uint64_t step;
+    const struct kith_task task = kith_experiment_task(experiment, NULL);
     if (!peering->has_dataset ||
-        kith_save_parameters(experiment, peering->save, &z, &dim, &step,
-                             error) != KITH_OK)
+        kith_save_parameters(&task, experiment->backend, peering->save, &z,
+                             &dim, &step, error) != KITH_OK)
         return score;
     if (kith_evaluate(experiment, experiment->backend, &peering->dataset.test,
                       z, &score) != KITH_OK)

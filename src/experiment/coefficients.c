@@ -89,35 +89,37 @@ bool kith_experiment_opaque(const struct kith_experiment *experiment)
 }
 
 /* What a hook that counts bytes sees. */
-static size_t count(const struct kith_experiment *experiment, size_t dim,
-                    size_t (*bytes)(const struct kith_algebra *algebra))
+static struct kith_algebra
+counting_algebra(const struct kith_experiment *experiment, size_t dim,
+                 const struct kith_compression *compression)
 {
-    const struct kith_compression compression =
-        kith_experiment_compression(experiment, dim);
-    const struct kith_algebra algebra = {.backend = experiment->backend,
-                                         .dim = dim,
-                                         .peers = experiment->peers,
-                                         .graph = &experiment->gossip.graph,
-                                         .coefficients =
-                                             experiment->gossip.coefficients,
-                                         .compression = &compression};
-    return bytes(&algebra);
+    return (struct kith_algebra){.backend = experiment->backend,
+                                 .dim = dim,
+                                 .peers = experiment->peers,
+                                 .graph = &experiment->gossip.graph,
+                                 .coefficients =
+                                     experiment->gossip.coefficients,
+                                 .compression = compression};
 }
 
 size_t kith_experiment_payload(const struct kith_experiment *experiment,
                                size_t dim)
 {
-    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
-    return algorithm->payload == NULL || dim == 0
-               ? dim * experiment->backend->element_bytes
-               : count(experiment, dim, algorithm->payload);
+    const struct kith_compression compression =
+        kith_experiment_compression(experiment, dim);
+    const struct kith_algebra algebra =
+        counting_algebra(experiment, dim, &compression);
+    return kith_algorithm_payload(experiment->gossip.algorithm, &algebra);
 }
 
 size_t kith_experiment_slice(const struct kith_experiment *experiment,
                              size_t dim)
 {
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
-    return algorithm->slice == NULL || dim == 0
-               ? 0
-               : count(experiment, dim, algorithm->slice);
+    const struct kith_compression compression =
+        kith_experiment_compression(experiment, dim);
+    const struct kith_algebra algebra =
+        counting_algebra(experiment, dim, &compression);
+    return algorithm->slice == NULL || dim == 0 ? 0
+                                                : algorithm->slice(&algebra);
 }

@@ -117,9 +117,8 @@ static enum kith_err match_backend(const struct tree *tree,
     return fail(tree, "train.backend", experiment, backend->name, wanted);
 }
 
-enum kith_err
-kith_experiment_rule_match(const struct tree *tree,
-                           const struct kith_experiment *experiment)
+enum kith_err kith_experiment_rule_match(const struct tree *tree,
+                                         struct kith_experiment *experiment)
 {
     enum kith_err err = match_graph(tree, experiment);
     if (err == KITH_OK)

@@ -14,12 +14,20 @@ extern const struct key_choice kith_experiment_choice_algorithm,
     kith_experiment_choice_schedule, kith_experiment_choice_compressor,
     kith_experiment_choice_guard, kith_experiment_choice_wire,
     kith_experiment_choice_suite, kith_experiment_choice_data,
-    kith_experiment_choice_norm, kith_experiment_choice_best,
-    kith_experiment_choice_weights, kith_experiment_choice_graph,
-    kith_experiment_choice_products, kith_experiment_choice_central_method,
+    kith_experiment_choice_norm, kith_experiment_choice_positions,
+    kith_experiment_choice_best, kith_experiment_choice_weights,
+    kith_experiment_choice_graph, kith_experiment_choice_products,
+    kith_experiment_choice_central_method,
     kith_experiment_choice_central_exchange,
     kith_experiment_choice_central_trigger,
     kith_experiment_choice_central_placement;
+
+/* A part of the file that the schema does not read, and what must hold of it.
+ */
+typedef enum kith_err (*experiment_reader)(const struct tree *tree,
+                                           struct kith_experiment *experiment);
+typedef enum kith_err (*experiment_rule)(
+    const struct tree *tree, const struct kith_experiment *experiment);
 
 /* fault_statements.c: `faults:` and `compute.slow` into atoms. */
 KITH_MUST_CHECK enum kith_err
@@ -65,7 +73,7 @@ kith_experiment_resolve_mixing(const struct tree *tree,
  */
 KITH_MUST_CHECK enum kith_err
 kith_experiment_rule_match(const struct tree *tree,
-                           const struct kith_experiment *experiment);
+                           struct kith_experiment *experiment);
 /* topology_rules.c: the graph is built; refuses options that its kind does not
  * read. */
 KITH_MUST_CHECK enum kith_err
@@ -81,7 +89,7 @@ kith_experiment_rule_central(const struct tree *tree,
 /* rules.c: combinations that cannot work, with the line at fault. */
 KITH_MUST_CHECK enum kith_err
 kith_experiment_check_rules(const struct tree *tree,
-                            const struct kith_experiment *experiment);
+                            struct kith_experiment *experiment);
 /* The first fault that begins after `end_ns`, or NULL. */
 const struct kith_atom *
 kith_experiment_late_fault(const struct kith_experiment *experiment,

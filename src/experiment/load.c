@@ -135,30 +135,24 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
     struct kith_model_config *config = &experiment->model_config;
     config->layer_count = count_sizes(config->layers);
     config->channel_count = count_sizes(config->channels);
-    if (err == KITH_OK)
-        err = read_checks(tree, experiment);
     const bool rewrite = override_count > 0 ||
                          relative(experiment->data.config.path) ||
                          relative(experiment->data.config.cache) ||
                          relative(experiment->gossip.path);
-    if (err == KITH_OK)
-        err = kith_experiment_read_data(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_read_train(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_read_coefficients(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_read_central(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_read_faults(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_check_rules(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_read_graph(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_rule_match(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_resolve_mixing(tree, experiment);
+    static const experiment_reader readers[] = {
+        read_checks,
+        kith_experiment_read_data,
+        kith_experiment_read_train,
+        kith_experiment_read_coefficients,
+        kith_experiment_read_central,
+        kith_experiment_read_faults,
+        kith_experiment_check_rules,
+        kith_experiment_read_graph,
+        kith_experiment_rule_match,
+        kith_experiment_resolve_mixing};
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0] && err == KITH_OK;
+         i++)
+        err = readers[i](tree, experiment);
     if (err == KITH_OK)
         kith_experiment_derive_data(experiment);
     if (err == KITH_OK)

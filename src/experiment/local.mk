@@ -7,7 +7,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/combination_rules.c \
   src/experiment/data_rules.c \
   src/experiment/derive.c \
-  src/experiment/difference.c \
+  src/experiment/experiment_hash.c \
   src/experiment/fault_statements.c \
   src/experiment/key_table.c \
   src/experiment/key_table.h \
@@ -19,6 +19,7 @@ libkith_experiment_a_SOURCES = \
   src/experiment/rules.c \
   src/experiment/schema.c \
   src/experiment/schema.h \
+  src/experiment/task.c \
   src/experiment/topology_rules.c \
   src/experiment/train_rules.c \
   src/experiment/yaml_tree.c \

@@ -112,9 +112,11 @@ static const char *topology_wanted(const struct kith_algorithm *algorithm,
             return algorithm->flags & KITH_ALLOWS_DIRECTED_LINKS
                        ? "a static graph"
                        : "an undirected static graph";
-        return topology->any_pair ? "a graph or a schedule of rounds" : NULL;
+        return kith_topology_is_any_pair(topology)
+                   ? "a graph or a schedule of rounds"
+                   : NULL;
     case KITH_PATTERN_SWAP:
-        if (topology->directed && !topology->any_pair)
+        if (topology->directed && !kith_topology_is_any_pair(topology))
             return "an undirected graph, or any pair";
         return NULL;
     case KITH_PATTERN_PUSH:
@@ -239,26 +241,21 @@ static enum kith_err rule_late(const struct tree *tree,
         kith_fault_name(atom->kind), at, over);
 }
 
-enum kith_err
-kith_experiment_check_rules(const struct tree *tree,
-                            const struct kith_experiment *experiment)
+enum kith_err kith_experiment_check_rules(const struct tree *tree,
+                                          struct kith_experiment *experiment)
 {
-    enum kith_err err = rule_model(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_rule_data(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_rule_train(tree, experiment);
-    if (err == KITH_OK)
-        err = rule_stop(tree, experiment);
-    if (err == KITH_OK)
-        err = rule_topology(tree, experiment);
-    if (err == KITH_OK)
-        err = rule_gossip(tree, experiment);
-    if (err == KITH_OK)
-        err = rule_compressor(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_rule_central(tree, experiment);
-    if (err == KITH_OK)
-        err = rule_late(tree, experiment);
+    static const experiment_rule rules[] = {rule_model,
+                                            kith_experiment_rule_data,
+                                            kith_experiment_rule_train,
+                                            rule_stop,
+                                            rule_topology,
+                                            rule_gossip,
+                                            rule_compressor,
+                                            kith_experiment_rule_central,
+                                            rule_late};
+    enum kith_err err = KITH_OK;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && err == KITH_OK;
+         i++)
+        err = rules[i](tree, experiment);
     return err;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "kith/evaluation.h"
 #include "kith/worker.h"
 #include "src/lab/launcher.h"
 

@@ -314,7 +314,7 @@ static enum kith_err open_node(struct kith_driver *driver)
     if (err != KITH_OK)
         return fail(driver, err, "opening the topology");
     const struct kith_worker_config config = {
-        .experiment = experiment,
+        .task = kith_experiment_task(experiment, NULL),
         .backend = experiment->backend,
         .train = options->train,
         .self = options->self,

@@ -45,7 +45,8 @@ void kith_rows_start(struct kith_driver *driver)
     const struct kith_experiment *experiment = driver->options->experiment;
     struct kith_node_counters counters;
     kith_node_counters(driver->node, &counters);
-    kith_meter_start(&driver->meter, experiment, driver->peak,
+    kith_meter_start(&driver->meter, experiment->model,
+                     &experiment->model_config, driver->peak,
                      samples_of(driver, counters.steps), 0);
     driver->whole = driver->meter;
 }

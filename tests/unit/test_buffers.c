@@ -32,7 +32,7 @@ struct trio {
 static struct kith_worker *open_worker(const struct trio *trio, kith_id self)
 {
     const struct kith_worker_config config = {
-        .experiment = &trio->experiment,
+        .task = kith_experiment_task(&trio->experiment, NULL),
         .backend = trio->experiment.backend,
         .train = &trio->examples,
         .self = self,

@@ -138,11 +138,11 @@ static void setup(struct bench *bench, kith_ns step_ns, const char *save)
     assert_int_equal(kith_experiment_parse("test", yaml, sizeof yaml - 1, NULL,
                                            0, &bench->experiment, error),
                      KITH_OK);
-    const struct kith_worker_config config = {.experiment = &bench->experiment,
-                                              .backend =
-                                                  bench->experiment.backend,
-                                              .steps = 10,
-                                              .peers = 1};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&bench->experiment, NULL),
+        .backend = bench->experiment.backend,
+        .steps = 10,
+        .peers = 1};
     assert_int_equal(kith_worker_open(&config, &bench->worker, error), KITH_OK);
     assert_int_equal(uv_loop_init(&bench->loop), 0);
     const struct kith_thread_options options = {.worker = bench->worker,

@@ -457,11 +457,12 @@ static void test_memory(void **state)
         fixture_experiment("quadratic", "adpsgd", 2);
     experiment.model_config.dim = 1u << 20;
     experiment.backend = kith_backend_find("naive32");
-    struct kith_worker_config config = {.experiment = &experiment,
-                                        .backend = experiment.backend,
-                                        .steps = 1,
-                                        .together = UINT32_MAX,
-                                        .peers = 1};
+    struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = experiment.backend,
+        .steps = 1,
+        .together = UINT32_MAX,
+        .peers = 1};
     struct kith_worker *worker;
 
     assert_int_equal(kith_worker_open(&config, &worker, error), KITH_ENOMEM);

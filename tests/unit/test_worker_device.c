@@ -192,11 +192,12 @@ static enum kith_err open_exchange(const char *algorithm, uint32_t dim,
     experiment.backend = gpu;
     const bool rounds =
         experiment.gossip.algorithm->pattern == KITH_PATTERN_ROUND;
-    const struct kith_worker_config config = {.experiment = &experiment,
-                                              .backend = gpu,
-                                              .steps = 10,
-                                              .edges_max = rounds ? 2 : 0,
-                                              .peers = 3};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = gpu,
+        .steps = 10,
+        .edges_max = rounds ? 2 : 0,
+        .peers = 3};
     return kith_worker_open(&config, worker, error);
 }
 
@@ -249,11 +250,12 @@ static void test_pinning_is_refused(void **state)
     const size_t vector = (kith_worker_bytes(worker) + 63) / 64 * 64;
     kith_worker_close(worker);
     pinnable(before + SLOTS * vector);
-    const struct kith_worker_config config = {.experiment = &experiment,
-                                              .backend = gpu,
-                                              .train = &examples,
-                                              .steps = 10,
-                                              .peers = 2};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = gpu,
+        .train = &examples,
+        .steps = 10,
+        .peers = 2};
     assert_int_equal(kith_worker_open(&config, &worker, error), KITH_ENOMEM);
     assert_non_null(strstr(error, "batches of 0.0 MiB each, pinned"));
     assert_non_null(strstr(error, "train.batch"));
@@ -372,11 +374,12 @@ static void test_device_fails(void **state)
     kith_worker_close(worker);
 
     struct kith_worker *again = NULL;
-    const struct kith_worker_config config = {.experiment = &experiment,
-                                              .backend = gpu,
-                                              .train = &examples,
-                                              .steps = 10,
-                                              .peers = 2};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = gpu,
+        .train = &examples,
+        .steps = 10,
+        .peers = 2};
     assert_int_equal(kith_worker_open(&config, &again, error), KITH_EDEVICE);
     assert_non_null(strstr(error, "ECC"));
 
@@ -385,9 +388,10 @@ static void test_device_fails(void **state)
     size_t dim;
     uint64_t step;
     experiment.backend = kith_backend_find("cpu");
-    assert_int_equal(
-        kith_save_parameters(&experiment, path, &kept, &dim, &step, error),
-        KITH_OK);
+    const struct kith_task task = kith_experiment_task(&experiment, NULL);
+    assert_int_equal(kith_save_parameters(&task, experiment.backend, path,
+                                          &kept, &dim, &step, error),
+                     KITH_OK);
     assert_memory_equal(kept, z, dim * sizeof *z);
     free(kept);
     free(z);

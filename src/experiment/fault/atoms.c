@@ -128,22 +128,7 @@ static int compare_sweep(const void *x, const void *y)
     return order != 0 ? order : compare_time(x, y);
 }
 
-static void sweep_depth(struct entry *entries, uint32_t count)
-{
-    uint32_t depth = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (!kith_atom_begins(&entries[i].atom)) {
-            KITH_ASSERT(depth > 0);
-            depth--;
-            entries[i].keep = depth == 0;
-        } else {
-            entries[i].keep = depth == 0;
-            depth++;
-        }
-    }
-}
-
-/* Factors in force on one peer, oldest first. */
+/* Intervals in force on one subject, oldest first. */
 struct active {
     double factor;
     uint32_t statement;
@@ -165,8 +150,10 @@ static uint32_t active_change(struct active *active, uint32_t count,
     return count - 1;
 }
 
-/* The product is formed anew at every change: exact, no division. */
-static enum kith_err sweep_factors(struct entry *entries, uint32_t count)
+/* What changes nothing is dropped: a begin while another interval is in force,
+ * an end that is not the last; of a factor, what leaves the product as it was.
+ * The product is formed anew at every change: exact, no division. */
+static enum kith_err sweep_subject(struct entry *entries, uint32_t count)
 {
     struct active *active = malloc(count * sizeof *active);
     if (active == NULL)
@@ -174,13 +161,17 @@ static enum kith_err sweep_factors(struct entry *entries, uint32_t count)
     double now = 1;
     uint32_t active_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        active_count = active_change(active, active_count, &entries[i].atom);
+        struct kith_atom *const atom = &entries[i].atom;
+        const bool begins = kith_atom_begins(atom);
+        active_count = active_change(active, active_count, atom);
+        entries[i].keep = active_count == (begins ? 1 : 0);
+        if (!kith_fault_has_factor(atom->kind))
+            continue;
         double product = 1;
         for (uint32_t k = 0; k < active_count; k++)
             product *= active[k].factor;
         entries[i].keep = product > now || product < now;
-        entries[i].atom.factor = product;
-        now = product;
+        atom->factor = now = product;
     }
     free(active);
     return KITH_OK;
@@ -188,19 +179,15 @@ static enum kith_err sweep_factors(struct entry *entries, uint32_t count)
 
 static enum kith_err sweep(struct entry *entries, uint32_t count)
 {
-    for (uint32_t i = 0; i < count;) {
+    enum kith_err err = KITH_OK;
+    for (uint32_t i = 0; i < count && err == KITH_OK;) {
         uint32_t end = i + 1;
         while (end < count && compare_subject(&entries[i], &entries[end]) == 0)
             end++;
-        if (kith_fault_has_factor(entries[i].atom.kind)) {
-            const enum kith_err err = sweep_factors(entries + i, end - i);
-            if (err != KITH_OK)
-                return err;
-        } else
-            sweep_depth(entries + i, end - i);
+        err = sweep_subject(entries + i, end - i);
         i = end;
     }
-    return KITH_OK;
+    return err;
 }
 
 enum kith_err kith_atoms_settle(struct kith_atoms *atoms)

@@ -109,17 +109,16 @@ static bool number(const struct source *source, const char *key,
 
 /* The weights of push-sum, and the like. */
 static enum kith_err read_scalars(const struct source *source,
-                                  const struct kith_experiment *experiment,
-                                  double *scalars)
+                                  const struct kith_task *task, double *scalars)
 {
-    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const struct kith_algorithm *algorithm = task->algorithm;
     for (unsigned i = 0; i < algorithm->scalar_count; i++) {
         char key[32], *end = NULL;
         (void)snprintf(key, sizeof key, "scalar.%u", i);
         const char *text = kith_safetensors_text(&source->file, key);
         scalars[i] = text == NULL ? NAN : strtod(text, &end);
         if (text == NULL || *end != '\0' ||
-            !kith_algorithm_is_sane(algorithm, experiment->peers, scalars[i]))
+            !kith_algorithm_is_sane(algorithm, task->peers, scalars[i]))
             return refuse(source, KITH_EPARSE,
                           "a weight in it is none of its algorithm's");
     }
@@ -127,12 +126,13 @@ static enum kith_err read_scalars(const struct source *source,
 }
 
 static enum kith_err check_experiment(const struct source *source,
-                                      const struct kith_experiment *experiment)
+                                      const struct kith_owner *owner)
 {
     char what[200], text[256];
-    if (kith_experiment_is(
-            experiment, kith_safetensors_text(&source->file, "experiment"),
-            kith_safetensors_text(&source->file, "source"), what, sizeof what))
+    if (owner->is(owner->experiment,
+                  kith_safetensors_text(&source->file, "experiment"),
+                  kith_safetensors_text(&source->file, "source"), what,
+                  sizeof what))
         return KITH_OK;
     (void)snprintf(text, sizeof text, "it belongs to another experiment: %s",
                    what);
@@ -264,7 +264,7 @@ static enum kith_err check_owner(const struct source *source,
     const char *role = kith_safetensors_text(&source->file, "role");
     if (role == NULL || !number(source, "peer", &peer))
         return refuse(source, KITH_EPARSE, "its place in the run is missing");
-    if (strcmp(role, kith_save_role(content)) != 0)
+    if (strcmp(role, content->task->owner.role) != 0)
         return refuse(source, KITH_EMISMATCH,
                       role[0] == 't' ? "it belongs to kith train, not to a peer"
                                      : "it belongs to a peer of kith lab or "
@@ -283,7 +283,7 @@ static enum kith_err restore(const struct source *source,
     double scalars[KITH_SCALARS_MAX];
     const struct kith_worker_content content = kith_worker_content(worker);
     memcpy(scalars, content.scalars, sizeof scalars);
-    enum kith_err err = check_experiment(source, content.named);
+    enum kith_err err = check_experiment(source, &content.task->owner);
     if (err == KITH_OK)
         err = check_owner(source, &content);
     if (err == KITH_OK)
@@ -294,7 +294,7 @@ static enum kith_err restore(const struct source *source,
     if (err == KITH_OK)
         err = check_tensors(source, &content);
     if (err == KITH_OK)
-        err = read_scalars(source, content.experiment, scalars);
+        err = read_scalars(source, content.task, scalars);
     if (err == KITH_OK &&
         (epoch > UINT32_MAX ||
          kith_worker_go_to(
@@ -365,19 +365,19 @@ enum kith_err kith_save_resume(struct kith_worker *worker, const char *path,
 }
 
 static enum kith_err read_parameters(const struct source *source,
-                                     const struct kith_experiment *experiment,
+                                     const struct kith_task *task,
                                      const struct kith_layout *layout,
                                      double *z, uint64_t *step)
 {
     double scalars[KITH_SCALARS_MAX];
-    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const struct kith_algorithm *algorithm = task->algorithm;
     const char *role = kith_safetensors_text(&source->file, "role");
     const bool gossips = role != NULL && strcmp(role, "peer") == 0;
-    enum kith_err err = check_experiment(source, experiment);
+    enum kith_err err = check_experiment(source, &task->owner);
     if (err == KITH_OK && !number(source, "step", step))
         err = refuse(source, KITH_EPARSE, "its place in the run is missing");
     if (err == KITH_OK && gossips)
-        err = read_scalars(source, experiment, scalars);
+        err = read_scalars(source, task, scalars);
     if (err == KITH_OK)
         err = kith_checkpoint_read_views(source->path, &source->file,
                                          source->map.bytes, layout, z,
@@ -389,7 +389,8 @@ static enum kith_err read_parameters(const struct source *source,
     return err;
 }
 
-enum kith_err kith_save_parameters(const struct kith_experiment *experiment,
+enum kith_err kith_save_parameters(const struct kith_task *task,
+                                   const struct kith_backend *backend,
                                    const char *path, double **z, size_t *dim,
                                    uint64_t *step, char *error)
 {
@@ -400,17 +401,15 @@ enum kith_err kith_save_parameters(const struct kith_experiment *experiment,
     enum kith_err err = source_open(&source, path, error);
     if (err != KITH_OK)
         return err;
-    const struct kith_graph_options options = {.backend = experiment->backend,
-                                               .rows = 1};
-    err = kith_graph_open(experiment->model, &experiment->model_config,
-                          &options, &network, why);
+    const struct kith_graph_options options = {.backend = backend, .rows = 1};
+    err = kith_graph_open(task->model, task->model_config, &options, &network,
+                          why);
     if (err == KITH_OK) {
         const struct kith_layout *layout = kith_graph_layout(network);
         *dim = layout->dim;
         *z = malloc((*dim > 0 ? *dim : 1) * sizeof **z);
-        err = *z == NULL
-                  ? refuse(&source, KITH_ENOMEM, "no memory for it")
-                  : read_parameters(&source, experiment, layout, *z, step);
+        err = *z == NULL ? refuse(&source, KITH_ENOMEM, "no memory for it")
+                         : read_parameters(&source, task, layout, *z, step);
         kith_graph_close(network);
     } else {
         refuse(&source, err, why);

@@ -48,11 +48,6 @@ static void add_real(struct texts *texts, const char *key, double value)
     add_text(texts, key, text);
 }
 
-const char *kith_save_role(const struct kith_worker_content *content)
-{
-    return content->named == content->experiment ? "peer" : "train";
-}
-
 static void standing_texts(const struct kith_standing *standing,
                            struct texts *texts)
 {
@@ -74,21 +69,21 @@ static void worker_texts(const struct kith_worker_content *content,
         "0000000000000000000000000000000000000000000000000000000000000000";
     static const char *const scalars[] = {"scalar.0", "scalar.1", "scalar.2"};
     _Static_assert(KITH_SCALARS_MAX <= 3, "a name for each scalar");
-    const char *source = content->named->source;
+    const struct kith_owner *owner = &content->task->owner;
+    const char *source = owner->source;
     texts->count = 0;
     add_text(texts, "blake2b", zeros);
     add_text(texts, "format", "pt");
     add_text(texts, "kith", SAVE_VERSION);
-    add_text(texts, "role", kith_save_role(content));
+    add_text(texts, "role", owner->role);
     char *hash = texts->values[texts->count];
-    kith_experiment_hash_text(content->named, hash);
+    owner->hash(owner->experiment, hash);
     add_text(texts, "experiment", hash);
     standing_texts(standing, texts);
     add_number(texts, "epoch", place.epoch);
     add_number(texts, "cursor", place.cursor);
     add_number(texts, "peer", content->self);
-    for (unsigned i = 0;
-         i < content->experiment->gossip.algorithm->scalar_count; i++)
+    for (unsigned i = 0; i < content->task->algorithm->scalar_count; i++)
         add_real(texts, scalars[i], content->scalars[i]);
     add_text(texts, "products", kith_backend_product_name());
     char *machine = texts->values[texts->count];
@@ -120,8 +115,7 @@ size_t kith_save_parts(const struct kith_worker_content *content,
     const size_t count = add_parts(parts, 1, "optimiser", content->states,
                                    KITH_STATES_MAX, layout->trained);
     return add_parts(parts, count, "algorithm", content->own,
-                     content->experiment->gossip.algorithm->vectors,
-                     layout->gossiped);
+                     content->task->algorithm->vectors, layout->gossiped);
 }
 
 size_t kith_save_entries(const struct kith_worker_content *content,

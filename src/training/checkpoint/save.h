@@ -31,7 +31,5 @@ size_t kith_save_parts(const struct kith_worker_content *content,
 /* The tensors of these parts; at most SAVE_PARTS_MAX * view_count. */
 size_t kith_save_entries(const struct kith_worker_content *content,
                          struct kith_tensor_entry *entries);
-/* "train" or "peer": batches mean something else to each. */
-const char *kith_save_role(const struct kith_worker_content *content);
 
 #endif

@@ -1,6 +1,6 @@
 /* Loss and accuracy of a model over a set, in batches. */
+#include "kith/evaluation.h"
 #include "kith/loader.h"
-#include "kith/worker.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -38,8 +38,8 @@ void kith_experiment_hash_text(const struct kith_experiment *experiment,
                    kith_experiment_hash(experiment));
 }
 
-/* "its KEY is THERE, this run's is HERE". */
-static bool differ(const char *key, const char *there, const char *here,
+/* "its KEY is THERE, this run's is HERE" in `what`; false: they are equal. */
+static bool report(const char *key, const char *there, const char *here,
                    char *what, size_t size)
 {
     if (strcmp(there, here) == 0)
@@ -50,20 +50,20 @@ static bool differ(const char *key, const char *there, const char *here,
     return true;
 }
 
-static bool differ_in(const struct key *key,
-                      const struct kith_experiment *there,
-                      const struct kith_experiment *here, char *what,
-                      size_t size)
+static bool report_key(const struct key *key,
+                       const struct kith_experiment *there,
+                       const struct kith_experiment *here, char *what,
+                       size_t size)
 {
     char texts[2][SCHEMA_SHOWN_BYTES];
     (void)kith_schema_show(key, there, texts[0]);
     (void)kith_schema_show(key, here, texts[1]);
-    return differ(key->path, texts[0], texts[1], what, size);
+    return report(key->path, texts[0], texts[1], what, size);
 }
 
-static bool differ_in_size(const struct kith_experiment *there,
-                           const struct kith_experiment *here, char *what,
-                           size_t size)
+static bool report_size(const struct kith_experiment *there,
+                        const struct kith_experiment *here, char *what,
+                        size_t size)
 {
     char texts[2][32];
     const struct kith_experiment *const both[] = {there, here};
@@ -71,7 +71,7 @@ static bool differ_in_size(const struct kith_experiment *there,
         (void)snprintf(
             texts[i], sizeof texts[i], "%zu",
             kith_model_size_of(both[i]->model, &both[i]->model_config).dim);
-    return differ("number of parameters", texts[0], texts[1], what, size);
+    return report("number of parameters", texts[0], texts[1], what, size);
 }
 
 /* The model first: where it is another one, so are many of its keys. */
@@ -79,13 +79,13 @@ static void name_difference(const struct kith_experiment *there,
                             const struct kith_experiment *here, char *what,
                             size_t size)
 {
-    if (differ("model.kind", there->model->name, here->model->name, what,
+    if (report("model.kind", there->model->name, here->model->name, what,
                size) ||
-        differ_in_size(there, here, what, size))
+        report_size(there, here, what, size))
         return;
     for (const struct key *key = kith_experiment_keys; key->path != NULL; key++)
         if (!(key->flags & KEY_LOCAL) &&
-            differ_in(key, there, here, what, size))
+            report_key(key, there, here, what, size))
             return;
 }
 
