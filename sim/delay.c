@@ -33,14 +33,6 @@ kith_ns sim_wire_time(uint64_t bytes, uint64_t rate_bits)
     return (kith_ns)(whole + (rest > 0));
 }
 
-/* Loss strikes records, which are what a channel seals and TCP sends again; a
- * short message is one. */
-static uint64_t records_of(uint64_t bytes)
-{
-    KITH_ASSERT(bytes / KITH_RECORD_BYTES_MAX < UINT64_MAX);
-    return 1 + bytes / KITH_RECORD_BYTES_MAX;
-}
-
 /* Jitter first, then one draw per record: the order of draws is part of what a
  * seed means, and may not change. */
 kith_ns sim_mishaps(const struct kith_experiment *experiment,
@@ -54,7 +46,9 @@ kith_ns sim_mishaps(const struct kith_experiment *experiment,
     if (loss_threshold > 0) {
         const kith_ns timer_ns =
             RETRANSMIT_NS + 2 * experiment->network.latency_ns;
-        const uint64_t records = records_of(bytes);
+        /* Loss strikes records, which are what a channel seals and TCP sends
+         * again; a short message is one. */
+        const uint64_t records = 1 + bytes / KITH_RECORD_BYTES_MAX;
         unsigned worst = 0;
         for (uint64_t i = 0; i < records; i++) {
             unsigned lost = 0;

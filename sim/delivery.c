@@ -9,8 +9,6 @@
  * All arithmetic is on integers, those of delay.h. */
 #include "sim/delivery.h"
 
-#include <stdlib.h>
-
 #include "kith/assert.h"
 #include "kith/rng.h"
 #include "kith/session.h"
@@ -47,26 +45,11 @@ enum kith_err sim_network_open(struct sim_world *world)
     struct sim_network *network = &world->network;
     network->drop_threshold = sim_threshold(experiment->network.drop_push);
     if (experiment->network.rate_bits > 0) {
-        network->access = calloc(world->machine_count, sizeof *network->access);
+        network->access =
+            sim_alloc(world, world->machine_count, sizeof *network->access);
         return network->access ? KITH_OK : KITH_ENOMEM;
     }
     return KITH_OK;
-}
-
-void sim_network_close(struct sim_world *world)
-{
-    free(world->network.access);
-}
-
-uint64_t sim_network_messages(const struct sim_world *world)
-{
-    KITH_ASSERT(world->central || world->network.messages <= sim_events(world));
-    return world->network.messages;
-}
-
-uint64_t sim_network_bulk_bytes(const struct sim_world *world)
-{
-    return world->network.bulk_bytes;
 }
 
 /* Stages of a collective are matched, not sent: their bytes and messages count
@@ -77,7 +60,7 @@ void sim_network_count(struct sim_world *world, kith_id from, kith_id to,
     KITH_ASSERT(from != to);
     world->peers[from].bytes_sent += bytes;
     sim_totals_bytes(world, to, bytes);
-    world->network.messages++;
+    world->report.messages++;
 }
 
 /* One direction of an access link is busy from *free_ns on; returns when these
@@ -166,7 +149,7 @@ static void receive_vector(struct sim_world *world, kith_id peer, void *vector,
     message->finite = (kith_experiment_opaque(world->experiment) &&
                        message->pattern != KITH_PATTERN_PULL) ||
                       sim_copy_finite(world, vector, message->payload_bytes);
-    world->network.bulk_bytes += message->payload_bytes;
+    world->report.bulk_bytes += message->payload_bytes;
     if (message->slot != KITH_SLOT_NONE) {
         vector = kith_worker_swap(sim_job_worker(world, peer), message->slot,
                                   vector);
@@ -212,7 +195,7 @@ static void deliver_message(struct sim_world *world, uint32_t index)
         sim_packet_free(world, index);
         return;
     }
-    world->network.messages++;
+    world->report.messages++;
     sim_trace_message(world, packet);
     /* The step may grow the pool of packets: keep nothing inside it. */
     struct kith_message message = packet->message;
@@ -244,7 +227,7 @@ static void deliver_central(struct sim_world *world, uint32_t index)
     const struct sim_central_message message =
         sim_packet_at(world, index)->central;
     KITH_ASSERT(world->protocol->delivered);
-    world->network.messages++;
+    world->report.messages++;
     world->protocol->delivered(world, &message);
     sim_packet_free(world, index);
 }

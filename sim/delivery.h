@@ -13,13 +13,11 @@ struct sim_access_link {    /* of one machine, both directions */
 struct sim_network {
     struct sim_access_link *access; /* (machines), NULL without a rate */
     uint32_t drop_threshold;        /* of 2^32 */
-    uint64_t messages, bulk_bytes;  /* delivered */
     /* While a receiver is told of a push that `drop_push` took. */
     const struct kith_message *lost;
 };
 
 enum kith_err sim_network_open(struct sim_world *world);
-void sim_network_close(struct sim_world *world);
 void sim_send(struct sim_world *world, kith_id from,
               const struct kith_send *send);
 /* A message that was sent then, and whose link is up: size it, and put it on
@@ -38,8 +36,6 @@ void sim_deliver(struct sim_world *world, uint32_t packet);
 /* Bytes that moved without a packet: a stage of a central exchange. */
 void sim_network_count(struct sim_world *world, kith_id from, kith_id to,
                        uint64_t bytes);
-uint64_t sim_network_messages(const struct sim_world *world);
-uint64_t sim_network_bulk_bytes(const struct sim_world *world);
 /* Bytes of a message on the wire, its bulk records included. */
 uint64_t sim_message_bytes(const struct kith_message *message);
 

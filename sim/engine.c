@@ -34,8 +34,8 @@ void sim_engine_close(struct sim_world *world)
 
 /* One line for the caller; whatever fails after it is a consequence, and would
  * only hide it. */
-void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
-              ...)
+enum kith_err sim_fail(struct sim_world *world, enum kith_err err,
+                       const char *format, ...)
 {
     struct sim_engine *engine = &world->engine;
     KITH_ASSERT(err != KITH_OK);
@@ -47,6 +47,7 @@ void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
         engine->err = err;
     }
     engine->over = true;
+    return err;
 }
 
 enum kith_err sim_failure(const struct sim_world *world)
@@ -72,14 +73,6 @@ void sim_ending(struct sim_world *world)
 bool sim_ended(const struct sim_world *world)
 {
     return world->engine.over;
-}
-
-/* Events are counted where they happen, so that the rate of a run does not
- * depend on how cheap its work items are. */
-void sim_count_event(struct sim_world *world)
-{
-    KITH_ASSERT(world->peer_count > 0);
-    world->engine.events++;
 }
 
 /* No event lies in the past: the clock can only be where an event put it, so it
@@ -249,7 +242,7 @@ static bool next_event(struct sim_world *world, struct sim_event *event)
 static void take(struct sim_world *world, const struct sim_event *event)
 {
     sim_clock_advance(&world->engine.clock, event->time_ns);
-    world->engine.events++;
+    world->events++;
     prefetch(world);
     step_event(world, event);
 }
@@ -275,7 +268,7 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             sim_progress(world);
         }
         if (!next_event(world, &event)) {
-            *stalled = protocol->waits(world);
+            *stalled = world->unfinished > 0;
             break;
         }
         take(world, &event);
@@ -294,5 +287,5 @@ kith_ns sim_now(const struct sim_world *world)
 
 uint64_t sim_events(const struct sim_world *world)
 {
-    return world->engine.events;
+    return world->events;
 }

@@ -41,7 +41,6 @@ struct sim_engine {
     struct sim_clock clock;
     struct sim_queue queue;
     uint64_t sequence;       /* of the run's own events */
-    uint64_t events;         /* carried out */
     uint64_t prefetched_day; /* of the queue, when it was last looked through */
     bool over, ending;       /* ending: the protocol says when it is over */
     enum kith_err err;       /* the first operating fault; ends the run */
@@ -52,17 +51,15 @@ struct sim_world;
 
 KITH_MUST_CHECK enum kith_err sim_engine_open(struct sim_world *world);
 void sim_engine_close(struct sim_world *world);
-/* The first failure is kept, and ends the run. */
-void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
-              ...) KITH_PRINTF(3, 4);
+/* The first failure is kept, and ends the run. Returns `err`. */
+enum kith_err sim_fail(struct sim_world *world, enum kith_err err,
+                       const char *format, ...) KITH_PRINTF(3, 4);
 enum kith_err sim_failure(const struct sim_world *world);
 /* The run has come to its end: no event is taken any more. */
 void sim_end(struct sim_world *world);
 /* The end is near: the protocol is asked before each event from now on. */
 void sim_ending(struct sim_world *world);
 bool sim_ended(const struct sim_world *world);
-/* An event that costs no time was carried out within another one. */
-void sim_count_event(struct sim_world *world);
 /* `by` is the machine that causes the event: equal times are ordered by its
  * rank and its own counter, so that nothing of the other one is touched now. */
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,

@@ -12,14 +12,9 @@
 
 #define HUGE_PAGE ((size_t)1 << 21)
 #define LINE ((size_t)64)
-#define LARGE ((size_t)1 << 16)
-
 /* Mapped, untouched pages free of charge; huge ones only where a table is so
  * large that rounding up to them costs next to nothing. */
-static bool is_large(size_t bytes)
-{
-    return bytes >= LARGE;
-}
+#define LARGE ((size_t)1 << 16)
 
 static size_t rounded(size_t bytes, size_t unit)
 {
@@ -57,7 +52,7 @@ static void *map(size_t whole)
  * page fault and a hole each. */
 void *sim_pages(size_t bytes)
 {
-    if (is_large(bytes)) {
+    if (bytes >= LARGE) {
         return map(rounded(bytes, HUGE_PAGE));
     }
     const size_t whole = rounded(bytes > 0 ? bytes : 1, LINE);
@@ -68,7 +63,7 @@ void *sim_pages(size_t bytes)
 /* By size, as it was taken: the size says where the pages came from. */
 void sim_pages_free(void *pages, size_t bytes)
 {
-    if (pages && is_large(bytes)) {
+    if (pages && bytes >= LARGE) {
         (void)munmap(pages, rounded(bytes, HUGE_PAGE));
     } else {
         free(pages);

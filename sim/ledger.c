@@ -12,16 +12,16 @@
  * vectors; a merge that is wrong, forgotten or done twice breaks the equation.
  * That every exchange ends settled, torn or orphaned is checked apart: a half
  * nobody accounts for would otherwise stay in doubt for ever. */
+#define _XOPEN_SOURCE 700 /* tsearch */
 #include "sim/ledger.h"
 
 #include <math.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
 #include "sim/world.h"
-
-#define ENTRIES_MIN 256u
 
 /* A float64 sum that does not lose small terms (Neumaier, ZAMM 1974). */
 struct account {
@@ -45,22 +45,27 @@ static double amount(const struct account *account)
     return account->sum + account->rest;
 }
 
-/* One exchange: (initiator, other, incarnation, counter). */
-struct entry {
-    uint64_t counter;
-    kith_id initiator, other;
-    uint32_t incarnation;
-    bool used, torn, dropped;
+/* One exchange. After a crash the incarnation parts what counters repeat. */
+struct exchange {
+    struct key {
+        uint64_t counter;
+        uint64_t incarnation;
+        kith_id initiator, other;
+    } key;
+    struct exchange *older;
+    bool torn, dropped;
     bool has[2];    /* initiator's half, the other's */
     double half[2]; /* what each side added to its x */
 };
+_Static_assert(sizeof(struct key) == 24, "compared byte by byte: no padding");
 
 struct sim_ledger {
     enum sim_ledger_kind kind;
     bool one_way; /* rounds over directed edges: no half has an opposite, what
                      all took in and gave up in doubt must come to nothing */
-    struct entry *entries; /* (mask + 1), open addressing */
-    uint64_t mask, count;
+    void *tree;   /* of all entries, by key: tsearch(3) */
+    struct exchange *newest;    /* list of them */
+    struct exchange lost_entry; /* in place of one that found no memory */
     double *before;  /* (peers) sum of x before the item that is out */
     double *pending; /* (peers) changed x already, but no mark yet */
     struct account in_doubt, lost, initial, gradient, restart;
@@ -89,7 +94,7 @@ enum kith_err sim_ledger_open(struct sim_world *world)
             0) {
         return KITH_OK;
     }
-    struct sim_ledger *ledger = calloc(1, sizeof *ledger);
+    struct sim_ledger *ledger = sim_alloc(world, 1, sizeof *ledger);
     if (!ledger) {
         return KITH_ENOMEM;
     }
@@ -99,23 +104,11 @@ enum kith_err sim_ledger_open(struct sim_world *world)
         sim_node_config(world)->algorithm->pattern == KITH_PATTERN_ROUND &&
         experiment->gossip.topology->directed &&
         !(sim_node_config(world)->algorithm->flags & KITH_SPLITS_MASS);
-    ledger->mask = ENTRIES_MIN - 1;
-    ledger->entries = calloc(ENTRIES_MIN, sizeof *ledger->entries);
-    ledger->before = calloc(world->peer_count, sizeof *ledger->before);
-    ledger->pending = calloc(world->peer_count, sizeof *ledger->pending);
-    const bool complete = ledger->entries && ledger->before && ledger->pending;
-    return complete ? KITH_OK : KITH_ENOMEM;
-}
-
-void sim_ledger_close(struct sim_world *world)
-{
-    if (world->ledger) {
-        free(world->ledger->entries);
-        free(world->ledger->before);
-        free(world->ledger->pending);
-        free(world->ledger);
-        world->ledger = NULL;
-    }
+    ledger->before =
+        sim_alloc(world, world->peer_count, sizeof *ledger->before);
+    ledger->pending =
+        sim_alloc(world, world->peer_count, sizeof *ledger->pending);
+    return ledger->before && ledger->pending ? KITH_OK : KITH_ENOMEM;
 }
 
 /* On the backend, in its own order: the ledger adds sums up, and does not re-
@@ -188,95 +181,60 @@ void sim_ledger_after(struct sim_world *world, kith_id peer,
 void sim_ledger_done(struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer < world->peer_count);
-    if (world->ledger) {
-        world->ledger->pending[peer] = 0; /* the marks come now */
-    }
+    world->ledger->pending[peer] = 0; /* the marks come now */
 }
 
-/* Two rounds of mixing: initiators are ranks and counters are small, so low
- * bits alone would collide. */
-static uint64_t slot_of(const struct sim_ledger *ledger,
-                        const struct entry *key)
+/* Any order serves: a tree asks for nothing else. */
+static int order(const void *a, const void *b)
 {
-    KITH_ASSERT((ledger->mask & (ledger->mask + 1)) == 0);
-    uint64_t hash = (uint64_t)key->initiator << 32 | key->other;
-    hash = (hash ^ hash >> 31) * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= key->counter << 8 ^ key->incarnation;
-    hash = (hash ^ hash >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-    return (hash ^ hash >> 32) & ledger->mask;
+    return memcmp(a, b, sizeof(struct key));
 }
 
-/* An exchange is known by four numbers; after a crash the incarnation parts
- * what counters repeat. */
-static bool same(const struct entry *a, const struct entry *b)
+/* The ledger goes before the world's memory does: its checks are over. */
+void sim_ledger_close(struct sim_world *world)
 {
-    KITH_ASSERT(a->used || b->used);
-    return a->counter == b->counter && a->initiator == b->initiator &&
-           a->other == b->other && a->incarnation == b->incarnation;
-}
-
-/* Linear probing in a table that is at most half full: the first free slot ends
- * the search. */
-static struct entry *entry_find(struct sim_ledger *ledger,
-                                const struct entry *key)
-{
-    KITH_ASSERT(2 * ledger->count <= ledger->mask + 1);
-    uint64_t slot = slot_of(ledger, key);
-    while (ledger->entries[slot].used && !same(&ledger->entries[slot], key)) {
-        slot = (slot + 1) & ledger->mask;
+    struct sim_ledger *ledger = world->ledger;
+    while (ledger && ledger->newest) {
+        struct exchange *entry = ledger->newest;
+        ledger->newest = entry->older;
+        (void)tdelete(entry, &ledger->tree, order);
+        free(entry);
     }
-    return &ledger->entries[slot];
-}
-
-/* Twice the slots, and all entries found a new place; nothing is lost where
- * memory is out. */
-static bool entries_grow(struct sim_ledger *ledger)
-{
-    KITH_ASSERT(ledger->entries != NULL);
-    struct entry *old = ledger->entries;
-    const uint64_t slots = ledger->mask + 1;
-    struct entry *fresh = calloc(2 * slots, sizeof *fresh);
-    if (!fresh) {
-        return false;
-    }
-    ledger->entries = fresh;
-    ledger->mask = 2 * slots - 1;
-    for (uint64_t i = 0; i < slots; i++) {
-        if (old[i].used) {
-            *entry_find(ledger, &old[i]) = old[i];
-        }
-    }
-    free(old);
-    return true;
+    world->ledger = NULL;
 }
 
 /* Entries are never taken out: at the end each must be settled, and a missing
- * one could not be told from that. */
-static struct entry *entry_of(struct sim_world *world, kith_id initiator,
-                              kith_id other, const struct kith_exchange_id *id)
+ * one could not be told from that. Where memory is out the run has failed, and
+ * what is booked does not matter. */
+static struct exchange *entry_of(struct sim_world *world, kith_id initiator,
+                                 kith_id other,
+                                 const struct kith_exchange_id *id)
 {
     KITH_ASSERT(initiator != other);
     struct sim_ledger *ledger = world->ledger;
-    const struct entry key = {.counter = id->counter,
-                              .initiator = initiator,
-                              .other = other,
-                              .incarnation = id->incarnation,
-                              .used = true};
-    struct entry *entry = entry_find(ledger, &key);
-    if (!entry->used) {
-        if (2 * ++ledger->count > ledger->mask) {
-            if (!entries_grow(ledger)) {
-                sim_fail(world, KITH_ENOMEM, "no memory for the ledger");
-            }
-            entry = entry_find(ledger, &key);
-        }
-        *entry = key;
+    const struct key key = {.counter = id->counter,
+                            .incarnation = id->incarnation,
+                            .initiator = initiator,
+                            .other = other};
+    struct exchange **found = tfind(&key, &ledger->tree, order);
+    if (found) {
+        return *found;
     }
+    struct exchange *entry = malloc(sizeof *entry);
+    if (entry) {
+        *entry = (struct exchange){.key = key, .older = ledger->newest};
+    }
+    if (!entry || !tsearch(entry, &ledger->tree, order)) {
+        sim_fail(world, KITH_ENOMEM, "no memory for the ledger");
+        free(entry);
+        return &ledger->lost_entry;
+    }
+    ledger->newest = entry;
     return entry;
 }
 
 /* What one side adds to x, the books take from the exchange. */
-static void book_half(struct sim_ledger *ledger, struct entry *entry,
+static void book_half(struct sim_ledger *ledger, struct exchange *entry,
                       unsigned side, double added, bool has)
 {
     KITH_ASSERT(side < 2);
@@ -293,9 +251,9 @@ static void book_half(struct sim_ledger *ledger, struct entry *entry,
 
 /* What one side has added is lost for the total from now on: the other side
  * will never take it away. */
-static void write_off(struct sim_ledger *ledger, struct entry *entry)
+static void write_off(struct sim_ledger *ledger, struct exchange *entry)
 {
-    KITH_ASSERT(entry->used);
+    KITH_ASSERT(entry->key.initiator != entry->key.other);
     if (!entry->torn && !entry->dropped) {
         const double rest = -(entry->half[0] + entry->half[1]);
         book(&ledger->in_doubt, -rest);
@@ -313,12 +271,12 @@ void sim_ledger_mark(struct sim_world *world, kith_id peer,
     const bool books =
         mark->kind == KITH_MARK_MERGED || mark->kind == KITH_MARK_SPLIT ||
         mark->kind == KITH_MARK_UNDONE || mark->kind == KITH_MARK_TORN;
-    if (!ledger || !books) {
+    if (!books) {
         return;
     }
-    struct entry *entry = mark->initiator
-                              ? entry_of(world, peer, mark->peer, &mark->id)
-                              : entry_of(world, mark->peer, peer, &mark->id);
+    struct exchange *entry = mark->initiator
+                                 ? entry_of(world, peer, mark->peer, &mark->id)
+                                 : entry_of(world, mark->peer, peer, &mark->id);
     const unsigned side = !mark->initiator;
     if (mark->kind != KITH_MARK_TORN) {
         book_half(ledger, entry, side, mark->sum,
@@ -342,7 +300,7 @@ void sim_ledger_drop(struct sim_world *world, const struct sim_packet *packet)
     if (!ledger) {
         return;
     }
-    struct entry *entry =
+    struct exchange *entry =
         entry_of(world, packet->from, packet->to, &packet->message.id);
     write_off(ledger, entry);
     ledger->found.dropped += !entry->dropped;
@@ -386,17 +344,10 @@ static double imbalance(const struct sim_balance *balance)
     const double left = balance->live + balance->in_doubt + balance->lost;
     const double right =
         balance->initial + balance->gradient + balance->restart;
-    const double terms[] = {1,
-                            balance->live,
-                            balance->in_doubt,
-                            balance->lost,
-                            balance->initial,
-                            balance->gradient,
-                            balance->restart};
-    double scale = 0;
-    for (size_t i = 0; i < sizeof terms / sizeof terms[0]; i++) {
-        scale = fabs(terms[i]) > scale ? fabs(terms[i]) : scale;
-    }
+    double scale = fmax(fabs(balance->live), fabs(balance->in_doubt));
+    scale = fmax(scale, fmax(fabs(balance->lost), fabs(balance->initial)));
+    scale = fmax(scale, fmax(fabs(balance->gradient), fabs(balance->restart)));
+    scale = fmax(scale, 1);
     return fabs(left - right) / scale;
 }
 
@@ -424,15 +375,14 @@ void sim_ledger_finish(struct sim_world *world, struct kith_values *values)
     if (!ledger) {
         return;
     }
-    for (uint64_t i = 0; i <= ledger->mask; i++) {
-        struct entry *entry = &ledger->entries[i];
+    for (struct exchange *entry = ledger->newest; entry; entry = entry->older) {
         const bool half = entry->has[0] != entry->has[1] && !ledger->one_way;
-        if (!entry->used || !half || entry->torn || entry->dropped) {
+        if (!half || entry->torn || entry->dropped) {
             continue;
         }
-        const bool crashed = sim_exempted(world, entry->initiator) ||
-                             sim_exempted(world, entry->other);
-        if (crashed) { /* nobody is left to write it off */
+        const unsigned ending = world->peers[entry->key.initiator].ending |
+                                world->peers[entry->key.other].ending;
+        if (ending & SIM_EXEMPT) { /* nobody is left to write it off */
             write_off(ledger, entry);
             ledger->found.orphaned++;
         } else {
@@ -447,14 +397,10 @@ void sim_ledger_finish(struct sim_world *world, struct kith_values *values)
         if (!(rest <= ledger->found.error_max))
             ledger->found.error_max = rest;
     }
-    if (ledger->kind == SIM_LEDGER_SUM || ledger->one_way) {
-        values->conservation_error = ledger->found.error_max;
-        values->conservation_tolerance =
-            world->experiment->backend->element_bytes == 8 ? 1e-12 : 1e-5;
-    } else {
-        values->conservation_error = 0;
-        values->conservation_tolerance = 0;
-    }
+    const bool sums = ledger->kind == SIM_LEDGER_SUM || ledger->one_way;
+    const bool doubles = world->experiment->backend->element_bytes == 8;
+    values->conservation_error = sums ? ledger->found.error_max : 0;
+    values->conservation_tolerance = !sums ? 0 : doubles ? 1e-12 : 1e-5;
     if (ledger->found.mismatched + ledger->found.unsettled > 0) {
         values->conservation_error = INFINITY;
     }

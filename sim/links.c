@@ -30,7 +30,7 @@ enum kith_err sim_links_open(struct sim_world *world)
     world->links.loss_threshold =
         sim_threshold(world->experiment->network.loss);
     for (unsigned initiator = 0; initiator < 2; initiator++) {
-        world->links.handshake_bytes[initiator] =
+        world->handshake_bytes[initiator] =
             sim_channel_handshake_bytes(world, initiator);
     }
     for (kith_id id = 0; id < world->machine_count; id++) {
@@ -42,17 +42,6 @@ enum kith_err sim_links_open(struct sim_world *world)
 void sim_links_close(struct sim_world *world)
 {
     sim_link_table_close(&world->links.table);
-}
-
-uint64_t sim_link_handshakes(const struct sim_world *world)
-{
-    KITH_ASSERT(world->links.handshakes <= sim_events(world));
-    return world->links.handshakes;
-}
-
-size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator)
-{
-    return world->links.handshake_bytes[initiator];
 }
 
 /* ---- where a link stands */
@@ -406,34 +395,23 @@ void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut)
 
 /* ---- what an end learns */
 
-/* Messages that have waited leave before the node hears of the link: it may
- * answer, and order must hold. */
-static void come_up(struct sim_world *world, uint32_t link, unsigned side)
+/* The node hears of its link. Messages that have waited leave before that,
+ * because it may answer and order must hold; where the link is gone they are
+ * gone with it: the node decides anew whether to send them. */
+static void turn(struct sim_world *world, uint32_t link, unsigned side, bool up)
 {
     struct sim_link *entry = link_at(world, link);
     const kith_id peer = entry->end[side], other = entry->end[1 - side];
-    KITH_ASSERT(entry->side[side] != SIM_SIDE_IDLE);
-    entry->side[side] = SIM_SIDE_UP;
-    while (entry->waiting[side] != 0) {
+    KITH_ASSERT(!up || entry->side[side] != SIM_SIDE_IDLE);
+    entry->side[side] = up ? SIM_SIDE_UP : SIM_SIDE_IDLE;
+    while (up && entry->waiting[side] != 0) {
         sim_launch(world, sim_packet_next(world, &entry->waiting[side]),
                    sim_time(world));
     }
-    sim_trace_link(world, peer, other, true);
-    struct kith_event event = {.kind = KITH_EVENT_LINK_UP, .from = other};
-    sim_step(world, peer, &event);
-}
-
-/* What waited is gone with the connection: the node will decide anew whether to
- * send it. */
-static void go_down(struct sim_world *world, uint32_t link, unsigned side)
-{
-    KITH_ASSERT(side < 2);
-    struct sim_link *entry = link_at(world, link);
-    const kith_id peer = entry->end[side], other = entry->end[1 - side];
-    entry->side[side] = SIM_SIDE_IDLE;
     sim_packet_free_all(world, &entry->waiting[side]);
-    sim_trace_link(world, peer, other, false);
-    struct kith_event event = {.kind = KITH_EVENT_LINK_DOWN, .from = other};
+    sim_trace_link(world, peer, other, up);
+    struct kith_event event = {
+        .kind = up ? KITH_EVENT_LINK_UP : KITH_EVENT_LINK_DOWN, .from = other};
     sim_step(world, peer, &event);
 }
 
@@ -463,7 +441,7 @@ static void step_timeout(struct sim_world *world, uint32_t link, unsigned side)
     KITH_ASSERT(world->links.table.count > link);
     if (link_at(world, link)->side[side] == SIM_SIDE_DIALLING) {
         link_break(world, link, side);
-        go_down(world, link, side);
+        turn(world, link, side, false);
     }
 }
 
@@ -480,37 +458,36 @@ void sim_link_step(struct sim_world *world, uint32_t index)
         sim_channel_read_flight(world, index);
     }
     sim_packet_free(world, index);
-
+    const size_t *whole = world->handshake_bytes;
+    const uint64_t answer_bytes[] = {[SIM_PACKET_SYNACK] = FIRST_BYTES,
+                                     [SIM_PACKET_FIRST] = whole[0],
+                                     [SIM_PACKET_SECOND] =
+                                         whole[1] - FIRST_BYTES,
+                                     [SIM_PACKET_THIRD] = 0};
     switch (kind) {
     case SIM_PACKET_SYN:
         step_syn(world, link, side);
         break;
     case SIM_PACKET_SYNACK:
-        if (world->channels) {
+    case SIM_PACKET_FIRST:
+    case SIM_PACKET_SECOND:
+    case SIM_PACKET_THIRD:
+        if (kind == SIM_PACKET_SYNACK && world->channels) {
             sim_channel_dial(world, link, entry->end[side],
                              entry->end[1 - side]);
         }
-        transmit(world, link, side, SIM_PACKET_FIRST, FIRST_BYTES);
-        break;
-    case SIM_PACKET_FIRST:
-        transmit(world, link, side, SIM_PACKET_SECOND,
-                 world->links.handshake_bytes[0]);
-        break;
-    case SIM_PACKET_SECOND:
-        transmit(world, link, side, SIM_PACKET_THIRD,
-                 world->links.handshake_bytes[1] - FIRST_BYTES);
-        break;
-    case SIM_PACKET_THIRD:
-        transmit(world, link, side, SIM_PACKET_HELLO, 0);
-        come_up(world, link, side);
+        transmit(world, link, side, kind + 1, answer_bytes[kind]);
+        if (kind == SIM_PACKET_THIRD) {
+            turn(world, link, side, true);
+        }
         break;
     case SIM_PACKET_HELLO:
-        world->links.handshakes++;
-        come_up(world, link, side);
+        world->report.handshakes++;
+        turn(world, link, side, true);
         break;
     case SIM_PACKET_RESET:
         if (entry->side[side] != SIM_SIDE_IDLE) {
-            go_down(world, link, side);
+            turn(world, link, side, false);
         }
         break;
     case SIM_PACKET_TIMEOUT:

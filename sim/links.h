@@ -21,11 +21,9 @@ struct sim_outbox {
 struct sim_links {
     struct sim_outbox outbox;
     struct sim_link_table table;
-    uint64_t resets;           /* links broken so far: packets may be stale */
-    uint32_t cuts;             /* directions that are cut now */
-    uint32_t loss_threshold;   /* of 2^32 */
-    uint64_t handshakes;       /* completed */
-    size_t handshake_bytes[2]; /* responder's, initiator's */
+    uint64_t resets;         /* links broken so far: packets may be stale */
+    uint32_t cuts;           /* directions that are cut now */
+    uint32_t loss_threshold; /* of 2^32 */
 };
 
 struct sim_world;
@@ -76,8 +74,5 @@ void sim_link_step(struct sim_world *world, uint32_t packet);
 /* All links of a crashed peer; the other ends learn it by a RESET. */
 void sim_link_crash(struct sim_world *world, kith_id peer);
 void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut);
-/* That all flights of this end have together. */
-size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator);
-uint64_t sim_link_handshakes(const struct sim_world *world);
 
 #endif

@@ -49,7 +49,6 @@ libkith_sim_a_SOURCES = \
   sim/work_pool.h \
   sim/world.h \
   sim/central/central_run.c \
-  sim/central_run.h \
   sim/central/central_state.h \
   sim/central/central_steps.c \
   sim/central/central_vectors.c \

@@ -3,7 +3,8 @@
  * What stands in a snapshot's slot is copied once, however many neighbours it
  * goes to: a copy is only read, by all who hold it, and is free again when
  * nobody does. Whether its values are finite is asked once, too. Free copies
- * are kept, so that a run allocates only while it grows. */
+ * are kept, so that a run allocates only while it grows; at its end the pool
+ * frees all that it has made, whoever holds them. */
 #include "sim/model_copies.h"
 
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 /* In front of a copy's bytes. */
 struct sim_copy {
     _Alignas(64) struct sim_copy *next; /* of the free ones */
+    struct sim_copy *older;             /* of all that were made */
     size_t bytes;                       /* that were copied into it */
     uint32_t holders;
     bool checked, finite;
@@ -28,19 +30,18 @@ enum kith_err sim_copies_open(struct sim_world *world)
     if (world->dim == 0 || world->channels) {
         return KITH_OK;
     }
-    world->copies.sent = calloc(world->peer_count, sizeof *world->copies.sent);
+    world->copies.sent =
+        sim_alloc(world, world->peer_count, sizeof *world->copies.sent);
     return world->copies.sent ? KITH_OK : KITH_ENOMEM;
 }
 
-/* Only free ones are left: whoever held one has been closed before. */
 void sim_copies_close(struct sim_world *world)
 {
-    while (world->copies.free) {
-        struct sim_copy *head = world->copies.free;
-        world->copies.free = head->next;
+    while (world->copies.newest) {
+        struct sim_copy *head = world->copies.newest;
+        world->copies.newest = head->older;
         free(head);
     }
-    free(world->copies.sent);
 }
 
 /* The header stands in front, a cache line of its own: vectors keep the
@@ -67,8 +68,10 @@ void *sim_copy_take(struct sim_world *world)
                      world->vector_bytes);
             return NULL;
         }
+        head->older = world->copies.newest;
+        world->copies.newest = head;
     }
-    *head = (struct sim_copy){.holders = 1};
+    *head = (struct sim_copy){.older = head->older, .holders = 1};
     return head + 1;
 }
 

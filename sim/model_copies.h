@@ -10,7 +10,7 @@
 struct sim_copy;
 
 struct sim_copies {
-    struct sim_copy *free; /* list */
+    struct sim_copy *free, *newest; /* lists: of free ones, of all */
     /* (peers): what was sent of a snapshot, until it is filled again; NULL
      * where nothing is shared. */
     void *(*sent)[SIM_SNAPSHOTS];

@@ -8,9 +8,6 @@
  * A peer that has crashed once is exempt: nobody waits for it. */
 #include "sim/world.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 /* How long exchanges in doubt may go on after the last peer has finished. */
 #define GRACE_NS (300 * KITH_S)
 
@@ -116,8 +113,8 @@ static void wind_up(struct sim_world *world)
 /* Nobody has a step to do: from now on the loop asks before each event. */
 static void ask_for_end(struct sim_world *world)
 {
-    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
-    if (world->nodes.unfinished == 0) {
+    KITH_ASSERT(world->unfinished <= world->peer_count);
+    if (world->unfinished == 0) {
         sim_ending(world);
     }
 }
@@ -130,45 +127,54 @@ static void finish(struct sim_world *world, kith_id id)
     sim_totals_finished(world, id);
     if (!(peer->ending & SIM_FINISHED)) {
         peer->ending |= SIM_FINISHED;
-        world->nodes.unfinished -= !(peer->ending & SIM_EXEMPT);
+        world->unfinished -= !(peer->ending & SIM_EXEMPT);
         ask_for_end(world);
     }
-    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
+    KITH_ASSERT(world->unfinished <= world->peer_count);
+}
+
+/* Incarnations are added up: a peer's row counts its process, the run's row all
+ * of them. */
+static void add_counters(const struct sim_world *world, kith_id id,
+                         struct kith_node_counters *sum)
+{
+    struct kith_node_counters one;
+    kith_node_counters(sim_node_at(world, id), &one);
+    KITH_ASSERT(one.waited_ns >= 0);
+    sum->steps += one.steps;
+    sum->attempts += one.attempts;
+    sum->skipped += one.skipped;
+    sum->refused += one.refused;
+    sum->done += one.done;
+    sum->failed += one.failed;
+    sum->torn += one.torn;
+    sum->waited_ns += one.waited_ns;
 }
 
 /* Its share will never be done, or done again: waiting for it would wait for
  * the experiment's own fault. */
 void sim_exempt(struct sim_world *world, kith_id id)
 {
-    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
+    KITH_ASSERT(world->unfinished <= world->peer_count);
     struct sim_peer *peer = &world->peers[id];
+    add_counters(world, id, &world->nodes.crashed);
     if (peer->ending & SIM_EXEMPT) {
         return;
     }
     peer->ending |= SIM_EXEMPT;
-    world->nodes.unfinished -= !(peer->ending & SIM_FINISHED);
+    world->unfinished -= !(peer->ending & SIM_FINISHED);
     ask_for_end(world);
     settle(world, id);
     KITH_ASSERT(!(peer->ending & SIM_RESTLESS));
 }
 
-bool sim_exempted(const struct sim_world *world, kith_id peer)
-{
-    return world->peers[peer].ending & SIM_EXEMPT;
-}
-
 static bool gossip_ended(struct sim_world *world)
 {
     KITH_ASSERT(world->nodes.restless <= world->peer_count);
-    if (world->nodes.unfinished == 0) {
+    if (world->unfinished == 0) {
         wind_up(world);
     }
     return world->nodes.winding_up && world->nodes.restless == 0;
-}
-
-static bool gossip_waits(const struct sim_world *world)
-{
-    return world->nodes.unfinished > 0;
 }
 
 /* ---- steps */
@@ -187,9 +193,9 @@ static void step_marks(struct sim_world *world, kith_id id)
         if (mark->kind == KITH_MARK_FINISHED) {
             finish(world, id);
         } else if (mark->kind == KITH_MARK_NONFINITE) {
-            sim_results_nonfinite(world);
+            world->nonfinite = true;
         } else if (mark->kind == KITH_MARK_STEP) {
-            sim_results_step(world);
+            world->steps_done++;
         }
         if (world->options.store && mark->kind != KITH_MARK_STEP) {
             (void)kith_rundb_mark(world->options.store, id, sim_time(world),
@@ -226,7 +232,7 @@ static void step_node(struct sim_world *world, kith_id id,
  * pending. */
 static void step_worked(struct sim_world *world, kith_id id)
 {
-    KITH_ASSERT(sim_work_out(world, id));
+    KITH_ASSERT(world->peers[id].work != SIM_WORK_NONE);
     struct kith_work_result result;
     sim_work_end(world, id, &result);
     if (world->ledger) {
@@ -242,7 +248,7 @@ static void step_worked(struct sim_world *world, kith_id id)
 static void step_immediate(struct sim_world *world, kith_id id)
 {
     while (world->peers[id].work == SIM_WORK_IMMEDIATE) {
-        sim_count_event(world);
+        world->events++;
         step_worked(world, id);
     }
     settle(world, id);
@@ -261,6 +267,9 @@ void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
                bool adopt)
 {
     KITH_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
+    /* What a save holds was counted with the incarnation that wrote it. */
+    KITH_ASSERT(world->nodes.crashed.steps >= resume_step);
+    world->nodes.crashed.steps -= resume_step;
     sim_timer_clear(world, id);
     (void)kith_node_init(sim_node_at(world, id), &world->nodes.config, id,
                          world->peers[id].incarnation, resume_step, adopt);
@@ -350,21 +359,13 @@ static enum kith_err gossip_configure(struct sim_world *world)
     }
     nodes->config.topology = &nodes->topology;
     nodes->stride = (kith_node_size(&nodes->config) + 7) / 8 * 8;
-    nodes->memory = sim_pages(world->peer_count * nodes->stride);
-    nodes->effects = calloc(1, sizeof *nodes->effects);
-    nodes->unfinished = world->peer_count;
+    nodes->memory = sim_alloc(world, world->peer_count, nodes->stride);
+    nodes->effects = sim_alloc(world, 1, sizeof *nodes->effects);
     world->vector_bytes =
         nodes->config.model_bytes > nodes->config.payload_bytes
             ? nodes->config.model_bytes
             : nodes->config.payload_bytes;
     return nodes->memory && nodes->effects ? KITH_OK : KITH_ENOMEM;
-}
-
-static void gossip_close(struct sim_world *world)
-{
-    free(world->nodes.effects);
-    sim_pages_free(world->nodes.memory,
-                   world->peer_count * world->nodes.stride);
 }
 
 /* In rank order, at time 0: whoever a fault has crashed at once starts when it
@@ -389,22 +390,6 @@ static struct kith_worker *gossip_worker(const struct sim_world *world,
     return peer == KITH_NOBODY ? NULL : sim_job_worker(world, peer);
 }
 
-/* Incarnations are added up: a peer's row counts its process, the run's row all
- * of them. */
-void sim_counters_add(struct kith_node_counters *sum,
-                      const struct kith_node_counters *one)
-{
-    KITH_ASSERT(one->waited_ns >= 0 && sum != one);
-    sum->steps += one->steps;
-    sum->attempts += one->attempts;
-    sum->skipped += one->skipped;
-    sum->refused += one->refused;
-    sum->done += one->done;
-    sum->failed += one->failed;
-    sum->torn += one->torn;
-    sum->waited_ns += one->waited_ns;
-}
-
 /* Of all: what has crashed, and who is alive; a crashed node's own counters
  * were added when it went. */
 static void gossip_counters(const struct sim_world *world, kith_id peer,
@@ -415,24 +400,20 @@ static void gossip_counters(const struct sim_world *world, kith_id peer,
         kith_node_counters(sim_node_at(world, peer), counters);
         return;
     }
-    *counters = *sim_fault_crashed(world);
+    *counters = world->nodes.crashed;
     for (kith_id id = 0; id < world->peer_count; id++) {
-        struct kith_node_counters one;
         if (sim_alive(world, id)) {
-            kith_node_counters(sim_node_at(world, id), &one);
-            sim_counters_add(counters, &one);
+            add_counters(world, id, counters);
         }
     }
 }
 
 const struct sim_protocol sim_gossip_protocol = {
     .configure = gossip_configure,
-    .close = gossip_close,
     .start = gossip_start,
     .step = gossip_step,
     .stop = gossip_stop,
     .ended = gossip_ended,
-    .waits = gossip_waits,
     .worker = gossip_worker,
     .counters = gossip_counters,
     .loss = sim_job_loss,

@@ -18,12 +18,10 @@ struct sim_nodes {
     uint8_t *memory; /* (peers) of `stride` bytes */
     size_t stride;
     struct kith_effects *effects;
-    uint32_t unfinished; /* healthy peers with steps to do */
-    uint32_t restless;   /* healthy peers not quiet; while winding_up */
+    uint32_t restless; /* healthy peers not quiet; while winding_up */
     bool winding_up;
+    struct kith_node_counters crashed; /* of incarnations that crashed */
 };
-
-extern const struct sim_protocol sim_gossip_protocol;
 
 /* Step the peer's node with this event and carry out what it asks for. */
 void sim_step(struct sim_world *world, kith_id peer, struct kith_event *event);
@@ -33,11 +31,9 @@ void sim_start(struct sim_world *world, kith_id peer, uint64_t resume_step,
 /* No event of the peer comes until it starts again; it resumes. */
 void sim_timer_clear(struct sim_world *world, kith_id peer);
 void sim_timer_resume(struct sim_world *world, kith_id peer);
-/* This peer crashed: from now on it does not hold up the end. */
+/* This peer crashes now: from now on it does not hold up the end, and what it
+ * has counted is kept. */
 void sim_exempt(struct sim_world *world, kith_id peer);
-bool sim_exempted(const struct sim_world *world, kith_id peer);
-void sim_counters_add(struct kith_node_counters *sum,
-                      const struct kith_node_counters *one);
 const struct kith_node_config *sim_node_config(const struct sim_world *world);
 
 #endif

@@ -23,25 +23,23 @@ enum kith_err sim_packets_open(struct sim_world *world)
         complete = complete && pool->payloads;
     }
     if (world->dim > 0) {
-        pool->transfers = calloc(world->peer_count, sizeof *pool->transfers);
+        pool->transfers =
+            sim_alloc(world, world->peer_count, sizeof *pool->transfers);
         complete = complete && pool->transfers;
     }
     return complete ? KITH_OK : KITH_ENOMEM;
 }
 
-/* What is still under way at the end is nobody's: its copies go back to their
- * pool, which is closed after this one. */
+/* What is still under way at the end is nobody's. */
 void sim_packets_close(struct sim_world *world)
 {
     KITH_ASSERT(world->packets.used <= world->packets.capacity);
     struct sim_packets *pool = &world->packets;
     for (uint32_t i = 0; pool->payloads && i < pool->used; i++) {
         free(pool->payloads[i].sealed);
-        sim_copy_release(world, pool->payloads[i].vector);
     }
     sim_pages_free(pool->payloads, pool->capacity * sizeof *pool->payloads);
     sim_pages_free(pool->packets, pool->capacity * sizeof *pool->packets);
-    free(pool->transfers);
 }
 
 /* Twice as many: indices stay, addresses do not, so nobody keeps a pointer

@@ -8,7 +8,6 @@
 #include "sim/peer_totals.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "kith/assert.h"
 #include "sim/world.h"
@@ -28,13 +27,9 @@ enum kith_err sim_totals_open(struct sim_world *world)
     if (!world->options.store && !world->protocol->always_counts) {
         return KITH_OK;
     }
-    world->totals = calloc(world->machine_count, sizeof *world->totals);
+    world->totals =
+        sim_alloc(world, world->machine_count, sizeof *world->totals);
     return world->totals ? KITH_OK : KITH_ENOMEM;
-}
-
-void sim_totals_close(struct sim_world *world)
-{
-    free(world->totals);
 }
 
 /* Booked when the step begins: a step that a crash cuts short has cost its
@@ -96,29 +91,22 @@ void sim_totals_model(struct sim_world *world, kith_id peer,
                      counters.steps > sent ? counters.steps - sent : 0);
 }
 
-static struct sim_totals add(struct sim_totals sum,
-                             const struct sim_totals *one)
-{
-    if (one->stale_max > sum.stale_max) {
-        sum.stale_max = one->stale_max;
-    }
-    sum.stale_sum += one->stale_sum;
-    sum.received += one->received;
-    sum.trained_ns += one->trained_ns;
-    sum.bytes_received += one->bytes_received;
-    return sum;
-}
-
 /* Sums over machines, because a server receives bytes, too. */
 static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
 {
     KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
     struct sim_totals sum = {0};
-    if (world->totals && peer != KITH_NOBODY) {
-        return world->totals[peer];
-    }
-    for (kith_id id = 0; world->totals && id < world->machine_count; id++) {
-        sum = add(sum, &world->totals[id]);
+    const bool all = peer == KITH_NOBODY;
+    const kith_id end = all ? world->machine_count : peer + 1;
+    for (kith_id id = all ? 0 : peer; world->totals && id < end; id++) {
+        const struct sim_totals *one = &world->totals[id];
+        if (one->stale_max > sum.stale_max) {
+            sum.stale_max = one->stale_max;
+        }
+        sum.stale_sum += one->stale_sum;
+        sum.received += one->received;
+        sum.trained_ns += one->trained_ns;
+        sum.bytes_received += one->bytes_received;
     }
     return sum;
 }
@@ -139,11 +127,11 @@ void sim_totals_row(const struct sim_world *world, kith_id peer,
 }
 
 /* A share of 1 at most: a step that a crash cut short was booked whole. */
-static double utilisation(const struct sim_world *world)
+double sim_utilisation(const struct sim_world *world)
 {
-    KITH_ASSERT(world->totals != NULL && world->peer_count > 0);
-    double sum = 0;
-    for (kith_id id = 0; id < world->peer_count; id++) {
+    KITH_ASSERT(world->peer_count > 0);
+    double sum = world->totals ? 0 : (double)NAN;
+    for (kith_id id = 0; world->totals && id < world->peer_count; id++) {
         const struct sim_totals *totals = &world->totals[id];
         const kith_ns span =
             totals->finished_ns > 0 ? totals->finished_ns : sim_time(world);
@@ -152,14 +140,4 @@ static double utilisation(const struct sim_world *world)
         }
     }
     return sum / world->peer_count;
-}
-
-void sim_totals_summarise(const struct sim_world *world,
-                          struct kith_summary *summary)
-{
-    struct kith_row row;
-    sim_totals_row(world, KITH_NOBODY, &row);
-    summary->staleness.mean = row.staleness;
-    summary->staleness.max = row.staleness_max;
-    summary->utilisation = world->totals ? utilisation(world) : (double)NAN;
 }

@@ -14,7 +14,7 @@ struct sim_protocol {
     enum kith_err (*configure)(struct sim_world *world);
     /* After all parts; may be NULL. */
     enum kith_err (*open)(struct sim_world *world);
-    void (*close)(struct sim_world *world);
+    void (*close)(struct sim_world *world); /* may be NULL */
     void (*start)(struct sim_world *world);
     /* A machine's event that is not of the network. */
     void (*step)(struct sim_world *world, const struct sim_event *event);
@@ -24,8 +24,6 @@ struct sim_protocol {
     void (*stop)(struct sim_world *world); /* stop.time has come */
     /* After sim_ending(), before each event: all is done. May be NULL. */
     bool (*ended)(struct sim_world *world);
-    /* No event is left: whether somebody still has something to do. */
-    bool (*waits)(const struct sim_world *world);
 
     /* For results. The peer's model, NULL: none now; KITH_NOBODY: the one that
      * all share, NULL: their mean stands for it. */
@@ -38,5 +36,7 @@ struct sim_protocol {
      * peers are written though nobody has a model. */
     bool always_counts;
 };
+
+extern const struct sim_protocol sim_gossip_protocol, sim_central_protocol;
 
 #endif

@@ -10,6 +10,10 @@
 #include "sim/event_sort.h"
 
 #define CAPACITY_MIN 64u
+/* What each of the four tables has for an event. */
+#define EVENT_BYTES                                                            \
+    (sizeof(struct kith_heap_entry) + sizeof(struct sim_same_time_event) +     \
+     2 * sizeof(struct sim_event))
 #define BUCKETS_MIN 64u
 #define BUCKETS_MAX (UINT64_C(1) << 26)
 #define SHIFT_START 16u /* 65 us: a LAN's latency; tuned from then on */
@@ -27,24 +31,17 @@
 static enum kith_err take_memory(struct sim_queue *queue, size_t capacity)
 {
     KITH_ASSERT(capacity >= CAPACITY_MIN);
-    struct kith_heap_entry *entries = sim_pages(capacity * sizeof *entries);
-    queue->places = sim_pages(capacity * sizeof *queue->places);
-    queue->today = sim_pages(capacity * sizeof *queue->today);
-    queue->scratch = sim_pages(capacity * sizeof *queue->scratch);
+    struct kith_heap_entry *entries = sim_pages(capacity * EVENT_BYTES);
+    queue->memory = entries;
     queue->capacity = capacity;
     kith_heap_init(&queue->heap, entries, entries ? capacity : 0);
-    const bool complete =
-        entries && queue->places && queue->today && queue->scratch;
-    return complete ? KITH_OK : KITH_ENOMEM;
-}
-
-static void give_memory(struct sim_queue *queue)
-{
-    const size_t events = queue->capacity;
-    sim_pages_free(queue->heap.entries, events * sizeof *queue->heap.entries);
-    sim_pages_free(queue->places, events * sizeof *queue->places);
-    sim_pages_free(queue->today, events * sizeof *queue->today);
-    sim_pages_free(queue->scratch, events * sizeof *queue->scratch);
+    if (!entries) {
+        return KITH_ENOMEM;
+    }
+    queue->places = (void *)(entries + capacity);
+    queue->today = (void *)(queue->places + capacity);
+    queue->scratch = queue->today + capacity;
+    return KITH_OK;
 }
 
 /* A heap's queue is a calendar whose days all are over: one structure, so that
@@ -65,8 +62,6 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
     queue->chunk_capacity = (uint32_t)capacity;
     queue->buckets = sim_pages(buckets * sizeof *queue->buckets);
     queue->chunks = sim_pages(capacity * sizeof *queue->chunks);
-    /* Heap and today have room for every event, so that only a push can run
-     * out of memory; pages never touched cost nothing. */
     const enum kith_err err = take_memory(queue, capacity);
     const bool calendar = kind == SIM_QUEUE_CALENDAR;
     if (calendar) {
@@ -83,7 +78,7 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
 void sim_queue_close(struct sim_queue *queue)
 {
     KITH_ASSERT(queue->mask == 0 || queue->count <= queue->capacity);
-    give_memory(queue);
+    sim_pages_free(queue->memory, queue->capacity * EVENT_BYTES);
     sim_pages_free(queue->buckets, (queue->mask + 1) * sizeof *queue->buckets);
     sim_pages_free(queue->chunks,
                    queue->chunk_capacity * sizeof *queue->chunks);
@@ -98,9 +93,6 @@ static enum kith_err events_grow(struct sim_queue *queue)
     struct sim_queue larger = *queue;
     if (queue->capacity > UINT32_MAX / 4 ||
         take_memory(&larger, 2 * queue->capacity) != KITH_OK) {
-        if (queue->capacity <= UINT32_MAX / 4) {
-            give_memory(&larger);
-        }
         return KITH_ENOMEM;
     }
     larger.heap.count = queue->heap.count;
@@ -112,7 +104,7 @@ static enum kith_err events_grow(struct sim_queue *queue)
     }
     memcpy(larger.today, queue->today,
            queue->today_count * sizeof *queue->today);
-    give_memory(queue);
+    sim_pages_free(queue->memory, queue->capacity * EVENT_BYTES);
     *queue = larger;
     return KITH_OK;
 }
@@ -280,10 +272,9 @@ static void chunk_split(struct sim_queue *queue, struct sim_chunk *chunk)
 
 /* The bucket of a day holds events of later laps of the calendar, too: they
  * stay. */
-static void collect(struct sim_queue *queue)
+static void collect(struct sim_queue *queue, uint32_t *head)
 {
-    KITH_ASSERT(queue->today_count == 0);
-    uint32_t *head = &queue->buckets[queue->day & queue->mask];
+    KITH_ASSERT(queue->today_at == 0);
     uint32_t chunk = chain_reverse(queue, *head);
     *head = 0;
     while (chunk != 0) {
@@ -320,7 +311,7 @@ static void advance(struct sim_queue *queue)
             empty = 0;
         }
         queue->day++;
-        collect(queue);
+        collect(queue, &queue->buckets[queue->day & queue->mask]);
         queue->wasted++;
     }
     queue->wasted--;
@@ -337,34 +328,21 @@ static void advance(struct sim_queue *queue)
     }
 }
 
-/* All events of all buckets to scratch; the chunks are free again. */
-static size_t empty_buckets(struct sim_queue *queue)
-{
-    KITH_ASSERT(queue->today_at == queue->today_count);
-    size_t count = 0;
-    for (uint64_t b = 0; b <= queue->mask; b++) {
-        uint32_t i = chain_reverse(queue, queue->buckets[b]);
-        queue->buckets[b] = 0;
-        while (i != 0) {
-            struct sim_chunk *chunk = &queue->chunks[i - 1];
-            const uint32_t next = chunk->next;
-            memcpy(queue->scratch + count, chunk->events,
-                   chunk->count * sizeof *chunk->events);
-            count += chunk->count;
-            chunk->next = queue->chunk_free;
-            queue->chunk_free = i;
-            i = next;
-        }
-    }
-    return count;
-}
-
 /* Lay the calendar out again. Nothing of today is left: `day` is over. Where
  * memory runs out, an event joins the heap: right all the same, only slower. */
 static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
 {
     KITH_ASSERT((buckets & (buckets - 1)) == 0 && shift <= SHIFT_MAX + 3);
-    const size_t count = empty_buckets(queue);
+    KITH_ASSERT(queue->today_at == queue->today_count);
+    /* Days are now told by the last nanosecond of the current day. Whatever a
+     * wider day adds to it joins the heap, so that everything up to
+     * queue->day stands there. */
+    const uint64_t end = ((queue->day + 1) << queue->shift) - 1;
+    queue->today_at = queue->today_count = 0;
+    queue->day = UINT64_MAX; /* all events of all buckets are today's */
+    for (uint64_t b = 0; b <= queue->mask; b++) {
+        collect(queue, &queue->buckets[b]);
+    }
     uint32_t *heads =
         buckets == queue->mask + 1 ? NULL : sim_pages(buckets * sizeof *heads);
     if (heads) { /* without it the old count serves, only slower */
@@ -372,19 +350,16 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
         queue->buckets = heads;
         queue->mask = buckets - 1;
     }
-    /* Days are now told by the last nanosecond of the current day. Whatever a
-     * wider day adds to it joins the heap, so that everything up to
-     * queue->day stands there. */
-    const uint64_t end = ((queue->day + 1) << queue->shift) - 1;
     queue->shift = shift;
     queue->day = end >> shift;
-    for (size_t i = 0; i < count; i++) {
-        const struct sim_event *event = &queue->scratch[i];
+    for (size_t i = 0; i < queue->today_count; i++) {
+        const struct sim_event *event = &queue->today[i];
         const uint64_t day = day_of(queue, event->time_ns);
         if (day <= queue->day || bucket_put(queue, event, day) != KITH_OK) {
             heap_put(queue, event);
         }
     }
+    queue->today_count = 0;
 }
 
 /* After a window of pops. */

@@ -51,6 +51,7 @@ struct sim_same_time_event;
 
 struct sim_queue {
     size_t count, capacity; /* events pending, and room for them */
+    void *memory;           /* of the heap, places, today and scratch */
     /* All events, or late-comers of today. */
     struct kith_heap heap;
     /* Calendar. */

@@ -8,7 +8,6 @@
  *   cut      traffic in one direction stalls, in order, until it heals */
 #include "sim/sim_faults.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
@@ -19,7 +18,7 @@
 struct sim_fault_state {
     double slow;
     kith_ns paused_ns, shift_ns; /* pause began; WORK_DONE is late by this */
-    uint32_t held, held_last;    /* packets kept while paused */
+    uint32_t held;               /* packets kept while paused */
     bool restarts, saved, work_held;
     kith_ns work_ns; /* the WORK_DONE that was held */
     uint64_t step;   /* of the image */
@@ -40,19 +39,6 @@ double sim_fault_slow(const struct sim_world *world, kith_id peer)
     KITH_ASSERT(peer < world->peer_count);
     const struct sim_fault_state *state = state_of(world, peer);
     return state ? state->slow : 1;
-}
-
-uint32_t sim_fault_count(const struct sim_world *world)
-{
-    KITH_ASSERT(world->faults.count <= world->faults.next);
-    return world->faults.count;
-}
-
-const struct kith_node_counters *
-sim_fault_crashed(const struct sim_world *world)
-{
-    KITH_ASSERT(world->faults.next <= world->experiment->atom_count);
-    return &world->faults.crashed;
 }
 
 bool sim_alive(const struct sim_world *world, kith_id peer)
@@ -79,7 +65,8 @@ enum kith_err sim_fault_open(struct sim_world *world)
     if (faults->state_count == 0) {
         return KITH_OK;
     }
-    faults->states = calloc(faults->state_count, sizeof *faults->states);
+    faults->states =
+        sim_alloc(world, faults->state_count, sizeof *faults->states);
     if (!faults->states) {
         return KITH_ENOMEM;
     }
@@ -95,19 +82,16 @@ enum kith_err sim_fault_open(struct sim_world *world)
     return KITH_OK;
 }
 
-void sim_fault_close(struct sim_world *world)
-{
-    struct sim_faults *faults = &world->faults;
-    for (uint32_t i = 0; i < faults->state_count && faults->states; i++) {
-        free(faults->states[i].image);
-    }
-    free(faults->states);
-}
-
 static size_t live_bytes(const struct sim_world *world)
 {
     KITH_ASSERT(world->dim > 0);
     return world->dim * world->experiment->backend->element_bytes;
+}
+
+static size_t scalar_bytes(const struct sim_world *world)
+{
+    KITH_ASSERT(world->dim > 0);
+    return sim_node_config(world)->algorithm->scalar_count * sizeof(double);
 }
 
 /* Keep a copy of x for a peer that will come back; the others' saves would
@@ -128,7 +112,7 @@ void sim_save(struct sim_world *world, kith_id peer)
     }
     struct kith_worker *worker = sim_job_worker(world, peer);
     if (!state->image) {
-        state->image = malloc(live_bytes(world));
+        state->image = sim_alloc(world, 1, live_bytes(world));
     }
     if (!state->image) {
         sim_fail(world, KITH_ENOMEM, "no memory for the save of peer %u", peer);
@@ -136,10 +120,7 @@ void sim_save(struct sim_world *world, kith_id peer)
     }
     memcpy(state->image, kith_worker_slot(worker, KITH_SLOT_LIVE),
            live_bytes(world));
-    const unsigned count = sim_node_config(world)->algorithm->scalar_count;
-    for (unsigned i = 0; i < count; i++) {
-        state->scalars[i] = kith_worker_scalars(worker)[i];
-    }
+    memcpy(state->scalars, kith_worker_scalars(worker), scalar_bytes(world));
 }
 
 /* The node's counters begin at the save's step; the vectors, and the
@@ -154,25 +135,15 @@ static void load(struct sim_world *world, kith_id peer,
     }
     memcpy(kith_worker_slot(worker, KITH_SLOT_LIVE), state->image,
            live_bytes(world));
-    const unsigned count = sim_node_config(world)->algorithm->scalar_count;
-    for (unsigned i = 0; i < count; i++) {
-        kith_worker_scalars(worker)[i] = state->scalars[i];
-    }
+    memcpy(kith_worker_scalars(worker), state->scalars, scalar_bytes(world));
 }
 
 /* In order: a paused machine's kernel keeps what arrives, and its process reads
  * it when it goes on. */
 void sim_hold(struct sim_world *world, kith_id peer, uint32_t packet)
 {
-    struct sim_fault_state *state = state_of(world, peer);
     KITH_ASSERT(world->peers[peer].state == SIM_PEER_PAUSED);
-    if (state->held == 0) {
-        state->held = packet;
-    } else {
-        sim_packet_at(world, state->held_last)->next = packet;
-    }
-    sim_packet_at(world, packet)->next = 0;
-    state->held_last = packet;
+    sim_packet_append(world, &state_of(world, peer)->held, packet);
 }
 
 /* True when the item is not done yet, because its peer stood still. */
@@ -205,14 +176,16 @@ static void crash(struct sim_world *world, kith_id id)
     KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     struct sim_fault_state *state = state_of(world, id);
-    struct kith_node_counters counters;
     if (peer->state == SIM_PEER_CRASHED) {
         return;
     }
-    kith_node_counters(sim_node_at(world, id), &counters);
-    sim_counters_add(&world->faults.crashed, &counters);
     sim_exempt(world, id);
-    sim_work_abandon(world, id);
+    /* A crashed process takes its item with it; here the item still runs to its
+     * end, because a thread cannot be stopped within a kernel. */
+    if (peer->work != SIM_WORK_NONE) {
+        struct kith_work_result lost;
+        sim_work_end(world, id, &lost);
+    }
     if (world->work) {
         sim_ledger_crash(world, id);
         sim_cancel(world, id, UINT32_MAX);
@@ -238,9 +211,6 @@ static void restart(struct sim_world *world, kith_id id)
     }
     peer->state = SIM_PEER_RUNS;
     peer->incarnation++;
-    /* What the save holds was counted with the incarnation that wrote it. */
-    KITH_ASSERT(!state->saved || world->faults.crashed.steps >= state->step);
-    world->faults.crashed.steps -= state->saved ? state->step : 0;
     if (world->work) {
         const enum kith_err err = sim_job_open(world, id);
         if (err != KITH_OK) {
@@ -282,7 +252,7 @@ static void resume(struct sim_world *world, kith_id id)
         state->work_held = false;
         sim_schedule(world, id, id, state->work_ns + stood_ns,
                      SIM_EVENT_WORK_DONE, peer->incarnation);
-    } else if (sim_work_out(world, id)) {
+    } else if (peer->work != SIM_WORK_NONE) {
         state->shift_ns += stood_ns;
     }
     while (state->held != 0) {
@@ -300,18 +270,10 @@ static void execute(struct sim_world *world, const struct kith_atom *atom)
     const bool begins = atom->begins;
     switch (atom->fault->effect) {
     case KITH_EFFECT_STOP:
-        if (begins) {
-            crash(world, atom->peer);
-        } else {
-            restart(world, atom->peer);
-        }
+        (begins ? crash : restart)(world, atom->peer);
         break;
     case KITH_EFFECT_PAUSE:
-        if (begins) {
-            pause_peer(world, atom->peer);
-        } else {
-            resume(world, atom->peer);
-        }
+        (begins ? pause_peer : resume)(world, atom->peer);
         break;
     case KITH_EFFECT_SLOW:
         state_of(world, atom->peer)->slow = atom->factor;
@@ -333,7 +295,7 @@ void sim_fault_due(struct sim_world *world)
            experiment->atoms[faults->next].at_ns <= sim_time(world)) {
         const struct kith_atom *atom = &experiment->atoms[faults->next++];
         sim_trace_fault(world, atom);
-        faults->count += atom->statement != UINT32_MAX; /* not compute.slow */
+        world->faults_done += atom->statement != UINT32_MAX; /* .slow is not */
         if (world->options.store) {
             (void)kith_rundb_fault(world->options.store, sim_time(world), atom);
         }

@@ -8,7 +8,6 @@
 #include "sim/sim_result.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -23,9 +22,9 @@
 struct sim_results {
     struct kith_checks checks;
     struct kith_values values;
-    double correlation_lowest; /* NaN: never evaluated */
-    bool nonfinite;
-    uint64_t steps_done;              /* for the progress line */
+    double correlation_lowest;        /* NaN: never evaluated */
+    struct kith_row sum;              /* of all, at the last evaluation */
+    uint64_t bytes_most;              /* sent by one machine */
     struct kith_evaluator *evaluator; /* NULL without parameters */
     double *mean, *z;                 /* (dim) */
     double wall_start_s, wall_shown_s;
@@ -49,18 +48,15 @@ static enum kith_err open_evaluator(struct sim_world *world,
     const struct kith_experiment *experiment = world->experiment;
     const struct kith_dataset *dataset = world->options.dataset;
     char text[KITH_DATA_ERROR_BYTES] = "";
-    results->mean = malloc(world->dim * sizeof *results->mean);
-    results->z = malloc(world->dim * sizeof *results->z);
+    results->mean = sim_alloc(world, world->dim, sizeof *results->mean);
+    results->z = sim_alloc(world, world->dim, sizeof *results->z);
     if (!results->mean || !results->z) {
         return KITH_ENOMEM;
     }
     const enum kith_err err = kith_evaluator_open(
         experiment, experiment->backend, dataset ? &dataset->test : NULL,
         &results->evaluator, text);
-    if (err != KITH_OK) {
-        sim_fail(world, err, "%s", text);
-    }
-    return err;
+    return err == KITH_OK ? err : sim_fail(world, err, "%s", text);
 }
 
 /* The database writes its rows behind the run, on a thread of its own: they
@@ -68,7 +64,7 @@ static enum kith_err open_evaluator(struct sim_world *world,
 enum kith_err sim_results_open(struct sim_world *world)
 {
     KITH_ASSERT(world->results == NULL);
-    struct sim_results *results = calloc(1, sizeof *results);
+    struct sim_results *results = sim_alloc(world, 1, sizeof *results);
     if (!results) {
         return KITH_ENOMEM;
     }
@@ -85,25 +81,9 @@ enum kith_err sim_results_open(struct sim_world *world)
 
 void sim_results_close(struct sim_world *world)
 {
-    struct sim_results *results = world->results;
-    if (results) {
-        kith_evaluator_close(results->evaluator);
-        free(results->mean);
-        free(results->z);
-        free(results);
+    if (world->results) {
+        kith_evaluator_close(world->results->evaluator);
     }
-}
-
-void sim_results_step(struct sim_world *world)
-{
-    KITH_ASSERT(world->steps == UINT64_MAX ||
-                world->results->steps_done < UINT64_MAX);
-    world->results->steps_done++;
-}
-
-void sim_results_nonfinite(struct sim_world *world)
-{
-    world->results->nonfinite = true;
 }
 
 /* Virtual time says nothing about how long one still has to wait: the wall
@@ -123,8 +103,8 @@ void sim_progress(struct sim_world *world)
     const struct sim_progress progress = {
         .now_ns = sim_time(world),
         .events = sim_events(world),
-        .messages = sim_network_messages(world),
-        .steps_done = results->steps_done,
+        .messages = world->report.messages,
+        .steps_done = world->steps_done,
         .steps_total =
             world->steps == UINT64_MAX ? 0 : world->steps * world->peer_count,
         .wall_s = now_s - results->wall_start_s,
@@ -133,16 +113,6 @@ void sim_progress(struct sim_world *world)
 }
 
 /* ---- scores */
-
-/* What one evaluation found. */
-struct scores {
-    struct kith_score averaged;
-    double accuracy_mean, accuracy_worst, loss_mean, loss_worst;
-    double consensus_distance; /* root of the mean squared distance */
-    double correlation;
-    uint32_t live;
-    bool finite;
-};
 
 struct kith_worker *sim_worker(const struct sim_world *world, kith_id peer)
 {
@@ -262,66 +232,31 @@ static void put_peer(struct sim_world *world, kith_id id, double accuracy,
     (void)kith_rundb_row(world->options.store, &row); /* sticks */
 }
 
-/* The busiest machine is told beside the sum: with a server it is what the run
- * waits for. */
-static uint64_t bytes_of_all(const struct sim_world *world, uint64_t *most)
-{
-    KITH_ASSERT(world->machine_count >= world->peer_count);
-    uint64_t sum = 0;
-    *most = 0;
-    for (kith_id id = 0; id < world->machine_count; id++) {
-        const uint64_t bytes = sim_bytes_sent(world, id);
-        sum += bytes;
-        *most = bytes > *most ? bytes : *most;
-    }
-    KITH_ASSERT(*most <= sum);
-    return sum;
-}
-
-static void put_averaged(struct sim_world *world, const struct scores *scores)
-{
-    KITH_ASSERT(scores->live <= world->peer_count);
-    uint64_t most;
-    if (!world->options.store) {
-        return;
-    }
-    struct kith_row row = row_of(world, KITH_NOBODY);
-    row.loss = scores->averaged.loss;
-    row.accuracy = scores->averaged.accuracy;
-    row.consensus_distance = scores->consensus_distance;
-    row.bytes_sent = bytes_of_all(world, &most);
-    (void)kith_rundb_row(world->options.store, &row); /* sticks */
-    (void)kith_rundb_flush(world->options.store);
-}
-
 /* One peer's own model against the test set and against the mean. */
-static void score_peer(struct sim_world *world, kith_id id, bool own,
-                       struct scores *scores)
+static void score_peer(struct sim_world *world, kith_id id, bool own)
 {
-    KITH_ASSERT(scores->live > 0);
+    KITH_ASSERT(sim_alive(world, id));
+    struct kith_values *values = &world->results->values;
     struct kith_score result = {NAN, NAN};
     kith_worker_read(sim_worker(world, id), world->results->z);
     const double squared = distance_squared(world);
-    scores->finite = scores->finite && isfinite(squared);
-    scores->consensus_distance += squared;
+    values->finite = values->finite > 0 && isfinite(squared);
+    values->consensus_distance += squared;
     if (own) {
         result = score(world);
-        scores->accuracy_mean += result.accuracy;
-        scores->loss_mean += result.loss;
-        scores->accuracy_worst = fmin(scores->accuracy_worst, result.accuracy);
-        scores->loss_worst = fmax(scores->loss_worst, result.loss);
+        values->accuracy_mean += result.accuracy;
+        values->loss_mean += result.loss;
+        values->accuracy_worst = fmin(values->accuracy_worst, result.accuracy);
+        values->loss_worst = fmax(values->loss_worst, result.loss);
     }
     put_peer(world, id, result.accuracy, sqrt(squared));
 }
 
 /* Nobody has a model: rows alone. */
-static void score_none(struct sim_world *world, bool last,
-                       struct scores *scores)
+static void score_none(struct sim_world *world, bool last)
 {
-    KITH_ASSERT(scores->live == 0);
-    scores->accuracy_mean = scores->loss_mean = NAN;
-    scores->consensus_distance = scores->correlation = NAN;
     const bool rows = last || world->protocol->always_counts;
+    KITH_ASSERT(isnan(world->results->values.consensus_distance));
     for (kith_id id = 0; id < world->peer_count && world->dim == 0; id++) {
         if (rows && sim_alive(world, id)) {
             put_peer(world, id, NAN, NAN);
@@ -331,65 +266,68 @@ static void score_none(struct sim_world *world, bool last,
 
 /* The averaged model is what the run is judged by; peers' own are scored where
  * there are few of them, or at the end. */
-static void score_all(struct sim_world *world, bool last, struct scores *scores)
+static void score_all(struct sim_world *world, bool last)
 {
     KITH_ASSERT(world->peer_count > 0);
-    *scores = (struct scores){.averaged = {NAN, NAN},
-                              .accuracy_worst = NAN,
-                              .loss_worst = NAN,
-                              .finite = true};
-    scores->live = world->dim > 0 ? average(world) : 0;
-    if (scores->live == 0) {
-        score_none(world, last, scores);
+    struct kith_values *values = &world->results->values;
+    kith_values_clear(values);
+    const uint32_t live = world->dim > 0 ? average(world) : 0;
+    if (live == 0) {
+        score_none(world, last);
         return;
     }
-    scores->averaged = score_averaged(world);
+    const struct kith_score averaged = score_averaged(world);
     const bool own = last || world->peer_count <= SCORED_PEERS;
+    values->accuracy = averaged.accuracy;
+    values->loss = averaged.loss;
+    values->finite = !world->nonfinite;
+    values->accuracy_mean = values->loss_mean = own ? 0 : (double)NAN;
+    values->consensus_distance = 0;
     for (kith_id id = 0; id < world->peer_count; id++) {
         if (sim_alive(world, id)) {
-            score_peer(world, id, own, scores);
+            score_peer(world, id, own);
         }
     }
-    const double live = scores->live;
-    scores->accuracy_mean = own ? scores->accuracy_mean / live : NAN;
-    scores->loss_mean = own ? scores->loss_mean / live : NAN;
-    scores->consensus_distance = sqrt(scores->consensus_distance / live);
+    values->accuracy_mean /= live;
+    values->loss_mean /= live;
+    values->consensus_distance = sqrt(values->consensus_distance / live);
     /* A shared model is not the mean that the measure is about. */
-    scores->correlation =
+    values->correlation =
         sim_worker(world, KITH_NOBODY)
             ? (double)NAN
             : kith_correlation(world->results->mean, world->dim,
-                               scores->consensus_distance, scores->live);
+                               values->consensus_distance, live);
 }
 
-/* Checks and the summary read the same numbers: they are worked out once, here.
- * */
-static void set_values(struct sim_world *world, const struct scores *scores)
+/* The row of all, with the busiest machine's bytes beside the sum: with a
+ * server it is what the run waits for. Checks and the summary read the same
+ * numbers, which are worked out once, here. */
+static void put_sum(struct sim_world *world)
 {
-    KITH_ASSERT(scores->live <= world->peer_count);
-    struct kith_values *values = &world->results->values;
-    struct kith_node_counters sum;
-    world->protocol->counters(world, KITH_NOBODY, &sum);
-    values->finite =
-        scores->live > 0 ? scores->finite && !world->results->nonfinite : NAN;
-    values->accuracy = scores->averaged.accuracy;
-    values->accuracy_mean = scores->accuracy_mean;
-    values->accuracy_worst = scores->accuracy_worst;
-    values->loss = scores->averaged.loss;
-    values->loss_mean = scores->loss_mean;
-    values->loss_worst = scores->loss_worst;
-    values->consensus_distance = scores->consensus_distance;
-    values->correlation = scores->correlation;
-    values->attempts = (double)sum.attempts;
-    values->done = (double)sum.done;
-    values->failed = (double)sum.failed;
-    values->refused = (double)sum.refused;
-    values->skipped = (double)sum.skipped;
-    values->torn = (double)sum.torn;
+    KITH_ASSERT(world->machine_count >= world->peer_count);
+    struct sim_results *results = world->results;
+    struct kith_values *values = &results->values;
+    struct kith_row *sum = &results->sum;
+    *sum = row_of(world, KITH_NOBODY);
+    sum->loss = values->loss;
+    sum->accuracy = values->accuracy;
+    sum->consensus_distance = values->consensus_distance;
+    sum->bytes_sent = results->bytes_most = 0;
+    for (kith_id id = 0; id < world->machine_count; id++) {
+        const uint64_t bytes = sim_bytes_sent(world, id);
+        sum->bytes_sent += bytes;
+        if (bytes > results->bytes_most) {
+            results->bytes_most = bytes;
+        }
+    }
+    if (world->options.store) {
+        (void)kith_rundb_row(world->options.store, sum); /* sticks */
+        (void)kith_rundb_flush(world->options.store);
+    }
+    kith_values_count(values, sum);
     const double lived_s =
         (double)sim_time(world) * 1e-9 * (double)world->peer_count;
-    values->waiting_share =
-        lived_s > 0 ? (double)sum.waited_ns * 1e-9 / lived_s : 0;
+    values->waiting_share = lived_s > 0 ? sum->waiting_s / lived_s : 0;
 }
 
 /* Items run on threads until their virtual time is over: vectors are read when
@@ -397,13 +335,12 @@ static void set_values(struct sim_world *world, const struct scores *scores)
 static void evaluate(struct sim_world *world, bool last)
 {
     KITH_ASSERT(sim_failure(world) == KITH_OK || sim_ended(world));
-    struct scores scores;
+    struct sim_results *results = world->results;
     sim_work_join_all(world);
-    score_all(world, last, &scores);
-    put_averaged(world, &scores);
-    set_values(world, &scores);
-    world->results->correlation_lowest =
-        fmin(world->results->correlation_lowest, scores.correlation);
+    score_all(world, last);
+    put_sum(world);
+    results->correlation_lowest =
+        fmin(results->correlation_lowest, results->values.correlation);
 }
 
 /* `always` checks are looked at wherever values are new; `finally` ones at the
@@ -418,59 +355,9 @@ void sim_evaluate(struct sim_world *world)
 
 /* ---- the end */
 
-/* The last evaluation's values are the summary's: they are not worked out a
- * second time. */
-static void summarise_values(const struct sim_results *results,
-                             struct kith_summary *summary)
-{
-    const struct kith_values *values = &results->values;
-    summary->accuracy.averaged = values->accuracy;
-    summary->accuracy.mean = values->accuracy_mean;
-    summary->accuracy.worst = values->accuracy_worst;
-    summary->loss.averaged = values->loss;
-    summary->loss.mean = values->loss_mean;
-    summary->loss.worst = values->loss_worst;
-    summary->consensus_distance = values->consensus_distance;
-    summary->correlation.last = values->correlation;
-    summary->correlation.lowest = results->correlation_lowest;
-}
-
-static void summarise_counters(const struct sim_world *world,
-                               struct kith_summary *summary)
-{
-    KITH_ASSERT(summary->has_trace_hash);
-    struct kith_node_counters sum;
-    world->protocol->counters(world, KITH_NOBODY, &sum);
-    summary->steps = sum.steps;
-    summary->samples = sum.steps * world->experiment->train.batch;
-    summary->exchanges.attempts = sum.attempts;
-    summary->exchanges.done = sum.done;
-    summary->exchanges.failed = sum.failed;
-    summary->exchanges.refused = sum.refused;
-    summary->exchanges.skipped = sum.skipped;
-    summary->exchanges.torn = sum.torn;
-    summary->bytes_sent = bytes_of_all(world, &summary->bytes_per_peer_max);
-    summary->nodes = world->central ? world->machine_count : 0;
-}
-
-/* What tests and benches ask for, and no person reads. */
-static void report_rest(const struct sim_world *world,
-                        struct sim_report *report)
-{
-    KITH_ASSERT(report->messages == 0);
-    if (world->ledger) {
-        sim_balance(world, &report->balance);
-    }
-    sim_work_counts(world, report->items);
-    report->messages = sim_network_messages(world);
-    report->handshakes = sim_link_handshakes(world);
-    report->bulk_bytes = sim_network_bulk_bytes(world);
-}
-
 /* Verdicts go into the store here; the summary itself is the caller's to
  * finish, who knows the path. */
-void sim_summarise(struct sim_world *world, struct kith_summary *summary,
-                   struct sim_report *report)
+void sim_summarise(struct sim_world *world, struct kith_summary *summary)
 {
     KITH_ASSERT(!summary->has_trace_hash);
     struct sim_results *results = world->results;
@@ -482,16 +369,19 @@ void sim_summarise(struct sim_world *world, struct kith_summary *summary,
     summary->virtual_s = (double)sim_time(world) * 1e-9;
     summary->wall_s = wall() - results->wall_start_s;
     summary->events = sim_events(world);
-    summarise_values(results, summary);
-    summarise_counters(world, summary);
+    kith_summary_values(summary, &results->values);
+    kith_summary_count(summary, &results->sum);
+    summary->correlation.lowest = results->correlation_lowest;
+    summary->bytes_per_peer_max = results->bytes_most;
+    summary->nodes = world->central ? world->machine_count : 0;
     summary->cpu.train_s = summary->cpu.aead_s = NAN;
     summary->cpu.socket_s = summary->cpu.other_s = NAN;
-    sim_totals_summarise(world, summary);
-    summary->faults = sim_fault_count(world);
+    summary->utilisation = sim_utilisation(world);
+    summary->faults = world->faults_done;
     summary->violations = kith_checks_finish(
         &results->checks, world->experiment, &results->values, sim_time(world));
     summary->checks = results->checks;
-    report_rest(world, report);
+    sim_balance(world, &world->report.balance);
     if (store) {
         const enum kith_err err =
             kith_rundb_verdicts(store, world->experiment, &results->checks);

@@ -4,23 +4,24 @@
 #include <stdlib.h>
 
 #include "kith/assert.h"
-#include "sim/central_run.h"
 
-/* An epoch is a number of steps only where a data set says how many rows there
- * are. */
-static uint64_t own_steps(const struct sim_options *options)
-{
-    KITH_ASSERT(options->experiment != NULL);
-    return kith_experiment_steps(
-        options->experiment,
-        options->dataset ? options->dataset->train.count : 0);
-}
+/* In front of each allocation, a cache line of its own: tables stay aligned. */
+struct sim_block {
+    _Alignas(64) struct sim_block *next;
+    size_t bytes;
+};
 
-/* Of what is learnt; 0: nothing is, as in a model of timing alone. */
-static size_t model_dim(const struct kith_experiment *experiment)
+void *sim_alloc(struct sim_world *world, size_t count, size_t size)
 {
-    KITH_ASSERT(experiment->model != NULL);
-    return kith_model_size_of(experiment->model, &experiment->model_config).dim;
+    KITH_ASSERT(size > 0 && count <= (SIZE_MAX / 2) / size);
+    const size_t bytes = sizeof(struct sim_block) + count * size;
+    struct sim_block *block = sim_pages(bytes);
+    if (!block) {
+        return NULL;
+    }
+    *block = (struct sim_block){.next = world->blocks, .bytes = bytes};
+    world->blocks = block;
+    return block + 1;
 }
 
 /* What the loader cannot know: it reads files for every world, and this is said
@@ -53,7 +54,8 @@ static enum kith_err check_options(const struct sim_options *options,
 }
 
 /* Parts in the order in which they are opened, and closed the other way round:
- * close() accepts what open() left of a part, or never made. */
+ * close() accepts what open() left of a part, or never made. NULL: the part has
+ * nothing but memory. */
 static const struct part {
     enum kith_err (*open)(struct sim_world *world);
     void (*close)(struct sim_world *world);
@@ -62,13 +64,13 @@ static const struct part {
     {sim_channels_open, sim_channels_close},
     {sim_copies_open, sim_copies_close},
     {sim_packets_open, sim_packets_close},
-    {sim_network_open, sim_network_close},
+    {sim_network_open, NULL},
     {sim_links_open, sim_links_close},
     {sim_ledger_open, sim_ledger_close},
-    {sim_totals_open, sim_totals_close},
+    {sim_totals_open, NULL},
     {sim_work_open, sim_work_close},
     {sim_results_open, sim_results_close},
-    {sim_fault_open, sim_fault_close},
+    {sim_fault_open, NULL},
     {sim_trace_open, sim_trace_close},
 };
 #define PART_COUNT (sizeof parts / sizeof parts[0])
@@ -82,7 +84,7 @@ static enum kith_err world_open(struct sim_world *world)
         return err;
     }
     KITH_ASSERT(world->machine_count >= world->peer_count);
-    world->peers = sim_pages(world->machine_count * sizeof *world->peers);
+    world->peers = sim_alloc(world, world->machine_count, sizeof *world->peers);
     err = world->peers ? KITH_OK : KITH_ENOMEM;
     for (size_t i = 0; i < PART_COUNT && err == KITH_OK; i++) {
         err = parts[i].open(world);
@@ -97,11 +99,19 @@ static enum kith_err world_open(struct sim_world *world)
 static void world_close(struct sim_world *world)
 {
     KITH_ASSERT(world->protocol != NULL);
-    world->protocol->close(world);
-    for (size_t i = PART_COUNT; i-- > 0;) {
-        parts[i].close(world);
+    if (world->protocol->close) {
+        world->protocol->close(world);
     }
-    sim_pages_free(world->peers, world->machine_count * sizeof *world->peers);
+    for (size_t i = PART_COUNT; i-- > 0;) {
+        if (parts[i].close) {
+            parts[i].close(world);
+        }
+    }
+    while (world->blocks) {
+        struct sim_block *block = world->blocks;
+        world->blocks = block->next;
+        sim_pages_free(block, block->bytes);
+    }
 }
 
 /* What happens at time 0 comes before the first step: a machine that is slow
@@ -123,14 +133,13 @@ static void begin(struct sim_world *world)
 /* Summarised also after an interruption: what was computed by then is kept, and
  * marked as incomplete. */
 static enum kith_err carry_out(struct sim_world *world,
-                               struct kith_summary *summary,
-                               struct sim_report *report)
+                               struct kith_summary *summary)
 {
-    KITH_ASSERT(!report->stalled);
+    KITH_ASSERT(!summary->completed);
     begin(world);
-    summary->completed = sim_loop(world, &report->stalled);
+    summary->completed = sim_loop(world, &world->report.stalled);
     sim_work_join_all(world);
-    sim_summarise(world, summary, report);
+    sim_summarise(world, summary);
     sim_trace_close(world); /* a trace that cannot be written fails it */
     return sim_failure(world);
 }
@@ -142,10 +151,10 @@ enum kith_err sim_run(const struct sim_options *options,
                       char *error)
 {
     const struct kith_experiment *experiment = options->experiment;
-    struct sim_report unwanted;
-    report = report ? report : &unwanted;
     *summary = (struct kith_summary){.world = "sim"};
-    *report = (struct sim_report){0};
+    if (report) {
+        *report = (struct sim_report){0};
+    }
     error[0] = '\0';
     enum kith_err err = check_options(options, error);
     if (err != KITH_OK) {
@@ -163,17 +172,25 @@ enum kith_err sim_run(const struct sim_options *options,
                                                 : &sim_gossip_protocol,
         .peer_count = experiment->peers,
         .machine_count = experiment->peers,
-        .steps = own_steps(options),
-        .dim = model_dim(experiment),
+        .unfinished = experiment->peers,
+        /* An epoch is a number of steps only where a data set says how many
+         * rows there are. */
+        .steps = kith_experiment_steps(
+            experiment, options->dataset ? options->dataset->train.count : 0),
+        .dim = kith_model_size_of(experiment->model, &experiment->model_config)
+                   .dim,
         .engine = {.error = error},
     };
     kith_backend_threads(1);
     err = world_open(world);
     if (err == KITH_OK) {
-        err = carry_out(world, summary, report);
+        err = carry_out(world, summary);
     } else if (error[0] == '\0') {
         snprintf(error, SIM_ERROR_BYTES, "cannot set up %u peers: %s",
                  world->peer_count, kith_err_text(err));
+    }
+    if (report) {
+        *report = world->report;
     }
     world_close(world);
     free(world);

@@ -35,9 +35,8 @@ enum kith_err sim_trace_open(struct sim_world *world)
     }
     world->trace.file = fopen(path, "w");
     if (!world->trace.file) {
-        sim_fail(world, KITH_EIO, "cannot write the trace to %s: %s", path,
-                 strerror(errno));
-        return KITH_EIO;
+        return sim_fail(world, KITH_EIO, "cannot write the trace to %s: %s",
+                        path, strerror(errno));
     }
     return KITH_OK;
 }
@@ -79,14 +78,25 @@ static uint64_t what_of(enum entry entry, uint32_t incarnation, unsigned kind)
 }
 
 /* Nanoseconds as decimals, so that lines sort as text. */
-static void stamp(struct sim_world *world, kith_id peer)
+static void stamp(struct sim_world *world, kith_id peer, const char *what)
 {
-    KITH_ASSERT(world->trace.file != NULL);
-    const char *format = peer == KITH_NOBODY
-                             ? "%5" PRId64 ".%09" PRId64 "     -  "
-                             : "%5" PRId64 ".%09" PRId64 " %5" PRIu32 "  ";
-    fprintf(world->trace.file, format, sim_time(world) / KITH_S,
-            sim_time(world) % KITH_S, peer);
+    KITH_ASSERT(sim_time(world) >= 0);
+    char id[16] = "-";
+    if (peer != KITH_NOBODY) {
+        snprintf(id, sizeof id, "%" PRIu32, peer);
+    }
+    fprintf(world->trace.file, "%5" PRId64 ".%09" PRId64 " %5s  %s",
+            sim_time(world) / KITH_S, sim_time(world) % KITH_S, id, what);
+}
+
+/* Nothing is written of nobody. */
+static void write_peer(struct sim_world *world, const char *before,
+                       kith_id peer)
+{
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
+    if (peer != KITH_NOBODY) {
+        fprintf(world->trace.file, "%s%" PRIu32, before, peer);
+    }
 }
 
 /* Both sides of an exchange are found by one search: it has the same name on
@@ -99,26 +109,6 @@ static void write_exchange(struct sim_world *world, kith_id initiator,
             id->incarnation, id->counter);
 }
 
-static void write_mark(struct sim_world *world, kith_id peer,
-                       const struct kith_mark *mark)
-{
-    KITH_ASSERT(world->trace.file != NULL);
-    stamp(world, peer);
-    fprintf(world->trace.file, "%s", kith_mark_name(mark->kind));
-    if (mark->peer != KITH_NOBODY) {
-        fprintf(world->trace.file, " %" PRIu32, mark->peer);
-        if (mark->id.counter != 0 || mark->id.incarnation != 0 ||
-            mark->initiator) {
-            write_exchange(world, mark->initiator ? peer : mark->peer,
-                           &mark->id);
-        }
-    }
-    if (mark->value != 0) {
-        fprintf(world->trace.file, " value %" PRIu64, mark->value);
-    }
-    fputc('\n', world->trace.file);
-}
-
 /* The hash is folded whether or not anybody reads: a trace must not change what
  * it tells of. */
 void sim_trace_mark(struct sim_world *world, kith_id peer,
@@ -128,23 +118,20 @@ void sim_trace_mark(struct sim_world *world, kith_id peer,
     const unsigned kind = (unsigned)mark->kind << 1 | mark->initiator;
     fold(world, what_of(ENTRY_MARK, mark->id.incarnation, kind), peer,
          mark->peer, mark->id.counter, mark->value);
-    if (world->trace.file) {
-        write_mark(world, peer, mark);
+    if (!world->trace.file) {
+        return;
     }
-}
-
-static void write_message(struct sim_world *world,
-                          const struct sim_packet *packet)
-{
-    KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
-    const struct kith_message *message = &packet->message;
-    stamp(world, packet->to);
-    fprintf(world->trace.file, "< %s from %" PRIu32,
-            kith_message_name(message->kind), packet->from);
-    write_exchange(world, message->mine ? packet->from : packet->to,
-                   &message->id);
-    fprintf(world->trace.file, "%s\n",
-            packet->flags & SIM_PACKET_DROPPED ? " lost on the way" : "");
+    stamp(world, peer, kith_mark_name(mark->kind));
+    write_peer(world, " ", mark->peer);
+    if (mark->peer != KITH_NOBODY &&
+        (mark->id.counter != 0 || mark->id.incarnation != 0 ||
+         mark->initiator)) {
+        write_exchange(world, mark->initiator ? peer : mark->peer, &mark->id);
+    }
+    if (mark->value != 0) {
+        fprintf(world->trace.file, " value %" PRIu64, mark->value);
+    }
+    fputc('\n', world->trace.file);
 }
 
 /* The slot, the values and the bytes on the wire are left out: they are no
@@ -152,15 +139,21 @@ static void write_message(struct sim_world *world,
 void sim_trace_message(struct sim_world *world, const struct sim_packet *packet)
 {
     const struct kith_message *message = &packet->message;
+    const bool lost = packet->flags & SIM_PACKET_DROPPED;
     const unsigned kind = (unsigned)message->kind << 16 |
                           (unsigned)message->pattern << 8 |
-                          (message->mine ? 2u : 0u) |
-                          (packet->flags & SIM_PACKET_DROPPED ? 1u : 0u);
+                          (message->mine ? 2u : 0u) | lost;
     fold(world, what_of(ENTRY_MESSAGE, message->id.incarnation, kind),
          packet->to, packet->from, message->id.counter, message->step);
-    if (world->trace.file) {
-        write_message(world, packet);
+    if (!world->trace.file) {
+        return;
     }
+    stamp(world, packet->to, "< ");
+    fputs(kith_message_name(message->kind), world->trace.file);
+    write_peer(world, " from ", packet->from);
+    write_exchange(world, message->mine ? packet->from : packet->to,
+                   &message->id);
+    fputs(lost ? " lost on the way\n" : "\n", world->trace.file);
 }
 
 void sim_trace_link(struct sim_world *world, kith_id peer, kith_id other,
@@ -169,9 +162,9 @@ void sim_trace_link(struct sim_world *world, kith_id peer, kith_id other,
     KITH_ASSERT(peer != other);
     fold(world, what_of(ENTRY_LINK, 0, up), peer, other, 0, 0);
     if (world->trace.file) {
-        stamp(world, peer);
-        fprintf(world->trace.file, "link with %" PRIu32 " is %s\n", other,
-                up ? "up" : "down");
+        stamp(world, peer, "link with");
+        write_peer(world, " ", other);
+        fputs(up ? " is up\n" : " is down\n", world->trace.file);
     }
 }
 
@@ -184,11 +177,10 @@ void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
     if (!world->trace.file) {
         return;
     }
-    stamp(world, KITH_NOBODY);
-    fprintf(world->trace.file, "fault: %s %" PRIu32, event->name, atom->peer);
-    if (atom->other != KITH_NOBODY) {
-        fprintf(world->trace.file, " -> %" PRIu32, atom->other);
-    }
+    stamp(world, KITH_NOBODY, "fault: ");
+    fputs(event->name, world->trace.file);
+    write_peer(world, " ", atom->peer);
+    write_peer(world, " -> ", atom->other);
     if (kith_fault_has_factor(atom->fault)) {
         fprintf(world->trace.file, " by %g", atom->factor);
     }
@@ -206,11 +198,8 @@ void sim_trace_decision(struct sim_world *world, const char *what, kith_id peer,
     if (!world->trace.file) {
         return;
     }
-    stamp(world, peer);
-    fprintf(world->trace.file, "%s", what);
-    if (other != KITH_NOBODY) {
-        fprintf(world->trace.file, " %" PRIu32, other);
-    }
+    stamp(world, peer, what);
+    write_peer(world, " ", other);
     fprintf(world->trace.file, " value %" PRIu64 "\n", value);
 }
 

@@ -10,7 +10,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "kith/assert.h"
 #include "sim/delay.h"
@@ -34,8 +33,8 @@ struct sim_work {
     pthread_cond_t queued, done;
     struct job *first, *last; /* the queue */
     pthread_t threads[SIM_THREADS_MAX];
-    uint64_t items[SIM_THREADS_MAX]; /* by thread; 0 is the event loop */
-    unsigned count, started;
+    uint64_t *items; /* (count) run by each; 0 is the event loop */
+    unsigned count, started, running;
     bool stop;
 };
 
@@ -75,21 +74,14 @@ static void run_item(struct sim_work *pool, struct job *job, unsigned thread)
     job->state = JOB_DONE;
 }
 
-struct thread_start {
-    struct sim_work *pool;
-    unsigned thread;
-};
-
 /* A thread takes whatever is queued: items are of different peers, and share
  * nothing. */
 static void *thread_main(void *argument)
 {
-    KITH_ASSERT(argument != NULL);
-    struct thread_start *start = argument;
-    struct sim_work *pool = start->pool;
-    const unsigned thread = start->thread;
-    free(start);
+    struct sim_work *pool = argument;
     pthread_mutex_lock(&pool->lock);
+    const unsigned thread = ++pool->running;
+    KITH_ASSERT(thread < pool->count);
     while (!pool->stop) {
         if (pool->first) {
             run_item(pool, pool->first, thread);
@@ -109,16 +101,9 @@ static enum kith_err threads_start(struct sim_world *world,
 {
     KITH_ASSERT(pool->count >= 1 && pool->count <= SIM_THREADS_MAX);
     for (unsigned i = 1; i < pool->count; i++) {
-        struct thread_start *start = malloc(sizeof *start);
-        if (!start) {
-            return KITH_ENOMEM;
-        }
-        *start = (struct thread_start){.pool = pool, .thread = i};
-        if (pthread_create(&pool->threads[i], NULL, thread_main, start) != 0) {
-            free(start);
-            sim_fail(world, KITH_EBUSY, "cannot start thread %u of %u", i + 1,
-                     pool->count);
-            return KITH_EBUSY;
+        if (pthread_create(&pool->threads[i], NULL, thread_main, pool) != 0) {
+            return sim_fail(world, KITH_EBUSY, "cannot start thread %u of %u",
+                            i + 1, pool->count);
         }
         pool->started = i;
     }
@@ -188,11 +173,9 @@ enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
     };
     char text[KITH_DATA_ERROR_BYTES] = "";
     const enum kith_err err = kith_worker_open(&options, worker, text);
-    if (err != KITH_OK) {
-        sim_fail(world, err, "peer %u: %s", self,
-                 text[0] ? text : kith_err_text(err));
-    }
-    return err;
+    return err == KITH_OK ? err
+                          : sim_fail(world, err, "peer %u: %s", self,
+                                     text[0] ? text : kith_err_text(err));
 }
 
 /* A peer's vectors are made anew from the seed; what it goes on from is written
@@ -246,11 +229,12 @@ enum kith_err sim_work_open(struct sim_world *world)
     if (world->dim == 0) {
         return KITH_OK;
     }
-    struct sim_work *pool = calloc(1, sizeof *pool);
+    struct sim_work *pool = sim_alloc(world, 1, sizeof *pool);
     if (!pool) {
         return KITH_ENOMEM;
     }
     world->work = pool;
+    pool->items = world->report.items;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->queued, NULL);
     pthread_cond_init(&pool->done, NULL);
@@ -258,7 +242,7 @@ enum kith_err sim_work_open(struct sim_world *world)
     if (world->ledger) {
         pool->count = 1; /* it looks at x around every item */
     }
-    pool->jobs = calloc(world->peer_count, sizeof *pool->jobs);
+    pool->jobs = sim_alloc(world, world->peer_count, sizeof *pool->jobs);
     if (!pool->jobs) {
         return KITH_ENOMEM;
     }
@@ -286,8 +270,6 @@ void sim_work_close(struct sim_world *world)
         pool->jobs[peer].state = JOB_FREE;
         sim_job_close(world, peer);
     }
-    free(pool->jobs);
-    free(pool);
 }
 
 /* ---- items */
@@ -301,9 +283,7 @@ static kith_ns cost_of(const struct sim_world *world, kith_id peer,
     const struct kith_experiment *experiment = world->experiment;
     return work->kind == KITH_WORK_TRAIN
                ? sim_step_time(experiment, peer, work->step,
-                               world->peers[peer].fault != 0
-                                   ? sim_fault_slow(world, peer)
-                                   : 1)
+                               sim_fault_slow(world, peer))
                : experiment->compute.merge_ns;
 }
 
@@ -364,12 +344,6 @@ void sim_work_start(struct sim_world *world, kith_id id,
         sim_schedule(world, id, id, sim_time(world) + cost_ns,
                      SIM_EVENT_WORK_DONE, peer->incarnation);
     }
-}
-
-bool sim_work_out(const struct sim_world *world, kith_id peer)
-{
-    KITH_ASSERT(peer < world->peer_count);
-    return world->peers[peer].work != SIM_WORK_NONE;
 }
 
 /* A data set that has gone ends the run: what came of it is nothing. Only steps
@@ -436,24 +410,4 @@ void sim_work_end(struct sim_world *world, kith_id id,
     }
     *result = (struct kith_work_result){.kind = (enum kith_work_kind)peer->item,
                                         .finite = true};
-}
-
-/* A crashed process takes its item with it; here the item still runs to its
- * end, because a thread cannot be stopped within a kernel. */
-void sim_work_abandon(struct sim_world *world, kith_id id)
-{
-    KITH_ASSERT(id < world->peer_count);
-    world->peers[id].work = SIM_WORK_NONE;
-    if (world->work) {
-        join(world, id);
-        world->work->jobs[id].state = JOB_FREE;
-    }
-}
-
-void sim_work_counts(const struct sim_world *world, uint64_t *items)
-{
-    KITH_ASSERT(world->work == NULL || world->work->count <= SIM_THREADS_MAX);
-    for (unsigned i = 0; world->work && i < world->work->count; i++) {
-        items[i] = world->work->items[i];
-    }
 }

@@ -25,10 +25,6 @@ void sim_work_start(struct sim_world *world, kith_id peer,
 /* Virtual time of the item is over: it has run, and this is its result. */
 void sim_work_end(struct sim_world *world, kith_id peer,
                   struct kith_work_result *result);
-bool sim_work_out(const struct sim_world *world, kith_id peer);
-/* The peer crashed: wait for its item, which is nobody's then. */
-void sim_work_abandon(struct sim_world *world, kith_id peer);
 void sim_work_join_all(struct sim_world *world);
-void sim_work_counts(const struct sim_world *world, uint64_t *items);
 
 #endif

@@ -19,7 +19,9 @@
  *   sim_result.c     evaluation, rows, summary
  *
  * Nothing is allocated per event: packets, model copies and links come from
- * pools that grow by doubling. */
+ * pools that grow by doubling. What a part has for the whole run is taken with
+ * sim_alloc() and freed with the world, so that a part closes only what is more
+ * than memory. */
 #ifndef KITH_SIM_WORLD_H
 #define KITH_SIM_WORLD_H
 
@@ -38,6 +40,8 @@
 #include "sim/trace.h"
 #include "sim/work_pool.h"
 
+struct sim_block;
+
 struct sim_world {
     struct sim_options options;
     const struct kith_experiment *experiment;
@@ -47,6 +51,8 @@ struct sim_world {
     uint64_t steps;         /* of each peer; UINT64_MAX: until a time */
     size_t dim;             /* of a whole model; 0: it has no parameters */
     size_t vector_bytes;    /* of the longest vector that is ever sent */
+    /* Of all flights of a responder, of an initiator. */
+    size_t handshake_bytes[2];
     struct sim_peer *peers; /* (machine_count) */
 
     struct sim_engine engine;
@@ -63,7 +69,18 @@ struct sim_world {
     struct sim_totals *totals;
     struct sim_results *results;
     struct sim_central *central; /* NULL: peers gossip */
+    struct sim_block *blocks;    /* sim_run.c: list of what was allocated */
+    /* Counted by the parts that it is about, read by sim_result.c. */
+    struct sim_report report;
+    uint64_t events, steps_done;
+    uint32_t faults_done;
+    uint32_t unfinished; /* healthy peers with steps to do */
+    bool nonfinite;      /* a model is not */
 };
+
+/* Zeroed memory that lives as long as the world, on cache lines and huge pages
+ * as sim_pages() gives them. NULL: there is none. */
+void *sim_alloc(struct sim_world *world, size_t count, size_t size);
 
 static inline kith_ns sim_time(const struct sim_world *world)
 {

@@ -127,6 +127,13 @@ struct kith_summary {
 };
 /* Nothing counted, nothing measured; world "train" | "sim" | "lab" | "peer". */
 struct kith_summary kith_summary_unknown(const char *world);
+/* What all rows together counted, into the summary and into the values of
+ * checks; and the values of the last evaluation into the summary. */
+void kith_summary_count(struct kith_summary *summary,
+                        const struct kith_row *sum);
+void kith_values_count(struct kith_values *values, const struct kith_row *sum);
+void kith_summary_values(struct kith_summary *summary,
+                         const struct kith_values *values);
 /* Writes the summary into the store, and fills in time_to_target_s. */
 enum kith_err kith_rundb_finish(struct kith_rundb *store,
                                 const struct kith_experiment *experiment,

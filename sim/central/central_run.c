@@ -1,19 +1,16 @@
 /* Central methods as a protocol of the engine: machines from the experiment,
  * events to the method, and what the results ask for. */
-#include "sim/central_run.h"
-
 #include <math.h>
-#include <stdlib.h>
 
 #include "kith/assert.h"
 #include "sim/central/central_state.h"
 
-static const struct central_exchange *const exchanges[] = {
-    [KITH_CENTRAL_NAIVE] = &sim_central_naive,
-    [KITH_CENTRAL_TREE] = &sim_central_tree,
-    [KITH_CENTRAL_SCATTER] = &sim_central_scatter,
-    [KITH_CENTRAL_DOUBLING] = &sim_central_doubling,
-    [KITH_CENTRAL_RING] = &sim_central_ring,
+static sim_stage_of *const exchanges[] = {
+    [KITH_CENTRAL_NAIVE] = sim_central_naive,
+    [KITH_CENTRAL_TREE] = sim_central_tree,
+    [KITH_CENTRAL_SCATTER] = sim_central_scatter,
+    [KITH_CENTRAL_DOUBLING] = sim_central_doubling,
+    [KITH_CENTRAL_RING] = sim_central_ring,
 };
 _Static_assert(sizeof exchanges / sizeof exchanges[0] ==
                    KITH_CENTRAL_EXCHANGE_COUNT,
@@ -50,18 +47,11 @@ sim_central_collective_machines(const struct kith_experiment *experiment)
 {
     KITH_ASSERT(experiment->central.exchange < KITH_CENTRAL_EXCHANGE_COUNT);
     const struct kith_central *config = &experiment->central;
-    switch (config->exchange) {
-    case KITH_CENTRAL_NAIVE:
-        return config->on_workers ? 0 : config->servers + config->proxies;
-    case KITH_CENTRAL_TREE:
-    case KITH_CENTRAL_SCATTER:
-        return config->on_workers ? 0 : 1;
-    case KITH_CENTRAL_DOUBLING:
-    case KITH_CENTRAL_RING:
-    case KITH_CENTRAL_EXCHANGE_COUNT:
-        break;
-    }
-    return 0;
+    const uint32_t machines[KITH_CENTRAL_EXCHANGE_COUNT] = {
+        [KITH_CENTRAL_NAIVE] = config->servers + config->proxies,
+        [KITH_CENTRAL_TREE] = 1,
+        [KITH_CENTRAL_SCATTER] = 1};
+    return config->on_workers ? 0 : machines[config->exchange];
 }
 
 /* ---- from the experiment to the first step */
@@ -78,7 +68,7 @@ static enum kith_err central_configure(struct sim_world *world)
     const size_t element = experiment->backend->element_bytes;
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
-    struct sim_central *run = calloc(1, sizeof *run);
+    struct sim_central *run = sim_alloc(world, 1, sizeof *run);
     if (!run) {
         return KITH_ENOMEM;
     }
@@ -88,9 +78,8 @@ static enum kith_err central_configure(struct sim_world *world)
         .experiment = experiment,
         .config = config,
         .method = method_of(config),
-        .exchange = exchanges[config->exchange],
+        .stage_of = exchanges[config->exchange],
         .worker_count = experiment->peers,
-        .unfinished = experiment->peers,
         .dim = kith_model_learns(experiment->model) ? size.dim : 0,
         .trained = size.trained,
         .shape = {.workers = experiment->peers,
@@ -117,8 +106,8 @@ static enum kith_err open_vectors(struct sim_central *run)
     KITH_ASSERT(run->dim > 0);
     KITH_ASSERT(run->server == NULL);
     struct sim_world *world = run->world;
-    run->x = malloc(run->dim * sizeof *run->x);
-    run->y = malloc(run->dim * sizeof *run->y);
+    run->x = sim_alloc(world, run->dim, sizeof *run->x);
+    run->y = sim_alloc(world, run->dim, sizeof *run->y);
     run->sum = sim_copy_take(world);
     if (!run->x || !run->y || !run->sum) {
         return KITH_ENOMEM;
@@ -135,10 +124,13 @@ static enum kith_err central_open(struct sim_world *world)
 {
     KITH_ASSERT(world->machine_count >= world->peer_count);
     struct sim_central *run = world->central;
-    run->nodes = calloc(run->node_count, sizeof *run->nodes);
-    run->workers = calloc(run->worker_count, sizeof *run->workers);
-    run->scripts = calloc(run->node_count, sizeof *run->scripts);
-    if (!run->nodes || !run->workers || !run->scripts) {
+    run->nodes = sim_alloc(world, run->node_count, sizeof *run->nodes);
+    run->workers = sim_alloc(world, run->worker_count, sizeof *run->workers);
+    run->vectors = sim_alloc(world, run->worker_count, sizeof *run->vectors);
+    run->state = sim_alloc(world, 1,
+                           run->method->state_bytes + 1 +
+                               run->node_count * run->method->node_bytes);
+    if (!run->nodes || !run->workers || !run->vectors || !run->state) {
         return KITH_ENOMEM;
     }
     enum kith_err err = run->dim > 0 ? open_vectors(run) : KITH_OK;
@@ -148,27 +140,16 @@ static enum kith_err central_open(struct sim_world *world)
     return err != KITH_OK ? err : sim_failure(world);
 }
 
-/* The method first: what it holds are copies of the world's pool. */
 static void central_close(struct sim_world *world)
 {
     KITH_ASSERT(world->protocol == &sim_central_protocol);
     struct sim_central *run = world->central;
-    if (!run) {
-        return;
-    }
-    if (run->method->close) {
+    if (run && run->state && run->method->close) {
         run->method->close(run);
     }
-    if (run->server) {
+    if (run) {
         kith_worker_close(run->server);
     }
-    sim_copy_release(world, run->sum);
-    free(run->x);
-    free(run->y);
-    free(run->nodes);
-    free(run->workers);
-    free(run->scripts);
-    free(run);
 }
 
 /* Servers of a collective enter their scripts before any worker steps: the
@@ -176,7 +157,7 @@ static void central_close(struct sim_world *world)
 static void central_start(struct sim_world *world)
 {
     KITH_ASSERT(sim_time(world) == 0);
-    KITH_ASSERT(world->central->unfinished == world->peer_count);
+    KITH_ASSERT(world->unfinished == world->peer_count);
     struct sim_central *run = world->central;
     if (run->method->start) {
         run->method->start(run);
@@ -199,25 +180,14 @@ static void central_step(struct sim_world *world, const struct sim_event *event)
 {
     KITH_ASSERT(event->peer < world->machine_count);
     struct sim_central *run = world->central;
-    switch ((enum sim_event_kind)event->kind) {
-    case SIM_EVENT_WORK_DONE:
+    if (event->kind == SIM_EVENT_WORK_DONE) {
         sim_central_step_done(run, event->peer);
-        break;
-    case SIM_EVENT_COMPUTED:
-        if (run->method->computed) {
-            run->method->computed(run, event->peer, event->value);
-        }
-        break;
-    case SIM_EVENT_STAGE:
+    } else if (event->kind == SIM_EVENT_STAGE) {
         sim_central_stage_event(run, event->peer,
                                 (enum sim_stage_event)event->value);
-        break;
-    case SIM_EVENT_WAKE:
-    case SIM_EVENT_ARRIVE:
-    case SIM_EVENT_DELIVER:
-    case SIM_EVENT_RUN:
-        KITH_ASSERT(event->kind == SIM_EVENT_STAGE); /* never a method's */
-        break;
+    } else if (run->method->computed) {
+        KITH_ASSERT(event->kind == SIM_EVENT_COMPUTED);
+        run->method->computed(run, event->peer, event->value);
     }
 }
 
@@ -239,12 +209,6 @@ static void central_stop(struct sim_world *world)
 {
     KITH_ASSERT(sim_time(world) > 0);
     sim_end(world);
-}
-
-/* Nobody waits for ever in a method that is right. */
-static bool central_waits(const struct sim_world *world)
-{
-    return world->central->unfinished > 0;
 }
 
 /* ---- for results */
@@ -302,7 +266,6 @@ const struct sim_protocol sim_central_protocol = {
     .step = central_step,
     .delivered = central_delivered,
     .stop = central_stop,
-    .waits = central_waits,
     .worker = central_worker,
     .counters = central_counters,
     .loss = central_loss,

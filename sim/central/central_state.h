@@ -29,11 +29,6 @@ enum sim_stage_event {
     SIM_STAGE_SUMMED,   /* the stage's sums are done */
 };
 
-struct central_node {
-    kith_ns cpu_ns; /* its processor is free from then on */
-    uint32_t draws; /* of the stream LINK, where it sends */
-};
-
 struct central_worker {
     struct kith_worker *trainer; /* NULL without parameters */
     void *gradient;              /* of the step under way or just done */
@@ -60,11 +55,9 @@ struct central_shape {
     uint64_t bytes; /* of a model */
 };
 
-struct central_exchange {
-    /* Stage `index` of `node`'s script; false: past its end. Pure. */
-    bool (*stage)(const struct central_shape *shape, uint32_t node,
-                  uint32_t index, struct central_stage *stage);
-};
+/* Stage `index` of `node`'s script; false: past its end. Pure. */
+typedef bool sim_stage_of(const struct central_shape *shape, uint32_t node,
+                          uint32_t index, struct central_stage *stage);
 
 /* What a machine in its script still waits for. */
 #define CENTRAL_SENDING 1u
@@ -83,6 +76,12 @@ struct central_script {
     kith_ns ready_ns; /* of the stage */
 };
 
+struct central_node {
+    kith_ns cpu_ns; /* its processor is free from then on */
+    uint32_t draws; /* of the stream LINK, where it sends */
+    struct central_script script;
+};
+
 struct sim_central;
 
 /* How a family of baselines works: what happens at each event. NULL where
@@ -92,10 +91,15 @@ struct central_method {
     bool one_model;
     /* Machines beside the workers. */
     uint32_t (*machines)(const struct kith_experiment *experiment);
+    /* Of `state`, zeros at first, and of what it ends with for each node. Its
+     * memory is sim_alloc()'s, its vectors are sim_copy_take()'s: both go with
+     * the world. */
+    size_t state_bytes, node_bytes;
     enum kith_err (*open)(struct sim_central *run);
     void (*close)(struct sim_central *run);
     /* NULL: every worker trains its first step. */
     void (*start)(struct sim_central *run);
+    void (*begins)(struct sim_central *run, uint32_t worker); /* a step */
     void (*stepped)(struct sim_central *run, uint32_t worker);
     void (*delivered)(struct sim_central *run,
                       const struct sim_central_message *message);
@@ -109,18 +113,17 @@ struct sim_central {
     const struct kith_experiment *experiment;
     const struct kith_central *config;
     const struct central_method *method;
-    const struct central_exchange *exchange;
+    sim_stage_of *stage_of;
     struct central_shape shape;
     uint32_t worker_count, node_count;
-    uint32_t unfinished;            /* workers with steps to do */
     struct central_node *nodes;     /* (node_count) */
     struct central_worker *workers; /* (worker_count) */
-    struct central_script *scripts; /* (node_count) */
 
     /* The shared model: what `averaged` means in results. NULL without
      * parameters. */
     struct kith_worker *server;
     size_t dim, trained;
+    void **vectors;   /* (worker_count) scratch: what a mean is of */
     void *sum;        /* (dim) on the backend */
     double *x, *y;    /* (dim) scratch */
     uint64_t updates; /* of the shared model */
@@ -129,8 +132,8 @@ struct sim_central {
     void *state;      /* the method's own */
 };
 
-extern const struct central_exchange sim_central_naive, sim_central_tree,
-    sim_central_scatter, sim_central_doubling, sim_central_ring;
+sim_stage_of sim_central_naive, sim_central_tree, sim_central_scatter,
+    sim_central_doubling, sim_central_ring;
 extern const struct central_method sim_central_sync, sim_central_server,
     sim_central_easgd, sim_central_treeeasgd, sim_central_mpca,
     sim_central_vertical;
@@ -148,14 +151,19 @@ void sim_central_go_on(struct sim_central *run, uint32_t worker);
 /* The vector is the message's from now on. */
 void sim_central_send(struct sim_central *run,
                       const struct sim_central_message *message);
+/* A whole model or gradient; NULL: the bytes of one. */
+void sim_central_send_model(struct sim_central *run, uint32_t from, uint32_t to,
+                            uint32_t kind, uint32_t subject, uint64_t version,
+                            void *vector);
 /* `node`'s processor works for so long, after what it has to do already. */
 void sim_central_compute(struct sim_central *run, uint32_t node,
                          kith_ns cost_ns, uint32_t value);
 /* Latency with mishaps of a message of `bytes` from this node. */
 kith_ns sim_central_latency(struct sim_central *run, uint32_t from, uint32_t to,
                             uint64_t bytes);
-kith_ns sim_central_reduce_time(const struct sim_central *run, uint64_t bytes);
-kith_ns sim_central_update_time(const struct sim_central *run, uint64_t bytes);
+/* To add so many bytes, and to apply so many. */
+kith_ns sim_central_cost(const struct sim_central *run, uint64_t reduce_bytes,
+                         uint64_t update_bytes);
 
 /* central_vectors.c */
 /* The live model of a trainer, and a copy of a whole one; of NULL: NULL. */
@@ -172,8 +180,10 @@ void sim_central_update(struct sim_central *run, const bool *members,
 void sim_central_apply(struct sim_central *run, void *gradient, uint64_t step);
 /* The worker's own optimiser along its own gradient. */
 void sim_central_descend(struct sim_central *run, uint32_t worker);
-/* The shared model <- the mean of all workers' models, in rank order. */
-void sim_central_average(struct sim_central *run);
+/* mean <- the sum of run->vectors / divisor, in rank order, of the first
+ * `size` values; NULL: left out. */
+void sim_central_mean(struct sim_central *run, size_t size, double divisor,
+                      void *mean);
 /* The gradient of `worker` has missed so many updates. */
 void sim_central_stale(struct sim_central *run, uint32_t worker,
                        uint64_t updates);
@@ -184,6 +194,11 @@ void sim_central_stage_event(struct sim_central *run, uint32_t node,
                              enum sim_stage_event event);
 /* Of `parts` nearly equal parts of `bytes`, part i. */
 uint64_t sim_central_part(uint64_t bytes, uint32_t parts, uint32_t i);
+/* Workers in nearly equal groups: the first of a group, and a worker's. */
+uint32_t sim_central_group_first(uint32_t workers, uint32_t groups,
+                                 uint32_t group);
+uint32_t sim_central_group_of(uint32_t workers, uint32_t groups,
+                              uint32_t worker);
 
 /* central_run.c */
 uint32_t

@@ -10,16 +10,13 @@
 
 /* Adding and applying take time by the byte: a server's processor may be what
  * the whole run waits for. */
-kith_ns sim_central_reduce_time(const struct sim_central *run, uint64_t bytes)
+kith_ns sim_central_cost(const struct sim_central *run, uint64_t reduce_bytes,
+                         uint64_t update_bytes)
 {
-    KITH_ASSERT(bytes <= run->shape.bytes);
-    return sim_wire_time(bytes, run->config->reduce_bits);
-}
-
-kith_ns sim_central_update_time(const struct sim_central *run, uint64_t bytes)
-{
-    KITH_ASSERT(bytes <= run->shape.bytes);
-    return sim_wire_time(bytes, run->config->update_bits);
+    KITH_ASSERT(reduce_bytes <= run->shape.bytes);
+    KITH_ASSERT(update_bytes <= run->shape.bytes);
+    return sim_wire_time(reduce_bytes, run->config->reduce_bits) +
+           sim_wire_time(update_bytes, run->config->update_bits);
 }
 
 /* Draws are counted by sender, not by link: machines that send to thousands
@@ -38,13 +35,16 @@ void sim_central_step(struct sim_central *run, uint32_t id)
     struct central_worker *worker = &run->workers[id];
     struct sim_world *world = run->world;
     KITH_ASSERT(!worker->stepping && sim_time(world) >= worker->idle_ns);
+    if (run->method->begins) {
+        run->method->begins(run, id);
+    }
     if (worker->trainer) {
         struct kith_work_result result;
         worker->gradient =
             kith_worker_gradient(worker->trainer, worker->steps, &result);
         worker->loss = result.loss;
         if (!result.finite) {
-            sim_results_nonfinite(world);
+            world->nonfinite = true;
         }
     }
     worker->stepping = true;
@@ -66,7 +66,7 @@ void sim_central_step_done(struct sim_central *run, uint32_t id)
     worker->steps++;
     worker->stepping = false;
     worker->idle_ns = sim_time(run->world);
-    sim_results_step(run->world);
+    run->world->steps_done++;
     sim_trace_decision(run->world, "step", id, KITH_NOBODY, worker->steps);
     run->method->stepped(run, id);
 }
@@ -89,8 +89,8 @@ void sim_central_finish(struct sim_central *run, uint32_t id)
     }
     worker->finished = true;
     sim_totals_finished(run->world, id);
-    KITH_ASSERT(run->unfinished > 0);
-    if (--run->unfinished == 0) {
+    KITH_ASSERT(run->world->unfinished > 0);
+    if (--run->world->unfinished == 0) {
         sim_end(run->world);
     }
 }
@@ -140,6 +140,21 @@ void sim_central_send(struct sim_central *run,
         packet->bytes > 0 && run->experiment->network.rate_bits > 0;
     sim_schedule(world, message->from, message->to, at_ns,
                  takes_time ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER, index);
+}
+
+void sim_central_send_model(struct sim_central *run, uint32_t from, uint32_t to,
+                            uint32_t kind, uint32_t subject, uint64_t version,
+                            void *vector)
+{
+    KITH_ASSERT(version <= run->updates);
+    sim_central_send(run,
+                     &(struct sim_central_message){.from = from,
+                                                   .to = to,
+                                                   .kind = kind,
+                                                   .subject = subject,
+                                                   .version = version,
+                                                   .vector = vector,
+                                                   .bytes = run->shape.bytes});
 }
 
 /* One processor: what is asked of it stands in line behind what was asked

@@ -41,32 +41,40 @@ void sim_central_apply(struct sim_central *run, void *gradient, uint64_t step)
     run->updates++;
     if (run->server && gradient &&
         !kith_worker_descend(run->server, step, gradient)) {
-        sim_results_nonfinite(run->world);
+        run->world->nonfinite = true;
     }
 }
 
-/* Rank order, whoever came first: a float sum depends on its order, and a run
- * must not depend on arrival. */
+/* Rank order, whoever came first, then one scaling: a float sum depends on its
+ * order, and a run must not depend on arrival or pattern. */
+void sim_central_mean(struct sim_central *run, size_t size, double divisor,
+                      void *mean)
+{
+    KITH_ASSERT(divisor > 0 && (!mean || size <= run->dim));
+    const struct kith_backend *backend = run->experiment->backend;
+    bool first = true;
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        if (run->vectors[i] && first) {
+            backend->copy(size, mean, run->vectors[i]);
+        } else if (run->vectors[i]) {
+            backend->add(size, 1, run->vectors[i], mean);
+        }
+        first = first && !run->vectors[i];
+    }
+    if (mean) {
+        backend->scale(size, 1 / divisor, mean);
+    }
+}
+
 void sim_central_update(struct sim_central *run, const bool *members,
                         double divisor, uint64_t step)
 {
-    KITH_ASSERT(divisor > 0);
-    const struct kith_backend *backend = run->experiment->backend;
-    bool first = true;
-    for (uint32_t i = 0; run->server && i < run->worker_count; i++) {
-        if (members && !members[i]) {
-            continue;
-        }
-        if (first) {
-            backend->copy(run->trained, run->sum, run->workers[i].gradient);
-        } else {
-            backend->add(run->trained, 1, run->workers[i].gradient, run->sum);
-        }
-        first = false;
+    KITH_ASSERT(divisor <= run->worker_count);
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        run->vectors[i] =
+            !members || members[i] ? run->workers[i].gradient : NULL;
     }
-    if (run->server) {
-        backend->scale(run->trained, 1 / divisor, run->sum);
-    }
+    sim_central_mean(run, run->trained, divisor, run->sum);
     sim_central_apply(run, run->sum, step);
 }
 
@@ -79,27 +87,8 @@ void sim_central_descend(struct sim_central *run, uint32_t id)
     if (worker->trainer &&
         !kith_worker_descend(worker->trainer, worker->steps - 1,
                              worker->gradient)) {
-        sim_results_nonfinite(run->world);
+        run->world->nonfinite = true;
     }
-}
-
-/* A float sum in rank order, then one scaling: what every pattern would give if
- * it had added in that order. */
-void sim_central_average(struct sim_central *run)
-{
-    KITH_ASSERT(run->worker_count > 0);
-    const struct kith_backend *backend = run->experiment->backend;
-    run->updates++;
-    if (!run->server) {
-        return;
-    }
-    backend->copy(run->dim, run->sum, sim_central_x(run->workers[0].trainer));
-    for (uint32_t i = 1; i < run->worker_count; i++) {
-        backend->add(run->dim, 1, sim_central_x(run->workers[i].trainer),
-                     run->sum);
-    }
-    backend->scale(run->dim, 1.0 / run->worker_count, run->sum);
-    backend->copy(run->dim, sim_central_x(run->server), run->sum);
 }
 
 /* The count of what a worker has contributed is kept beside its staleness:

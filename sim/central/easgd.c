@@ -7,8 +7,6 @@
  * The master's model is asked for when the step begins, so that fetching it
  * hides behind the gradient. alpha = beta = 0.9 / n where nothing is given.
  * Source: Zhang, Choromanska, LeCun, NeurIPS 2015, Alg. 1. */
-#include <stdlib.h>
-
 #include "kith/assert.h"
 #include "sim/central/central_state.h"
 
@@ -21,8 +19,15 @@ struct easgd {
         bool asked, fetched, stepped;
         void *model;
         uint64_t version; /* of it */
-    } * workers;          /* (worker_count) */
+    } workers[];
 };
+
+static struct easgd_worker *worker_of(const struct sim_central *run,
+                                      uint32_t worker)
+{
+    KITH_ASSERT(worker < run->worker_count);
+    return &((struct easgd *)run->state)->workers[worker];
+}
 
 /* The master. */
 static uint32_t machines(const struct kith_experiment *experiment)
@@ -41,17 +46,15 @@ static uint32_t master(const struct sim_central *run)
 
 /* The model is asked for when the step begins, so that its way here hides
  * behind the gradient. */
-static void begin(struct sim_central *run, uint32_t worker)
+static void begins(struct sim_central *run, uint32_t worker)
 {
     KITH_ASSERT(!run->workers[worker].stepping);
-    struct easgd *easgd = run->state;
     if (run->workers[worker].steps % run->config->every == 0) {
-        easgd->workers[worker].asked = true;
+        worker_of(run, worker)->asked = true;
         sim_central_send(run, &(struct sim_central_message){.from = worker,
                                                             .to = master(run),
                                                             .kind = ASK});
     }
-    sim_central_step(run, worker);
 }
 
 /* The elastic force: `model` becomes d = alpha (x - model), and x -= d. */
@@ -66,47 +69,29 @@ static void pull(struct sim_central *run, uint32_t worker, void *model)
     backend->add(run->dim, -1, model, x);
 }
 
-/* The elastic force before the gradient step: both are taken at the same w_i,
- * as in the paper's Algorithm 1. */
-static void finish_step(struct sim_central *run, uint32_t worker)
+/* A step that ends before the master's model has come waits for it. The elastic
+ * force is before the gradient step: both are taken at the same w_i, as in the
+ * paper's Algorithm 1. */
+static void stepped(struct sim_central *run, uint32_t worker)
 {
     KITH_ASSERT(!run->workers[worker].stepping);
-    KITH_ASSERT(!((struct easgd *)run->state)->workers[worker].asked);
-    struct easgd *easgd = run->state;
-    struct easgd_worker *state = &easgd->workers[worker];
+    struct easgd_worker *state = worker_of(run, worker);
+    state->stepped = true;
+    if (state->asked) {
+        return;
+    }
     state->stepped = false;
+    if (state->model) {
+        pull(run, worker, state->model);
+    }
     if (state->fetched) {
-        if (state->model) {
-            pull(run, worker, state->model);
-        }
         state->fetched = false;
-        sim_central_send(
-            run, &(struct sim_central_message){.from = worker,
-                                               .to = master(run),
-                                               .kind = FORCE,
-                                               .subject = worker,
-                                               .version = state->version,
-                                               .vector = state->model,
-                                               .bytes = run->shape.bytes});
+        sim_central_send_model(run, worker, master(run), FORCE, worker,
+                               state->version, state->model);
         state->model = NULL;
     }
     sim_central_descend(run, worker);
-    if (sim_central_finished(run, worker)) {
-        sim_central_finish(run, worker);
-    } else {
-        begin(run, worker);
-    }
-}
-
-/* A step that ends before the master's model has come waits for it. */
-static void stepped(struct sim_central *run, uint32_t worker)
-{
-    KITH_ASSERT(worker < run->worker_count);
-    struct easgd *easgd = run->state;
-    easgd->workers[worker].stepped = true;
-    if (!easgd->workers[worker].asked) {
-        finish_step(run, worker);
-    }
+    sim_central_go_on(run, worker);
 }
 
 /* The master's model has moved on by so many forces since it was fetched. */
@@ -125,7 +110,7 @@ static void take_force(struct sim_central *run,
     run->updates++;
     run->applied++;
     sim_central_compute(run, message->to,
-                        sim_central_update_time(run, message->bytes), 0);
+                        sim_central_cost(run, 0, message->bytes), 0);
 }
 
 /* Three kinds: a worker asks, the master answers with its model, the worker
@@ -134,40 +119,24 @@ static void delivered(struct sim_central *run,
                       const struct sim_central_message *message)
 {
     KITH_ASSERT(message->kind <= FORCE);
-    struct easgd *easgd = run->state;
     if (message->kind == FORCE) {
         take_force(run, message);
         return;
     }
     if (message->kind == ASK) {
-        void *x = run->server ? sim_central_x(run->server) : NULL;
-        sim_central_send(run, &(struct sim_central_message){
-                                  .from = message->to,
-                                  .to = message->from,
-                                  .kind = MODEL,
-                                  .version = run->updates,
-                                  .vector = sim_central_copy(run, x),
-                                  .bytes = run->shape.bytes});
+        sim_central_send_model(
+            run, message->to, message->from, MODEL, 0, run->updates,
+            sim_central_copy(run, sim_central_x(run->server)));
         return;
     }
-    KITH_ASSERT(message->kind == MODEL);
-    struct easgd_worker *state = &easgd->workers[message->to];
+    struct easgd_worker *state = worker_of(run, message->to);
+    KITH_ASSERT(state->asked && !state->fetched);
     state->asked = false;
     state->fetched = true;
     state->version = message->version;
     state->model = sim_copy_hold(message->vector);
     if (state->stepped) {
-        finish_step(run, message->to);
-    }
-}
-
-/* A worker's first step asks for the master's model, too: all models are equal
- * then, and the force is 0. */
-static void start(struct sim_central *run)
-{
-    KITH_ASSERT(run->unfinished == run->worker_count);
-    for (uint32_t i = 0; i < run->worker_count && !sim_ended(run->world); i++) {
-        begin(run, i);
+        stepped(run, message->to);
     }
 }
 
@@ -175,40 +144,21 @@ static void start(struct sim_central *run)
  * below the master's own weight. */
 static enum kith_err easgd_open(struct sim_central *run)
 {
-    KITH_ASSERT(run->state == NULL);
+    KITH_ASSERT(run->worker_count > 0);
     const struct kith_central *config = run->config;
-    struct easgd *easgd = calloc(1, sizeof *easgd);
-    run->state = easgd;
-    if (!easgd) {
-        return KITH_ENOMEM;
-    }
+    struct easgd *easgd = run->state;
     easgd->alpha =
         config->alpha >= 0 ? config->alpha : 0.9 / (double)run->worker_count;
     easgd->beta = config->beta >= 0 ? config->beta : easgd->alpha;
-    easgd->workers = calloc(run->worker_count, sizeof *easgd->workers);
-    return easgd->workers ? KITH_OK : KITH_ENOMEM;
-}
-
-/* Also of what easgd_open() left half done. */
-static void easgd_close(struct sim_central *run)
-{
-    KITH_ASSERT(run->node_count > run->worker_count);
-    struct easgd *easgd = run->state;
-    for (uint32_t i = 0; easgd && easgd->workers && i < run->worker_count;
-         i++) {
-        sim_copy_release(run->world, easgd->workers[i].model);
-    }
-    if (easgd) {
-        free(easgd->workers);
-    }
-    free(easgd);
+    return KITH_OK;
 }
 
 const struct central_method sim_central_easgd = {
     .machines = machines,
+    .state_bytes = sizeof(struct easgd),
+    .node_bytes = sizeof(struct easgd_worker),
     .open = easgd_open,
-    .close = easgd_close,
-    .start = start,
+    .begins = begins,
     .stepped = stepped,
     .delivered = delivered,
 };

@@ -9,8 +9,6 @@
  * master takes the mean of the workers' models, as they were when the worker
  * entered the round, and sends it back. Nobody waits.
  * Source: Langer, Hall, He, Rahayu, "MPCA SGD", DIDL 2018; TPDS 2020, 2.3. */
-#include <stdlib.h>
-
 #include "sim/central/central_state.h"
 
 struct mpca_worker {
@@ -23,23 +21,27 @@ struct mpca_worker {
 
 struct mpca {
     double penalty;
-    struct mpca_worker *workers; /* (worker_count) */
+    struct mpca_worker workers[];
 };
 
-/* What is sent is the model as it stands when the round begins; steps go on
- * behind it. */
+/* Where a round is due: every so many steps, and at the end, because those that
+ * still train need everybody. What is sent is the model as it stands when the
+ * round begins; steps go on behind it. */
 static void share(struct sim_central *run, uint32_t id)
 {
     KITH_ASSERT(!((struct mpca *)run->state)->workers[id].sharing);
     struct mpca *mpca = run->state;
     struct mpca_worker *worker = &mpca->workers[id];
-    const void *x = sim_central_x(run->workers[id].trainer);
-    worker->sharing = true;
-    worker->sent_step = run->workers[id].steps;
-    if (x) {
-        sim_copy_release(run->world, worker->sent);
-        worker->sent = sim_central_copy(run, x);
+    const uint64_t steps = run->workers[id].steps;
+    if (steps < worker->sent_step + run->config->every &&
+        !sim_central_finished(run, id)) {
+        return;
     }
+    worker->sharing = true;
+    worker->sent_step = steps;
+    sim_copy_release(run->world, worker->sent);
+    worker->sent =
+        sim_central_copy(run, sim_central_x(run->workers[id].trainer));
     sim_central_enter(run, id);
 }
 
@@ -75,9 +77,7 @@ static void stepped(struct sim_central *run, uint32_t id)
     penalise(run, id);
     sim_central_descend(run, id);
     const struct mpca_worker *worker = &mpca->workers[id];
-    const uint64_t steps = run->workers[id].steps;
-    if (!worker->sharing && (steps >= worker->sent_step + run->config->every ||
-                             sim_central_finished(run, id))) {
+    if (!worker->sharing) {
         share(run, id);
     }
     sim_central_go_on(run, id);
@@ -87,22 +87,17 @@ static void stepped(struct sim_central *run, uint32_t id)
 static void take_in(struct sim_central *run, uint64_t round)
 {
     KITH_ASSERT(round <= run->updates + 1);
-    const struct kith_backend *backend = run->experiment->backend;
     const struct mpca *mpca = run->state;
     if (run->updates >= round) {
         return;
     }
     run->updates++;
     run->applied += run->worker_count;
-    if (!run->server) {
-        return;
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        run->vectors[i] = mpca->workers[i].sent;
     }
-    void *x = sim_central_x(run->server);
-    backend->copy(run->dim, x, mpca->workers[0].sent);
-    for (uint32_t i = 1; i < run->worker_count; i++) {
-        backend->add(run->dim, 1, mpca->workers[i].sent, x);
-    }
-    backend->scale(run->dim, 1.0 / run->worker_count, x);
+    sim_central_mean(run, run->dim, run->worker_count,
+                     sim_central_x(run->server));
 }
 
 /* A round has ended for this machine: the last two shared models are what the
@@ -116,58 +111,32 @@ static void exchanged(struct sim_central *run, uint32_t node)
         return;
     }
     struct mpca_worker *worker = &mpca->workers[node];
-    const uint64_t steps = run->workers[node].steps;
     take_in(run, ++worker->rounds);
-    sim_central_stale(run, node, steps - worker->sent_step);
+    sim_central_stale(run, node, run->workers[node].steps - worker->sent_step);
     worker->sharing = false;
-    if (run->server) {
-        sim_copy_release(run->world, worker->older);
-        worker->older = worker->shared;
-        worker->shared = sim_central_copy(run, sim_central_x(run->server));
-    }
+    sim_copy_release(run->world, worker->older);
+    worker->older = worker->shared;
+    worker->shared = sim_central_copy(run, sim_central_x(run->server));
     worker->older_step = worker->shared_step;
     worker->shared_step = worker->sent_step;
-    if (steps >= worker->sent_step + run->config->every ||
-        sim_central_finished(run, node)) {
-        share(run, node); /* those that still train need everybody */
-    }
+    share(run, node);
 }
 
 /* 0.1 is the penalty where none is given: our choice, because the paper gives
  * no value. */
 static enum kith_err mpca_open(struct sim_central *run)
 {
-    KITH_ASSERT(run->state == NULL);
-    struct mpca *mpca = calloc(1, sizeof *mpca);
-    run->state = mpca;
-    if (!mpca) {
-        return KITH_ENOMEM;
-    }
-    mpca->penalty = run->config->alpha >= 0 ? run->config->alpha : 0.1;
-    mpca->workers = calloc(run->worker_count, sizeof *mpca->workers);
-    return mpca->workers ? KITH_OK : KITH_ENOMEM;
-}
-
-/* Also of what mpca_open() left half done. */
-static void mpca_close(struct sim_central *run)
-{
     KITH_ASSERT(run->worker_count > 0);
     struct mpca *mpca = run->state;
-    for (uint32_t i = 0; mpca && mpca->workers && i < run->worker_count; i++) {
-        sim_copy_release(run->world, mpca->workers[i].sent);
-        sim_copy_release(run->world, mpca->workers[i].shared);
-        sim_copy_release(run->world, mpca->workers[i].older);
-    }
-    if (mpca) {
-        free(mpca->workers);
-    }
-    free(mpca);
+    mpca->penalty = run->config->alpha >= 0 ? run->config->alpha : 0.1;
+    return KITH_OK;
 }
 
 const struct central_method sim_central_mpca = {
     .machines = sim_central_collective_machines,
+    .state_bytes = sizeof(struct mpca),
+    .node_bytes = sizeof(struct mpca_worker),
     .open = mpca_open,
-    .close = mpca_close,
     .stepped = stepped,
     .exchanged = exchanged,
 };

@@ -74,28 +74,6 @@ static bool on_workers(const struct central_shape *shape, uint32_t node,
     return true;
 }
 
-/* Workers of proxy p: [first, first of p + 1). */
-static uint32_t group_first(const struct central_shape *shape, uint32_t proxy)
-{
-    KITH_ASSERT(proxy <= shape->proxies);
-    KITH_ASSERT(shape->proxies <= shape->workers);
-    return (uint32_t)((uint64_t)shape->workers * proxy / shape->proxies);
-}
-
-/* A guess by division, put right by the groups' own bounds: rounding may be off
- * by one. */
-static uint32_t proxy_of(const struct central_shape *shape, uint32_t worker)
-{
-    KITH_ASSERT(worker < shape->workers);
-    KITH_ASSERT(shape->proxies > 0);
-    uint32_t proxy =
-        (uint32_t)((uint64_t)worker * shape->proxies / shape->workers);
-    while (group_first(shape, proxy + 1) <= worker) {
-        proxy++;
-    }
-    return proxy;
-}
-
 /* A proxy's script: its group one after another, the server, its group again.
  * All proxies' scripts are as long as the largest group's, so that indices mean
  * the same everywhere. */
@@ -104,8 +82,9 @@ static void proxy_stage(const struct central_shape *shape, uint32_t proxy,
 {
     KITH_ASSERT(proxy < shape->proxies);
     const uint32_t n = shape->workers, server = n;
-    const uint32_t first = group_first(shape, proxy);
-    const uint32_t size = group_first(shape, proxy + 1) - first;
+    const uint32_t first = sim_central_group_first(n, shape->proxies, proxy);
+    const uint32_t size =
+        sim_central_group_first(n, shape->proxies, proxy + 1) - first;
     if (index < n) {
         if (index < size) {
             stage->from = first + index;
@@ -141,18 +120,18 @@ static bool with_proxies(const struct central_shape *shape, uint32_t node,
         stage->to = n + 1 + (index - m);
         stage->send_bytes = shape->bytes;
     } else if (node < n && index == 0) {
-        stage->to = n + 1 + proxy_of(shape, node);
+        stage->to = n + 1 + sim_central_group_of(n, m, node);
         stage->send_bytes = shape->bytes;
     } else if (node < n && index == 1) {
-        stage->from = n + 1 + proxy_of(shape, node);
+        stage->from = n + 1 + sim_central_group_of(n, m, node);
     }
     return true;
 }
 
 /* Three layouts of one pattern; which one it is, the experiment says once for
  * all machines. */
-static bool naive_stage(const struct central_shape *shape, uint32_t node,
-                        uint32_t index, struct central_stage *stage)
+bool sim_central_naive(const struct central_shape *shape, uint32_t node,
+                       uint32_t index, struct central_stage *stage)
 {
     KITH_ASSERT(stage->to == KITH_NOBODY && stage->from == KITH_NOBODY);
     if (shape->proxies > 0) {
@@ -161,5 +140,3 @@ static bool naive_stage(const struct central_shape *shape, uint32_t node,
     return shape->on_workers ? on_workers(shape, node, index, stage)
                              : own_machines(shape, node, index, stage);
 }
-
-const struct central_exchange sim_central_naive = {.stage = naive_stage};

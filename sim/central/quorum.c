@@ -25,7 +25,7 @@ kith_ns sim_quorum_cost(const struct sim_central *run, uint64_t bytes)
 {
     KITH_ASSERT(bytes <= run->shape.bytes);
     const struct server *server = run->state;
-    return server->collected > 0 ? sim_central_reduce_time(run, bytes) : 0;
+    return server->collected > 0 ? sim_central_cost(run, bytes, 0) : 0;
 }
 
 /* Enough are there: every server applies its part. */
@@ -39,7 +39,7 @@ static void close_step(struct sim_central *run)
         const uint64_t bytes =
             sim_central_part(run->shape.bytes, server->servers, s);
         sim_central_compute(run, sim_server_node(run, s),
-                            sim_central_update_time(run, bytes), VALUE_UPDATE);
+                            sim_central_cost(run, 0, bytes), VALUE_UPDATE);
     }
 }
 

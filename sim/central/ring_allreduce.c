@@ -8,8 +8,8 @@
 
 /* Both halves of the rounds are the same ring: parts are summed in the first
  * and replaced in the second. */
-static bool ring_stage(const struct central_shape *shape, uint32_t node,
-                       uint32_t index, struct central_stage *stage)
+bool sim_central_ring(const struct central_shape *shape, uint32_t node,
+                      uint32_t index, struct central_stage *stage)
 {
     KITH_ASSERT(node < shape->workers);
     KITH_ASSERT(stage->to == KITH_NOBODY);
@@ -34,5 +34,3 @@ static bool ring_stage(const struct central_shape *shape, uint32_t node,
         back ? 0 : sim_central_part(shape->bytes, n, (part + n - 1) % n);
     return true;
 }
-
-const struct central_exchange sim_central_ring = {.stage = ring_stage};

@@ -23,8 +23,8 @@ static void among(const struct central_shape *shape, uint32_t node,
 
 /* Four blocks of stages; a machine that has no part in a stage passes it at
  * once, so indices mean the same everywhere. */
-static bool scatter_stage(const struct central_shape *shape, uint32_t node,
-                          uint32_t index, struct central_stage *stage)
+bool sim_central_scatter(const struct central_shape *shape, uint32_t node,
+                         uint32_t index, struct central_stage *stage)
 {
     KITH_ASSERT(node <= shape->workers);
     KITH_ASSERT(stage->to == KITH_NOBODY);
@@ -32,7 +32,7 @@ static bool scatter_stage(const struct central_shape *shape, uint32_t node,
     if (shape->on_workers) {
         struct central_shape all = *shape;
         all.servers = n;
-        return sim_central_naive.stage(&all, node, index, stage);
+        return sim_central_naive(&all, node, index, stage);
     }
     if (index >= 4 * n - 2) {
         return false;
@@ -64,5 +64,3 @@ static bool scatter_stage(const struct central_shape *shape, uint32_t node,
     }
     return true;
 }
-
-const struct central_exchange sim_central_scatter = {.stage = scatter_stage};

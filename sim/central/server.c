@@ -59,14 +59,6 @@ static bool quorum(const struct sim_central *run)
            run->config->trigger == KITH_CENTRAL_QUORUM;
 }
 
-/* Servers that send unasked: a client's cache must hold a model before the
- * first one comes. */
-static bool eager(const struct sim_central *run)
-{
-    KITH_ASSERT(run->config->trigger != KITH_CENTRAL_SYNC);
-    return run->config->trigger == KITH_CENTRAL_ESSP;
-}
-
 /* By gradients that count, not by steps: a gradient that was thrown away has
  * moved nothing. */
 bool sim_server_done(struct sim_central *run)
@@ -82,6 +74,25 @@ bool sim_server_done(struct sim_central *run)
         sim_end(run->world);
     }
     return done;
+}
+
+/* A server's part of what is sent, with the vector of the whole, if any. */
+static void send_part(struct sim_central *run, uint32_t from, uint32_t to,
+                      uint32_t kind, uint32_t subject, uint32_t part,
+                      void *vector)
+{
+    KITH_ASSERT(part < sim_server_of(run)->servers);
+    const struct server *server = sim_server_of(run);
+    sim_central_send(run, &(struct sim_central_message){
+                              .from = from,
+                              .to = to,
+                              .kind = kind,
+                              .subject = subject,
+                              .version = run->updates,
+                              .clock = server->clock_min,
+                              .vector = vector,
+                              .bytes = sim_central_part(
+                                  run->shape.bytes, server->servers, part)});
 }
 
 /* The client's gradient leaves for the servers; `vector` is the servers' from
@@ -104,13 +115,8 @@ static void push(struct sim_central *run, uint32_t client, void *vector,
     *(from->last ? &from->last->next : &from->first) = gradient;
     from->last = gradient;
     for (uint32_t s = 0; s < server->servers; s++) {
-        sim_central_send(run, &(struct sim_central_message){
-                                  .from = from->node,
-                                  .to = sim_server_node(run, s),
-                                  .kind = PUSH,
-                                  .subject = client * server->servers + s,
-                                  .bytes = sim_central_part(
-                                      run->shape.bytes, server->servers, s)});
+        send_part(run, from->node, sim_server_node(run, s), PUSH,
+                  client * server->servers + s, s, NULL);
     }
 }
 
@@ -147,22 +153,13 @@ void sim_server_reply(struct sim_central *run, uint32_t client)
     struct server_client *to = &server->clients[client];
     to->version = run->updates;
     to->sending = SERVER_SENDS_NEWEST;
-    void *x = run->server ? sim_central_x(run->server) : NULL;
+    void *x = sim_central_x(run->server);
     if (to->seen && x) {
         run->experiment->backend->copy(run->dim, to->seen, x);
     }
     for (uint32_t s = 0; s < server->servers; s++) {
-        sim_central_send(run,
-                         &(struct sim_central_message){
-                             .from = sim_server_node(run, s),
-                             .to = to->node,
-                             .kind = MODEL,
-                             .subject = client,
-                             .version = run->updates,
-                             .clock = server->clock_min,
-                             .vector = s == 0 ? sim_central_copy(run, x) : NULL,
-                             .bytes = sim_central_part(run->shape.bytes,
-                                                       server->servers, s)});
+        send_part(run, sim_server_node(run, s), to->node, MODEL, client, s,
+                  s == 0 ? sim_central_copy(run, x) : NULL);
     }
 }
 
@@ -178,16 +175,11 @@ void sim_server_release(struct sim_central *run, uint32_t client)
         if (to->node == worker) {
             sim_central_adopt(run, worker, to->inbox, to->inbox_version);
             sim_central_step(run, worker);
-            continue;
+        } else {
+            sim_central_send_model(run, to->node, worker, DOWN, client,
+                                   to->inbox_version,
+                                   sim_central_copy(run, to->inbox));
         }
-        sim_central_send(run, &(struct sim_central_message){
-                                  .from = to->node,
-                                  .to = worker,
-                                  .kind = DOWN,
-                                  .subject = client,
-                                  .version = to->inbox_version,
-                                  .vector = sim_central_copy(run, to->inbox),
-                                  .bytes = run->shape.bytes});
     }
 }
 
@@ -226,17 +218,10 @@ static void replicate(struct sim_central *run, uint32_t subject, uint32_t node)
         part_in(run, subject);
         return;
     }
-    const uint32_t part = subject % server->servers;
     server->acks[subject] = 0;
     for (uint32_t i = 1; i < server->replicas; i++) {
-        sim_central_send(run,
-                         &(struct sim_central_message){
-                             .from = node,
-                             .to = node + i,
-                             .kind = LOG,
-                             .subject = subject,
-                             .bytes = sim_central_part(run->shape.bytes,
-                                                       server->servers, part)});
+        send_part(run, node, node + i, LOG, subject, subject % server->servers,
+                  NULL);
     }
 }
 
@@ -266,7 +251,7 @@ static void step_push(struct sim_central *run,
     const uint64_t bytes = sim_central_part(run->shape.bytes, server->servers,
                                             message->subject % server->servers);
     const kith_ns cost_ns = quorum(run) ? sim_quorum_cost(run, bytes)
-                                        : sim_central_update_time(run, bytes);
+                                        : sim_central_cost(run, 0, bytes);
     sim_central_compute(run, message->to, cost_ns, message->subject);
 }
 
@@ -362,62 +347,44 @@ static void delivered(struct sim_central *run,
     }
 }
 
-/* A guess by division, put right by the groups' own bounds: rounding may be off
- * by one. */
-static uint32_t client_of(struct sim_central *run, uint32_t worker)
-{
-    KITH_ASSERT(worker < run->worker_count);
-    const struct server *server = sim_server_of(run);
-    uint32_t client =
-        (uint32_t)((uint64_t)worker * server->count / run->worker_count);
-    while (server->clients[client].member_first +
-               server->clients[client].member_count <=
-           worker) {
-        client++;
-    }
-    return client;
-}
-
 /* The worker's gradient is copied: its buffer is used again by the next step,
  * which may begin before this one has arrived. */
 static void stepped(struct sim_central *run, uint32_t worker)
 {
     KITH_ASSERT(worker < run->worker_count);
     const struct central_worker *from = &run->workers[worker];
-    const uint32_t client = client_of(run, worker);
+    const uint32_t client = sim_central_group_of(
+        run->worker_count, sim_server_of(run)->count, worker);
     void *gradient = sim_central_copy(run, from->gradient);
     if (run->config->proxies == 0) {
         push(run, client, gradient, from->version);
         sim_bounds_stepped(run, client);
         return;
     }
-    sim_central_send(run, &(struct sim_central_message){
-                              .from = worker,
-                              .to = sim_server_of(run)->clients[client].node,
-                              .kind = UP,
-                              .subject = client,
-                              .version = from->version,
-                              .vector = gradient,
-                              .bytes = run->shape.bytes});
+    sim_central_send_model(run, worker,
+                           sim_server_of(run)->clients[client].node, UP, client,
+                           from->version, gradient);
 }
 
-/* Groups of proxies differ by one worker at most. */
 static void open_clients(struct sim_central *run, struct server *server)
 {
     KITH_ASSERT(server->count <= run->worker_count);
     const uint32_t n = run->worker_count, proxies = run->config->proxies;
-    const void *x = run->server ? sim_central_x(run->server) : NULL;
+    const void *x = sim_central_x(run->server);
     for (uint32_t c = 0; c < server->count; c++) {
         struct server_client *client = &server->clients[c];
-        const uint32_t next = (uint32_t)((uint64_t)n * (c + 1) / server->count);
-        client->member_first = (uint32_t)((uint64_t)n * c / server->count);
-        client->member_count = next - client->member_first;
+        client->member_first = sim_central_group_first(n, server->count, c);
+        client->member_count =
+            sim_central_group_first(n, server->count, c + 1) -
+            client->member_first;
         client->node = proxies > 0 ? n + server->servers * server->replicas + c
                                    : client->member_first;
-        if (x && run->config->trigger == KITH_CENTRAL_VALUE) {
+        if (run->config->trigger == KITH_CENTRAL_VALUE) {
             client->seen = sim_central_copy(run, x);
         }
-        if (x && eager(run)) {
+        /* Servers that send unasked: a client's cache must hold a model before
+         * the first one comes. */
+        if (run->config->trigger == KITH_CENTRAL_ESSP) {
             client->inbox = sim_central_copy(run, x);
         }
     }
@@ -427,56 +394,43 @@ static void open_clients(struct sim_central *run, struct server *server)
  * all that tells a whole gradient. */
 static enum kith_err server_open(struct sim_central *run)
 {
-    KITH_ASSERT(run->state == NULL);
     const struct kith_central *config = run->config;
-    struct server *server = calloc(1, sizeof *server);
-    run->state = server;
-    if (!server) {
-        return KITH_ENOMEM;
-    }
+    struct server *server = sim_server_of(run);
+    KITH_ASSERT(config->proxies <= run->worker_count);
     server->servers = config->servers;
     server->replicas = config->replicas;
     server->count = config->proxies > 0 ? config->proxies : run->worker_count;
     const size_t parts = (size_t)server->count * server->servers;
-    server->clients = calloc(server->count, sizeof *server->clients);
-    server->parts = calloc(parts, sizeof *server->parts);
-    server->acks = calloc(parts, sizeof *server->acks);
-    server->members = calloc(run->worker_count, sizeof *server->members);
+    struct sim_world *world = run->world;
+    server->clients = sim_alloc(world, server->count, sizeof *server->clients);
+    server->parts = sim_alloc(world, parts, sizeof *server->parts);
+    server->acks = sim_alloc(world, parts, sizeof *server->acks);
+    server->members =
+        sim_alloc(world, run->worker_count, sizeof *server->members);
     if (!server->clients || !server->parts || !server->acks ||
         !server->members) {
         return KITH_ENOMEM;
     }
     open_clients(run, server);
-    return sim_failure(run->world);
+    return KITH_OK;
 }
 
-/* Also of what server_open() left half done; gradients under way have gone with
- * the packets that said so. */
+/* Gradients that wait at the end; those under way have gone with the packets
+ * that said so. */
 static void server_close(struct sim_central *run)
 {
     KITH_ASSERT(run->method == &sim_central_server);
     struct server *server = sim_server_of(run);
-    if (!server) {
-        return;
-    }
     for (uint32_t c = 0; server->clients && c < server->count; c++) {
-        struct server_client *client = &server->clients[c];
-        while (client->first) {
+        while (server->clients[c].first) {
             sim_server_drop(run, sim_server_take(run, c));
         }
-        sim_copy_release(run->world, client->inbox);
-        sim_copy_release(run->world, client->seen);
-        sim_copy_release(run->world, client->gathering);
     }
-    free(server->clients);
-    free(server->parts);
-    free(server->acks);
-    free(server->members);
-    free(server);
 }
 
 const struct central_method sim_central_server = {
     .machines = machines,
+    .state_bytes = sizeof(struct server),
     .open = server_open,
     .close = server_close,
     .stepped = stepped,

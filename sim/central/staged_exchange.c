@@ -22,10 +22,32 @@ uint64_t sim_central_part(uint64_t bytes, uint32_t parts, uint32_t i)
            ((uint64_t)(i + 1) * rest / parts - (uint64_t)i * rest / parts);
 }
 
+/* Group g: [first of g, first of g + 1). Groups differ by one worker at most.
+ */
+uint32_t sim_central_group_first(uint32_t workers, uint32_t groups,
+                                 uint32_t group)
+{
+    KITH_ASSERT(group <= groups && groups <= workers);
+    return (uint32_t)((uint64_t)workers * group / groups);
+}
+
+/* A guess by division, put right by the groups' own bounds: rounding may be off
+ * by one. */
+uint32_t sim_central_group_of(uint32_t workers, uint32_t groups,
+                              uint32_t worker)
+{
+    KITH_ASSERT(worker < workers && groups > 0);
+    uint32_t group = (uint32_t)((uint64_t)worker * groups / workers);
+    while (sim_central_group_first(workers, groups, group + 1) <= worker) {
+        group++;
+    }
+    return group;
+}
+
 static struct central_script *script_of(struct sim_central *run, uint32_t node)
 {
     KITH_ASSERT(node < run->node_count);
-    return &run->scripts[node];
+    return &run->nodes[node].script;
 }
 
 /* The stage's messages are over on this side: its sums. */
@@ -36,9 +58,8 @@ static void stage_sums(struct sim_central *run, uint32_t node)
     if (script->state & (CENTRAL_SENDING | CENTRAL_RECEIVING)) {
         return;
     }
-    const kith_ns cost_ns =
-        sim_central_reduce_time(run, script->stage.reduce_bytes) +
-        sim_central_update_time(run, script->stage.update_bytes);
+    const kith_ns cost_ns = sim_central_cost(run, script->stage.reduce_bytes,
+                                             script->stage.update_bytes);
     script->state = CENTRAL_COMPUTING;
     sim_schedule(run->world, node, node, sim_time(run->world) + cost_ns,
                  SIM_EVENT_STAGE, SIM_STAGE_SUMMED);
@@ -49,8 +70,8 @@ static bool matches(const struct sim_central *run, uint32_t from, uint32_t to)
 {
     KITH_ASSERT(from < run->node_count && to < run->node_count);
     KITH_ASSERT(from != to);
-    const struct central_script *sender = &run->scripts[from];
-    const struct central_script *receiver = &run->scripts[to];
+    const struct central_script *sender = &run->nodes[from].script;
+    const struct central_script *receiver = &run->nodes[to].script;
     return sender->running && receiver->running &&
            !(sender->state & (CENTRAL_COMPUTING | CENTRAL_MATCHED_OUT)) &&
            !(receiver->state & (CENTRAL_COMPUTING | CENTRAL_MATCHED_IN)) &&
@@ -94,7 +115,7 @@ static void stage_next(struct sim_central *run, uint32_t node)
     script->state = 0;
     for (;;) {
         *stage = (struct central_stage){.to = KITH_NOBODY, .from = KITH_NOBODY};
-        if (!run->exchange->stage(&run->shape, node, script->index++, stage)) {
+        if (!run->stage_of(&run->shape, node, script->index++, stage)) {
             script->running = false;
             sim_trace_decision(run->world, "exchanged", node, KITH_NOBODY,
                                script->index);
@@ -134,19 +155,15 @@ void sim_central_stage_event(struct sim_central *run, uint32_t node,
 {
     struct central_script *script = script_of(run, node);
     KITH_ASSERT(script->running);
-    switch (event) {
-    case SIM_STAGE_SENT:
-        script->state &= (uint8_t)~CENTRAL_SENDING;
-        stage_sums(run, node);
-        break;
-    case SIM_STAGE_RECEIVED:
-        script->state &= (uint8_t)~CENTRAL_RECEIVING;
+    if (event == SIM_STAGE_SUMMED) {
+        stage_next(run, node);
+        return;
+    }
+    const bool sent = event == SIM_STAGE_SENT;
+    script->state &= (uint8_t) ~(sent ? CENTRAL_SENDING : CENTRAL_RECEIVING);
+    if (!sent) {
         sim_trace_decision(run->world, "<", node, script->stage.from,
                            script->index);
-        stage_sums(run, node);
-        break;
-    case SIM_STAGE_SUMMED:
-        stage_next(run, node);
-        break;
     }
+    stage_sums(run, node);
 }

@@ -22,10 +22,7 @@ static enum kith_err open_network(struct sim_central *run,
     char words[KITH_MODEL_ERROR_BYTES] = "";
     const enum kith_err err = kith_graph_open(
         experiment->model, &experiment->model_config, &options, network, words);
-    if (err != KITH_OK) {
-        sim_fail(run->world, err, "%s", words);
-    }
-    return err;
+    return err == KITH_OK ? err : sim_fail(run->world, err, "%s", words);
 }
 
 /* cuts[i]: the first operation of stage i, the nearest place after the even
@@ -47,12 +44,11 @@ static enum kith_err place_cuts(struct sim_central *run,
             cut++;
         }
         if (cut >= operations) {
-            sim_fail(run->world, KITH_EINVAL,
-                     "model %s cannot be cut into %u stages: between %u "
-                     "operations a single tensor must cross each cut; take "
-                     "fewer peers",
-                     run->experiment->model->name, vertical->count, operations);
-            return KITH_EINVAL;
+            return sim_fail(
+                run->world, KITH_EINVAL,
+                "model %s cannot be cut into %u stages: between %u operations "
+                "a single tensor must cross each cut; take fewer peers",
+                run->experiment->model->name, vertical->count, operations);
         }
         vertical->cuts[i] = cut;
     }
@@ -87,9 +83,8 @@ static enum kith_err open_loader(struct sim_central *run)
         err = kith_loader_open(&config, &vertical->loader, words);
     }
     if (err != KITH_OK) {
-        sim_fail(run->world, err, "opening the data: %s",
-                 words[0] ? words : kith_err_text(err));
-        return err;
+        return sim_fail(run->world, err, "opening the data: %s",
+                        words[0] ? words : kith_err_text(err));
     }
     const bool tokens = train->input == KITH_INPUT_TOKENS;
     const size_t element =
@@ -99,25 +94,42 @@ static enum kith_err open_loader(struct sim_central *run)
     return KITH_OK;
 }
 
-/* Weights of its own for each slot: a part goes backward with the weights that
- * it went forward with, however often they have moved meanwhile. */
-static enum kith_err open_slot(struct sim_central *run,
-                               struct vertical_slot *slot)
-{
-    KITH_ASSERT(slot->network == NULL);
-    slot->x = sim_copy_take(run->world);
-    return slot->x ? open_network(run, &slot->network) : KITH_ENOMEM;
-}
-
 /* One label more than needed, and a line more of inputs: neither is empty, so
  * that NULL means that memory is out. */
-static enum kith_err open_batch(const struct vertical *vertical,
+static enum kith_err open_batch(struct sim_central *run,
                                 struct vertical_batch *batch)
 {
     KITH_ASSERT(batch->inputs == NULL);
-    batch->inputs = aligned_alloc(64, (vertical->input_bytes + 64) / 64 * 64);
-    batch->labels = malloc((vertical->label_count + 1) * sizeof *batch->labels);
+    const struct vertical *vertical = run->state;
+    batch->inputs = sim_alloc(run->world, 1, vertical->input_bytes + 64);
+    batch->labels =
+        sim_alloc(run->world, vertical->label_count + 1, sizeof *batch->labels);
     return batch->inputs && batch->labels ? KITH_OK : KITH_ENOMEM;
+}
+
+/* Weights of its own for each slot: a part goes backward with the weights that
+ * it went forward with, however often they have moved meanwhile. */
+static enum kith_err open_stage(struct sim_central *run,
+                                struct vertical_stage *stage)
+{
+    KITH_ASSERT(stage->slots == NULL && stage->gradient == NULL);
+    const uint32_t slots = ((struct vertical *)run->state)->slots;
+    stage->slots = sim_alloc(run->world, slots, sizeof *stage->slots);
+    if (!stage->slots || !run->server) {
+        return stage->slots ? KITH_OK : KITH_ENOMEM;
+    }
+    stage->gradient = sim_copy_take(run->world);
+    if (!stage->gradient) {
+        return KITH_ENOMEM;
+    }
+    memset(stage->gradient, 0, run->world->vector_bytes);
+    enum kith_err err = KITH_OK;
+    for (uint32_t i = 0; i < slots && err == KITH_OK; i++) {
+        stage->slots[i].x = sim_copy_take(run->world);
+        err = stage->slots[i].x ? open_network(run, &stage->slots[i].network)
+                                : KITH_ENOMEM;
+    }
+    return err;
 }
 
 /* Slots times stages: memory grows with what is in the pipeline, as it does on
@@ -125,26 +137,13 @@ static enum kith_err open_batch(const struct vertical *vertical,
 static enum kith_err open_memory(struct sim_central *run)
 {
     KITH_ASSERT(((struct vertical *)run->state)->slots <= VERTICAL_SLOTS_MAX);
-    struct vertical *vertical = run->state;
+    const struct vertical *vertical = run->state;
     enum kith_err err = KITH_OK;
     for (uint32_t s = 0; s < vertical->count && err == KITH_OK; s++) {
-        struct vertical_stage *stage = &vertical->stages[s];
-        stage->slots = calloc(vertical->slots, sizeof *stage->slots);
-        err = stage->slots ? KITH_OK : KITH_ENOMEM;
-        if (err == KITH_OK && run->server) {
-            stage->gradient = sim_copy_take(run->world);
-            err = stage->gradient ? KITH_OK : KITH_ENOMEM;
-        }
-        if (err == KITH_OK && stage->gradient) {
-            memset(stage->gradient, 0, run->world->vector_bytes);
-        }
-        for (uint32_t i = 0;
-             i < vertical->slots && err == KITH_OK && run->server; i++) {
-            err = open_slot(run, &stage->slots[i]);
-        }
+        err = open_stage(run, &vertical->stages[s]);
     }
     for (uint32_t i = 0; i < vertical->slots && err == KITH_OK; i++) {
-        err = open_batch(vertical, &vertical->batches[i]);
+        err = open_batch(run, &vertical->batches[i]);
     }
     return err;
 }
@@ -153,21 +152,20 @@ static enum kith_err open_memory(struct sim_central *run)
  * their own. */
 enum kith_err sim_vertical_open(struct sim_central *run)
 {
-    KITH_ASSERT(run->state == NULL);
     KITH_ASSERT(run->config->stages <= run->worker_count);
     const struct kith_central *config = run->config;
-    struct vertical *vertical = calloc(1, sizeof *vertical);
-    run->state = vertical;
-    if (!vertical) {
-        return KITH_ENOMEM;
-    }
+    struct sim_world *world = run->world;
+    struct vertical *vertical = run->state;
     vertical->count = config->stages > 0 ? config->stages : run->worker_count;
     vertical->slots = config->in_flight * config->micro_batches;
     vertical->rows = run->experiment->train.batch / config->micro_batches;
     vertical->edge_bytes = config->payload_bytes;
-    vertical->cuts = calloc(vertical->count + 1, sizeof *vertical->cuts);
-    vertical->stages = calloc(vertical->count, sizeof *vertical->stages);
-    vertical->batches = calloc(vertical->slots, sizeof *vertical->batches);
+    vertical->cuts =
+        sim_alloc(world, vertical->count + 1, sizeof *vertical->cuts);
+    vertical->stages =
+        sim_alloc(world, vertical->count, sizeof *vertical->stages);
+    vertical->batches =
+        sim_alloc(world, vertical->slots, sizeof *vertical->batches);
     if (!vertical->cuts || !vertical->stages || !vertical->batches) {
         return KITH_ENOMEM;
     }
@@ -175,9 +173,7 @@ enum kith_err sim_vertical_open(struct sim_central *run)
     struct kith_graph *network = NULL;
     if (err == KITH_OK && run->server) {
         err = open_network(run, &network);
-    }
-    if (err == KITH_OK && run->server) {
-        err = place_cuts(run, network);
+        err = err == KITH_OK ? place_cuts(run, network) : err;
     }
     kith_graph_close(network);
     return err == KITH_OK ? open_memory(run) : err;
@@ -188,30 +184,14 @@ void sim_vertical_close(struct sim_central *run)
 {
     KITH_ASSERT(run->method == &sim_central_vertical);
     struct vertical *vertical = run->state;
-    if (!vertical) {
-        return;
-    }
     for (uint32_t s = 0; vertical->stages && s < vertical->count; s++) {
-        struct vertical_stage *stage = &vertical->stages[s];
+        const struct vertical_stage *stage = &vertical->stages[s];
         for (uint32_t i = 0; stage->slots && i < vertical->slots; i++) {
             kith_graph_close(stage->slots[i].network);
-            sim_copy_release(run->world, stage->slots[i].x);
-            free(stage->slots[i].arriving[0]);
-            free(stage->slots[i].arriving[1]);
         }
-        sim_copy_release(run->world, stage->gradient);
-        free(stage->slots);
-    }
-    for (uint32_t i = 0; vertical->batches && i < vertical->slots; i++) {
-        free(vertical->batches[i].inputs);
-        free(vertical->batches[i].labels);
     }
     kith_loader_close(vertical->loader);
     free(vertical->own_rows);
-    free(vertical->cuts);
-    free(vertical->stages);
-    free(vertical->batches);
-    free(vertical);
 }
 
 /* Inputs and labels are copied out of the loader, whose buffers hold one batch:

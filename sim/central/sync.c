@@ -29,10 +29,8 @@ static void stepped(struct sim_central *run, uint32_t worker)
     }
     if (run->workers[worker].steps % every == 0) {
         sim_central_enter(run, worker);
-    } else if (sim_central_finished(run, worker)) {
-        sim_central_finish(run, worker);
     } else {
-        sim_central_step(run, worker);
+        sim_central_go_on(run, worker);
     }
 }
 
@@ -43,15 +41,18 @@ static void take_in(struct sim_central *run, uint64_t round)
     if (run->updates >= round) {
         return;
     }
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        run->vectors[i] = sim_central_x(run->workers[i].trainer);
+        sim_central_stale(run, i, 0);
+    }
     if (averages(run)) {
-        sim_central_average(run);
+        run->updates++;
+        sim_central_mean(run, run->dim, run->worker_count,
+                         sim_central_x(run->server));
     } else {
         sim_central_update(run, NULL, run->worker_count, round - 1);
     }
     run->applied += run->worker_count;
-    for (uint32_t i = 0; i < run->worker_count; i++) {
-        sim_central_stale(run, i, 0);
-    }
 }
 
 /* Servers enter the next round at once; workers take the model and go on. */

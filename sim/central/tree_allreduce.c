@@ -11,8 +11,8 @@
 
 /* The server stands at the root where it has a machine: ranks are turned by
  * one, so that the root is rank 0 either way. */
-static bool tree_stage(const struct central_shape *shape, uint32_t node,
-                       uint32_t index, struct central_stage *stage)
+bool sim_central_tree(const struct central_shape *shape, uint32_t node,
+                      uint32_t index, struct central_stage *stage)
 {
     KITH_ASSERT(node < shape->workers + 1);
     KITH_ASSERT(stage->from == KITH_NOBODY);
@@ -51,5 +51,3 @@ static bool tree_stage(const struct central_shape *shape, uint32_t node,
     }
     return true;
 }
-
-const struct central_exchange sim_central_tree = {.stage = tree_stage};

@@ -9,8 +9,6 @@
  * every `up` of them it sends its model to its parent, every `down` of them to
  * its children. Nobody waits. The root's model is the result.
  * Source: Zhang, Choromanska, LeCun, NeurIPS 2015, section 6. */
-#include <stdlib.h>
-
 #include "sim/central/central_state.h"
 
 struct tree_node {
@@ -18,35 +16,29 @@ struct tree_node {
     uint32_t child_first, children;
     uint64_t clock;
     void *x; /* a master's own; the root's is the shared model */
+    struct tree_inbox {
+        bool full;
+        void *model; /* a worker's: the newest from above */
+        uint64_t version;
+    } inbox;
 };
 
 struct tree {
     double alpha;
-    struct tree_node *nodes; /* (node_count) */
-    struct tree_inbox {
-        bool full;
-        void *model; /* the newest from above */
-        uint64_t version;
-    } * inboxes; /* (worker_count) */
+    struct tree_node nodes[];
 };
-
-/* Masters of a tree with so many leaves. */
-static uint32_t masters(uint32_t leaves, uint32_t degree)
-{
-    KITH_ASSERT(degree > 1 && leaves > 0);
-    uint32_t count = 0;
-    do {
-        leaves = (leaves + degree - 1) / degree;
-        count += leaves;
-    } while (leaves > 1);
-    return count;
-}
 
 /* One level of masters after the other, until one is the root. */
 static uint32_t machines(const struct kith_experiment *experiment)
 {
-    KITH_ASSERT(experiment->central.degree > 1);
-    return masters(experiment->peers, experiment->central.degree);
+    KITH_ASSERT(experiment->central.degree > 1 && experiment->peers > 0);
+    const uint32_t degree = experiment->central.degree;
+    uint32_t level = experiment->peers, count = 0;
+    do {
+        level = (level + degree - 1) / degree;
+        count += level;
+    } while (level > 1);
+    return count;
 }
 
 /* A leaf's model is its worker's, which may move; a master's is a copy that
@@ -64,16 +56,10 @@ static void *vector_of(const struct sim_central *run, uint32_t node)
 static void send(struct sim_central *run, uint32_t from, uint32_t to)
 {
     KITH_ASSERT(from < run->node_count);
-    if (to == KITH_NOBODY) {
-        return;
+    if (to != KITH_NOBODY) {
+        sim_central_send_model(run, from, to, 0, 0, run->updates,
+                               sim_central_copy(run, vector_of(run, from)));
     }
-    sim_central_send(run,
-                     &(struct sim_central_message){
-                         .from = from,
-                         .to = to,
-                         .version = run->updates,
-                         .vector = sim_central_copy(run, vector_of(run, from)),
-                         .bytes = run->shape.bytes});
 }
 
 /* x += alpha (w - x) */
@@ -94,7 +80,7 @@ static void stepped(struct sim_central *run, uint32_t worker)
     KITH_ASSERT(worker < run->worker_count);
     struct tree *tree = run->state;
     sim_central_descend(run, worker);
-    struct tree_inbox *inbox = &tree->inboxes[worker];
+    struct tree_inbox *inbox = &tree->nodes[worker].inbox;
     if (inbox->full) {
         pull(run, worker, inbox->model);
         sim_central_stale(run, worker, run->updates - inbox->version);
@@ -116,7 +102,7 @@ static void delivered(struct sim_central *run,
     struct tree *tree = run->state;
     struct tree_node *node = &tree->nodes[message->to];
     if (message->to < run->worker_count) {
-        struct tree_inbox *inbox = &tree->inboxes[message->to];
+        struct tree_inbox *inbox = &node->inbox;
         sim_copy_release(run->world, inbox->model);
         inbox->model = sim_copy_hold(message->vector);
         inbox->version = message->version;
@@ -125,14 +111,12 @@ static void delivered(struct sim_central *run,
     }
     pull(run, message->to, message->vector);
     sim_central_compute(run, message->to,
-                        sim_central_update_time(run, message->bytes), 0);
+                        sim_central_cost(run, 0, message->bytes), 0);
     run->updates += node->parent == KITH_NOBODY;
     if (message->from == node->parent) {
         return;
     }
-    if (message->from < run->worker_count) {
-        run->applied++;
-    }
+    run->applied += message->from < run->worker_count;
     node->clock++;
     if (node->clock % run->config->down == 0) {
         for (uint32_t i = 0; i < node->children; i++) {
@@ -171,56 +155,25 @@ static void plant(struct sim_central *run, struct tree *tree)
  * somebody has learnt. */
 static enum kith_err treeeasgd_open(struct sim_central *run)
 {
-    KITH_ASSERT(run->state == NULL);
     const struct kith_central *config = run->config;
-    struct tree *tree = calloc(1, sizeof *tree);
-    run->state = tree;
-    if (!tree) {
-        return KITH_ENOMEM;
-    }
+    struct tree *tree = run->state;
     tree->alpha =
         config->alpha >= 0 ? config->alpha : 0.9 / (double)config->degree;
-    tree->nodes = calloc(run->node_count, sizeof *tree->nodes);
-    tree->inboxes = calloc(run->worker_count, sizeof *tree->inboxes);
-    if (!tree->nodes || !tree->inboxes) {
-        return KITH_ENOMEM;
-    }
     plant(run, tree);
-    for (uint32_t i = run->worker_count; run->server && i < run->node_count;
-         i++) {
-        tree->nodes[i].x =
-            tree->nodes[i].parent == KITH_NOBODY
-                ? sim_central_x(run->server)
-                : sim_central_copy(run, sim_central_x(run->server));
+    void *x = sim_central_x(run->server);
+    for (uint32_t i = run->worker_count; i < run->node_count; i++) {
+        struct tree_node *node = &tree->nodes[i];
+        KITH_ASSERT(node->children > 0 && node->children <= config->degree);
+        node->x = node->parent == KITH_NOBODY ? x : sim_central_copy(run, x);
     }
-    return sim_failure(run->world);
-}
-
-/* The root's vector is the shared model's, and not ours to release. */
-static void treeeasgd_close(struct sim_central *run)
-{
-    KITH_ASSERT(run->node_count > run->worker_count);
-    struct tree *tree = run->state;
-    if (!tree) {
-        return;
-    }
-    for (uint32_t i = 0; tree->nodes && i < run->node_count; i++) {
-        if (tree->nodes[i].parent != KITH_NOBODY) {
-            sim_copy_release(run->world, tree->nodes[i].x);
-        }
-    }
-    for (uint32_t i = 0; tree->inboxes && i < run->worker_count; i++) {
-        sim_copy_release(run->world, tree->inboxes[i].model);
-    }
-    free(tree->nodes);
-    free(tree->inboxes);
-    free(tree);
+    return KITH_OK;
 }
 
 const struct central_method sim_central_treeeasgd = {
     .machines = machines,
+    .state_bytes = sizeof(struct tree),
+    .node_bytes = sizeof(struct tree_node),
     .open = treeeasgd_open,
-    .close = treeeasgd_close,
     .stepped = stepped,
     .delivered = delivered,
 };

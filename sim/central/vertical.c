@@ -28,16 +28,6 @@ static struct vertical *state_of(struct sim_central *run)
     return run->state;
 }
 
-/* A stage's operations, in the direction that it computes. */
-static struct kith_part part_of(const struct vertical *vertical, uint32_t stage,
-                                bool back)
-{
-    KITH_ASSERT(stage < vertical->count);
-    return (struct kith_part){.first = vertical->cuts[stage],
-                              .last = vertical->cuts[stage + 1],
-                              .back = back};
-}
-
 /* Slots are numbered alike at all stages: a part of a batch keeps its number
  * from the first to the last. */
 static struct vertical_slot *slot_of(struct vertical *vertical, uint32_t stage,
@@ -47,75 +37,60 @@ static struct vertical_slot *slot_of(struct vertical *vertical, uint32_t stage,
     return &vertical->stages[stage].slots[slot];
 }
 
-/* The stage's forward work on what stands in its slot. */
-static void go_forward(struct sim_central *run, uint32_t stage, uint32_t slot)
+/* The stage's operations on what stands in its slot. Back, the gradient of
+ * parts adds up in the stage's own vector: it is applied once a batch. */
+static void compute(struct sim_central *run, uint32_t stage, uint32_t slot,
+                    bool back)
 {
     struct vertical *vertical = state_of(run);
     struct vertical_slot *own = slot_of(vertical, stage, slot);
-    const struct kith_backend *backend = run->experiment->backend;
-    own->version = vertical->stages[stage].updates;
+    KITH_ASSERT(vertical->cuts[stage] < vertical->cuts[stage + 1] ||
+                !run->server);
+    if (!back) {
+        own->version = vertical->stages[stage].updates;
+    }
     if (!run->server) {
         return;
     }
-    const struct kith_part part = part_of(vertical, stage, false);
-    backend->copy(run->dim, own->x, sim_central_x(run->workers[stage].trainer));
-    const struct kith_pass pass = {.x = own->x,
-                                   .gradient = vertical->stages[stage].gradient,
-                                   .batch = &vertical->batches[slot].batch,
-                                   .scale = 1.0 / run->config->micro_batches};
-    const double loss =
-        kith_graph_part(own->network, &pass, &part, NULL) * pass.scale;
-    if (stage + 1 == vertical->count) {
-        vertical->loss = own->part == 0 ? loss : vertical->loss + loss;
+    if (!back) {
+        run->experiment->backend->copy(
+            run->dim, own->x, sim_central_x(run->workers[stage].trainer));
     }
-}
-
-/* The gradient of parts adds up in the stage's own vector: it is applied once a
- * batch. */
-static void go_back(struct sim_central *run, uint32_t stage, uint32_t slot)
-{
-    KITH_ASSERT(slot < state_of(run)->slots);
-    struct vertical *vertical = state_of(run);
-    struct vertical_slot *own = slot_of(vertical, stage, slot);
-    if (!run->server) {
-        return;
-    }
-    const struct kith_part part = part_of(vertical, stage, true);
+    const struct kith_part part = {.first = vertical->cuts[stage],
+                                   .last = vertical->cuts[stage + 1],
+                                   .back = back};
     const struct kith_pass pass = {.x = own->x,
                                    .gradient = vertical->stages[stage].gradient,
                                    .batch = &vertical->batches[slot].batch,
                                    .scale = 1.0 / run->config->micro_batches,
-                                   .add = own->part > 0};
-    (void)kith_graph_part(own->network, &pass, &part, NULL);
+                                   .add = back && own->part > 0};
+    const double loss =
+        kith_graph_part(own->network, &pass, &part, NULL) * pass.scale;
+    if (!back && stage + 1 == vertical->count) {
+        vertical->loss = own->part == 0 ? loss : vertical->loss + loss;
+    }
 }
 
-/* The tensor between two stages, from one's memory into the other's. */
+/* The tensor between two stages goes from one's memory into the other's at
+ * once, because nobody computes in that slot until the message is there. */
 static void pass_on(struct sim_central *run, uint32_t from, uint32_t to,
                     uint32_t slot)
 {
     KITH_ASSERT(from + 1 == to || to + 1 == from);
     struct vertical *vertical = state_of(run);
     const bool back = to < from;
-    struct vertical_slot *own = slot_of(vertical, from, slot);
     uint64_t bytes = vertical->edge_bytes;
-    void *copy = NULL;
     if (run->server) {
+        const uint32_t cut = vertical->cuts[back ? from : to];
         size_t size;
         const void *edge =
-            kith_graph_edge(own->network, vertical->cuts[back ? from : to],
-                            back, vertical->rows, &size);
+            kith_graph_edge(slot_of(vertical, from, slot)->network, cut, back,
+                            vertical->rows, &size);
+        memcpy(kith_graph_edge(slot_of(vertical, to, slot)->network, cut, back,
+                               vertical->rows, &size),
+               edge, size);
         bytes = size;
-        copy = malloc(size);
-        if (!copy) {
-            sim_fail(run->world, KITH_ENOMEM, "no memory for an activation");
-            return;
-        }
-        memcpy(copy, edge, size);
     }
-    /* Not a model: kept beside the message, one per edge, way and slot. */
-    struct vertical_slot *there = slot_of(vertical, to, slot);
-    free(there->arriving[back]);
-    there->arriving[back] = copy;
     sim_central_send(run, &(struct sim_central_message){.from = from,
                                                         .to = to,
                                                         .kind = back,
@@ -156,7 +131,7 @@ static void work(struct sim_central *run, uint32_t stage)
     queue->first = (queue->first + 1) % VERTICAL_SLOTS_MAX;
     queue->count--;
     own->busy = true;
-    (back ? go_back : go_forward)(run, stage, slot);
+    compute(run, stage, slot, back);
     const kith_ns whole_ns =
         sim_step_time(run->experiment, stage, run->workers[stage].steps,
                       sim_fault_slow(run->world, stage));
@@ -180,10 +155,11 @@ static void apply(struct sim_central *run, uint32_t stage, uint32_t slot)
     if (run->server) {
         worker->gradient = own->gradient;
         worker->loss = vertical->loss;
-        const struct kith_part part = part_of(vertical, stage, true);
+        const struct kith_part part = {.first = vertical->cuts[stage],
+                                       .last = vertical->cuts[stage + 1]};
         if (!kith_worker_descend(worker->trainer, worker->steps,
                                  own->gradient)) {
-            sim_results_nonfinite(run->world);
+            run->world->nonfinite = true;
         }
         kith_graph_copy(slot_of(vertical, stage, 0)->network, &part,
                         sim_central_x(worker->trainer),
@@ -191,7 +167,7 @@ static void apply(struct sim_central *run, uint32_t stage, uint32_t slot)
     }
     own->updates++;
     worker->steps++;
-    sim_results_step(run->world);
+    run->world->steps_done++;
     sim_central_stale(run, stage, missed);
     sim_trace_decision(run->world, "update", stage, KITH_NOBODY, missed);
     if (sim_central_finished(run, stage)) {
@@ -226,73 +202,53 @@ static void inject(struct sim_central *run)
     }
 }
 
-/* The last stage turns round: its own backward work waits in its own queue. */
-static void forward_done(struct sim_central *run, uint32_t stage, uint32_t slot)
-{
-    KITH_ASSERT(stage < state_of(run)->count);
-    struct vertical *vertical = state_of(run);
-    if (stage + 1 < vertical->count) {
-        pass_on(run, stage, stage + 1, slot);
-    } else {
-        enqueue(run, stage, slot, true);
-    }
-}
-
-/* The gradient's tensor leaves before this stage's own parameters move: the
+/* The gradient's tensor has left before this stage's own parameters move: the
  * stage below does not wait for the optimiser. */
 static void back_done(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
     KITH_ASSERT(stage < state_of(run)->count);
     struct vertical *vertical = state_of(run);
-    if (stage > 0) {
-        pass_on(run, stage, stage - 1, slot);
+    if (slot_of(vertical, stage, slot)->part + 1 < run->config->micro_batches) {
+        return;
     }
-    const uint32_t parts = run->config->micro_batches;
-    if (slot_of(vertical, stage, slot)->part + 1 == parts) {
-        apply(run, stage, slot);
-        if (stage == 0) {
-            run->updates++;
-            run->applied++;
-            vertical->flying--;
-            inject(run);
-        }
+    apply(run, stage, slot);
+    if (stage == 0) {
+        run->updates++;
+        run->applied++;
+        vertical->flying--;
+        inject(run);
     }
 }
 
 /* One processor per stage: what it is to do next is looked for when it has
- * become free. */
+ * become free. The last stage turns round: its own backward work waits in its
+ * own queue. */
 static void computed(struct sim_central *run, uint32_t stage, uint32_t value)
 {
     KITH_ASSERT(state_of(run)->stages[stage].busy);
     struct vertical *vertical = state_of(run);
+    const uint32_t slot = value / 2;
+    const bool back = value % 2 == 1;
     vertical->stages[stage].busy = false;
-    if (value % 2 == 1) {
-        back_done(run, stage, value / 2);
-    } else {
-        forward_done(run, stage, value / 2);
+    if (back && stage > 0) {
+        pass_on(run, stage, stage - 1, slot);
+    } else if (!back && stage + 1 < vertical->count) {
+        pass_on(run, stage, stage + 1, slot);
+    } else if (!back) {
+        enqueue(run, stage, slot, true);
+    }
+    if (back) {
+        back_done(run, stage, slot);
     }
     work(run, stage);
 }
 
-/* The tensor stands beside the message until it is here; then it is in the
- * stage's own memory. */
+/* The tensor is there already: from now on the stage may work on it. */
 static void delivered(struct sim_central *run,
                       const struct sim_central_message *message)
 {
-    struct vertical *vertical = state_of(run);
-    const bool back = message->kind;
-    struct vertical_slot *own =
-        slot_of(vertical, message->to, message->subject);
-    if (own->arriving[back]) {
-        size_t size;
-        void *edge = kith_graph_edge(
-            own->network, vertical->cuts[back ? message->from : message->to],
-            back, vertical->rows, &size);
-        memcpy(edge, own->arriving[back], size);
-        free(own->arriving[back]);
-        own->arriving[back] = NULL;
-    }
-    enqueue(run, message->to, message->subject, back);
+    KITH_ASSERT(message->kind <= true);
+    enqueue(run, message->to, message->subject, message->kind);
 }
 
 static void stepped(struct sim_central *run, uint32_t worker)
@@ -303,6 +259,7 @@ static void stepped(struct sim_central *run, uint32_t worker)
 
 const struct central_method sim_central_vertical = {
     .one_model = true,
+    .state_bytes = sizeof(struct vertical),
     .open = sim_vertical_open,
     .close = sim_vertical_close,
     .start = inject,

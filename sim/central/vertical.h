@@ -13,7 +13,6 @@
 struct vertical_slot {
     struct kith_graph *network; /* activations of this part */
     void *x;                    /* the weights it went forward with */
-    void *arriving[2];          /* on its way here: forward, back */
     uint64_t version;
     uint32_t part; /* of its batch */
 };

@@ -64,19 +64,7 @@ static void add_up(struct lab *lab, struct kith_summary *summary)
         if (row->bytes_sent > summary->bytes_per_peer_max)
             summary->bytes_per_peer_max = row->bytes_sent;
     }
-    summary->steps = sum.step;
-    summary->samples = sum.samples;
-    summary->exchanges.attempts = sum.attempts;
-    summary->exchanges.done = sum.done;
-    summary->exchanges.failed = sum.failed;
-    summary->exchanges.refused = sum.refused;
-    summary->exchanges.skipped = sum.skipped;
-    summary->exchanges.torn = sum.torn;
-    summary->bytes_sent = sum.bytes_sent;
-    if (sum.received > 0) {
-        summary->staleness.mean = sum.staleness;
-        summary->staleness.max = sum.staleness_max;
-    }
+    kith_summary_count(summary, &sum);
     summary->cpu.train_s = sum.cpu_train_s;
     summary->cpu.aead_s = sum.cpu_aead_s;
     summary->cpu.socket_s = sum.cpu_socket_s;
@@ -123,12 +111,12 @@ static enum kith_err score(struct lab *lab, const double *z,
 }
 
 /* Peers one by one, so that a second Ctrl-C need not wait for all of them. */
-static void score_peers(struct lab *lab, const struct lab_average *average,
-                        struct kith_summary *summary)
+static void score_peers(struct lab *lab, const struct lab_average *average)
 {
+    struct kith_values *values = &lab->values;
     double accuracy = 0, loss = 0;
-    summary->accuracy.worst = INFINITY;
-    summary->loss.worst = -INFINITY;
+    values->accuracy_worst = INFINITY;
+    values->loss_worst = -INFINITY;
     for (uint32_t i = 0; i < average->count; i++) {
         const struct lab_model *model = &average->models[i];
         struct kith_score own;
@@ -142,21 +130,22 @@ static void score_peers(struct lab *lab, const struct lab_average *average,
                                    model->step, &own, model->z, average->dim);
         accuracy += own.accuracy / average->count;
         loss += own.loss / average->count;
-        summary->accuracy.worst = fmin(summary->accuracy.worst, own.accuracy);
-        summary->loss.worst = fmax(summary->loss.worst, own.loss);
+        values->accuracy_worst = fmin(values->accuracy_worst, own.accuracy);
+        values->loss_worst = fmax(values->loss_worst, own.loss);
         for (size_t k = 0; k < average->dim && !lab->nonfinite; k++)
             lab->nonfinite = !isfinite(model->z[k]);
     }
-    summary->accuracy.mean = accuracy;
-    summary->loss.mean = loss;
+    values->accuracy_mean = accuracy;
+    values->loss_mean = loss;
     /* Not measured: fmin and fmax passed it over. */
-    if (!isfinite(summary->accuracy.worst))
-        summary->accuracy.worst = NAN;
+    if (!isfinite(values->accuracy_worst))
+        values->accuracy_worst = NAN;
 }
 
 static void evaluate(struct lab *lab, struct kith_summary *summary)
 {
     uint8_t wanted[KITH_LAB_PEERS_MAX] = {0};
+    kith_values_clear(&lab->values);
     for (uint32_t i = 0; i < lab->peer_count; i++)
         wanted[i] = lab->peers[i].state == LAB_PEER_LEFT &&
                     lab->peers[i].saved &&
@@ -176,10 +165,10 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
                                     lab->options->dataset, &all) != KITH_OK)
         kith_lab_fail(lab, KITH_ENOMEM, "out of memory for evaluation");
     else {
-        summary->accuracy.averaged = all.accuracy;
-        summary->loss.averaged = all.loss;
-        summary->consensus_distance = average.consensus_distance;
-        summary->correlation.last = average.correlation;
+        lab->values.accuracy = all.accuracy;
+        lab->values.loss = all.loss;
+        lab->values.consensus_distance = average.consensus_distance;
+        lab->values.correlation = average.correlation;
         summary->correlation.lowest =
             fmin(lab->correlation_lowest, average.correlation);
         const uint64_t step = kith_lab_average_step(&average);
@@ -187,7 +176,7 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
         if (lab->options->record)
             (void)kith_rundb_model(lab->options->store, KITH_NOBODY, step, &all,
                                    NULL, average.dim);
-        score_peers(lab, &average, summary);
+        score_peers(lab, &average);
     }
     kith_lab_average_close(&average);
 }
@@ -195,14 +184,7 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
 static void judge(struct lab *lab, struct kith_summary *summary)
 {
     kith_lab_values(lab);
-    lab->values.accuracy = summary->accuracy.averaged;
-    lab->values.accuracy_mean = summary->accuracy.mean;
-    lab->values.accuracy_worst = summary->accuracy.worst;
-    lab->values.loss = summary->loss.averaged;
-    lab->values.loss_mean = summary->loss.mean;
-    lab->values.loss_worst = summary->loss.worst;
-    lab->values.consensus_distance = summary->consensus_distance;
-    lab->values.correlation = summary->correlation.last;
+    kith_summary_values(summary, &lab->values);
     summary->violations =
         kith_checks_finish(&lab->checks, lab->options->experiment, &lab->values,
                            lab->ended_ns - lab->start_ns);

@@ -320,12 +320,7 @@ void kith_lab_values(struct lab *lab)
     struct kith_row sum = {.received = 0};
     for (uint32_t i = 0; i < lab->peer_count; i++)
         kith_row_add_peer(&sum, &lab->peers[i].last);
-    values->attempts = (double)sum.attempts;
-    values->done = (double)sum.done;
-    values->failed = (double)sum.failed;
-    values->refused = (double)sum.refused;
-    values->skipped = (double)sum.skipped;
-    values->torn = (double)sum.torn;
+    kith_values_count(values, &sum);
     const kith_ns end = lab->ended_ns != 0 ? lab->ended_ns : kith_lab_now();
     const double wall = (double)(end - lab->start_ns) / 1e9;
     if (wall > 0)

@@ -221,6 +221,46 @@ struct kith_summary kith_summary_unknown(const char *world)
     };
 }
 
+void kith_summary_count(struct kith_summary *summary,
+                        const struct kith_row *sum)
+{
+    summary->steps = sum->step;
+    summary->samples = sum->samples;
+    summary->exchanges.attempts = sum->attempts;
+    summary->exchanges.done = sum->done;
+    summary->exchanges.failed = sum->failed;
+    summary->exchanges.refused = sum->refused;
+    summary->exchanges.skipped = sum->skipped;
+    summary->exchanges.torn = sum->torn;
+    summary->bytes_sent = sum->bytes_sent;
+    const bool received = sum->received > 0;
+    summary->staleness.mean = received ? sum->staleness : (double)NAN;
+    summary->staleness.max = received ? sum->staleness_max : (double)NAN;
+}
+
+void kith_values_count(struct kith_values *values, const struct kith_row *sum)
+{
+    values->attempts = (double)sum->attempts;
+    values->done = (double)sum->done;
+    values->failed = (double)sum->failed;
+    values->refused = (double)sum->refused;
+    values->skipped = (double)sum->skipped;
+    values->torn = (double)sum->torn;
+}
+
+void kith_summary_values(struct kith_summary *summary,
+                         const struct kith_values *values)
+{
+    summary->accuracy.averaged = values->accuracy;
+    summary->accuracy.mean = values->accuracy_mean;
+    summary->accuracy.worst = values->accuracy_worst;
+    summary->loss.averaged = values->loss;
+    summary->loss.mean = values->loss_mean;
+    summary->loss.worst = values->loss_worst;
+    summary->consensus_distance = values->consensus_distance;
+    summary->correlation.last = values->correlation;
+}
+
 /* ---- for people */
 
 static void print_percent(const char *what, double value)
