@@ -50,6 +50,9 @@ static void draw(const struct kith_algebra *algebra, struct mask *mask,
     group->at = mask->at;
     group->count = left < TOGETHER ? left : TOGETHER;
     mask->at += group->count;
+    /* Nor has a mask of no coordinates runs. */
+    if (group->count == 0)
+        return;
     const size_t each = mask->dim / mask->count, more = mask->dim % mask->count;
     const size_t longer = more < group->at ? 0 : more - group->at;
     const size_t first = longer < group->count ? longer : group->count;
