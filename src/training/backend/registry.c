@@ -3,12 +3,13 @@
 
 #include <string.h>
 
-#define X(name) extern const struct kith_backend kith_backend_##name;
+#define X(name, constancy)                                                     \
+    extern constancy struct kith_backend kith_backend_##name;
 #include "backends.def"
 #undef X
 
 const struct kith_backend *const kith_backends[] = {
-#define X(name) &kith_backend_##name,
+#define X(name, constancy) &kith_backend_##name,
 #include "backends.def"
 #undef X
     NULL};
