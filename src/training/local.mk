@@ -18,9 +18,6 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cpu_group.c \
   src/training/backend/cpu_heads.inc.h \
   src/training/backend/cpu_image.h \
-  src/training/backend/cpu_image_avx2.c \
-  src/training/backend/cpu_image_avx512.c \
-  src/training/backend/cpu_image_portable.c \
   src/training/backend/cpu_linear.c \
   src/training/backend/cpu_loops.inc.h \
   src/training/backend/cpu_norm.c \
@@ -36,16 +33,14 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cpu_rows.inc.h \
   src/training/backend/cpu_text.c \
   src/training/backend/cpu_text.h \
-  src/training/backend/cpu_text_avx2.c \
-  src/training/backend/cpu_text_avx512.c \
-  src/training/backend/cpu_text_kernels.inc.h \
-  src/training/backend/cpu_text_portable.c \
+  src/training/backend/cpu_variant.inc.h \
   src/training/backend/cuda.c \
   src/training/backend/cuda.inc.h \
   src/training/backend/cuda_bf16.c \
   src/training/backend/cuda_module.c \
   src/training/backend/cuda_module.h \
   src/training/backend/dropout.h \
+  src/training/backend/f16.h \
   src/training/backend/f16_avx2.h \
   src/training/backend/f16_avx512.h \
   src/training/backend/f16_portable.h \
