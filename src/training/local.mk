@@ -220,7 +220,7 @@ cuda_DATA = kith-cuda.so
 CLEANFILES += kith-cuda.so $(CUDA_OBJECTS)
 $(CUDA_OBJECTS): %.o: %.cu $(CUDA_INCLUDED)
 	@$(MKDIR_P) $(@D)
-	$(AM_V_GEN)$(NVCC) -std=c++17 -O3 $(CUDA_TARGETS) $(CUDA_DEFINES) \
+	$(AM_V_GEN)$(NVCC) -std=c++17 -O3 --extended-lambda $(CUDA_TARGETS) $(CUDA_DEFINES) \
 	  -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(NVCCFLAGS) -c -o $@ $<
 kith-cuda.so: $(CUDA_OBJECTS)
 	$(AM_V_GEN)$(NVCC) -shared -cudart static -o $@.new $(CUDA_OBJECTS) \

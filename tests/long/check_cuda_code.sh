@@ -90,7 +90,7 @@ disassemble() {
 compile() {
     source=$1
     shift
-    "$nvcc" -std=c++17 -O3 -gencode arch=compute_90,code=sm_90 \
+    "$nvcc" -std=c++17 -O3 --extended-lambda -gencode arch=compute_90,code=sm_90 \
         -DPACKAGE_VERSION='"0"' -I"$top/include" -I"$top" -I"$top/src/training/cuda" \
         -Xptxas -v "$@" -cubin -o "$scratch/unit.cubin" "$source" \
         >"$scratch/ptxas" 2>&1 || {

@@ -263,8 +263,7 @@ template <typename T> static void batch_forward(const struct kith_arguments *a)
             batch_put{op->channels, (double)positions, op->epsilon,
                       op->momentum, (float *)a->buffers, (float *)a->saved});
     each<wide<T>::value>(
-        "a batch norm", positions * op->channels,
-        aligned(a->x, 16) && aligned(a->y, 16),
+        "a batch norm", positions * op->channels, all_aligned(a->x, a->y),
         batch_apply<T>{op->channels, op->activation, (float)op->epsilon,
                        training ? (const float *)a->saved : nullptr,
                        (const float *)a->buffers, (const float *)a->weight,
@@ -284,8 +283,7 @@ template <typename T> static void norm(const struct kith_arguments *a)
     if (op->kind == KITH_NORM_LAYER) {
         const int N = wide<T>::value;
         const bool even = even_rows((const T *)a->x, op->channels) &&
-                          aligned(a->y, 16) && aligned(a->weight, 16) &&
-                          aligned(a->bias, 16);
+                          all_aligned(a->y, a->weight, a->bias);
         told_rows(even, a->rows, op->channels);
         launch(even ? row_kernel<N, T> : row_kernel<1, T>, row_grid(a->rows),
                dim3(ROW_WARPS * 32), 0, stream(), a->rows,
@@ -442,8 +440,7 @@ template <typename T> static void norm_backward(const struct kith_arguments *a)
     if (batch) {
         each<wide<T>::value>(
             "a batch norm's way back", positions * op->channels,
-            aligned(a->x, 16) && aligned(a->dy, 16) && aligned(a->dx, 16) &&
-                (!masks || aligned(a->y, 16)),
+            all_aligned(a->x, a->dy, a->dx) && (!masks || aligned(a->y, 16)),
             batch_back<T>{op->channels, masks, adds, (float)positions,
                           (const float *)a->saved, (const float *)a->weight,
                           sums, (const T *)a->x, (const T *)a->y,
@@ -453,8 +450,7 @@ template <typename T> static void norm_backward(const struct kith_arguments *a)
     if (op->kind == KITH_NORM_LAYER) {
         const int N = wide<T>::value;
         const bool even = even_rows((const T *)a->x, op->channels) &&
-                          aligned(a->dy, 16) && aligned(a->dx, 16) &&
-                          aligned(a->weight, 16) &&
+                          all_aligned(a->dy, a->dx, a->weight) &&
                           (!masks || aligned(a->y, 16));
         told_rows(even, a->rows, op->channels);
         launch(even ? row_back_kernel<N, T> : row_back_kernel<1, T>,

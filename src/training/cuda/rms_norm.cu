@@ -105,7 +105,7 @@ template <typename T> static void rms_norm(const struct kith_arguments *a)
         return;
     const int N = wide<T>::value;
     const bool even = even_rows((const T *)a->x, op->channels) &&
-                      aligned(a->y, 16) && aligned(a->weight, 16);
+                      all_aligned(a->y, a->weight);
     told(even, a->rows, op->channels);
     launch(even ? rms_kernel<N, T> : rms_kernel<1, T>, rms_grid(a->rows),
            dim3(ROW_WARPS * 32), 0, stream(), a->rows, (unsigned)op->channels,
@@ -133,7 +133,7 @@ static void rms_norm_backward(const struct kith_arguments *a)
                        (a->flags & KITH_ADD_WEIGHTS) != 0});
     if (a->dx == nullptr)
         return;
-    const bool whole = even && aligned(a->dx, 16) && aligned(a->weight, 16);
+    const bool whole = even && all_aligned(a->dx, a->weight);
     told(whole, a->rows, op->channels);
     launch(whole ? rms_back_kernel<N, T> : rms_back_kernel<1, T>,
            rms_grid(a->rows), dim3(ROW_WARPS * 32), 0, stream(), a->rows,
