@@ -189,7 +189,6 @@ CUDA_UNITS = \
   src/training/cuda/memory.cu \
   src/training/cuda/norm.cu \
   src/training/cuda/products.cu \
-  src/training/cuda/rms_norm.cu \
   src/training/cuda/rotary.cu \
   src/training/cuda/simple.cu \
   src/training/cuda/state.cu \
