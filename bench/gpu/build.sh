@@ -70,7 +70,7 @@ compile_unit() {
     # shellcheck disable=SC2086 # Compilers and targets carry flags.
     case $source:$emulate in
     *.cu:0)
-        $NVCC -std=c++17 -O3 $GPU_TARGETS "$@" -I"$top/src/training/cuda" -lineinfo \
+        $NVCC -std=c++17 -O3 --extended-lambda $GPU_TARGETS "$@" -I"$top/src/training/cuda" -lineinfo \
             -Xcompiler -fPIC,-fvisibility=hidden -Xptxas -v \
             -c -o "$into" "$source"
         ;;

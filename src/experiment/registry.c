@@ -43,10 +43,11 @@ static bool is_named(const char *name, const char *word)
     }
 #define FIND(kind, table, find) FIND_BY(is_equal, kind, table, find)
 
-#define X(name) extern const struct kith_backend kith_backend_##name;
+#define X(name, constancy)                                                     \
+    extern constancy struct kith_backend kith_backend_##name;
 #include "src/training/backend/backends.def"
 const struct kith_backend *const kith_backends[] = {
-#define X(name) &kith_backend_##name,
+#define X(name, constancy) &kith_backend_##name,
 #include "src/training/backend/backends.def"
     NULL};
 FIND(kith_backend, kith_backends, kith_backend_find)

@@ -19,9 +19,6 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cpu_group.c \
   src/training/backend/cpu_heads.inc.h \
   src/training/backend/cpu_image.h \
-  src/training/backend/cpu_image_avx2.c \
-  src/training/backend/cpu_image_avx512.c \
-  src/training/backend/cpu_image_portable.c \
   src/training/backend/cpu_linear.c \
   src/training/backend/cpu_loops.inc.h \
   src/training/backend/cpu_norm.c \
@@ -37,15 +34,13 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cpu_rows.inc.h \
   src/training/backend/cpu_text.c \
   src/training/backend/cpu_text.h \
-  src/training/backend/cpu_text_avx2.c \
-  src/training/backend/cpu_text_avx512.c \
-  src/training/backend/cpu_text_kernels.inc.h \
-  src/training/backend/cpu_text_portable.c \
+  src/training/backend/cpu_variant.inc.h \
   src/training/backend/cuda.c \
   src/training/backend/cuda.inc.h \
   src/training/backend/cuda_bf16.c \
   src/training/backend/cuda_module.c \
   src/training/backend/dropout.h \
+  src/training/backend/f16.h \
   src/training/backend/f16_avx2.h \
   src/training/backend/f16_avx512.h \
   src/training/backend/f16_portable.h \
@@ -190,7 +185,6 @@ CUDA_UNITS = \
   src/training/cuda/memory.cu \
   src/training/cuda/norm.cu \
   src/training/cuda/products.cu \
-  src/training/cuda/rms_norm.cu \
   src/training/cuda/rotary.cu \
   src/training/cuda/simple.cu \
   src/training/cuda/state.cu \
@@ -221,7 +215,7 @@ cuda_DATA = kith-cuda.so
 CLEANFILES += kith-cuda.so $(CUDA_OBJECTS)
 $(CUDA_OBJECTS): %.o: %.cu $(CUDA_INCLUDED)
 	@$(MKDIR_P) $(@D)
-	$(AM_V_GEN)$(NVCC) -std=c++17 -O3 $(CUDA_TARGETS) $(CUDA_DEFINES) \
+	$(AM_V_GEN)$(NVCC) -std=c++17 -O3 --extended-lambda $(CUDA_TARGETS) $(CUDA_DEFINES) \
 	  -Xcompiler -fPIC,-fvisibility=hidden,-Wall $(NVCCFLAGS) -c -o $@ $<
 kith-cuda.so: $(CUDA_OBJECTS)
 	$(AM_V_GEN)$(NVCC) -shared -cudart static -o $@.new $(CUDA_OBJECTS) \

@@ -29,16 +29,16 @@ vector       reduce_kernelILi4E.*13distance_each        2 0 0 0
 vector       reduce_kernelILi4E.*11finite_each          1 0 0 0
 simple       each_kernelILi4E.*7sum_twoIfE              2 1 0 0
 simple       each_kernelILi8E.*7sum_twoINS_4bf16E       2 1 0 0
-simple       each_kernelILi4E.*8sum_backIfE             1 1 0 0
-simple       each_kernelILi8E.*8sum_backINS_4bf16E      1 1 0 0
+simple       each_kernelILi4E.*9mask_eachIfE             1 1 0 0
+simple       each_kernelILi8E.*9mask_eachINS_4bf16E      1 1 0 0
 linear       each_kernelILi8E.*10slope_eachINS_4bf16E   2 1 0 0
 linear       each_kernelILi4E.*10slope_eachIfE          2 1 0 0
 linear       columns_kernelILi1ELi8E.*column_ofINS_4b   4 0 0 0
 linear       columns_kernelILi1ELi4E.*column_ofIfE      4 0 0 0
-norm         10row_kernelILi8ENS_4bf16E                 5 1 0 0
-norm         10row_kernelILi4EfE                        5 1 0 0
-norm         15row_back_kernelILi8ENS_4bf16E            4 1 0 0
-norm         15row_back_kernelILi4EfE                   4 1 0 0
+norm         10row_kernelILb1ELi8ENS_4bf16E             5 1 0 0
+norm         10row_kernelILb1ELi4EfE                    5 1 0 0
+norm         15row_back_kernelILb1ELi8ENS_4bf16E        4 1 0 0
+norm         15row_back_kernelILb1ELi4EfE               4 1 0 0
 norm         columns_kernelILi2ELi8E.*gain_sumsINS_4b   8 0 0 0
 norm         columns_kernelILi2ELi4E.*gain_sumsIf       8 0 0 0
 norm         columns_kernelILi2ELi8E.*batch_sumsINS_4   4 0 0 0
@@ -90,7 +90,7 @@ disassemble() {
 compile() {
     source=$1
     shift
-    "$nvcc" -std=c++17 -O3 -gencode arch=compute_90,code=sm_90 \
+    "$nvcc" -std=c++17 -O3 --extended-lambda -gencode arch=compute_90,code=sm_90 \
         -DPACKAGE_VERSION='"0"' -I"$top/include" -I"$top" -I"$top/src/training/cuda" \
         -Xptxas -v "$@" -cubin -o "$scratch/unit.cubin" "$source" \
         >"$scratch/ptxas" 2>&1 || {

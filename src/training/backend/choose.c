@@ -1,7 +1,8 @@
 /* Which backend `auto` means, and which one reads what a device has written. */
 #include "kith/backend.h"
 
-extern const struct kith_backend kith_backend_cpu, kith_backend_cuda;
+extern const struct kith_backend kith_backend_cpu;
+extern struct kith_backend kith_backend_cuda;
 
 const struct kith_backend *kith_backend_auto(void)
 {

@@ -10,10 +10,12 @@
 #include "kith/backend.h"
 
 struct kith_cpu_image;
+struct kith_cpu_text;
 
 struct kith_cpu_loops {
     const char *name;
     const struct kith_cpu_image *image; /* cpu_image.h */
+    const struct kith_cpu_text *text;   /* cpu_text.h */
     bool (*supported)(void);            /* by the CPU this runs on */
     void (*scale)(size_t n, float factor, float *x);
     void (*add)(size_t n, float factor, const float *x, float *y);

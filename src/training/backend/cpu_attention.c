@@ -78,14 +78,14 @@ static void one_head(const struct pass *pass, size_t i, float *scratch)
                                  sums == NULL ? NULL : sums + i * op->context,
                              .scratch = scratch};
     if (!pass->backward) {
-        kith_cpu_text()->head(&head);
+        kith_cpu_best()->text->head(&head);
         return;
     }
     head.dy = (float *)a->dy + out;
     head.dq = (float *)a->dx + in;
     head.dk = head.dq + op->width;
     head.dv = head.dq + 2 * op->width;
-    kith_cpu_text()->head_backward(&head);
+    kith_cpu_best()->text->head_backward(&head);
 }
 
 /* Heads part, part + parts, ...: with as many parts as pieces, the lowest free

@@ -1,11 +1,20 @@
-/* The loops of backend cpu with AVX2. Compiled for that
- * instruction set whatever the build's flags say; used where the CPU has it. */
-#include "cpu.h"
+/* The kernels of backend cpu with AVX2. Compiled for that instruction set
+ * whatever the build's flags say; used where the CPU has it. */
 #include "cpu_image.h"
+#include "cpu_text.h"
 
 #ifdef KITH_CPU_X86
+#include <float.h>
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
+
+#include "kith/exp_log.h"
+
+static bool avx2_supported(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,fma"))),              \
@@ -15,18 +24,17 @@
 #pragma GCC target("avx2,fma")
 #endif
 
-#include "f16_avx2.h"
-
-static bool avx2_supported(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
+#define LANES 8
+#define F16_SET "f16_avx2.h"
 #define VARIANT kith_cpu_avx2
-#define IMAGE kith_cpu_image_avx2
-#define TEXT "avx2"
+#define NAME "avx2"
 #define SUPPORTED avx2_supported
-#include "cpu_loops.inc.h"
+#define FUSE 6
+#define LINE_1 6
+#define LINE_2 0
+#define TILE_ROWS 6
+#define TILE_WIDE 1
+#include "cpu_variant.inc.h"
 
 #ifdef __clang__
 #pragma clang attribute pop

@@ -1,11 +1,20 @@
-/* The loops of backend cpu with AVX-512. Compiled for that
- * instruction set whatever the build's flags say; used where the CPU has it. */
-#include "cpu.h"
+/* The kernels of backend cpu with AVX-512. Compiled for that instruction set
+ * whatever the build's flags say; used where the CPU has it. */
 #include "cpu_image.h"
+#include "cpu_text.h"
 
 #ifdef KITH_CPU_X86
+#include <float.h>
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
+
+#include "kith/exp_log.h"
+
+static bool avx512_supported(void)
+{
+    return __builtin_cpu_supports("avx512f");
+}
 
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx512f"))),               \
@@ -15,19 +24,17 @@
 #pragma GCC target("avx512f")
 #endif
 
-#include "f16_avx512.h"
-
-static bool avx512_supported(void)
-{
-    return __builtin_cpu_supports("avx512f");
-}
-
+#define LANES 16
+#define F16_SET "f16_avx512.h"
 #define VARIANT kith_cpu_avx512
-#define IMAGE kith_cpu_image_avx512
-#define TEXT "avx512"
+#define NAME "avx512"
 #define SUPPORTED avx512_supported
-#define FUSE_WIDE
-#include "cpu_loops.inc.h"
+#define FUSE 8
+#define LINE_1 16
+#define LINE_2 14
+#define TILE_ROWS 8
+#define TILE_WIDE 2
+#include "cpu_variant.inc.h"
 
 #ifdef __clang__
 #pragma clang attribute pop

@@ -128,10 +128,10 @@ static void product_part(void *context, size_t i)
         p->add ? 1 : 0, p->c + at, (int64_t)p->n);
     KITH_ASSERT(status == 0);
     if (p->finish)
-        kith_cpu_text()->finish((struct kith_rows){m, n, p->n},
-                                p->bias == NULL ? NULL : p->bias + n0,
-                                p->activation,
-                                p->pre == NULL ? NULL : p->pre + at, p->c + at);
+        kith_cpu_best()->text->finish(
+            (struct kith_rows){m, n, p->n},
+            p->bias == NULL ? NULL : p->bias + n0, p->activation,
+            p->pre == NULL ? NULL : p->pre + at, p->c + at);
 }
 
 static void product_run(struct product p)

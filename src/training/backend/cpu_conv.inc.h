@@ -1,15 +1,9 @@
 /* The two kernels of convolutions over f16. A tile of outputs stays in
  * registers while the window is walked: each weight vector that is loaded
  * serves every pixel of the tile, each value of x every vector of the panel.
- * The variant file says how many pixels fit: TILE_1 beside one vector of
- * outputs, TILE_2 beside two (0: never two). */
+ * The variant file says how many pixels fit: LINE_1 beside one vector of
+ * outputs, LINE_2 beside two (0: never two). */
 
-#define FORCE static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 32")
-#endif
 /* The compiler may not think about this value: it would trade three pointers
  * and two distances for sixteen pointers, and spill them. */
 #define OPAQUE(value) __asm__("" : "+r"(value))
@@ -54,16 +48,12 @@ FORCE void corner_next(struct corner *c)
 
 FORCE f16 load_of(const float *from, int b, int vectors, size_t last)
 {
-    return b + 1 < vectors || last == 16 ? f16_load(from + 16 * b)
-                                         : f16_load_part(from + 16 * b, last);
+    return part_load(from + 16 * b, b + 1 < vectors ? 16 : last);
 }
 
 FORCE void store_of(float *to, f16 value, int b, int vectors, size_t last)
 {
-    if (b + 1 < vectors || last == 16)
-        f16_store(to + 16 * b, value);
-    else
-        f16_store_part(to + 16 * b, value, last);
+    part_store(to + 16 * b, value, b + 1 < vectors ? 16 : last);
 }
 
 /* `pixels` outputs from x on, `vectors` of 16 channels; `last` of them in the
@@ -122,12 +112,12 @@ FORCE void line_tile(const struct kith_cpu_line *line, const float *x, float *y,
 #define LINE_NAME(p, b) line_tile_##p##_##b,
 
 TILES(LINE_TILE, 1)
-#if TILE_1 > 6
+#if LINE_1 > 6
 TILES_WIDE(LINE_TILE, 1)
 LINE_TILE(15, 1)
 LINE_TILE(16, 1)
 #endif
-#if TILE_2 > 0
+#if LINE_2 > 0
 TILES(LINE_TILE, 2)
 TILES_WIDE(LINE_TILE, 2)
 #endif
@@ -135,13 +125,13 @@ TILES_WIDE(LINE_TILE, 2)
 typedef void line_kernel(const struct kith_cpu_line *line, const float *x,
                          float *y);
 static line_kernel *const line_narrow[] = {TILES(LINE_NAME, 1)
-#if TILE_1 > 6
+#if LINE_1 > 6
                                                TILES_WIDE(LINE_NAME, 1)
                                                    line_tile_15_1,
                                            line_tile_16_1
 #endif
 };
-#if TILE_2 > 0
+#if LINE_2 > 0
 static line_kernel *const line_wide[] = {TILES(LINE_NAME, 2)
                                              TILES_WIDE(LINE_NAME, 2)};
 #endif
@@ -162,13 +152,13 @@ static void line_run(const struct kith_cpu_line *line, line_kernel *const *tile,
 
 static void image_correlate(const struct kith_cpu_line *line)
 {
-#if TILE_2 > 0
+#if LINE_2 > 0
     if (line->outs > 16) {
-        line_run(line, line_wide, TILE_2);
+        line_run(line, line_wide, LINE_2);
         return;
     }
 #endif
-    line_run(line, line_narrow, TILE_1);
+    line_run(line, line_narrow, LINE_1);
 }
 
 /* The same, for the weights: a tile of `count` values of a window's row by one
@@ -220,12 +210,12 @@ FORCE void outer_tile(const struct kith_cpu_outer *o, const float *x, float *dw,
 #define OUTER_NAME(n, b) outer_tile_##n##_##b,
 
 TILES(OUTER_TILE, 1)
-#if TILE_1 > 6
+#if LINE_1 > 6
 TILES_WIDE(OUTER_TILE, 1)
 OUTER_TILE(15, 1)
 OUTER_TILE(16, 1)
 #endif
-#if TILE_2 > 0
+#if LINE_2 > 0
 TILES(OUTER_TILE, 2)
 TILES_WIDE(OUTER_TILE, 2)
 #endif
@@ -233,13 +223,13 @@ TILES_WIDE(OUTER_TILE, 2)
 typedef void outer_kernel(const struct kith_cpu_outer *o, const float *x,
                           float *dw);
 static outer_kernel *const outer_narrow[] = {TILES(OUTER_NAME, 1)
-#if TILE_1 > 6
+#if LINE_1 > 6
                                                  TILES_WIDE(OUTER_NAME, 1)
                                                      outer_tile_15_1,
                                              outer_tile_16_1
 #endif
 };
-#if TILE_2 > 0
+#if LINE_2 > 0
 static outer_kernel *const outer_wide[] = {TILES(OUTER_NAME, 2)
                                                TILES_WIDE(OUTER_NAME, 2)};
 #endif
@@ -261,7 +251,7 @@ static void outer_run(const struct kith_cpu_outer *o, outer_kernel *const *tile,
 
 static void image_outer(const struct kith_cpu_outer *o)
 {
-#if TILE_1 > 6
+#if LINE_1 > 6
     /* A first layer's window, 3 x 3 of one or of three channels, is one tile.
      */
     if (o->taps == 3 && o->run == 3 && o->outs <= 16) {
@@ -273,13 +263,13 @@ static void image_outer(const struct kith_cpu_outer *o)
         return;
     }
 #endif
-#if TILE_2 > 0
+#if LINE_2 > 0
     if (o->outs > 16) {
-        outer_run(o, outer_wide, TILE_2);
+        outer_run(o, outer_wide, LINE_2);
         return;
     }
 #endif
-    outer_run(o, outer_narrow, TILE_1);
+    outer_run(o, outer_narrow, LINE_1);
 }
 
 static void image_gate(size_t rows, size_t n, const float *y, float *dy,
@@ -290,15 +280,15 @@ static void image_gate(size_t rows, size_t n, const float *y, float *dy,
         f16 sum = f16_all(0);
         for (size_t i = 0; i < rows; i++) {
             float *at = dy + i * n + j;
-            f16 d = load_of(at, 0, 1, count);
+            f16 d = part_load(at, count);
             if (y != NULL) {
-                d = f16_where_positive(load_of(y + i * n + j, 0, 1, count), d);
-                store_of(at, d, 0, 1, count);
+                d = f16_where_positive(part_load(y + i * n + j, count), d);
+                part_store(at, d, count);
             }
             sum = f16_add(sum, d);
         }
         if (sums != NULL)
-            store_of(sums + j, f16_add(load_of(sums + j, 0, 1, count), sum), 0,
-                     1, count);
+            part_store(sums + j, f16_add(part_load(sums + j, count), sum),
+                       count);
     }
 }

@@ -15,7 +15,7 @@ enum { COLUMNS_WIDE = 4 };
 /* e^x within 2 units in the last place; 0 below -87.3, and x > 88 counts as 88
  * (1.7e38); NaN stays NaN. x = n ln 2 + r, ln 2 in two parts of which the first
  * has few bits; e^r by Moshier's polynomial (Cephes, expf). */
-static inline f16 f16_exp(f16 x)
+FORCE f16 f16_exp(f16 x)
 {
     const f16 bounded = f16_min(f16_all(88), f16_max(f16_all(-87.4f), x));
     const f16 n = f16_round(f16_mul(bounded, f16_all(1.44269504f)));
@@ -32,14 +32,14 @@ static inline f16 f16_exp(f16 x)
 }
 
 /* e^-2u of v. */
-static inline f16 gelu_exp(f16 v, f16 square)
+FORCE f16 gelu_exp(f16 v, f16 square)
 {
     const f16 cubic =
         f16_fma(square, f16_all(-GELU_SLOPE * GELU_CUBE), f16_all(-GELU_SLOPE));
     return f16_exp(f16_mul(v, cubic));
 }
 
-static inline f16 gelu(f16 v)
+FORCE f16 gelu(f16 v)
 {
     const f16 e = gelu_exp(v, f16_mul(v, v));
     return f16_div(v, f16_add(f16_all(1), e));
@@ -47,7 +47,7 @@ static inline f16 gelu(f16 v)
 
 /* sigma + v sigma (1 - sigma) 2u', with 1 - sigma = sigma e^-2u: nothing is
  * lost where sigma is nearly 1. */
-static inline f16 gelu_slope(f16 v)
+FORCE f16 gelu_slope(f16 v)
 {
     const f16 square = f16_mul(v, v), e = gelu_exp(v, square);
     const f16 gate = f16_div(f16_all(1), f16_add(f16_all(1), e));
@@ -57,22 +57,8 @@ static inline f16 gelu_slope(f16 v)
     return f16_fma(f16_mul(v, rest), du, gate);
 }
 
-static inline f16 part_load(const float *from, size_t left)
-{
-    return left >= 16 ? f16_load(from) : f16_load_part(from, left);
-}
-
-static inline void part_store(float *to, f16 a, size_t left)
-{
-    if (left >= 16)
-        f16_store(to, a);
-    else
-        f16_store_part(to, a, left);
-}
-
-static inline ALWAYS void finish_as(enum kith_activation activation,
-                                    struct kith_rows at, const float *bias,
-                                    float *pre, float *y)
+FORCE void finish_as(enum kith_activation activation, struct kith_rows at,
+                     const float *bias, float *pre, float *y)
 {
     for (size_t i = 0; i < at.rows; i++) {
         for (size_t j = 0; j < at.n; j += 16) {
@@ -110,10 +96,9 @@ static void finish(struct kith_rows at, const float *bias,
 
 /* `kept` is y of RELU, its argument of GELU: `wide` vectors of columns, all
  * rows; a last vector may be cut at `at.n`. */
-static inline ALWAYS void finish_columns(enum kith_activation activation,
-                                         const int wide, struct kith_rows at,
-                                         const float *kept, float *dy,
-                                         float *dbias, bool add)
+FORCE void finish_columns(enum kith_activation activation, const int wide,
+                          struct kith_rows at, const float *kept, float *dy,
+                          float *dbias, bool add)
 {
     f16 sum[COLUMNS_WIDE];
     UNROLL
@@ -143,9 +128,8 @@ static inline ALWAYS void finish_columns(enum kith_activation activation,
     }
 }
 
-static inline ALWAYS void finish_stripe(enum kith_activation activation,
-                                        struct kith_rows at, const float *kept,
-                                        float *dy, float *dbias, bool add)
+FORCE void finish_stripe(enum kith_activation activation, struct kith_rows at,
+                         const float *kept, float *dy, float *dbias, bool add)
 {
     const size_t whole = 16 * COLUMNS_WIDE;
     while (at.n > 0) {

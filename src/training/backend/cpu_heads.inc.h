@@ -143,8 +143,8 @@ static void head(const struct kith_head *head)
 }
 
 /* scores <- p, slopes <- ds of one block. */
-static void slopes_of(const struct kith_head *head, const struct parts *p,
-                      size_t i0, size_t rows, size_t columns)
+static void block_slopes(const struct kith_head *head, const struct parts *p,
+                         size_t i0, size_t rows, size_t columns)
 {
     for (size_t i = 0; i < rows; i++) {
         float *row = p->scores + i * p->t, *slope = p->slopes + i * p->t;
@@ -180,7 +180,7 @@ static void block_backward(const struct kith_head *head, const struct parts *p,
                                    .c = p->slopes,
                                    .b_stride = t,
                                    .c_stride = t});
-    slopes_of(head, p, i0, rows, columns);
+    block_slopes(head, p, i0, rows, columns);
     small_product(rows, d,
                   (struct factors){.k = i0 + rows,
                                    .a = dense(p->slopes, t),

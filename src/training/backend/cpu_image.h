@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cpu.h"
 #include "kith/ops.h"
 
 /* Parts that every image operation is cut into, whatever the number of threads:
@@ -89,10 +90,6 @@ struct kith_cpu_image {
     void (*mean_back)(size_t pixels, size_t channels, float factor,
                       const float *dy, bool add, float *dx);
 };
-
-extern const struct kith_cpu_image kith_cpu_image_portable;
-extern const struct kith_cpu_image kith_cpu_image_avx2;
-extern const struct kith_cpu_image kith_cpu_image_avx512;
 
 /* Norms of kinds BATCH and GROUP. */
 void kith_cpu_norm(const struct kith_arguments *a);

@@ -52,7 +52,7 @@ static void finish_stripe(const struct kith_arguments *a, size_t i)
 {
     const struct kith_linear *op = a->shape;
     const size_t j = i * STRIPE, left = op->out - j;
-    kith_cpu_text()->finish_backward(
+    kith_cpu_best()->text->finish_backward(
         (struct kith_rows){a->rows, left < STRIPE ? left : STRIPE, op->out},
         op->activation, from_column(a->saved, j), from_column(a->y, j),
         from_column(a->dy, j), from_column(a->dbias, j),

@@ -1,23 +1,11 @@
-/* The loops of backend cpu over f16, sixteen floats at a time. A variant file
- * defines f16, d16 (sixteen float64 lanes) and their few operations for one
- * instruction set, then includes this:
- *
- *   VARIANT   the table's name    TEXT, IMAGE, SUPPORTED  its fields
+/* The vector loops of backend cpu over f16, sixteen floats at a time.
  *
  * Element i of a sum goes to lane i mod 16 and lanes fold from 0 to 15, as in
- * naive.inc.h: every variant gives the same bits, and since each delta is
- * w * (r - s), rounded twice and never contracted, the two sides of a pair get
- * exact negatives. The rest of n / 16 is done by the formula itself. */
+ * naive.inc.h: every instruction set gives the same bits, and since each delta
+ * is w * (r - s), rounded twice and never contracted, the two sides of a pair
+ * get exact negatives. Lanes past the end are 0, which changes no sum. */
 
 #define BLOCK 16
-
-static double lanes_fold(const double lanes[BLOCK])
-{
-    double sum = 0;
-    for (int lane = 0; lane < BLOCK; lane++)
-        sum += lanes[lane];
-    return sum;
-}
 
 /* A target that is only written and larger than what a core may call its own
  * of the caches goes past them: no line of it is read first. */
@@ -29,117 +17,81 @@ static bool is_streamed(size_t n, const float *target)
            (uintptr_t)target % (BLOCK * sizeof *target) == 0;
 }
 
-static bool is_finite(float x)
-{
-    const float difference = x - x;
-    return difference <= 0;
-}
-
 static void loop_scale(size_t n, float factor, float *x)
 {
     const f16 f = f16_all(factor);
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK)
-        f16_store(x + i, f16_mul(f, f16_load(x + i)));
-    for (; i < n; i++)
-        x[i] = factor * x[i];
+    EACH_SIXTEEN(n, i, left, {
+        part_store(x + i, f16_mul(f, part_load(x + i, left)), left);
+    });
 }
 
 static void loop_add(size_t n, float factor, const float *x, float *y)
 {
     const f16 f = f16_all(factor);
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK)
-        f16_store(y + i, f16_add(f16_load(y + i), f16_mul(f, f16_load(x + i))));
-    for (; i < n; i++)
-        y[i] = y[i] + factor * x[i];
+    EACH_SIXTEEN(n, i, left, {
+        const f16 term = f16_mul(f, part_load(x + i, left));
+        part_store(y + i, f16_add(part_load(y + i, left), term), left);
+    });
+}
+
+/* Elements [i, i + 16) of a received vector, the last `left` of them. */
+typedef f16 received_load(const void *received, size_t i, size_t left);
+
+FORCE f16 received_single(const void *received, size_t i, size_t left)
+{
+    return part_load((const float *)received + i, left);
+}
+
+FORCE f16 received_bf16(const void *received, size_t i, size_t left)
+{
+    const uint16_t *from = (const uint16_t *)received + i;
+    uint16_t rest[BLOCK] = {0};
+    if (left < BLOCK)
+        from = memcpy(rest, from, left * sizeof *from);
+    return f16_from_bf16(from);
+}
+
+/* x <- base + weight (received - sent), past the caches where x is only
+ * written. */
+FORCE double mix_with(size_t n, float weight, received_load *load,
+                      const void *received, const float *sent,
+                      const float *base, float *x)
+{
+    const f16 w = f16_all(weight);
+    const bool streams = base != x && is_streamed(n, x);
+    d16 sums = d16_zero();
+    EACH_SIXTEEN(n, i, left, {
+        const f16 difference =
+            f16_sub(load(received, i, left), part_load(sent + i, left));
+        const f16 delta = f16_mul(w, difference);
+        const f16 new = f16_add(part_load(base + i, left), delta);
+        if (streams && left >= BLOCK)
+            f16_stream(x + i, new);
+        else
+            part_store(x + i, new, left);
+        sums = d16_add(sums, delta);
+    });
+    if (streams)
+        f16_fence();
+    return d16_fold(sums, 0);
 }
 
 static double loop_mix(size_t n, float weight, const float *received,
                        const float *sent, float *x)
 {
-    const f16 w = f16_all(weight);
-    d16 sums = d16_zero();
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK) {
-        const f16 difference =
-            f16_sub(f16_load(received + i), f16_load(sent + i));
-        const f16 delta = f16_mul(w, difference);
-        f16_store(x + i, f16_add(f16_load(x + i), delta));
-        sums = d16_add(sums, delta);
-    }
-    double lanes[BLOCK];
-    d16_store(lanes, sums);
-    for (size_t lane = 0; i < n; i++, lane++) {
-        const float delta = weight * (received[i] - sent[i]);
-        x[i] = x[i] + delta;
-        lanes[lane] += (double)delta;
-    }
-    return lanes_fold(lanes);
+    return mix_with(n, weight, received_single, received, sent, x, x);
 }
 
 static double loop_swap_mix(size_t n, float weight, const float *received,
                             const float *sent, float *x)
 {
-    const f16 w = f16_all(weight);
-    const bool streams = is_streamed(n, x);
-    d16 sums = d16_zero();
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK) {
-        const f16 old = f16_load(sent + i);
-        const f16 delta = f16_mul(w, f16_sub(f16_load(received + i), old));
-        if (streams)
-            f16_stream(x + i, f16_add(old, delta));
-        else
-            f16_store(x + i, f16_add(old, delta));
-        sums = d16_add(sums, delta);
-    }
-    if (streams)
-        f16_fence();
-    double lanes[BLOCK];
-    d16_store(lanes, sums);
-    for (size_t lane = 0; i < n; i++, lane++) {
-        const float delta = weight * (received[i] - sent[i]);
-        x[i] = sent[i] + delta;
-        lanes[lane] += (double)delta;
-    }
-    return lanes_fold(lanes);
+    return mix_with(n, weight, received_single, received, sent, sent, x);
 }
 
 static double loop_mix_bf16(size_t n, float weight, const uint16_t *received,
                             const float *sent, float *x)
 {
-    const f16 w = f16_all(weight);
-    d16 sums = d16_zero();
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK) {
-        const f16 difference =
-            f16_sub(f16_from_bf16(received + i), f16_load(sent + i));
-        const f16 delta = f16_mul(w, difference);
-        f16_store(x + i, f16_add(f16_load(x + i), delta));
-        sums = d16_add(sums, delta);
-    }
-    double lanes[BLOCK];
-    d16_store(lanes, sums);
-    for (size_t lane = 0; i < n; i++, lane++) {
-        const uint32_t bits = (uint32_t)received[i] << 16;
-        float r;
-        memcpy(&r, &bits, sizeof r);
-        const float delta = weight * (r - sent[i]);
-        x[i] = x[i] + delta;
-        lanes[lane] += (double)delta;
-    }
-    return lanes_fold(lanes);
-}
-
-/* What term t of an update adds. */
-static float term_of(const struct kith_update *update, unsigned t, size_t i)
-{
-    const struct kith_term *term = &update->terms[t];
-    const float *plus = term->plus, *minus = term->minus;
-    const float value =
-        (float)term->factor * (minus == NULL ? plus[i] : plus[i] - minus[i]);
-    return update->squared ? value * value : value;
+    return mix_with(n, weight, received_bf16, received, sent, x, x);
 }
 
 /* How combine goes about an update. */
@@ -147,8 +99,8 @@ struct recipe {
     float *y;
     unsigned count;
     bool reads, squared, streams;
-    bool plain;           /* a term is added to y as it is */
-    const double *change; /* NULL: nobody asks for the sum */
+    bool plain;     /* a term is added to y as it is */
+    double *change; /* NULL: nobody asks for the sum */
     const float *plus[KITH_TERMS_MAX], *minus[KITH_TERMS_MAX];
     float own, factors[KITH_TERMS_MAX];
     d16 sum;
@@ -173,11 +125,14 @@ static void recipe_of(struct recipe *recipe, const struct kith_update *update)
     }
 }
 
-/* So many blocks at a time: what is to be done is found out once for them. */
-#define TOGETHER 4
+/* So many blocks at a time, which fit the registers: what is to be done is
+ * found out once for them. */
+enum { TOGETHER = LANES >= 16 ? 4 : 2 };
 
-/* `blocks` is known where this is inlined. */
-static inline void recipe_run(struct recipe *recipe, size_t i, unsigned blocks)
+/* `blocks` is known where this is inlined, and `left` where it is BLOCK: what
+ * the last block has. */
+FORCE void recipe_run(struct recipe *recipe, size_t i, unsigned blocks,
+                      size_t left)
 {
     f16 old[TOGETHER], term[TOGETHER], value[TOGETHER];
     float *y = recipe->y + i;
@@ -185,16 +140,16 @@ static inline void recipe_run(struct recipe *recipe, size_t i, unsigned blocks)
     for (unsigned b = 0; b < blocks; b++) {
         old[b] = term[b] = f16_all(0);
         if (reads || recipe->change != NULL)
-            old[b] = f16_load(y + b * BLOCK);
+            old[b] = part_load(y + b * BLOCK, left);
         value[b] = f16_mul(f16_all(recipe->own), old[b]);
     }
     for (unsigned t = 0; t < recipe->count; t++) {
         const float *plus = recipe->plus[t] + i;
         const float *minus = recipe->minus[t];
         for (unsigned b = 0; b < blocks; b++)
-            term[b] = f16_load(plus + b * BLOCK);
+            term[b] = part_load(plus + b * BLOCK, left);
         for (unsigned b = 0; minus != NULL && b < blocks; b++)
-            term[b] = f16_sub(term[b], f16_load(minus + i + b * BLOCK));
+            term[b] = f16_sub(term[b], part_load(minus + i + b * BLOCK, left));
         for (unsigned b = 0; b < blocks; b++)
             term[b] = f16_mul(f16_all(recipe->factors[t]), term[b]);
         for (unsigned b = 0; recipe->squared && b < blocks; b++)
@@ -203,35 +158,14 @@ static inline void recipe_run(struct recipe *recipe, size_t i, unsigned blocks)
             value[b] = t == 0 && !reads ? term[b] : f16_add(value[b], term[b]);
     }
     for (unsigned b = 0; b < blocks; b++) {
-        if (recipe->streams)
+        if (recipe->streams && left >= BLOCK)
             f16_stream(y + b * BLOCK, value[b]);
         else
-            f16_store(y + b * BLOCK, value[b]);
+            part_store(y + b * BLOCK, value[b], left);
     }
     for (unsigned b = 0; recipe->change != NULL && b < blocks; b++)
         recipe->sum = d16_add(
             recipe->sum, recipe->plain ? term[b] : f16_sub(value[b], old[b]));
-}
-
-/* The rest of n / 16, and the sum. */
-static void recipe_end(const struct recipe *recipe,
-                       const struct kith_update *update, size_t i, size_t n)
-{
-    const bool reads = recipe->reads;
-    float *y = update->y;
-    double lanes[BLOCK];
-    d16_store(lanes, recipe->sum);
-    for (size_t lane = 0; i < n; i++, lane++) {
-        const float old = reads || recipe->change != NULL ? y[i] : 0;
-        const float first = update->count == 0 ? 0 : term_of(update, 0, i);
-        float value = reads ? (float)update->own * old : first;
-        for (unsigned t = reads ? 0 : 1; t < update->count; t++)
-            value = value + term_of(update, t, i);
-        lanes[lane] += (double)(recipe->plain ? first : value - old);
-        y[i] = value;
-    }
-    if (update->change != NULL)
-        *update->change = lanes_fold(lanes);
 }
 
 /* A vector that is written and of no use to any update. */
@@ -262,126 +196,95 @@ static void loop_combine(size_t n, unsigned count,
     size_t i = 0;
     for (; i + TOGETHER * BLOCK <= n; i += TOGETHER * BLOCK)
         for (unsigned u = 0; u < count; u++)
-            recipe_run(&recipes[u], i, TOGETHER);
-    for (; i + BLOCK <= n; i += BLOCK)
+            recipe_run(&recipes[u], i, TOGETHER, BLOCK);
+    for (; i < n; i += BLOCK)
         for (unsigned u = 0; u < count; u++)
-            recipe_run(&recipes[u], i, 1);
+            recipe_run(&recipes[u], i, 1, n - i);
     if (streams)
         f16_fence();
-    for (unsigned u = 0; u < count; u++)
-        recipe_end(&recipes[u], &updates[u], i, n);
+    for (unsigned u = 0; u < count; u++) {
+        if (recipes[u].change != NULL)
+            *recipes[u].change = d16_fold(recipes[u].sum, 0);
+    }
 }
 
 static double loop_sum(size_t n, const float *x)
 {
     d16 sums = d16_zero();
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK)
-        sums = d16_add(sums, f16_load(x + i));
-    double lanes[BLOCK];
-    d16_store(lanes, sums);
-    for (size_t lane = 0; i < n; i++, lane++)
-        lanes[lane] += (double)x[i];
-    return lanes_fold(lanes);
+    EACH_SIXTEEN(n, i, left, { sums = d16_add(sums, part_load(x + i, left)); });
+    return d16_fold(sums, 0);
 }
 
 static double loop_distance_squared(size_t n, const float *x, const float *y)
 {
     d16 sums = d16_zero();
-    size_t i = 0;
-    if (y == NULL) {
-        for (; i + BLOCK <= n; i += BLOCK)
-            sums = d16_add_square(sums, f16_load(x + i));
-    } else {
-        for (; i + BLOCK <= n; i += BLOCK)
-            sums =
-                d16_add_square(sums, f16_sub(f16_load(x + i), f16_load(y + i)));
-    }
-    double lanes[BLOCK];
-    d16_store(lanes, sums);
-    for (size_t lane = 0; i < n; i++, lane++) {
-        const double difference = (double)(y == NULL ? x[i] : x[i] - y[i]);
-        lanes[lane] += difference * difference;
-    }
-    return lanes_fold(lanes);
+    EACH_SIXTEEN(n, i, left, {
+        f16 difference = part_load(x + i, left);
+        if (y != NULL)
+            difference = f16_sub(difference, part_load(y + i, left));
+        sums = d16_add_square(sums, difference);
+    });
+    return d16_fold(sums, 0);
 }
 
 static bool loop_finite(size_t n, const float *x)
 {
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK) {
-        if (!f16_finite(f16_load(x + i)))
+    EACH_SIXTEEN(n, i, left, {
+        if (!f16_finite(part_load(x + i, left)))
             return false;
-    }
-    for (; i < n; i++) {
-        if (!is_finite(x[i]))
-            return false;
-    }
+    });
     return true;
 }
 
 static bool loop_sgd(const struct kith_sgd *sgd)
 {
-    const float rate = (float)sgd->rate, momentum = (float)sgd->momentum;
-    const float decay = (float)sgd->decay;
     const size_t n = sgd->n;
     const float *gradient = sgd->gradient;
     float *velocity = sgd->velocity, *x = sgd->x;
-    const f16 eta = f16_all(rate), beta = f16_all(momentum);
-    const f16 lambda = f16_all(decay);
-    const bool heavy = momentum > 0;
+    const f16 eta = f16_all((float)sgd->rate);
+    const f16 beta = f16_all((float)sgd->momentum);
+    const f16 lambda = f16_all((float)sgd->decay);
+    const bool heavy = (float)sgd->momentum > 0;
     bool finite = true;
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK) {
-        const f16 old = f16_load(x + i);
-        const f16 slope = f16_add(f16_load(gradient + i), f16_mul(lambda, old));
+    EACH_SIXTEEN(n, i, left, {
+        const f16 old = part_load(x + i, left);
+        const f16 slope =
+            f16_add(part_load(gradient + i, left), f16_mul(lambda, old));
         f16 direction = slope;
         if (heavy) {
-            direction = f16_add(f16_mul(beta, f16_load(velocity + i)), slope);
-            f16_store(velocity + i, direction);
+            direction =
+                f16_add(f16_mul(beta, part_load(velocity + i, left)), slope);
+            part_store(velocity + i, direction, left);
             if (sgd->nesterov)
                 direction = f16_add(slope, f16_mul(beta, direction));
         }
         const f16 new = f16_sub(old, f16_mul(eta, direction));
-        f16_store(x + i, new);
+        part_store(x + i, new, left);
         finite = f16_finite(new) && finite;
-    }
-    for (; i < n; i++) {
-        const float slope = gradient[i] + decay * x[i];
-        float direction = slope;
-        if (heavy) {
-            velocity[i] = momentum * velocity[i] + slope;
-            direction =
-                sgd->nesterov ? slope + momentum * velocity[i] : velocity[i];
-        }
-        x[i] = x[i] - rate * direction;
-        finite = is_finite(x[i]) && finite;
-    }
+    });
     return finite;
 }
 
 static void loop_from_bytes(size_t n, const uint8_t *bytes, float *y)
 {
     const f16 scale = f16_all(255.0f);
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK)
-        f16_store(y + i, f16_div(f16_from_bytes(bytes + i), scale));
-    for (; i < n; i++)
-        y[i] = (float)bytes[i] / 255.0f;
+    EACH_SIXTEEN(n, i, left, {
+        const uint8_t *from = bytes + i;
+        uint8_t rest[BLOCK] = {0};
+        if (left < BLOCK)
+            from = memcpy(rest, from, left);
+        part_store(y + i, f16_div(f16_from_bytes(from), scale), left);
+    });
 }
 
 static void loop_to_bf16(size_t n, const float *x, uint16_t *y)
 {
-    size_t i = 0;
-    for (; i + BLOCK <= n; i += BLOCK)
-        f16_to_bf16(y + i, f16_load(x + i));
-    if (i == n)
-        return;
-    float rest[BLOCK] = {0};
-    uint16_t rounded[BLOCK];
-    memcpy(rest, x + i, (n - i) * sizeof *rest);
-    f16_to_bf16(rounded, f16_load(rest));
-    memcpy(y + i, rounded, (n - i) * sizeof *rounded);
+    EACH_SIXTEEN(n, i, left, {
+        uint16_t rest[BLOCK];
+        f16_to_bf16(left < BLOCK ? rest : y + i, part_load(x + i, left));
+        if (left < BLOCK)
+            memcpy(y + i, rest, left * sizeof *rest);
+    });
 }
 
 /* Chains that do not wait for each other, in variables: an array might be kept
@@ -389,48 +292,20 @@ static void loop_to_bf16(size_t n, const float *x, uint16_t *y)
  * hide the latency of AVX-512's two units (four cycles). */
 static double loop_fuse(size_t rounds, float *sink)
 {
-    enum { CHAINS = 8, ROUND = 16 };
+    enum { ROUND = 16 };
     const f16 factor = f16_all(0.5f), term = f16_load(sink);
-    f16 a = term, b = term, c = term, d = term, e = term, f = term;
-    f16 g = term, h = term;
+    f16 chains[FUSE], sum = term;
+    UNROLL
+    for (int c = 0; c < FUSE; c++)
+        chains[c] = term;
     for (size_t i = 0; i < rounds; i++) {
-        for (int k = 0; k < ROUND; k++) {
-            a = f16_fma(a, factor, term);
-            b = f16_fma(b, factor, term);
-            c = f16_fma(c, factor, term);
-            d = f16_fma(d, factor, term);
-            e = f16_fma(e, factor, term);
-            f = f16_fma(f, factor, term);
-#ifdef FUSE_WIDE
-            g = f16_fma(g, factor, term);
-            h = f16_fma(h, factor, term);
-#endif
-        }
+        UNROLL
+        for (int k = 0; k < ROUND * FUSE; k++)
+            chains[k % FUSE] = f16_fma(chains[k % FUSE], factor, term);
     }
-    a = f16_add(f16_add(f16_add(a, b), f16_add(c, d)), f16_add(e, f));
-    f16_store(sink, f16_add(a, f16_add(g, h)));
-#ifdef FUSE_WIDE
-    return 2.0 * BLOCK * CHAINS * ROUND * (double)rounds;
-#else
-    return 2.0 * BLOCK * (CHAINS - 2) * ROUND * (double)rounds;
-#endif
+    UNROLL
+    for (int c = 0; c < FUSE; c++)
+        sum = f16_add(sum, chains[c]);
+    f16_store(sink, sum);
+    return 2.0 * BLOCK * FUSE * ROUND * (double)rounds;
 }
-
-const struct kith_cpu_loops VARIANT = {
-    .name = TEXT,
-    .image = &IMAGE,
-    .supported = SUPPORTED,
-    .scale = loop_scale,
-    .add = loop_add,
-    .mix = loop_mix,
-    .swap_mix = loop_swap_mix,
-    .mix_bf16 = loop_mix_bf16,
-    .combine = loop_combine,
-    .sum = loop_sum,
-    .distance_squared = loop_distance_squared,
-    .finite = loop_finite,
-    .sgd = loop_sgd,
-    .from_bytes = loop_from_bytes,
-    .to_bf16 = loop_to_bf16,
-    .fuse = loop_fuse,
-};

@@ -1,18 +1,26 @@
-/* The loops of backend cpu in plain C, for any processor. */
-#include "cpu.h"
+/* The kernels of backend cpu in plain C, for any processor. */
 #include "cpu_image.h"
+#include "cpu_text.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
-#include "f16_portable.h"
+#include "kith/exp_log.h"
 
 static bool portable_supported(void)
 {
     return true;
 }
 
+#define LANES 4
+#define F16_SET "f16_portable.h"
 #define VARIANT kith_cpu_portable
-#define IMAGE kith_cpu_image_portable
-#define TEXT "portable"
+#define NAME "portable"
 #define SUPPORTED portable_supported
-#include "cpu_loops.inc.h"
+#define FUSE 6
+#define LINE_1 6
+#define LINE_2 0
+#define TILE_ROWS 2
+#define TILE_WIDE 1
+#include "cpu_variant.inc.h"

@@ -24,7 +24,7 @@ struct factors {
 
 /* c (rows, 16 wide); both constants are known where this is inlined, so that
  * `sum` lives in registers. */
-static inline ALWAYS void tile(const int rows, const int wide, struct factors f)
+FORCE void tile(const int rows, const int wide, struct factors f)
 {
     f16 sum[TILE_ROWS][TILE_WIDE];
     UNROLL
@@ -57,8 +57,7 @@ static inline ALWAYS void tile(const int rows, const int wide, struct factors f)
 }
 
 /* One panel of columns, m rows. */
-static inline ALWAYS void column(const int wide, size_t m,
-                                 const struct factors *of)
+FORCE void column(const int wide, size_t m, const struct factors *of)
 {
     struct factors f = *of; /* in registers */
     for (; m >= TILE_ROWS; m -= TILE_ROWS) {
@@ -76,12 +75,12 @@ static inline ALWAYS void column(const int wide, size_t m,
     }
 }
 
-static inline ALWAYS void column_whole(size_t m, const struct factors *f)
+FORCE void column_whole(size_t m, const struct factors *f)
 {
     column(TILE_WIDE, m, f);
 }
 
-static inline ALWAYS void column_narrow(size_t m, const struct factors *f)
+FORCE void column_narrow(size_t m, const struct factors *f)
 {
     column(1, m, f);
 }

@@ -23,9 +23,9 @@ static void norm(const struct kith_arguments *a, size_t first, size_t rows)
         for (size_t j = 0; j < n; j += 16) {
             f16 d = f16_sub(part_load(x + j, n - j), middle);
             if (n - j < 16) {
-                float lanes[16] = {0};
-                f16_store_part(lanes, d, n - j);
-                d = f16_load(lanes);
+                float whole[16] = {0};
+                f16_store_part(whole, d, n - j);
+                d = f16_load(whole);
             }
             square = f16_fma(d, d, square);
         }
@@ -50,8 +50,7 @@ static void norm(const struct kith_arguments *a, size_t first, size_t rows)
 }
 
 /* dy where the activation let something through. */
-static inline f16 norm_slope(bool relu, const float *y, const float *dy,
-                             size_t left)
+FORCE f16 norm_slope(bool relu, const float *y, const float *dy, size_t left)
 {
     const f16 d = part_load(dy, left);
     return relu ? f16_where_positive(part_load(y, left), d) : d;
@@ -176,31 +175,15 @@ static double row_exp(size_t n, float top, float *row)
         }
         sums = d16_add(sums, some);
         if (j < end) {
-            float lanes[16] = {0};
+            float whole[16] = {0};
             const f16 e =
                 f16_exp(f16_sub(f16_load_part(row + j, end - j), shift));
-            f16_store_part(lanes, e, end - j);
+            f16_store_part(whole, e, end - j);
             f16_store_part(row + j, e, end - j);
-            rest = f16_sum(f16_load(lanes));
+            rest = f16_sum(f16_load(whole));
         }
     }
-    double lanes[16], sum = (double)rest;
-    d16_store(lanes, sums);
-    for (int lane = 0; lane < 16; lane++)
-        sum += lanes[lane];
-    return sum;
-}
-
-static double row_sum(size_t n, const float *row)
-{
-    d16 sums = d16_zero();
-    for (size_t j = 0; j < n; j += 16)
-        sums = d16_add(sums, part_load(row + j, n - j));
-    double lanes[16], sum = 0;
-    d16_store(lanes, sums);
-    for (int lane = 0; lane < 16; lane++)
-        sum += lanes[lane];
-    return sum;
+    return d16_fold(sums, (double)rest);
 }
 
 /* q = (1 - smoothing) one-hot + smoothing / classes
@@ -214,7 +197,7 @@ static double loss(size_t classes, size_t label, double smoothing,
     double expected = (1 - smoothing) * ((double)row[label] - (double)top);
     if (smoothing > 0)
         expected +=
-            spread * (row_sum(classes, row) - (double)classes * (double)top);
+            spread * (loop_sum(classes, row) - (double)classes * (double)top);
     const double sum = row_exp(classes, top, row);
     const f16 by = f16_all((float)(factor / sum));
     const f16 less = f16_all((float)(-spread * factor));

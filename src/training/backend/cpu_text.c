@@ -9,22 +9,6 @@
 #include "kith/assert.h"
 #include "pool.h"
 
-static const struct kith_cpu_text *const texts[] = {
-#ifdef KITH_CPU_X86
-    &kith_cpu_text_avx512, &kith_cpu_text_avx2,
-#endif
-    &kith_cpu_text_portable};
-
-/* The same instruction set as that of the other loops. */
-const struct kith_cpu_text *kith_cpu_text(void)
-{
-    const char *const name = kith_cpu_best()->name;
-    size_t i = 0;
-    while (strcmp(texts[i]->name, name) != 0)
-        i++;
-    return texts[i];
-}
-
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -49,7 +33,7 @@ static void norm_part(const struct kith_arguments *a, size_t i)
 {
     const struct kith_norm *op = a->shape;
     const size_t part = rows_of(op->channels), row = i * part;
-    kith_cpu_text()->norm(a, row, least(part, a->rows - row));
+    kith_cpu_best()->text->norm(a, row, least(part, a->rows - row));
 }
 
 void kith_cpu_layer_norm(const struct kith_arguments *a)
@@ -62,14 +46,14 @@ static void norm_back_part(const struct kith_arguments *a, size_t i)
 {
     const struct kith_norm *op = a->shape;
     const size_t part = rows_of(op->channels), row = i * part;
-    kith_cpu_text()->norm_backward(a, row, least(part, a->rows - row));
+    kith_cpu_best()->text->norm_backward(a, row, least(part, a->rows - row));
 }
 
 static void norm_stripe(const struct kith_arguments *a, size_t i)
 {
     const struct kith_norm *op = a->shape;
     const size_t j = i * STRIPE;
-    kith_cpu_text()->norm_weights(a, j, least(STRIPE, op->channels - j));
+    kith_cpu_best()->text->norm_weights(a, j, least(STRIPE, op->channels - j));
 }
 
 void kith_cpu_layer_norm_backward(const struct kith_arguments *a)
@@ -89,8 +73,8 @@ static void mask_part(const struct kith_arguments *a, size_t i, const float *x,
     const struct kith_dropout *op = a->shape;
     const struct kith_mask mask = kith_mask_of(op);
     const size_t at = i * PART;
-    kith_cpu_text()->dropout(&mask, (float)(1 / (1 - op->rate)), at,
-                             least(PART, a->rows - at), x + at, y + at);
+    kith_cpu_best()->text->dropout(&mask, (float)(1 / (1 - op->rate)), at,
+                                   least(PART, a->rows - at), x + at, y + at);
 }
 
 static void dropout_part(const struct kith_arguments *a, size_t i)
@@ -138,9 +122,9 @@ static void adamw_part(void *context, size_t i)
     struct adamw *s = context;
     const struct kith_adamw *w = s->whole;
     const size_t at = i * PART;
-    if (!kith_cpu_text()->adamw(least(PART, w->n - at), &s->factors,
-                                (const float *)w->g + at, (float *)w->m + at,
-                                (float *)w->v + at, (float *)w->x + at))
+    if (!kith_cpu_best()->text->adamw(
+            least(PART, w->n - at), &s->factors, (const float *)w->g + at,
+            (float *)w->m + at, (float *)w->v + at, (float *)w->x + at))
         atomic_store_explicit(&s->infinite, true, memory_order_relaxed);
 }
 
@@ -256,7 +240,7 @@ static void loss_part(void *context, size_t part)
     for (size_t i = part * l->part; i < end; i++) {
         KITH_ASSERT(of->labels[i] >= 0 && (size_t)of->labels[i] < of->classes);
         bool right;
-        sum += kith_cpu_text()->loss(
+        sum += kith_cpu_best()->text->loss(
             of->classes, (size_t)of->labels[i], of->smoothing,
             of->scale / (double)of->rows, (float *)of->logits + i * of->classes,
             &right);

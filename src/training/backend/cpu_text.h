@@ -62,7 +62,6 @@ struct kith_adamw_factors {
 };
 
 struct kith_cpu_text {
-    const char *name; /* as in struct kith_cpu_loops */
     /* Rows [m0, m1) and columns [n0, n1) of a product; n0 is a multiple of 64.
      */
     void (*product)(const struct kith_product *p, size_t m0, size_t m1,
@@ -96,15 +95,6 @@ struct kith_cpu_text {
     bool (*adamw)(size_t n, const struct kith_adamw_factors *factors,
                   const float *g, float *m, float *v, float *x);
 };
-
-/* The kernels beside kith_cpu_best()'s loops. */
-const struct kith_cpu_text *kith_cpu_text(void);
-
-extern const struct kith_cpu_text kith_cpu_text_portable;
-#ifdef KITH_CPU_X86
-extern const struct kith_cpu_text kith_cpu_text_avx2;
-extern const struct kith_cpu_text kith_cpu_text_avx512;
-#endif
 
 /* The first part of a linear layer's way back: dy <- dy activation'(.), and
  * dbias. */

@@ -137,16 +137,16 @@ static void grid_part(void *context, size_t i)
     const size_t m = least(g->rows, p->m - m0);
     const size_t n = least(g->columns, p->n - n0);
     if (g->which == OWN) {
-        kith_cpu_text()->product(p, m0, m0 + m, n0, n0 + n);
+        kith_cpu_best()->text->product(p, m0, m0 + m, n0, n0 + n);
         return;
     }
     const struct library_product part = {corner(p, m0, m, n0, n), g->of->alpha,
                                          g->of->beta};
     library_run(g->which, &part);
     if (p->finish)
-        kith_cpu_text()->finish((struct kith_rows){m, n, p->stride},
-                                part.p.bias, p->activation, part.p.pre,
-                                part.p.c);
+        kith_cpu_best()->text->finish((struct kith_rows){m, n, p->stride},
+                                      part.p.bias, p->activation, part.p.pre,
+                                      part.p.c);
 }
 
 static size_t share(size_t n, size_t parts, size_t unit)

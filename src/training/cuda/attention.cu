@@ -247,13 +247,13 @@ template <typename T> static void attention(const struct kith_arguments *a)
     const call c;
     const heads h = heads_of(op);
     const size_t pairs = a->rows * op->heads;
+    const tensors<T> t(a);
     if (!c.well() || pairs == 0 || !fits(h) ||
-        quick_forward(h, a->rows, (const T *)a->x, (float *)a->saved,
-                      (T *)a->y))
+        quick_forward(h, a->rows, t.x, t.saved, t.y))
         return;
-    take_plain(h, why_slow((const T *)nullptr));
+    take_plain(h, why_slow(t.x));
     launch(attention_kernel<T>, warps_for(h, pairs), dim3(WARPS * 32), 0,
-           stream(), h, pairs, (const T *)a->x, (float *)a->saved, (T *)a->y);
+           stream(), h, pairs, t.x, t.saved, t.y);
     launched("attention");
 }
 
@@ -264,22 +264,20 @@ static void attention_backward(const struct kith_arguments *a)
     const call c;
     const heads h = heads_of(op);
     const size_t pairs = a->rows * op->heads;
+    const tensors<T> t(a);
     float *const own = (float *)a->scratch;
     if (!c.well() || pairs == 0 || !fits(h))
         return;
     launch(own_kernel<T>, warps_for(h, pairs), dim3(WARPS * 32), 0, stream(), h,
-           pairs, (const T *)a->y, (const T *)a->dy, own);
+           pairs, t.y, t.dy, own);
     launched("attention's way back");
-    if (quick_backward(h, a->rows, (const T *)a->x, (const float *)a->saved,
-                       (const T *)a->dy, own, (T *)a->dx))
+    if (quick_backward(h, a->rows, t.x, t.saved, t.dy, own, t.dx))
         return;
-    take_plain(h, why_slow((const T *)nullptr));
+    take_plain(h, why_slow(t.x));
     launch(query_back_kernel<T>, warps_for(h, pairs), dim3(WARPS * 32), 0,
-           stream(), h, pairs, (const T *)a->x, (const float *)a->saved,
-           (const T *)a->dy, own, (T *)a->dx);
+           stream(), h, pairs, t.x, t.saved, t.dy, own, t.dx);
     launch(key_back_kernel<T>, warps_for(h, pairs), dim3(WARPS * 32), 0,
-           stream(), h, pairs, (const T *)a->x, (const float *)a->saved,
-           (const T *)a->dy, own, (T *)a->dx);
+           stream(), h, pairs, t.x, t.saved, t.dy, own, t.dx);
     launched("attention's way back");
 }
 

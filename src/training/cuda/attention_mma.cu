@@ -429,8 +429,7 @@ static bool backward_of(const heads &h, size_t rows, const bf16 *qkv,
 /* Loads are 16 bytes wide; the grid's second side counts heads. */
 static bool suits(const heads &h, size_t rows, const void *qkv, const void *y)
 {
-    return h.width % 8 == 0 && aligned(qkv, 16) && aligned(y, 16) &&
-           rows * h.count <= 65535;
+    return h.width % 8 == 0 && all_aligned(qkv, y) && rows * h.count <= 65535;
 }
 
 bool mma_forward(const heads &h, size_t rows, const bf16 *qkv, float *saved,

@@ -226,6 +226,29 @@ static inline bool aligned(const void *p, size_t bytes)
     return p == nullptr || (uintptr_t)p % bytes == 0;
 }
 
+/* All of them begin at multiples of 16 bytes. */
+template <typename... P> static inline bool all_aligned(const P *...p)
+{
+    return (aligned(p, 16) && ...);
+}
+
+/* f(i) for every i < n, on threads of their own where there are so many. */
+template <typename F> __global__ void indices_kernel(size_t n, F f)
+{
+    const size_t step = thread_count();
+    for (size_t i = thread_index(); i < n; i += step)
+        f(i);
+}
+template <typename F>
+static void each_index(const char *name, size_t n, unsigned threads, const F &f)
+{
+    if (n == 0)
+        return;
+    launch(indices_kernel<F>, dim3(blocks_for(n, threads)), dim3(threads), 0,
+           stream(), n, f);
+    launched(name);
+}
+
 /* Fewer take no time worth a word. */
 enum { SLOW_VALUES = 1 << 16 };
 
@@ -260,6 +283,45 @@ static void each(const char *name, size_t n, bool even, const F &f)
         launch(each_kernel<1, F>, grid, dim3(threads), 0, stream(), n, f);
     launched(name);
 }
+/* dy <- dy where y > 0. */
+template <typename T> struct mask_each {
+    const T *y;
+    T *dy;
+    template <int N> __device__ void at(size_t i) const
+    {
+        float d[N], v[N];
+        load(dy, i, d);
+        load(y, i, v);
+        for (int k = 0; k < N; k++)
+            d[k] = v[k] > 0 ? d[k] : 0.0f;
+        store(d, dy, i);
+    }
+};
+template <typename T>
+static void mask(const char *name, size_t n, const void *y, void *dy)
+{
+    each<wide<T>::value>(name, n, all_aligned(y, dy),
+                         mask_each<T>{(const T *)y, (T *)dy});
+}
+
+/* The tensors of a call, by their types. */
+template <typename T> struct tensors {
+    const T *x, *other;
+    const float *weight, *bias;
+    float *buffers, *saved;
+    T *y, *dy, *dx;
+    float *dweight, *dbias;
+    bool adds_data, adds_weights;
+    explicit tensors(const struct kith_arguments *a)
+        : x((const T *)a->x), other((const T *)a->other),
+          weight((const float *)a->weight), bias((const float *)a->bias),
+          buffers((float *)a->buffers), saved((float *)a->saved), y((T *)a->y),
+          dy((T *)a->dy), dx((T *)a->dx), dweight((float *)a->dweight),
+          dbias((float *)a->dbias), adds_data((a->flags & KITH_ADD_DATA) != 0),
+          adds_weights((a->flags & KITH_ADD_WEIGHTS) != 0)
+    {
+    }
+};
 } // namespace gpu
 
 #endif

@@ -173,20 +173,6 @@ template <typename T> static void conv(const struct kith_arguments *a)
                         0, op->activation});
 }
 
-template <typename T> struct mask_each {
-    const T *y;
-    T *dy;
-    template <int N> __device__ void at(size_t i) const
-    {
-        float d[N], v[N];
-        load(dy, i, d);
-        load(y, i, v);
-        for (int k = 0; k < N; k++)
-            d[k] = v[k] > 0 ? d[k] : 0.0f;
-        store(d, dy, i);
-    }
-};
-
 template <typename T>
 static void data_gradient(const struct kith_conv *op, size_t rows,
                           const void *w, const void *dy, void *dx, unsigned add)
@@ -235,9 +221,7 @@ template <typename T> static void conv_backward(const struct kith_arguments *a)
         return;
     }
     if (op->activation == KITH_ACTIVATION_RELU)
-        each<wide<T>::value>("an activation's way back", pixels * op->out,
-                             aligned(a->y, 16) && aligned(a->dy, 16),
-                             mask_each<T>{(const T *)a->y, (T *)a->dy});
+        mask<T>("an activation's way back", pixels * op->out, a->y, a->dy);
     if (a->dx != nullptr)
         data_gradient<T>(op, a->rows, a->weight, a->dy, a->dx, a->flags);
     if (a->dweight != nullptr)

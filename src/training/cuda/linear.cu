@@ -41,7 +41,7 @@ static void unactivate(int activation, size_t n, const void *pre, const void *y,
         return;
     const void *const at = activation == KITH_ACTIVATION_GELU ? pre : y;
     each<wide<T>::value>(
-        "an activation's way back", n, aligned(dy, 16) && aligned(at, 16),
+        "an activation's way back", n, all_aligned(dy, at),
         slope_each<T>{activation, (const T *)pre, (const T *)y, (T *)dy});
 }
 
@@ -54,24 +54,16 @@ struct layer {
 };
 
 /* (rows, width) -> (rows_padded, stride), 0 beyond. */
-__global__ void narrow_padded_kernel(size_t rows, size_t rows_padded,
-                                     size_t width, size_t stride,
-                                     const float *x, bf16 *y)
-{
-    const size_t step = thread_count();
-    for (size_t i = thread_index(); i < rows_padded * stride; i += step) {
-        const size_t row = i / stride, j = i % stride;
-        from_float(row < rows && j < width ? x[row * width + j] : 0.0f, &y[i]);
-    }
-}
-
 static void narrow_padded(size_t rows, size_t rows_padded, size_t width,
-                          size_t stride, const void *x, bf16 *y)
+                          size_t stride, const void *from, bf16 *y)
 {
-    launch(narrow_padded_kernel, dim3(blocks_for(rows_padded * stride, 256)),
-           dim3(256), 0, stream(), rows, rows_padded, width, stride,
-           (const float *)x, y);
-    launched("converting");
+    const float *const x = (const float *)from;
+    each_index(
+        "converting", rows_padded * stride, 256, [=] __device__(size_t i) {
+            const size_t row = i / stride, j = i % stride;
+            from_float(row < rows && j < width ? x[row * width + j] : 0.0f,
+                       &y[i]);
+        });
 }
 
 static size_t stride_of(const struct kith_linear *op)
@@ -113,22 +105,14 @@ static bool prepare(const bf16 *, const struct kith_linear *op, const void *w,
 
 /* -infinity for the classes that there are not. */
 template <typename T>
-__global__ void pad_kernel(size_t rows, size_t width, size_t stride, T *y)
+static void pad(const struct kith_linear *op, size_t rows, void *scores)
 {
-    const size_t pads = stride - width, step = thread_count();
-    for (size_t i = thread_index(); i < rows * pads; i += step)
-        from_float(-INFINITY, &y[i / pads * stride + width + i % pads]);
-}
-
-template <typename T>
-static void pad(const struct kith_linear *op, size_t rows, void *y)
-{
-    const size_t stride = stride_of(op);
-    if (stride == op->out)
-        return;
-    launch(pad_kernel<T>, dim3(blocks_for(rows * (stride - op->out), 256)),
-           dim3(256), 0, stream(), rows, op->out, stride, (T *)y);
-    launched("the rows of scores");
+    const size_t stride = stride_of(op), width = op->out, pads = stride - width;
+    T *const y = (T *)scores;
+    each_index(
+        "the rows of scores", rows * pads, 256, [=] __device__(size_t i) {
+            from_float(-INFINITY, &y[i / pads * stride + width + i % pads]);
+        });
 }
 
 template <typename T>

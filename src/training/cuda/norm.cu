@@ -1,7 +1,8 @@
-/* Norms. A set is what shares a mean: for LAYER a row, which one warp takes;
- * for GROUP neighbours of one row, which one block takes; for BATCH a channel,
- * whose sums run down the columns. Where a set is one warp's or one block's,
- * the mean comes first and squares are of what is left, as on the CPU. */
+/* Norms, and the root-mean-square norm. A set is what shares a mean: for LAYER
+ * a row, which one warp takes; for GROUP neighbours of one row, which one block
+ * takes; for BATCH a channel, whose sums run down the columns. Where a set is
+ * one warp's or one block's, the mean comes first and squares are of what is
+ * left, as on the CPU. */
 #include "columns.cuh"
 #include "state.cuh"
 
@@ -29,84 +30,85 @@ static __device__ inline size_t place_of(const sets &s, size_t set, size_t e,
 
 template <typename T>
 __global__ void set_kernel(sets s, double epsilon, int activation, size_t count,
-                           const T *x, const float *scale, const float *shift,
-                           float *saved, T *y)
+                           tensors<T> t)
 {
     __shared__ double room[32];
     const size_t set = blockIdx.x, size = s.pixels * s.width;
     double sum = 0, squares = 0;
     size_t c;
     for (size_t e = threadIdx.x; e < size; e += blockDim.x)
-        sum += (double)to_float(x[place_of(s, set, e, &c)]);
+        sum += (double)to_float(t.x[place_of(s, set, e, &c)]);
     const double mean = block_sum(sum, room) / (double)size;
     for (size_t e = threadIdx.x; e < size; e += blockDim.x) {
-        const double d = (double)to_float(x[place_of(s, set, e, &c)]) - mean;
+        const double d = (double)to_float(t.x[place_of(s, set, e, &c)]) - mean;
         squares += d * d;
     }
     const double variance = block_sum(squares, room) / (double)size;
     const float inverse = (float)(1 / sqrt(variance + epsilon));
     const float middle = (float)mean;
-    if (saved != nullptr && threadIdx.x == 0) {
-        saved[set] = middle;
-        saved[count + set] = inverse;
+    if (t.saved != nullptr && threadIdx.x == 0) {
+        t.saved[set] = middle;
+        t.saved[count + set] = inverse;
     }
     for (size_t e = threadIdx.x; e < size; e += blockDim.x) {
         const size_t i = place_of(s, set, e, &c);
-        const float hat = (to_float(x[i]) - middle) * inverse;
-        from_float(activate(activation, hat * scale[c] + shift[c]), &y[i]);
+        const float hat = (to_float(t.x[i]) - middle) * inverse;
+        from_float(activate(activation, hat * t.weight[c] + t.bias[c]),
+                   &t.y[i]);
     }
 }
 
 /* dx = (g - mean g - hat mean(g hat)) / deviation, g = dy scale. */
 template <typename T>
-__global__ void set_back_kernel(sets s, bool masks, bool adds, size_t count,
-                                const T *x, const float *scale, const T *y,
-                                const float *saved, const T *dy, T *dx)
+__global__ void set_back_kernel(sets s, bool masks, size_t count, tensors<T> t)
 {
     __shared__ float room[32];
     const size_t set = blockIdx.x, size = s.pixels * s.width;
-    const float mean = saved[set], inverse = saved[count + set];
+    const float mean = t.saved[set], inverse = t.saved[count + set];
     float first = 0, second = 0;
     size_t c;
     for (size_t e = threadIdx.x; e < size; e += blockDim.x) {
         const size_t i = place_of(s, set, e, &c);
-        const float d = masks && !(to_float(y[i]) > 0) ? 0 : to_float(dy[i]);
-        const float g = d * scale[c];
+        const float d =
+            masks && !(to_float(t.y[i]) > 0) ? 0 : to_float(t.dy[i]);
+        const float g = d * t.weight[c];
         first += g;
-        second += g * (to_float(x[i]) - mean) * inverse;
+        second += g * (to_float(t.x[i]) - mean) * inverse;
     }
     first = block_sum(first, room) / (float)size;
     second = block_sum(second, room) / (float)size;
     for (size_t e = threadIdx.x; e < size; e += blockDim.x) {
         const size_t i = place_of(s, set, e, &c);
-        const float d = masks && !(to_float(y[i]) > 0) ? 0 : to_float(dy[i]);
-        const float hat = (to_float(x[i]) - mean) * inverse;
-        const float v = (d * scale[c] - first - hat * second) * inverse;
-        from_float(adds ? to_float(dx[i]) + v : v, &dx[i]);
+        const float d =
+            masks && !(to_float(t.y[i]) > 0) ? 0 : to_float(t.dy[i]);
+        const float hat = (to_float(t.x[i]) - mean) * inverse;
+        const float v = (d * t.weight[c] - first - hat * second) * inverse;
+        from_float(t.adds_data ? to_float(t.dx[i]) + v : v, &t.dx[i]);
     }
 }
 
-/* ---- LAYER: a warp per row, which its L1 cache keeps between the passes */
+/* ---- rows: a warp each, which its L1 cache keeps between the passes. LAYER,
+ * and the RMS norm, which is not centred: its mean counts as 0, it has no shift
+ * and saves 1 / deviation alone. */
 
 enum { ROW_WARPS = 4 };
 
-template <int N, typename T>
+template <bool CENTRED, int N, typename T>
 __global__ void row_kernel(size_t rows, unsigned width, float epsilon,
-                           int activation, const T *x, const float *scale,
-                           const float *shift, float *saved, T *y)
+                           int activation, tensors<T> t)
 {
     const unsigned lane = threadIdx.x % 32;
     const size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32;
     if (row >= rows)
         return;
-    const T *const in = x + row * width;
-    float v[N], a[N], b[N], sum = 0, squares = 0;
-    for (unsigned i = lane * N; i < width; i += 32 * N) {
+    const T *const in = t.x + row * width;
+    float v[N], a[N], b[N], mean = 0, squares = 0;
+    for (unsigned i = lane * N; CENTRED && i < width; i += 32 * N) {
         load(in, i, v);
         for (int k = 0; k < N; k++)
-            sum += v[k];
+            mean += v[k];
     }
-    const float mean = warp_sum(sum) / (float)width;
+    mean = CENTRED ? warp_sum(mean) / (float)width : 0.0f;
     for (unsigned i = lane * N; i < width; i += 32 * N) {
         load(in, i, v);
         for (int k = 0; k < N; k++)
@@ -114,74 +116,113 @@ __global__ void row_kernel(size_t rows, unsigned width, float epsilon,
     }
     const float variance = warp_sum(squares) / (float)width;
     const float inverse = 1 / sqrtf(variance + epsilon);
-    if (saved != nullptr && lane == 0) {
-        saved[row] = mean;
-        saved[rows + row] = inverse;
+    if (t.saved != nullptr && lane == 0) {
+        if (CENTRED)
+            t.saved[row] = mean;
+        t.saved[(CENTRED ? rows : 0) + row] = inverse;
     }
     for (unsigned i = lane * N; i < width; i += 32 * N) {
         load(in, i, v);
-        load(scale, i, a);
-        load(shift, i, b);
-        for (int k = 0; k < N; k++)
-            v[k] = activate(activation, (v[k] - mean) * inverse * a[k] + b[k]);
-        store(v, y + row * width, i);
+        load(t.weight, i, a);
+        if (CENTRED)
+            load(t.bias, i, b);
+        for (int k = 0; k < N; k++) {
+            const float hat = (v[k] - mean) * inverse;
+            v[k] =
+                CENTRED ? activate(activation, hat * a[k] + b[k]) : hat * a[k];
+        }
+        store(v, t.y + row * width, i);
     }
 }
 
-template <int N, typename T>
+template <bool CENTRED, int N, typename T>
 __global__ void row_back_kernel(size_t rows, unsigned width, bool masks,
-                                bool adds, const T *x, const float *scale,
-                                const T *y, const float *saved, const T *dy,
-                                T *dx)
+                                tensors<T> t)
 {
     const unsigned lane = threadIdx.x % 32;
     const size_t row = (size_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32;
     if (row >= rows)
         return;
     const size_t from = row * width;
-    const float mean = saved[row], inverse = saved[rows + row];
+    const float mean = CENTRED ? t.saved[row] : 0.0f;
+    const float inverse = t.saved[(CENTRED ? rows : 0) + row];
     float v[N], g[N], a[N], u[N] = {}, old[N] = {}, first = 0, second = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (unsigned i = lane * N; i < width; i += 32 * N) {
-            load(x, from + i, v);
-            load(dy, from + i, g);
-            load(scale, i, a);
+            load(t.x, from + i, v);
+            load(t.dy, from + i, g);
+            load(t.weight, i, a);
             if (masks)
-                load(y, from + i, u);
-            if (adds && pass == 1)
-                load(dx, from + i, old);
+                load(t.y, from + i, u);
+            if (t.adds_data && pass == 1)
+                load(t.dx, from + i, old);
             for (int k = 0; k < N; k++) {
                 g[k] = masks && !(u[k] > 0) ? 0 : g[k] * a[k];
                 v[k] = (v[k] - mean) * inverse;
                 if (pass == 0) {
-                    first += g[k];
+                    first += CENTRED ? g[k] : 0.0f;
                     second += g[k] * v[k];
                 } else {
                     v[k] = old[k] + (g[k] - first - v[k] * second) * inverse;
                 }
             }
             if (pass == 1)
-                store(v, dx, from + i);
+                store(v, t.dx, from + i);
         }
         if (pass == 0) {
-            first = warp_sum(first) / (float)width;
+            first = CENTRED ? warp_sum(first) / (float)width : 0.0f;
             second = warp_sum(second) / (float)width;
         }
     }
 }
 
-static void told_rows(bool even, size_t rows, size_t width)
+/* Can a warp load 16 bytes of a row at once? */
+static bool even_norm(size_t rows, size_t width, bool aligned)
 {
-    if (!even && rows * width >= SLOW_VALUES)
+    if (!aligned && rows * width >= SLOW_VALUES)
         took(SLOW_NORM,
-             "a layer norm of %zu channels whose rows, scale or shift do not "
-             "begin at multiples of 16 bytes: one at a time",
+             "a norm of %zu channels whose rows, scale or shift do not begin "
+             "at multiples of 16 bytes: one at a time",
              width);
+    return aligned;
 }
 
 static dim3 row_grid(size_t rows)
 {
     return dim3((unsigned)((rows + ROW_WARPS - 1) / ROW_WARPS));
+}
+
+template <bool CENTRED, typename T>
+static void rows_forward(const struct kith_arguments *a)
+{
+    const struct kith_norm *op = (const struct kith_norm *)a->shape;
+    const tensors<T> t(a);
+    const bool even = even_norm(a->rows, op->channels,
+                                even_rows(t.x, op->channels) &&
+                                    all_aligned(t.y, t.weight, t.bias));
+    launch(even ? row_kernel<CENTRED, wide<T>::value, T>
+                : row_kernel<CENTRED, 1, T>,
+           row_grid(a->rows), dim3(ROW_WARPS * 32), 0, stream(), a->rows,
+           (unsigned)op->channels, (float)op->epsilon, (int)op->activation, t);
+    launched("a norm of rows");
+}
+
+template <bool CENTRED, typename T>
+static void rows_backward(const struct kith_arguments *a)
+{
+    const struct kith_norm *op = (const struct kith_norm *)a->shape;
+    const bool masks = op->activation == KITH_ACTIVATION_RELU;
+    const tensors<T> t(a);
+    const bool even =
+        even_norm(a->rows, op->channels,
+                  even_rows(t.x, op->channels) &&
+                      all_aligned(t.dy, t.dx, masks ? t.y : t.dy) &&
+                      aligned(t.weight, 16));
+    launch(even ? row_back_kernel<CENTRED, wide<T>::value, T>
+                : row_back_kernel<CENTRED, 1, T>,
+           row_grid(a->rows), dim3(ROW_WARPS * 32), 0, stream(), a->rows,
+           (unsigned)op->channels, masks, t);
+    launched("the way back of a norm of rows");
 }
 
 /* ---- BATCH: sums down the columns */
@@ -255,20 +296,23 @@ template <typename T> static void batch_forward(const struct kith_arguments *a)
     const struct kith_norm *op = (const struct kith_norm *)a->shape;
     const bool training = (a->flags & KITH_STATISTICS) != 0;
     const size_t positions = a->rows * op->pixels;
+    const tensors<T> t(a);
     if (training)
         columns<2, wide<T>::value>(
             "batch statistics", positions, op->channels,
-            even_rows((const T *)a->x, op->channels),
-            batch_sums<T>{(const T *)a->x, op->channels},
+            even_rows(t.x, op->channels), batch_sums<T>{t.x, op->channels},
             batch_put{op->channels, (double)positions, op->epsilon,
-                      op->momentum, (float *)a->buffers, (float *)a->saved});
+                      op->momentum, t.buffers, t.saved});
     each<wide<T>::value>(
-        "a batch norm", positions * op->channels,
-        aligned(a->x, 16) && aligned(a->y, 16),
+        "a batch norm", positions * op->channels, all_aligned(t.x, t.y),
         batch_apply<T>{op->channels, op->activation, (float)op->epsilon,
-                       training ? (const float *)a->saved : nullptr,
-                       (const float *)a->buffers, (const float *)a->weight,
-                       (const float *)a->bias, (const T *)a->x, (T *)a->y});
+                       training ? t.saved : nullptr, t.buffers, t.weight,
+                       t.bias, t.x, t.y});
+}
+
+static unsigned set_threads(size_t size)
+{
+    return size <= 256 ? 64 : size <= 4096 ? 256 : 512;
 }
 
 template <typename T> static void norm(const struct kith_arguments *a)
@@ -282,26 +326,14 @@ template <typename T> static void norm(const struct kith_arguments *a)
         return;
     }
     if (op->kind == KITH_NORM_LAYER) {
-        const int N = wide<T>::value;
-        const bool even = even_rows((const T *)a->x, op->channels) &&
-                          aligned(a->y, 16) && aligned(a->weight, 16) &&
-                          aligned(a->bias, 16);
-        told_rows(even, a->rows, op->channels);
-        launch(even ? row_kernel<N, T> : row_kernel<1, T>, row_grid(a->rows),
-               dim3(ROW_WARPS * 32), 0, stream(), a->rows,
-               (unsigned)op->channels, (float)op->epsilon, (int)op->activation,
-               (const T *)a->x, (const float *)a->weight,
-               (const float *)a->bias, (float *)a->saved, (T *)a->y);
-        launched("a layer norm");
+        rows_forward<true, T>(a);
         return;
     }
     const sets s = sets_of(op);
-    const size_t count = a->rows * s.groups, size = s.pixels * s.width;
-    const unsigned threads = size <= 256 ? 64 : size <= 4096 ? 256 : 512;
-    launch(set_kernel<T>, dim3((unsigned)count), dim3(threads), 0, stream(), s,
-           op->epsilon, op->activation, count, (const T *)a->x,
-           (const float *)a->weight, (const float *)a->bias, (float *)a->saved,
-           (T *)a->y);
+    const size_t count = a->rows * s.groups;
+    launch(set_kernel<T>, dim3((unsigned)count),
+           dim3(set_threads(s.pixels * s.width)), 0, stream(), s, op->epsilon,
+           op->activation, count, tensors<T>(a));
     launched("a norm");
 }
 
@@ -418,61 +450,87 @@ template <typename T> static void norm_backward(const struct kith_arguments *a)
         return;
     const bool batch = op->kind == KITH_NORM_BATCH;
     const bool masks = op->activation == KITH_ACTIVATION_RELU;
-    const bool adds = (a->flags & KITH_ADD_DATA) != 0;
     const sets s = sets_of(op);
     const size_t positions = a->rows * op->pixels;
     const size_t count = batch ? op->channels : a->rows * s.groups;
+    const tensors<T> t(a);
     float *sums = nullptr;
-    if (batch && a->dx != nullptr) {
+    if (batch && t.dx != nullptr) {
         sums =
             (float *)scratch_of(SCRATCH_INDEX, 2 * op->channels * sizeof *sums);
         if (sums == nullptr)
             return;
     }
-    if (sums != nullptr || a->dweight != nullptr || a->dbias != nullptr)
+    if (sums != nullptr || t.dweight != nullptr || t.dbias != nullptr)
         gain_gradient(
             positions, op->channels,
-            gain_sums<T, false>{s, op->kind, masks, count, (const T *)a->x,
-                                (const T *)a->y, (const T *)a->dy,
-                                (const float *)a->saved},
-            gain_put{(float *)a->dbias, (float *)a->dweight, sums, op->channels,
-                     (a->flags & KITH_ADD_WEIGHTS) != 0});
-    if (a->dx == nullptr)
+            gain_sums<T, false>{s, op->kind, masks, count, t.x, t.y, t.dy,
+                                t.saved},
+            gain_put{t.dbias, t.dweight, sums, op->channels, t.adds_weights});
+    if (t.dx == nullptr)
         return;
     if (batch) {
         each<wide<T>::value>(
             "a batch norm's way back", positions * op->channels,
-            aligned(a->x, 16) && aligned(a->dy, 16) && aligned(a->dx, 16) &&
-                (!masks || aligned(a->y, 16)),
-            batch_back<T>{op->channels, masks, adds, (float)positions,
-                          (const float *)a->saved, (const float *)a->weight,
-                          sums, (const T *)a->x, (const T *)a->y,
-                          (const T *)a->dy, (T *)a->dx});
+            all_aligned(t.x, t.dy, t.dx, masks ? t.y : t.dy),
+            batch_back<T>{op->channels, masks, t.adds_data, (float)positions,
+                          t.saved, t.weight, sums, t.x, t.y, t.dy, t.dx});
         return;
     }
     if (op->kind == KITH_NORM_LAYER) {
-        const int N = wide<T>::value;
-        const bool even = even_rows((const T *)a->x, op->channels) &&
-                          aligned(a->dy, 16) && aligned(a->dx, 16) &&
-                          aligned(a->weight, 16) &&
-                          (!masks || aligned(a->y, 16));
-        told_rows(even, a->rows, op->channels);
-        launch(even ? row_back_kernel<N, T> : row_back_kernel<1, T>,
-               row_grid(a->rows), dim3(ROW_WARPS * 32), 0, stream(), a->rows,
-               (unsigned)op->channels, masks, adds, (const T *)a->x,
-               (const float *)a->weight, (const T *)a->y,
-               (const float *)a->saved, (const T *)a->dy, (T *)a->dx);
-        launched("a layer norm's way back");
+        rows_backward<true, T>(a);
         return;
     }
-    const size_t size = s.pixels * s.width;
-    const unsigned threads = size <= 256 ? 64 : size <= 4096 ? 256 : 512;
-    launch(set_back_kernel<T>, dim3((unsigned)count), dim3(threads), 0,
-           stream(), s, masks, adds, count, (const T *)a->x,
-           (const float *)a->weight, (const T *)a->y, (const float *)a->saved,
-           (const T *)a->dy, (T *)a->dx);
+    launch(set_back_kernel<T>, dim3((unsigned)count),
+           dim3(set_threads(s.pixels * s.width)), 0, stream(), s, masks, count,
+           t);
     launched("a norm's way back");
 }
 
 KITH_KERNEL(norm, nullptr, norm, norm_backward)
+
+/* ---- the RMS norm */
+
+template <typename T> static void rms_norm(const struct kith_arguments *a)
+{
+    const call c;
+    if (c.well() && a->rows > 0)
+        rows_forward<false, T>(a);
+}
+
+template <typename T> struct rms_sums {
+    typedef float partial;
+    const T *x, *dy;
+    const float *saved;
+    size_t width;
+    template <int N>
+    __device__ void at(size_t row, size_t column, float (&sums)[1][N]) const
+    {
+        float v[N], d[N];
+        load(x, row * width + column, v);
+        load(dy, row * width + column, d);
+        for (int k = 0; k < N; k++)
+            sums[0][k] += d[k] * (v[k] * saved[row]);
+    }
+};
+
+template <typename T>
+static void rms_norm_backward(const struct kith_arguments *a)
+{
+    const struct kith_norm *op = (const struct kith_norm *)a->shape;
+    const size_t width = op->channels;
+    const tensors<T> t(a);
+    const call c;
+    if (!c.well() || a->rows == 0)
+        return;
+    if (t.dweight != nullptr)
+        columns<1, wide<T>::value>("an RMS norm's gradient", a->rows, width,
+                                   even_rows(t.x, width) && aligned(t.dy, 16),
+                                   rms_sums<T>{t.x, t.dy, t.saved, width},
+                                   column_put{t.dweight, t.adds_weights});
+    if (t.dx != nullptr)
+        rows_backward<false, T>(a);
+}
+
+KITH_KERNEL(rms_norm, nullptr, rms_norm, rms_norm_backward)
 } // namespace gpu

@@ -234,9 +234,7 @@ static bool run_library(const product &p)
         return false;
     if (lt.handle == nullptr && !told(lt.cublasLtCreate(&lt.handle)))
         return false;
-    const bool wide = aligned(p.a, 16) && aligned(p.b, 16) &&
-                      aligned(p.c, 16) && aligned(p.bias, 16) &&
-                      aligned(p.pre, 16);
+    const bool wide = all_aligned(p.a, p.b, p.c, p.bias, p.pre);
     const plan *const found = plan_of(p, wide);
     if (found == nullptr || !set_pointers(found, p))
         return false;
@@ -284,9 +282,9 @@ static product closed(product p)
 static bool even(const product &p)
 {
     const size_t each = p.out == HALF ? 8 : 4;
-    return p.in == SINGLE || (p.a_stride % 8 == 0 && p.b_stride % 8 == 0 &&
-                              p.c_stride % each == 0 && aligned(p.a, 16) &&
-                              aligned(p.b, 16) && aligned(p.c, 16));
+    return p.in == SINGLE ||
+           (p.a_stride % 8 == 0 && p.b_stride % 8 == 0 &&
+            p.c_stride % each == 0 && all_aligned(p.a, p.b, p.c));
 }
 
 bool library_product(const product &asked)

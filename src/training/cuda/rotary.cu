@@ -5,12 +5,18 @@
 namespace gpu
 {
 template <typename T>
-__global__ void rotary_kernel(size_t tokens, struct kith_attention op,
-                              double sign, const T *from, T *to)
+static void turn(const struct kith_arguments *a, double sign, const void *from_,
+                 void *to_)
 {
+    const struct kith_attention op = *(const struct kith_attention *)a->shape;
     const size_t size = op.width / op.heads, half = size / 2;
-    const size_t step = thread_count();
-    for (size_t n = thread_index(); n < tokens * half; n += step) {
+    const size_t pairs = a->rows * op.context * half;
+    const T *const from = (const T *)from_;
+    T *const to = (T *)to_;
+    const call c;
+    if (!c.well())
+        return;
+    each_index("rotary positions", pairs, 128, [=] __device__(size_t n) {
         const size_t token = n / half, i = n % half;
         const double angle = (double)(token % op.context) *
                              pow(10000.0, -2.0 * (double)i / (double)size);
@@ -25,22 +31,7 @@ __global__ void rotary_kernel(size_t tokens, struct kith_attention op,
         const size_t v = token * 3 * op.width + 2 * op.width;
         for (size_t j = i; from != to && j < op.width; j += half)
             to[v + j] = from[v + j];
-    }
-}
-
-template <typename T>
-static void turn(const struct kith_arguments *a, double sign, const void *from,
-                 void *to)
-{
-    const struct kith_attention *op = (const struct kith_attention *)a->shape;
-    const call c;
-    const size_t tokens = a->rows * op->context;
-    const size_t n = tokens * (op->width / op->heads / 2);
-    if (!c.well() || n == 0)
-        return;
-    launch(rotary_kernel<T>, dim3(blocks_for(n, 128)), dim3(128), 0, stream(),
-           tokens, *op, sign, (const T *)from, (T *)to);
-    launched("rotary positions");
+    });
 }
 
 template <typename T> static void rotary(const struct kith_arguments *a)

@@ -27,37 +27,19 @@ template <typename T> struct sum_two {
 template <typename T> static void sum(const struct kith_arguments *a)
 {
     const struct kith_sum *op = (const struct kith_sum *)a->shape;
+    const tensors<T> t(a);
     const call c;
     if (c.well())
-        each<wide<T>::value>("a sum", a->rows,
-                             aligned(a->x, 16) && aligned(a->other, 16) &&
-                                 aligned(a->y, 16),
-                             sum_two<T>{op->activation, (const T *)a->x,
-                                        (const T *)a->other, (T *)a->y});
+        each<wide<T>::value>("a sum", a->rows, all_aligned(t.x, t.other, t.y),
+                             sum_two<T>{op->activation, t.x, t.other, t.y});
 }
-
-template <typename T> struct sum_back {
-    const T *y;
-    T *dy;
-    template <int N> __device__ void at(size_t i) const
-    {
-        float d[N], v[N];
-        load(dy, i, d);
-        load(y, i, v);
-        for (int k = 0; k < N; k++)
-            d[k] = v[k] > 0 ? d[k] : 0.0f;
-        store(d, dy, i);
-    }
-};
 
 template <typename T> static void sum_backward(const struct kith_arguments *a)
 {
     const struct kith_sum *op = (const struct kith_sum *)a->shape;
     const call c;
     if (c.well() && op->activation == KITH_ACTIVATION_RELU)
-        each<wide<T>::value>("a sum's way back", a->rows,
-                             aligned(a->dy, 16) && aligned(a->y, 16),
-                             sum_back<T>{(const T *)a->y, (T *)a->dy});
+        mask<T>("a sum's way back", a->rows, a->y, a->dy);
 }
 KITH_KERNEL(sum, nullptr, sum, sum_backward)
 
@@ -84,12 +66,12 @@ philox(const uint32_t key[2], const uint32_t counter[4], uint32_t word[4])
     word[3] = c3;
 }
 
-struct mask {
+struct dropout_mask {
     uint32_t key[2], tail[2];
     uint64_t threshold;
 };
 
-static mask mask_of(const struct kith_dropout *op)
+static dropout_mask mask_of(const struct kith_dropout *op)
 {
     const uint32_t seed[2] = {(uint32_t)op->seed, (uint32_t)(op->seed >> 32)};
     const uint32_t who[4] = {op->place, (uint32_t)op->entity,
@@ -107,10 +89,18 @@ static mask mask_of(const struct kith_dropout *op)
 
 /* A thread draws for four elements at once. */
 template <typename T>
-__global__ void dropout_kernel(size_t n, mask m, float grown, const T *x, T *y)
+static void drop(const struct kith_arguments *a, const void *from, void *to)
 {
-    const size_t step = thread_count();
-    for (size_t i = thread_index(); i < (n + 3) / 4; i += step) {
+    const struct kith_dropout *op = (const struct kith_dropout *)a->shape;
+    const dropout_mask m = mask_of(op);
+    const float grown = (float)(1 / (1 - op->rate));
+    const size_t n = a->rows;
+    const T *const x = (const T *)from;
+    T *const y = (T *)to;
+    const call c;
+    if (!c.well())
+        return;
+    each_index("dropout", (n + 3) / 4, 256, [=] __device__(size_t i) {
         const uint32_t counter[4] = {(uint32_t)i, (uint32_t)(i >> 32),
                                      m.tail[0], m.tail[1]};
         uint32_t word[4];
@@ -120,21 +110,7 @@ __global__ void dropout_kernel(size_t n, mask m, float grown, const T *x, T *y)
             from_float(word[k] >= m.threshold ? v * grown : 0.0f,
                        &y[4 * i + k]);
         }
-    }
-}
-
-template <typename T>
-static void drop(const struct kith_arguments *a, const void *from, void *to)
-{
-    const struct kith_dropout *op = (const struct kith_dropout *)a->shape;
-    const call c;
-    const size_t n = a->rows;
-    if (!c.well() || n == 0)
-        return;
-    launch(dropout_kernel<T>, dim3(blocks_for((n + 3) / 4, 256)), dim3(256), 0,
-           stream(), n, mask_of(op), (float)(1 / (1 - op->rate)),
-           (const T *)from, (T *)to);
-    launched("dropout");
+    });
 }
 
 template <typename T> static void dropout(const struct kith_arguments *a)
@@ -160,12 +136,16 @@ static __device__ bool tap(size_t at, size_t k, const struct kith_pool &op,
     return from >= op.pad && from - op.pad < size;
 }
 
-template <typename T>
-__global__ void max_pool_kernel(size_t n, struct kith_pool op, const T *x, T *y,
-                                uint8_t *which)
+template <typename T> static void max_pool(const struct kith_arguments *a)
 {
-    const size_t step = thread_count();
-    for (size_t i = thread_index(); i < n; i += step) {
+    const struct kith_pool op = *(const struct kith_pool *)a->shape;
+    const tensors<T> t(a);
+    uint8_t *const which = (uint8_t *)a->saved;
+    const size_t n = a->rows * op.out_height * op.out_width * op.channels;
+    const call c;
+    if (!c.well())
+        return;
+    each_index("max_pool", n, 256, [=] __device__(size_t i) {
         const size_t c = i % op.channels, pixel = i / op.channels;
         const size_t left = pixel % op.out_width;
         const size_t above = pixel / op.out_width % op.out_height;
@@ -179,7 +159,7 @@ __global__ void max_pool_kernel(size_t n, struct kith_pool op, const T *x, T *y,
                 !tap(left, k % op.kernel, op, op.width, &w))
                 continue;
             const float v = to_float(
-                x[((row * op.height + h) * op.width + w) * op.channels + c]);
+                t.x[((row * op.height + h) * op.width + w) * op.channels + c]);
             /* Written so that a NaN wins, and stays. */
             if (!any || (best == best && !(v <= best))) {
                 best = v;
@@ -187,33 +167,26 @@ __global__ void max_pool_kernel(size_t n, struct kith_pool op, const T *x, T *y,
                 any = true;
             }
         }
-        from_float(best, &y[i]);
+        from_float(best, &t.y[i]);
         which[i] = place;
-    }
-}
-
-template <typename T> static void max_pool(const struct kith_arguments *a)
-{
-    const struct kith_pool *op = (const struct kith_pool *)a->shape;
-    const call c;
-    const size_t n = a->rows * op->out_height * op->out_width * op->channels;
-    if (!c.well() || n == 0)
-        return;
-    launch(max_pool_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0, stream(),
-           n, *op, (const T *)a->x, (T *)a->y, (uint8_t *)a->saved);
-    launched("max_pool");
+    });
 }
 
 template <typename T>
-__global__ void max_pool_back_kernel(size_t n, struct kith_pool op, bool adds,
-                                     const uint8_t *which, const T *dy, T *dx)
+static void max_pool_backward(const struct kith_arguments *a)
 {
-    const size_t step = thread_count();
-    for (size_t i = thread_index(); i < n; i += step) {
+    const struct kith_pool op = *(const struct kith_pool *)a->shape;
+    const tensors<T> t(a);
+    uint8_t *const which = (uint8_t *)a->saved;
+    const size_t n = a->rows * op.height * op.width * op.channels;
+    const call c;
+    if (!c.well())
+        return;
+    each_index("max_pool's way back", n, 256, [=] __device__(size_t i) {
         const size_t c = i % op.channels, pixel = i / op.channels;
         const size_t w = pixel % op.width, h = pixel / op.width % op.height;
         const size_t row = pixel / op.width / op.height;
-        float sum = adds ? to_float(dx[i]) : 0.0f;
+        float sum = t.adds_data ? to_float(t.dx[i]) : 0.0f;
         for (size_t k = 0; k < op.kernel * op.kernel; k++) {
             const size_t down = h + op.pad, right = w + op.pad;
             const size_t ky = k / op.kernel, kx = k % op.kernel;
@@ -228,76 +201,45 @@ __global__ void max_pool_back_kernel(size_t n, struct kith_pool op, bool adds,
                 ((row * op.out_height + above) * op.out_width + left) *
                     op.channels +
                 c;
-            sum += which[out] == k ? to_float(dy[out]) : 0.0f;
+            sum += which[out] == k ? to_float(t.dy[out]) : 0.0f;
         }
-        from_float(sum, &dx[i]);
-    }
-}
-
-template <typename T>
-static void max_pool_backward(const struct kith_arguments *a)
-{
-    const struct kith_pool *op = (const struct kith_pool *)a->shape;
-    const call c;
-    const size_t n = a->rows * op->height * op->width * op->channels;
-    if (!c.well() || n == 0)
-        return;
-    launch(max_pool_back_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0,
-           stream(), n, *op, (a->flags & KITH_ADD_DATA) != 0,
-           (uint8_t *)a->saved, (const T *)a->dy, (T *)a->dx);
-    launched("max_pool's way back");
-}
-
-template <typename T>
-__global__ void mean_pool_kernel(size_t n, size_t pixels, size_t channels,
-                                 const T *x, T *y)
-{
-    const size_t step = thread_count();
-    for (size_t i = thread_index(); i < n; i += step) {
-        const size_t row = i / channels, c = i % channels;
-        float sum = 0;
-        for (size_t p = 0; p < pixels; p++)
-            sum += to_float(x[(row * pixels + p) * channels + c]);
-        from_float(sum / (float)pixels, &y[i]);
-    }
+        from_float(sum, &t.dx[i]);
+    });
 }
 
 template <typename T> static void mean_pool(const struct kith_arguments *a)
 {
-    const struct kith_mean *op = (const struct kith_mean *)a->shape;
+    const struct kith_mean op = *(const struct kith_mean *)a->shape;
+    const tensors<T> t(a);
     const call c;
-    const size_t n = a->rows * op->channels;
-    if (!c.well() || n == 0)
+    if (!c.well())
         return;
-    launch(mean_pool_kernel<T>, dim3(blocks_for(n, 128)), dim3(128), 0,
-           stream(), n, op->pixels, op->channels, (const T *)a->x, (T *)a->y);
-    launched("mean_pool");
-}
-
-template <typename T>
-__global__ void mean_pool_back_kernel(size_t n, size_t pixels, size_t channels,
-                                      bool adds, const T *dy, T *dx)
-{
-    const size_t step = thread_count();
-    for (size_t i = thread_index(); i < n; i += step) {
-        const size_t row = i / channels / pixels, c = i % channels;
-        const float d = to_float(dy[row * channels + c]) / (float)pixels;
-        from_float(adds ? to_float(dx[i]) + d : d, &dx[i]);
-    }
+    each_index(
+        "mean_pool", a->rows * op.channels, 128, [=] __device__(size_t i) {
+            const size_t row = i / op.channels, c = i % op.channels;
+            float sum = 0;
+            for (size_t p = 0; p < op.pixels; p++)
+                sum += to_float(t.x[(row * op.pixels + p) * op.channels + c]);
+            from_float(sum / (float)op.pixels, &t.y[i]);
+        });
 }
 
 template <typename T>
 static void mean_pool_backward(const struct kith_arguments *a)
 {
-    const struct kith_mean *op = (const struct kith_mean *)a->shape;
+    const struct kith_mean op = *(const struct kith_mean *)a->shape;
+    const tensors<T> t(a);
     const call c;
-    const size_t n = a->rows * op->pixels * op->channels;
-    if (!c.well() || n == 0)
+    if (!c.well())
         return;
-    launch(mean_pool_back_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0,
-           stream(), n, op->pixels, op->channels,
-           (a->flags & KITH_ADD_DATA) != 0, (const T *)a->dy, (T *)a->dx);
-    launched("mean_pool's way back");
+    each_index(
+        "mean_pool's way back", a->rows * op.pixels * op.channels, 256,
+        [=] __device__(size_t i) {
+            const size_t row = i / op.channels / op.pixels, c = i % op.channels;
+            const float d =
+                to_float(t.dy[row * op.channels + c]) / (float)op.pixels;
+            from_float(t.adds_data ? to_float(t.dx[i]) + d : d, &t.dx[i]);
+        });
 }
 
 KITH_KERNEL(max_pool, nullptr, max_pool, max_pool_backward)

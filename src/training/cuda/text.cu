@@ -8,52 +8,29 @@
 
 namespace gpu
 {
-template <typename T>
-__global__ void embed_kernel(size_t n, size_t width, size_t context,
-                             size_t vocabulary, const int32_t *tokens,
-                             const float *token, const float *position, T *y,
-                             numbers *found)
-{
-    const size_t step = thread_count();
-    for (size_t i = thread_index(); i < n; i += step) {
-        const size_t at = i / width, j = i % width;
-        const int32_t t = tokens[at];
-        if (t < 0 || (size_t)t >= vocabulary) {
-            (void)atomicOr(&found->bad, 1u);
-            from_float(0.0f, &y[i]);
-            continue;
-        }
-        const float place =
-            position == nullptr ? 0.0f : position[at % context * width + j];
-        from_float(token[(size_t)t * width + j] + place, &y[i]);
-    }
-}
-
 template <typename T> static void embed(const struct kith_arguments *a)
 {
-    const struct kith_embed *op = (const struct kith_embed *)a->shape;
+    const struct kith_embed op = *(const struct kith_embed *)a->shape;
+    const tensors<T> t(a);
     const call c;
-    const size_t n = a->rows * op->context * op->width;
-    if (!c.well() || n == 0)
+    const size_t count = a->rows * op.context;
+    if (!c.well() || count == 0)
         return;
-    const int32_t *const list = (const int32_t *)readable(
-        a->x, a->rows * op->context * sizeof(int32_t));
-    launch(embed_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0, stream(), n,
-           op->width, op->context, op->vocabulary, list,
-           (const float *)a->weight, (const float *)a->bias, (T *)a->y,
-           found());
-    launched("an embedding");
-}
-
-__global__ void count_kernel(size_t n, size_t vocabulary, const int32_t *tokens,
-                             unsigned *counts)
-{
-    const size_t step = thread_count();
-    for (size_t i = thread_index(); i < n; i += step) {
-        const int32_t t = tokens[i];
-        if (t >= 0 && (size_t)t < vocabulary)
-            (void)atomicAdd(&counts[t], 1u);
-    }
+    const int32_t *const tokens =
+        (const int32_t *)readable(a->x, count * sizeof(int32_t));
+    numbers *const notes = found();
+    each_index("an embedding", count * op.width, 256, [=] __device__(size_t i) {
+        const size_t at = i / op.width, j = i % op.width;
+        const int32_t token = tokens[at];
+        if (token < 0 || (size_t)token >= op.vocabulary) {
+            (void)atomicOr(&notes->bad, 1u);
+            from_float(0.0f, &t.y[i]);
+            return;
+        }
+        const float place =
+            t.bias == nullptr ? 0.0f : t.bias[at % op.context * op.width + j];
+        from_float(t.weight[(size_t)token * op.width + j] + place, &t.y[i]);
+    });
 }
 
 enum { WORD_THREADS = 256, WORD_COLUMNS = 1024 };
@@ -106,33 +83,24 @@ __global__ void word_kernel(size_t n, size_t width, bool adds,
     }
 }
 
-template <typename T>
-__global__ void position_kernel(size_t rows, size_t n, bool adds, const T *dy,
-                                float *dposition)
-{
-    const size_t step = thread_count();
-    for (size_t i = thread_index(); i < n; i += step) {
-        float sum = adds ? dposition[i] : 0.0f;
-        for (size_t row = 0; row < rows; row++)
-            sum += to_float(dy[row * n + i]);
-        dposition[i] = sum;
-    }
-}
-
 template <typename T> static void embed_backward(const struct kith_arguments *a)
 {
     const struct kith_embed *op = (const struct kith_embed *)a->shape;
     const call c;
     const size_t n = a->rows * op->context, words = op->vocabulary;
     const size_t places = op->context * op->width;
-    const bool adds = (a->flags & KITH_ADD_WEIGHTS) != 0;
+    const tensors<T> t(a);
     if (!c.well() || n == 0)
         return;
     if (a->dbias != nullptr) {
-        launch(position_kernel<T>, dim3(blocks_for(places, 128)), dim3(128), 0,
-               stream(), a->rows, places, adds, (const T *)a->dy,
-               (float *)a->dbias);
-        launched("an embedding's way back");
+        const size_t rows = a->rows;
+        each_index("an embedding's way back", places, 128,
+                   [=] __device__(size_t i) {
+                       float sum = t.adds_weights ? t.dbias[i] : 0.0f;
+                       for (size_t row = 0; row < rows; row++)
+                           sum += to_float(t.dy[row * places + i]);
+                       t.dbias[i] = sum;
+                   });
     }
     if (a->dweight == nullptr)
         return;
@@ -144,13 +112,16 @@ template <typename T> static void embed_backward(const struct kith_arguments *a)
         (const int32_t *)readable(a->x, n * sizeof(int32_t));
     check(cudaMemsetAsync(counts, 0, words * sizeof *counts, stream()),
           "clearing memory");
-    launch(count_kernel, dim3(blocks_for(n, 256)), dim3(256), 0, stream(), n,
-           words, list, counts);
+    each_index("an embedding's way back", n, 256, [=] __device__(size_t i) {
+        const int32_t t = list[i];
+        if (t >= 0 && (size_t)t < words)
+            (void)atomicAdd(&counts[t], 1u);
+    });
     const unsigned across =
         (unsigned)((op->width + WORD_COLUMNS - 1) / WORD_COLUMNS);
     launch(word_kernel<T>, dim3((unsigned)words, across), dim3(WORD_THREADS), 0,
-           stream(), n, op->width, adds, list, counts, (const T *)a->dy,
-           (float *)a->dweight);
+           stream(), n, op->width, t.adds_weights, list, counts, t.dy,
+           t.dweight);
     launched("an embedding's way back");
 }
 

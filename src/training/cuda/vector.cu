@@ -114,8 +114,7 @@ void add(size_t n, double factor, const void *x, void *y)
         end_segment();
     const float *const from = (const float *)readable(x, bytes);
     float *const to = (float *)changeable(y, bytes);
-    each("adding", n, aligned(from, 16) && aligned(to, 16),
-         add_each{(float)factor, from, to});
+    each("adding", n, all_aligned(from, to), add_each{(float)factor, from, to});
     wrote(y, bytes);
     if (waits)
         check(cudaStreamSynchronize(stream()), "adding");
@@ -154,24 +153,23 @@ template <typename A, typename B> struct convert_each {
     }
 };
 
-void narrow(size_t n, const void *elements, void *activations)
+template <typename A, typename B>
+static void convert(size_t n, const void *x, void *y)
 {
     const call c;
     if (c.well())
-        each<8>("converting", n,
-                aligned(elements, 16) && aligned(activations, 16),
-                convert_each<float, bf16>{(const float *)elements,
-                                          (bf16 *)activations});
+        each<8>("converting", n, all_aligned(x, y),
+                convert_each<A, B>{(const A *)x, (B *)y});
+}
+
+void narrow(size_t n, const void *elements, void *activations)
+{
+    convert<float, bf16>(n, elements, activations);
 }
 
 void widen(size_t n, const void *activations, void *elements)
 {
-    const call c;
-    if (c.well())
-        each<8>("converting", n,
-                aligned(elements, 16) && aligned(activations, 16),
-                convert_each<bf16, float>{(const bf16 *)activations,
-                                          (float *)elements});
+    convert<bf16, float>(n, activations, elements);
 }
 
 /* ---- mixing */
@@ -213,8 +211,7 @@ static double mix_with(size_t n, double weight, const R *received,
     const size_t bytes = n * sizeof(float);
     float *const to =
         (float *)(REPLACES ? writable(x, bytes) : changeable(x, bytes));
-    reduce<wide<R>::value>("mixing", n,
-                           aligned(r, 16) && aligned(s, 16) && aligned(to, 16),
+    reduce<wide<R>::value>("mixing", n, all_aligned(r, s, to),
                            mix_each<R, REPLACES>{(float)weight, r, s, to});
     wrote(x, bytes);
     return value();
@@ -289,8 +286,7 @@ double distance_squared(size_t n, const void *x, const void *y)
     const float *const v = (const float *)readable(x, n * sizeof(float));
     const float *const u =
         y == nullptr ? nullptr : (const float *)readable(y, n * sizeof(float));
-    reduce("measuring a distance", n, aligned(v, 16) && aligned(u, 16),
-           distance_each{v, u});
+    reduce("measuring a distance", n, all_aligned(v, u), distance_each{v, u});
     return value();
 }
 
@@ -411,7 +407,7 @@ bool sgd(const struct kith_sgd *s)
         return false;
     if (!in_step())
         forget_numbers();
-    const bool even = aligned(s->gradient, 16) && aligned(s->x, 16) &&
+    const bool even = all_aligned(s->gradient, s->x) &&
                       (s->momentum <= 0 || aligned(s->velocity, 16));
     each("an optimiser's step", s->n, even,
          sgd_each{(float)s->rate, (float)s->momentum, (float)s->decay,
@@ -452,8 +448,7 @@ bool adamw(const struct kith_adamw *a)
         return false;
     if (!in_step())
         forget_numbers();
-    const bool even = aligned(a->g, 16) && aligned(a->m, 16) &&
-                      aligned(a->v, 16) && aligned(a->x, 16);
+    const bool even = all_aligned(a->g, a->m, a->v, a->x);
     const double steps = (double)a->t;
     each("an optimiser's step", a->n, even,
          adamw_each{(float)a->beta1, (float)a->beta2, (float)(1 - a->beta1),
