@@ -5,8 +5,8 @@
  *
  * A driver fills `struct kith_values` with what it knows, NaN for the rest,
  * and hands it to kith_checks_always() as often as it likes and to
- * kith_checks_finish() at the end. One quantity is one file, one line in
- * src/experiment/check/checks.def.
+ * kith_checks_finish() at the end. One quantity is one row of
+ * src/experiment/check/quantities.c.
  * Test: unit/test_checks.c. */
 #ifndef KITH_CHECK_H
 #define KITH_CHECK_H
@@ -49,8 +49,8 @@ struct kith_quantity {
     double (*value)(const struct kith_values *values); /* NaN: unknown */
 };
 #define KITH_VALUE(name) offsetof(struct kith_values, name)
-/* NULL-terminated, in the order of checks.def. */
-extern const struct kith_quantity *const kith_quantities[];
+/* Ends with name NULL. */
+extern const struct kith_quantity kith_quantities[];
 const struct kith_quantity *kith_quantity_find(const char *name);
 
 #define KITH_CHECK_ERROR_BYTES 512

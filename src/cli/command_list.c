@@ -281,8 +281,8 @@ static bool read_fault(unsigned index, json_t *entry)
 
 static bool read_check(unsigned index, json_t *entry)
 {
-    const struct kith_quantity *quantity = kith_quantities[index];
-    if (quantity == NULL)
+    const struct kith_quantity *quantity = &kith_quantities[index];
+    if (quantity->name == NULL)
         return false;
     begin(entry, quantity->name, quantity->paper, quantity->summary);
     add_flag(entry, "predicate", quantity->predicate);

@@ -25,20 +25,8 @@ libkith_experiment_a_SOURCES = \
   src/experiment/yaml_tree.c \
   src/experiment/yaml_tree.h \
   src/experiment/yaml_write.c \
-  src/experiment/check/accuracy.c \
-  src/experiment/check/accuracy_mean.c \
-  src/experiment/check/accuracy_worst.c \
   src/experiment/check/check.c \
-  src/experiment/check/checks.def \
-  src/experiment/check/consensus_distance.c \
-  src/experiment/check/conserved.c \
-  src/experiment/check/correlation.c \
-  src/experiment/check/done.c \
-  src/experiment/check/failed.c \
-  src/experiment/check/finite.c \
-  src/experiment/check/loss.c \
-  src/experiment/check/torn.c \
-  src/experiment/check/waiting_share.c \
+  src/experiment/check/quantities.c \
   src/experiment/fault/atoms.c \
   src/experiment/fault/crash.c \
   src/experiment/fault/expand.c \

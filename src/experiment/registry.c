@@ -14,7 +14,6 @@
 #include "kith/compressor.h"
 #include "kith/guard.h"
 #include "kith/topology.h"
-#include "kith/check.h"
 #include "kith/fault.h"
 
 static bool is_equal(const char *name, const char *word)
@@ -107,14 +106,6 @@ const struct kith_topology_kind *const kith_topology_kinds[] = {
 #include "src/gossip/topology/topologies.def"
     NULL};
 FIND_BY(is_named, kith_topology_kind, kith_topology_kinds, kith_topology_find)
-
-#define X(name) extern const struct kith_quantity kith_quantity_##name;
-#include "src/experiment/check/checks.def"
-const struct kith_quantity *const kith_quantities[] = {
-#define X(name) &kith_quantity_##name,
-#include "src/experiment/check/checks.def"
-    NULL};
-FIND(kith_quantity, kith_quantities, kith_quantity_find)
 
 #define X(name) extern const struct kith_fault kith_fault_##name;
 #include "src/experiment/fault/faults.def"

@@ -128,48 +128,35 @@ static enum kith_err set_text(const struct key *key, const char *text,
     return KITH_OK;
 }
 
-static enum kith_err set_whole(const struct key *key, const char *text,
-                               void *field)
+/* A number of some type, within the bounds of its key. */
+static enum kith_err set_bounded(const struct key *key, const char *text,
+                                 void *field)
 {
-    uint64_t value;
-    const enum kith_err err = kith_text_u64(text, &value);
+    const bool is_time = key->type == KEY_TIME;
+    union {
+        uint64_t whole;
+        kith_ns span;
+        double number;
+    } parsed;
+    _Static_assert(sizeof parsed == sizeof(uint64_t), "all types are as wide");
+    const enum kith_err err = is_time ? kith_text_time(text, &parsed.span)
+                              : key->type == KEY_NUMBER
+                                  ? kith_text_double(text, &parsed.number)
+                                  : kith_text_u64(text, &parsed.whole);
     if (err != KITH_OK)
         return err;
-    if (!within(key, (double)value))
-        return KITH_ELIMIT;
-    if (key->type == KEY_U64) {
-        memcpy(field, &value, sizeof value);
-        return KITH_OK;
-    }
-    const uint32_t narrow = (uint32_t)value;
-    KITH_ASSERT(narrow == value);
-    memcpy(field, &narrow, sizeof narrow);
-    return KITH_OK;
-}
-
-static enum kith_err set_number(const struct key *key, const char *text,
-                                void *field)
-{
-    double value;
-    const enum kith_err err = kith_text_double(text, &value);
-    if (err != KITH_OK)
-        return err;
+    const double value = is_time                   ? (double)parsed.span / 1e9
+                         : key->type == KEY_NUMBER ? parsed.number
+                                                   : (double)parsed.whole;
     if (!isfinite(value) || !within(key, value))
         return KITH_ELIMIT;
-    memcpy(field, &value, sizeof value);
-    return KITH_OK;
-}
-
-static enum kith_err set_time(const struct key *key, const char *text,
-                              void *field)
-{
-    kith_ns value;
-    const enum kith_err err = kith_text_time(text, &value);
-    if (err != KITH_OK)
-        return err;
-    if (!within(key, (double)value / 1e9))
-        return KITH_ELIMIT;
-    memcpy(field, &value, sizeof value);
+    if (key->type != KEY_U32) {
+        memcpy(field, &parsed, sizeof parsed);
+        return KITH_OK;
+    }
+    const uint32_t narrow = (uint32_t)parsed.whole;
+    KITH_ASSERT(narrow == parsed.whole);
+    memcpy(field, &narrow, sizeof narrow);
     return KITH_OK;
 }
 
@@ -215,11 +202,9 @@ enum kith_err kith_schema_set(const struct key *key, const char *text,
         return set_text(key, text, field);
     case KEY_U32:
     case KEY_U64:
-        return set_whole(key, text, field);
     case KEY_NUMBER:
-        return set_number(key, text, field);
     case KEY_TIME:
-        return set_time(key, text, field);
+        return set_bounded(key, text, field);
     case KEY_RATE:
         return set_rate(text, field);
     case KEY_SWITCH:

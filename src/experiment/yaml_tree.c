@@ -260,28 +260,17 @@ static enum kith_err build_collection(struct builder *builder,
 /* Anchors and tags have no use here and cost bounds: refused. */
 static bool event_is_decorated(const yaml_event_t *event)
 {
-    switch (event->type) {
-    case YAML_SCALAR_EVENT:
+    const yaml_event_type_t type = event->type;
+    if (type == YAML_SCALAR_EVENT)
         return event->data.scalar.anchor != NULL ||
                event->data.scalar.tag != NULL;
-    case YAML_SEQUENCE_START_EVENT:
+    if (type == YAML_SEQUENCE_START_EVENT)
         return event->data.sequence_start.anchor != NULL ||
                event->data.sequence_start.tag != NULL;
-    case YAML_MAPPING_START_EVENT:
+    if (type == YAML_MAPPING_START_EVENT)
         return event->data.mapping_start.anchor != NULL ||
                event->data.mapping_start.tag != NULL;
-    case YAML_ALIAS_EVENT:
-        return true;
-    case YAML_NO_EVENT:
-    case YAML_STREAM_START_EVENT:
-    case YAML_STREAM_END_EVENT:
-    case YAML_DOCUMENT_START_EVENT:
-    case YAML_DOCUMENT_END_EVENT:
-    case YAML_SEQUENCE_END_EVENT:
-    case YAML_MAPPING_END_EVENT:
-        break;
-    }
-    return false;
+    return type == YAML_ALIAS_EVENT;
 }
 
 static enum kith_err build_event(struct builder *builder,

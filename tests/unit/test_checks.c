@@ -93,8 +93,8 @@ static void test_relations(void **state)
 static void test_every_quantity(void **state)
 {
     (void)state;
-    for (size_t i = 0; kith_quantities[i] != NULL; i++) {
-        const struct kith_quantity *quantity = kith_quantities[i];
+    for (size_t i = 0; kith_quantities[i].name != NULL; i++) {
+        const struct kith_quantity *quantity = &kith_quantities[i];
         char text[128];
         struct kith_values values;
         double value;

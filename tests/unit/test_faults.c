@@ -336,6 +336,8 @@ static void test_numbers_differ(void **state)
     unsigned seen = 0;
     for (unsigned i = 0; kith_faults[i] != NULL; i++) {
         const struct kith_fault *fault = kith_faults[i];
+        if (fault->expand != NULL) /* its atoms are other kinds' */
+            continue;
         const unsigned own =
             1u << fault->begin.number | 1u << fault->end.number;
         assert_non_null(fault->begin.name);

@@ -38,6 +38,14 @@ static unsigned split(char *text, char *words[WORDS_MAX])
     return count;
 }
 
+const struct kith_quantity *kith_quantity_find(const char *name)
+{
+    const struct kith_quantity *found = kith_quantities;
+    while (found->name != NULL && strcmp(found->name, name) != 0)
+        found++;
+    return found->name == NULL ? NULL : found;
+}
+
 static enum kith_err parse_quantity(const char *name, struct kith_check *check,
                                     char *error)
 {
@@ -49,8 +57,9 @@ static enum kith_err parse_quantity(const char *name, struct kith_check *check,
     char allowed[256] = "";
     size_t at = 0;
     unsigned count = 0;
-    for (; kith_quantities[count] != NULL && count + 1 < NAMES_MAX; count++) {
-        names[count] = kith_quantities[count]->name;
+    for (; kith_quantities[count].name != NULL && count + 1 < NAMES_MAX;
+         count++) {
+        names[count] = kith_quantities[count].name;
         at = kith_text_add(allowed, sizeof allowed, at, "%s%s",
                            count == 0 ? "" : ", ", names[count]);
     }

@@ -1,0 +1,48 @@
+/* The quantities that a check may name. A figure of struct kith_values is a row
+ * that names its field. */
+#include <math.h>
+
+#include "kith/check.h"
+
+/* Averaging never changes the total silently, up to rounding:
+ *
+ *   live + in flight + lost = initial + gradients and restarts */
+static double conserved_value(const struct kith_values *values)
+{
+    if (isnan(values->conservation_error) ||
+        isnan(values->conservation_tolerance))
+        return NAN;
+    return values->conservation_error <= values->conservation_tolerance;
+}
+
+const struct kith_quantity kith_quantities[] = {
+    {"finite(model)", "no live model holds a NaN or an infinity", "-",
+     .predicate = true, .field = KITH_VALUE(finite)},
+    {"conserved", "live + in flight + lost = initial + contributed",
+     "Jesus, Baquero, Almeida, \"Flow Updating\", 2009 (mass as an "
+     "invariant)",
+     .predicate = true, .value = conserved_value},
+    {"accuracy", "of the averaged model on the test set, in [0, 1]", "-",
+     .needs_data = true, .field = KITH_VALUE(accuracy)},
+    {"accuracy_mean", "mean over peers of their own models' accuracy", "-",
+     .needs_data = true, .field = KITH_VALUE(accuracy_mean)},
+    {"accuracy_worst", "of the least accurate peer's own model", "-",
+     .needs_data = true, .field = KITH_VALUE(accuracy_worst)},
+    {"loss", "of the averaged model on the test set", "-",
+     .field = KITH_VALUE(loss)},
+    {"consensus_distance",
+     "root mean square distance of the models from their mean",
+     "Koloskova et al., ICML 2020", .field = KITH_VALUE(consensus_distance)},
+    {"correlation", "correlation of the values of two models, over all pairs",
+     "Beton et al., 2025", .field = KITH_VALUE(correlation)},
+    {"done", "exchanges that both sides merged", "-",
+     .field = KITH_VALUE(done)},
+    {"failed", "exchanges that ended with neither side changed", "-",
+     .field = KITH_VALUE(failed)},
+    {"torn", "exchanges that one side merged and the other did not", "-",
+     .field = KITH_VALUE(torn)},
+    {"waiting_share",
+     "share of time that training was held back by an exchange", "-",
+     .field = KITH_VALUE(waiting_share)},
+    {.name = NULL},
+};
