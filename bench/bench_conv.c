@@ -59,10 +59,24 @@ static void run_once(const struct shape *s, int pass)
 {
     const struct kith_ops *ops = kith_backend_find("cpu")->ops;
     if (pass == 0)
-        ops->conv(&s->op, s->rows, x, w, NULL, y, scratch);
+        ops->kernels[KITH_OP_CONV]->forward(
+            &(struct kith_arguments){.shape = &s->op,
+                                     .rows = s->rows,
+                                     .x = x,
+                                     .weight = w,
+                                     .y = y,
+                                     .scratch = scratch});
     else
-        ops->conv_backward(&s->op, s->rows, x, w, y, dy, pass == 1 ? dx : NULL,
-                           pass == 2 ? dw : NULL, NULL, scratch, 0);
+        ops->kernels[KITH_OP_CONV]->backward(
+            &(struct kith_arguments){.shape = &s->op,
+                                     .rows = s->rows,
+                                     .x = x,
+                                     .weight = w,
+                                     .y = y,
+                                     .dy = dy,
+                                     .dx = pass == 1 ? dx : NULL,
+                                     .dweight = pass == 2 ? dw : NULL,
+                                     .scratch = scratch});
 }
 
 /* Seconds per call over at least so many seconds. */
@@ -83,7 +97,8 @@ static void prepare(void)
     const size_t most = (size_t)128 * 32 * 32 * 32;
     size_t bytes = 0;
     for (size_t i = 0; i < SHAPES; i++) {
-        const size_t needed = ops->conv_scratch(&shapes[i].op, shapes[i].rows);
+        const size_t needed = kith_kernel_scratch(
+            ops->kernels[KITH_OP_CONV], &shapes[i].op, shapes[i].rows);
         bytes = needed > bytes ? needed : bytes;
     }
     x = noise(most, 1);

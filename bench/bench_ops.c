@@ -141,9 +141,25 @@ static void linear_step(size_t rows, size_t in, size_t out,
                         enum kith_activation activation, bool data)
 {
     const struct kith_linear op = {in, out, false, activation};
-    cpu->ops->linear(&op, rows, x, w, db, pre, y);
-    cpu->ops->linear_backward(&op, rows, x, w, pre, y, dy, data ? dx : NULL, dw,
-                              db, 0);
+    cpu->ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = x,
+                                 .weight = w,
+                                 .bias = db,
+                                 .saved = pre,
+                                 .y = y});
+    cpu->ops->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = x,
+                                 .weight = w,
+                                 .saved = pre,
+                                 .y = y,
+                                 .dy = dy,
+                                 .dx = data ? dx : NULL,
+                                 .dweight = dw,
+                                 .dbias = db});
 }
 
 static void mlp(size_t rows)
@@ -175,13 +191,27 @@ static const struct kith_attention attention = {128, HEADS, WIDTH};
 
 static void attention_forward(void)
 {
-    cpu->ops->attention(&attention, 16, x, saved, y, scratch);
+    cpu->ops->kernels[KITH_OP_ATTENTION]->forward(
+        &(struct kith_arguments){.shape = &attention,
+                                 .rows = 16,
+                                 .x = x,
+                                 .saved = saved,
+                                 .y = y,
+                                 .scratch = scratch});
 }
 
 static void attention_step(void)
 {
     attention_forward();
-    cpu->ops->attention_backward(&attention, 16, x, y, saved, dy, dx, scratch);
+    cpu->ops->kernels[KITH_OP_ATTENTION]->backward(
+        &(struct kith_arguments){.shape = &attention,
+                                 .rows = 16,
+                                 .x = x,
+                                 .y = y,
+                                 .saved = saved,
+                                 .dy = dy,
+                                 .dx = dx,
+                                 .scratch = scratch});
 }
 
 static const struct kith_norm layer = {
@@ -189,48 +219,97 @@ static const struct kith_norm layer = {
 
 static void norm_forward(void)
 {
-    cpu->ops->norm(&layer, TOKENS, true, x, w, w, NULL, saved, y);
+    cpu->ops->kernels[KITH_OP_NORM]->forward(
+        &(struct kith_arguments){.shape = &layer,
+                                 .rows = TOKENS,
+                                 .x = x,
+                                 .weight = w,
+                                 .bias = w,
+                                 .saved = saved,
+                                 .y = y,
+                                 .flags = KITH_STATISTICS});
 }
 
 static void norm_step(void)
 {
     norm_forward();
-    cpu->ops->norm_backward(&layer, TOKENS, x, w, y, saved, dy, dx, dw, db, 0);
+    cpu->ops->kernels[KITH_OP_NORM]->backward(
+        &(struct kith_arguments){.shape = &layer,
+                                 .rows = TOKENS,
+                                 .x = x,
+                                 .weight = w,
+                                 .y = y,
+                                 .saved = saved,
+                                 .dy = dy,
+                                 .dx = dx,
+                                 .dweight = dw,
+                                 .dbias = db});
 }
 
 /* A product over one column, so that GELU is all of it. */
 static void gelu(void)
 {
     const struct kith_linear op = {1, 4 * WIDTH, true, KITH_ACTIVATION_GELU};
-    cpu->ops->linear(&op, TOKENS, x, w, db, pre, y);
+    cpu->ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = TOKENS,
+                                 .x = x,
+                                 .weight = w,
+                                 .bias = db,
+                                 .saved = pre,
+                                 .y = y});
 }
 
 static void loss(void)
 {
-    cpu->ops->cross_entropy(TOKENS, 65, tokens, 0, 1, y, NULL);
+    cpu->ops->cross_entropy(&(struct kith_loss){.rows = TOKENS,
+                                                .classes = 65,
+                                                .labels = tokens,
+                                                .scale = 1,
+                                                .logits = y});
 }
 
 static void loss_large(void)
 {
-    cpu->ops->cross_entropy(32, 50304, tokens, 0, 1, y, NULL);
+    cpu->ops->cross_entropy(&(struct kith_loss){.rows = 32,
+                                                .classes = 50304,
+                                                .labels = tokens,
+                                                .scale = 1,
+                                                .logits = y});
 }
 
 static void dropout(void)
 {
     const struct kith_dropout op = {.rate = 0.1, .seed = 1};
-    cpu->ops->dropout(&op, TOKENS * WIDTH, x, y);
+    cpu->ops->kernels[KITH_OP_DROPOUT]->forward(&(struct kith_arguments){
+        .shape = &op, .rows = TOKENS * WIDTH, .x = x, .y = y});
 }
 
 enum { PARAMETERS = 826000 };
 static void adamw(void)
 {
-    cpu->ops->adamw(PARAMETERS, 1e-6, 0.9, 0.99, 1e-8, 0.1, 100, dy, pre, saved,
-                    y);
+    cpu->ops->adamw(&(struct kith_adamw){.n = PARAMETERS,
+                                         .rate = 1e-6,
+                                         .beta1 = 0.9,
+                                         .beta2 = 0.99,
+                                         .epsilon = 1e-8,
+                                         .decay = 0.1,
+                                         .t = 100,
+                                         .g = dy,
+                                         .m = pre,
+                                         .v = saved,
+                                         .x = y});
 }
 
 static void sgd(void)
 {
-    cpu->sgd(PARAMETERS, 1e-6, 0.9, 0, true, dy, pre, y);
+    cpu->sgd(&(struct kith_sgd){.n = PARAMETERS,
+                                .rate = 1e-6,
+                                .momentum = 0.9,
+                                .nesterov = true,
+                                .gradient = dy,
+                                .velocity = pre,
+                                .x = y});
 }
 
 /* Multiplications and additions of a linear layer, forth and back. */
@@ -344,7 +423,8 @@ int main(void)
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         *buffers[i] = random_values((size_t)TOKENS * WIDTH * 16);
     db = random_values(4096);
-    scratch = bench_alloc(cpu->ops->attention_scratch(&attention, 16));
+    scratch = bench_alloc(kith_kernel_scratch(
+        cpu->ops->kernels[KITH_OP_ATTENTION], &attention, 16));
     for (int32_t i = 0; i < TOKENS; i++)
         tokens[i] = i * 7 % 65;
     cases[0].flop = mlp_flop(64);

@@ -55,6 +55,7 @@ UNIT = \
   tests/unit/test_model \
   tests/unit/test_network \
   tests/unit/test_node \
+  tests/unit/test_node_asserts \
   tests/unit/test_node_directed \
   tests/unit/test_node_pull \
   tests/unit/test_node_round \
@@ -116,6 +117,7 @@ PROPERTY = \
   tests/property/test_central_choices \
   tests/property/test_matrix \
   tests/property/test_node_chaos \
+  tests/property/test_node_fuzz \
   tests/property/test_node_rounds \
   tests/property/test_sim_determinism \
   tests/property/test_sim_theory \

@@ -45,7 +45,7 @@ units() {
             for unit in $floor; do
                 echo "src/$unit.c"
             done
-            ls src/training/model/*.c src/training/graph/*.c src/training/optimiser/*.c
+            ls src/training/model/*.c src/training/model/operations/*.c src/training/graph/*.c src/training/optimiser/*.c
             ;;
         host) echo bench/gpu/host.c ;;
         bench)

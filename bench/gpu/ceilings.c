@@ -86,7 +86,12 @@ struct product {
 static void multiply(void *argument)
 {
     const struct product *p = argument;
-    p->on->ops->linear(&p->op, p->rows, p->x, p->w, NULL, NULL, p->y);
+    p->on->ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &p->op,
+                                 .rows = p->rows,
+                                 .x = p->x,
+                                 .weight = p->w,
+                                 .y = p->y});
 }
 
 /* Many rows, so that narrowing the weights first is 1 % of a bfloat16 one. */

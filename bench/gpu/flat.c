@@ -53,8 +53,17 @@ static void run_adamw(void *argument)
     const struct flat *f = argument;
     struct kith_found found;
     f->on->step_begin();
-    (void)f->on->ops->adamw(f->n, 1e-4, 0.9, 0.95, 1e-8, 0.1, 7, f->g, f->y,
-                            f->z, f->x);
+    (void)f->on->ops->adamw(&(struct kith_adamw){.n = f->n,
+                                                 .rate = 1e-4,
+                                                 .beta1 = 0.9,
+                                                 .beta2 = 0.95,
+                                                 .epsilon = 1e-8,
+                                                 .decay = 0.1,
+                                                 .t = 7,
+                                                 .g = f->g,
+                                                 .m = f->y,
+                                                 .v = f->z,
+                                                 .x = f->x});
     f->on->step_end(&found);
 }
 

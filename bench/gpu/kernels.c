@@ -69,21 +69,39 @@ static void timed(struct layer *l, const char *way, void (*run)(void *),
 static void run_linear(void *argument)
 {
     const struct layer *l = argument;
-    l->on->ops->linear(&l->linear, l->rows, l->x, l->w, l->shift, l->pre, l->y);
+    l->on->ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &l->linear,
+                                 .scratch = l->scratch,
+                                 .rows = l->rows,
+                                 .x = l->x,
+                                 .weight = l->w,
+                                 .bias = l->shift,
+                                 .saved = l->pre,
+                                 .y = l->y});
 }
 
 static void run_linear_back(void *argument)
 {
     const struct layer *l = argument;
-    l->on->ops->linear_backward(&l->linear, l->rows, l->x, l->w, l->pre, l->y,
-                                l->dy, l->dx, l->dw, l->dshift, 0);
+    l->on->ops->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &l->linear,
+                                 .scratch = l->scratch,
+                                 .rows = l->rows,
+                                 .x = l->x,
+                                 .weight = l->w,
+                                 .saved = l->pre,
+                                 .y = l->y,
+                                 .dy = l->dy,
+                                 .dx = l->dx,
+                                 .dweight = l->dw,
+                                 .dbias = l->dshift});
 }
 
 static void *scratch_for(const struct kith_backend *on,
                          const struct kith_linear *op, size_t rows)
 {
     const size_t bytes =
-        on->ops->linear_scratch == NULL ? 0 : on->ops->linear_scratch(op, rows);
+        kith_kernel_scratch(on->ops->kernels[KITH_OP_LINEAR], op, rows);
     return bytes == 0 ? NULL : on->alloc(bytes, false);
 }
 
@@ -107,7 +125,6 @@ static void linear(const struct kith_backend *on, struct ceiling most,
                       .dshift = poisoned_elements(on, op.out),
                       .scratch = scratch_for(on, &op, rows)};
     const double flops = 2.0 * (double)rows * (double)op.in * (double)op.out;
-    l.linear.scratch = l.scratch;
     timed(&l, "", run_linear, flops, true,
           (struct written){l.y, rows * op.out, false});
     on->release(l.pre);
@@ -126,15 +143,32 @@ static void linear(const struct kith_backend *on, struct ceiling most,
 static void run_norm(void *argument)
 {
     const struct layer *l = argument;
-    l->on->ops->norm(&l->norm, l->rows, true, l->x, l->w, l->shift, l->buffers,
-                     l->saved, l->y);
+    l->on->ops->kernels[KITH_OP_NORM]->forward(
+        &(struct kith_arguments){.shape = &l->norm,
+                                 .rows = l->rows,
+                                 .x = l->x,
+                                 .weight = l->w,
+                                 .bias = l->shift,
+                                 .buffers = l->buffers,
+                                 .saved = l->saved,
+                                 .y = l->y,
+                                 .flags = KITH_STATISTICS});
 }
 
 static void run_norm_back(void *argument)
 {
     const struct layer *l = argument;
-    l->on->ops->norm_backward(&l->norm, l->rows, l->x, l->w, l->y, l->saved,
-                              l->dy, l->dx, l->dw, l->dshift, 0);
+    l->on->ops->kernels[KITH_OP_NORM]->backward(
+        &(struct kith_arguments){.shape = &l->norm,
+                                 .rows = l->rows,
+                                 .x = l->x,
+                                 .weight = l->w,
+                                 .y = l->y,
+                                 .saved = l->saved,
+                                 .dy = l->dy,
+                                 .dx = l->dx,
+                                 .dweight = l->dw,
+                                 .dbias = l->dshift});
 }
 
 static void norm(const struct kith_backend *on, struct ceiling most,
@@ -169,15 +203,27 @@ static void norm(const struct kith_backend *on, struct ceiling most,
 static void run_attention(void *argument)
 {
     const struct layer *l = argument;
-    l->on->ops->attention(&l->attention, l->rows, l->x, l->saved, l->y,
-                          l->scratch);
+    l->on->ops->kernels[KITH_OP_ATTENTION]->forward(
+        &(struct kith_arguments){.shape = &l->attention,
+                                 .rows = l->rows,
+                                 .x = l->x,
+                                 .saved = l->saved,
+                                 .y = l->y,
+                                 .scratch = l->scratch});
 }
 
 static void run_attention_back(void *argument)
 {
     const struct layer *l = argument;
-    l->on->ops->attention_backward(&l->attention, l->rows, l->x, l->y, l->saved,
-                                   l->dy, l->dx, l->scratch);
+    l->on->ops->kernels[KITH_OP_ATTENTION]->backward(
+        &(struct kith_arguments){.shape = &l->attention,
+                                 .rows = l->rows,
+                                 .x = l->x,
+                                 .y = l->y,
+                                 .saved = l->saved,
+                                 .dy = l->dy,
+                                 .dx = l->dx,
+                                 .scratch = l->scratch});
 }
 
 static void attention(const struct kith_backend *on, struct ceiling most,
@@ -195,7 +241,9 @@ static void attention(const struct kith_backend *on, struct ceiling most,
         .dy = activations(on, n, 0, 1),
         .dx = poisoned_activations(on, 3 * n),
         .saved = poisoned_elements(on, rows * op.heads * op.context),
-        .scratch = on->alloc(on->ops->attention_scratch(&op, rows), false)};
+        .scratch = on->alloc(
+            kith_kernel_scratch(on->ops->kernels[KITH_OP_ATTENTION], &op, rows),
+            false)};
     /* Half of two products, tokens x tokens; five on the way back. */
     const double flops = 2.0 * (double)n * (double)op.context;
     timed(&l, "", run_attention, flops, true, (struct written){l.y, n, false});
@@ -209,14 +257,26 @@ static void attention(const struct kith_backend *on, struct ceiling most,
 static void run_embed(void *argument)
 {
     const struct layer *l = argument;
-    l->on->ops->embed(&l->embed, l->rows, l->tokens, l->w, l->shift, l->y);
+    l->on->ops->kernels[KITH_OP_EMBED]->forward(
+        &(struct kith_arguments){.shape = &l->embed,
+                                 .rows = l->rows,
+                                 .x = l->tokens,
+                                 .weight = l->w,
+                                 .bias = l->shift,
+                                 .y = l->y});
 }
 
 static void run_embed_back(void *argument)
 {
     const struct layer *l = argument;
-    l->on->ops->embed_backward(&l->embed, l->rows, l->tokens, l->dy, l->dw,
-                               l->dshift, KITH_ADD_WEIGHTS);
+    l->on->ops->kernels[KITH_OP_EMBED]->backward(
+        &(struct kith_arguments){.shape = &l->embed,
+                                 .rows = l->rows,
+                                 .x = l->tokens,
+                                 .dy = l->dy,
+                                 .dweight = l->dw,
+                                 .dbias = l->dshift,
+                                 .flags = KITH_ADD_WEIGHTS});
 }
 
 static void run_loss(void *argument)
@@ -224,8 +284,11 @@ static void run_loss(void *argument)
     const struct layer *l = argument;
     struct kith_found found;
     l->on->step_begin();
-    (void)l->on->ops->cross_entropy(l->rows, l->width, l->tokens, 0, 1, l->x,
-                                    NULL);
+    (void)l->on->ops->cross_entropy(&(struct kith_loss){.rows = l->rows,
+                                                        .classes = l->width,
+                                                        .labels = l->tokens,
+                                                        .scale = 1,
+                                                        .logits = l->x});
     l->on->step_end(&found);
 }
 
@@ -285,14 +348,28 @@ static void loss(const struct kith_backend *on, struct ceiling most,
 static void run_conv(void *argument)
 {
     const struct layer *l = argument;
-    l->on->ops->conv(&l->conv, l->rows, l->x, l->w, NULL, l->y, l->scratch);
+    l->on->ops->kernels[KITH_OP_CONV]->forward(
+        &(struct kith_arguments){.shape = &l->conv,
+                                 .rows = l->rows,
+                                 .x = l->x,
+                                 .weight = l->w,
+                                 .y = l->y,
+                                 .scratch = l->scratch});
 }
 
 static void run_conv_back(void *argument)
 {
     const struct layer *l = argument;
-    l->on->ops->conv_backward(&l->conv, l->rows, l->x, l->w, l->y, l->dy, l->dx,
-                              l->dw, NULL, l->scratch, 0);
+    l->on->ops->kernels[KITH_OP_CONV]->backward(
+        &(struct kith_arguments){.shape = &l->conv,
+                                 .rows = l->rows,
+                                 .x = l->x,
+                                 .weight = l->w,
+                                 .y = l->y,
+                                 .dy = l->dy,
+                                 .dx = l->dx,
+                                 .dweight = l->dw,
+                                 .scratch = l->scratch});
 }
 
 static void conv(const struct kith_backend *on, struct ceiling most,
@@ -301,7 +378,8 @@ static void conv(const struct kith_backend *on, struct ceiling most,
     const size_t in = rows * op.height * op.width * op.in;
     const size_t out = rows * op.out_height * op.out_width * op.out;
     const size_t weights = op.kernel * op.kernel * op.in * op.out;
-    const size_t scratch = on->ops->conv_scratch(&op, rows);
+    const size_t scratch =
+        kith_kernel_scratch(on->ops->kernels[KITH_OP_CONV], &op, rows);
     struct layer l = {.on = on,
                       .name = name,
                       .most = most,
@@ -333,17 +411,17 @@ static void text_kernels(const struct kith_backend *on, struct ceiling most,
     const enum kith_activation none = KITH_ACTIVATION_NONE;
     const size_t tokens = rows * 1024;
     linear(on, most, "qkv 768 -> 2304", tokens,
-           (struct kith_linear){768, 2304, true, none, NULL});
+           (struct kith_linear){768, 2304, true, none, 0});
     linear(on, most, "proj 768 -> 768", tokens,
-           (struct kith_linear){768, 768, true, none, NULL});
+           (struct kith_linear){768, 768, true, none, 0});
     linear(on, most, "fc 768 -> 3072, gelu", tokens,
-           (struct kith_linear){768, 3072, true, KITH_ACTIVATION_GELU, NULL});
+           (struct kith_linear){768, 3072, true, KITH_ACTIVATION_GELU, 0});
     linear(on, most, "proj 3072 -> 768", tokens,
-           (struct kith_linear){3072, 768, true, none, NULL});
+           (struct kith_linear){3072, 768, true, none, 0});
     linear(on, most, "head 768 -> 50257", tokens,
-           (struct kith_linear){768, 50257, false, none, NULL});
+           (struct kith_linear){768, 50257, false, none, 0});
     linear(on, most, "head 768 -> 50304", tokens,
-           (struct kith_linear){768, 50304, false, none, NULL});
+           (struct kith_linear){768, 50304, false, none, 0});
     norm(on, most, "layer norm of 768", tokens,
          (struct kith_norm){KITH_NORM_LAYER, 1, 768, 1, 1e-5, 0, none});
     attention(on, most, "attention, 12 heads of 64", rows,
@@ -375,9 +453,9 @@ static void tiny_kernels(const struct kith_backend *on, struct ceiling most)
 {
     const enum kith_activation none = KITH_ACTIVATION_NONE;
     linear(on, most, "fc 32 -> 64, gelu", 32,
-           (struct kith_linear){32, 64, true, KITH_ACTIVATION_GELU, NULL});
+           (struct kith_linear){32, 64, true, KITH_ACTIVATION_GELU, 0});
     linear(on, most, "head 32 -> 67", 32,
-           (struct kith_linear){32, 67, false, none, NULL});
+           (struct kith_linear){32, 67, false, none, 0});
     norm(on, most, "layer norm of 32", 32,
          (struct kith_norm){KITH_NORM_LAYER, 1, 32, 1, 1e-5, 0, none});
     norm(on, most, "batch norm 4x4x8", 4,

@@ -38,128 +38,46 @@ static void mark(enum probe_kind kind)
 
 /* ---- operations */
 
-static void embed(const struct kith_embed *op, size_t rows,
-                  const int32_t *tokens, const void *token,
-                  const void *position, void *y)
+/* What the time of an operation is counted as. */
+static enum probe_kind kind_of(enum kith_op_kind op, const void *shape,
+                               bool back)
 {
-    self.inner->ops->embed(op, rows, tokens, token, position, y);
-    mark(PROBE_EMBED);
+    /* A classifier's, or tied to an embedding: no block's layer is stored so.
+     */
+    const struct kith_linear *linear = shape;
+    switch (op) {
+    case KITH_OP_EMBED:
+        return back ? PROBE_EMBED_BACK : PROBE_EMBED;
+    case KITH_OP_LINEAR:
+        if (!linear->in_out)
+            return back ? PROBE_HEAD_BACK : PROBE_HEAD;
+        return back ? PROBE_LINEAR_BACK : PROBE_LINEAR;
+    case KITH_OP_ATTENTION:
+        return back ? PROBE_ATTENTION_BACK : PROBE_ATTENTION;
+    case KITH_OP_CONV:
+        return back ? PROBE_CONV_BACK : PROBE_CONV;
+    case KITH_OP_NORM:
+        return back ? PROBE_NORM_BACK : PROBE_NORM;
+    default:
+        return PROBE_OTHER;
+    }
 }
 
-static void embed_backward(const struct kith_embed *op, size_t rows,
-                           const int32_t *tokens, const void *dy, void *dtoken,
-                           void *dposition, unsigned add)
-{
-    self.inner->ops->embed_backward(op, rows, tokens, dy, dtoken, dposition,
-                                    add);
-    mark(PROBE_EMBED_BACK);
-}
-
-/* A classifier's, or tied to an embedding: no block's layer is stored so. */
-static bool is_head(const struct kith_linear *op)
-{
-    return !op->in_out;
-}
-
-static void linear(const struct kith_linear *op, size_t rows, const void *x,
-                   const void *w, const void *bias, void *pre, void *y)
-{
-    self.inner->ops->linear(op, rows, x, w, bias, pre, y);
-    mark(is_head(op) ? PROBE_HEAD : PROBE_LINEAR);
-}
-
-static void linear_backward(const struct kith_linear *op, size_t rows,
-                            const void *x, const void *w, const void *pre,
-                            const void *y, void *dy, void *dx, void *dw,
-                            void *dbias, unsigned add)
-{
-    self.inner->ops->linear_backward(op, rows, x, w, pre, y, dy, dx, dw, dbias,
-                                     add);
-    mark(is_head(op) ? PROBE_HEAD_BACK : PROBE_LINEAR_BACK);
-}
-
-static void attention(const struct kith_attention *op, size_t rows,
-                      const void *qkv, void *saved, void *y, void *scratch)
-{
-    self.inner->ops->attention(op, rows, qkv, saved, y, scratch);
-    mark(PROBE_ATTENTION);
-}
-
-static void attention_backward(const struct kith_attention *op, size_t rows,
-                               const void *qkv, const void *y,
-                               const void *saved, const void *dy, void *dqkv,
-                               void *scratch)
-{
-    self.inner->ops->attention_backward(op, rows, qkv, y, saved, dy, dqkv,
-                                        scratch);
-    mark(PROBE_ATTENTION_BACK);
-}
-
-static void conv(const struct kith_conv *op, size_t rows, const void *x,
-                 const void *w, const void *bias, void *y, void *scratch)
-{
-    self.inner->ops->conv(op, rows, x, w, bias, y, scratch);
-    mark(PROBE_CONV);
-}
-
-static void conv_backward(const struct kith_conv *op, size_t rows,
-                          const void *x, const void *w, const void *y, void *dy,
-                          void *dx, void *dw, void *dbias, void *scratch,
-                          unsigned add)
-{
-    self.inner->ops->conv_backward(op, rows, x, w, y, dy, dx, dw, dbias,
-                                   scratch, add);
-    mark(PROBE_CONV_BACK);
-}
-
-static void norm(const struct kith_norm *op, size_t rows, bool training,
-                 const void *x, const void *scale, const void *shift,
-                 void *buffers, void *saved, void *y)
-{
-    self.inner->ops->norm(op, rows, training, x, scale, shift, buffers, saved,
-                          y);
-    mark(PROBE_NORM);
-}
-
-static void norm_backward(const struct kith_norm *op, size_t rows,
-                          const void *x, const void *scale, const void *y,
-                          const void *saved, void *dy, void *dx, void *dscale,
-                          void *dshift, unsigned add)
-{
-    self.inner->ops->norm_backward(op, rows, x, scale, y, saved, dy, dx, dscale,
-                                   dshift, add);
-    mark(PROBE_NORM_BACK);
-}
-
-static void sum(size_t n, enum kith_activation activation, const void *a,
-                const void *b, void *y)
-{
-    self.inner->ops->sum(n, activation, a, b, y);
-    mark(PROBE_OTHER);
-}
-
-static void sum_backward(size_t n, enum kith_activation activation,
-                         const void *y, void *dy, void *da, void *db,
-                         unsigned add)
-{
-    self.inner->ops->sum_backward(n, activation, y, dy, da, db, add);
-    mark(PROBE_OTHER);
-}
-
-static void max_pool(const struct kith_pool *op, size_t rows, const void *x,
-                     void *y, uint8_t *which)
-{
-    self.inner->ops->max_pool(op, rows, x, y, which);
-    mark(PROBE_OTHER);
-}
-
-static void max_pool_backward(const struct kith_pool *op, size_t rows,
-                              const uint8_t *which, const void *dy, void *dx,
-                              unsigned add)
-{
-    self.inner->ops->max_pool_backward(op, rows, which, dy, dx, add);
-    mark(PROBE_OTHER);
-}
+#define KITH_X(NAME, name)                                                     \
+    static void name##_forward(const struct kith_arguments *a)                 \
+    {                                                                          \
+        self.inner->ops->kernels[KITH_OP_##NAME]->forward(a);                  \
+        mark(kind_of(KITH_OP_##NAME, a->shape, false));                        \
+    }                                                                          \
+    static void name##_backward(const struct kith_arguments *a)                \
+    {                                                                          \
+        self.inner->ops->kernels[KITH_OP_##NAME]->backward(a);                 \
+        mark(kind_of(KITH_OP_##NAME, a->shape, true));                         \
+    }                                                                          \
+    static struct kith_kernel name##_kernel = {.forward = name##_forward,      \
+                                               .backward = name##_backward};
+KITH_OPERATIONS(KITH_X)
+#undef KITH_X
 
 static void copy(size_t n, void *target, const void *source)
 {
@@ -167,42 +85,23 @@ static void copy(size_t n, void *target, const void *source)
     mark(PROBE_OTHER);
 }
 
-static double cross_entropy(size_t rows, size_t classes, const int32_t *labels,
-                            double smoothing, double scale, void *logits,
-                            uint32_t *correct)
+static double cross_entropy(const struct kith_loss *of)
 {
-    const double loss = self.inner->ops->cross_entropy(
-        rows, classes, labels, smoothing, scale, logits, correct);
+    const double loss = self.inner->ops->cross_entropy(of);
     mark(PROBE_LOSS);
     return loss;
 }
 
-static double padded_cross_entropy(size_t rows, size_t classes, size_t stride,
-                                   const int32_t *labels, double smoothing,
-                                   double scale, void *logits,
-                                   uint32_t *correct)
+static bool adamw(const struct kith_adamw *step)
 {
-    const double loss = self.inner->ops->padded_cross_entropy(
-        rows, classes, stride, labels, smoothing, scale, logits, correct);
-    mark(PROBE_LOSS);
-    return loss;
-}
-
-static bool adamw(size_t n, double rate, double beta1, double beta2,
-                  double epsilon, double decay, uint64_t t, const void *g,
-                  void *m, void *v, void *x)
-{
-    const bool finite = self.inner->ops->adamw(n, rate, beta1, beta2, epsilon,
-                                               decay, t, g, m, v, x);
+    const bool finite = self.inner->ops->adamw(step);
     mark(PROBE_OPTIMISER);
     return finite;
 }
 
-static bool sgd(size_t n, double rate, double momentum, double decay,
-                bool nesterov, const void *gradient, void *velocity, void *x)
+static bool sgd(const struct kith_sgd *step)
 {
-    const bool finite = self.inner->sgd(n, rate, momentum, decay, nesterov,
-                                        gradient, velocity, x);
+    const bool finite = self.inner->sgd(step);
     mark(PROBE_OPTIMISER);
     return finite;
 }
@@ -214,23 +113,12 @@ const struct kith_backend *probe_open(const struct kith_backend *inner)
     self.inner = inner;
     self.mode = PROBE_OFF;
     self.ops = *inner->ops;
-    self.ops.embed = embed;
-    self.ops.embed_backward = embed_backward;
-    self.ops.linear = linear;
-    self.ops.linear_backward = linear_backward;
-    self.ops.attention = attention;
-    self.ops.attention_backward = attention_backward;
-    self.ops.conv = conv;
-    self.ops.conv_backward = conv_backward;
-    self.ops.norm = norm;
-    self.ops.norm_backward = norm_backward;
-    self.ops.sum = sum;
-    self.ops.sum_backward = sum_backward;
-    self.ops.max_pool = max_pool;
-    self.ops.max_pool_backward = max_pool_backward;
+#define KITH_X(NAME, name)                                                     \
+    name##_kernel.scratch = inner->ops->kernels[KITH_OP_##NAME]->scratch;      \
+    self.ops.kernels[KITH_OP_##NAME] = &name##_kernel;
+    KITH_OPERATIONS(KITH_X)
+#undef KITH_X
     self.ops.cross_entropy = cross_entropy;
-    if (inner->ops->padded_cross_entropy != NULL)
-        self.ops.padded_cross_entropy = padded_cross_entropy;
     self.ops.adamw = adamw;
     self.outer = *inner;
     self.outer.ops = &self.ops;

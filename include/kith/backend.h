@@ -53,6 +53,27 @@ struct kith_update {
 };
 #define KITH_UPDATES_MAX 6u
 
+/* C (m, n) <- alpha op(A) (m, k) op(B) (k, n) + beta C, row-major. */
+struct kith_gemm {
+    bool transpose_a, transpose_b;
+    size_t m, n, k;
+    double alpha;
+    const void *a, *b;
+    double beta;
+    void *c;
+};
+
+/* SGD: g <- g + decay x;  v <- momentum v + g;
+ *   x <- x - rate v, or with nesterov x <- x - rate (g + momentum v).
+ * Where momentum is 0, velocity is neither read nor written. */
+struct kith_sgd {
+    size_t n;
+    double rate, momentum, decay;
+    bool nesterov;
+    const void *gradient;
+    void *velocity, *x;
+};
+
 struct kith_backend {
     const char *name, *summary;
     size_t element_bytes; /* 4 or 8 */
@@ -107,16 +128,10 @@ struct kith_backend {
     void (*read)(size_t n, const void *x, double *out);
     void (*write)(size_t n, const double *in, void *x);
 
-    /* C (m, n) <- alpha op(A) (m, k) op(B) (k, n) + beta C, row-major. */
-    void (*gemm)(bool transpose_a, bool transpose_b, size_t m, size_t n,
-                 size_t k, double alpha, const void *a, const void *b,
-                 double beta, void *c);
-    /* SGD: g <- g + decay x;  v <- momentum v + g;
-     *   x <- x - rate v, or with nesterov x <- x - rate (g + momentum v).
-     * Returns whether every new value of x is finite, found in the same pass.
-     * Where momentum is 0, velocity is neither read nor written. */
-    bool (*sgd)(size_t n, double rate, double momentum, double decay,
-                bool nesterov, const void *gradient, void *velocity, void *x);
+    void (*gemm)(const struct kith_gemm *gemm);
+    /* Returns whether every new value of x is finite, found in the same pass.
+     */
+    bool (*sgd)(const struct kith_sgd *sgd);
     /* What models are made of. */
     const struct kith_ops *ops;
 

@@ -21,7 +21,7 @@ extern "C" {
 
 #define KITH_CUDA_MAGIC "kith-cuda-module"
 /* Counts changes of what the two sides exchange that sizes do not show. */
-#define KITH_CUDA_ABI 2u
+#define KITH_CUDA_ABI 3u
 
 /* What the symbol kith_cuda_module holds. */
 struct kith_cuda_module {

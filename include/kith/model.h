@@ -34,6 +34,15 @@ extern "C" {
 
 enum kith_input { KITH_INPUT_NONE, KITH_INPUT_IMAGES, KITH_INPUT_TOKENS };
 
+/* vgg and resnet: BATCH or GROUP; gpt: LAYER or RMS; not given, the first. */
+enum kith_model_norm {
+    KITH_MODEL_NORM_DEFAULT,
+    KITH_MODEL_NORM_BATCH,
+    KITH_MODEL_NORM_GROUP,
+    KITH_MODEL_NORM_LAYER,
+    KITH_MODEL_NORM_RMS,
+};
+
 /* Every key that some model reads; 0 is "not given". */
 struct kith_model_config {
     uint32_t layers[KITH_LAYERS_MAX]; /* mlp, logistic: sizes, input first */
@@ -45,8 +54,9 @@ struct kith_model_config {
     uint32_t classes;
     uint32_t channels[KITH_LAYERS_MAX]; /* cnn: of each convolution */
     uint32_t channel_count;
-    uint32_t depth;      /* vgg, resnet: layers as named; gpt: blocks */
-    bool group_norm;     /* vgg, resnet: GroupNorm in place of BatchNorm */
+    uint32_t depth; /* vgg, resnet: layers as named; gpt: blocks */
+    enum kith_model_norm norm;
+    bool rotary;         /* gpt: rotary positions in place of learned ones */
     uint32_t heads;      /* gpt */
     uint32_t width;      /* gpt: of the residual stream */
     uint32_t context;    /* gpt: tokens of a sequence */
@@ -93,7 +103,7 @@ struct kith_batch {
     uint64_t seed, step; /* for dropout */
 };
 
-struct kith_net; /* kith/model_builder.h */
+struct kith_net; /* kith/net.h */
 
 /* Keys of `model:` in an experiment that a model reads. X(NAME, key) */
 #define KITH_MODEL_KEYS(X)                                                     \
@@ -109,6 +119,7 @@ struct kith_net; /* kith/model_builder.h */
     X(WIDTH, "width")                                                          \
     X(CONTEXT, "context")                                                      \
     X(VOCABULARY, "vocabulary")                                                \
+    X(POSITIONS, "positions")                                                  \
     X(DROPOUT, "dropout")                                                      \
     X(FROZEN, "frozen")
 enum kith_model_key {

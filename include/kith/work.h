@@ -6,7 +6,7 @@
  *
  *   slot 0             live model x
  *   slot 1, 2          initiated exchange: snapshot sent, inbox
- *   slot 3, 4          served exchange: snapshot sent, inbox
+ *   slot 3, 4          answered exchange: snapshot sent, inbox
  *   slot 5             round: snapshot sent to every neighbour
  *   slot 6 + 3e + b    round: inbox of edge e for rounds of parity b, because
  *                      a neighbour may be one round ahead

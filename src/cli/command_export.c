@@ -122,6 +122,14 @@ static int export_model(const struct cli_model *model, const char *out)
     char text[CONFIG_BYTES], path[KITH_PATH_BYTES_MAX];
     bool same = true;
     int code = KITH_EXIT_OK;
+    const struct kith_model_config *config = &model->experiment.model_config;
+    if (gpt && (config->rotary || config->norm == KITH_MODEL_NORM_RMS))
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE,
+                             "a GPT-2 config.json cannot say %s, and "
+                             "GPT2LMHeadModel could not read it; the "
+                             "checkpoint itself is a safetensors file",
+                             config->rotary ? "model.positions: rotary"
+                                            : "model.norm: rms");
     if (gpt) {
         config_text(&model->experiment.model_config, text);
         code = config_path(out, path)

@@ -179,7 +179,7 @@ static bool read_compressor(unsigned index, json_t *entry)
 
 static const char *schedule_of(const struct kith_topology_kind *kind)
 {
-    if (kind->any_pair)
+    if (kith_topology_is_any_pair(kind))
         return "any pair";
     if (kind->is_static)
         return "static";
@@ -195,7 +195,7 @@ static bool read_topology(unsigned index, json_t *entry)
     add_text(entry, "schedule", schedule_of(kind));
     add_flag(entry, "static", kind->is_static);
     add_flag(entry, "directed", kind->directed);
-    add_flag(entry, "any_pair", kind->any_pair);
+    add_flag(entry, "any_pair", kith_topology_is_any_pair(kind));
     add_keys(entry, KITH_READER_TOPOLOGY, kind->keys);
     return true;
 }

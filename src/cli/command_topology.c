@@ -107,7 +107,7 @@ static void measure_degrees(const struct kith_topology *topology,
         if (links > measured->links)
             measured->links = links;
     }
-    if (topology->kind->any_pair)
+    if (kith_topology_is_any_pair(topology->kind))
         measured->links = KITH_LINKS_ANY;
 }
 
@@ -130,7 +130,7 @@ static void mix(const struct kith_topology *topology, uint64_t round,
 {
     kith_id in[KITH_DEGREE_MAX];
     double weights[KITH_DEGREE_MAX], weight;
-    if (topology->kind->any_pair) {
+    if (kith_topology_is_any_pair(topology->kind)) {
         const kith_id i = kith_rng_below(rng, topology->peers);
         const kith_id j =
             kith_topology_partner(topology, i, round, rng, NULL, 0, &weight);
@@ -241,7 +241,7 @@ static int measure(const struct cli_arguments *arguments,
 
 static const char *weights_of(const struct kith_topology *topology)
 {
-    if (topology->kind->any_pair)
+    if (kith_topology_is_any_pair(topology->kind))
         return "a half each";
     if (topology->kind->keys & KITH_TOPOLOGY_READS(WEIGHTS))
         return kith_weights_name(topology->options.weights);
@@ -250,7 +250,7 @@ static const char *weights_of(const struct kith_topology *topology)
 
 static const char *schedule_of(const struct kith_topology *topology)
 {
-    if (topology->kind->any_pair)
+    if (kith_topology_is_any_pair(topology->kind))
         return "any pair";
     if (topology->kind->is_static)
         return "static";
@@ -335,15 +335,16 @@ static void print_spectrum(const struct kith_topology *topology,
 static void print_text(const struct kith_topology *topology,
                        const struct measured *measured)
 {
-    const char *each =
-        topology->kind->any_pair ? "an exchange" : "a random round";
+    const char *each = kith_topology_is_any_pair(topology->kind)
+                           ? "an exchange"
+                           : "a random round";
     printf("%s, %u peers\n", topology->kind->name, topology->peers);
     line("schedule", "%s%s", schedule_of(topology),
          topology->kind->directed ? ", directed" : "");
     if (kith_topology_period(topology) > 0)
         line("period", "%llu",
              (unsigned long long)kith_topology_period(topology));
-    if (!topology->kind->any_pair)
+    if (!kith_topology_is_any_pair(topology->kind))
         line("degree", "%u to %u, %.3g on average", measured->degree_least,
              measured->degree_most, measured->edges / topology->peers);
     if (measured->links == KITH_LINKS_ANY)

@@ -78,8 +78,22 @@ VALUES(schedule, schedule_at, kith_schedule, train.schedule.kind)
 #define LIST(word, list, type, field)                                          \
     CHOICE(word, list[index], experiment->field = (type)index,                 \
            list[(unsigned)experiment->field])
-static const char *const norms[] = {"batch", "group", NULL};
-LIST(norm, norms, bool, model_config.group_norm)
+static const char *const positions[] = {"learned", "rotary", NULL};
+LIST(positions, positions, bool, model_config.rotary)
+
+static const char *const norms[] = {"batch", "group", "layer", "rms", NULL};
+/* BATCH and LAYER are what their models take where no norm is given: these
+ * files mean the same, so they have the same text. */
+static const char *norm_shown(enum kith_model_norm norm)
+{
+    return norm == KITH_MODEL_NORM_GROUP || norm == KITH_MODEL_NORM_RMS
+               ? norms[norm - KITH_MODEL_NORM_BATCH]
+               : NULL;
+}
+CHOICE(norm, norms[index],
+       experiment->model_config.norm =
+           (enum kith_model_norm)(KITH_MODEL_NORM_BATCH + index),
+       norm_shown(experiment->model_config.norm))
 
 static const char *const bests[] = {
     [KITH_BEST_LOSS] = "loss", [KITH_BEST_ACCURACY] = "accuracy", NULL};

@@ -106,9 +106,11 @@ static const char *topology_wanted(const struct kith_algorithm *algorithm,
             return algorithm->flags & KITH_ALLOWS_DIRECTED_LINKS
                        ? "a static graph"
                        : "an undirected static graph";
-        return topology->any_pair ? "a graph or a schedule of rounds" : NULL;
+        return kith_topology_is_any_pair(topology)
+                   ? "a graph or a schedule of rounds"
+                   : NULL;
     case KITH_PATTERN_SWAP:
-        if (topology->directed && !topology->any_pair)
+        if (topology->directed && !kith_topology_is_any_pair(topology))
             return "an undirected graph, or any pair";
         return NULL;
     case KITH_PATTERN_PUSH:

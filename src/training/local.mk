@@ -32,6 +32,8 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cpu_pools.c \
   src/training/backend/cpu_portable.c \
   src/training/backend/cpu_products.inc.h \
+  src/training/backend/cpu_rms_norm.c \
+  src/training/backend/cpu_rotary.c \
   src/training/backend/cpu_rows.inc.h \
   src/training/backend/cpu_text.c \
   src/training/backend/cpu_text.h \
@@ -55,6 +57,8 @@ libkith_backend_a_SOURCES = \
   src/training/backend/naive_dense.inc.h \
   src/training/backend/naive_image.inc.h \
   src/training/backend/naive_ops.inc.h \
+  src/training/backend/naive_rms_norm.inc.h \
+  src/training/backend/naive_rotary.inc.h \
   src/training/backend/naive_text.inc.h \
   src/training/backend/onednn.c \
   src/training/backend/onednn.h \
@@ -80,6 +84,17 @@ libkith_model_a_SOURCES = \
   src/training/model/models.def \
   src/training/model/noise.c \
   src/training/model/none.c \
+  src/training/model/operations/attention.c \
+  src/training/model/operations/conv.c \
+  src/training/model/operations/dropout.c \
+  src/training/model/operations/embed.c \
+  src/training/model/operations/linear.c \
+  src/training/model/operations/max_pool.c \
+  src/training/model/operations/mean_pool.c \
+  src/training/model/operations/norm.c \
+  src/training/model/operations/rms_norm.c \
+  src/training/model/operations/rotary.c \
+  src/training/model/operations/sum.c \
   src/training/model/quadratic.c \
   src/training/model/resnet.c \
   src/training/model/vector.c \
@@ -175,6 +190,8 @@ CUDA_UNITS = \
   src/training/cuda/memory.cu \
   src/training/cuda/norm.cu \
   src/training/cuda/products.cu \
+  src/training/cuda/rms_norm.cu \
+  src/training/cuda/rotary.cu \
   src/training/cuda/simple.cu \
   src/training/cuda/state.cu \
   src/training/cuda/text.cu \

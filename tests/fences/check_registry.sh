@@ -40,7 +40,7 @@ check() {
             differences=1
         done
         for file in "$folder"/*.c; do
-            grep -v '^const struct kith_ops ' "$file" 2>/dev/null |
+            grep -v '^const struct kith_\(ops\|kernel\) ' "$file" 2>/dev/null |
                 grep -q "^const struct kith_[a-z_]* kith_[a-z0-9_]* = {" ||
                 continue
             names "$def" | grep -qx "$(basename "$file" .c)" && continue

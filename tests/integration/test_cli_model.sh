@@ -127,6 +127,17 @@ refuses 3 "truncated" sample short.save
 refuses 3 "truncated" export short.save --out short.safetensors
 [ -e short.safetensors ] && fail "export: wrote a damaged model"
 
+# A GPT-2 config.json cannot say these; the other models have neither.
+for setting in norm=rms positions=rotary; do
+    expect 0 train gpt.yaml --save "$setting.save" --set "model.$setting" \
+        --set stop.steps=1 --json
+    refuses 2 "model.${setting%=*}: ${setting#*=}" export "$setting.save" \
+        --out modern.safetensors
+    [ -e modern.safetensors ] && fail "export: wrote what GPT-2 is not"
+done
+refuses 3 "model.norm: found group; allowed for model gpt: layer, rms" \
+    train gpt.yaml --set model.norm=group
+
 # export, and back in: no step is made with a rate of 0.
 mkdir hf
 expect 0 export gpt.save --out hf/model.safetensors

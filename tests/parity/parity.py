@@ -4,7 +4,8 @@ same hyper-parameters.
 
     python3 parity.py [--short] DUMP [CASE ...]     DUMP: tests/parity/dump
 
-mlp, cnn, gpt   float32 losses over 100 steps agree to 1e-5 of the loss
+mlp, cnn, gpt, modern (gpt with RMSNorm and rotary positions)
+                float32 losses over 100 steps agree to 1e-5 of the loss
 resnet          float64 losses over 10 steps to 1e-6; float32: the first loss
                 and every gradient tensor of the first step to 1e-4 of its norm;
                 100 steps deviate at most 3 times as much as PyTorch with 1 and
@@ -124,8 +125,21 @@ def resnet(p, x, shape, blocks=3):
     return linear(p, "fc", x.mean((2, 3)))
 
 
-def gpt(p, x, depth, heads):
+def rotated(x):
+    """Elements i and i + size / 2 of a head turn by position 10000^(-2i/size)."""
+    context, half = x.shape[-2], x.shape[-1] // 2
+    angle = (torch.arange(context, dtype=torch.float64)[:, None] *
+             10000 ** (-torch.arange(half, dtype=torch.float64) / half))
+    c, s = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat((a * c - b * s, b * c + a * s), -1)
+
+
+def gpt(p, x, depth, heads, modern=False):
     def layer_norm(name, x):
+        if modern:
+            square = x.square().mean(-1, keepdim=True)
+            return x * (square + 1e-5).rsqrt() * p[name + ".weight"]
         return F.layer_norm(x, x.shape[-1:], p[name + ".weight"],
                             p[name + ".bias"], 1e-5)
 
@@ -133,12 +147,16 @@ def gpt(p, x, depth, heads):
         return x @ p[name + ".weight"] + p[name + ".bias"]
 
     rows, context = x.shape
-    x = p["wte.weight"][x] + p["wpe.weight"][:context]
+    x = p["wte.weight"][x]
+    if not modern:
+        x = x + p["wpe.weight"][:context]
     for i in range(depth):
         q, k, v = conv1d(f"h.{i}.attn.c_attn",
                          layer_norm(f"h.{i}.ln_1", x)).chunk(3, -1)
         q, k, v = (t.view(rows, context, heads, -1).transpose(1, 2)
                    for t in (q, k, v))
+        if modern:
+            q, k = rotated(q), rotated(k)
         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
         later = torch.ones(context, context, dtype=torch.bool).triu(1)
         y = scores.masked_fill(later, -torch.inf).softmax(-1) @ v
@@ -334,19 +352,24 @@ def run_cnn(dump, folder):
 
 # Adam's first step is almost the sign of the gradient: without a warm-up, an
 # element whose gradient is mere rounding moves as far as any other.
-def gpt_case(dump, folder):
+def gpt_case(dump, folder, modern=False):
+    more = {"norm": "rms", "positions": "rotary"} if modern else {}
     data, vocabulary = text(folder)
     return Case(dump, folder, {
         "model": {"kind": "gpt", "depth": 4, "heads": 4, "width": 128,
-                  "context": 64, "vocabulary": vocabulary}, "data": data,
+                  "context": 64, "vocabulary": vocabulary} | more, "data": data,
         "train": {"optimiser": "adamw", "learning_rate": 1e-3, "beta1": 0.9,
                   "beta2": 0.99, "weight_decay": 0.1, "batch": 12,
                   "warmup": 100}},
-        lambda p, x: gpt(p, x, 4, 4), tokens=True)
+        lambda p, x: gpt(p, x, 4, 4, modern), tokens=True)
 
 
 def run_gpt(dump, folder):
     check_losses("gpt", gpt_case(dump, folder))
+
+
+def run_modern(dump, folder):
+    check_losses("modern", gpt_case(dump, folder, modern=True))
 
 
 def run_logits(dump, folder):
@@ -375,7 +398,7 @@ def main():
     global short
     arguments = [a for a in sys.argv[1:] if a != "--short"]
     short = len(arguments) < len(sys.argv) - 1
-    cases = {"mlp": run_mlp, "cnn": run_cnn, "gpt": run_gpt,
+    cases = {"mlp": run_mlp, "cnn": run_cnn, "gpt": run_gpt, "modern": run_modern,
              "logits": run_logits, "resnet": run_resnet}
     print(f"PyTorch {torch.__version__}")
     torch.set_num_threads(1)

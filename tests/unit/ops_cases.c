@@ -9,36 +9,42 @@ static void linear_shape(const struct ops_case *c, const struct kith_ops *ops,
 {
     const struct kith_linear *op = &c->op.linear;
     const size_t bytes =
-        ops->linear_scratch == NULL ? 0 : ops->linear_scratch(op, c->rows);
+        kith_kernel_scratch(ops->kernels[KITH_OP_LINEAR], op, c->rows);
     *shape =
         (struct ops_shape){.in = {c->rows * op->in, op->in * op->out, op->out},
                            .out = c->rows * op->out,
                            .slot = {c->rows * op->out, bytes / 4 + 1}};
 }
 
-static struct kith_linear linear_of(const struct ops_case *c,
-                                    const struct ops_pass *p)
-{
-    struct kith_linear op = c->op.linear;
-    op.scratch = p->ops->linear_scratch == NULL ? NULL : p->slot[1];
-    return op;
-}
-
 static void linear_forward(const struct ops_case *c, struct ops_pass *p)
 {
-    const struct kith_linear op = linear_of(c, p);
-    p->ops->linear(&op, c->rows, p->in[0], p->in[1], p->in[2],
-                   c->op.linear.activation == KITH_ACTIVATION_GELU ? p->slot[0]
-                                                                   : NULL,
-                   p->y);
+    p->ops->kernels[KITH_OP_LINEAR]->forward(&(struct kith_arguments){
+        .shape = &c->op.linear,
+        .scratch = p->slot[1],
+        .rows = c->rows,
+        .x = p->in[0],
+        .weight = p->in[1],
+        .bias = p->in[2],
+        .saved =
+            c->op.linear.activation == KITH_ACTIVATION_GELU ? p->slot[0] : NULL,
+        .y = p->y});
 }
 
 static void linear_backward(const struct ops_case *c, struct ops_pass *p)
 {
-    const struct kith_linear op = linear_of(c, p);
-    p->ops->linear_backward(&op, c->rows, p->in[0], p->in[1], p->slot[0], p->y,
-                            p->dy, p->gradient[0], p->gradient[1],
-                            p->gradient[2], p->add);
+    p->ops->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &c->op.linear,
+                                 .scratch = p->slot[1],
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .weight = p->in[1],
+                                 .saved = p->slot[0],
+                                 .y = p->y,
+                                 .dy = p->dy,
+                                 .dx = p->gradient[0],
+                                 .dweight = p->gradient[1],
+                                 .dbias = p->gradient[2],
+                                 .flags = p->add});
 }
 
 static const struct ops_kind linear = {linear_shape, linear_forward,
@@ -48,7 +54,8 @@ static void conv_shape(const struct ops_case *c, const struct kith_ops *ops,
                        struct ops_shape *shape)
 {
     const struct kith_conv *op = &c->op.conv;
-    const size_t elements = ops->conv_scratch(op, c->rows) / 4 + 1;
+    const size_t elements =
+        kith_kernel_scratch(ops->kernels[KITH_OP_CONV], op, c->rows) / 4 + 1;
     *shape = (struct ops_shape){
         .in = {c->rows * op->height * op->width * op->in,
                PAIR_OF(op->kernel) * op->in * op->out, op->out},
@@ -58,15 +65,30 @@ static void conv_shape(const struct ops_case *c, const struct kith_ops *ops,
 
 static void conv_forward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->conv(&c->op.conv, c->rows, p->in[0], p->in[1], p->in[2], p->y,
-                 p->slot[0]);
+    p->ops->kernels[KITH_OP_CONV]->forward(
+        &(struct kith_arguments){.shape = &c->op.conv,
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .weight = p->in[1],
+                                 .bias = p->in[2],
+                                 .y = p->y,
+                                 .scratch = p->slot[0]});
 }
 
 static void conv_backward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->conv_backward(&c->op.conv, c->rows, p->in[0], p->in[1], p->y, p->dy,
-                          p->gradient[0], p->gradient[1], p->gradient[2],
-                          p->slot[0], p->add);
+    p->ops->kernels[KITH_OP_CONV]->backward(
+        &(struct kith_arguments){.shape = &c->op.conv,
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .weight = p->in[1],
+                                 .y = p->y,
+                                 .dy = p->dy,
+                                 .dx = p->gradient[0],
+                                 .dweight = p->gradient[1],
+                                 .dbias = p->gradient[2],
+                                 .scratch = p->slot[0],
+                                 .flags = p->add});
 }
 
 static const struct ops_kind conv = {conv_shape, conv_forward, conv_backward, 6,
@@ -86,19 +108,73 @@ static void norm_shape(const struct ops_case *c, const struct kith_ops *ops,
 
 static void norm_forward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->norm(&c->op.norm, c->rows, true, p->in[0], p->in[1], p->in[2],
-                 p->slot[0], p->slot[1], p->y);
+    p->ops->kernels[KITH_OP_NORM]->forward(
+        &(struct kith_arguments){.shape = &c->op.norm,
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .weight = p->in[1],
+                                 .bias = p->in[2],
+                                 .buffers = p->slot[0],
+                                 .saved = p->slot[1],
+                                 .y = p->y,
+                                 .flags = KITH_STATISTICS});
 }
 
 static void norm_backward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->norm_backward(&c->op.norm, c->rows, p->in[0], p->in[1], p->y,
-                          p->slot[1], p->dy, p->gradient[0], p->gradient[1],
-                          p->gradient[2], p->add);
+    p->ops->kernels[KITH_OP_NORM]->backward(
+        &(struct kith_arguments){.shape = &c->op.norm,
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .weight = p->in[1],
+                                 .y = p->y,
+                                 .saved = p->slot[1],
+                                 .dy = p->dy,
+                                 .dx = p->gradient[0],
+                                 .dweight = p->gradient[1],
+                                 .dbias = p->gradient[2],
+                                 .flags = p->add});
 }
 
 static const struct ops_kind norm = {norm_shape, norm_forward, norm_backward, 6,
                                      true};
+
+static void rms_shape(const struct ops_case *c, const struct kith_ops *ops,
+                      struct ops_shape *shape)
+{
+    (void)ops;
+    const size_t n = c->rows * c->op.norm.channels;
+    *shape = (struct ops_shape){
+        .in = {n, c->op.norm.channels}, .out = n, .slot = {c->rows}};
+}
+
+static void rms_forward(const struct ops_case *c, struct ops_pass *p)
+{
+    p->ops->kernels[KITH_OP_RMS_NORM]->forward(
+        &(struct kith_arguments){.shape = &c->op.norm,
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .weight = p->in[1],
+                                 .saved = p->slot[0],
+                                 .y = p->y});
+}
+
+static void rms_backward(const struct ops_case *c, struct ops_pass *p)
+{
+    p->ops->kernels[KITH_OP_RMS_NORM]->backward(
+        &(struct kith_arguments){.shape = &c->op.norm,
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .weight = p->in[1],
+                                 .saved = p->slot[0],
+                                 .dy = p->dy,
+                                 .dx = p->gradient[0],
+                                 .dweight = p->gradient[1],
+                                 .flags = p->add});
+}
+
+static const struct ops_kind rms = {rms_shape, rms_forward, rms_backward, 2,
+                                    true};
 
 static void pool_shape(const struct ops_case *c, const struct kith_ops *ops,
                        struct ops_shape *shape)
@@ -114,14 +190,24 @@ static void pool_shape(const struct ops_case *c, const struct kith_ops *ops,
 
 static void pool_forward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->max_pool(&c->op.pool, c->rows, p->in[0], p->y, p->slot[0]);
+    p->ops->kernels[KITH_OP_MAX_POOL]->forward(
+        &(struct kith_arguments){.shape = &c->op.pool,
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .y = p->y,
+                                 .saved = p->slot[0]});
 }
 
 static void pool_backward(const struct ops_case *c, struct ops_pass *p)
 {
     if (p->gradient[0] != NULL)
-        p->ops->max_pool_backward(&c->op.pool, c->rows, p->slot[0], p->dy,
-                                  p->gradient[0], p->add);
+        p->ops->kernels[KITH_OP_MAX_POOL]->backward(
+            &(struct kith_arguments){.shape = &c->op.pool,
+                                     .rows = c->rows,
+                                     .saved = p->slot[0],
+                                     .dy = p->dy,
+                                     .dx = p->gradient[0],
+                                     .flags = p->add});
 }
 
 static const struct ops_kind pool = {pool_shape, pool_forward, pool_backward, 0,
@@ -138,16 +224,23 @@ static void mean_shape(const struct ops_case *c, const struct kith_ops *ops,
 
 static void mean_forward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->mean_pool(c->rows, c->op.mean.pixels, c->op.mean.channels, p->in[0],
-                      p->y);
+    p->ops->kernels[KITH_OP_MEAN_POOL]->forward(&(struct kith_arguments){
+        .shape = &(struct kith_mean){c->op.mean.pixels, c->op.mean.channels},
+        .rows = c->rows,
+        .x = p->in[0],
+        .y = p->y});
 }
 
 static void mean_backward(const struct ops_case *c, struct ops_pass *p)
 {
     if (p->gradient[0] != NULL)
-        p->ops->mean_pool_backward(c->rows, c->op.mean.pixels,
-                                   c->op.mean.channels, p->dy, p->gradient[0],
-                                   p->add);
+        p->ops->kernels[KITH_OP_MEAN_POOL]->backward(&(struct kith_arguments){
+            .shape =
+                &(struct kith_mean){c->op.mean.pixels, c->op.mean.channels},
+            .rows = c->rows,
+            .dy = p->dy,
+            .dx = p->gradient[0],
+            .flags = p->add});
 }
 
 static const struct ops_kind mean = {mean_shape, mean_forward, mean_backward, 0,
@@ -163,13 +256,37 @@ static void sum_shape(const struct ops_case *c, const struct kith_ops *ops,
 
 static void sum_forward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->sum(c->op.sum.n, c->op.sum.activation, p->in[0], p->in[1], p->y);
+    p->ops->kernels[KITH_OP_SUM]->forward(&(struct kith_arguments){
+        .rows = c->op.sum.n,
+        .shape = &(struct kith_sum){c->op.sum.activation},
+        .x = p->in[0],
+        .other = p->in[1],
+        .y = p->y});
 }
 
+/* Its kernel works in place: what the inputs get is dy. */
 static void sum_backward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->sum_backward(c->op.sum.n, c->op.sum.activation, p->y, p->dy,
-                         p->gradient[0], p->gradient[1], p->add);
+    const struct kith_sum plain = {KITH_ACTIVATION_NONE};
+    const struct kith_dropout nothing = {.rate = 0};
+    struct kith_arguments a = {.shape =
+                                   &(struct kith_sum){c->op.sum.activation},
+                               .rows = c->op.sum.n,
+                               .y = p->y,
+                               .dy = p->dy,
+                               .flags = p->add};
+    p->ops->kernels[KITH_OP_SUM]->backward(&a);
+    for (size_t i = 0; i < 2; i++) {
+        const bool add = p->add & KITH_ADD_DATA;
+        a = (struct kith_arguments){.shape = add ? (const void *)&plain
+                                                 : (const void *)&nothing,
+                                    .rows = c->op.sum.n,
+                                    .x = p->dy,
+                                    .other = p->gradient[i],
+                                    .y = p->gradient[i]};
+        if (p->gradient[i] != NULL)
+            p->ops->kernels[add ? KITH_OP_SUM : KITH_OP_DROPOUT]->forward(&a);
+    }
 }
 
 static const struct ops_kind sum = {sum_shape, sum_forward, sum_backward, 0,
@@ -184,13 +301,18 @@ static void dropout_shape(const struct ops_case *c, const struct kith_ops *ops,
 
 static void dropout_forward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->dropout(&c->op.dropout, c->rows, p->in[0], p->y);
+    p->ops->kernels[KITH_OP_DROPOUT]->forward(&(struct kith_arguments){
+        .shape = &c->op.dropout, .rows = c->rows, .x = p->in[0], .y = p->y});
 }
 
 static void dropout_backward(const struct ops_case *c, struct ops_pass *p)
 {
     if (p->gradient[0] != NULL)
-        p->ops->dropout(&c->op.dropout, c->rows, p->dy, p->gradient[0]);
+        p->ops->kernels[KITH_OP_DROPOUT]->backward(
+            &(struct kith_arguments){.shape = &c->op.dropout,
+                                     .rows = c->rows,
+                                     .dy = p->dy,
+                                     .dx = p->gradient[0]});
 }
 
 static const struct ops_kind dropout = {dropout_shape, dropout_forward,
@@ -218,14 +340,25 @@ static void embed_shape(const struct ops_case *c, const struct kith_ops *ops,
 
 static void embed_forward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->embed(&c->op.embed, c->rows, tokens_of(c), p->in[0], p->in[1],
-                  p->y);
+    p->ops->kernels[KITH_OP_EMBED]->forward(
+        &(struct kith_arguments){.shape = &c->op.embed,
+                                 .rows = c->rows,
+                                 .x = tokens_of(c),
+                                 .weight = p->in[0],
+                                 .bias = p->in[1],
+                                 .y = p->y});
 }
 
 static void embed_backward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->embed_backward(&c->op.embed, c->rows, tokens_of(c), p->dy,
-                           p->gradient[0], p->gradient[1], p->add);
+    p->ops->kernels[KITH_OP_EMBED]->backward(
+        &(struct kith_arguments){.shape = &c->op.embed,
+                                 .rows = c->rows,
+                                 .x = tokens_of(c),
+                                 .dy = p->dy,
+                                 .dweight = p->gradient[0],
+                                 .dbias = p->gradient[1],
+                                 .flags = p->add});
 }
 
 static const struct ops_kind embed = {embed_shape, embed_forward,
@@ -239,26 +372,68 @@ static void attention_shape(const struct ops_case *c,
     *shape = (struct ops_shape){
         .in = {tokens * 3 * op->width},
         .out = tokens * op->width,
-        .slot = {tokens * op->heads,
-                 ops->attention_scratch(op, c->rows) / 4 + 1}};
+        .slot = {
+            tokens * op->heads,
+            kith_kernel_scratch(ops->kernels[KITH_OP_ATTENTION], op, c->rows) /
+                    4 +
+                1}};
 }
 
 static void attention_forward(const struct ops_case *c, struct ops_pass *p)
 {
-    p->ops->attention(&c->op.attention, c->rows, p->in[0], p->slot[0], p->y,
-                      p->slot[1]);
+    p->ops->kernels[KITH_OP_ATTENTION]->forward(
+        &(struct kith_arguments){.shape = &c->op.attention,
+                                 .rows = c->rows,
+                                 .x = p->in[0],
+                                 .saved = p->slot[0],
+                                 .y = p->y,
+                                 .scratch = p->slot[1]});
 }
 
 static void attention_backward(const struct ops_case *c, struct ops_pass *p)
 {
     if (p->gradient[0] != NULL)
-        p->ops->attention_backward(&c->op.attention, c->rows, p->in[0], p->y,
-                                   p->slot[0], p->dy, p->gradient[0],
-                                   p->slot[1]);
+        p->ops->kernels[KITH_OP_ATTENTION]->backward(
+            &(struct kith_arguments){.shape = &c->op.attention,
+                                     .rows = c->rows,
+                                     .x = p->in[0],
+                                     .y = p->y,
+                                     .saved = p->slot[0],
+                                     .dy = p->dy,
+                                     .dx = p->gradient[0],
+                                     .scratch = p->slot[1]});
 }
 
 static const struct ops_kind attention = {attention_shape, attention_forward,
                                           attention_backward, 0, false};
+
+static void rotary_shape(const struct ops_case *c, const struct kith_ops *ops,
+                         struct ops_shape *shape)
+{
+    (void)ops;
+    const size_t n =
+        c->rows * c->op.attention.context * 3 * c->op.attention.width;
+    *shape = (struct ops_shape){.in = {n}, .out = n};
+}
+
+static void rotary_forward(const struct ops_case *c, struct ops_pass *p)
+{
+    p->ops->kernels[KITH_OP_ROTARY]->forward(&(struct kith_arguments){
+        .shape = &c->op.attention, .rows = c->rows, .x = p->in[0], .y = p->y});
+}
+
+static void rotary_backward(const struct ops_case *c, struct ops_pass *p)
+{
+    if (p->gradient[0] != NULL)
+        p->ops->kernels[KITH_OP_ROTARY]->backward(
+            &(struct kith_arguments){.shape = &c->op.attention,
+                                     .rows = c->rows,
+                                     .dy = p->dy,
+                                     .dx = p->gradient[0]});
+}
+
+static const struct ops_kind rotary = {rotary_shape, rotary_forward,
+                                       rotary_backward, 0, false};
 
 #define NONE KITH_ACTIVATION_NONE
 #define RELU KITH_ACTIVATION_RELU
@@ -292,6 +467,11 @@ static const struct ops_kind attention = {attention_shape, attention_forward,
         .op.norm = {KITH_NORM_##which, size, c, g, 1e-5, 0.1, how},            \
         .kind = &norm                                                          \
     }
+#define RMS(n, c)                                                              \
+    {                                                                          \
+        .name = "rms norm " #c, .rows = n,                                     \
+        .op.norm = {KITH_NORM_LAYER, 1, c, 1, 1e-5, 0, NONE}, .kind = &rms     \
+    }
 #define POOL(n, h, w, c, k, s, p)                                              \
     {                                                                          \
         .name = "max_pool " #h "x" #w "x" #c " k" #k " s" #s " p" #p,          \
@@ -324,6 +504,12 @@ static const struct ops_kind attention = {attention_shape, attention_forward,
         .op.attention = {context, heads, width}, .kind = &attention            \
     }
 
+#define ROTARY(n, context, heads, width)                                       \
+    {                                                                          \
+        .name = "rotary " #context " " #heads "x" #width, .rows = n,           \
+        .op.attention = {context, heads, width}, .kind = &rotary               \
+    }
+
 const struct ops_case ops_cases[] = {
     LINEAR(5, 7, 3, false, NONE),
     LINEAR(1, 19, 33, true, RELU),
@@ -350,6 +536,10 @@ const struct ops_case ops_cases[] = {
     NORM(2, GROUP, 3, 20, 20, NONE),
     NORM(4, LAYER, 1, 19, 1, NONE),
     NORM(3, LAYER, 1, 48, 1, NONE),
+    RMS(1, 5),
+    RMS(4, 19),
+    RMS(3, 48),
+    RMS(5, 160),
     POOL(2, 6, 6, 5, 2, 2, 0),
     POOL(1, 7, 5, 17, 3, 2, 1),
     POOL(1, 5, 5, 16, 3, 3, 0),
@@ -363,5 +553,8 @@ const struct ops_case ops_cases[] = {
     ATTENTION(2, 5, 2, 6),
     ATTENTION(1, 19, 2, 34),
     ATTENTION(2, 33, 1, 16),
+    ROTARY(2, 5, 2, 8),
+    ROTARY(1, 17, 1, 34),
+    ROTARY(1, 3, 1, 260),
 };
 const size_t ops_case_count = sizeof ops_cases / sizeof ops_cases[0];

@@ -395,10 +395,26 @@ static void test_gemm(void **state)
                 set(&a, backend, m * depth, 13);
                 set(&b, backend, depth * n, 14);
                 set(&c, backend, m * n, 15);
-                backend->gemm(ta, tb, m, n, depth, 0.5, a.memory, b.memory,
-                              beta, c.memory);
-                exact->gemm(ta, tb, m, n, depth, 0.5, a.exact, b.exact, beta,
-                            c.exact);
+                backend->gemm(&(struct kith_gemm){.transpose_a = ta,
+                                                  .transpose_b = tb,
+                                                  .m = m,
+                                                  .n = n,
+                                                  .k = depth,
+                                                  .alpha = 0.5,
+                                                  .a = a.memory,
+                                                  .b = b.memory,
+                                                  .beta = beta,
+                                                  .c = c.memory});
+                exact->gemm(&(struct kith_gemm){.transpose_a = ta,
+                                                .transpose_b = tb,
+                                                .m = m,
+                                                .n = n,
+                                                .k = depth,
+                                                .alpha = 0.5,
+                                                .a = a.exact,
+                                                .b = b.exact,
+                                                .beta = beta,
+                                                .c = c.exact});
                 /* depth products below 4, added in any order. */
                 assert_near(&c, backend, m * n,
                             4 * (double)(depth + 2) * unit_of(backend) *
@@ -450,20 +466,38 @@ static void test_sgd(void **state)
                 set(&g, backend, n, 22);
                 set(&v, backend, n, 23);
                 set(&x, backend, n, 24);
-                assert_true(backend->sgd(n, 0.1, kinds[k].momentum, 0.01,
-                                         kinds[k].nesterov, g.memory, v.memory,
-                                         x.memory));
-                assert_true(exact->sgd(n, 0.1, kinds[k].momentum, 0.01,
-                                       kinds[k].nesterov, g.exact, v.exact,
-                                       x.exact));
+                assert_true(backend->sgd(
+                    &(struct kith_sgd){.n = n,
+                                       .rate = 0.1,
+                                       .momentum = kinds[k].momentum,
+                                       .decay = 0.01,
+                                       .nesterov = kinds[k].nesterov,
+                                       .gradient = g.memory,
+                                       .velocity = v.memory,
+                                       .x = x.memory}));
+                assert_true(
+                    exact->sgd(&(struct kith_sgd){.n = n,
+                                                  .rate = 0.1,
+                                                  .momentum = kinds[k].momentum,
+                                                  .decay = 0.01,
+                                                  .nesterov = kinds[k].nesterov,
+                                                  .gradient = g.exact,
+                                                  .velocity = v.exact,
+                                                  .x = x.exact}));
                 assert_near(&v, backend, n, 8 * unit_of(backend));
                 assert_near(&x, backend, n, 8 * unit_of(backend));
             }
             if (n > 0) {
                 g.exact[n - 1] = INFINITY;
                 backend->write(n, g.exact, g.memory);
-                assert_false(backend->sgd(n, 0.1, 0.9, 0, i % 2, g.memory,
-                                          v.memory, x.memory));
+                assert_false(
+                    backend->sgd(&(struct kith_sgd){.n = n,
+                                                    .rate = 0.1,
+                                                    .momentum = 0.9,
+                                                    .nesterov = i % 2,
+                                                    .gradient = g.memory,
+                                                    .velocity = v.memory,
+                                                    .x = x.memory}));
             }
         }
     }
@@ -516,9 +550,22 @@ static void test_variants_agree(void **state)
             assert_true(loops->distance_squared(n, r, x[0]) ==
                         plain->distance_squared(n, r, x[1]));
             assert_true(loops->sum(n, x[0]) == plain->sum(n, x[1]));
-            assert_true(
-                loops->sgd(n, 0.1f, 0.9f, 0.01f, i % 2, r, v[0], x[0]) ==
-                plain->sgd(n, 0.1f, 0.9f, 0.01f, i % 2, r, v[1], x[1]));
+            assert_true(loops->sgd(&(struct kith_sgd){.n = n,
+                                                      .rate = 0.1f,
+                                                      .momentum = 0.9f,
+                                                      .decay = 0.01f,
+                                                      .nesterov = i % 2,
+                                                      .gradient = r,
+                                                      .velocity = v[0],
+                                                      .x = x[0]}) ==
+                        plain->sgd(&(struct kith_sgd){.n = n,
+                                                      .rate = 0.1f,
+                                                      .momentum = 0.9f,
+                                                      .decay = 0.01f,
+                                                      .nesterov = i % 2,
+                                                      .gradient = r,
+                                                      .velocity = v[1],
+                                                      .x = x[1]}));
             assert_memory_equal(x[0], x[1], n * sizeof x[0][0]);
             assert_memory_equal(s[0], s[1], n * sizeof s[0][0]);
             assert_memory_equal(v[0], v[1], n * sizeof v[0][0]);

@@ -121,8 +121,8 @@ struct layer {
     void *scratch;
 };
 
-static void layer_open(struct layer *l, size_t rows, struct kith_linear *op,
-                       bool narrow)
+static void layer_open(struct layer *l, size_t rows,
+                       const struct kith_linear *op, bool narrow)
 {
     l->x = vector_new(rows * op->in, narrow, 1);
     l->w = vector_new(op->in * op->out, narrow, 2);
@@ -133,9 +133,10 @@ static void layer_open(struct layer *l, size_t rows, struct kith_linear *op,
     l->dx = vector_new(rows * op->in, false, 7);
     l->dw = vector_new(op->in * op->out, false, 8);
     l->dbias = vector_new(op->out, false, 9);
-    l->scratch = bf16()->alloc(bf16()->ops->linear_scratch(op, rows), false);
+    l->scratch = bf16()->alloc(
+        kith_kernel_scratch(bf16()->ops->kernels[KITH_OP_LINEAR], op, rows),
+        false);
     assert_non_null(l->scratch);
-    op->scratch = l->scratch;
 }
 
 static void layer_close(struct layer *l)
@@ -176,8 +177,15 @@ static void forward(struct layer *l, const struct kith_linear *op, size_t rows)
     const bool gelu = op->activation == KITH_ACTIVATION_GELU;
     spoil(&l->y);
     spoil(&l->pre);
-    bf16()->ops->linear(op, rows, l->x.f, l->w.f, l->bias.f,
-                        gelu ? l->pre.f : NULL, l->y.f);
+    bf16()->ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = op,
+                                 .scratch = l->scratch,
+                                 .rows = rows,
+                                 .x = l->x.f,
+                                 .weight = l->w.f,
+                                 .bias = l->bias.f,
+                                 .saved = gelu ? l->pre.f : NULL,
+                                 .y = l->y.f});
 }
 
 static void backward(struct layer *l, const struct kith_linear *op, size_t rows,
@@ -189,8 +197,19 @@ static void backward(struct layer *l, const struct kith_linear *op, size_t rows,
         spoil(&l->dw);
         spoil(&l->dbias);
     }
-    bf16()->ops->linear_backward(op, rows, l->x.f, l->w.f, l->pre.f, l->y.f,
-                                 l->dy.f, l->dx.f, l->dw.f, l->dbias.f, add);
+    bf16()->ops->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = op,
+                                 .scratch = l->scratch,
+                                 .rows = rows,
+                                 .x = l->x.f,
+                                 .weight = l->w.f,
+                                 .saved = l->pre.f,
+                                 .y = l->y.f,
+                                 .dy = l->dy.f,
+                                 .dx = l->dx.f,
+                                 .dweight = l->dw.f,
+                                 .dbias = l->dbias.f,
+                                 .flags = add});
 }
 
 /* Values that are bfloat16 lose nothing, and ReLU makes no others of them. */
@@ -201,14 +220,29 @@ static void exact_products(size_t rows, struct kith_linear op, unsigned add)
     layer_open(&l, rows, &op, true);
 
     forward(&l, &op, rows);
-    exact->linear(&op, rows, l.x.d, l.w.d, l.bias.d, NULL, l.y.d);
+    exact->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = l.x.d,
+                                 .weight = l.w.d,
+                                 .bias = l.bias.d,
+                                 .y = l.y.d});
     assert_near("y", &op, &l.y, sum_slack(op.in), 0);
     /* What stands at ReLU's edge may fall on either side: the same y. */
     for (size_t i = 0; i < l.y.n; i++)
         l.y.d[i] = (double)l.y.f[i];
     backward(&l, &op, rows, add);
-    exact->linear_backward(&op, rows, l.x.d, l.w.d, NULL, l.y.d, l.dy.d, l.dx.d,
-                           l.dw.d, l.dbias.d, add);
+    exact->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = l.x.d,
+                                 .weight = l.w.d,
+                                 .y = l.y.d,
+                                 .dy = l.dy.d,
+                                 .dx = l.dx.d,
+                                 .dweight = l.dw.d,
+                                 .dbias = l.dbias.d,
+                                 .flags = add});
 
     assert_near("dx", &op, &l.dx, sum_slack(op.out), 0);
     assert_near("dw", &op, &l.dw, sum_slack(rows), 0);
@@ -227,14 +261,42 @@ static void rounded_products(size_t rows, struct kith_linear op)
     layer_open(&l, rows, &op, false);
 
     forward(&l, &op, rows);
-    exact->linear(&op, rows, l.x.d, l.w.d, l.bias.d, NULL, l.y.d);
-    exact->linear(&op, rows, l.x.size, l.w.size, l.bias.size, NULL, l.y.size);
+    exact->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = l.x.d,
+                                 .weight = l.w.d,
+                                 .bias = l.bias.d,
+                                 .y = l.y.d});
+    exact->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = l.x.size,
+                                 .weight = l.w.size,
+                                 .bias = l.bias.size,
+                                 .y = l.y.size});
     assert_near("y", &op, &l.y, sum_slack(op.in), share);
     backward(&l, &op, rows, 0);
-    exact->linear_backward(&op, rows, l.x.d, l.w.d, NULL, l.y.d, l.dy.d, l.dx.d,
-                           l.dw.d, l.dbias.d, 0);
-    exact->linear_backward(&op, rows, l.x.size, l.w.size, NULL, l.y.size,
-                           l.dy.size, l.dx.size, l.dw.size, l.dbias.size, 0);
+    exact->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = l.x.d,
+                                 .weight = l.w.d,
+                                 .y = l.y.d,
+                                 .dy = l.dy.d,
+                                 .dx = l.dx.d,
+                                 .dweight = l.dw.d,
+                                 .dbias = l.dbias.d});
+    exact->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = l.x.size,
+                                 .weight = l.w.size,
+                                 .y = l.y.size,
+                                 .dy = l.dy.size,
+                                 .dx = l.dx.size,
+                                 .dweight = l.dw.size,
+                                 .dbias = l.dbias.size});
     assert_near("dx", &op, &l.dx, sum_slack(op.out), share);
     assert_near("dw", &op, &l.dw, sum_slack(rows), share);
     assert_near("dbias", &op, &l.dbias, sum_slack(rows), 0);
@@ -281,14 +343,30 @@ static void test_activation(void **state)
     layer_open(&l, rows, &op, true);
 
     forward(&l, &op, rows);
-    exact->linear(&op, rows, l.x.d, l.w.d, l.bias.d, l.pre.d, l.y.d);
+    exact->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = l.x.d,
+                                 .weight = l.w.d,
+                                 .bias = l.bias.d,
+                                 .saved = l.pre.d,
+                                 .y = l.y.d});
     assert_near("pre", &op, &l.pre, sum_slack(op.in), 0);
     assert_near("y", &op, &l.y, 2 * sum_slack(op.in), 0);
     for (size_t i = 0; i < l.pre.n; i++)
         l.pre.d[i] = (double)l.pre.f[i];
     backward(&l, &op, rows, 0);
-    exact->linear_backward(&op, rows, l.x.d, l.w.d, l.pre.d, l.y.d, l.dy.d,
-                           l.dx.d, l.dw.d, l.dbias.d, 0);
+    exact->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = l.x.d,
+                                 .weight = l.w.d,
+                                 .saved = l.pre.d,
+                                 .y = l.y.d,
+                                 .dy = l.dy.d,
+                                 .dx = l.dx.d,
+                                 .dweight = l.dw.d,
+                                 .dbias = l.dbias.d});
     assert_near("dy", &op, &l.dy, 8 * (double)FLT_EPSILON, 0);
     assert_near("dbias", &op, &l.dbias, sum_slack(rows), 0);
     layer_close(&l);

@@ -65,7 +65,8 @@ static void silent(void)
 static void multiply(size_t out)
 {
     const struct kith_linear op = {.in = 64, .out = out, .in_out = true};
-    half->ops->linear(&op, 32, room_x, room_y, NULL, NULL, room_z);
+    half->ops->kernels[KITH_OP_LINEAR]->forward(&(struct kith_arguments){
+        .shape = &op, .rows = 32, .x = room_x, .weight = room_y, .y = room_z});
 }
 
 static void test_products(void **state)
@@ -86,7 +87,8 @@ static void convolve(void)
 {
     const struct kith_conv op = {4, 4, 8, 8, 3,
                                  1, 1, 4, 4, KITH_ACTIVATION_NONE};
-    half->ops->conv(&op, 2, room_x, room_y, NULL, room_z, NULL);
+    half->ops->kernels[KITH_OP_CONV]->forward(&(struct kith_arguments){
+        .shape = &op, .rows = 2, .x = room_x, .weight = room_y, .y = room_z});
 }
 
 static void test_convolutions(void **state)
@@ -102,7 +104,8 @@ static void test_convolutions(void **state)
 static void attend(size_t size)
 {
     const struct kith_attention op = {8, 2, 2 * size};
-    half->ops->attention(&op, 1, room_x, room_y, room_z, NULL);
+    half->ops->kernels[KITH_OP_ATTENTION]->forward(&(struct kith_arguments){
+        .shape = &op, .rows = 1, .x = room_x, .saved = room_y, .y = room_z});
 }
 
 static void test_attention(void **state)
@@ -121,11 +124,23 @@ static void test_loss(void **state)
     (void)state;
     int32_t *const labels = half->alloc(64 * sizeof *labels, true);
     memset(labels, 0, 64 * sizeof *labels);
-    (void)half->ops->cross_entropy(64, 1032, labels, 0, 1, room_x, NULL);
-    (void)half->ops->padded_cross_entropy(64, 1031, 1088, labels, 0, 1, room_x,
-                                          NULL);
+    (void)half->ops->cross_entropy(&(struct kith_loss){.rows = 64,
+                                                       .classes = 1032,
+                                                       .labels = labels,
+                                                       .scale = 1,
+                                                       .logits = room_x});
+    (void)half->ops->cross_entropy(&(struct kith_loss){.rows = 64,
+                                                       .classes = 1031,
+                                                       .stride = 1088,
+                                                       .labels = labels,
+                                                       .scale = 1,
+                                                       .logits = room_x});
     silent();
-    (void)half->ops->cross_entropy(64, 1031, labels, 0, 1, room_x, NULL);
+    (void)half->ops->cross_entropy(&(struct kith_loss){.rows = 64,
+                                                       .classes = 1031,
+                                                       .labels = labels,
+                                                       .scale = 1,
+                                                       .logits = room_x});
     told("a loss of 1031 classes");
     half->release(labels);
 }

@@ -284,8 +284,21 @@ static void embed_on(const struct kith_backend *backend,
             cuda_fill(values[k][i], sizes[i], 3 + i);
             cuda_put(on, i == 2, sizes[i], values[k][i], v[i]);
         }
-        on->ops->embed_backward(op, rows, tokens, v[2], v[3], v[4], add);
-        on->ops->embed(op, rows, tokens, v[0], v[1], v[2]);
+        on->ops->kernels[KITH_OP_EMBED]->backward(
+            &(struct kith_arguments){.shape = op,
+                                     .rows = rows,
+                                     .x = tokens,
+                                     .dy = v[2],
+                                     .dweight = v[3],
+                                     .dbias = v[4],
+                                     .flags = add});
+        on->ops->kernels[KITH_OP_EMBED]->forward(
+            &(struct kith_arguments){.shape = op,
+                                     .rows = rows,
+                                     .x = tokens,
+                                     .weight = v[0],
+                                     .bias = v[1],
+                                     .y = v[2]});
         for (size_t i = 0; i < 5; i++) {
             cuda_get(on, i == 2, sizes[i], v[i], values[k][i]);
             on->release(v[i]);
@@ -336,8 +349,14 @@ static void loss_on(const struct kith_backend *backend, size_t rows,
         values[k][2 * classes + 1] = values[k][2 * classes + 2] = 2.5;
         labels[2] = 1; /* the first of equals */
         cuda_put(on, true, n, values[k], logits);
-        loss[k] = on->ops->cross_entropy(rows, classes, labels, smoothing, 0.5,
-                                         logits, &correct[k]);
+        loss[k] =
+            on->ops->cross_entropy(&(struct kith_loss){.rows = rows,
+                                                       .classes = classes,
+                                                       .labels = labels,
+                                                       .smoothing = smoothing,
+                                                       .scale = 0.5,
+                                                       .logits = logits,
+                                                       .correct = &correct[k]});
         cuda_get(on, true, n, logits, values[k]);
         on->release(labels);
         on->release(logits);
@@ -437,18 +456,39 @@ static double head_run(const struct kith_backend *on, const struct head *h,
         at[part] = head_output(
             on, part<HEAD_DW, head_size(h, part), part> HEAD_SLOPES && adds);
     void *const scores = at[HEAD_SCORES];
-    on->ops->linear(&h->op, h->rows, x, w, h->biased ? bias : NULL, NULL,
-                    scores);
+    on->ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &h->op,
+                                 .rows = h->rows,
+                                 .x = x,
+                                 .weight = w,
+                                 .bias = h->biased ? bias : NULL,
+                                 .y = scores});
     out[HEAD_SCORES] = head_result(on, true, head_size(h, 0), scores);
     const double loss =
         h->op.stride > 0
-            ? on->ops->padded_cross_entropy(h->rows, h->op.out, h->stride,
-                                            labels, 0.1, 1, scores, NULL)
-            : on->ops->cross_entropy(h->rows, h->op.out, labels, 0.1, 1, scores,
-                                     NULL);
-    on->ops->linear_backward(&h->op, h->rows, x, w, NULL, NULL, scores,
-                             at[HEAD_DX], at[HEAD_DW],
-                             h->biased ? at[HEAD_DBIAS] : NULL, h->add);
+            ? on->ops->cross_entropy(&(struct kith_loss){.rows = h->rows,
+                                                         .classes = h->op.out,
+                                                         .stride = h->stride,
+                                                         .labels = labels,
+                                                         .smoothing = 0.1,
+                                                         .scale = 1,
+                                                         .logits = scores})
+            : on->ops->cross_entropy(&(struct kith_loss){.rows = h->rows,
+                                                         .classes = h->op.out,
+                                                         .labels = labels,
+                                                         .smoothing = 0.1,
+                                                         .scale = 1,
+                                                         .logits = scores});
+    on->ops->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &h->op,
+                                 .rows = h->rows,
+                                 .x = x,
+                                 .weight = w,
+                                 .dy = scores,
+                                 .dx = at[HEAD_DX],
+                                 .dweight = at[HEAD_DW],
+                                 .dbias = h->biased ? at[HEAD_DBIAS] : NULL,
+                                 .flags = h->add});
     out[HEAD_SLOPES] = head_result(on, true, head_size(h, 0), scores);
     for (int part = HEAD_DX; part < HEAD_PARTS; part++)
         out[part] =
@@ -540,12 +580,14 @@ static void test_dropout(void **state)
     const struct kith_backend *exact = kith_backend_find("naive64");
     for (size_t i = 0; i < N; i++)
         ones[i] = 1;
-    exact->ops->dropout(&op, N, ones, want);
+    exact->ops->kernels[KITH_OP_DROPOUT]->forward(&(struct kith_arguments){
+        .shape = &op, .rows = N, .x = ones, .y = want});
     const struct kith_backend *const both[] = {single, half};
     for (size_t k = 0; k < 2; k++) {
         void *const x = cuda_room(both[k], N);
         cuda_put(both[k], true, N, ones, x);
-        both[k]->ops->dropout(&op, N, x, x);
+        both[k]->ops->kernels[KITH_OP_DROPOUT]->forward(
+            &(struct kith_arguments){.shape = &op, .rows = N, .x = x, .y = x});
         cuda_get(both[k], true, N, x, got);
         for (size_t i = 0; i < N; i++)
             assert_true((got[i] > 0) == (want[i] > 0));
@@ -574,9 +616,25 @@ static void test_buffers(void **state)
         cuda_put(on, true, N, values, x);
         on->write(CHANNELS, values, scale);
         on->write(2 * CHANNELS, zeros, buffers);
-        on->ops->norm(&op, ROWS, true, x, scale, scale, buffers, saved, out);
+        on->ops->kernels[KITH_OP_NORM]->forward(
+            &(struct kith_arguments){.shape = &op,
+                                     .rows = ROWS,
+                                     .x = x,
+                                     .weight = scale,
+                                     .bias = scale,
+                                     .buffers = buffers,
+                                     .saved = saved,
+                                     .y = out,
+                                     .flags = KITH_STATISTICS});
         on->read(2 * CHANNELS, buffers, kept[k]);
-        on->ops->norm(&op, ROWS, false, x, scale, scale, buffers, NULL, out);
+        on->ops->kernels[KITH_OP_NORM]->forward(
+            &(struct kith_arguments){.shape = &op,
+                                     .rows = ROWS,
+                                     .x = x,
+                                     .weight = scale,
+                                     .bias = scale,
+                                     .buffers = buffers,
+                                     .y = out});
         cuda_get(on, true, N, out, y[k]);
         void *const everything[] = {x, out, scale, buffers, saved};
         for (size_t i = 0; i < 5; i++)

@@ -212,8 +212,26 @@ static void test_gemm(void **state)
                 cuda_poison(gpu, m * n, s.x[2]);
                 cuda_poison(exact, m * n, s.y[2]);
             }
-            gpu->gemm(ta, tb, m, n, k, 0.5, s.x[0], s.x[1], beta, s.x[2]);
-            exact->gemm(ta, tb, m, n, k, 0.5, s.y[0], s.y[1], beta, s.y[2]);
+            gpu->gemm(&(struct kith_gemm){.transpose_a = ta,
+                                          .transpose_b = tb,
+                                          .m = m,
+                                          .n = n,
+                                          .k = k,
+                                          .alpha = 0.5,
+                                          .a = s.x[0],
+                                          .b = s.x[1],
+                                          .beta = beta,
+                                          .c = s.x[2]});
+            exact->gemm(&(struct kith_gemm){.transpose_a = ta,
+                                            .transpose_b = tb,
+                                            .m = m,
+                                            .n = n,
+                                            .k = k,
+                                            .alpha = 0.5,
+                                            .a = s.y[0],
+                                            .b = s.y[1],
+                                            .beta = beta,
+                                            .c = s.y[2]});
             gpu->read(m * n, s.x[2], s.got);
             cuda_close("cuda", "gemm", m * n, s.got, s.y[2], 1e-5);
             set_close(&s);
@@ -230,10 +248,22 @@ static void test_optimisers(void **state)
             struct set s;
             set_open(&s, n, kind == 2, 21);
             const double momentum = kind == 0 ? 0 : 0.9;
-            assert_true(gpu->sgd(n, 0.1, momentum, 0.01, kind == 2, s.x[0],
-                                 s.x[1], s.x[2]));
-            assert_true(exact->sgd(n, 0.1, momentum, 0.01, kind == 2, s.y[0],
-                                   s.y[1], s.y[2]));
+            assert_true(gpu->sgd(&(struct kith_sgd){.n = n,
+                                                    .rate = 0.1,
+                                                    .momentum = momentum,
+                                                    .decay = 0.01,
+                                                    .nesterov = kind == 2,
+                                                    .gradient = s.x[0],
+                                                    .velocity = s.x[1],
+                                                    .x = s.x[2]}));
+            assert_true(exact->sgd(&(struct kith_sgd){.n = n,
+                                                      .rate = 0.1,
+                                                      .momentum = momentum,
+                                                      .decay = 0.01,
+                                                      .nesterov = kind == 2,
+                                                      .gradient = s.y[0],
+                                                      .velocity = s.y[1],
+                                                      .x = s.y[2]}));
             same(&s, "sgd", 2);
             same(&s, "sgd's velocity", 1);
             set_close(&s);
@@ -245,16 +275,43 @@ static void test_optimisers(void **state)
         exact->scale(n, 0, s.y[1]);
         exact->scale(n, 0, s.y[2]);
         for (uint64_t t = 1; t <= 3; t++) {
-            assert_true(gpu->ops->adamw(n, 0.01, 0.9, 0.99, 1e-8, 0.1, t,
-                                        s.x[0], s.x[1], s.x[2], s.x[3]));
-            assert_true(exact->ops->adamw(n, 0.01, 0.9, 0.99, 1e-8, 0.1, t,
-                                          s.y[0], s.y[1], s.y[2], s.y[3]));
+            assert_true(gpu->ops->adamw(&(struct kith_adamw){.n = n,
+                                                             .rate = 0.01,
+                                                             .beta1 = 0.9,
+                                                             .beta2 = 0.99,
+                                                             .epsilon = 1e-8,
+                                                             .decay = 0.1,
+                                                             .t = t,
+                                                             .g = s.x[0],
+                                                             .m = s.x[1],
+                                                             .v = s.x[2],
+                                                             .x = s.x[3]}));
+            assert_true(exact->ops->adamw(&(struct kith_adamw){.n = n,
+                                                               .rate = 0.01,
+                                                               .beta1 = 0.9,
+                                                               .beta2 = 0.99,
+                                                               .epsilon = 1e-8,
+                                                               .decay = 0.1,
+                                                               .t = t,
+                                                               .g = s.y[0],
+                                                               .m = s.y[1],
+                                                               .v = s.y[2],
+                                                               .x = s.y[3]}));
         }
         same(&s, "adamw", 3);
         s.y[0][n / 2] = (double)INFINITY;
         gpu->write(n, s.y[0], s.x[0]);
-        assert_false(gpu->ops->adamw(n, 0.01, 0.9, 0.99, 1e-8, 0.1, 4, s.x[0],
-                                     s.x[1], s.x[2], s.x[3]));
+        assert_false(gpu->ops->adamw(&(struct kith_adamw){.n = n,
+                                                          .rate = 0.01,
+                                                          .beta1 = 0.9,
+                                                          .beta2 = 0.99,
+                                                          .epsilon = 1e-8,
+                                                          .decay = 0.1,
+                                                          .t = 4,
+                                                          .g = s.x[0],
+                                                          .m = s.x[1],
+                                                          .v = s.x[2],
+                                                          .x = s.x[3]}));
         set_close(&s);
     }
 }
@@ -439,8 +496,12 @@ static void little_close(struct little *l)
 
 static double little_loss(struct little *l, uint32_t *correct)
 {
-    return gpu->ops->cross_entropy(ROWS, CLASSES, l->labels, 0, 1, l->logits,
-                                   correct);
+    return gpu->ops->cross_entropy(&(struct kith_loss){.rows = ROWS,
+                                                       .classes = CLASSES,
+                                                       .labels = l->labels,
+                                                       .scale = 1,
+                                                       .logits = l->logits,
+                                                       .correct = correct});
 }
 
 /* What a step finds is what its calls return outside of one. */
@@ -455,13 +516,29 @@ static void test_step(void **state)
     little_open(&b, 5);
     const double loss = little_loss(&a, &want_correct);
     const double norm = gpu->clip(LOGITS, 0.1, a.logits);
-    assert_true(gpu->ops->adamw(LOGITS, 0.1, 0.9, 0.99, 1e-8, 0, 1, a.logits,
-                                a.m, a.v, a.x));
+    assert_true(gpu->ops->adamw(&(struct kith_adamw){.n = LOGITS,
+                                                     .rate = 0.1,
+                                                     .beta1 = 0.9,
+                                                     .beta2 = 0.99,
+                                                     .epsilon = 1e-8,
+                                                     .t = 1,
+                                                     .g = a.logits,
+                                                     .m = a.m,
+                                                     .v = a.v,
+                                                     .x = a.x}));
     gpu->step_begin();
     assert_true(fabs(little_loss(&b, &correct)) <= 0);
     assert_true(fabs(gpu->clip(LOGITS, 0.1, b.logits)) <= 0);
-    assert_true(gpu->ops->adamw(LOGITS, 0.1, 0.9, 0.99, 1e-8, 0, 1, b.logits,
-                                b.m, b.v, b.x));
+    assert_true(gpu->ops->adamw(&(struct kith_adamw){.n = LOGITS,
+                                                     .rate = 0.1,
+                                                     .beta1 = 0.9,
+                                                     .beta2 = 0.99,
+                                                     .epsilon = 1e-8,
+                                                     .t = 1,
+                                                     .g = b.logits,
+                                                     .m = b.m,
+                                                     .v = b.v,
+                                                     .x = b.x}));
     gpu->step_end(&found);
     assert_int_equal(correct, 77);
     assert_true(fabs(found.loss - loss) <= 0);
@@ -521,8 +598,17 @@ static void test_device_fails(void **state)
     fail_after(1, ECC);
     gpu->step_begin();
     (void)little_loss(&l, NULL);
-    assert_true(gpu->ops->adamw(LOGITS, 0.1, 0.9, 0.99, 1e-8, 0, 1, l.logits,
-                                l.m, l.v, l.x) == (gpu->failed() == NULL));
+    assert_true(gpu->ops->adamw(&(struct kith_adamw){.n = LOGITS,
+                                                     .rate = 0.1,
+                                                     .beta1 = 0.9,
+                                                     .beta2 = 0.99,
+                                                     .epsilon = 1e-8,
+                                                     .t = 1,
+                                                     .g = l.logits,
+                                                     .m = l.m,
+                                                     .v = l.v,
+                                                     .x = l.x}) ==
+                (gpu->failed() == NULL));
     gpu->step_end(&found);
     assert_false(found.finite);
     assert_true(isnan(found.loss));
@@ -534,7 +620,8 @@ static void test_device_fails(void **state)
     gpu->copy(LOGITS, sent, l.x);
     assert_true(gpu->settled(sent, true));
     assert_false(gpu->finite(LOGITS, l.x));
-    assert_false(gpu->sgd(LOGITS, 0.1, 0, 0, false, l.logits, NULL, l.x));
+    assert_false(gpu->sgd(&(struct kith_sgd){
+        .n = LOGITS, .rate = 0.1, .gradient = l.logits, .x = l.x}));
     assert_true(isnan(gpu->sum(LOGITS, l.x)));
     assert_true(isnan(gpu->mix(LOGITS, 0.5, sent, sent, l.x)));
     assert_true(isnan(little_loss(&l, NULL)));

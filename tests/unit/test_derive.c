@@ -40,7 +40,7 @@ static void test_models(void **state)
     must_parse("model={kind: resnet, depth: 20, image: [32, 32, 3], "
                "classes: 10, norm: group}",
                &experiment);
-    assert_true(config->group_norm);
+    assert_int_equal(config->norm, KITH_MODEL_NORM_GROUP);
     assert_int_equal(config->depth, 20);
     assert_int_equal(kith_model_size_of(experiment.model, config).trained,
                      272474);
@@ -48,7 +48,7 @@ static void test_models(void **state)
 
     must_parse("model={kind: vgg, depth: 8, image: [32, 32, 3], classes: 10}",
                &experiment);
-    assert_false(config->group_norm);
+    assert_int_equal(config->norm, KITH_MODEL_NORM_DEFAULT);
     assert_true(kith_model_size_of(experiment.model, config).dim >
                 kith_model_size_of(experiment.model, config).trained);
     kith_experiment_close(&experiment);

@@ -44,7 +44,8 @@ static struct kith_experiment resnet(const char *backend, bool group)
         fixture_experiment("resnet", "local", 1);
     experiment.model_config = (struct kith_model_config){
         .image = {SIDE, SIDE, 3}, .classes = 2, .depth = 20};
-    experiment.model_config.group_norm = group;
+    experiment.model_config.norm =
+        group ? KITH_MODEL_NORM_GROUP : KITH_MODEL_NORM_BATCH;
     experiment.backend = kith_backend_find(backend);
     experiment.train.batch = ROWS;
     experiment.train.config.learning_rate = 0.01;

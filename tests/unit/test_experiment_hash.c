@@ -123,6 +123,8 @@ static void texts_are_canonical(void **state)
     kith_experiment_close(&experiment);
 }
 
+#define VGG "model={kind: vgg, depth: 8, image: [32, 32, 3], classes: 10"
+
 /* One file and another that says the same. */
 static void same_meaning_same_hash(void **state)
 {
@@ -135,6 +137,7 @@ static void same_meaning_same_hash(void **state)
         {"data={kind: synthetic}", "data={kind: synthetic, rows: 10000}"},
         {"data={kind: gaussian}", "data={kind: gaussian, rows: 8000}"},
         {"train.backend=cpu", "train.backend=naive32"},
+        {VGG "}", VGG ", norm: batch}"},
         {"seed=7", "seed=007"},
     };
     for (size_t i = 0; i < COUNT(pairs); i++)
@@ -143,6 +146,37 @@ static void same_meaning_same_hash(void **state)
     assert_true(hash_of("data={kind: synthetic}") !=
                 hash_of("data={kind: synthetic, rows: 9999}"));
     assert_true(hash_of("stop={time: 60s}") != hash_of("stop={time: 61s}"));
+    assert_true(hash_of(VGG "}") != hash_of(VGG ", norm: group}"));
+}
+
+static uint64_t hash_of_gpt(const char *set)
+{
+    static const char text[] =
+        "name: gpt\npeers: 2\nstop: {steps: 1}\n"
+        "model: {kind: gpt, depth: 1, heads: 2, width: 8, context: 8, "
+        "vocabulary: 8}\n"
+        "data: {kind: synthetic}\n"
+        "compute: {step: 5ms}\n";
+    struct kith_experiment experiment;
+    char error[KITH_EXPERIMENT_ERROR_BYTES] = "";
+    if (parse(text, set, &experiment, error) != KITH_OK)
+        fail_msg("%s", error);
+    const uint64_t hash = kith_experiment_hash(&experiment);
+    kith_experiment_close(&experiment);
+    return hash;
+}
+
+/* A model's first norm is the same one whether the file names it or not. */
+static void first_norm_is_no_other(void **state)
+{
+    (void)state;
+    const uint64_t hash = hash_of_gpt(NULL);
+    assert_true(hash_of_gpt("model.norm=layer") == hash);
+    assert_true(hash_of_gpt("model.positions=learned") == hash);
+    assert_true(hash_of_gpt("model.norm=rms") != hash);
+    assert_true(hash_of_gpt("model.positions=rotary") != hash);
+    /* Before there were two norms and positions. */
+    assert_true(hash == UINT64_C(0x6fd456aab72fe1ca));
 }
 
 /* The rules behind the version: whoever changes this figure adds 1 to it. */
@@ -223,6 +257,7 @@ int main(void)
         cmocka_unit_test(each_row_counts_or_does_not),
         cmocka_unit_test(texts_are_canonical),
         cmocka_unit_test(same_meaning_same_hash),
+        cmocka_unit_test(first_norm_is_no_other),
         cmocka_unit_test(the_version_holds),
         cmocka_unit_test(other_experiments_are_named),
         cmocka_unit_test(old_hashes_are_left_to_the_text),

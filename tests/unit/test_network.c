@@ -214,7 +214,7 @@ static void test_no_copies(void **state)
             assert_int_not_equal(step->kind, KITH_STEP_COPY);
             assert_int_not_equal(step->kind, KITH_STEP_ADD);
             if (step->kind == KITH_STEP_FORWARD &&
-                net->ops[step->op].kind == KITH_OP_SUM)
+                net->ops[step->op].operation->kind == KITH_OP_SUM)
                 assert_true(step->y == step->a || step->y == step->b);
         }
         kith_plan_close(&plan);

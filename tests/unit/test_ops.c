@@ -250,7 +250,7 @@ static void test_adding(void **state)
  * layers may be off by is test_bf16.c's. */
 static bool rounds(const struct kith_backend *backend, const struct ops_case *c)
 {
-    return backend->ops->linear_scratch != NULL &&
+    return backend->ops->kernels[KITH_OP_LINEAR]->scratch != NULL &&
            strncmp(c->name, "linear", strlen("linear")) == 0;
 }
 
@@ -335,9 +335,25 @@ static void buffers_on(const struct kith_backend *backend)
         fill(values, N, 1);
         on->write(N, values, x);
         on->write(CHANNELS, values, scale);
-        on->ops->norm(&op, ROWS, true, x, scale, scale, kept, saved, out);
+        on->ops->kernels[KITH_OP_NORM]->forward(
+            &(struct kith_arguments){.shape = &op,
+                                     .rows = ROWS,
+                                     .x = x,
+                                     .weight = scale,
+                                     .bias = scale,
+                                     .buffers = kept,
+                                     .saved = saved,
+                                     .y = out,
+                                     .flags = KITH_STATISTICS});
         on->read(2 * CHANNELS, kept, buffers[k]);
-        on->ops->norm(&op, ROWS, false, x, scale, scale, kept, NULL, out);
+        on->ops->kernels[KITH_OP_NORM]->forward(
+            &(struct kith_arguments){.shape = &op,
+                                     .rows = ROWS,
+                                     .x = x,
+                                     .weight = scale,
+                                     .bias = scale,
+                                     .buffers = kept,
+                                     .y = out});
         on->read(N, out, y[k]);
         void *const all[] = {x, out, scale, kept, saved};
         for (size_t i = 0; i < 5; i++)
@@ -368,7 +384,12 @@ static void nan_on(const struct kith_backend *backend)
     fill(values, N, 3);
     values[3] = values[18] = (double)NAN;
     backend->write(N, values, a);
-    backend->ops->sum(N, KITH_ACTIVATION_RELU, a, b, y);
+    backend->ops->kernels[KITH_OP_SUM]->forward(&(struct kith_arguments){
+        .rows = N,
+        .shape = &(struct kith_sum){KITH_ACTIVATION_RELU},
+        .x = a,
+        .other = b,
+        .y = y});
     backend->read(N, y, values);
     for (size_t i = 0; i < N; i++)
         assert_true(i == 3 || i == 18 ? isnan(values[i]) : values[i] >= 0);
@@ -394,7 +415,8 @@ static void dropout_on(const struct kith_backend *backend)
     for (size_t i = 0; i < N; i++)
         ones[i] = 1;
     backend->write(N, ones, x);
-    backend->ops->dropout(&op, N, x, y);
+    backend->ops->kernels[KITH_OP_DROPOUT]->forward(
+        &(struct kith_arguments){.shape = &op, .rows = N, .x = x, .y = y});
     backend->read(N, y, kept[0]);
     size_t count = 0;
     const struct kith_mask mask = kith_mask_of(&op);
@@ -412,7 +434,8 @@ static void dropout_on(const struct kith_backend *backend)
         other.step += change == 0;
         other.place += change == 1;
         other.entity += change == 2;
-        backend->ops->dropout(&other, N, x, y);
+        backend->ops->kernels[KITH_OP_DROPOUT]->forward(&(
+            struct kith_arguments){.shape = &other, .rows = N, .x = x, .y = y});
         backend->read(N, y, kept[1]);
         size_t differ = 0;
         for (size_t i = 0; i < N; i++)
@@ -438,8 +461,14 @@ static double loss_of(const struct kith_backend *backend, const double *logits,
     const int32_t labels[ROWS] = {0, 18, 3, 3, 7};
     void *memory = room(backend, ROWS * CLASSES);
     backend->write(ROWS * CLASSES, logits, memory);
-    const double loss = backend->ops->cross_entropy(
-        ROWS, CLASSES, labels, smoothing, 0.5, memory, correct);
+    const double loss =
+        backend->ops->cross_entropy(&(struct kith_loss){.rows = ROWS,
+                                                        .classes = CLASSES,
+                                                        .labels = labels,
+                                                        .smoothing = smoothing,
+                                                        .scale = 0.5,
+                                                        .logits = memory,
+                                                        .correct = correct});
     if (gradient != NULL)
         backend->read(ROWS * CLASSES, memory, gradient);
     backend->release(memory);
@@ -492,8 +521,17 @@ static void adamw_on(const struct kith_backend *backend)
     for (uint64_t t = 1; t <= 3; t++) {
         fill(g, N, 20 + t);
         backend->write(N, g, gb);
-        assert_true(backend->ops->adamw(N, 0.01, 0.9, 0.99, 1e-8, 0.1, t, gb,
-                                        mb, vb, xb));
+        assert_true(backend->ops->adamw(&(struct kith_adamw){.n = N,
+                                                             .rate = 0.01,
+                                                             .beta1 = 0.9,
+                                                             .beta2 = 0.99,
+                                                             .epsilon = 1e-8,
+                                                             .decay = 0.1,
+                                                             .t = t,
+                                                             .g = gb,
+                                                             .m = mb,
+                                                             .v = vb,
+                                                             .x = xb}));
         for (size_t i = 0; i < N; i++) {
             m[i] = 0.9 * m[i] + 0.1 * g[i];
             v[i] = 0.99 * v[i] + 0.01 * g[i] * g[i];
@@ -508,8 +546,16 @@ static void adamw_on(const struct kith_backend *backend)
     }
     g[30] = (double)INFINITY;
     backend->write(N, g, gb);
-    assert_false(
-        backend->ops->adamw(N, 0.01, 0.9, 0.99, 1e-8, 0, 4, gb, mb, vb, xb));
+    assert_false(backend->ops->adamw(&(struct kith_adamw){.n = N,
+                                                          .rate = 0.01,
+                                                          .beta1 = 0.9,
+                                                          .beta2 = 0.99,
+                                                          .epsilon = 1e-8,
+                                                          .t = 4,
+                                                          .g = gb,
+                                                          .m = mb,
+                                                          .v = vb,
+                                                          .x = xb}));
     void *const all[] = {gb, xb, mb, vb};
     for (size_t i = 0; i < 4; i++)
         backend->release(all[i]);

@@ -111,8 +111,22 @@ static void one_linear(size_t rows, struct kith_linear op, unsigned add)
     const bool gelu = op.activation == KITH_ACTIVATION_GELU;
     const struct kith_ops *ops = cpu()->ops, *exact = exact_ops();
 
-    ops->linear(&op, rows, x.f, w.f, b.f, gelu ? pre.f : NULL, y.f);
-    exact->linear(&op, rows, x.d, w.d, b.d, gelu ? pre.d : NULL, y.d);
+    ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = x.f,
+                                 .weight = w.f,
+                                 .bias = b.f,
+                                 .saved = gelu ? pre.f : NULL,
+                                 .y = y.f});
+    exact->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = x.d,
+                                 .weight = w.d,
+                                 .bias = b.d,
+                                 .saved = gelu ? pre.d : NULL,
+                                 .y = y.d});
     /* gelu and its slope are below 1.13 steep. */
     assert_pair("y", y, 2 * sum_slack(in), 4 * UNIT);
     if (gelu)
@@ -123,10 +137,30 @@ static void one_linear(size_t rows, struct kith_linear op, unsigned add)
         y.d[i] = (double)y.f[i];
     for (size_t i = 0; i < pre.n; i++)
         pre.d[i] = (double)pre.f[i];
-    ops->linear_backward(&op, rows, x.f, w.f, pre.f, y.f, dy.f, dx.f, dw.f,
-                         db.f, add);
-    exact->linear_backward(&op, rows, x.d, w.d, pre.d, y.d, dy.d, dx.d, dw.d,
-                           db.d, add);
+    ops->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = x.f,
+                                 .weight = w.f,
+                                 .saved = pre.f,
+                                 .y = y.f,
+                                 .dy = dy.f,
+                                 .dx = dx.f,
+                                 .dweight = dw.f,
+                                 .dbias = db.f,
+                                 .flags = add});
+    exact->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = x.d,
+                                 .weight = w.d,
+                                 .saved = pre.d,
+                                 .y = y.d,
+                                 .dy = dy.d,
+                                 .dx = dx.d,
+                                 .dweight = dw.d,
+                                 .dbias = db.d,
+                                 .flags = add});
     assert_pair("dy", dy, 8 * UNIT, 0);
     assert_pair("dx", dx, sum_slack(out), 2 * UNIT);
     assert_pair("dw", dw, sum_slack(rows), 2 * UNIT);
@@ -208,9 +242,27 @@ static void test_gemm(void **state)
         const double *f = factors[i / 4];
         struct pair a = pair_new(m * k, 1, 1), b = pair_new(k * n, 1, 2);
         struct pair c = pair_new(m * n, 1, 3);
-        cpu()->gemm(i & 1, i & 2, m, n, k, f[0], a.f, b.f, f[1], c.f);
-        kith_backend_find("naive64")->gemm(i & 1, i & 2, m, n, k, f[0], a.d,
-                                           b.d, f[1], c.d);
+        cpu()->gemm(&(struct kith_gemm){.transpose_a = i & 1,
+                                        .transpose_b = i & 2,
+                                        .m = m,
+                                        .n = n,
+                                        .k = k,
+                                        .alpha = f[0],
+                                        .a = a.f,
+                                        .b = b.f,
+                                        .beta = f[1],
+                                        .c = c.f});
+        kith_backend_find("naive64")->gemm(
+            &(struct kith_gemm){.transpose_a = i & 1,
+                                .transpose_b = i & 2,
+                                .m = m,
+                                .n = n,
+                                .k = k,
+                                .alpha = f[0],
+                                .a = a.d,
+                                .b = b.d,
+                                .beta = f[1],
+                                .c = c.d});
         assert_pair("gemm", c, 3 * sum_slack(k), 2 * UNIT);
         pair_free(a);
         pair_free(b);
@@ -237,20 +289,50 @@ static void gelu_on_variant(void)
         dy.d[i] = 1;
     }
 
-    cpu()->ops->linear(&op, COUNT, x.f, &one, NULL, pre.f, y.f);
-    exact_ops()->linear(&op, COUNT, x.d, &one64, NULL, pre.d, y.d);
+    cpu()->ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = COUNT,
+                                 .x = x.f,
+                                 .weight = &one,
+                                 .saved = pre.f,
+                                 .y = y.f});
+    exact_ops()->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = COUNT,
+                                 .x = x.d,
+                                 .weight = &one64,
+                                 .saved = pre.d,
+                                 .y = y.d});
     assert_pair("gelu", y, 1e-38, 24 * UNIT);
 
-    cpu()->ops->linear_backward(&op, COUNT, x.f, &one, pre.f, y.f, dy.f, NULL,
-                                NULL, NULL, 0);
-    exact_ops()->linear_backward(&op, COUNT, x.d, &one64, pre.d, y.d, dy.d,
-                                 NULL, NULL, NULL, 0);
+    cpu()->ops->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = COUNT,
+                                 .x = x.f,
+                                 .weight = &one,
+                                 .saved = pre.f,
+                                 .y = y.f,
+                                 .dy = dy.f});
+    exact_ops()->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = COUNT,
+                                 .x = x.d,
+                                 .weight = &one64,
+                                 .saved = pre.d,
+                                 .y = y.d,
+                                 .dy = dy.d});
     assert_pair("gelu's slope", dy, 4 * UNIT, 4 * UNIT);
 
     /* Far out: v and 0; a NaN is none of them. */
     const float far[] = {200, -200, NAN};
     float out[3], argument[3];
-    cpu()->ops->linear(&op, 3, far, &one, NULL, argument, out);
+    cpu()->ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = 3,
+                                 .x = far,
+                                 .weight = &one,
+                                 .saved = argument,
+                                 .y = out});
     assert_true(out[0] >= 200 && out[0] <= 200);
     assert_true(fabsf(out[1]) < 1e-30f);
     assert_true(isnan(out[2]));
@@ -272,8 +354,10 @@ static void one_attention(size_t rows, struct kith_attention op, double spread)
     struct pair qkv = pair_new(3 * n, spread, 1), dqkv = pair_new(3 * n, 1, 2);
     struct pair y = pair_new(n, 1, 3), dy = pair_new(n, 1, 4);
     struct pair saved = pair_new(tokens * op.heads, 1, 5);
-    void *scratch =
-        cpu()->alloc(cpu()->ops->attention_scratch(&op, rows) + 1, false);
+    void *scratch = cpu()->alloc(
+        kith_kernel_scratch(cpu()->ops->kernels[KITH_OP_ATTENTION], &op, rows) +
+            1,
+        false);
     assert_non_null(scratch);
     /* Scores reach 3 spread^2 sqrt(size) at most here, and their rounding is
      * what p is off by, relatively. */
@@ -281,15 +365,35 @@ static void one_attention(size_t rows, struct kith_attention op, double spread)
     const double score = 3 + spread * spread * sqrt(size);
     const double slack = 8 * UNIT * score * spread;
 
-    cpu()->ops->attention(&op, rows, qkv.f, saved.f, y.f, scratch);
-    exact_ops()->attention(&op, rows, qkv.d, saved.d, y.d, NULL);
+    cpu()->ops->kernels[KITH_OP_ATTENTION]->forward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = qkv.f,
+                                 .saved = saved.f,
+                                 .y = y.f,
+                                 .scratch = scratch});
+    exact_ops()->kernels[KITH_OP_ATTENTION]->forward(&(struct kith_arguments){
+        .shape = &op, .rows = rows, .x = qkv.d, .saved = saved.d, .y = y.d});
     assert_pair("attention", y, slack, 8 * UNIT);
     assert_pair("sums", saved, 8 * UNIT * score, 4 * UNIT);
 
-    cpu()->ops->attention_backward(&op, rows, qkv.f, y.f, saved.f, dy.f, dqkv.f,
-                                   scratch);
-    exact_ops()->attention_backward(&op, rows, qkv.d, y.d, saved.d, dy.d,
-                                    dqkv.d, NULL);
+    cpu()->ops->kernels[KITH_OP_ATTENTION]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = qkv.f,
+                                 .y = y.f,
+                                 .saved = saved.f,
+                                 .dy = dy.f,
+                                 .dx = dqkv.f,
+                                 .scratch = scratch});
+    exact_ops()->kernels[KITH_OP_ATTENTION]->backward(
+        &(struct kith_arguments){.shape = &op,
+                                 .rows = rows,
+                                 .x = qkv.d,
+                                 .y = y.d,
+                                 .saved = saved.d,
+                                 .dy = dy.d,
+                                 .dx = dqkv.d});
     assert_pair("attention's gradient", dqkv,
                 16 * slack * sqrt((double)op.context), 16 * UNIT);
     pair_free(qkv);
@@ -338,17 +442,53 @@ static void layer_norm_on_variant(void)
                     saved = pair_new(2 * rows, 1, 6);
         struct pair dx = pair_new(rows * n, 1, 7);
         struct pair da = pair_new(n, 1, 8), db = pair_new(n, 1, 9);
-        cpu()->ops->norm(&op, rows, true, x.f, a.f, b.f, NULL, saved.f, y.f);
-        exact_ops()->norm(&op, rows, true, x.d, a.d, b.d, NULL, saved.d, y.d);
+        cpu()->ops->kernels[KITH_OP_NORM]->forward(
+            &(struct kith_arguments){.shape = &op,
+                                     .rows = rows,
+                                     .x = x.f,
+                                     .weight = a.f,
+                                     .bias = b.f,
+                                     .saved = saved.f,
+                                     .y = y.f,
+                                     .flags = KITH_STATISTICS});
+        exact_ops()->kernels[KITH_OP_NORM]->forward(
+            &(struct kith_arguments){.shape = &op,
+                                     .rows = rows,
+                                     .x = x.d,
+                                     .weight = a.d,
+                                     .bias = b.d,
+                                     .saved = saved.d,
+                                     .y = y.d,
+                                     .flags = KITH_STATISTICS});
         /* With few channels a row may be flat: 1 / deviation up to 300. */
         const double steep = n > 8 ? 4 : 400;
         assert_pair("norm", y, 16 * steep * UNIT, 8 * UNIT);
         for (size_t j = 0; j < y.n; j++)
             y.d[j] = (double)y.f[j];
-        cpu()->ops->norm_backward(&op, rows, x.f, a.f, y.f, saved.f, dy.f, dx.f,
-                                  da.f, db.f, 3);
-        exact_ops()->norm_backward(&op, rows, x.d, a.d, y.d, saved.d, dy.d,
-                                   dx.d, da.d, db.d, 3);
+        cpu()->ops->kernels[KITH_OP_NORM]->backward(
+            &(struct kith_arguments){.shape = &op,
+                                     .rows = rows,
+                                     .x = x.f,
+                                     .weight = a.f,
+                                     .y = y.f,
+                                     .saved = saved.f,
+                                     .dy = dy.f,
+                                     .dx = dx.f,
+                                     .dweight = da.f,
+                                     .dbias = db.f,
+                                     .flags = 3});
+        exact_ops()->kernels[KITH_OP_NORM]->backward(
+            &(struct kith_arguments){.shape = &op,
+                                     .rows = rows,
+                                     .x = x.d,
+                                     .weight = a.d,
+                                     .y = y.d,
+                                     .saved = saved.d,
+                                     .dy = dy.d,
+                                     .dx = dx.d,
+                                     .dweight = da.d,
+                                     .dbias = db.d,
+                                     .flags = 3});
         assert_pair("norm's dx", dx, 32 * steep * steep * UNIT, 16 * UNIT);
         assert_pair("dscale", da, 64 * steep * UNIT, 16 * UNIT);
         assert_pair("dshift", db, sum_slack(rows), 4 * UNIT);
@@ -381,9 +521,21 @@ static void loss_on_variant(void)
         }
         uint32_t right = 99, exact_right = 98;
         const double loss = cpu()->ops->cross_entropy(
-            rows, n, labels, smoothing, scale, z.f, &right);
+            &(struct kith_loss){.rows = rows,
+                                .classes = n,
+                                .labels = labels,
+                                .smoothing = smoothing,
+                                .scale = scale,
+                                .logits = z.f,
+                                .correct = &right});
         const double wanted = exact_ops()->cross_entropy(
-            rows, n, labels, smoothing, scale, z.d, &exact_right);
+            &(struct kith_loss){.rows = rows,
+                                .classes = n,
+                                .labels = labels,
+                                .smoothing = smoothing,
+                                .scale = scale,
+                                .logits = z.d,
+                                .correct = &exact_right});
         assert_int_equal(right, exact_right);
         /* Sums in float32 lanes of 64, then float64. */
         assert_true(fabs(loss - wanted) <= 16 * UNIT * (1 + wanted));
@@ -400,7 +552,11 @@ static void test_loss(void **state)
     float bad[4] = {0, NAN, 1, 2};
     const int32_t label = 0;
     assert_true(
-        isnan(cpu()->ops->cross_entropy(1, 4, &label, 0, 1, bad, NULL)));
+        isnan(cpu()->ops->cross_entropy(&(struct kith_loss){.rows = 1,
+                                                            .classes = 4,
+                                                            .labels = &label,
+                                                            .scale = 1,
+                                                            .logits = bad})));
 }
 
 static void dropout_on_variant(void)
@@ -409,8 +565,10 @@ static void dropout_on_variant(void)
     const struct kith_dropout op = {
         .rate = 0.3, .seed = 5, .entity = 7, .step = 9, .place = 2};
     struct pair x = pair_new(n, 1, 1), y = pair_new(n, 1, 2);
-    cpu()->ops->dropout(&op, n, x.f, y.f);
-    exact_ops()->dropout(&op, n, x.d, y.d);
+    cpu()->ops->kernels[KITH_OP_DROPOUT]->forward(
+        &(struct kith_arguments){.shape = &op, .rows = n, .x = x.f, .y = y.f});
+    exact_ops()->kernels[KITH_OP_DROPOUT]->forward(
+        &(struct kith_arguments){.shape = &op, .rows = n, .x = x.d, .y = y.d});
     /* The same mask, so zeros are exact. */
     assert_pair("dropout", y, 0, 2 * UNIT);
     pair_free(x);
@@ -429,16 +587,43 @@ static void adamw_on_variant(void)
     struct pair g = pair_new(n, 1, 1), m = pair_new(n, 0, 2);
     struct pair v = pair_new(n, 0, 3), x = pair_new(n, 1, 4);
     for (uint64_t t = 1; t <= 3; t++) {
-        assert_true(cpu()->ops->adamw(n, 1e-2, 0.9, 0.99, 1e-8, 0.1, t, g.f,
-                                      m.f, v.f, x.f));
-        assert_true(exact_ops()->adamw(n, 1e-2, 0.9, 0.99, 1e-8, 0.1, t, g.d,
-                                       m.d, v.d, x.d));
+        assert_true(cpu()->ops->adamw(&(struct kith_adamw){.n = n,
+                                                           .rate = 1e-2,
+                                                           .beta1 = 0.9,
+                                                           .beta2 = 0.99,
+                                                           .epsilon = 1e-8,
+                                                           .decay = 0.1,
+                                                           .t = t,
+                                                           .g = g.f,
+                                                           .m = m.f,
+                                                           .v = v.f,
+                                                           .x = x.f}));
+        assert_true(exact_ops()->adamw(&(struct kith_adamw){.n = n,
+                                                            .rate = 1e-2,
+                                                            .beta1 = 0.9,
+                                                            .beta2 = 0.99,
+                                                            .epsilon = 1e-8,
+                                                            .decay = 0.1,
+                                                            .t = t,
+                                                            .g = g.d,
+                                                            .m = m.d,
+                                                            .v = v.d,
+                                                            .x = x.d}));
     }
     /* 1 - beta is rounded in float32: 1e-6 of a step of 1e-2. */
     assert_pair("adamw", x, 8 * UNIT, 0);
     g.f[n - 2] = INFINITY;
-    assert_false(cpu()->ops->adamw(n, 1e-2, 0.9, 0.99, 1e-8, 0.1, 4, g.f, m.f,
-                                   v.f, x.f));
+    assert_false(cpu()->ops->adamw(&(struct kith_adamw){.n = n,
+                                                        .rate = 1e-2,
+                                                        .beta1 = 0.9,
+                                                        .beta2 = 0.99,
+                                                        .epsilon = 1e-8,
+                                                        .decay = 0.1,
+                                                        .t = 4,
+                                                        .g = g.f,
+                                                        .m = m.f,
+                                                        .v = v.f,
+                                                        .x = x.f}));
     pair_free(g);
     pair_free(m);
     pair_free(v);
@@ -468,22 +653,63 @@ static size_t all_once(float *out)
     int32_t tokens[TOKENS];
     for (int32_t i = 0; i < TOKENS; i++)
         tokens[i] = i * 7 % 11;
-    void *scratch =
-        cpu()->alloc(ops->attention_scratch(&attention, ROWS), false);
+    void *scratch = cpu()->alloc(
+        kith_kernel_scratch(ops->kernels[KITH_OP_ATTENTION], &attention, ROWS),
+        false);
     assert_non_null(scratch);
     float *at = out, *pre = at, *y = at + 4 * n, *dx = y + 4 * n;
     float *dw = dx + n, *db = dw + w.n;
-    ops->linear(&linear, TOKENS, x.f, w.f, w.f, pre, y);
-    ops->linear_backward(&linear, TOKENS, x.f, w.f, pre, y, dy.f, dx, dw, db,
-                         0);
+    ops->kernels[KITH_OP_LINEAR]->forward(
+        &(struct kith_arguments){.shape = &linear,
+                                 .rows = TOKENS,
+                                 .x = x.f,
+                                 .weight = w.f,
+                                 .bias = w.f,
+                                 .saved = pre,
+                                 .y = y});
+    ops->kernels[KITH_OP_LINEAR]->backward(
+        &(struct kith_arguments){.shape = &linear,
+                                 .rows = TOKENS,
+                                 .x = x.f,
+                                 .weight = w.f,
+                                 .saved = pre,
+                                 .y = y,
+                                 .dy = dy.f,
+                                 .dx = dx,
+                                 .dweight = dw,
+                                 .dbias = db});
     float *ya = db + 4 * WIDTH, *saved = ya + n, *dqkv = saved + 3 * TOKENS;
-    ops->attention(&attention, ROWS, x.f, saved, ya, scratch);
-    ops->attention_backward(&attention, ROWS, x.f, ya, saved, dy.f, dqkv,
-                            scratch);
+    ops->kernels[KITH_OP_ATTENTION]->forward(
+        &(struct kith_arguments){.shape = &attention,
+                                 .rows = ROWS,
+                                 .x = x.f,
+                                 .saved = saved,
+                                 .y = ya,
+                                 .scratch = scratch});
+    ops->kernels[KITH_OP_ATTENTION]->backward(
+        &(struct kith_arguments){.shape = &attention,
+                                 .rows = ROWS,
+                                 .x = x.f,
+                                 .y = ya,
+                                 .saved = saved,
+                                 .dy = dy.f,
+                                 .dx = dqkv,
+                                 .scratch = scratch});
     float *words = dqkv + 3 * n, *places = words + 11 * WIDTH;
-    ops->embed_backward(&embed, ROWS, tokens, dy.f, words, places, 0);
+    ops->kernels[KITH_OP_EMBED]->backward(
+        &(struct kith_arguments){.shape = &embed,
+                                 .rows = ROWS,
+                                 .x = tokens,
+                                 .dy = dy.f,
+                                 .dweight = words,
+                                 .dbias = places});
     float *loss = places + CONTEXT * WIDTH;
-    *loss = (float)ops->cross_entropy(TOKENS, WIDTH, tokens, 0.1, 1, x.f, NULL);
+    *loss = (float)ops->cross_entropy(&(struct kith_loss){.rows = TOKENS,
+                                                          .classes = WIDTH,
+                                                          .labels = tokens,
+                                                          .smoothing = 0.1,
+                                                          .scale = 1,
+                                                          .logits = x.f});
     memcpy(loss + 1, x.f, n * sizeof *x.f);
     pair_free(x);
     pair_free(dy);

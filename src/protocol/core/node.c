@@ -6,7 +6,7 @@
  * merges and replies happen at step boundaries and nothing is ever locked.
  *
  * What an exchange or a round does is its mode's (struct kith_mode). */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 #include <string.h>
 
@@ -14,6 +14,7 @@ _Static_assert(sizeof(struct kith_node) <= 384,
                "an idle peer must stay small: a million of them fit a machine");
 _Static_assert(KITH_SLOT_ROUND_EDGES <= 32, "slots below it have cancel bits");
 
+/* The round follows the node in one block of memory. */
 static size_t aligned(size_t bytes)
 {
     _Static_assert(_Alignof(struct kith_round) <= 8,
@@ -21,6 +22,7 @@ static size_t aligned(size_t bytes)
     return (bytes + 7u) & ~(size_t)7u;
 }
 
+/* Asked for by the driver, which owns the memory. */
 size_t kith_node_size(const struct kith_node_config *config)
 {
     KITH_ASSERT(config->topology->peers >= 1);
@@ -65,6 +67,7 @@ struct kith_node *kith_node_init(void *memory,
     node->incarnation = incarnation;
     node->steps = resume_step;
     node->adopting = adopt && communicates(node);
+    /* Until START the node only listens. */
     node->owner = OWNER_UNSTARTED;
     node->next_counter = 1;
     node->save_ns = KITH_NEVER;
@@ -77,13 +80,14 @@ struct kith_node *kith_node_init(void *memory,
     return node;
 }
 
-void kith_node_mark(struct kith_node *node, struct kith_effects *effects,
-                    enum kith_mark_kind kind,
+/* A mark names the exchange that it is about, so that the books of both
+ * sides can be joined. */
+void kith_node_mark(struct kith_node *node, enum kith_mark_kind kind,
                     const struct kith_exchange *exchange, kith_id peer,
                     uint64_t value, double sum)
 {
-    KITH_ASSERT(effects->mark_count < KITH_EFFECT_MARKS);
-    struct kith_mark *mark = &effects->marks[effects->mark_count++];
+    KITH_ASSERT(node->effects->mark_count < KITH_EFFECT_MARKS);
+    struct kith_mark *mark = &node->effects->marks[node->effects->mark_count++];
     *mark = (struct kith_mark){
         .kind = kind, .peer = peer, .value = value, .sum = sum};
     if (exchange != NULL) {
@@ -93,22 +97,23 @@ void kith_node_mark(struct kith_node *node, struct kith_effects *effects,
     }
 }
 
-void kith_node_bad(struct kith_node *node, struct kith_effects *effects,
-                   const struct kith_exchange *exchange, kith_id peer,
-                   const struct kith_message *message)
+void kith_node_bad(struct kith_node *node, const struct kith_exchange *exchange,
+                   kith_id peer, const struct kith_message *message)
 {
     KITH_ASSERT(peer != node->self);
     node->bad++;
-    kith_node_mark(node, effects, KITH_MARK_BAD, exchange, peer, message->kind,
-                   0);
+    kith_node_mark(node, KITH_MARK_BAD, exchange, peer, message->kind, 0);
 }
 
-void kith_node_cancel(struct kith_effects *effects, uint32_t slot)
+/* The slots of edges have no bit: they are cancelled with the snapshot of
+ * their round. */
+void kith_node_cancel(const struct kith_node *node, uint32_t slot)
 {
     KITH_ASSERT(slot > KITH_SLOT_LIVE && slot < KITH_SLOT_ROUND_EDGES);
-    effects->cancel |= 1u << slot;
+    node->effects->cancel |= 1u << slot;
 }
 
+/* Never asserted: these numbers are a peer's. */
 bool kith_node_sane(const struct kith_node *node,
                     const struct kith_message *model)
 {
@@ -132,6 +137,8 @@ uint64_t kith_node_payload(const struct kith_node_config *config,
                : config->payload_bytes;
 }
 
+/* A REQUEST is answered at once, between two steps: what it takes is the
+ * network's alone. */
 kith_ns kith_node_control_timeout(const struct kith_node *node, uint32_t tries)
 {
     KITH_ASSERT(tries <= KITH_TRIES_MAX);
@@ -161,19 +168,7 @@ kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries)
     return kith_estimate_timeout(pull ? &unknown : &node->turn, initial, tries);
 }
 
-void kith_node_work(struct kith_node *node, struct kith_effects *effects,
-                    uint32_t owner, struct kith_work work)
-{
-    KITH_ASSERT(node->owner == OWNER_NONE && owner > OWNER_UNSTARTED);
-    KITH_ASSERT(!effects->has_work);
-    KITH_ASSERT((work.edges == NULL) ==
-                (work.kind == KITH_WORK_TRAIN || work.kind == KITH_WORK_SAVE));
-    node->owner = (uint8_t)owner;
-    effects->has_work = true;
-    effects->work = work;
-    effects->work.step = node->steps;
-}
-
+/* A save may hold more steps than this run asks for. */
 static bool share_done(const struct kith_node *node)
 {
     return node->steps >= node->config->steps;
@@ -181,22 +176,23 @@ static bool share_done(const struct kith_node *node)
 
 /* The trigger of the step just done. Where one is open still it is skipped, or
  * waits until training may go on. */
-static void fire(struct kith_node *node, struct kith_effects *effects)
+static void fire(struct kith_node *node)
 {
-    KITH_ASSERT(!node->leaving);
-    if (!node->trigger_due || node->mode->defers_trigger(node))
+    KITH_ASSERT(node->trigger_due && !node->leaving);
+    const struct kith_mode *mode = node->mode;
+    if (mode->defers_trigger != NULL && mode->defers_trigger(node))
         return;
     node->trigger_due = false;
+    /* Counted though it may be skipped: mixing is measured per trigger. */
     node->attempts++;
-    if (node->mode->is_open(node)) {
+    if (mode->is_open(node)) {
         const struct kith_exchange *last = &node->exchanges[0];
         node->skipped++;
-        kith_node_mark(node, effects, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
+        kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
                        node->attempts, 0);
-        kith_node_mark(node, effects, KITH_MARK_SKIPPED, last, last->edge.peer,
-                       0, 0);
+        kith_node_mark(node, KITH_MARK_SKIPPED, last, last->edge.peer, 0, 0);
     } else {
-        node->mode->trigger(node, effects);
+        mode->trigger(node);
     }
 }
 
@@ -213,34 +209,45 @@ static void block(struct kith_node *node, bool blocked)
     }
 }
 
-static void schedule(struct kith_node *node, struct kith_effects *effects)
+/* Opens what is due: a pull, the trigger's exchange or round, what a mailbox
+ * passes on. True where there may be an item for it. */
+static bool open_due(struct kith_node *node)
+{
+    KITH_ASSERT(node->owner == OWNER_NONE && !node->leaving);
+    const bool due = node->adopting || node->trigger_due;
+    if (node->adopting)
+        kith_exchange_adopt(node);
+    if (node->trigger_due)
+        fire(node);
+    if (node->mode->idle != NULL)
+        node->mode->idle(node);
+    return due || node->mode->idle != NULL;
+}
+
+static void schedule(struct kith_node *node)
 {
     const struct kith_mode *mode = node->mode;
-    if (node->owner != OWNER_NONE || mode->schedule(node, effects))
+    if (node->owner != OWNER_NONE || mode->schedule(node))
         return;
-    if (!node->leaving) {
-        kith_exchange_adopt(node, effects);
-        fire(node, effects);
-        if (mode->idle != NULL)
-            mode->idle(node, effects);
-        if (mode->schedule(node, effects))
-            return;
-    }
-    KITH_ASSERT(!effects->has_work);
+    if (!node->leaving && open_due(node) && mode->schedule(node))
+        return;
+    KITH_ASSERT(!node->effects->has_work);
     if (node->saving_due) {
         node->saving_due = false;
-        kith_node_work(node, effects, OWNER_SAVE,
+        kith_node_work(node, OWNER_SAVE,
                        (struct kith_work){.kind = KITH_WORK_SAVE});
         return;
     }
+    /* A peer whose share is done answers others and waits for nobody. */
     if (node->leaving || share_done(node)) {
         block(node, false);
         return;
     }
-    const bool held = node->adopting || mode->holds_training(node);
+    const bool held = node->adopting || (mode->holds_training != NULL &&
+                                         mode->holds_training(node));
     block(node, held);
     if (!held)
-        kith_node_work(node, effects, OWNER_TRAIN,
+        kith_node_work(node, OWNER_TRAIN,
                        (struct kith_work){.kind = KITH_WORK_TRAIN});
 }
 
@@ -250,6 +257,8 @@ static void schedule(struct kith_node *node, struct kith_effects *effects)
 static bool triggers(const struct kith_node *node)
 {
     const struct kith_node_config *config = node->config;
+    /* The draw is a function of the step, so that a replay needs no state of
+     * the stream. */
     const bool exclusive = kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE);
     double chance = config->chance == 0 ? 1 : config->chance;
     KITH_ASSERT(chance > 0 && chance <= 1);
@@ -266,20 +275,20 @@ static bool triggers(const struct kith_node *node)
     return kith_rng_double(&rng) < chance;
 }
 
-static void mark_step(struct kith_node *node, struct kith_effects *effects,
-                      enum kith_mark_kind kind)
+static void mark_step(struct kith_node *node, enum kith_mark_kind kind)
 {
-    kith_node_mark(node, effects, kind, NULL, KITH_NOBODY, node->steps, 0);
+    kith_node_mark(node, kind, NULL, KITH_NOBODY, node->steps, 0);
 }
 
-static void step_trained(struct kith_node *node, struct kith_effects *effects,
+static void step_trained(struct kith_node *node,
                          const struct kith_work_result *result)
 {
     KITH_ASSERT(result->kind == KITH_WORK_TRAIN);
     node->steps++;
-    mark_step(node, effects, KITH_MARK_STEP);
+    mark_step(node, KITH_MARK_STEP);
+    /* Its own model is lost: the next one is a neighbour's. */
     if (!result->finite) {
-        mark_step(node, effects, KITH_MARK_NONFINITE);
+        mark_step(node, KITH_MARK_NONFINITE);
         node->adopting =
             communicates(node) && node->config->topology->peers > 1;
         node->pulls = 0;
@@ -291,43 +300,48 @@ static void step_trained(struct kith_node *node, struct kith_effects *effects,
         node->save_ns = node->now_ns + node->config->save_period_ns;
     }
     if (share_done(node))
-        mark_step(node, effects, KITH_MARK_FINISHED);
+        mark_step(node, KITH_MARK_FINISHED);
 }
 
-static void step_worked(struct kith_node *node, struct kith_effects *effects,
+/* The owner is cleared first, so that what follows may start the next item. */
+static void step_worked(struct kith_node *node,
                         const struct kith_work_result *result)
 {
     const uint32_t owner = node->owner;
+    KITH_ASSERT(owner < OWNER_EXCHANGE + KITH_EXCHANGES_MAX);
     KITH_ASSERT(owner > OWNER_UNSTARTED); /* WORK_DONE without work */
     node->owner = OWNER_NONE;
     if (owner == OWNER_TRAIN)
-        step_trained(node, effects, result);
+        step_trained(node, result);
     else if (owner == OWNER_ROUND)
-        kith_round_worked(node, effects, result->kind);
+        kith_round_worked(node, result->kind);
     else if (owner >= OWNER_EXCHANGE)
-        kith_exchange_worked(node, effects, owner - OWNER_EXCHANGE,
-                             result->kind);
+        kith_exchange_worked(node, owner - OWNER_EXCHANGE, result->kind);
 }
 
-static void step_message(struct kith_node *node, struct kith_effects *effects,
-                         kith_id from, const struct kith_message *message)
+static void step_message(struct kith_node *node, kith_id from,
+                         const struct kith_message *message)
 {
+    /* The driver names senders by their certificate; no graph has such a
+     * peer. */
     if (from >= node->config->topology->peers || from == node->self) {
         node->bad++;
         return;
     }
+    /* Whatever it says, it is alive. */
     kith_node_forgive(node, from);
     if (message->kind != KITH_MESSAGE_BYE) {
-        node->mode->message(node, effects, from, message);
+        node->mode->message(node, from, message);
         return;
     }
-    kith_node_suspect(node, effects, from, KITH_TIMEOUT_MAX_NS);
-    node->mode->peer_left(node, effects, from);
+    kith_node_suspect(node, from, KITH_TIMEOUT_MAX_NS);
+    if (node->mode->peer_left != NULL)
+        node->mode->peer_left(node, from);
 }
 
 /* On LEAVE a round that the last step began may finish: closing it early would
  * abort it for the neighbours, who are told to leave at the same time. */
-static void leave_in_time(struct kith_node *node, struct kith_effects *effects)
+static void leave_in_time(struct kith_node *node)
 {
     if (node->leave_ns == KITH_NEVER ||
         (node->now_ns < node->leave_ns && node->round != NULL &&
@@ -337,10 +351,11 @@ static void leave_in_time(struct kith_node *node, struct kith_effects *effects)
     node->leave_ns = KITH_NEVER;
     node->leaving = true;
     node->trigger_due = false;
-    node->mode->leave(node, effects);
+    if (node->mode->leave != NULL)
+        node->mode->leave(node);
 }
 
-static void step_started(struct kith_node *node, struct kith_effects *effects)
+static void step_started(struct kith_node *node)
 {
     KITH_ASSERT(node->owner == OWNER_UNSTARTED);
     node->owner = OWNER_NONE;
@@ -348,15 +363,14 @@ static void step_started(struct kith_node *node, struct kith_effects *effects)
         node->save_ns = node->now_ns + node->config->save_period_ns;
     if (share_done(node)) {
         node->adopting = false; /* its model is the end of its work */
-        mark_step(node, effects, KITH_MARK_FINISHED);
+        mark_step(node, KITH_MARK_FINISHED);
     }
 }
 
 /* Holds after every event, whatever peers and driver did. */
-static void check(const struct kith_node *node,
-                  const struct kith_effects *effects)
+static void check(const struct kith_node *node)
 {
-    KITH_ASSERT(!effects->has_work || node->owner > OWNER_UNSTARTED);
+    KITH_ASSERT(!node->effects->has_work || node->owner > OWNER_UNSTARTED);
     KITH_ASSERT(!node->leaving || !node->trigger_due);
     KITH_ASSERT(node->waited_ns <= node->now_ns);
     kith_exchange_check(node);
@@ -371,34 +385,39 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
     /* A driver's clock never runs back; that of a recorded file might. */
     if (event->now_ns > node->now_ns)
         node->now_ns = event->now_ns;
+    KITH_ASSERT(node->effects == NULL); /* not within another event */
+    node->effects = effects;
     effects->send_count = effects->mark_count = effects->cancel = 0;
     effects->has_work = false;
     switch (event->kind) {
     case KITH_EVENT_START:
-        step_started(node, effects);
+        step_started(node);
         break;
     case KITH_EVENT_WAKE:
     case KITH_EVENT_LINK_UP:
         break;
     case KITH_EVENT_MESSAGE:
-        step_message(node, effects, event->from, event->message);
+        step_message(node, event->from, event->message);
         break;
     case KITH_EVENT_LINK_DOWN:
-        mode->link_down(node, effects, event->from);
+        mode->link_down(node, event->from);
         break;
     case KITH_EVENT_WORK_DONE:
-        step_worked(node, effects, event->result);
+        step_worked(node, event->result);
         break;
     case KITH_EVENT_LEAVE:
         node->leave_ns = node->now_ns + KITH_LEAVE_NS;
         break;
     }
-    mode->wake(node, effects);
-    leave_in_time(node, effects);
-    schedule(node, effects);
+    /* Deadlines after the event: what it brought may have met one that is
+     * due. */
+    mode->wake(node);
+    leave_in_time(node);
+    schedule(node);
     effects->deadline_ns =
         kith_node_earliest(node->leave_ns, mode->deadline(node));
-    check(node, effects);
+    check(node);
+    node->effects = NULL;
 }
 
 uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
@@ -419,19 +438,11 @@ void kith_node_counters(const struct kith_node *node,
 {
     *counters = (struct kith_node_counters){
         .steps = node->steps,
-        .attempts = node->attempts,
-        .skipped = node->skipped,
-        .refused = node->refused,
-        .done = node->done,
-        .failed = node->failed,
-        .torn = node->torn,
-        .served = node->serving,
-        .bad = node->bad,
-        .gated = node->gated,
-        .undone = node->undone,
         .rounds = node->round != NULL ? node->round->round : 0,
-        .late = node->late,
         .waited_ns = node->waited_ns,
+#define KITH_X(name) .name = node->name,
+        KITH_NODE_COUNTS(KITH_X)
+#undef KITH_X
     };
 }
 

@@ -12,13 +12,14 @@
  * round_cast.c, round_mailbox.c.
  *
  * Source: Lian et al., NIPS 2017 (D-PSGD). */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 #include <string.h>
 
 /* Deadlines are doubled so often at most. */
 #define PATIENCE_MAX 5
 
+/* Checked after every event, as for exchanges. */
 void kith_round_check(const struct kith_node *node)
 {
     const struct kith_round *round = node->round;
@@ -57,9 +58,12 @@ bool kith_round_is_committed(const struct kith_round_edge *edge)
 
 bool kith_round_is_quiet(const struct kith_node *node)
 {
+    KITH_ASSERT(node->round->running <= kith_round_is_open(node));
     return kith_exchange_is_quiet(node) && !kith_round_is_open(node);
 }
 
+/* A round that only passes on what others sent does not keep a peer that is
+ * done. */
 bool kith_round_is_finished(const struct kith_node *node)
 {
     return kith_exchange_is_finished(node) &&
@@ -72,6 +76,7 @@ kith_ns kith_round_deadline(const struct kith_node *node)
                               kith_exchange_deadline(node));
 }
 
+/* The snapshot is an item of its own, so a round opens at a step boundary. */
 static void reopen(struct kith_round *round)
 {
     KITH_ASSERT(round->state == ROUND_CLOSED && !round->running);
@@ -80,11 +85,11 @@ static void reopen(struct kith_round *round)
     round->state = ROUND_SNAPSHOT;
 }
 
-void kith_round_open(struct kith_node *node, struct kith_effects *effects)
+void kith_round_open(struct kith_node *node)
 {
     struct kith_round *round = node->round;
-    kith_node_mark(node, effects, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
-                   node->attempts, 0);
+    kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY, node->attempts,
+                   0);
     reopen(round);
     round->opened_ns = node->now_ns;
     if (node->config->topology->kind->is_static &&
@@ -93,36 +98,38 @@ void kith_round_open(struct kith_node *node, struct kith_effects *effects)
         round->state = ROUND_CLOSED; /* alone, and nothing of its own to do */
 }
 
-void kith_round_go_on(struct kith_node *node, struct kith_effects *effects,
-                      bool catches_up)
+void kith_round_go_on(struct kith_node *node, bool catches_up)
 {
     struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_CLOSED);
+    /* A neighbour may be in the next round already: its model needs an
+     * inbox. */
     kith_round_list_fill(node, round->round + 1);
     if (catches_up) /* join the others, or stay behind for ever */
-        kith_round_catch_up(node, effects);
-    kith_round_ask_early(node, effects);
+        kith_round_catch_up(node);
+    kith_round_ask_early(node);
     /* A cycle is one exchange: nothing is trained within it. */
     if (kith_round_is_within(node) && !node->leaving)
         reopen(round);
 }
 
-void kith_round_close(struct kith_node *node, struct kith_effects *effects)
+/* The outcome is remembered before the lists move on: a neighbour in doubt
+ * will ask for it. */
+void kith_round_close(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     KITH_ASSERT(kith_round_has_begun(node) && !round->running);
     const bool missed = kith_round_review(node);
     kith_round_remember(node);
-    kith_node_cancel(effects, KITH_SLOT_ROUND_SENT);
-    kith_node_mark(node, effects, KITH_MARK_ROUND, NULL, KITH_NOBODY,
-                   round->round, 0);
+    kith_node_cancel(node, KITH_SLOT_ROUND_SENT);
+    kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round, 0);
     round->state = ROUND_CLOSED;
     round->deadline_ns = KITH_NEVER;
     round->round++;
-    node->mode->closed(node, effects, missed);
+    node->mode->closed(node, missed);
 }
 
-void kith_round_try_close(struct kith_node *node, struct kith_effects *effects)
+void kith_round_try_close(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
@@ -133,6 +140,8 @@ void kith_round_try_close(struct kith_node *node, struct kith_effects *effects)
         const struct kith_round_edge *edge = &list->edges[e];
         if (edge->decision == EDGE_OPEN)
             return;
+        /* One edge is enough for a merge; a round without any is over as it
+         * is. */
         committed |= edge->decision == EDGE_COMMITTED;
     }
     KITH_ASSERT(!round->running);
@@ -149,7 +158,7 @@ void kith_round_try_close(struct kith_node *node, struct kith_effects *effects)
     if (merges && !round->merged)
         round->state = ROUND_MERGE;
     else
-        kith_round_close(node, effects);
+        kith_round_close(node);
 }
 
 /* ---- Work items. */
@@ -162,13 +171,15 @@ static uint32_t sent_slot(const struct kith_node *node, uint32_t e)
                                                          : KITH_SLOT_ROUND_SENT;
 }
 
-static void put_work(struct kith_node *node, struct kith_effects *effects,
-                     enum kith_work_kind kind, uint32_t count)
+/* The edges of an item are the node's memory: the worker writes into them
+ * what it found. */
+static void put_work(struct kith_node *node, enum kith_work_kind kind,
+                     uint32_t count)
 {
     struct kith_round *round = node->round;
     KITH_ASSERT(!round->running && count <= KITH_DEGREE_MAX);
     round->running = true;
-    kith_node_work(node, effects, OWNER_ROUND,
+    kith_node_work(node, OWNER_ROUND,
                    (struct kith_work){.kind = kind,
                                       .pattern = KITH_PATTERN_ROUND,
                                       .round = round->round,
@@ -176,12 +187,11 @@ static void put_work(struct kith_node *node, struct kith_effects *effects,
                                       .edge_count = count});
 }
 
-static void schedule_snapshot(struct kith_node *node,
-                              struct kith_effects *effects)
+static void schedule_snapshot(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    const bool shared = !kith_node_has(node, KITH_SENDS_EDGE_MESSAGES);
+    const bool shared = sent_slot(node, 0) == KITH_SLOT_ROUND_SENT;
     KITH_ASSERT(round->state == ROUND_SNAPSHOT);
     uint32_t count = 0;
     for (uint32_t e = 0; e < list->count; e++) {
@@ -194,15 +204,17 @@ static void schedule_snapshot(struct kith_node *node,
                                         .sent = sent_slot(node, e),
                                         .inbox = KITH_SLOT_NONE};
     }
+    /* One snapshot for all, though nobody may be there to send it to:
+     * `finish` reads it. */
     if (shared)
         round->work[count++] =
             (struct kith_work_edge){.peer = KITH_NOBODY,
                                     .sent = KITH_SLOT_ROUND_SENT,
                                     .inbox = KITH_SLOT_NONE};
-    put_work(node, effects, KITH_WORK_SNAPSHOT, count);
+    put_work(node, KITH_WORK_SNAPSHOT, count);
 }
 
-static void schedule_merge(struct kith_node *node, struct kith_effects *effects)
+static void schedule_merge(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
@@ -214,6 +226,7 @@ static void schedule_merge(struct kith_node *node, struct kith_effects *effects)
             continue;
         const uint32_t sent = sent_slot(node, e);
         struct kith_work_edge *work = &round->work[count++];
+        /* What comes meanwhile goes into the other inbox. */
         edge->merging = edge->held;
         *work = (struct kith_work_edge){
             .peer = edge->peer,
@@ -227,23 +240,26 @@ static void schedule_merge(struct kith_node *node, struct kith_effects *effects)
     }
     if (count < list->count)
         round->work[count].peer = KITH_NOBODY; /* step_merged reads so far */
-    put_work(node, effects, KITH_WORK_MERGE, count);
+    put_work(node, KITH_WORK_MERGE, count);
 }
 
-bool kith_round_schedule(struct kith_node *node, struct kith_effects *effects)
+bool kith_round_schedule(struct kith_node *node)
 {
     KITH_ASSERT(!node->round->running);
-    if (kith_exchange_schedule(node, effects))
+    if (kith_exchange_schedule(node))
         return true;
     if (node->round->state == ROUND_SNAPSHOT)
-        schedule_snapshot(node, effects);
+        schedule_snapshot(node);
     else if (node->round->state == ROUND_MERGE)
-        schedule_merge(node, effects);
+        schedule_merge(node);
     else
         return false;
     return true;
 }
 
+/* Measured round trips unless the file sets a time; longer after rounds that
+ * lapsed, since a fixed one would cut off the same slow peer again and
+ * again. */
 static kith_ns deadline_after(const struct kith_node *node)
 {
     const kith_ns fixed = node->config->round_deadline_ns;
@@ -256,19 +272,20 @@ static kith_ns deadline_after(const struct kith_node *node)
 }
 
 /* Our snapshot is taken. */
-static void step_snapshot(struct kith_node *node, struct kith_effects *effects)
+static void step_snapshot(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
     KITH_ASSERT(round->state == ROUND_SNAPSHOT);
+    /* The time until our own snapshot was taken is not the neighbours'. */
     round->opened_ns = node->now_ns;
     round->deadline_ns = deadline_after(node);
     for (uint32_t e = 0; e < list->count; e++)
-        kith_edge_open(node, effects, &list->edges[e]);
-    node->mode->opened(node, effects);
+        kith_edge_open(node, &list->edges[e]);
+    node->mode->opened(node);
 }
 
-static void step_merged(struct kith_node *node, struct kith_effects *effects)
+static void step_merged(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
@@ -277,28 +294,28 @@ static void step_merged(struct kith_node *node, struct kith_effects *effects)
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];
         const struct kith_work_edge *work = &round->work[count];
+        /* Items keep the order of the list, so one pass finds each edge's
+         * result. */
         if (work->peer != edge->peer)
             continue;
         count++;
         node->gated += work->refused;
-        kith_edge_mark(node, effects,
-                       work->refused ? KITH_MARK_GATED : KITH_MARK_MERGED, edge,
-                       work->delta_sum);
+        kith_edge_mark(node, work->refused ? KITH_MARK_GATED : KITH_MARK_MERGED,
+                       edge, work->delta_sum);
     }
     round->merged = true;
-    node->mode->merged(node, effects);
+    node->mode->merged(node);
 }
 
-void kith_round_worked(struct kith_node *node, struct kith_effects *effects,
-                       enum kith_work_kind kind)
+void kith_round_worked(struct kith_node *node, enum kith_work_kind kind)
 {
     KITH_ASSERT(node->round->running);
     KITH_ASSERT(kind == KITH_WORK_SNAPSHOT || kind == KITH_WORK_MERGE);
     node->round->running = false;
     if (kind == KITH_WORK_SNAPSHOT)
-        step_snapshot(node, effects);
+        step_snapshot(node);
     else
-        step_merged(node, effects);
+        step_merged(node);
 }
 
 /* ---- Messages. */
@@ -313,6 +330,8 @@ uint32_t kith_round_edge_inbox(const struct kith_node *node, uint32_t e,
     if (edge->flags & EDGE_RECEIVED || list->round != number ||
         !kith_round_comes(node, number))
         return KITH_SLOT_NONE;
+    /* An edge that is decided takes nothing more: its inbox may be read by a
+     * merge. */
     const bool open =
         number > round->round || !kith_round_has_begun(node) ||
         (round->state == ROUND_OPEN && edge->decision == EDGE_OPEN);
@@ -334,29 +353,29 @@ uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
 }
 
 /* What came over this edge cannot be merged. */
-static void gate(struct kith_node *node, struct kith_effects *effects,
-                 struct kith_round_edge *edge, uint64_t number)
+static void gate(struct kith_node *node, struct kith_round_edge *edge,
+                 uint64_t number)
 {
     KITH_ASSERT(edge->peer != node->self);
     node->gated++;
-    kith_edge_mark(node, effects, KITH_MARK_GATED, edge, 0);
-    kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ABORT, number);
+    kith_edge_mark(node, KITH_MARK_GATED, edge, 0);
+    kith_round_tell(node, edge->peer, KITH_MESSAGE_ABORT, number);
     if (kith_edge_is_open(node, edge, number) &&
         !(edge->flags & EDGE_TOLD_READY))
-        kith_edge_drop(node, effects, edge);
+        kith_edge_drop(node, edge);
 }
 
-bool kith_round_store(struct kith_node *node, struct kith_effects *effects,
-                      struct kith_round_edge *edge, uint32_t inbox,
-                      const struct kith_message *message)
+bool kith_round_store(struct kith_node *node, struct kith_round_edge *edge,
+                      uint32_t inbox, const struct kith_message *message)
 {
     KITH_ASSERT(edge->flags & EDGE_IN);
     KITH_ASSERT(message->slot != KITH_SLOT_NONE);
     if (message->slot != inbox || !kith_node_sane(node, message)) {
-        gate(node, effects, edge, message->id.counter);
+        gate(node, edge, message->id.counter);
         return false;
     }
     memcpy(edge->scalars, message->scalars, sizeof message->scalars);
+    /* Kept for the books: a restarted sender names its exchanges anew. */
     edge->incarnation = message->id.incarnation;
     edge->flags |= EDGE_RECEIVED;
     edge->held = (inbox - KITH_SLOT_ROUND_EDGES) % KITH_SLOTS_PER_EDGE & 1u;
@@ -366,27 +385,27 @@ bool kith_round_store(struct kith_node *node, struct kith_effects *effects,
 /* A model that has no place: one that came twice may be merged already. Where
  * there is one by now, for a round closed while it was under way, it is asked
  * for again. */
-static void refuse(struct kith_node *node, struct kith_effects *effects,
-                   const struct kith_round_edge *edge, kith_id from,
-                   const struct kith_message *message)
+static void refuse(struct kith_node *node, const struct kith_round_edge *edge,
+                   kith_id from, const struct kith_message *message)
 {
     const uint64_t number = message->id.counter, at = node->round->round;
     KITH_ASSERT(edge == NULL || edge->peer == from);
     node->late++;
+    /* Noted once, asked for when its round comes: otherwise a fast
+     * neighbour's model would be lost for good. */
     if (number > at + 1 && number <= node->round->most)
         kith_round_note_early(node, from, number);
     if (kith_node_inbox(node, from, message) != KITH_SLOT_NONE)
-        kith_round_tell(node, effects, from, KITH_MESSAGE_REQUEST, number);
+        kith_round_tell(node, from, KITH_MESSAGE_REQUEST, number);
     else if (edge != NULL && edge->flags & EDGE_RECEIVED)
         return;
     else if (number <= at && kith_round_was_committed(node, from, number))
-        node->mode->confirm(node, effects, from, number);
+        node->mode->confirm(node, from, number);
     else if (number <= at || !kith_round_comes(node, number))
-        kith_round_tell(node, effects, from, KITH_MESSAGE_ABORT, number);
+        kith_round_tell(node, from, KITH_MESSAGE_ABORT, number);
 }
 
 struct kith_round_edge *kith_round_take(struct kith_node *node,
-                                        struct kith_effects *effects,
                                         struct kith_round_edge *edge,
                                         kith_id from,
                                         const struct kith_message *message)
@@ -394,44 +413,47 @@ struct kith_round_edge *kith_round_take(struct kith_node *node,
     const uint64_t number = message->id.counter, at = node->round->round;
     const struct kith_round_list *list = kith_round_list_of(node, number);
     KITH_ASSERT(edge == NULL || edge->peer == from);
+    /* Two rounds have inboxes, that at hand and the next one. */
     if (number != at)
         edge = number == at + 1 ? kith_round_find(list, from) : NULL;
     if (edge == NULL || !(edge->flags & EDGE_IN) ||
         message->slot == KITH_SLOT_NONE) {
-        refuse(node, effects, edge, from, message);
+        refuse(node, edge, from, message);
         return NULL;
     }
     const uint32_t inbox = kith_slot_inbox(kith_edge_index(list, edge), number);
-    return kith_round_store(node, effects, edge, inbox, message) ? edge : NULL;
+    return kith_round_store(node, edge, inbox, message) ? edge : NULL;
 }
 
 /* A REQUEST: our model came too early, now there is room; or too late. */
-static void step_request(struct kith_node *node, struct kith_effects *effects,
+static void step_request(struct kith_node *node,
                          const struct kith_round_edge *edge, kith_id from,
                          uint64_t number)
 {
     KITH_ASSERT(edge == NULL || edge->decision == EDGE_OPEN);
     if (edge != NULL && node->mode->resend != NULL &&
         (edge->flags & (EDGE_MADE | EDGE_HEARD_READY)) == EDGE_MADE)
-        node->mode->resend(node, effects, edge);
+        node->mode->resend(node, edge);
     else if (number < node->round->round)
-        kith_round_tell(node, effects, from, KITH_MESSAGE_ABORT, number);
+        kith_round_tell(node, from, KITH_MESSAGE_ABORT, number);
 }
 
-void kith_round_message(struct kith_node *node, struct kith_effects *effects,
-                        kith_id from, const struct kith_message *message)
+void kith_round_message(struct kith_node *node, kith_id from,
+                        const struct kith_message *message)
 {
     const struct kith_mode *mode = node->mode;
     if (message->pattern != KITH_PATTERN_ROUND) {
-        kith_exchange_message(node, effects, from, message);
+        kith_exchange_message(node, from, message);
         return;
     }
     struct kith_round_edge *known =
         kith_round_find(kith_round_current(node), from);
     KITH_ASSERT(known == NULL || known->peer == from);
+    /* Of a pair the lower rank is the initiator in both directions; any
+     * other claim is a fault of the sender's. */
     if (message->mine == kith_edge_decides(node, from) ||
         (known == NULL && node->config->topology->kind->is_static)) {
-        kith_node_bad(node, effects, NULL, from, message);
+        kith_node_bad(node, NULL, from, message);
         return;
     }
     kith_round_hear(node, from, message->step);
@@ -440,42 +462,42 @@ void kith_round_message(struct kith_node *node, struct kith_effects *effects,
         kith_edge_is_open(node, known, number) ? known : NULL;
     switch (message->kind) {
     case KITH_MESSAGE_MODEL:
-        mode->model(node, effects, known, from, message);
+        mode->model(node, known, from, message);
         break;
     case KITH_MESSAGE_READY:
-        mode->ready(node, effects, known, from, number);
+        mode->ready(node, known, from, number);
         break;
     case KITH_MESSAGE_ACK:
         if (edge != NULL)
             mode->ack(node, edge);
         break;
     case KITH_MESSAGE_ABORT:
-        mode->aborted(node, effects, edge, from, number);
+        mode->aborted(node, edge, from, number);
         break;
     case KITH_MESSAGE_PROBE:
-        mode->probe(node, effects, edge, from, number);
+        mode->probe(node, edge, from, number);
         break;
     case KITH_MESSAGE_REQUEST:
-        step_request(node, effects, edge, from, number);
+        step_request(node, edge, from, number);
         break;
     case KITH_MESSAGE_ACCEPT:
     case KITH_MESSAGE_BUSY:
     case KITH_MESSAGE_ABORTED:
     case KITH_MESSAGE_BYE:
     case KITH_MESSAGE_COUNT:
-        kith_node_bad(node, effects, NULL, from, message);
+        kith_node_bad(node, NULL, from, message);
         break;
     }
     if (mode->heard != NULL && known != NULL)
-        mode->heard(node, effects, known);
-    kith_round_try_close(node, effects);
+        mode->heard(node, known);
+    kith_round_try_close(node);
 }
 
 /* ---- The deadline, links, the end. */
 
 /* Edges that are open at the deadline are left out, or asked about while they
  * are in doubt. */
-static void settle_all(struct kith_node *node, struct kith_effects *effects)
+static void settle_all(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
@@ -488,11 +510,13 @@ static void settle_all(struct kith_node *node, struct kith_effects *effects)
         struct kith_round_edge *edge = &list->edges[e];
         if (edge->decision != EDGE_OPEN)
             continue;
-        const bool settled = node->mode->settle(node, effects, edge);
+        /* Each edge is settled on its own: one silent neighbour costs its
+         * own weight alone. */
+        const bool settled = node->mode->settle(node, edge);
         KITH_ASSERT(settled == (edge->decision != EDGE_OPEN));
         round->lapsed |= settled;
         if (settled)
-            kith_round_count_silent(node, effects, edge->peer);
+            kith_round_count_silent(node, edge->peer);
         else
             doubts = edge->tries > doubts ? edge->tries : doubts;
     }
@@ -500,44 +524,42 @@ static void settle_all(struct kith_node *node, struct kith_effects *effects)
         round->deadline_ns =
             node->now_ns +
             kith_estimate_timeout(&node->turn, KITH_TIMEOUT_INITIAL_NS, doubts);
-    kith_round_try_close(node, effects);
+    kith_round_try_close(node);
 }
 
-void kith_round_wake(struct kith_node *node, struct kith_effects *effects)
+void kith_round_wake(struct kith_node *node)
 {
-    kith_exchange_wake(node, effects);
+    kith_exchange_wake(node);
     if (node->now_ns >= node->round->deadline_ns)
-        settle_all(node, effects);
+        settle_all(node);
     KITH_ASSERT(node->round->deadline_ns > node->now_ns);
 }
 
-void kith_round_peer_left(struct kith_node *node, struct kith_effects *effects,
-                          kith_id peer)
+void kith_round_peer_left(struct kith_node *node, kith_id peer)
 {
     struct kith_round_edge *edge =
         kith_round_find(kith_round_current(node), peer);
     const bool open = kith_edge_is_open(node, edge, node->round->round);
     KITH_ASSERT(edge == NULL || edge->peer == peer);
     kith_round_set_down(node, peer);
-    node->mode->edge_down(node, effects, open ? edge : NULL, peer);
+    node->mode->edge_down(node, open ? edge : NULL, peer);
     if (open)
-        kith_round_try_close(node, effects);
+        kith_round_try_close(node);
 }
 
-void kith_round_link_down(struct kith_node *node, struct kith_effects *effects,
-                          kith_id peer)
+void kith_round_link_down(struct kith_node *node, kith_id peer)
 {
-    kith_exchange_link_down(node, effects, peer);
-    kith_round_peer_left(node, effects, peer);
+    kith_exchange_link_down(node, peer);
+    kith_round_peer_left(node, peer);
 }
 
-void kith_round_leave(struct kith_node *node, struct kith_effects *effects)
+void kith_round_leave(struct kith_node *node)
 {
     const struct kith_round_list *list = kith_round_current(node);
     KITH_ASSERT(node->leaving);
     for (uint32_t e = 0; e < list->count; e++)
         if (!(list->edges[e].flags & EDGE_DOWN))
-            kith_round_tell(node, effects, list->edges[e].peer,
-                            KITH_MESSAGE_BYE, node->round->round);
-    settle_all(node, effects); /* as at the deadline */
+            kith_round_tell(node, list->edges[e].peer, KITH_MESSAGE_BYE,
+                            node->round->round);
+    settle_all(node); /* as at the deadline */
 }

@@ -16,48 +16,45 @@
  *
  * and a sender whose model is under way says nothing. Undirected edges need no
  * such question: our own model asks it. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 /* A one-way edge that lapses: what came of it is merged all the same. */
-static void lapse(struct kith_node *node, struct kith_effects *effects,
-                  struct kith_round_edge *edge)
+static void lapse(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     if (kith_node_has(node, KITH_SPLITS_MASS) &&
         (edge->flags & (EDGE_MADE | EDGE_HEARD_READY)) == EDGE_MADE) {
         node->torn++;
-        kith_edge_mark(node, effects, KITH_MARK_TORN, edge, edge->split);
+        kith_edge_mark(node, KITH_MARK_TORN, edge, edge->split);
     }
     if (edge->flags & EDGE_RECEIVED && edge->flags & EDGE_IN)
         kith_edge_commit(node, edge);
     else
-        kith_edge_drop(node, effects, edge);
+        kith_edge_drop(node, edge);
 }
 
-void kith_cast_unsent(struct kith_node *node, struct kith_effects *effects,
-                      struct kith_round_edge *edge)
+void kith_cast_unsent(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     if (edge->flags & EDGE_RECEIVED)
         /* It came before the link broke, or its sender went on. */
-        lapse(node, effects, edge);
+        lapse(node, edge);
     else if (edge->flags & (EDGE_DOWN | EDGE_OUT) ||
              kith_edge_is_past(node, edge))
-        kith_edge_leave_out(node, effects, edge);
+        kith_edge_leave_out(node, edge);
 }
 
 /* Where somebody was missing lately: will the model that is due come? */
-static void ask(struct kith_node *node, struct kith_effects *effects,
-                const struct kith_round_edge *edge)
+static void ask(struct kith_node *node, const struct kith_round_edge *edge)
 {
     KITH_ASSERT(node->round->wary <= KITH_WARY_ROUNDS);
     if (node->round->wary > 0 && edge->decision == EDGE_OPEN &&
         (edge->flags & (EDGE_IN | EDGE_RECEIVED)) == EDGE_IN)
-        kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_PROBE,
+        kith_round_tell(node, edge->peer, KITH_MESSAGE_PROBE,
                         node->round->round);
 }
 
-static void opened(struct kith_node *node, struct kith_effects *effects)
+static void opened(struct kith_node *node)
 {
     const struct kith_round_list *list = kith_round_current(node);
     KITH_ASSERT(!node->round->running);
@@ -65,15 +62,14 @@ static void opened(struct kith_node *node, struct kith_effects *effects)
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];
         if (edge->flags & EDGE_GIVEN_UP && edge->decision == EDGE_OPEN)
-            lapse(node, effects, edge);
-        ask(node, effects, edge);
-        kith_edge_advance(node, effects, edge);
+            lapse(node, edge);
+        ask(node, edge);
+        kith_edge_advance(node, edge);
     }
-    kith_round_try_close(node, effects);
+    kith_round_try_close(node);
 }
 
-static void closed(struct kith_node *node, struct kith_effects *effects,
-                   bool missed)
+static void closed(struct kith_node *node, bool missed)
 {
     const struct kith_round_list *list = kith_round_current(node);
     KITH_ASSERT(node->round->state == ROUND_CLOSED);
@@ -82,13 +78,11 @@ static void closed(struct kith_node *node, struct kith_effects *effects,
     for (uint32_t e = 0; e < list->count; e++)
         given |= (list->edges[e].flags & EDGE_RECEIVED) != 0;
     given &= kith_node_has(node, KITH_SPLITS_MASS);
-    kith_round_go_on(node, effects, missed && !given);
+    kith_round_go_on(node, missed && !given);
 }
 
-static void advance(struct kith_node *node, struct kith_effects *effects,
-                    struct kith_round_edge *edge)
+static void advance(struct kith_node *node, struct kith_round_edge *edge)
 {
-    (void)effects;
     KITH_ASSERT(edge->flags & (EDGE_IN | EDGE_OUT));
     const bool ours =
         !(edge->flags & EDGE_OUT) || edge->flags & EDGE_HEARD_READY;
@@ -97,29 +91,27 @@ static void advance(struct kith_node *node, struct kith_effects *effects,
         kith_edge_commit(node, edge);
 }
 
-static void step_model(struct kith_node *node, struct kith_effects *effects,
-                       struct kith_round_edge *edge, kith_id from,
-                       const struct kith_message *message)
+static void step_model(struct kith_node *node, struct kith_round_edge *edge,
+                       kith_id from, const struct kith_message *message)
 {
     const uint64_t number = message->id.counter;
     KITH_ASSERT(message->pattern == KITH_PATTERN_ROUND);
-    edge = kith_round_take(node, effects, edge, from, message);
+    edge = kith_round_take(node, edge, from, message);
     if (edge == NULL)
         return;
-    kith_round_tell(node, effects, from, KITH_MESSAGE_READY, number);
+    kith_round_tell(node, from, KITH_MESSAGE_READY, number);
     if (number == node->round->round)
-        kith_edge_advance(node, effects, edge);
+        kith_edge_advance(node, edge);
 }
 
-static void step_ready(struct kith_node *node, struct kith_effects *effects,
-                       struct kith_round_edge *edge, kith_id from,
-                       uint64_t number)
+static void step_ready(struct kith_node *node, struct kith_round_edge *edge,
+                       kith_id from, uint64_t number)
 {
     KITH_ASSERT(edge == NULL || edge->peer == from);
     if (!kith_edge_is_open(node, edge, number))
         return;
     edge->flags |= EDGE_HEARD_READY;
-    kith_edge_advance(node, effects, edge);
+    kith_edge_advance(node, edge);
 }
 
 /* Nothing waits for one: a READY has ended the edge. */
@@ -128,14 +120,13 @@ void kith_cast_ack(struct kith_node *node, struct kith_round_edge *edge)
     KITH_ASSERT(edge->peer != node->self);
 }
 
-void kith_cast_abort(struct kith_node *node, struct kith_effects *effects,
-                     struct kith_round_edge *edge, kith_id from,
-                     uint64_t number)
+void kith_cast_abort(struct kith_node *node, struct kith_round_edge *edge,
+                     kith_id from, uint64_t number)
 {
     const uint64_t at = node->round->round;
     KITH_ASSERT(edge == NULL || edge->peer == from);
     if (edge != NULL) {
-        lapse(node, effects, edge);
+        lapse(node, edge);
         return;
     }
     /* Its sender is further and has given up a round that has not begun. */
@@ -146,9 +137,8 @@ void kith_cast_abort(struct kith_node *node, struct kith_effects *effects,
         edge->flags |= EDGE_GIVEN_UP;
 }
 
-void kith_cast_probe(struct kith_node *node, struct kith_effects *effects,
-                     struct kith_round_edge *edge, kith_id from,
-                     uint64_t number)
+void kith_cast_probe(struct kith_node *node, struct kith_round_edge *edge,
+                     kith_id from, uint64_t number)
 {
     const uint64_t at = node->round->round;
     KITH_ASSERT(edge == NULL || edge->peer == from);
@@ -157,45 +147,42 @@ void kith_cast_probe(struct kith_node *node, struct kith_effects *effects,
         edge = kith_round_find(kith_round_current(node), from);
     const bool made = edge != NULL && edge->flags & EDGE_MADE;
     if (number < at || (begun && !made) || !kith_round_comes(node, number))
-        kith_round_tell(node, effects, from, KITH_MESSAGE_ABORT, number);
+        kith_round_tell(node, from, KITH_MESSAGE_ABORT, number);
 }
 
-void kith_cast_confirm(struct kith_node *node, struct kith_effects *effects,
-                       kith_id from, uint64_t number)
+void kith_cast_confirm(struct kith_node *node, kith_id from, uint64_t number)
 {
     KITH_ASSERT(number <= node->round->round);
-    kith_round_tell(node, effects, from, KITH_MESSAGE_READY, number);
+    kith_round_tell(node, from, KITH_MESSAGE_READY, number);
 }
 
 /* Any message says how far its sender is; an edge to a peer that is further is
  * over. */
-static void heard(struct kith_node *node, struct kith_effects *effects,
-                  struct kith_round_edge *edge)
+static void heard(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->peer != node->self);
     if (kith_edge_is_open(node, edge, node->round->round) &&
         kith_edge_is_past(node, edge))
-        lapse(node, effects, edge);
+        lapse(node, edge);
 }
 
-bool kith_cast_settle(struct kith_node *node, struct kith_effects *effects,
-                      struct kith_round_edge *edge)
+bool kith_cast_settle(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     if ((edge->flags & (EDGE_OUT | EDGE_HEARD_READY)) == EDGE_OUT)
         /* It need not wait for us. */
-        kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ABORT,
+        kith_round_tell(node, edge->peer, KITH_MESSAGE_ABORT,
                         node->round->round);
-    lapse(node, effects, edge);
+    lapse(node, edge);
     return true;
 }
 
-void kith_cast_edge_down(struct kith_node *node, struct kith_effects *effects,
-                         struct kith_round_edge *edge, kith_id peer)
+void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
+                         kith_id peer)
 {
     KITH_ASSERT(edge == NULL || edge->peer == peer);
     if (edge != NULL)
-        lapse(node, effects, edge);
+        lapse(node, edge);
 }
 
 const struct kith_mode kith_mode_cast = {

@@ -1,14 +1,13 @@
 /* One neighbour's part in a round: what it is told, how it ends. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 #include <string.h>
 
-static struct kith_message *say(const struct kith_node *node,
-                                struct kith_effects *effects, kith_id peer,
+static struct kith_message *say(const struct kith_node *node, kith_id peer,
                                 enum kith_message_kind kind, uint64_t number)
 {
     KITH_ASSERT(peer != node->self && peer < node->config->topology->peers);
-    struct kith_message *message = kith_node_send(effects, peer);
+    struct kith_message *message = kith_node_send(node, peer);
     *message = (struct kith_message){
         .kind = kind,
         .pattern = KITH_PATTERN_ROUND,
@@ -24,11 +23,12 @@ static struct kith_message *say(const struct kith_node *node,
     return message;
 }
 
-void kith_round_tell(const struct kith_node *node, struct kith_effects *effects,
-                     kith_id peer, enum kith_message_kind kind, uint64_t number)
+/* Everything but a model fits into one record. */
+void kith_round_tell(const struct kith_node *node, kith_id peer,
+                     enum kith_message_kind kind, uint64_t number)
 {
     KITH_ASSERT(kind != KITH_MESSAGE_MODEL);
-    (void)say(node, effects, peer, kind, number);
+    (void)say(node, peer, kind, number);
 }
 
 uint32_t kith_edge_index(const struct kith_round_list *list,
@@ -44,6 +44,7 @@ static const struct kith_work_edge *made_for(const struct kith_node *node,
 {
     const struct kith_round_list *list = kith_round_current(node);
     KITH_ASSERT(edge->flags & EDGE_MADE);
+    /* Items are packed: an edge without a message has none. */
     uint32_t at = 0;
     if (kith_node_has(node, KITH_SENDS_EDGE_MESSAGES))
         for (uint32_t e = 0; &list->edges[e] < edge; e++)
@@ -51,14 +52,15 @@ static const struct kith_work_edge *made_for(const struct kith_node *node,
     return &node->round->work[at];
 }
 
-void kith_edge_send(const struct kith_node *node, struct kith_effects *effects,
+void kith_edge_send(const struct kith_node *node,
                     const struct kith_round_edge *edge)
 {
     const uint64_t number = node->round->round;
     const struct kith_work_edge *made = made_for(node, edge);
     struct kith_message *message =
-        say(node, effects, edge->peer, KITH_MESSAGE_MODEL, number);
+        say(node, edge->peer, KITH_MESSAGE_MODEL, number);
     KITH_ASSERT(made->sent != KITH_SLOT_NONE);
+    /* Some rounds carry whole models, most a slice. */
     message->payload_bytes =
         kith_node_payload(node->config, KITH_PATTERN_ROUND, number);
     message->slot = made->sent;
@@ -68,29 +70,28 @@ void kith_edge_send(const struct kith_node *node, struct kith_effects *effects,
 
 /* A mutual edge's exchange is named by the end that decides; a message that
  * takes mass out of x is an exchange of its sender, who books its loss. */
-void kith_edge_mark(struct kith_node *node, struct kith_effects *effects,
-                    enum kith_mark_kind kind,
+void kith_edge_mark(struct kith_node *node, enum kith_mark_kind kind,
                     const struct kith_round_edge *edge, double sum)
 {
     const bool ours = kind == KITH_MARK_SPLIT || kind == KITH_MARK_TORN;
     const bool splits = kith_node_has(node, KITH_SPLITS_MASS);
-    kith_node_mark(node, effects, kind, NULL, edge->peer, node->round->round,
-                   sum);
-    KITH_ASSERT(effects->mark_count > 0);
-    struct kith_mark *mark = &effects->marks[effects->mark_count - 1];
+    kith_node_mark(node, kind, NULL, edge->peer, node->round->round, sum);
+    KITH_ASSERT(node->effects->mark_count > 0);
+    struct kith_mark *mark =
+        &node->effects->marks[node->effects->mark_count - 1];
     mark->id.counter = node->round->round;
     mark->initiator = splits ? ours : kith_edge_decides(node, edge->peer);
     if (splits)
         mark->id.incarnation = ours ? node->incarnation : edge->incarnation;
 }
 
-void kith_edge_drop(struct kith_node *node, struct kith_effects *effects,
-                    struct kith_round_edge *edge)
+void kith_edge_drop(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_DROPPED;
+    /* Counted by one end, so that a sum over peers counts each edge once. */
     node->failed += kith_edge_decides(node, edge->peer);
-    kith_edge_mark(node, effects, KITH_MARK_FAILED, edge, 0);
+    kith_edge_mark(node, KITH_MARK_FAILED, edge, 0);
 }
 
 void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
@@ -100,28 +101,28 @@ void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
     node->done += kith_edge_decides(node, edge->peer);
 }
 
-void kith_edge_leave_out(struct kith_node *node, struct kith_effects *effects,
-                         struct kith_round_edge *edge)
+/* Its peer is known to be away, or sends nothing in this round, so nobody
+ * counts it as failed. */
+void kith_edge_leave_out(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_DROPPED;
-    kith_edge_mark(node, effects, KITH_MARK_FAILED, edge, 0);
+    kith_edge_mark(node, KITH_MARK_FAILED, edge, 0);
 }
 
-void kith_edge_advance(struct kith_node *node, struct kith_effects *effects,
-                       struct kith_round_edge *edge)
+void kith_edge_advance(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->peer != node->self);
     if (kith_edge_is_open(node, edge, node->round->round))
-        node->mode->advance(node, effects, edge);
+        node->mode->advance(node, edge);
 }
 
-void kith_edge_advance_all(struct kith_node *node, struct kith_effects *effects)
+void kith_edge_advance_all(struct kith_node *node)
 {
     const struct kith_round_list *list = kith_round_current(node);
     KITH_ASSERT(node->round->state == ROUND_OPEN);
     for (uint32_t e = 0; e < list->count; e++)
-        kith_edge_advance(node, effects, &list->edges[e]);
+        kith_edge_advance(node, &list->edges[e]);
 }
 
 void kith_edge_plan(const struct kith_node *node, struct kith_round_edge *edge)
@@ -134,8 +135,7 @@ void kith_edge_plan(const struct kith_node *node, struct kith_round_edge *edge)
         edge->flags &= ~(uint32_t)EDGE_MADE;
 }
 
-void kith_edge_open(struct kith_node *node, struct kith_effects *effects,
-                    struct kith_round_edge *edge)
+void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
 {
     const bool splits = kith_node_has(node, KITH_SPLITS_MASS);
     KITH_ASSERT(!kith_round_has_begun(node));
@@ -147,10 +147,10 @@ void kith_edge_open(struct kith_node *node, struct kith_effects *effects,
     const bool made = edge->flags & EDGE_MADE;
     edge->split = made ? made_for(node, edge)->delta_sum : 0;
     if (made && splits)
-        kith_edge_mark(node, effects, KITH_MARK_SPLIT, edge, edge->split);
+        kith_edge_mark(node, KITH_MARK_SPLIT, edge, edge->split);
     /* What has left x is sent though the link is down: it may be repaired. */
     if (made && (splits || !(edge->flags & EDGE_DOWN)))
-        kith_edge_send(node, effects, edge);
+        kith_edge_send(node, edge);
     else
-        node->mode->unsent(node, effects, edge);
+        node->mode->unsent(node, edge);
 }

@@ -15,7 +15,7 @@
  * in step nobody's number changes.
  *
  * Source: Bornstein et al., ICLR 2023 (SWIFT). */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 /* No honest generation comes near; a liar's cannot make numbers wrap. */
 #define GENERATIONS_MAX (UINT64_MAX / 2)
@@ -34,19 +34,14 @@ static bool is_due(const struct kith_node *node)
            round->generations > round->passed;
 }
 
-static bool waits(const struct kith_node *node)
-{
-    KITH_ASSERT(node->config->algorithm->wait == KITH_WAIT_NO);
-    return false;
-}
-
 static bool is_quiet(const struct kith_node *node)
 {
+    KITH_ASSERT(node->config->algorithm->wait == KITH_WAIT_NO);
     return kith_round_is_quiet(node) && !is_due(node);
 }
 
 /* Its round is a new generation. */
-static void trigger(struct kith_node *node, struct kith_effects *effects)
+static void trigger(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_CLOSED);
@@ -54,10 +49,10 @@ static void trigger(struct kith_node *node, struct kith_effects *effects)
     round->passed = round->generations;
     if (round->generations > round->round)
         round->round = round->generations;
-    kith_round_open(node, effects);
+    kith_round_open(node);
 }
 
-static void pass_on(struct kith_node *node, struct kith_effects *effects)
+static void pass_on(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     if (!is_due(node) || round->state != ROUND_CLOSED)
@@ -65,30 +60,27 @@ static void pass_on(struct kith_node *node, struct kith_effects *effects)
     round->passing = true;
     round->passed = round->generations;
     round->round = round->generations - 1;
-    kith_round_open(node, effects);
+    kith_round_open(node);
     KITH_ASSERT(!is_due(node));
 }
 
-static void opened(struct kith_node *node, struct kith_effects *effects)
+static void opened(struct kith_node *node)
 {
-    (void)effects;
     KITH_ASSERT(!node->round->merged);
     node->round->state = ROUND_MERGE;
 }
 
-static void merged(struct kith_node *node, struct kith_effects *effects)
+static void merged(struct kith_node *node)
 {
     KITH_ASSERT(node->round->merged);
     node->round->state = ROUND_OPEN;
-    kith_edge_advance_all(node, effects);
-    kith_round_try_close(node, effects);
+    kith_edge_advance_all(node);
+    kith_round_try_close(node);
 }
 
 /* Its one list keeps what came. */
-static void closed(struct kith_node *node, struct kith_effects *effects,
-                   bool missed)
+static void closed(struct kith_node *node, bool missed)
 {
-    (void)effects;
     (void)missed;
     KITH_ASSERT(node->round->state == ROUND_CLOSED);
 }
@@ -127,9 +119,8 @@ static void hear(struct kith_node *node, const struct kith_message *message)
     KITH_ASSERT(round->generations <= GENERATIONS_MAX);
 }
 
-static void step_model(struct kith_node *node, struct kith_effects *effects,
-                       struct kith_round_edge *edge, kith_id from,
-                       const struct kith_message *message)
+static void step_model(struct kith_node *node, struct kith_round_edge *edge,
+                       kith_id from, const struct kith_message *message)
 {
     const uint64_t number = message->id.counter;
     KITH_ASSERT(edge != NULL && edge->peer == from); /* the graph is static */
@@ -138,7 +129,7 @@ static void step_model(struct kith_node *node, struct kith_effects *effects,
     node->late += lost;
     if (!lost &&
         !kith_round_store(
-            node, effects, edge,
+            node, edge,
             kith_slot_inbox(kith_edge_index(&node->round->lists[0], edge),
                             edge->held ^ 1u),
             message))
@@ -147,29 +138,27 @@ static void step_model(struct kith_node *node, struct kith_effects *effects,
      * round must not stand open until the deadline, with all its triggers
      * skipped. */
     hear(node, message);
-    kith_round_tell(node, effects, from, KITH_MESSAGE_READY, number);
+    kith_round_tell(node, from, KITH_MESSAGE_READY, number);
     if (!lost && number == node->round->round)
-        kith_edge_advance(node, effects, edge);
+        kith_edge_advance(node, edge);
 }
 
-static void step_ready(struct kith_node *node, struct kith_effects *effects,
-                       struct kith_round_edge *edge, kith_id from,
-                       uint64_t number)
+static void step_ready(struct kith_node *node, struct kith_round_edge *edge,
+                       kith_id from, uint64_t number)
 {
     KITH_ASSERT(edge != NULL && edge->peer == from);
+    KITH_ASSERT(node->mode->list_mask == 0);
     const bool early =
         number == node->round->round && node->round->state == ROUND_MERGE;
     if (!early && !kith_edge_is_open(node, edge, number))
         return;
     edge->flags |= EDGE_HEARD_READY;
-    kith_edge_advance(node, effects, edge);
+    kith_edge_advance(node, edge);
 }
 
 /* It is over where ours arrived; theirs may come at any time. */
-static void advance(struct kith_node *node, struct kith_effects *effects,
-                    struct kith_round_edge *edge)
+static void advance(struct kith_node *node, struct kith_round_edge *edge)
 {
-    (void)effects;
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     if (!(edge->flags & EDGE_OUT) || edge->flags & EDGE_HEARD_READY)
         kith_edge_commit(node, edge);
@@ -178,8 +167,6 @@ static void advance(struct kith_node *node, struct kith_effects *effects,
 const struct kith_mode kith_mode_mailbox = {
     KITH_ROUND_HANDLERS,
     .trigger = trigger,
-    .defers_trigger = waits,
-    .holds_training = waits,
     .idle = pass_on,
     .is_quiet = is_quiet,
     .list_mask = 0,

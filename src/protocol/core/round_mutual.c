@@ -11,7 +11,7 @@
  * doubt: PROBE, and torn when nobody answers.
  *
  * Source: Lian et al., NIPS 2017 (D-PSGD). */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 /* Our end may still leave it out without asking the other one. */
 static bool is_ours_to_drop(const struct kith_node *node,
@@ -22,46 +22,45 @@ static bool is_ours_to_drop(const struct kith_node *node,
            !(edge->flags & EDGE_TOLD_READY);
 }
 
-static void opened(struct kith_node *node, struct kith_effects *effects)
+static void opened(struct kith_node *node)
 {
     KITH_ASSERT(!node->round->running);
+    /* Models of this round may be here already. */
     node->round->state = ROUND_OPEN;
-    kith_edge_advance_all(node, effects);
-    kith_round_try_close(node, effects);
+    kith_edge_advance_all(node);
+    kith_round_try_close(node);
 }
 
-static void advance(struct kith_node *node, struct kith_effects *effects,
-                    struct kith_round_edge *edge)
+static void advance(struct kith_node *node, struct kith_round_edge *edge)
 {
     const uint64_t number = node->round->round;
     KITH_ASSERT((edge->flags & (EDGE_IN | EDGE_OUT)) == (EDGE_IN | EDGE_OUT));
     if (!(edge->flags & EDGE_RECEIVED))
         return;
+    /* The higher rank says once that it holds the model; the lower one
+     * commits when it holds both. */
     if (!kith_edge_decides(node, edge->peer)) {
         if (!(edge->flags & EDGE_TOLD_READY))
-            kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_READY,
-                            number);
+            kith_round_tell(node, edge->peer, KITH_MESSAGE_READY, number);
         edge->flags |= EDGE_TOLD_READY;
     } else if (edge->flags & EDGE_HEARD_READY) {
-        kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ACK, number);
+        kith_round_tell(node, edge->peer, KITH_MESSAGE_ACK, number);
         kith_edge_commit(node, edge);
     }
 }
 
-static void step_model(struct kith_node *node, struct kith_effects *effects,
-                       struct kith_round_edge *edge, kith_id from,
-                       const struct kith_message *message)
+static void step_model(struct kith_node *node, struct kith_round_edge *edge,
+                       kith_id from, const struct kith_message *message)
 {
     KITH_ASSERT(message->pattern == KITH_PATTERN_ROUND);
-    edge = kith_round_take(node, effects, edge, from, message);
+    edge = kith_round_take(node, edge, from, message);
     if (edge != NULL && message->id.counter == node->round->round)
-        kith_edge_advance(node, effects, edge);
+        kith_edge_advance(node, edge);
 }
 
 /* What this side knows about an older round, for a late query; without an
  * answer the asker marks the edge torn. */
-static void answer_query(struct kith_node *node, struct kith_effects *effects,
-                         kith_id from, uint64_t number)
+static void answer_query(struct kith_node *node, kith_id from, uint64_t number)
 {
     KITH_ASSERT(kith_edge_decides(node, from));
     const struct kith_round_edge *edge =
@@ -73,23 +72,24 @@ static void answer_query(struct kith_node *node, struct kith_effects *effects,
                                : kith_round_was_committed(node, from, number);
     if (edge == NULL && kith_round_is_forgotten(node, number))
         return;
-    kith_round_tell(node, effects, from,
+    kith_round_tell(node, from,
                     committed ? KITH_MESSAGE_ACK : KITH_MESSAGE_ABORT, number);
 }
 
-static void step_ready(struct kith_node *node, struct kith_effects *effects,
-                       struct kith_round_edge *edge, kith_id from,
-                       uint64_t number)
+static void step_ready(struct kith_node *node, struct kith_round_edge *edge,
+                       kith_id from, uint64_t number)
 {
     KITH_ASSERT(edge == NULL || edge->peer == from);
     if (kith_edge_is_open(node, edge, number)) {
         edge->flags |= EDGE_HEARD_READY;
-        kith_edge_advance(node, effects, edge);
+        kith_edge_advance(node, edge);
     } else if (number <= node->round->round && kith_edge_decides(node, from)) {
-        answer_query(node, effects, from, number);
+        answer_query(node, from, number);
     }
 }
 
+/* Without our READY it cannot be about this round: an ACK out of order
+ * changes nothing. */
 static void step_ack(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
@@ -97,51 +97,47 @@ static void step_ack(struct kith_node *node, struct kith_round_edge *edge)
         kith_edge_commit(node, edge);
 }
 
-static void step_abort(struct kith_node *node, struct kith_effects *effects,
-                       struct kith_round_edge *edge, kith_id from,
-                       uint64_t number)
+static void step_abort(struct kith_node *node, struct kith_round_edge *edge,
+                       kith_id from, uint64_t number)
 {
     KITH_ASSERT(edge == NULL ||
                 (edge->peer == from && kith_edge_is_open(node, edge, number)));
     if (edge != NULL)
-        kith_edge_drop(node, effects, edge);
+        kith_edge_drop(node, edge);
 }
 
-static void step_probe(struct kith_node *node, struct kith_effects *effects,
-                       struct kith_round_edge *edge, kith_id from,
-                       uint64_t number)
+static void step_probe(struct kith_node *node, struct kith_round_edge *edge,
+                       kith_id from, uint64_t number)
 {
     KITH_ASSERT(edge == NULL || edge->peer == from);
     if (kith_edge_decides(node, from) && edge == NULL &&
         number <= node->round->round)
-        answer_query(node, effects, from, number);
+        answer_query(node, from, number);
 }
 
-static void confirm(struct kith_node *node, struct kith_effects *effects,
-                    kith_id from, uint64_t number)
+static void confirm(struct kith_node *node, kith_id from, uint64_t number)
 {
     KITH_ASSERT(number <= node->round->round);
     if (kith_edge_decides(node, from))
-        kith_round_tell(node, effects, from, KITH_MESSAGE_ACK, number);
+        kith_round_tell(node, from, KITH_MESSAGE_ACK, number);
 }
 
-static bool settle(struct kith_node *node, struct kith_effects *effects,
-                   struct kith_round_edge *edge)
+static bool settle(struct kith_node *node, struct kith_round_edge *edge)
 {
     const uint64_t number = node->round->round;
     KITH_ASSERT(edge->tries <= KITH_TRIES_MAX);
     if (is_ours_to_drop(node, edge)) {
-        kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ABORT, number);
+        kith_round_tell(node, edge->peer, KITH_MESSAGE_ABORT, number);
     } else if (edge->tries < KITH_TRIES_MAX) {
         edge->tries++;
-        kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_PROBE, number);
+        kith_round_tell(node, edge->peer, KITH_MESSAGE_PROBE, number);
         return false;
     } else {
         /* They may have merged our model; we cannot know. Our half is 0. */
         node->torn++;
-        kith_edge_mark(node, effects, KITH_MARK_TORN, edge, 0);
+        kith_edge_mark(node, KITH_MARK_TORN, edge, 0);
     }
-    kith_edge_drop(node, effects, edge);
+    kith_edge_drop(node, edge);
     return true;
 }
 
@@ -158,15 +154,15 @@ static void forget_early(struct kith_node *node, kith_id peer)
     }
 }
 
-static void edge_down(struct kith_node *node, struct kith_effects *effects,
-                      struct kith_round_edge *edge, kith_id peer)
+static void edge_down(struct kith_node *node, struct kith_round_edge *edge,
+                      kith_id peer)
 {
     KITH_ASSERT(edge == NULL || edge->peer == peer);
     forget_early(node, peer);
     if (edge == NULL)
         return;
     if (is_ours_to_drop(node, edge))
-        kith_edge_drop(node, effects, edge);
+        kith_edge_drop(node, edge);
     else
         node->round->deadline_ns = kith_node_earliest(
             node->round->deadline_ns, node->now_ns + KITH_TIMEOUT_MIN_NS);

@@ -4,7 +4,7 @@
  * A trigger begins `phases` rounds; a share of S steps with a trigger every H
  * has S / H phases of them. Lists of two rounds are kept, of the round at hand
  * and the next one, since a neighbour may be a round ahead. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 _Static_assert(KITH_DEGREE_MAX <= 64, "an outcome has a bit for each edge");
 
@@ -21,6 +21,7 @@ static uint32_t list_neighbours(const struct kith_node_config *config,
     const uint32_t ins =
         kith_topology_sources(config->topology, self, round, in, weights);
     uint32_t count = 0;
+    /* Both lists ascend, so one pass joins them. */
     for (uint32_t o = 0, i = 0; o < outs || i < ins; count++) {
         KITH_ASSERT(count < KITH_DEGREE_MAX);
         struct kith_round_edge *edge = &edges[count];
@@ -59,9 +60,12 @@ static void inherit(const struct kith_node *node, struct kith_round_edge *edge,
 void kith_round_list_fill(struct kith_node *node, uint64_t number)
 {
     struct kith_round_list *list = &node->round->lists[number & 1];
+    /* What is known of a neighbour is carried over from the other round. */
     const struct kith_round_list *other = &node->round->lists[~number & 1];
     KITH_ASSERT(!node->round->running || node->adopting);
     list->round = number;
+    /* The same neighbours: only what came for the round two before is
+     * dropped. */
     if (list->count > 0 && node->config->topology->kind->is_static) {
         for (uint32_t e = 0; e < list->count; e++)
             list->edges[e].flags &= ~(uint32_t)(EDGE_RECEIVED | EDGE_GIVEN_UP);
@@ -75,6 +79,7 @@ void kith_round_list_fill(struct kith_node *node, uint64_t number)
     }
 }
 
+/* Of a directed graph in- and out-neighbours may all differ. */
 uint32_t kith_node_edges(const struct kith_node_config *config, kith_id self)
 {
     if (config->algorithm->pattern != KITH_PATTERN_ROUND)
@@ -97,6 +102,8 @@ size_t kith_round_size(const struct kith_node_config *config)
 {
     if (config->algorithm->pattern != KITH_PATTERN_ROUND)
         return 0;
+    /* One size for all peers, so that a driver may allocate them as an
+     * array. */
     size_t most = 0;
     KITH_ASSERT(config->topology->peers > 0);
     for (kith_id self = 0; self < config->topology->peers; self++) {
@@ -128,6 +135,7 @@ void kith_round_init(struct kith_node *node, void *memory)
                 node->config->topology->kind->is_static);
     node->round = round;
     round->deadline_ns = KITH_NEVER;
+    /* One block: the largest alignment first. */
     round->work = (struct kith_work_edge *)(round + 1);
     round->lists[0].edges = (struct kith_round_edge *)(round->work + room);
     round->lists[1].edges = round->lists[0].edges + room;
@@ -162,6 +170,8 @@ bool kith_round_comes(const struct kith_node *node, uint64_t number)
     if (is_endless(node) || number < round->round)
         return true;
     KITH_ASSERT(node->round->state <= ROUND_MERGE);
+    /* Counted in rounds: those of steps to come, of a trigger that waits,
+     * and of the cycle at hand. */
     uint64_t left = round->share - kith_round_after(node, node->steps);
     if (node->trigger_due)
         left += phases(node);
@@ -195,8 +205,7 @@ void kith_round_set_down(struct kith_node *node, kith_id peer)
     }
 }
 
-void kith_round_count_silent(struct kith_node *node,
-                             struct kith_effects *effects, kith_id peer)
+void kith_round_count_silent(struct kith_node *node, kith_id peer)
 {
     KITH_ASSERT(peer != node->self);
     bool down = false;
@@ -210,7 +219,7 @@ void kith_round_count_silent(struct kith_node *node,
     }
     /* It may be a neighbour again in a later round only. */
     if (down && !node->config->topology->kind->is_static)
-        kith_node_suspect(node, effects, peer,
+        kith_node_suspect(node, peer,
                           kith_node_turn_timeout(node, KITH_TRIES_MAX));
 }
 
@@ -264,9 +273,12 @@ bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
     const struct kith_round_outcome *outcome = outcome_of(node, number);
     if (outcome->round != number)
         return false;
+    /* The graph of an old round is computed again: queries are rare, and 64
+     * lists of neighbours would not be small. */
     struct kith_round_edge edges[KITH_DEGREE_MAX];
     const uint32_t count =
         list_neighbours(node->config, node->self, number, edges);
+    KITH_ASSERT(count <= KITH_DEGREE_MAX);
     for (uint32_t e = 0; e < count; e++)
         if (edges[e].peer == peer)
             return (outcome->committed >> e & 1u) != 0;

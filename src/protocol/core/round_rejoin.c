@@ -11,7 +11,7 @@
  * Two, or all that are alive of a graph's few: one liar sends us nowhere. After
  * a round in which somebody was missing the next ones are wary: see
  * round_cast.c. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 /* The two furthest claims, of two peers. */
 static void note_claim(struct kith_round *round, kith_id peer, uint64_t number)
@@ -85,37 +85,36 @@ static uint64_t least_said(const struct kith_node *node)
 
 /* A peer that is in the round that we leave out, or comes to it, need not
  * wait. */
-static void leave_out(struct kith_node *node, struct kith_effects *effects)
+static void leave_out(struct kith_node *node)
 {
     const struct kith_round_list *list = kith_round_current(node);
     KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
     for (uint32_t e = 0; e < list->count; e++)
         if (!(list->edges[e].flags & EDGE_DOWN) &&
             !kith_edge_is_past(node, &list->edges[e]))
-            kith_round_tell(node, effects, list->edges[e].peer,
-                            KITH_MESSAGE_ABORT, node->round->round);
+            kith_round_tell(node, list->edges[e].peer, KITH_MESSAGE_ABORT,
+                            node->round->round);
 }
 
-void kith_round_rejoin(struct kith_node *node, struct kith_effects *effects,
-                       uint64_t number)
+void kith_round_rejoin(struct kith_node *node, uint64_t number)
 {
-    leave_out(node, effects);
+    leave_out(node);
     kith_round_jump(node, number);
-    kith_round_ask_early(node, effects);
+    kith_round_ask_early(node);
     KITH_ASSERT(node->round->round == number);
 }
 
-void kith_round_catch_up(struct kith_node *node, struct kith_effects *effects)
+void kith_round_catch_up(struct kith_node *node)
 {
     const struct kith_round *round = node->round;
     KITH_ASSERT(round->state == ROUND_CLOSED);
     const uint64_t all = least_said(node), two = round->furthest[1].round;
     const uint64_t further = kith_round_begins(node, all > two ? all : two);
     if (further > round->round && !node->leaving)
-        kith_round_rejoin(node, effects, further);
+        kith_round_rejoin(node, further);
 }
 
-void kith_round_ask_early(struct kith_node *node, struct kith_effects *effects)
+void kith_round_ask_early(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     uint32_t kept = 0;
@@ -125,7 +124,7 @@ void kith_round_ask_early(struct kith_node *node, struct kith_effects *effects)
         if (early.round > round->round + 1)
             round->early[kept++] = early;
         else
-            kith_round_tell(node, effects, early.peer,
+            kith_round_tell(node, early.peer,
                             early.round < round->round ? KITH_MESSAGE_ABORT
                                                        : KITH_MESSAGE_REQUEST,
                             early.round);

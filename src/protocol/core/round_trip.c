@@ -9,7 +9,8 @@
  * that one slow neighbour cannot lift every deadline at once.
  * The factor 4 on top is there because an answer waits for the
  * other side's step boundary, whose phase is random. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round_trip.h"
+#include "kith/assert.h"
 
 void kith_estimate_add(struct kith_estimate *estimate, kith_ns sample_ns)
 {

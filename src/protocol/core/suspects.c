@@ -27,11 +27,11 @@ static bool is_over(const struct kith_node *node,
     return (int32_t)(suspect->until_ms - now_ms) <= 0;
 }
 
-void kith_node_suspect(struct kith_node *node, struct kith_effects *effects,
-                       kith_id peer, kith_ns span_ns)
+void kith_node_suspect(struct kith_node *node, kith_id peer, kith_ns span_ns)
 {
     KITH_ASSERT(peer != node->self && peer < node->config->topology->peers);
     KITH_ASSERT(span_ns > 0 && span_ns <= KITH_TIMEOUT_MAX_NS);
+    /* Its own place, else a free one, else that of the span that ends first. */
     struct kith_suspect *place = &node->suspects[0];
     for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++) {
         struct kith_suspect *at = &node->suspects[i];
@@ -46,14 +46,13 @@ void kith_node_suspect(struct kith_node *node, struct kith_effects *effects,
         node->charged &= (uint8_t) ~(1u << (place - node->suspects));
     place->peer = peer;
     place->until_ms = (uint32_t)((node->now_ns + span_ns) / KITH_MS);
-    kith_node_mark(node, effects, KITH_MARK_SUSPECT, NULL, peer, 0, 0);
+    kith_node_mark(node, KITH_MARK_SUSPECT, NULL, peer, 0, 0);
     KITH_ASSERT(kith_node_is_suspect(node, peer));
 }
 
-void kith_node_charge(struct kith_node *node, struct kith_effects *effects,
-                      kith_id peer, kith_ns span_ns)
+void kith_node_charge(struct kith_node *node, kith_id peer, kith_ns span_ns)
 {
-    kith_node_suspect(node, effects, peer, span_ns);
+    kith_node_suspect(node, peer, span_ns);
     for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
         if (node->suspects[i].peer == peer)
             node->charged |= (uint8_t)(1u << i);

@@ -28,9 +28,7 @@ struct kith_cpu_loops {
     double (*sum)(size_t n, const float *x);
     double (*distance_squared)(size_t n, const float *x, const float *y);
     bool (*finite)(size_t n, const float *x);
-    bool (*sgd)(size_t n, float rate, float momentum, float decay,
-                bool nesterov, const float *gradient, float *velocity,
-                float *x);
+    bool (*sgd)(const struct kith_sgd *sgd); /* factors in float32 */
     void (*from_bytes)(size_t n, const uint8_t *bytes, float *y);
     /* Rounds to the nearest bfloat16, ties to even; a NaN stays one. */
     void (*to_bf16)(size_t n, const float *x, uint16_t *y);

@@ -93,39 +93,28 @@ static void cpu_write(size_t n, const double *in, void *x)
 
 /* A vector's step in parts that are worth a thread. */
 struct sgd {
-    size_t n;
-    float rate, momentum, decay;
-    bool nesterov;
-    const float *gradient;
-    float *velocity, *x;
+    struct kith_sgd whole;
     atomic_bool spoilt; /* some new value is not finite */
 };
 
 static void sgd_part(void *context, size_t i)
 {
     struct sgd *s = context;
-    const size_t from = i * STEP_PART;
-    const size_t n = s->n - from < STEP_PART ? s->n - from : STEP_PART;
-    const bool finite = kith_cpu_best()->sgd(
-        n, s->rate, s->momentum, s->decay, s->nesterov, s->gradient + from,
-        s->velocity == NULL ? NULL : s->velocity + from, s->x + from);
-    if (!finite)
+    const size_t from = i * STEP_PART, left = s->whole.n - from;
+    struct kith_sgd part = s->whole;
+    part.n = left < STEP_PART ? left : STEP_PART;
+    part.gradient = (const float *)part.gradient + from;
+    part.velocity =
+        part.velocity == NULL ? NULL : (float *)part.velocity + from;
+    part.x = (float *)part.x + from;
+    if (!kith_cpu_best()->sgd(&part))
         atomic_store_explicit(&s->spoilt, true, memory_order_relaxed);
 }
 
-static bool cpu_sgd(size_t n, double rate, double momentum, double decay,
-                    bool nesterov, const void *gradient, void *velocity,
-                    void *x)
+static bool cpu_sgd(const struct kith_sgd *sgd)
 {
-    struct sgd s = {.n = n,
-                    .rate = (float)rate,
-                    .momentum = (float)momentum,
-                    .decay = (float)decay,
-                    .nesterov = nesterov,
-                    .gradient = gradient,
-                    .velocity = velocity,
-                    .x = x};
-    kith_pool_run((n + STEP_PART - 1) / STEP_PART, sgd_part, &s);
+    struct sgd s = {.whole = *sgd};
+    kith_pool_run((sgd->n + STEP_PART - 1) / STEP_PART, sgd_part, &s);
     return !atomic_load(&s.spoilt);
 }
 

@@ -16,7 +16,7 @@ size_t kith_head_scratch(size_t context, size_t size)
     return 8 * t * d + 32 * t + 16 * d;
 }
 
-static size_t pieces(const struct kith_attention *op, size_t rows)
+static size_t pieces_of(const struct kith_attention *op, size_t rows)
 {
     const size_t bytes =
         kith_head_scratch(op->context, op->width / op->heads) * sizeof(float);
@@ -26,19 +26,18 @@ static size_t pieces(const struct kith_attention *op, size_t rows)
     return rows * op->heads < most ? rows * op->heads : most;
 }
 
-size_t kith_cpu_attention_scratch(const struct kith_attention *op, size_t rows)
+static size_t attention_scratch(const void *shape, size_t rows)
 {
-    return pieces(op, rows) *
+    const struct kith_attention *op = shape;
+    return pieces_of(op, rows) *
            kith_head_scratch(op->context, op->width / op->heads) *
            sizeof(float);
 }
 
 struct pass {
-    const struct kith_attention *op;
-    size_t heads, pieces;
+    const struct kith_arguments *a;
+    size_t pieces;
     bool backward;
-    const float *qkv, *dy;
-    float *y, *saved, *dqkv, *scratch;
     atomic_uint_least64_t taken; /* bit i: piece i */
 };
 
@@ -57,32 +56,35 @@ static unsigned take_piece(struct pass *pass)
     }
 }
 
-static void one_head(struct pass *pass, size_t i, float *scratch)
+static void one_head(const struct pass *pass, size_t i, float *scratch)
 {
-    const struct kith_attention *op = pass->op;
+    const struct kith_arguments *a = pass->a;
+    const struct kith_attention *op = a->shape;
     const size_t row = i / op->heads, number = i % op->heads;
     const size_t size = op->width / op->heads;
     const size_t in = row * op->context * 3 * op->width + number * size;
     const size_t out = row * op->context * op->width + number * size;
-    struct kith_head head = {
-        .context = op->context,
-        .size = size,
-        .stride = 3 * op->width,
-        .width = op->width,
-        .q = pass->qkv + in,
-        .k = pass->qkv + in + op->width,
-        .v = pass->qkv + in + 2 * op->width,
-        .y = pass->y + out,
-        .sums = pass->saved == NULL ? NULL : pass->saved + i * op->context,
-        .scratch = scratch};
+    const float *q = (const float *)a->x + in;
+    float *sums = a->saved;
+    struct kith_head head = {.context = op->context,
+                             .size = size,
+                             .stride = 3 * op->width,
+                             .width = op->width,
+                             .q = q,
+                             .k = q + op->width,
+                             .v = q + 2 * op->width,
+                             .y = (float *)a->y + out,
+                             .sums =
+                                 sums == NULL ? NULL : sums + i * op->context,
+                             .scratch = scratch};
     if (!pass->backward) {
         kith_cpu_text()->head(&head);
         return;
     }
-    head.dy = pass->dy + out;
-    head.dq = pass->dqkv + in;
-    head.dk = pass->dqkv + in + op->width;
-    head.dv = pass->dqkv + in + 2 * op->width;
+    head.dy = (float *)a->dy + out;
+    head.dq = (float *)a->dx + in;
+    head.dk = head.dq + op->width;
+    head.dv = head.dq + 2 * op->width;
     kith_cpu_text()->head_backward(&head);
 }
 
@@ -92,46 +94,35 @@ static void one_head(struct pass *pass, size_t i, float *scratch)
 static void pass_part(void *context, size_t part)
 {
     struct pass *pass = context;
+    const struct kith_attention *op = pass->a->shape;
     const unsigned piece = take_piece(pass);
     float *scratch =
-        pass->scratch +
-        piece * kith_head_scratch(pass->op->context,
-                                  pass->op->width / pass->op->heads);
-    for (size_t i = part; i < pass->heads; i += pass->pieces)
+        (float *)pass->a->scratch +
+        piece * kith_head_scratch(op->context, op->width / op->heads);
+    for (size_t i = part; i < pass->a->rows * op->heads; i += pass->pieces)
         one_head(pass, i, scratch);
     atomic_fetch_and(&pass->taken, ~(UINT64_C(1) << piece));
 }
 
-void kith_cpu_attention(const struct kith_attention *op, size_t rows,
-                        const void *qkv, void *saved, void *y, void *scratch)
+static void run(const struct kith_arguments *a, bool backward)
 {
-    struct pass pass = {.op = op,
-                        .heads = rows * op->heads,
-                        .pieces = pieces(op, rows),
-                        .qkv = qkv,
-                        .y = y,
-                        .saved = saved,
-                        .scratch = scratch};
+    struct pass pass = {
+        .a = a, .pieces = pieces_of(a->shape, a->rows), .backward = backward};
     atomic_init(&pass.taken, 0);
     kith_pool_run(pass.pieces, pass_part, &pass);
 }
 
-void kith_cpu_attention_backward(const struct kith_attention *op, size_t rows,
-                                 const void *qkv, const void *y,
-                                 const void *saved, const void *dy, void *dqkv,
-                                 void *scratch)
+static void attention(const struct kith_arguments *a)
 {
-    /* A way back reads y and saved: nothing is written through these. */
-    struct pass pass = {.op = op,
-                        .heads = rows * op->heads,
-                        .pieces = pieces(op, rows),
-                        .backward = true,
-                        .qkv = qkv,
-                        .dy = dy,
-                        .y = (float *)(uintptr_t)y,
-                        .saved = (float *)(uintptr_t)saved,
-                        .dqkv = dqkv,
-                        .scratch = scratch};
-    atomic_init(&pass.taken, 0);
-    kith_pool_run(pass.pieces, pass_part, &pass);
+    run(a, false);
 }
+
+static void attention_backward(const struct kith_arguments *a)
+{
+    run(a, true);
+}
+
+const struct kith_kernel kith_cpu_attention_kernel = {
+    .scratch = attention_scratch,
+    .forward = attention,
+    .backward = attention_backward};

@@ -12,6 +12,7 @@
 #include "kith/backend.h"
 
 #include "cpu_ops.h"
+#include "cpu_text.h"
 #include "onednn.h"
 #include "pool.h"
 
@@ -146,83 +147,86 @@ static size_t lines(size_t elements)
     return (elements + 31) / 32 * 32;
 }
 
-static size_t bf16_linear_scratch(const struct kith_linear *op, size_t rows)
+static size_t bf16_linear_scratch(const void *shape, size_t rows)
 {
+    const struct kith_linear *op = shape;
     const size_t x = lines(rows * op->in), w = lines(op->in * op->out);
     const size_t dy = lines(rows * op->out);
     const size_t forward = x + w, backward = dy + (x > w ? x : w);
     return (forward > backward ? forward : backward) * sizeof(uint16_t);
 }
 
-static void bf16_linear(const struct kith_linear *op, size_t rows,
-                        const void *x, const void *w, const void *bias,
-                        void *pre, void *y)
+static void bf16_linear(const struct kith_arguments *a)
 {
-    uint16_t *const left = op->scratch;
-    uint16_t *const right = left + lines(rows * op->in);
-    round_all(rows * op->in, x, left);
-    round_all(op->in * op->out, w, right);
+    const struct kith_linear *op = a->shape;
+    uint16_t *const left = a->scratch;
+    uint16_t *const right = left + lines(a->rows * op->in);
+    round_all(a->rows * op->in, a->x, left);
+    round_all(op->in * op->out, a->weight, right);
     product_run((struct product){
-        .m = rows,
+        .m = a->rows,
         .n = op->out,
         .k = op->in,
         .a = {left, op->in, false},
         .b = {right, op->in_out ? op->out : op->in, !op->in_out},
-        .c = y,
-        .pre = pre,
+        .c = a->y,
+        .pre = a->saved,
         .finish = true,
-        .bias = bias,
+        .bias = a->bias,
         .activation = op->activation});
 }
 
 /* dW (as W is stored) <- [dW +] x^T dy */
-static void weights_backward(const struct kith_linear *op, size_t rows,
-                             const uint16_t *x, const uint16_t *dy, void *dw,
-                             bool add)
+static void weights_backward(const struct kith_arguments *a, const uint16_t *x,
+                             const uint16_t *dy)
 {
+    const struct kith_linear *op = a->shape;
     const struct matrix input = {x, op->in, op->in_out};
     const struct matrix d = {dy, op->out, !op->in_out};
     product_run((struct product){.m = op->in_out ? op->in : op->out,
                                  .n = op->in_out ? op->out : op->in,
-                                 .k = rows,
+                                 .k = a->rows,
                                  .a = op->in_out ? input : d,
                                  .b = op->in_out ? d : input,
-                                 .c = dw,
-                                 .add = add});
+                                 .c = a->dweight,
+                                 .add = a->flags & KITH_ADD_WEIGHTS});
 }
 
-static void bf16_linear_backward(const struct kith_linear *op, size_t rows,
-                                 const void *x, const void *w, const void *pre,
-                                 const void *y, void *dy, void *dx, void *dw,
-                                 void *dbias, unsigned add)
+static void bf16_linear_backward(const struct kith_arguments *a)
 {
-    uint16_t *const d = op->scratch;
-    uint16_t *const other = d + lines(rows * op->out);
-    kith_cpu_linear_slope(op, rows, pre, y, dy, dbias, add & KITH_ADD_WEIGHTS);
-    if (dx != NULL || dw != NULL)
-        round_all(rows * op->out, dy, d);
-    if (dx != NULL) {
-        round_all(op->in * op->out, w, other);
+    const struct kith_linear *op = a->shape;
+    uint16_t *const d = a->scratch;
+    uint16_t *const other = d + lines(a->rows * op->out);
+    kith_cpu_linear_slope(a);
+    if (a->dx != NULL || a->dweight != NULL)
+        round_all(a->rows * op->out, a->dy, d);
+    if (a->dx != NULL) {
+        round_all(op->in * op->out, a->weight, other);
         product_run((struct product){
-            .m = rows,
+            .m = a->rows,
             .n = op->in,
             .k = op->out,
             .a = {d, op->out, false},
             .b = {other, op->in_out ? op->out : op->in, op->in_out},
-            .c = dx,
-            .add = add & KITH_ADD_DATA});
+            .c = a->dx,
+            .add = a->flags & KITH_ADD_DATA});
     }
-    if (dw != NULL) {
-        round_all(rows * op->in, x, other);
-        weights_backward(op, rows, other, d, dw, add & KITH_ADD_WEIGHTS);
+    if (a->dweight != NULL) {
+        round_all(a->rows * op->in, a->x, other);
+        weights_backward(a, other, d);
     }
 }
 
+static const struct kith_kernel bf16_linear_kernel = {
+    .scratch = bf16_linear_scratch,
+    .forward = bf16_linear,
+    .backward = bf16_linear_backward};
+
+/* The kernels of cpu, but for one. */
+#define kith_cpu_linear_kernel bf16_linear_kernel
 static const struct kith_ops bf16_ops = {
-    KITH_CPU_OPS,
-    .linear_scratch = bf16_linear_scratch,
-    .linear = bf16_linear,
-    .linear_backward = bf16_linear_backward,
+    KITH_OPERATIONS(KITH_CPU_KERNEL).cross_entropy = kith_cpu_cross_entropy,
+    .adamw = kith_cpu_adamw,
 };
 
 #define RECORD kith_backend_cpu_bf16

@@ -18,6 +18,7 @@
 
 #include "cpu.h"
 #include "cpu_image.h"
+#include "cpu_ops.h"
 #include "kith/assert.h"
 #include "pool.h"
 
@@ -345,27 +346,27 @@ static struct layout layout_of(const struct kith_conv *op, size_t rows)
     return at;
 }
 
-size_t kith_cpu_conv_scratch(const struct kith_conv *op, size_t rows)
+static size_t conv_scratch(const void *shape, size_t rows)
 {
-    return layout_of(op, rows).end * sizeof(float);
+    return layout_of(shape, rows).end * sizeof(float);
 }
 
-void kith_cpu_conv(const struct kith_conv *op, size_t rows, const void *x,
-                   const void *w, const void *bias, void *y, void *scratch)
+static void conv(const struct kith_arguments *a)
 {
-    float *room = scratch;
+    const struct kith_conv *op = a->shape;
+    float *room = a->scratch;
     struct correlation c = {.kernels = kith_cpu_best()->image,
-                            .sweep = sweep_forward(op, rows),
-                            .x = x,
+                            .sweep = sweep_forward(op, a->rows),
+                            .x = a->x,
                             .w = room,
-                            .bias = bias,
-                            .y = y,
+                            .bias = a->bias,
+                            .y = a->y,
                             .y_image = op->out_height * op->out_width * op->out,
                             .y_line = op->out_width * op->out,
                             .y_step = op->out,
                             .relu = op->activation == KITH_ACTIVATION_RELU,
-                            .frames = room + layout_of(op, rows).frames};
-    pack_forward(c.kernels, op, w, room);
+                            .frames = room + layout_of(op, a->rows).frames};
+    pack_forward(c.kernels, op, a->weight, room);
     kith_pool_run(PARTS, correlate_part, &c);
 }
 
@@ -382,28 +383,30 @@ static void clear_lattice(const struct kith_conv *op, size_t rows,
     }
 }
 
-static void conv_data(const struct kith_conv *op, size_t rows, const float *w,
-                      const float *dy, float *dx, float *room, bool add)
+static void conv_data(const struct kith_arguments *a)
 {
+    const struct kith_conv *op = a->shape;
+    const bool add = a->flags & KITH_ADD_DATA;
+    float *room = a->scratch, *dx = a->dx;
     for (size_t i = 0; i < op->stride * op->stride; i++) {
         struct lattices l;
-        if (!lattice_of(op, rows, i, &l)) {
+        if (!lattice_of(op, a->rows, i, &l)) {
             if (!add)
-                clear_lattice(op, rows, &l, dx);
+                clear_lattice(op, a->rows, &l, dx);
             continue;
         }
         struct correlation c = {
             .kernels = kith_cpu_best()->image,
             .sweep = l.sweep,
-            .x = dy,
+            .x = a->dy,
             .w = room,
             .y = dx + (l.first_line * op->width + l.first_pixel) * op->in,
             .y_image = op->height * op->width * op->in,
             .y_line = op->stride * op->width * op->in,
             .y_step = op->stride * op->in,
             .add = add,
-            .frames = room + layout_of(op, rows).frames};
-        pack_backward(c.kernels, op, &l, w, room);
+            .frames = room + layout_of(op, a->rows).frames};
+        pack_backward(c.kernels, op, &l, a->weight, room);
         kith_pool_run(PARTS, correlate_part, &c);
     }
 }
@@ -474,23 +477,24 @@ static void add_partials(size_t n, size_t count, size_t step,
         loops->add(n, 1, partials + i * step, target);
 }
 
-static void conv_weights(const struct kith_conv *op, size_t rows,
-                         const float *x, const float *dy, float *dw,
-                         float *room, bool add)
+static void conv_weights(const struct kith_arguments *a)
 {
-    const struct layout at = layout_of(op, rows);
+    const struct kith_conv *op = a->shape;
+    const struct layout at = layout_of(op, a->rows);
+    float *room = a->scratch;
     struct gradient g = {.kernels = kith_cpu_best()->image,
                          .op = op,
-                         .sweep = sweep_forward(op, rows),
-                         .x = x,
-                         .dy = dy,
+                         .sweep = sweep_forward(op, a->rows),
+                         .x = a->x,
+                         .dy = a->dy,
                          .frames = room + at.frames,
                          .partials = room + at.partials,
-                         .groups = partial_count(op, rows)};
+                         .groups = partial_count(op, a->rows)};
     g.panels = (op->out + g.kernels->panel - 1) / g.kernels->panel;
     kith_pool_run(PARTS, gradient_part, &g);
     add_partials(op->kernel * op->kernel * op->in * op->out, g.groups,
-                 partial_size(op), g.partials, add, dw);
+                 partial_size(op), g.partials, a->flags & KITH_ADD_WEIGHTS,
+                 a->dweight);
 }
 
 /* dy gated by y, and its columns summed, part by part. */
@@ -516,28 +520,28 @@ static void gate_part(void *context, size_t part)
                          g->dy + p * g->out, sums);
 }
 
-void kith_cpu_conv_backward(const struct kith_conv *op, size_t rows,
-                            const void *x, const void *w, const void *y,
-                            void *dy, void *dx, void *dw, void *dbias,
-                            void *scratch, unsigned add)
+static void conv_backward(const struct kith_arguments *a)
 {
-    float *room = scratch;
+    const struct kith_conv *op = a->shape;
     const bool relu = op->activation == KITH_ACTIVATION_RELU;
-    if (relu || dbias != NULL) {
-        struct gate g = {
-            .kernels = kith_cpu_best()->image,
-            .pixels = rows * op->out_height * op->out_width,
-            .out = op->out,
-            .y = relu ? y : NULL,
-            .dy = dy,
-            .sums = dbias == NULL ? NULL : room + layout_of(op, rows).biases};
+    if (relu || a->dbias != NULL) {
+        struct gate g = {.kernels = kith_cpu_best()->image,
+                         .pixels = a->rows * op->out_height * op->out_width,
+                         .out = op->out,
+                         .y = relu ? a->y : NULL,
+                         .dy = a->dy};
+        if (a->dbias != NULL)
+            g.sums = (float *)a->scratch + layout_of(op, a->rows).biases;
         kith_pool_run(PARTS, gate_part, &g);
-        if (dbias != NULL)
+        if (a->dbias != NULL)
             add_partials(op->out, PARTS, whole(op->out), g.sums,
-                         add & KITH_ADD_WEIGHTS, dbias);
+                         a->flags & KITH_ADD_WEIGHTS, a->dbias);
     }
-    if (dw != NULL)
-        conv_weights(op, rows, x, dy, dw, room, add & KITH_ADD_WEIGHTS);
-    if (dx != NULL)
-        conv_data(op, rows, w, dy, dx, room, add & KITH_ADD_DATA);
+    if (a->dweight != NULL)
+        conv_weights(a);
+    if (a->dx != NULL)
+        conv_data(a);
 }
+
+const struct kith_kernel kith_cpu_conv_kernel = {
+    .scratch = conv_scratch, .forward = conv, .backward = conv_backward};

@@ -108,11 +108,12 @@ static void finish(struct kith_rows at, const float *bias,
     }
 }
 
-/* `wide` vectors of columns, all rows; a last vector may be cut at `at.n`. */
+/* `kept` is y of RELU, its argument of GELU: `wide` vectors of columns, all
+ * rows; a last vector may be cut at `at.n`. */
 static inline ALWAYS void finish_columns(enum kith_activation activation,
                                          const int wide, struct kith_rows at,
-                                         const float *pre, const float *y,
-                                         float *dy, float *dbias, bool add)
+                                         const float *kept, float *dy,
+                                         float *dbias, bool add)
 {
     f16 sum[COLUMNS_WIDE];
     UNROLL
@@ -125,9 +126,9 @@ static inline ALWAYS void finish_columns(enum kith_activation activation,
             const size_t here = i * at.stride + 16 * (size_t)j;
             f16 d = part_load(dy + here, left);
             if (activation == KITH_ACTIVATION_RELU)
-                d = f16_where_positive(part_load(y + here, left), d);
+                d = f16_where_positive(part_load(kept + here, left), d);
             else if (activation == KITH_ACTIVATION_GELU)
-                d = f16_mul(d, gelu_slope(part_load(pre + here, left)));
+                d = f16_mul(d, gelu_slope(part_load(kept + here, left)));
             if (activation != KITH_ACTIVATION_NONE)
                 part_store(dy + here, d, left);
             sum[j] = f16_add(sum[j], d);
@@ -143,22 +144,19 @@ static inline ALWAYS void finish_columns(enum kith_activation activation,
 }
 
 static inline ALWAYS void finish_stripe(enum kith_activation activation,
-                                        struct kith_rows at, const float *pre,
-                                        const float *y, float *dy, float *dbias,
-                                        bool add)
+                                        struct kith_rows at, const float *kept,
+                                        float *dy, float *dbias, bool add)
 {
     const size_t whole = 16 * COLUMNS_WIDE;
     while (at.n > 0) {
         const bool wide = at.n >= whole;
         const size_t step = wide ? whole : at.n < 16 ? at.n : 16;
         if (wide)
-            finish_columns(activation, COLUMNS_WIDE, at, pre, y, dy, dbias,
-                           add);
+            finish_columns(activation, COLUMNS_WIDE, at, kept, dy, dbias, add);
         else
-            finish_columns(activation, 1, at, pre, y, dy, dbias, add);
+            finish_columns(activation, 1, at, kept, dy, dbias, add);
         at.n -= step;
-        pre += activation == KITH_ACTIVATION_GELU ? step : 0;
-        y += activation == KITH_ACTIVATION_RELU ? step : 0;
+        kept += activation != KITH_ACTIVATION_NONE ? step : 0;
         dy += step;
         dbias += dbias == NULL ? 0 : step;
     }
@@ -170,13 +168,13 @@ static void finish_backward(struct kith_rows at,
 {
     switch (activation) {
     case KITH_ACTIVATION_NONE:
-        finish_stripe(KITH_ACTIVATION_NONE, at, pre, y, dy, dbias, add);
+        finish_stripe(KITH_ACTIVATION_NONE, at, NULL, dy, dbias, add);
         break;
     case KITH_ACTIVATION_RELU:
-        finish_stripe(KITH_ACTIVATION_RELU, at, pre, y, dy, dbias, add);
+        finish_stripe(KITH_ACTIVATION_RELU, at, y, dy, dbias, add);
         break;
     case KITH_ACTIVATION_GELU:
-        finish_stripe(KITH_ACTIVATION_GELU, at, pre, y, dy, dbias, add);
+        finish_stripe(KITH_ACTIVATION_GELU, at, pre, dy, dbias, add);
         break;
     }
 }

@@ -13,8 +13,7 @@ struct group {
     const struct kith_norm *op;
     size_t rows, size; /* size: channels of a group */
     const float *x, *scale, *shift, *y, *dy;
-    float *saved_out, *out; /* out: y or dx */
-    const float *saved;
+    float *saved, *out; /* out: y or dx */
     bool relu, add_data;
     /* The gradient of the weights of one block of channels. */
     size_t first, n;
@@ -58,9 +57,9 @@ static void span_moments(const struct group *g, size_t row, size_t c,
         const size_t set = row * g->op->groups + c / g->size + i;
         known->mean[i] = (float)group[i].mean;
         known->inverse[i] = (float)(1 / sqrt(variance + g->op->epsilon));
-        if (g->saved_out != NULL) {
-            g->saved_out[set] = known->mean[i];
-            g->saved_out[sets + set] = known->inverse[i];
+        if (g->saved != NULL) {
+            g->saved[set] = known->mean[i];
+            g->saved[sets + set] = known->inverse[i];
         }
     }
 }
@@ -99,18 +98,17 @@ static void forward_part(void *context, size_t part)
     }
 }
 
-void kith_cpu_group(const struct kith_norm *op, size_t rows, const float *x,
-                    const float *scale, const float *shift, float *saved,
-                    float *y)
+void kith_cpu_group(const struct kith_arguments *a)
 {
+    const struct kith_norm *op = a->shape;
     struct group g = {.op = op,
-                      .rows = rows,
+                      .rows = a->rows,
                       .size = op->channels / op->groups,
-                      .x = x,
-                      .scale = scale,
-                      .shift = shift,
-                      .saved_out = saved,
-                      .out = y,
+                      .x = a->x,
+                      .scale = a->weight,
+                      .shift = a->bias,
+                      .saved = a->saved,
+                      .out = a->y,
                       .relu = op->activation == KITH_ACTIVATION_RELU};
     kith_pool_run(PARTS, forward_part, &g);
 }
@@ -219,34 +217,29 @@ static void weights_part(void *context, size_t part)
     }
 }
 
-void kith_cpu_group_backward(const struct kith_norm *op, size_t rows,
-                             const float *x, const float *scale, const float *y,
-                             const float *saved, const float *dy, float *dx,
-                             float *dscale, float *dshift, unsigned add)
+void kith_cpu_group_backward(const struct kith_arguments *a)
 {
+    const struct kith_norm *op = a->shape;
     struct group g = {.op = op,
-                      .rows = rows,
+                      .rows = a->rows,
                       .size = op->channels / op->groups,
-                      .x = x,
-                      .scale = scale,
-                      .y = y,
-                      .dy = dy,
-                      .saved = saved,
-                      .out = dx,
-                      .add_data = add & KITH_ADD_DATA};
-    if (dx != NULL)
+                      .x = a->x,
+                      .scale = a->weight,
+                      .y = op->activation == KITH_ACTIVATION_RELU ? a->y : NULL,
+                      .dy = a->dy,
+                      .saved = a->saved,
+                      .out = a->dx,
+                      .add_data = a->flags & KITH_ADD_DATA};
+    if (a->dx != NULL)
         kith_pool_run(PARTS, backward_part, &g);
-    if (dscale == NULL && dshift == NULL)
+    if (a->dweight == NULL && a->dbias == NULL)
         return;
     for (g.first = 0; g.first < op->channels; g.first += CHANNELS) {
         g.n = least(CHANNELS, op->channels - g.first);
         kith_pool_run(PARTS, weights_part, &g);
-        for (size_t k = 0; k < g.n; k++) {
-            const size_t c = g.first + k;
+        for (size_t k = 0; k < g.n; k++)
             kith_norm_weights(
-                kith_slopes_total(&g.slopes[0][k], PARTS, CHANNELS),
-                add & KITH_ADD_WEIGHTS, dscale == NULL ? NULL : dscale + c,
-                dshift == NULL ? NULL : dshift + c);
-        }
+                a, g.first + k,
+                kith_slopes_total(&g.slopes[0][k], PARTS, CHANNELS));
     }
 }

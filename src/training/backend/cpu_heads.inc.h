@@ -98,8 +98,13 @@ static float weigh(size_t count, size_t columns, float shift, float *row)
 static void head_block(const struct kith_head *head, const struct parts *p,
                        size_t i0, size_t rows, size_t columns)
 {
-    small_product(rows, columns, p->d, dense(p->q + i0 * p->d, p->d),
-                  p->k_turned, p->t, p->scores, p->t, false);
+    small_product(rows, columns,
+                  (struct factors){.k = p->d,
+                                   .a = dense(p->q + i0 * p->d, p->d),
+                                   .b = p->k_turned,
+                                   .c = p->scores,
+                                   .b_stride = p->t,
+                                   .c_stride = p->t});
     float inverse[BLOCK_ROWS];
     for (size_t i = 0; i < rows; i++) {
         float *row = p->scores + i * p->t;
@@ -109,8 +114,13 @@ static void head_block(const struct kith_head *head, const struct parts *p,
         if (head->sums != NULL)
             head->sums[i0 + i] = top + logf(sum);
     }
-    small_product(rows, p->d, i0 + rows, dense(p->scores, p->t), p->v, p->d,
-                  p->some, p->d, false);
+    small_product(rows, p->d,
+                  (struct factors){.k = i0 + rows,
+                                   .a = dense(p->scores, p->t),
+                                   .b = p->v,
+                                   .c = p->some,
+                                   .b_stride = p->d,
+                                   .c_stride = p->d});
     for (size_t i = 0; i < rows; i++)
         head_unpack(head, 1, p->d, 0, inverse[i], p->some + i * p->d,
                     head->y + (i0 + i) * head->width);
@@ -156,20 +166,47 @@ static void block_backward(const struct kith_head *head, const struct parts *p,
                            size_t i0, size_t rows, size_t columns)
 {
     const size_t d = p->d, t = p->t;
-    small_product(rows, columns, d, dense(p->q + i0 * d, d), p->k_turned, t,
-                  p->scores, t, false);
-    small_product(rows, columns, d, dense(p->dy + i0 * d, d), p->v_turned, t,
-                  p->slopes, t, false);
+    small_product(rows, columns,
+                  (struct factors){.k = d,
+                                   .a = dense(p->q + i0 * d, d),
+                                   .b = p->k_turned,
+                                   .c = p->scores,
+                                   .b_stride = t,
+                                   .c_stride = t});
+    small_product(rows, columns,
+                  (struct factors){.k = d,
+                                   .a = dense(p->dy + i0 * d, d),
+                                   .b = p->v_turned,
+                                   .c = p->slopes,
+                                   .b_stride = t,
+                                   .c_stride = t});
     slopes_of(head, p, i0, rows, columns);
-    small_product(rows, d, i0 + rows, dense(p->slopes, t), p->k, d, p->some, d,
-                  false);
+    small_product(rows, d,
+                  (struct factors){.k = i0 + rows,
+                                   .a = dense(p->slopes, t),
+                                   .b = p->k,
+                                   .c = p->some,
+                                   .b_stride = d,
+                                   .c_stride = d});
     head_unpack(head, rows, d, head->stride, head_scale(head), p->some,
                 head->dq + i0 * head->stride);
     /* q holds the scale, so dk needs no other. */
-    small_product(i0 + rows, d, rows, turned(p->scores, t), p->dy + i0 * d, d,
-                  p->dv, d, true);
-    small_product(i0 + rows, d, rows, turned(p->slopes, t), p->q + i0 * d, d,
-                  p->dk, d, true);
+    small_product(i0 + rows, d,
+                  (struct factors){.k = rows,
+                                   .a = turned(p->scores, t),
+                                   .b = p->dy + i0 * d,
+                                   .c = p->dv,
+                                   .b_stride = d,
+                                   .c_stride = d,
+                                   .add = true});
+    small_product(i0 + rows, d,
+                  (struct factors){.k = rows,
+                                   .a = turned(p->slopes, t),
+                                   .b = p->q + i0 * d,
+                                   .c = p->dk,
+                                   .b_stride = d,
+                                   .c_stride = d,
+                                   .add = true});
 }
 
 static void head_backward(const struct kith_head *head)

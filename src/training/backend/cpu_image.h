@@ -82,10 +82,6 @@ struct kith_cpu_image {
                     bool add);
     /* y <- a + b, then RELU where asked. */
     void (*sum)(size_t n, const float *a, const float *b, bool relu, float *y);
-    /* dy <- dy where y > 0 (y NULL: as it is); *a and *b, where not NULL, are
-     * that, or grow by it. */
-    void (*spread)(size_t n, const float *y, float *dy, float *a, float *b,
-                   bool add);
     /* y <- factor * sum over pixels of x (pixels, channels) */
     void (*mean)(size_t pixels, size_t channels, float factor, const float *x,
                  float *y);
@@ -98,35 +94,8 @@ extern const struct kith_cpu_image kith_cpu_image_portable;
 extern const struct kith_cpu_image kith_cpu_image_avx2;
 extern const struct kith_cpu_image kith_cpu_image_avx512;
 
-/* ops.h's, on float32. */
-size_t kith_cpu_conv_scratch(const struct kith_conv *op, size_t rows);
-void kith_cpu_conv(const struct kith_conv *op, size_t rows, const void *x,
-                   const void *w, const void *bias, void *y, void *scratch);
-void kith_cpu_conv_backward(const struct kith_conv *op, size_t rows,
-                            const void *x, const void *w, const void *y,
-                            void *dy, void *dx, void *dw, void *dbias,
-                            void *scratch, unsigned add);
 /* Norms of kinds BATCH and GROUP. */
-void kith_cpu_norm(const struct kith_norm *op, size_t rows, bool training,
-                   const void *x, const void *scale, const void *shift,
-                   void *buffers, void *saved, void *y);
-void kith_cpu_norm_backward(const struct kith_norm *op, size_t rows,
-                            const void *x, const void *scale, const void *y,
-                            const void *saved, void *dy, void *dx, void *dscale,
-                            void *dshift, unsigned add);
-void kith_cpu_max_pool(const struct kith_pool *op, size_t rows, const void *x,
-                       void *y, uint8_t *which);
-void kith_cpu_max_pool_backward(const struct kith_pool *op, size_t rows,
-                                const uint8_t *which, const void *dy, void *dx,
-                                unsigned add);
-void kith_cpu_mean_pool(size_t rows, size_t pixels, size_t channels,
-                        const void *x, void *y);
-void kith_cpu_mean_pool_backward(size_t rows, size_t pixels, size_t channels,
-                                 const void *dy, void *dx, unsigned add);
-void kith_cpu_sum(size_t n, enum kith_activation activation, const void *a,
-                  const void *b, void *y);
-void kith_cpu_sum_backward(size_t n, enum kith_activation activation,
-                           const void *y, void *dy, void *da, void *db,
-                           unsigned add);
+void kith_cpu_norm(const struct kith_arguments *a);
+void kith_cpu_norm_backward(const struct kith_arguments *a);
 
 #endif

@@ -23,86 +23,84 @@ static struct kith_matrix dense(const void *at, size_t columns)
     return (struct kith_matrix){at, columns, 1};
 }
 
-void kith_cpu_linear(const struct kith_linear *op, size_t rows, const void *x,
-                     const void *w, const void *bias, void *pre, void *y)
+static void linear(const struct kith_arguments *a)
 {
-    kith_product_run(&(struct kith_product){.m = rows,
+    const struct kith_linear *op = a->shape;
+    kith_product_run(&(struct kith_product){.m = a->rows,
                                             .n = op->out,
                                             .k = op->in,
-                                            .a = dense(x, op->in),
-                                            .b = weights(op, w),
-                                            .c = y,
-                                            .pre = pre,
+                                            .a = dense(a->x, op->in),
+                                            .b = weights(op, a->weight),
+                                            .c = a->y,
+                                            .pre = a->saved,
                                             .stride = op->out,
                                             .finish = true,
-                                            .bias = bias,
+                                            .bias = a->bias,
                                             .activation = op->activation});
 }
-
-struct finish {
-    const struct kith_linear *op;
-    size_t rows;
-    const float *pre, *y;
-    float *dy, *dbias;
-    bool add;
-};
 
 /* Columns that are summed together: four lines of a row, which the processor
  * fetches as one stream. */
 enum { STRIPE = 64 };
 
-static void finish_stripe(void *context, size_t i)
+static float *from_column(void *rows, size_t j)
 {
-    const struct finish *f = context;
-    const size_t j = i * STRIPE, left = f->op->out - j;
+    return rows == NULL ? NULL : (float *)rows + j;
+}
+
+static void finish_stripe(const struct kith_arguments *a, size_t i)
+{
+    const struct kith_linear *op = a->shape;
+    const size_t j = i * STRIPE, left = op->out - j;
     kith_cpu_text()->finish_backward(
-        (struct kith_rows){f->rows, left < STRIPE ? left : STRIPE, f->op->out},
-        f->op->activation, f->pre == NULL ? NULL : f->pre + j,
-        f->y == NULL ? NULL : f->y + j, f->dy + j,
-        f->dbias == NULL ? NULL : f->dbias + j, f->add);
+        (struct kith_rows){a->rows, left < STRIPE ? left : STRIPE, op->out},
+        op->activation, from_column(a->saved, j), from_column(a->y, j),
+        from_column(a->dy, j), from_column(a->dbias, j),
+        a->flags & KITH_ADD_WEIGHTS);
 }
 
 /* dW (as W is stored) <- [dW +] x^T dy */
-static void weights_backward(const struct kith_linear *op, size_t rows,
-                             const void *x, const void *dy, void *dw, bool add)
+static void weights_backward(const struct kith_arguments *a)
 {
-    const struct kith_matrix input = dense(x, op->in), d = dense(dy, op->out);
+    const struct kith_linear *op = a->shape;
+    const struct kith_matrix input = dense(a->x, op->in);
+    const struct kith_matrix d = dense(a->dy, op->out);
     kith_product_run(
         &(struct kith_product){.m = op->in_out ? op->in : op->out,
                                .n = op->in_out ? op->out : op->in,
-                               .k = rows,
+                               .k = a->rows,
                                .a = turned(op->in_out ? input : d),
                                .b = op->in_out ? d : input,
-                               .c = dw,
+                               .c = a->dweight,
                                .stride = op->in_out ? op->out : op->in,
-                               .add = add});
+                               .add = a->flags & KITH_ADD_WEIGHTS});
 }
 
-void kith_cpu_linear_slope(const struct kith_linear *op, size_t rows,
-                           const void *pre, const void *y, void *dy,
-                           void *dbias, bool add)
+void kith_cpu_linear_slope(const struct kith_arguments *a)
 {
-    struct finish f = {op, rows, pre, y, dy, dbias, add};
-    if (op->activation != KITH_ACTIVATION_NONE || dbias != NULL)
-        kith_pool_run((op->out + STRIPE - 1) / STRIPE, finish_stripe, &f);
+    const struct kith_linear *op = a->shape;
+    if (op->activation != KITH_ACTIVATION_NONE || a->dbias != NULL)
+        kith_cpu_parts((op->out + STRIPE - 1) / STRIPE, finish_stripe, a);
 }
 
-void kith_cpu_linear_backward(const struct kith_linear *op, size_t rows,
-                              const void *x, const void *w, const void *pre,
-                              const void *y, void *dy, void *dx, void *dw,
-                              void *dbias, unsigned add)
+static void linear_backward(const struct kith_arguments *a)
 {
-    KITH_ASSERT(rows > 0);
-    kith_cpu_linear_slope(op, rows, pre, y, dy, dbias, add & KITH_ADD_WEIGHTS);
-    if (dx != NULL)
-        kith_product_run(&(struct kith_product){.m = rows,
-                                                .n = op->in,
-                                                .k = op->out,
-                                                .a = dense(dy, op->out),
-                                                .b = turned(weights(op, w)),
-                                                .c = dx,
-                                                .stride = op->in,
-                                                .add = add & KITH_ADD_DATA});
-    if (dw != NULL)
-        weights_backward(op, rows, x, dy, dw, add & KITH_ADD_WEIGHTS);
+    const struct kith_linear *op = a->shape;
+    KITH_ASSERT(a->rows > 0);
+    kith_cpu_linear_slope(a);
+    if (a->dx != NULL)
+        kith_product_run(
+            &(struct kith_product){.m = a->rows,
+                                   .n = op->in,
+                                   .k = op->out,
+                                   .a = dense(a->dy, op->out),
+                                   .b = turned(weights(op, a->weight)),
+                                   .c = a->dx,
+                                   .stride = op->in,
+                                   .add = a->flags & KITH_ADD_DATA});
+    if (a->dweight != NULL)
+        weights_backward(a);
 }
+
+const struct kith_kernel kith_cpu_linear_kernel = {.forward = linear,
+                                                   .backward = linear_backward};

@@ -146,8 +146,9 @@ static float term_of(const struct kith_update *update, unsigned t, size_t i)
 struct recipe {
     float *y;
     unsigned count;
-    bool reads, squared, sums, streams;
-    bool plain; /* a term is added to y as it is */
+    bool reads, squared, streams;
+    bool plain;           /* a term is added to y as it is */
+    const double *change; /* NULL: nobody asks for the sum */
     const float *plus[KITH_TERMS_MAX], *minus[KITH_TERMS_MAX];
     float own, factors[KITH_TERMS_MAX];
     d16 sum;
@@ -160,7 +161,7 @@ static void recipe_of(struct recipe *recipe, const struct kith_update *update)
     recipe->count = update->count;
     recipe->reads = own < 0 || own > 0;
     recipe->squared = update->squared;
-    recipe->sums = update->change != NULL;
+    recipe->change = update->change;
     recipe->streams = false;
     recipe->plain = own >= 1 && own <= 1 && update->count == 1;
     recipe->own = (float)own;
@@ -183,7 +184,7 @@ static inline void recipe_run(struct recipe *recipe, size_t i, unsigned blocks)
     const bool reads = recipe->reads;
     for (unsigned b = 0; b < blocks; b++) {
         old[b] = term[b] = f16_all(0);
-        if (reads || recipe->sums)
+        if (reads || recipe->change != NULL)
             old[b] = f16_load(y + b * BLOCK);
         value[b] = f16_mul(f16_all(recipe->own), old[b]);
     }
@@ -207,7 +208,7 @@ static inline void recipe_run(struct recipe *recipe, size_t i, unsigned blocks)
         else
             f16_store(y + b * BLOCK, value[b]);
     }
-    for (unsigned b = 0; recipe->sums && b < blocks; b++)
+    for (unsigned b = 0; recipe->change != NULL && b < blocks; b++)
         recipe->sum = d16_add(
             recipe->sum, recipe->plain ? term[b] : f16_sub(value[b], old[b]));
 }
@@ -221,7 +222,7 @@ static void recipe_end(const struct recipe *recipe,
     double lanes[BLOCK];
     d16_store(lanes, recipe->sum);
     for (size_t lane = 0; i < n; i++, lane++) {
-        const float old = reads || recipe->sums ? y[i] : 0;
+        const float old = reads || recipe->change != NULL ? y[i] : 0;
         const float first = update->count == 0 ? 0 : term_of(update, 0, i);
         float value = reads ? (float)update->own * old : first;
         for (unsigned t = reads ? 0 : 1; t < update->count; t++)
@@ -237,7 +238,7 @@ static void recipe_end(const struct recipe *recipe,
 static bool is_sink(unsigned count, const struct recipe *recipes, unsigned u)
 {
     const float *y = recipes[u].y;
-    bool used = recipes[u].reads || recipes[u].sums;
+    bool used = recipes[u].reads || recipes[u].change != NULL;
     for (unsigned v = 0; v < count; v++) {
         used = used || (v != u && recipes[v].y == y);
         for (unsigned t = 0; t < recipes[v].count; t++)
@@ -319,10 +320,13 @@ static bool loop_finite(size_t n, const float *x)
     return true;
 }
 
-static bool loop_sgd(size_t n, float rate, float momentum, float decay,
-                     bool nesterov, const float *gradient, float *velocity,
-                     float *x)
+static bool loop_sgd(const struct kith_sgd *sgd)
 {
+    const float rate = (float)sgd->rate, momentum = (float)sgd->momentum;
+    const float decay = (float)sgd->decay;
+    const size_t n = sgd->n;
+    const float *gradient = sgd->gradient;
+    float *velocity = sgd->velocity, *x = sgd->x;
     const f16 eta = f16_all(rate), beta = f16_all(momentum);
     const f16 lambda = f16_all(decay);
     const bool heavy = momentum > 0;
@@ -335,7 +339,7 @@ static bool loop_sgd(size_t n, float rate, float momentum, float decay,
         if (heavy) {
             direction = f16_add(f16_mul(beta, f16_load(velocity + i)), slope);
             f16_store(velocity + i, direction);
-            if (nesterov)
+            if (sgd->nesterov)
                 direction = f16_add(slope, f16_mul(beta, direction));
         }
         const f16 new = f16_sub(old, f16_mul(eta, direction));
@@ -347,7 +351,8 @@ static bool loop_sgd(size_t n, float rate, float momentum, float decay,
         float direction = slope;
         if (heavy) {
             velocity[i] = momentum * velocity[i] + slope;
-            direction = nesterov ? slope + momentum * velocity[i] : velocity[i];
+            direction =
+                sgd->nesterov ? slope + momentum * velocity[i] : velocity[i];
         }
         x[i] = x[i] - rate * direction;
         finite = is_finite(x[i]) && finite;

@@ -136,64 +136,59 @@ static void buffers_move(double momentum, const struct kith_moments *m,
     *variance += (float)(momentum * (unbiased - (double)*variance));
 }
 
-struct forward {
-    const struct kith_norm *op;
-    bool training;
-    const float *scale, *shift;
-    float *buffers, *saved;
-};
-
 /* Channels first to first + n of a batch norm. */
-static void batch_block(const struct forward *f, struct batch *b, size_t first)
+static void batch_block(const struct kith_arguments *a, struct batch *b,
+                        size_t first)
 {
-    const size_t all = f->op->channels;
+    const struct kith_norm *op = a->shape;
+    const size_t all = op->channels;
+    const bool statistics = a->flags & KITH_STATISTICS;
+    const float *scale = a->weight, *shift = a->bias;
+    float *buffers = a->buffers, *saved = a->saved;
     struct kith_cpu_channels *to = &b->channels;
-    if (f->training)
+    if (statistics)
         kith_pool_run(PARTS, moments_part, b);
     for (size_t k = 0; k < to->n; k++) {
         const size_t c = first + k;
         double mean, variance;
-        if (f->training) {
+        if (statistics) {
             const struct kith_moments m = moments_of(b, k);
             mean = m.mean;
             variance = m.square / m.count;
-            buffers_move(f->op->momentum, &m, &f->buffers[c],
-                         &f->buffers[all + c]);
+            buffers_move(op->momentum, &m, &buffers[c], &buffers[all + c]);
         } else {
-            mean = (double)f->buffers[c];
-            variance = (double)f->buffers[all + c];
+            mean = (double)buffers[c];
+            variance = (double)buffers[all + c];
         }
-        const double inverse = 1 / sqrt(variance + f->op->epsilon);
-        if (f->saved != NULL) {
-            f->saved[c] = (float)mean;
-            f->saved[all + c] = (float)inverse;
+        const double inverse = 1 / sqrt(variance + op->epsilon);
+        if (saved != NULL) {
+            saved[c] = (float)mean;
+            saved[all + c] = (float)inverse;
         }
         to->mean[k] = (float)mean;
-        to->gain[k] = (float)(inverse * (double)f->scale[c]);
-        to->first[k] = f->shift[c];
+        to->gain[k] = (float)(inverse * (double)scale[c]);
+        to->first[k] = shift[c];
     }
     kith_pool_run(PARTS, normalise_part, b);
 }
 
-void kith_cpu_norm(const struct kith_norm *op, size_t rows, bool training,
-                   const void *x, const void *scale, const void *shift,
-                   void *buffers, void *saved, void *y)
+void kith_cpu_norm(const struct kith_arguments *a)
 {
-    const bool relu = op->activation == KITH_ACTIVATION_RELU;
+    const struct kith_norm *op = a->shape;
     if (op->kind == KITH_NORM_GROUP) {
-        kith_cpu_group(op, rows, x, scale, shift, saved, y);
+        kith_cpu_group(a);
         return;
     }
     KITH_ASSERT(op->kind == KITH_NORM_BATCH);
-    const struct forward f = {op, training, scale, shift, buffers, saved};
-    struct batch b = {.pixels = rows * op->pixels, .relu = relu};
+    struct batch b = {.pixels = a->rows * op->pixels,
+                      .relu = op->activation == KITH_ACTIVATION_RELU};
     for (size_t c = 0; c < op->channels; c += CHANNELS) {
         const size_t left = op->channels - c;
-        b.x = (const float *)x + c;
-        b.out = (float *)y + c;
+        b.x = (const float *)a->x + c;
+        b.out = (float *)a->y + c;
         b.channels.n = left < CHANNELS ? left : CHANNELS;
         b.channels.step = op->channels;
-        batch_block(&f, &b, c);
+        batch_block(a, &b, c);
     }
 }
 
@@ -208,40 +203,35 @@ struct kith_slopes kith_slopes_total(const struct kith_slopes *slopes,
     return all;
 }
 
-void kith_norm_weights(struct kith_slopes total, bool add, float *dscale,
-                       float *dshift)
+void kith_norm_weights(const struct kith_arguments *a, size_t c,
+                       struct kith_slopes total)
 {
-    if (dscale != NULL)
-        *dscale = (add ? *dscale : 0) + (float)total.second;
-    if (dshift != NULL)
-        *dshift = (add ? *dshift : 0) + (float)total.first;
+    const bool add = a->flags & KITH_ADD_WEIGHTS;
+    float *scale = a->dweight, *shift = a->dbias;
+    if (scale != NULL)
+        scale[c] = (add ? scale[c] : 0) + (float)total.second;
+    if (shift != NULL)
+        shift[c] = (add ? shift[c] : 0) + (float)total.first;
 }
 
-struct backward {
-    const struct kith_norm *op;
-    const float *scale, *saved;
-    float *dscale, *dshift;
-    bool add_weights;
-};
-
-static void batch_block_back(const struct backward *w, struct batch *b,
+static void batch_block_back(const struct kith_arguments *a, struct batch *b,
                              size_t first)
 {
     struct kith_cpu_channels *to = &b->channels;
     const double count = (double)b->pixels;
+    const float *scale = a->weight, *means = a->saved;
+    const float *inverses = means + to->step;
     for (size_t k = 0; k < to->n; k++)
-        to->mean[k] = w->saved[first + k];
+        to->mean[k] = means[first + k];
     kith_pool_run(PARTS, slopes_part, b);
     for (size_t k = 0; k < to->n; k++) {
         const size_t c = first + k;
-        const double inverse = (double)w->saved[w->op->channels + c];
-        const double gain = inverse * (double)w->scale[c];
+        const double inverse = (double)inverses[c];
+        const double gain = inverse * (double)scale[c];
         struct kith_slopes total =
             kith_slopes_total(&b->slopes[0][k], PARTS, CHANNELS);
         total.second *= inverse;
-        kith_norm_weights(total, w->add_weights,
-                          w->dscale == NULL ? NULL : w->dscale + c,
-                          w->dshift == NULL ? NULL : w->dshift + c);
+        kith_norm_weights(a, c, total);
         to->gain[k] = (float)gain;
         to->first[k] = (float)(gain * total.first / count);
         to->second[k] = (float)(gain * inverse * total.second / count);
@@ -250,29 +240,25 @@ static void batch_block_back(const struct backward *w, struct batch *b,
         kith_pool_run(PARTS, back_part, b);
 }
 
-void kith_cpu_norm_backward(const struct kith_norm *op, size_t rows,
-                            const void *x, const void *scale, const void *y,
-                            const void *saved, void *dy, void *dx, void *dscale,
-                            void *dshift, unsigned add)
+void kith_cpu_norm_backward(const struct kith_arguments *a)
 {
+    const struct kith_norm *op = a->shape;
     const bool relu = op->activation == KITH_ACTIVATION_RELU;
     if (op->kind == KITH_NORM_GROUP) {
-        kith_cpu_group_backward(op, rows, x, scale, relu ? y : NULL, saved, dy,
-                                dx, dscale, dshift, add);
+        kith_cpu_group_backward(a);
         return;
     }
     KITH_ASSERT(op->kind == KITH_NORM_BATCH);
-    const struct backward w = {op,     scale,  saved,
-                               dscale, dshift, add & KITH_ADD_WEIGHTS};
-    struct batch b = {.pixels = rows * op->pixels, .add = add & KITH_ADD_DATA};
+    struct batch b = {.pixels = a->rows * op->pixels,
+                      .add = a->flags & KITH_ADD_DATA};
     for (size_t c = 0; c < op->channels; c += CHANNELS) {
         const size_t left = op->channels - c;
-        b.x = (const float *)x + c;
-        b.y = relu ? (const float *)y + c : NULL;
-        b.dy = (const float *)dy + c;
-        b.out = dx == NULL ? NULL : (float *)dx + c;
+        b.x = (const float *)a->x + c;
+        b.y = relu ? (const float *)a->y + c : NULL;
+        b.dy = (const float *)a->dy + c;
+        b.out = a->dx == NULL ? NULL : (float *)a->dx + c;
         b.channels.n = left < CHANNELS ? left : CHANNELS;
         b.channels.step = op->channels;
-        batch_block_back(&w, &b, c);
+        batch_block_back(a, &b, c);
     }
 }

@@ -30,17 +30,12 @@ void kith_slopes_add(size_t pixels, const struct kith_cpu_channels *c,
 /* The sum of `count` of them, `step` apart. */
 struct kith_slopes kith_slopes_total(const struct kith_slopes *slopes,
                                      size_t count, size_t step);
-/* One channel's dscale and dshift (either may be NULL) from the sums of g hat
- * (second) and of g. */
-void kith_norm_weights(struct kith_slopes total, bool add, float *dscale,
-                       float *dshift);
+/* Channel c's dweight and dbias (where wanted) from the sums of g hat (second)
+ * and of g. */
+void kith_norm_weights(const struct kith_arguments *a, size_t c,
+                       struct kith_slopes total);
 
-void kith_cpu_group(const struct kith_norm *op, size_t rows, const float *x,
-                    const float *scale, const float *shift, float *saved,
-                    float *y);
-void kith_cpu_group_backward(const struct kith_norm *op, size_t rows,
-                             const float *x, const float *scale, const float *y,
-                             const float *saved, const float *dy, float *dx,
-                             float *dscale, float *dshift, unsigned add);
+void kith_cpu_group(const struct kith_arguments *a);
+void kith_cpu_group_backward(const struct kith_arguments *a);
 
 #endif

@@ -251,28 +251,6 @@ static void image_sum(size_t n, const float *a, const float *b, bool relu,
 #undef BODY
 }
 
-FORCE void spread_of(const float *y, float *dy, float *a, float *b, bool add,
-                     size_t j, size_t count)
-{
-    const f16 d = gated(y, dy, j, count);
-    if (y != NULL)
-        lanes_store(dy + j, d, count);
-    if (a != NULL && a != dy)
-        lanes_store(a + j, add ? f16_add(lanes_load(a + j, count), d) : d,
-                    count);
-    if (b != NULL && b != dy)
-        lanes_store(b + j, add ? f16_add(lanes_load(b + j, count), d) : d,
-                    count);
-}
-
-static void image_spread(size_t n, const float *y, float *dy, float *a,
-                         float *b, bool add)
-{
-#define BODY(j, count) spread_of(y, dy, a, b, add, j, count)
-    EACH_SIXTEEN(n, BODY);
-#undef BODY
-}
-
 FORCE void mean_of(size_t pixels, size_t channels, float factor, const float *x,
                    float *y, size_t count)
 {
@@ -325,7 +303,6 @@ const struct kith_cpu_image IMAGE = {
     .largest = image_largest,
     .scatter = image_scatter,
     .sum = image_sum,
-    .spread = image_spread,
     .mean = image_mean,
     .mean_back = image_mean_back,
 };

@@ -3,32 +3,47 @@
 
 #include "cpu_image.h"
 #include "cpu_text.h"
+#include "pool.h"
 
-void kith_cpu_any_norm(const struct kith_norm *op, size_t rows, bool training,
-                       const void *x, const void *scale, const void *shift,
-                       void *buffers, void *saved, void *y)
+struct parts {
+    void (*part)(const struct kith_arguments *a, size_t i);
+    const struct kith_arguments *a;
+};
+
+static void one_part(void *context, size_t i)
 {
-    if (op->kind == KITH_NORM_LAYER)
-        kith_cpu_layer_norm(op, rows, x, scale, shift, saved, y);
-    else
-        kith_cpu_norm(op, rows, training, x, scale, shift, buffers, saved, y);
+    const struct parts *parts = context;
+    parts->part(parts->a, i);
 }
 
-void kith_cpu_any_norm_backward(const struct kith_norm *op, size_t rows,
-                                const void *x, const void *scale, const void *y,
-                                const void *saved, void *dy, void *dx,
-                                void *dscale, void *dshift, unsigned add)
+void kith_cpu_parts(size_t count,
+                    void (*part)(const struct kith_arguments *a, size_t i),
+                    const struct kith_arguments *a)
 {
-    if (op->kind == KITH_NORM_LAYER)
-        kith_cpu_layer_norm_backward(op, rows, x, scale, y, saved, dy, dx,
-                                     dscale, dshift, add);
-    else
-        kith_cpu_norm_backward(op, rows, x, scale, y, saved, dy, dx, dscale,
-                               dshift, add);
+    struct parts parts = {part, a};
+    kith_pool_run(count, one_part, &parts);
 }
+
+static bool is_layer(const struct kith_arguments *a)
+{
+    const struct kith_norm *op = a->shape;
+    return op->kind == KITH_NORM_LAYER;
+}
+
+static void norm(const struct kith_arguments *a)
+{
+    (is_layer(a) ? kith_cpu_layer_norm : kith_cpu_norm)(a);
+}
+
+static void norm_backward(const struct kith_arguments *a)
+{
+    (is_layer(a) ? kith_cpu_layer_norm_backward : kith_cpu_norm_backward)(a);
+}
+
+const struct kith_kernel kith_cpu_norm_kernel = {.forward = norm,
+                                                 .backward = norm_backward};
 
 const struct kith_ops kith_cpu_ops = {
-    KITH_CPU_OPS,
-    .linear = kith_cpu_linear,
-    .linear_backward = kith_cpu_linear_backward,
+    KITH_OPERATIONS(KITH_CPU_KERNEL).cross_entropy = kith_cpu_cross_entropy,
+    .adamw = kith_cpu_adamw,
 };

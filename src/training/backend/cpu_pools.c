@@ -3,6 +3,7 @@
 
 #include "cpu.h"
 #include "cpu_image.h"
+#include "cpu_ops.h"
 #include "kith/assert.h"
 #include "pool.h"
 
@@ -11,17 +12,6 @@ enum {
     KERNEL_MAX = 15, /* ops.h */
     WINDOW_MAX = KERNEL_MAX * KERNEL_MAX,
     SUM_PART = 1 << 14 /* elements of a sum's part: one is not worth a thread */
-};
-
-struct window {
-    const struct kith_pool *op;
-    size_t rows;
-    const float *x, *dy;
-    float *y, *dx;
-    uint8_t *which;
-    const uint8_t *taken;
-    bool add;   /* to what stands in dx */
-    bool tiled; /* every input pixel lies in exactly one window */
 };
 
 /* The input pixels under the window of output pixel (row, y, x), and their
@@ -46,11 +36,10 @@ static size_t window_of(const struct kith_pool *op, size_t row, size_t y,
     return count;
 }
 
-static void max_part(void *context, size_t part)
+static void max_part(const struct kith_arguments *a, size_t part)
 {
-    const struct window *w = context;
-    const struct kith_pool *op = w->op;
-    const size_t lines = w->rows * op->out_height;
+    const struct kith_pool *op = a->shape;
+    const size_t lines = a->rows * op->out_height;
     for (size_t i = lines * part / PARTS; i < lines * (part + 1) / PARTS; i++) {
         for (size_t x = 0; x < op->out_width; x++) {
             size_t pixel[WINDOW_MAX];
@@ -61,25 +50,26 @@ static void max_part(void *context, size_t part)
                                            i % op->out_height, x, pixel, tap);
             KITH_ASSERT(count > 0);
             for (size_t k = 0; k < count; k++)
-                from[k] = w->x + pixel[k] * op->channels;
+                from[k] = (const float *)a->x + pixel[k] * op->channels;
             kith_cpu_best()->image->largest(op->channels, count, from, tap,
-                                            w->y + to, w->which + to);
+                                            (float *)a->y + to,
+                                            (uint8_t *)a->saved + to);
         }
     }
 }
 
-void kith_cpu_max_pool(const struct kith_pool *op, size_t rows, const void *x,
-                       void *y, uint8_t *which)
+static void max_pool(const struct kith_arguments *a)
 {
+    const struct kith_pool *op = a->shape;
     KITH_ASSERT(op->kernel <= KERNEL_MAX);
-    struct window w = {.op = op, .rows = rows, .x = x, .y = y, .which = which};
-    kith_pool_run(PARTS, max_part, &w);
+    kith_cpu_parts(PARTS, max_part, a);
 }
 
 /* Output line y of image `row` sends back what came. */
-static void max_back_line(const struct window *w, size_t row, size_t y)
+static void max_back_line(const struct kith_arguments *a, size_t row, size_t y,
+                          bool add)
 {
-    const struct kith_pool *op = w->op;
+    const struct kith_pool *op = a->shape;
     for (size_t x = 0; x < op->out_width; x++) {
         size_t pixel[WINDOW_MAX];
         uint8_t tap[WINDOW_MAX];
@@ -88,92 +78,74 @@ static void max_back_line(const struct window *w, size_t row, size_t y)
             ((row * op->out_height + y) * op->out_width + x) * op->channels;
         const size_t count = window_of(op, row, y, x, pixel, tap);
         for (size_t k = 0; k < count; k++)
-            to[k] = w->dx + pixel[k] * op->channels;
+            to[k] = (float *)a->dx + pixel[k] * op->channels;
         kith_cpu_best()->image->scatter(op->channels, count, to, tap,
-                                        w->dy + from, w->taken + from,
-                                        w->add || !w->tiled);
+                                        (const float *)a->dy + from,
+                                        (const uint8_t *)a->saved + from, add);
     }
 }
 
-static void max_back_part(void *context, size_t part)
+static void max_back_part(const struct kith_arguments *a, size_t part)
 {
-    const struct window *w = context;
-    const struct kith_pool *op = w->op;
+    const struct kith_pool *op = a->shape;
     const size_t image = op->height * op->width * op->channels;
-    const size_t end = w->rows * (part + 1) / PARTS;
-    for (size_t row = w->rows * part / PARTS; row < end; row++) {
-        if (!w->add && !w->tiled)
-            memset(w->dx + row * image, 0, image * sizeof *w->dx);
+    const size_t end = a->rows * (part + 1) / PARTS;
+    const bool add = a->flags & KITH_ADD_DATA;
+    /* Every input pixel lies in exactly one window. */
+    const bool tiled = op->kernel == op->stride && op->pad == 0 &&
+                       op->out_height * op->stride == op->height &&
+                       op->out_width * op->stride == op->width;
+    float *dx = a->dx;
+    for (size_t row = a->rows * part / PARTS; row < end; row++) {
+        if (!add && !tiled)
+            memset(dx + row * image, 0, image * sizeof *dx);
         for (size_t y = 0; y < op->out_height; y++)
-            max_back_line(w, row, y);
+            max_back_line(a, row, y, add || !tiled);
     }
 }
 
-void kith_cpu_max_pool_backward(const struct kith_pool *op, size_t rows,
-                                const uint8_t *which, const void *dy, void *dx,
-                                unsigned add)
+static void max_pool_backward(const struct kith_arguments *a)
 {
-    struct window w = {.op = op,
-                       .rows = rows,
-                       .dy = dy,
-                       .dx = dx,
-                       .taken = which,
-                       .add = add & KITH_ADD_DATA,
-                       .tiled = op->kernel == op->stride && op->pad == 0 &&
-                                op->out_height * op->stride == op->height &&
-                                op->out_width * op->stride == op->width};
-    kith_pool_run(PARTS, max_back_part, &w);
+    kith_cpu_parts(PARTS, max_back_part, a);
 }
 
-struct mean {
-    size_t rows, pixels, channels;
-    const float *from;
-    float *to;
-    bool add;
-};
+const struct kith_kernel kith_cpu_max_pool_kernel = {
+    .forward = max_pool, .backward = max_pool_backward};
 
-static void mean_part(void *context, size_t part)
+static void mean_part(const struct kith_arguments *a, size_t part)
 {
-    const struct mean *m = context;
-    const size_t image = m->pixels * m->channels;
-    const size_t end = m->rows * (part + 1) / PARTS;
-    for (size_t row = m->rows * part / PARTS; row < end; row++)
+    const struct kith_mean *op = a->shape;
+    const size_t end = a->rows * (part + 1) / PARTS;
+    for (size_t row = a->rows * part / PARTS; row < end; row++)
         kith_cpu_best()->image->mean(
-            m->pixels, m->channels, 1 / (float)m->pixels, m->from + row * image,
-            m->to + row * m->channels);
+            op->pixels, op->channels, 1 / (float)op->pixels,
+            (const float *)a->x + row * op->pixels * op->channels,
+            (float *)a->y + row * op->channels);
 }
 
-void kith_cpu_mean_pool(size_t rows, size_t pixels, size_t channels,
-                        const void *x, void *y)
+static void mean_pool(const struct kith_arguments *a)
 {
-    struct mean m = {rows, pixels, channels, x, y, false};
-    kith_pool_run(PARTS, mean_part, &m);
+    kith_cpu_parts(PARTS, mean_part, a);
 }
 
-static void mean_back_part(void *context, size_t part)
+static void mean_back_part(const struct kith_arguments *a, size_t part)
 {
-    const struct mean *m = context;
-    const size_t image = m->pixels * m->channels;
-    const size_t end = m->rows * (part + 1) / PARTS;
-    for (size_t row = m->rows * part / PARTS; row < end; row++)
+    const struct kith_mean *op = a->shape;
+    const size_t end = a->rows * (part + 1) / PARTS;
+    for (size_t row = a->rows * part / PARTS; row < end; row++)
         kith_cpu_best()->image->mean_back(
-            m->pixels, m->channels, 1 / (float)m->pixels,
-            m->from + row * m->channels, m->add, m->to + row * image);
+            op->pixels, op->channels, 1 / (float)op->pixels,
+            (const float *)a->dy + row * op->channels, a->flags & KITH_ADD_DATA,
+            (float *)a->dx + row * op->pixels * op->channels);
 }
 
-void kith_cpu_mean_pool_backward(size_t rows, size_t pixels, size_t channels,
-                                 const void *dy, void *dx, unsigned add)
+static void mean_pool_backward(const struct kith_arguments *a)
 {
-    struct mean m = {rows, pixels, channels, dy, dx, add & KITH_ADD_DATA};
-    kith_pool_run(PARTS, mean_back_part, &m);
+    kith_cpu_parts(PARTS, mean_back_part, a);
 }
 
-struct sum {
-    size_t n;
-    const float *a, *b, *gate;
-    float *y, *dy, *da, *db;
-    bool relu, add;
-};
+const struct kith_kernel kith_cpu_mean_pool_kernel = {
+    .forward = mean_pool, .backward = mean_pool_backward};
 
 static size_t sum_count(size_t n, size_t part)
 {
@@ -181,44 +153,35 @@ static size_t sum_count(size_t n, size_t part)
     return n - from < SUM_PART ? n - from : SUM_PART;
 }
 
-static void sum_part(void *context, size_t part)
+static void sum_part(const struct kith_arguments *a, size_t part)
 {
-    const struct sum *s = context;
+    const struct kith_sum *op = a->shape;
     const size_t from = part * SUM_PART;
-    kith_cpu_best()->image->sum(sum_count(s->n, part), s->a + from, s->b + from,
-                                s->relu, s->y + from);
+    kith_cpu_best()->image->sum(
+        sum_count(a->rows, part), (const float *)a->x + from,
+        (const float *)a->other + from, op->activation == KITH_ACTIVATION_RELU,
+        (float *)a->y + from);
 }
 
-void kith_cpu_sum(size_t n, enum kith_activation activation, const void *a,
-                  const void *b, void *y)
+static void sum(const struct kith_arguments *a)
 {
-    struct sum s = {.n = n,
-                    .a = a,
-                    .b = b,
-                    .y = y,
-                    .relu = activation == KITH_ACTIVATION_RELU};
-    kith_pool_run((n + SUM_PART - 1) / SUM_PART, sum_part, &s);
+    kith_cpu_parts((a->rows + SUM_PART - 1) / SUM_PART, sum_part, a);
 }
 
-static void sum_back_part(void *context, size_t part)
+static void sum_back_part(const struct kith_arguments *a, size_t part)
 {
-    const struct sum *s = context;
     const size_t from = part * SUM_PART;
-    kith_cpu_best()->image->spread(
-        sum_count(s->n, part), s->gate == NULL ? NULL : s->gate + from,
-        s->dy + from, s->da == NULL ? NULL : s->da + from,
-        s->db == NULL ? NULL : s->db + from, s->add);
+    kith_cpu_best()->image->gate(1, sum_count(a->rows, part),
+                                 (const float *)a->y + from,
+                                 (float *)a->dy + from, NULL);
 }
 
-void kith_cpu_sum_backward(size_t n, enum kith_activation activation,
-                           const void *y, void *dy, void *da, void *db,
-                           unsigned add)
+static void sum_backward(const struct kith_arguments *a)
 {
-    struct sum s = {.n = n,
-                    .gate = activation == KITH_ACTIVATION_RELU ? y : NULL,
-                    .dy = dy,
-                    .da = da,
-                    .db = db,
-                    .add = add & KITH_ADD_DATA};
-    kith_pool_run((n + SUM_PART - 1) / SUM_PART, sum_back_part, &s);
+    const struct kith_sum *op = a->shape;
+    if (op->activation == KITH_ACTIVATION_RELU)
+        kith_cpu_parts((a->rows + SUM_PART - 1) / SUM_PART, sum_back_part, a);
 }
+
+const struct kith_kernel kith_cpu_sum_kernel = {.forward = sum,
+                                                .backward = sum_backward};

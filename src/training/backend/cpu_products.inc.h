@@ -12,29 +12,37 @@
 
 enum { PANEL = 16 * TILE_WIDE, DEPTH = 256, CHUNK = 128 };
 
-/* c (rows, 16 wide) <- [c +] a b; both constants are known where this is
- * inlined, so that `sum` lives in registers. */
-static inline ALWAYS void tile(const int rows, const int wide, size_t k,
-                               struct kith_matrix a, const float *b,
-                               size_t b_stride, float *c, size_t c_stride,
-                               bool add)
+/* c <- [c +] a b over k; `step` elements from one tile of A to the next. */
+struct factors {
+    size_t k, step;
+    struct kith_matrix a;
+    const float *b;
+    float *c;
+    size_t b_stride, c_stride;
+    bool add;
+};
+
+/* c (rows, 16 wide); both constants are known where this is inlined, so that
+ * `sum` lives in registers. */
+static inline ALWAYS void tile(const int rows, const int wide, struct factors f)
 {
     f16 sum[TILE_ROWS][TILE_WIDE];
     UNROLL
     for (int i = 0; i < rows; i++) {
         UNROLL
         for (int j = 0; j < wide; j++)
-            sum[i][j] =
-                add ? f16_load(c + (size_t)i * c_stride + 16 * j) : f16_all(0);
+            sum[i][j] = f.add ? f16_load(f.c + (size_t)i * f.c_stride + 16 * j)
+                              : f16_all(0);
     }
-    for (size_t p = 0; p < k; p++) {
+    for (size_t p = 0; p < f.k; p++) {
         f16 right[TILE_WIDE];
         UNROLL
         for (int j = 0; j < wide; j++)
-            right[j] = f16_load(b + p * b_stride + 16 * j);
+            right[j] = f16_load(f.b + p * f.b_stride + 16 * j);
         UNROLL
         for (int i = 0; i < rows; i++) {
-            const f16 left = f16_all(a.at[(size_t)i * a.row + p * a.column]);
+            const f16 left =
+                f16_all(f.a.at[(size_t)i * f.a.row + p * f.a.column]);
             UNROLL
             for (int j = 0; j < wide; j++)
                 sum[i][j] = f16_fma(left, right[j], sum[i][j]);
@@ -44,57 +52,49 @@ static inline ALWAYS void tile(const int rows, const int wide, size_t k,
     for (int i = 0; i < rows; i++) {
         UNROLL
         for (int j = 0; j < wide; j++)
-            f16_store(c + (size_t)i * c_stride + 16 * j, sum[i][j]);
+            f16_store(f.c + (size_t)i * f.c_stride + 16 * j, sum[i][j]);
     }
 }
 
-/* One panel of columns, all rows; `step` elements from one tile of A to the
- * next. */
-static inline ALWAYS void column(const int wide, size_t m, size_t k,
-                                 struct kith_matrix a, size_t step,
-                                 const float *b, size_t b_stride, float *c,
-                                 size_t c_stride, bool add)
+/* One panel of columns, m rows. */
+static inline ALWAYS void column(const int wide, size_t m,
+                                 const struct factors *of)
 {
+    struct factors f = *of; /* in registers */
     for (; m >= TILE_ROWS; m -= TILE_ROWS) {
-        tile(TILE_ROWS, wide, k, a, b, b_stride, c, c_stride, add);
-        a.at += step;
-        c += TILE_ROWS * c_stride;
+        tile(TILE_ROWS, wide, f);
+        f.a.at += f.step;
+        f.c += TILE_ROWS * f.c_stride;
     }
     UNROLL
     for (int rows = 8; rows > 0; rows /= 2) {
         if (rows >= TILE_ROWS || !(m & (size_t)rows))
             continue;
-        tile(rows, wide, k, a, b, b_stride, c, c_stride, add);
-        a.at += (size_t)rows * a.row;
-        c += (size_t)rows * c_stride;
+        tile(rows, wide, f);
+        f.a.at += (size_t)rows * f.a.row;
+        f.c += (size_t)rows * f.c_stride;
     }
 }
 
-static void column_whole(size_t m, size_t k, struct kith_matrix a, size_t step,
-                         const float *b, size_t b_stride, float *c,
-                         size_t c_stride, bool add)
+static inline ALWAYS void column_whole(size_t m, const struct factors *f)
 {
-    column(TILE_WIDE, m, k, a, step, b, b_stride, c, c_stride, add);
+    column(TILE_WIDE, m, f);
 }
 
-static void column_narrow(size_t m, size_t k, struct kith_matrix a, size_t step,
-                          const float *b, size_t b_stride, float *c,
-                          size_t c_stride, bool add)
+static inline ALWAYS void column_narrow(size_t m, const struct factors *f)
 {
-    column(1, m, k, a, step, b, b_stride, c, c_stride, add);
+    column(1, m, f);
 }
 
-/* c (m, n) <- [c +] a b, n a multiple of 16, b row-major and unpacked. */
-static void small_product(size_t m, size_t n, size_t k, struct kith_matrix a,
-                          const float *b, size_t b_stride, float *c,
-                          size_t c_stride, bool add)
+/* c (m, n), n a multiple of 16, b row-major and unpacked. */
+static void small_product(size_t m, size_t n, struct factors f)
 {
-    const size_t step = TILE_ROWS * a.row;
+    f.step = TILE_ROWS * f.a.row;
     size_t j = 0;
-    for (; j + PANEL <= n; j += PANEL)
-        column_whole(m, k, a, step, b + j, b_stride, c + j, c_stride, add);
-    for (; j < n; j += 16)
-        column_narrow(m, k, a, step, b + j, b_stride, c + j, c_stride, add);
+    for (; j + PANEL <= n; j += PANEL, f.b += PANEL, f.c += PANEL)
+        column_whole(m, &f);
+    for (; j < n; j += 16, f.b += 16, f.c += 16)
+        column_narrow(m, &f);
 }
 
 /* to (n, columns' 16s) <- from transposed: from has `columns` rows of n, and
@@ -173,9 +173,15 @@ static void product_panel(const struct left *left, struct kith_matrix b,
     _Alignas(64) float beside[CHUNK * PANEL];
     pack(left->depth, columns, b, packed);
     const bool whole = columns % 16 == 0;
-    (columns > 16 ? column_whole : column_narrow)(
-        left->m, left->depth, left->a, left->step, packed, PANEL,
-        whole ? c : beside, whole ? stride : PANEL, whole && add);
+    const struct factors factors = {.k = left->depth,
+                                    .step = left->step,
+                                    .a = left->a,
+                                    .b = packed,
+                                    .c = whole ? c : beside,
+                                    .b_stride = PANEL,
+                                    .c_stride = whole ? stride : PANEL,
+                                    .add = whole && add};
+    (columns > 16 ? column_whole : column_narrow)(left->m, &factors);
     for (size_t i = 0; !whole && i < left->m; i++) {
         for (size_t j = 0; j < columns; j += 16) {
             const size_t rest = columns - j;

@@ -5,11 +5,13 @@
  *   dx = r (g - mean(g) - h mean(g h)); dscale = sum dy h; dshift = sum dy
  */
 
-static void norm(const struct kith_norm *op, size_t rows, const float *x,
-                 const float *scale, const float *shift, float *means,
-                 float *inverses, float *y)
+static void norm(const struct kith_arguments *a, size_t first, size_t rows)
 {
+    const struct kith_norm *op = a->shape;
     const size_t n = op->channels;
+    const float *x = (const float *)a->x + first * n;
+    const float *scale = a->weight, *shift = a->bias;
+    float *saved = a->saved, *y = (float *)a->y + first * n;
     const bool relu = op->activation == KITH_ACTIVATION_RELU;
     const float share = 1 / (float)n;
     for (size_t row = 0; row < rows; row++, x += n, y += n) {
@@ -40,9 +42,9 @@ static void norm(const struct kith_norm *op, size_t rows, const float *x,
                 out = f16_relu(out);
             part_store(y + j, out, left);
         }
-        if (means != NULL) {
-            means[row] = mean;
-            inverses[row] = inverse;
+        if (saved != NULL) {
+            saved[first + row] = mean;
+            saved[a->rows + first + row] = inverse;
         }
     }
 }
@@ -55,15 +57,18 @@ static inline f16 norm_slope(bool relu, const float *y, const float *dy,
     return relu ? f16_where_positive(part_load(y, left), d) : d;
 }
 
-static void norm_backward(const struct kith_norm *op, size_t rows,
-                          const float *x, const float *scale, const float *y,
-                          const float *means, const float *inverses,
-                          const float *dy, float *dx, bool add)
+static void norm_backward(const struct kith_arguments *a, size_t first_row,
+                          size_t rows)
 {
+    const struct kith_norm *op = a->shape;
     const size_t n = op->channels;
+    const float *x = a->x, *scale = a->weight, *y = a->y, *dy = a->dy;
+    const float *means = a->saved, *inverses = means + a->rows;
+    const bool add = a->flags & KITH_ADD_DATA;
+    float *dx = a->dx;
     const bool relu = op->activation == KITH_ACTIVATION_RELU;
     const float share = 1 / (float)n;
-    for (size_t row = 0; row < rows; row++) {
+    for (size_t row = first_row; row < first_row + rows; row++) {
         const size_t at = row * n;
         const f16 mean = f16_all(means[row]), inverse = f16_all(inverses[row]);
         f16 sum = f16_all(0), product = f16_all(0);
@@ -92,17 +97,19 @@ static void norm_backward(const struct kith_norm *op, size_t rows,
     }
 }
 
-static void norm_weights(const struct kith_norm *op, size_t rows, size_t n,
-                         const float *x, const float *y, const float *means,
-                         const float *inverses, const float *dy, float *dscale,
-                         float *dshift, bool add)
+static void norm_weights(const struct kith_arguments *a, size_t first, size_t n)
 {
+    const struct kith_norm *op = a->shape;
     const size_t stride = op->channels;
+    const float *x = a->x, *y = a->y, *dy = a->dy;
+    const float *means = a->saved, *inverses = means + a->rows;
+    const bool add = a->flags & KITH_ADD_WEIGHTS;
+    float *dscale = a->dweight, *dshift = a->dbias;
     const bool relu = op->activation == KITH_ACTIVATION_RELU;
-    for (size_t j = 0; j < n; j += 16) {
-        const size_t left = n - j;
+    for (size_t j = first; j < first + n; j += 16) {
+        const size_t left = first + n - j;
         f16 scales = f16_all(0), shifts = f16_all(0);
-        for (size_t i = 0; i < rows; i++) {
+        for (size_t i = 0; i < a->rows; i++) {
             const size_t at = i * stride + j;
             const f16 d = norm_slope(relu, y + at, dy + at, left);
             const f16 h =

@@ -45,119 +45,76 @@ static size_t rows_of(size_t n)
     return n >= PART ? 1 : PART / n;
 }
 
-struct norm {
-    const struct kith_norm *op;
-    size_t rows, part;
-    const float *x, *scale, *shift, *y, *dy;
-    float *means, *inverses, *out, *dx, *dscale, *dshift;
-    unsigned add;
-};
-
-static void norm_part(void *context, size_t i)
+static void norm_part(const struct kith_arguments *a, size_t i)
 {
-    const struct norm *n = context;
-    const size_t row = i * n->part, at = row * n->op->channels;
-    kith_cpu_text()->norm(
-        n->op, least(n->part, n->rows - row), n->x + at, n->scale, n->shift,
-        n->means == NULL ? NULL : n->means + row,
-        n->means == NULL ? NULL : n->inverses + row, n->out + at);
+    const struct kith_norm *op = a->shape;
+    const size_t part = rows_of(op->channels), row = i * part;
+    kith_cpu_text()->norm(a, row, least(part, a->rows - row));
 }
 
-void kith_cpu_layer_norm(const struct kith_norm *op, size_t rows, const void *x,
-                         const void *scale, const void *shift, void *saved,
-                         void *y)
+void kith_cpu_layer_norm(const struct kith_arguments *a)
 {
-    float *const means = saved;
-    struct norm n = {.op = op,
-                     .rows = rows,
-                     .part = rows_of(op->channels),
-                     .x = x,
-                     .scale = scale,
-                     .shift = shift,
-                     .means = means,
-                     .inverses = means == NULL ? NULL : means + rows,
-                     .out = y};
-    kith_pool_run(parts_of(rows, n.part), norm_part, &n);
+    const struct kith_norm *op = a->shape;
+    kith_cpu_parts(parts_of(a->rows, rows_of(op->channels)), norm_part, a);
 }
 
-static void norm_back_part(void *context, size_t i)
+static void norm_back_part(const struct kith_arguments *a, size_t i)
 {
-    const struct norm *n = context;
-    const size_t row = i * n->part, at = row * n->op->channels;
-    kith_cpu_text()->norm_backward(
-        n->op, least(n->part, n->rows - row), n->x + at, n->scale, n->y + at,
-        n->means + row, n->inverses + row, n->dy + at, n->dx + at,
-        n->add & KITH_ADD_DATA);
+    const struct kith_norm *op = a->shape;
+    const size_t part = rows_of(op->channels), row = i * part;
+    kith_cpu_text()->norm_backward(a, row, least(part, a->rows - row));
 }
 
-static void norm_stripe(void *context, size_t i)
+static void norm_stripe(const struct kith_arguments *a, size_t i)
 {
-    const struct norm *n = context;
+    const struct kith_norm *op = a->shape;
     const size_t j = i * STRIPE;
-    kith_cpu_text()->norm_weights(
-        n->op, n->rows, least(STRIPE, n->op->channels - j), n->x + j, n->y + j,
-        n->means, n->inverses, n->dy + j,
-        n->dscale == NULL ? NULL : n->dscale + j,
-        n->dshift == NULL ? NULL : n->dshift + j, n->add & KITH_ADD_WEIGHTS);
+    kith_cpu_text()->norm_weights(a, j, least(STRIPE, op->channels - j));
 }
 
-void kith_cpu_layer_norm_backward(const struct kith_norm *op, size_t rows,
-                                  const void *x, const void *scale,
-                                  const void *y, const void *saved,
-                                  const void *dy, void *dx, void *dscale,
-                                  void *dshift, unsigned add)
+void kith_cpu_layer_norm_backward(const struct kith_arguments *a)
 {
-    /* Means and inverses are read only. */
-    float *const means = (float *)(uintptr_t)saved;
-    struct norm n = {.op = op,
-                     .rows = rows,
-                     .part = rows_of(op->channels),
-                     .x = x,
-                     .scale = scale,
-                     .y = y,
-                     .dy = dy,
-                     .means = means,
-                     .inverses = means + rows,
-                     .dx = dx,
-                     .dscale = dscale,
-                     .dshift = dshift,
-                     .add = add};
+    const struct kith_norm *op = a->shape;
     /* First the sums: dx may take the place of dy. */
-    if (dscale != NULL || dshift != NULL)
-        kith_pool_run(parts_of(op->channels, STRIPE), norm_stripe, &n);
-    if (dx != NULL)
-        kith_pool_run(parts_of(rows, n.part), norm_back_part, &n);
+    if (a->dweight != NULL || a->dbias != NULL)
+        kith_cpu_parts(parts_of(op->channels, STRIPE), norm_stripe, a);
+    if (a->dx != NULL)
+        kith_cpu_parts(parts_of(a->rows, rows_of(op->channels)), norm_back_part,
+                       a);
 }
 
-struct flat {
-    size_t n;
-    const struct kith_mask *mask;
-    const struct kith_adamw_factors *factors;
-    float grown;
-    const float *in;
-    float *m, *v, *out;
-    atomic_bool infinite;
-};
-
-static void dropout_part(void *context, size_t i)
+static void mask_part(const struct kith_arguments *a, size_t i, const float *x,
+                      float *y)
 {
-    const struct flat *f = context;
-    const size_t at = i * PART;
-    kith_cpu_text()->dropout(f->mask, f->grown, at, least(PART, f->n - at),
-                             f->in + at, f->out + at);
-}
-
-void kith_cpu_dropout(const struct kith_dropout *op, size_t n, const void *x,
-                      void *y)
-{
+    const struct kith_dropout *op = a->shape;
     const struct kith_mask mask = kith_mask_of(op);
-    struct flat f = {.n = n,
-                     .mask = &mask,
-                     .grown = (float)(1 / (1 - op->rate)),
-                     .in = x,
-                     .out = y};
-    kith_pool_run(parts_of(n, PART), dropout_part, &f);
+    const size_t at = i * PART;
+    kith_cpu_text()->dropout(&mask, (float)(1 / (1 - op->rate)), at,
+                             least(PART, a->rows - at), x + at, y + at);
 }
+
+static void dropout_part(const struct kith_arguments *a, size_t i)
+{
+    mask_part(a, i, a->x, a->y);
+}
+
+static void dropout_back_part(const struct kith_arguments *a, size_t i)
+{
+    mask_part(a, i, a->dy, a->dx);
+}
+
+static void dropout(const struct kith_arguments *a)
+{
+    kith_cpu_parts(parts_of(a->rows, PART), dropout_part, a);
+}
+
+static void dropout_backward(const struct kith_arguments *a)
+{
+    kith_cpu_parts(parts_of(a->rows, PART), dropout_back_part, a);
+}
+
+const struct kith_kernel kith_cpu_dropout_kernel = {
+    .forward = dropout, .backward = dropout_backward};
 
 /* b^t by squaring: the same bits everywhere, unlike libm's. */
 static double power(double b, uint64_t t)
@@ -170,73 +127,69 @@ static double power(double b, uint64_t t)
     return product;
 }
 
-static void adamw_part(void *context, size_t i)
-{
-    struct flat *f = context;
-    const size_t at = i * PART;
-    if (!kith_cpu_text()->adamw(least(PART, f->n - at), f->factors, f->in + at,
-                                f->m + at, f->v + at, f->out + at))
-        atomic_store_explicit(&f->infinite, true, memory_order_relaxed);
-}
-
-bool kith_cpu_adamw(size_t n, double rate, double beta1, double beta2,
-                    double epsilon, double decay, uint64_t t, const void *g,
-                    void *m, void *v, void *x)
-{
-    const struct kith_adamw_factors factors = {
-        .beta1 = (float)beta1,
-        .left1 = (float)(1 - beta1),
-        .fix1 = (float)(1 / (1 - power(beta1, t))),
-        .beta2 = (float)beta2,
-        .left2 = (float)(1 - beta2),
-        .fix2 = (float)(1 / (1 - power(beta2, t))),
-        .rate = (float)rate,
-        .epsilon = (float)epsilon,
-        .kept = (float)(1 - rate * decay)};
-    struct flat f = {
-        .n = n, .factors = &factors, .in = g, .m = m, .v = v, .out = x};
-    atomic_init(&f.infinite, false);
-    kith_pool_run(parts_of(n, PART), adamw_part, &f);
-    return !atomic_load(&f.infinite);
-}
-
-struct embed {
-    const struct kith_embed *op;
-    size_t tokens_count, part;
-    const int32_t *tokens;
-    const float *token, *position, *dy;
-    float *y, *dtoken, *dposition;
-    bool add;
+struct adamw {
+    const struct kith_adamw *whole;
+    struct kith_adamw_factors factors;
+    atomic_bool infinite;
 };
 
-static void embed_part(void *context, size_t part)
+static void adamw_part(void *context, size_t i)
 {
-    const struct embed *e = context;
-    const size_t width = e->op->width, first = part * e->part;
-    const size_t end = least(e->tokens_count, first + e->part);
+    struct adamw *s = context;
+    const struct kith_adamw *w = s->whole;
+    const size_t at = i * PART;
+    if (!kith_cpu_text()->adamw(least(PART, w->n - at), &s->factors,
+                                (const float *)w->g + at, (float *)w->m + at,
+                                (float *)w->v + at, (float *)w->x + at))
+        atomic_store_explicit(&s->infinite, true, memory_order_relaxed);
+}
+
+bool kith_cpu_adamw(const struct kith_adamw *a)
+{
+    struct adamw s = {
+        .whole = a,
+        .factors = {.beta1 = (float)a->beta1,
+                    .left1 = (float)(1 - a->beta1),
+                    .fix1 = (float)(1 / (1 - power(a->beta1, a->t))),
+                    .beta2 = (float)a->beta2,
+                    .left2 = (float)(1 - a->beta2),
+                    .fix2 = (float)(1 / (1 - power(a->beta2, a->t))),
+                    .rate = (float)a->rate,
+                    .epsilon = (float)a->epsilon,
+                    .kept = (float)(1 - a->rate * a->decay)}};
+    atomic_init(&s.infinite, false);
+    kith_pool_run(parts_of(a->n, PART), adamw_part, &s);
+    return !atomic_load(&s.infinite);
+}
+
+static void embed_part(const struct kith_arguments *a, size_t part)
+{
+    const struct kith_embed *op = a->shape;
+    const int32_t *tokens = a->x;
+    const float *places = a->bias;
+    const size_t width = op->width, count = rows_of(width);
+    const size_t first = part * count;
+    const size_t end = least(a->rows * op->context, first + count);
     for (size_t i = first; i < end; i++) {
-        KITH_ASSERT(e->tokens[i] >= 0 &&
-                    (size_t)e->tokens[i] < e->op->vocabulary);
-        const float *word = e->token + (size_t)e->tokens[i] * width;
-        const float *place = e->position + i % e->op->context * width;
-        float *y = e->y + i * width;
+        KITH_ASSERT(tokens[i] >= 0 && (size_t)tokens[i] < op->vocabulary);
+        const float *word =
+            (const float *)a->weight + (size_t)tokens[i] * width;
+        float *y = (float *)a->y + i * width;
+        if (places == NULL) {
+            memcpy(y, word, width * sizeof *y);
+            continue;
+        }
+        const float *place = places + i % op->context * width;
         for (size_t j = 0; j < width; j++)
             y[j] = word[j] + place[j];
     }
 }
 
-void kith_cpu_embed(const struct kith_embed *op, size_t rows,
-                    const int32_t *tokens, const void *token,
-                    const void *position, void *y)
+static void embed(const struct kith_arguments *a)
 {
-    struct embed e = {.op = op,
-                      .tokens_count = rows * op->context,
-                      .part = rows_of(op->width),
-                      .tokens = tokens,
-                      .token = token,
-                      .position = position,
-                      .y = y};
-    kith_pool_run(parts_of(e.tokens_count, e.part), embed_part, &e);
+    const struct kith_embed *op = a->shape;
+    kith_cpu_parts(parts_of(a->rows * op->context, rows_of(op->width)),
+                   embed_part, a);
 }
 
 /* out (rows of n, width apart) <- 0 */
@@ -254,78 +207,69 @@ static void add_to(size_t n, const float *d, float *out)
 
 /* A stripe of every word's and every position's gradient: no two parts write
  * the same element, whatever tokens occur twice. */
-static void embed_stripe(void *context, size_t part)
+static void embed_stripe(const struct kith_arguments *a, size_t part)
 {
-    const struct embed *e = context;
-    const size_t width = e->op->width, j = part * STRIPE;
+    const struct kith_embed *op = a->shape;
+    const size_t width = op->width, j = part * STRIPE;
     const size_t n = least(STRIPE, width - j);
-    if (!e->add && e->dtoken != NULL)
-        clear_stripe(e->op->vocabulary, width, n, e->dtoken + j);
-    if (!e->add && e->dposition != NULL)
-        clear_stripe(e->op->context, width, n, e->dposition + j);
-    for (size_t i = 0; i < e->tokens_count; i++) {
-        const float *d = e->dy + i * width + j;
-        if (e->dtoken != NULL)
-            add_to(n, d, e->dtoken + (size_t)e->tokens[i] * width + j);
-        if (e->dposition != NULL)
-            add_to(n, d, e->dposition + i % e->op->context * width + j);
+    const int32_t *tokens = a->x;
+    const bool add = a->flags & KITH_ADD_WEIGHTS;
+    float *words = a->dweight, *places = a->dbias;
+    if (!add && words != NULL)
+        clear_stripe(op->vocabulary, width, n, words + j);
+    if (!add && places != NULL)
+        clear_stripe(op->context, width, n, places + j);
+    for (size_t i = 0; i < a->rows * op->context; i++) {
+        const float *d = (const float *)a->dy + i * width + j;
+        if (words != NULL)
+            add_to(n, d, words + (size_t)tokens[i] * width + j);
+        if (places != NULL)
+            add_to(n, d, places + i % op->context * width + j);
     }
 }
 
-void kith_cpu_embed_backward(const struct kith_embed *op, size_t rows,
-                             const int32_t *tokens, const void *dy,
-                             void *dtoken, void *dposition, unsigned add)
+static void embed_backward(const struct kith_arguments *a)
 {
-    struct embed e = {.op = op,
-                      .tokens_count = rows * op->context,
-                      .tokens = tokens,
-                      .dy = dy,
-                      .dtoken = dtoken,
-                      .dposition = dposition,
-                      .add = add & KITH_ADD_WEIGHTS};
-    kith_pool_run(parts_of(op->width, STRIPE), embed_stripe, &e);
+    const struct kith_embed *op = a->shape;
+    kith_cpu_parts(parts_of(op->width, STRIPE), embed_stripe, a);
 }
+
+const struct kith_kernel kith_cpu_embed_kernel = {.forward = embed,
+                                                  .backward = embed_backward};
 
 /* Rows are summed part by part, parts in order. */
 enum { LOSS_PARTS = 64 };
 struct loss {
-    size_t rows, classes, part;
-    const int32_t *labels;
-    double smoothing, factor, sum[LOSS_PARTS];
+    const struct kith_loss *of;
+    size_t part;
+    double sum[LOSS_PARTS];
     uint32_t right[LOSS_PARTS];
-    float *logits;
 };
 
 static void loss_part(void *context, size_t part)
 {
     struct loss *l = context;
-    const size_t end = least(l->rows, (part + 1) * l->part);
+    const struct kith_loss *of = l->of;
+    const size_t end = least(of->rows, (part + 1) * l->part);
     double sum = 0;
     uint32_t count = 0;
     for (size_t i = part * l->part; i < end; i++) {
-        KITH_ASSERT(l->labels[i] >= 0 && (size_t)l->labels[i] < l->classes);
+        KITH_ASSERT(of->labels[i] >= 0 && (size_t)of->labels[i] < of->classes);
         bool right;
-        sum += kith_cpu_text()->loss(l->classes, (size_t)l->labels[i],
-                                     l->smoothing, l->factor,
-                                     l->logits + i * l->classes, &right);
+        sum += kith_cpu_text()->loss(
+            of->classes, (size_t)of->labels[i], of->smoothing,
+            of->scale / (double)of->rows, (float *)of->logits + i * of->classes,
+            &right);
         count += right;
     }
     l->sum[part] = sum;
     l->right[part] = count;
 }
 
-double kith_cpu_cross_entropy(size_t rows, size_t classes,
-                              const int32_t *labels, double smoothing,
-                              double scale, void *logits, uint32_t *correct)
+double kith_cpu_cross_entropy(const struct kith_loss *of)
 {
-    struct loss l = {.rows = rows,
-                     .classes = classes,
-                     .part = parts_of(rows, LOSS_PARTS),
-                     .labels = labels,
-                     .smoothing = smoothing,
-                     .factor = scale / (double)rows,
-                     .logits = logits};
-    const size_t parts = l.part == 0 ? 0 : parts_of(rows, l.part);
+    struct loss l = {.of = of, .part = parts_of(of->rows, LOSS_PARTS)};
+    const size_t parts = l.part == 0 ? 0 : parts_of(of->rows, l.part);
     kith_pool_run(parts, loss_part, &l);
     double sum = 0;
     uint32_t count = 0;
@@ -333,7 +277,7 @@ double kith_cpu_cross_entropy(size_t rows, size_t classes,
         sum += l.sum[i];
         count += l.right[i];
     }
-    if (correct != NULL)
-        *correct = count;
-    return sum / (double)rows;
+    if (of->correct != NULL)
+        *of->correct = count;
+    return sum / (double)of->rows;
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "cpu.h"
+#include "cpu_ops.h"
 #include "dropout.h"
 #include "kith/ops.h"
 
@@ -74,18 +75,13 @@ struct kith_cpu_text {
                             enum kith_activation activation, const float *pre,
                             const float *y, float *dy, float *dbias, bool add);
 
-    void (*norm)(const struct kith_norm *op, size_t rows, const float *x,
-                 const float *scale, const float *shift, float *means,
-                 float *inverses, float *y);
-    void (*norm_backward)(const struct kith_norm *op, size_t rows,
-                          const float *x, const float *scale, const float *y,
-                          const float *means, const float *inverses,
-                          const float *dy, float *dx, bool add);
-    /* Columns [0, n) of a tensor whose rows are op->channels apart. */
-    void (*norm_weights)(const struct kith_norm *op, size_t rows, size_t n,
-                         const float *x, const float *y, const float *means,
-                         const float *inverses, const float *dy, float *dscale,
-                         float *dshift, bool add);
+    /* Layer norm of a call's rows [first, first + rows), and the gradients of
+     * its columns [first, first + n). */
+    void (*norm)(const struct kith_arguments *a, size_t first, size_t rows);
+    void (*norm_backward)(const struct kith_arguments *a, size_t first,
+                          size_t rows);
+    void (*norm_weights)(const struct kith_arguments *a, size_t first,
+                         size_t n);
 
     void (*head)(const struct kith_head *head);
     void (*head_backward)(const struct kith_head *head);
@@ -110,45 +106,13 @@ extern const struct kith_cpu_text kith_cpu_text_avx2;
 extern const struct kith_cpu_text kith_cpu_text_avx512;
 #endif
 
-/* The operations, as in ops.h; norms of kind LAYER. */
-void kith_cpu_linear(const struct kith_linear *op, size_t rows, const void *x,
-                     const void *w, const void *bias, void *pre, void *y);
-void kith_cpu_linear_backward(const struct kith_linear *op, size_t rows,
-                              const void *x, const void *w, const void *pre,
-                              const void *y, void *dy, void *dx, void *dw,
-                              void *dbias, unsigned add);
-/* The first part of linear_backward: dy <- dy activation'(.), and dbias. */
-void kith_cpu_linear_slope(const struct kith_linear *op, size_t rows,
-                           const void *pre, const void *y, void *dy,
-                           void *dbias, bool add);
-void kith_cpu_layer_norm(const struct kith_norm *op, size_t rows, const void *x,
-                         const void *scale, const void *shift, void *saved,
-                         void *y);
-void kith_cpu_layer_norm_backward(const struct kith_norm *op, size_t rows,
-                                  const void *x, const void *scale,
-                                  const void *y, const void *saved,
-                                  const void *dy, void *dx, void *dscale,
-                                  void *dshift, unsigned add);
-void kith_cpu_dropout(const struct kith_dropout *op, size_t n, const void *x,
-                      void *y);
-void kith_cpu_embed(const struct kith_embed *op, size_t rows,
-                    const int32_t *tokens, const void *token,
-                    const void *position, void *y);
-void kith_cpu_embed_backward(const struct kith_embed *op, size_t rows,
-                             const int32_t *tokens, const void *dy,
-                             void *dtoken, void *dposition, unsigned add);
-size_t kith_cpu_attention_scratch(const struct kith_attention *op, size_t rows);
-void kith_cpu_attention(const struct kith_attention *op, size_t rows,
-                        const void *qkv, void *saved, void *y, void *scratch);
-void kith_cpu_attention_backward(const struct kith_attention *op, size_t rows,
-                                 const void *qkv, const void *y,
-                                 const void *saved, const void *dy, void *dqkv,
-                                 void *scratch);
-double kith_cpu_cross_entropy(size_t rows, size_t classes,
-                              const int32_t *labels, double smoothing,
-                              double scale, void *logits, uint32_t *correct);
-bool kith_cpu_adamw(size_t n, double rate, double beta1, double beta2,
-                    double epsilon, double decay, uint64_t t, const void *g,
-                    void *m, void *v, void *x);
+/* The first part of a linear layer's way back: dy <- dy activation'(.), and
+ * dbias. */
+void kith_cpu_linear_slope(const struct kith_arguments *a);
+/* Norms of kind LAYER. */
+void kith_cpu_layer_norm(const struct kith_arguments *a);
+void kith_cpu_layer_norm_backward(const struct kith_arguments *a);
+double kith_cpu_cross_entropy(const struct kith_loss *loss);
+bool kith_cpu_adamw(const struct kith_adamw *adamw);
 
 #endif

@@ -101,19 +101,14 @@ static void cuda_write(size_t n, const double *in, void *x)
     module()->write(n, in, x);
 }
 
-static void cuda_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
-                      size_t k, double alpha, const void *a, const void *b,
-                      double beta, void *c)
+static void cuda_gemm(const struct kith_gemm *gemm)
 {
-    module()->gemm(transpose_a, transpose_b, m, n, k, alpha, a, b, beta, c);
+    module()->gemm(gemm);
 }
 
-static bool cuda_sgd(size_t n, double rate, double momentum, double decay,
-                     bool nesterov, const void *gradient, void *velocity,
-                     void *x)
+static bool cuda_sgd(const struct kith_sgd *sgd)
 {
-    return module()->sgd(n, rate, momentum, decay, nesterov, gradient, velocity,
-                         x);
+    return module()->sgd(sgd);
 }
 
 static void cuda_from_bytes(size_t n, const uint8_t *bytes, void *y)
@@ -162,142 +157,30 @@ static const char *cuda_failed(void)
     return cuda_missing() == NULL ? module()->failed() : NULL;
 }
 
-static void ops_linear(const struct kith_linear *op, size_t rows, const void *x,
-                       const void *w, const void *bias, void *pre, void *y)
-{
-    module()->ops->linear(op, rows, x, w, bias, pre, y);
-}
+#define KITH_X(NAME, name)                                                     \
+    static size_t name##_scratch(const void *shape, size_t rows)               \
+    {                                                                          \
+        return kith_kernel_scratch(module()->ops->kernels[KITH_OP_##NAME],     \
+                                   shape, rows);                               \
+    }                                                                          \
+    static void name##_forward(const struct kith_arguments *a)                 \
+    {                                                                          \
+        module()->ops->kernels[KITH_OP_##NAME]->forward(a);                    \
+    }                                                                          \
+    static void name##_backward(const struct kith_arguments *a)                \
+    {                                                                          \
+        module()->ops->kernels[KITH_OP_##NAME]->backward(a);                   \
+    }                                                                          \
+    static const struct kith_kernel name##_kernel = {                          \
+        .scratch = name##_scratch,                                             \
+        .forward = name##_forward,                                             \
+        .backward = name##_backward};
+KITH_OPERATIONS(KITH_X)
+#undef KITH_X
 
-static void ops_linear_backward(const struct kith_linear *op, size_t rows,
-                                const void *x, const void *w, const void *pre,
-                                const void *y, void *dy, void *dx, void *dw,
-                                void *dbias, unsigned add)
+static double ops_cross_entropy(const struct kith_loss *loss)
 {
-    module()->ops->linear_backward(op, rows, x, w, pre, y, dy, dx, dw, dbias,
-                                   add);
-}
-
-static size_t ops_conv_scratch(const struct kith_conv *op, size_t rows)
-{
-    return module()->ops->conv_scratch(op, rows);
-}
-
-static void ops_conv(const struct kith_conv *op, size_t rows, const void *x,
-                     const void *w, const void *bias, void *y, void *scratch)
-{
-    module()->ops->conv(op, rows, x, w, bias, y, scratch);
-}
-
-static void ops_conv_backward(const struct kith_conv *op, size_t rows,
-                              const void *x, const void *w, const void *y,
-                              void *dy, void *dx, void *dw, void *dbias,
-                              void *scratch, unsigned add)
-{
-    module()->ops->conv_backward(op, rows, x, w, y, dy, dx, dw, dbias, scratch,
-                                 add);
-}
-
-static void ops_norm(const struct kith_norm *op, size_t rows, bool training,
-                     const void *x, const void *scale, const void *shift,
-                     void *buffers, void *saved, void *y)
-{
-    module()->ops->norm(op, rows, training, x, scale, shift, buffers, saved, y);
-}
-
-static void ops_norm_backward(const struct kith_norm *op, size_t rows,
-                              const void *x, const void *scale, const void *y,
-                              const void *saved, void *dy, void *dx,
-                              void *dscale, void *dshift, unsigned add)
-{
-    module()->ops->norm_backward(op, rows, x, scale, y, saved, dy, dx, dscale,
-                                 dshift, add);
-}
-
-static void ops_max_pool(const struct kith_pool *op, size_t rows, const void *x,
-                         void *y, uint8_t *which)
-{
-    module()->ops->max_pool(op, rows, x, y, which);
-}
-
-static void ops_max_pool_backward(const struct kith_pool *op, size_t rows,
-                                  const uint8_t *which, const void *dy,
-                                  void *dx, unsigned add)
-{
-    module()->ops->max_pool_backward(op, rows, which, dy, dx, add);
-}
-
-static void ops_mean_pool(size_t rows, size_t pixels, size_t channels,
-                          const void *x, void *y)
-{
-    module()->ops->mean_pool(rows, pixels, channels, x, y);
-}
-
-static void ops_mean_pool_backward(size_t rows, size_t pixels, size_t channels,
-                                   const void *dy, void *dx, unsigned add)
-{
-    module()->ops->mean_pool_backward(rows, pixels, channels, dy, dx, add);
-}
-
-static void ops_sum(size_t n, enum kith_activation activation, const void *a,
-                    const void *b, void *y)
-{
-    module()->ops->sum(n, activation, a, b, y);
-}
-
-static void ops_sum_backward(size_t n, enum kith_activation activation,
-                             const void *y, void *dy, void *da, void *db,
-                             unsigned add)
-{
-    module()->ops->sum_backward(n, activation, y, dy, da, db, add);
-}
-
-static void ops_dropout(const struct kith_dropout *op, size_t n, const void *x,
-                        void *y)
-{
-    module()->ops->dropout(op, n, x, y);
-}
-
-static void ops_embed(const struct kith_embed *op, size_t rows,
-                      const int32_t *tokens, const void *token,
-                      const void *position, void *y)
-{
-    module()->ops->embed(op, rows, tokens, token, position, y);
-}
-
-static void ops_embed_backward(const struct kith_embed *op, size_t rows,
-                               const int32_t *tokens, const void *dy,
-                               void *dtoken, void *dposition, unsigned add)
-{
-    module()->ops->embed_backward(op, rows, tokens, dy, dtoken, dposition, add);
-}
-
-static size_t ops_attention_scratch(const struct kith_attention *op,
-                                    size_t rows)
-{
-    return module()->ops->attention_scratch(op, rows);
-}
-
-static void ops_attention(const struct kith_attention *op, size_t rows,
-                          const void *qkv, void *saved, void *y, void *scratch)
-{
-    module()->ops->attention(op, rows, qkv, saved, y, scratch);
-}
-
-static void ops_attention_backward(const struct kith_attention *op, size_t rows,
-                                   const void *qkv, const void *y,
-                                   const void *saved, const void *dy,
-                                   void *dqkv, void *scratch)
-{
-    module()->ops->attention_backward(op, rows, qkv, y, saved, dy, dqkv,
-                                      scratch);
-}
-
-static double ops_cross_entropy(size_t rows, size_t classes,
-                                const int32_t *labels, double smoothing,
-                                double scale, void *logits, uint32_t *correct)
-{
-    return module()->ops->cross_entropy(rows, classes, labels, smoothing, scale,
-                                        logits, correct);
+    return module()->ops->cross_entropy(loss);
 }
 
 static size_t ops_scores_stride(size_t classes)
@@ -305,21 +188,9 @@ static size_t ops_scores_stride(size_t classes)
     return module()->ops->scores_stride(classes);
 }
 
-static double ops_padded_cross_entropy(size_t rows, size_t classes,
-                                       size_t stride, const int32_t *labels,
-                                       double smoothing, double scale,
-                                       void *logits, uint32_t *correct)
+static bool ops_adamw(const struct kith_adamw *adamw)
 {
-    return module()->ops->padded_cross_entropy(
-        rows, classes, stride, labels, smoothing, scale, logits, correct);
-}
-
-static bool ops_adamw(size_t n, double rate, double beta1, double beta2,
-                      double epsilon, double decay, uint64_t t, const void *g,
-                      void *m, void *v, void *x)
-{
-    return module()->ops->adamw(n, rate, beta1, beta2, epsilon, decay, t, g, m,
-                                v, x);
+    return module()->ops->adamw(adamw);
 }
 
 static const char *cuda_notice(void)
@@ -328,28 +199,11 @@ static const char *cuda_notice(void)
 }
 
 static const struct kith_ops cuda_ops = {
-    .linear = ops_linear,
-    .linear_backward = ops_linear_backward,
-    .conv_scratch = ops_conv_scratch,
-    .conv = ops_conv,
-    .conv_backward = ops_conv_backward,
-    .norm = ops_norm,
-    .norm_backward = ops_norm_backward,
-    .max_pool = ops_max_pool,
-    .max_pool_backward = ops_max_pool_backward,
-    .mean_pool = ops_mean_pool,
-    .mean_pool_backward = ops_mean_pool_backward,
-    .sum = ops_sum,
-    .sum_backward = ops_sum_backward,
-    .dropout = ops_dropout,
-    .embed = ops_embed,
-    .embed_backward = ops_embed_backward,
-    .attention_scratch = ops_attention_scratch,
-    .attention = ops_attention,
-    .attention_backward = ops_attention_backward,
-    .cross_entropy = ops_cross_entropy,
+#define KITH_X(NAME, name) .kernels[KITH_OP_##NAME] = &name##_kernel,
+    KITH_OPERATIONS(KITH_X)
+#undef KITH_X
+        .cross_entropy = ops_cross_entropy,
     .scores_stride = ops_scores_stride,
-    .padded_cross_entropy = ops_padded_cross_entropy,
     .adamw = ops_adamw,
 };
 

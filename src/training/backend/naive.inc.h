@@ -177,43 +177,41 @@ static void naive_write(size_t n, const double *in, void *x)
         v[i] = (REAL)in[i];
 }
 
-static void naive_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
-                       size_t k, double alpha, const void *a, const void *b,
-                       double beta, void *c)
+static void naive_gemm(const struct kith_gemm *g)
 {
-    const REAL *left = a, *right = b;
-    REAL *out = c;
-    for (size_t i = 0; i < m; i++) {
-        for (size_t j = 0; j < n; j++) {
+    const REAL *left = g->a, *right = g->b;
+    REAL *out = g->c;
+    for (size_t i = 0; i < g->m; i++) {
+        for (size_t j = 0; j < g->n; j++) {
             REAL sum = 0;
-            for (size_t l = 0; l < k; l++)
-                sum += left[transpose_a ? l * m + i : i * k + l] *
-                       right[transpose_b ? j * k + l : l * n + j];
+            for (size_t l = 0; l < g->k; l++)
+                sum += left[g->transpose_a ? l * g->m + i : i * g->k + l] *
+                       right[g->transpose_b ? j * g->k + l : l * g->n + j];
             /* As in BLAS, beta = 0 does not read C. */
-            const REAL kept =
-                beta > 0 || beta < 0 ? (REAL)beta * out[i * n + j] : (REAL)0;
-            out[i * n + j] = (REAL)alpha * sum + kept;
+            const REAL kept = g->beta > 0 || g->beta < 0
+                                  ? (REAL)g->beta * out[i * g->n + j]
+                                  : (REAL)0;
+            out[i * g->n + j] = (REAL)g->alpha * sum + kept;
         }
     }
 }
 
-static bool naive_sgd(size_t n, double rate, double momentum, double decay,
-                      bool nesterov, const void *gradient, void *velocity,
-                      void *x)
+static bool naive_sgd(const struct kith_sgd *s)
 {
-    const REAL eta = (REAL)rate, beta = (REAL)momentum, lambda = (REAL)decay;
-    const REAL *g = gradient;
-    REAL *v = velocity, *w = x;
-    for (size_t i = 0; i < n; i++) {
+    const REAL eta = (REAL)s->rate, beta = (REAL)s->momentum;
+    const REAL lambda = (REAL)s->decay;
+    const REAL *g = s->gradient;
+    REAL *v = s->velocity, *w = s->x;
+    for (size_t i = 0; i < s->n; i++) {
         const REAL slope = g[i] + lambda * w[i];
         REAL direction = slope;
         if (beta > 0) {
             v[i] = beta * v[i] + slope;
-            direction = nesterov ? slope + beta * v[i] : v[i];
+            direction = s->nesterov ? slope + beta * v[i] : v[i];
         }
         w[i] = w[i] - eta * direction;
     }
-    return naive_finite(n, x);
+    return naive_finite(s->n, s->x);
 }
 
 static void naive_from_bytes(size_t n, const uint8_t *bytes, void *y)

@@ -62,14 +62,13 @@ static void naive_put(REAL *out, REAL value, unsigned add)
     *out = add ? *out + value : value;
 }
 
-static void naive_linear(const struct kith_linear *op, size_t rows,
-                         const void *x, const void *w, const void *bias,
-                         void *pre, void *y)
+static void naive_linear(const struct kith_arguments *a)
 {
+    const struct kith_linear *op = a->shape;
     const size_t in = op->in, out = op->out;
-    const REAL *input = x, *weight = w, *b = bias;
-    REAL *argument = pre, *output = y;
-    for (size_t i = 0; i < rows; i++) {
+    const REAL *input = a->x, *weight = a->weight, *b = a->bias;
+    REAL *argument = a->saved, *output = a->y;
+    for (size_t i = 0; i < a->rows; i++) {
         for (size_t j = 0; j < out; j++) {
             REAL sum = 0;
             for (size_t l = 0; l < in; l++)
@@ -130,56 +129,66 @@ static void naive_bias_backward(size_t rows, size_t n, const REAL *dy,
     }
 }
 
-static void naive_linear_backward(const struct kith_linear *op, size_t rows,
-                                  const void *x, const void *w, const void *pre,
-                                  const void *y, void *dy, void *dx, void *dw,
-                                  void *dbias, unsigned add)
+static void naive_linear_backward(const struct kith_arguments *a)
 {
-    naive_activate_backward(op->activation, rows * op->out, pre, y, dy);
-    if (dx != NULL)
-        naive_linear_data(op, rows, w, dy, dx, add);
-    if (dw != NULL)
-        naive_linear_weights(op, rows, x, dy, dw, add);
-    if (dbias != NULL)
-        naive_bias_backward(rows, op->out, dy, dbias, add);
+    const struct kith_linear *op = a->shape;
+    naive_activate_backward(op->activation, a->rows * op->out, a->saved, a->y,
+                            a->dy);
+    if (a->dx != NULL)
+        naive_linear_data(op, a->rows, a->weight, a->dy, a->dx, a->flags);
+    if (a->dweight != NULL)
+        naive_linear_weights(op, a->rows, a->x, a->dy, a->dweight, a->flags);
+    if (a->dbias != NULL)
+        naive_bias_backward(a->rows, op->out, a->dy, a->dbias, a->flags);
 }
 
-static void naive_add_up(size_t n, enum kith_activation activation,
-                         const void *a, const void *b, void *y)
+static const struct kith_kernel naive_linear_kernel = {
+    .forward = naive_linear, .backward = naive_linear_backward};
+
+static void naive_add_up(const struct kith_arguments *a)
 {
-    const REAL *left = a, *right = b;
-    REAL *out = y;
-    for (size_t i = 0; i < n; i++)
-        out[i] = naive_activate(activation, left[i] + right[i]);
+    const struct kith_sum *op = a->shape;
+    const REAL *left = a->x, *right = a->other;
+    REAL *out = a->y;
+    for (size_t i = 0; i < a->rows; i++)
+        out[i] = naive_activate(op->activation, left[i] + right[i]);
 }
 
-static void naive_sum_backward(size_t n, enum kith_activation activation,
-                               const void *y, void *dy, void *da, void *db,
-                               unsigned add)
+static void naive_sum_backward(const struct kith_arguments *a)
 {
-    REAL *d = dy;
-    void *const targets[] = {da, db};
-    naive_activate_backward(activation, n, NULL, y, d);
-    for (size_t t = 0; t < 2; t++) {
-        REAL *target = targets[t];
-        for (size_t i = 0; target != NULL && target != d && i < n; i++)
-            naive_put(&target[i], d[i], add & KITH_ADD_DATA);
-    }
+    const struct kith_sum *op = a->shape;
+    naive_activate_backward(op->activation, a->rows, NULL, a->y, a->dy);
 }
 
-static void naive_dropout(const struct kith_dropout *op, size_t n,
-                          const void *x, void *y)
+static const struct kith_kernel naive_sum_kernel = {
+    .forward = naive_add_up, .backward = naive_sum_backward};
+
+static void naive_mask(const struct kith_arguments *a, const REAL *in,
+                       REAL *out)
 {
+    const struct kith_dropout *op = a->shape;
     const struct kith_mask mask = kith_mask_of(op);
-    const REAL grown = (REAL)(1 / (1 - op->rate)), *in = x;
-    REAL *out = y;
+    const REAL grown = (REAL)(1 / (1 - op->rate));
     uint32_t word[4] = {0};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < a->rows; i++) {
         if (i % 4 == 0)
             kith_mask_block(&mask, i / 4, word);
         out[i] = word[i % 4] >= mask.threshold ? in[i] * grown : 0;
     }
 }
+
+static void naive_dropout(const struct kith_arguments *a)
+{
+    naive_mask(a, a->x, a->y);
+}
+
+static void naive_dropout_backward(const struct kith_arguments *a)
+{
+    naive_mask(a, a->dy, a->dx);
+}
+
+static const struct kith_kernel naive_dropout_kernel = {
+    .forward = naive_dropout, .backward = naive_dropout_backward};
 
 /* One row: returns its loss; its logits become its gradient.
  *   q = (1 - smoothing) one-hot + smoothing / classes
@@ -208,23 +217,21 @@ static double naive_loss_row(size_t classes, size_t label, double smoothing,
     return kith_log(sum) - expected;
 }
 
-static double naive_cross_entropy(size_t rows, size_t classes,
-                                  const int32_t *labels, double smoothing,
-                                  double scale, void *logits, uint32_t *correct)
+static double naive_cross_entropy(const struct kith_loss *l)
 {
-    REAL *row = logits;
+    REAL *row = l->logits;
     double loss = 0;
     uint32_t count = 0;
-    for (size_t i = 0; i < rows; i++, row += classes) {
-        KITH_ASSERT(labels[i] >= 0 && (size_t)labels[i] < classes);
+    for (size_t i = 0; i < l->rows; i++, row += l->classes) {
+        KITH_ASSERT(l->labels[i] >= 0 && (size_t)l->labels[i] < l->classes);
         bool right;
-        loss += naive_loss_row(classes, (size_t)labels[i], smoothing,
-                               scale / (double)rows, row, &right);
+        loss += naive_loss_row(l->classes, (size_t)l->labels[i], l->smoothing,
+                               l->scale / (double)l->rows, row, &right);
         count += right;
     }
-    if (correct != NULL)
-        *correct = count;
-    return loss / (double)rows;
+    if (l->correct != NULL)
+        *l->correct = count;
+    return loss / (double)l->rows;
 }
 
 /* b^t by squaring: the same bits everywhere, unlike libm's. */
@@ -238,23 +245,21 @@ static double naive_power(double b, uint64_t t)
     return power;
 }
 
-static bool naive_adamw(size_t n, double rate, double beta1, double beta2,
-                        double epsilon, double decay, uint64_t t, const void *g,
-                        void *m, void *v, void *x)
+static bool naive_adamw(const struct kith_adamw *a)
 {
-    const REAL b1 = (REAL)beta1, b2 = (REAL)beta2;
-    const REAL left1 = (REAL)(1 - beta1), left2 = (REAL)(1 - beta2);
-    const REAL fix1 = (REAL)(1 / (1 - naive_power(beta1, t)));
-    const REAL fix2 = (REAL)(1 / (1 - naive_power(beta2, t)));
-    const REAL eta = (REAL)rate, small = (REAL)epsilon;
-    const REAL kept = (REAL)(1 - rate * decay);
-    const REAL *gradient = g;
-    REAL *first = m, *second = v, *w = x;
-    for (size_t i = 0; i < n; i++) {
+    const REAL b1 = (REAL)a->beta1, b2 = (REAL)a->beta2;
+    const REAL left1 = (REAL)(1 - a->beta1), left2 = (REAL)(1 - a->beta2);
+    const REAL fix1 = (REAL)(1 / (1 - naive_power(a->beta1, a->t)));
+    const REAL fix2 = (REAL)(1 / (1 - naive_power(a->beta2, a->t)));
+    const REAL eta = (REAL)a->rate, small = (REAL)a->epsilon;
+    const REAL kept = (REAL)(1 - a->rate * a->decay);
+    const REAL *gradient = a->g;
+    REAL *first = a->m, *second = a->v, *w = a->x;
+    for (size_t i = 0; i < a->n; i++) {
         first[i] = b1 * first[i] + left1 * gradient[i];
         second[i] = b2 * second[i] + left2 * gradient[i] * gradient[i];
         const REAL deviation = (REAL)sqrt((double)(second[i] * fix2));
         w[i] = kept * w[i] - eta * (first[i] * fix1 / (deviation + small));
     }
-    return naive_finite(n, x);
+    return naive_finite(a->n, a->x);
 }

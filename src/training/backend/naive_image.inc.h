@@ -11,13 +11,6 @@ static bool naive_tap(size_t y, size_t k, size_t stride, size_t pad,
     return at >= pad && at - pad < height;
 }
 
-static size_t naive_conv_scratch(const struct kith_conv *op, size_t rows)
-{
-    (void)op;
-    (void)rows;
-    return 0;
-}
-
 /* Calls of these walk (row, y, x) outside and (kernel, kernel) inside; pixel
  * offsets of input and output are handed to the leaf. */
 struct naive_pair {
@@ -63,19 +56,18 @@ static bool naive_walk_next(const struct kith_conv *op, size_t rows,
     }
 }
 
-static void naive_conv(const struct kith_conv *op, size_t rows, const void *x,
-                       const void *w, const void *bias, void *y, void *scratch)
+static void naive_conv(const struct kith_arguments *a)
 {
-    (void)scratch;
+    const struct kith_conv *op = a->shape;
     const size_t in = op->in, out = op->out;
-    const size_t pixels = rows * op->out_height * op->out_width;
-    const REAL *input = x, *weight = w, *b = bias;
-    REAL *output = y;
+    const size_t pixels = a->rows * op->out_height * op->out_width;
+    const REAL *input = a->x, *weight = a->weight, *b = a->bias;
+    REAL *output = a->y;
     for (size_t i = 0; i < pixels * out; i++)
         output[i] = b == NULL ? 0 : b[i % out];
     struct naive_walk walk = {0};
     struct naive_pair p;
-    while (naive_walk_next(op, rows, &walk, &p)) {
+    while (naive_walk_next(op, a->rows, &walk, &p)) {
         for (size_t c = 0; c < in; c++) {
             for (size_t o = 0; o < out; o++)
                 output[p.output * out + o] +=
@@ -124,21 +116,22 @@ static void naive_conv_weights(const struct kith_conv *op, size_t rows,
     }
 }
 
-static void naive_conv_backward(const struct kith_conv *op, size_t rows,
-                                const void *x, const void *w, const void *y,
-                                void *dy, void *dx, void *dw, void *dbias,
-                                void *scratch, unsigned add)
+static void naive_conv_backward(const struct kith_arguments *a)
 {
-    (void)scratch;
-    const size_t pixels = rows * op->out_height * op->out_width;
-    naive_activate_backward(op->activation, pixels * op->out, NULL, y, dy);
-    if (dx != NULL)
-        naive_conv_data(op, rows, w, dy, dx, add);
-    if (dw != NULL)
-        naive_conv_weights(op, rows, x, dy, dw, add);
-    if (dbias != NULL)
-        naive_bias_backward(pixels, op->out, dy, dbias, add);
+    const struct kith_conv *op = a->shape;
+    const size_t pixels = a->rows * op->out_height * op->out_width;
+    naive_activate_backward(op->activation, pixels * op->out, NULL, a->y,
+                            a->dy);
+    if (a->dx != NULL)
+        naive_conv_data(op, a->rows, a->weight, a->dy, a->dx, a->flags);
+    if (a->dweight != NULL)
+        naive_conv_weights(op, a->rows, a->x, a->dy, a->dweight, a->flags);
+    if (a->dbias != NULL)
+        naive_bias_backward(pixels, op->out, a->dy, a->dbias, a->flags);
 }
+
+static const struct kith_kernel naive_conv_kernel = {
+    .forward = naive_conv, .backward = naive_conv_backward};
 
 /* Which elements share one mean: element (row, pixel, channel) belongs to set
  *   BATCH channel   GROUP row * groups + channel / (channels / groups)
@@ -207,16 +200,17 @@ static void naive_buffers_move(const struct kith_norm *op, size_t channel,
         (REAL)(op->momentum * (m->variance * unbiased - (double)*variance));
 }
 
-static void naive_norm(const struct kith_norm *op, size_t rows, bool training,
-                       const void *x, const void *scale, const void *shift,
-                       void *buffers, void *saved, void *y)
+static void naive_norm(const struct kith_arguments *a)
 {
-    const size_t n = rows * op->pixels * op->channels;
-    const size_t sets = kith_norm_saved(op, rows) / 2;
-    const size_t size = naive_set_size(op, rows);
-    const bool stored = op->kind == KITH_NORM_BATCH && !training;
-    const REAL *input = x, *gain = scale, *offset = shift, *kept = buffers;
-    REAL *output = y, *out = saved;
+    const struct kith_norm *op = a->shape;
+    const size_t n = a->rows * op->pixels * op->channels;
+    const size_t sets = kith_norm_saved(op, a->rows) / 2;
+    const size_t size = naive_set_size(op, a->rows);
+    const bool statistics = a->flags & KITH_STATISTICS;
+    const bool stored = op->kind == KITH_NORM_BATCH && !statistics;
+    const REAL *input = a->x, *gain = a->weight, *offset = a->bias;
+    const REAL *kept = a->buffers;
+    REAL *output = a->y, *out = a->saved;
     for (size_t set = 0; set < sets; set++) {
         struct naive_moments m;
         if (stored)
@@ -225,8 +219,8 @@ static void naive_norm(const struct kith_norm *op, size_t rows, bool training,
         else
             m = naive_moments_of(op, n, size, set, input);
         const double inverse = 1 / sqrt(m.variance + op->epsilon);
-        if (op->kind == KITH_NORM_BATCH && training)
-            naive_buffers_move(op, set, size, &m, buffers);
+        if (op->kind == KITH_NORM_BATCH && statistics)
+            naive_buffers_move(op, set, size, &m, a->buffers);
         if (out != NULL) {
             out[set] = (REAL)m.mean;
             out[sets + set] = (REAL)inverse;
@@ -245,13 +239,14 @@ static void naive_norm(const struct kith_norm *op, size_t rows, bool training,
 
 /* dx = (g - mean g - hat mean(g hat)) / deviation, g = dy scale, hat = the
  * normalised x, means over the set. */
-static void naive_norm_data(const struct kith_norm *op, size_t rows,
-                            const REAL *x, const REAL *scale, const REAL *saved,
-                            const REAL *dy, REAL *dx, unsigned add)
+static void naive_norm_data(const struct kith_arguments *a)
 {
-    const size_t n = rows * op->pixels * op->channels;
-    const size_t sets = kith_norm_saved(op, rows) / 2;
-    const double size = (double)naive_set_size(op, rows);
+    const struct kith_norm *op = a->shape;
+    const size_t n = a->rows * op->pixels * op->channels;
+    const size_t sets = kith_norm_saved(op, a->rows) / 2;
+    const double size = (double)naive_set_size(op, a->rows);
+    const REAL *x = a->x, *scale = a->weight, *saved = a->saved, *dy = a->dy;
+    REAL *dx = a->dx;
     for (size_t set = 0; set < sets; set++) {
         const double mean = (double)saved[set];
         const double inverse = (double)saved[sets + set];
@@ -269,23 +264,21 @@ static void naive_norm_data(const struct kith_norm *op, size_t rows,
             const double g = (double)dy[i] * (double)scale[i % op->channels];
             const double hat = ((double)x[i] - mean) * inverse;
             const double d = g - first / size - hat * (second / size);
-            naive_put(&dx[i], (REAL)(d * inverse), add & KITH_ADD_DATA);
+            naive_put(&dx[i], (REAL)(d * inverse), a->flags & KITH_ADD_DATA);
         }
     }
 }
 
-static void naive_norm_backward(const struct kith_norm *op, size_t rows,
-                                const void *x, const void *scale, const void *y,
-                                const void *saved, void *dy, void *dx,
-                                void *dscale, void *dshift, unsigned add)
+static void naive_norm_backward(const struct kith_arguments *a)
 {
-    const size_t n = rows * op->pixels * op->channels;
-    const size_t sets = kith_norm_saved(op, rows) / 2;
-    const REAL *input = x, *kept = saved, *d = dy;
-    REAL *gain = dscale, *offset = dshift;
-    naive_activate_backward(op->activation, n, NULL, y, dy);
-    if (dx != NULL)
-        naive_norm_data(op, rows, x, scale, saved, dy, dx, add);
+    const struct kith_norm *op = a->shape;
+    const size_t n = a->rows * op->pixels * op->channels;
+    const size_t sets = kith_norm_saved(op, a->rows) / 2;
+    const REAL *input = a->x, *kept = a->saved, *d = a->dy;
+    REAL *gain = a->dweight, *offset = a->dbias;
+    naive_activate_backward(op->activation, n, NULL, a->y, a->dy);
+    if (a->dx != NULL)
+        naive_norm_data(a);
     for (size_t c = 0; c < op->channels; c++) {
         double by_scale = 0, by_shift = 0;
         for (size_t i = c; i < n; i += op->channels) {
@@ -295,19 +288,23 @@ static void naive_norm_backward(const struct kith_norm *op, size_t rows,
                         (double)kept[sets + set];
         }
         if (gain != NULL)
-            naive_put(&gain[c], (REAL)by_scale, add & KITH_ADD_WEIGHTS);
+            naive_put(&gain[c], (REAL)by_scale, a->flags & KITH_ADD_WEIGHTS);
         if (offset != NULL)
-            naive_put(&offset[c], (REAL)by_shift, add & KITH_ADD_WEIGHTS);
+            naive_put(&offset[c], (REAL)by_shift, a->flags & KITH_ADD_WEIGHTS);
     }
 }
 
-static void naive_max_pool(const struct kith_pool *op, size_t rows,
-                           const void *x, void *y, uint8_t *which)
+static const struct kith_kernel naive_norm_kernel = {
+    .forward = naive_norm, .backward = naive_norm_backward};
+
+static void naive_max_pool(const struct kith_arguments *a)
 {
+    const struct kith_pool *op = a->shape;
     const size_t channels = op->channels, outs = op->out_height * op->out_width;
-    const REAL *input = x;
-    REAL *output = y;
-    for (size_t i = 0; i < rows * outs * channels; i++) {
+    const REAL *input = a->x;
+    REAL *output = a->y;
+    uint8_t *which = a->saved;
+    for (size_t i = 0; i < a->rows * outs * channels; i++) {
         const size_t c = i % channels, pixel = i / channels % outs;
         const size_t row = i / channels / outs;
         bool found = false;
@@ -332,16 +329,17 @@ static void naive_max_pool(const struct kith_pool *op, size_t rows,
     }
 }
 
-static void naive_max_pool_backward(const struct kith_pool *op, size_t rows,
-                                    const uint8_t *which, const void *dy,
-                                    void *dx, unsigned add)
+static void naive_max_pool_backward(const struct kith_arguments *a)
 {
+    const struct kith_pool *op = a->shape;
     const size_t channels = op->channels, outs = op->out_height * op->out_width;
-    const REAL *d = dy;
-    REAL *out = dx;
-    if (!(add & KITH_ADD_DATA))
-        memset(out, 0, rows * op->height * op->width * channels * sizeof *out);
-    for (size_t i = 0; i < rows * outs * channels; i++) {
+    const size_t n = a->rows * op->height * op->width * channels;
+    const uint8_t *which = a->saved;
+    const REAL *d = a->dy;
+    REAL *out = a->dx;
+    if (!(a->flags & KITH_ADD_DATA))
+        memset(out, 0, n * sizeof *out);
+    for (size_t i = 0; i < a->rows * outs * channels; i++) {
         const size_t c = i % channels, pixel = i / channels % outs;
         const size_t row = i / channels / outs;
         const size_t above = pixel / op->out_width * op->stride +
@@ -353,29 +351,34 @@ static void naive_max_pool_backward(const struct kith_pool *op, size_t rows,
     }
 }
 
-static void naive_mean_pool(size_t rows, size_t pixels, size_t channels,
-                            const void *x, void *y)
+static const struct kith_kernel naive_max_pool_kernel = {
+    .forward = naive_max_pool, .backward = naive_max_pool_backward};
+
+static void naive_mean_pool(const struct kith_arguments *a)
 {
-    const REAL *input = x;
-    REAL *output = y;
-    for (size_t i = 0; i < rows * channels; i++) {
-        const size_t row = i / channels, c = i % channels;
+    const struct kith_mean *op = a->shape;
+    const REAL *input = a->x;
+    REAL *output = a->y;
+    for (size_t i = 0; i < a->rows * op->channels; i++) {
+        const size_t row = i / op->channels, c = i % op->channels;
         REAL sum = 0;
-        for (size_t p = 0; p < pixels; p++)
-            sum += input[(row * pixels + p) * channels + c];
-        output[i] = sum / (REAL)pixels;
+        for (size_t p = 0; p < op->pixels; p++)
+            sum += input[(row * op->pixels + p) * op->channels + c];
+        output[i] = sum / (REAL)op->pixels;
     }
 }
 
-static void naive_mean_pool_backward(size_t rows, size_t pixels,
-                                     size_t channels, const void *dy, void *dx,
-                                     unsigned add)
+static void naive_mean_pool_backward(const struct kith_arguments *a)
 {
-    const REAL *d = dy;
-    REAL *out = dx;
-    for (size_t i = 0; i < rows * pixels * channels; i++) {
-        const size_t row = i / channels / pixels, c = i % channels;
-        naive_put(&out[i], d[row * channels + c] / (REAL)pixels,
-                  add & KITH_ADD_DATA);
+    const struct kith_mean *op = a->shape;
+    const REAL *d = a->dy;
+    REAL *out = a->dx;
+    for (size_t i = 0; i < a->rows * op->pixels * op->channels; i++) {
+        const size_t row = i / op->channels / op->pixels, c = i % op->channels;
+        naive_put(&out[i], d[row * op->channels + c] / (REAL)op->pixels,
+                  a->flags & KITH_ADD_DATA);
     }
 }
+
+static const struct kith_kernel naive_mean_pool_kernel = {
+    .forward = naive_mean_pool, .backward = naive_mean_pool_backward};

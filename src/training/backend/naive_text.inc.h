@@ -1,33 +1,34 @@
 /* Plain loops of ops.h, part 3: embeddings and causal attention.
  * REAL is float or double. */
 
-static void naive_embed(const struct kith_embed *op, size_t rows,
-                        const int32_t *tokens, const void *token,
-                        const void *position, void *y)
+static void naive_embed(const struct kith_arguments *a)
 {
+    const struct kith_embed *op = a->shape;
     const size_t width = op->width;
-    const REAL *words = token, *places = position;
-    REAL *out = y;
-    for (size_t i = 0; i < rows * op->context; i++) {
+    const int32_t *tokens = a->x;
+    const REAL *words = a->weight, *places = a->bias;
+    REAL *out = a->y;
+    for (size_t i = 0; i < a->rows * op->context; i++) {
         KITH_ASSERT(tokens[i] >= 0 && (size_t)tokens[i] < op->vocabulary);
         for (size_t j = 0; j < width; j++)
-            out[i * width + j] = words[(size_t)tokens[i] * width + j] +
-                                 places[i % op->context * width + j];
+            out[i * width + j] =
+                words[(size_t)tokens[i] * width + j] +
+                (places == NULL ? 0 : places[i % op->context * width + j]);
     }
 }
 
-static void naive_embed_backward(const struct kith_embed *op, size_t rows,
-                                 const int32_t *tokens, const void *dy,
-                                 void *dtoken, void *dposition, unsigned add)
+static void naive_embed_backward(const struct kith_arguments *a)
 {
+    const struct kith_embed *op = a->shape;
     const size_t width = op->width;
-    const REAL *d = dy;
-    REAL *words = dtoken, *places = dposition;
-    if (words != NULL && !(add & KITH_ADD_WEIGHTS))
+    const int32_t *tokens = a->x;
+    const REAL *d = a->dy;
+    REAL *words = a->dweight, *places = a->dbias;
+    if (words != NULL && !(a->flags & KITH_ADD_WEIGHTS))
         memset(words, 0, op->vocabulary * width * sizeof *words);
-    if (places != NULL && !(add & KITH_ADD_WEIGHTS))
+    if (places != NULL && !(a->flags & KITH_ADD_WEIGHTS))
         memset(places, 0, op->context * width * sizeof *places);
-    for (size_t i = 0; i < rows * op->context; i++) {
+    for (size_t i = 0; i < a->rows * op->context; i++) {
         for (size_t j = 0; words != NULL && j < width; j++)
             words[(size_t)tokens[i] * width + j] += d[i * width + j];
         for (size_t j = 0; places != NULL && j < width; j++)
@@ -35,13 +36,8 @@ static void naive_embed_backward(const struct kith_embed *op, size_t rows,
     }
 }
 
-static size_t naive_attention_scratch(const struct kith_attention *op,
-                                      size_t rows)
-{
-    (void)op;
-    (void)rows;
-    return 0;
-}
+static const struct kith_kernel naive_embed_kernel = {
+    .forward = naive_embed, .backward = naive_embed_backward};
 
 /* One head of one row: pointers to its q, k, v at token 0; a token is `stride`
  * elements further. */
@@ -88,15 +84,13 @@ static double naive_log_sum(const struct naive_head *h, size_t i)
 }
 
 /* y_i = sum_j<=i p_ij v_j, p_ij = e^(score ij - log sum i). */
-static void naive_attention(const struct kith_attention *op, size_t rows,
-                            const void *qkv, void *saved, void *y,
-                            void *scratch)
+static void naive_attention(const struct kith_arguments *a)
 {
-    (void)scratch;
-    REAL *sums = saved, *out = y;
-    for (size_t at = 0; at < rows * op->heads; at++) {
+    const struct kith_attention *op = a->shape;
+    REAL *sums = a->saved, *out = a->y;
+    for (size_t at = 0; at < a->rows * op->heads; at++) {
         const size_t row = at / op->heads, head = at % op->heads;
-        const struct naive_head h = naive_head_of(op, row, head, qkv);
+        const struct naive_head h = naive_head_of(op, row, head, a->x);
         for (size_t i = 0; i < op->context; i++) {
             const double log_sum = naive_log_sum(&h, i);
             REAL *target =
@@ -140,16 +134,13 @@ static void naive_attention_token(const struct naive_head *h, size_t width,
     }
 }
 
-static void naive_attention_backward(const struct kith_attention *op,
-                                     size_t rows, const void *qkv,
-                                     const void *y, const void *saved,
-                                     const void *dy, void *dqkv, void *scratch)
+static void naive_attention_backward(const struct kith_arguments *a)
 {
-    (void)scratch;
-    const REAL *out = y, *d = dy, *sums = saved, *in = qkv;
-    REAL *target = dqkv;
-    memset(target, 0, rows * op->context * 3 * op->width * sizeof *target);
-    for (size_t at = 0; at < rows * op->heads; at++) {
+    const struct kith_attention *op = a->shape;
+    const REAL *out = a->y, *d = a->dy, *sums = a->saved, *in = a->x;
+    REAL *target = a->dx;
+    memset(target, 0, a->rows * op->context * 3 * op->width * sizeof *target);
+    for (size_t at = 0; at < a->rows * op->heads; at++) {
         const size_t row = at / op->heads, head = at % op->heads;
         const struct naive_head h = naive_head_of(op, row, head, in);
         for (size_t i = 0; i < op->context; i++) {
@@ -161,3 +152,6 @@ static void naive_attention_backward(const struct kith_attention *op,
         }
     }
 }
+
+static const struct kith_kernel naive_attention_kernel = {
+    .forward = naive_attention, .backward = naive_attention_backward};

@@ -63,18 +63,23 @@ static double peak_of_cpu(void)
     return best;
 }
 
-/* Seconds of one product of n by n matrices; summing waits until it is done. */
-static double product_once(const struct kith_backend *backend,
-                           const struct kith_linear *op, const void *a,
-                           const void *b, void *c)
+/* Seconds of one product of n by n matrices; summing waits until it is done. A
+ * linear layer's where this needs scratch, and so has a way of its own. */
+static double product_once(const struct kith_backend *backend, size_t n,
+                           const struct kith_arguments *linear)
 {
-    const size_t n = op->in;
     const double start = seconds();
-    if (op->scratch != NULL)
-        backend->ops->linear(op, n, a, b, NULL, NULL, c);
+    if (linear->scratch != NULL)
+        backend->ops->kernels[KITH_OP_LINEAR]->forward(linear);
     else
-        backend->gemm(false, false, n, n, n, 1, a, b, 0, c);
-    (void)backend->sum(1, c);
+        backend->gemm(&(struct kith_gemm){.m = n,
+                                          .n = n,
+                                          .k = n,
+                                          .alpha = 1,
+                                          .a = linear->x,
+                                          .b = linear->weight,
+                                          .c = linear->y});
+    (void)backend->sum(1, linear->y);
     return seconds() - start;
 }
 
@@ -86,16 +91,21 @@ static double peak_of_size(const struct kith_backend *backend, size_t n,
     void *a = backend->alloc(bytes, false);
     void *b = backend->alloc(bytes, false);
     void *c = backend->alloc(bytes, false);
-    struct kith_linear op = {.in = n, .out = n, .in_out = true};
-    const bool own = backend->ops->linear_scratch != NULL;
-    if (own)
-        op.scratch =
-            backend->alloc(backend->ops->linear_scratch(&op, n), false);
-    const bool ready =
-        a != NULL && b != NULL && c != NULL && own == (op.scratch != NULL);
+    const struct kith_linear op = {.in = n, .out = n, .in_out = true};
+    const size_t needed =
+        kith_kernel_scratch(backend->ops->kernels[KITH_OP_LINEAR], &op, n);
+    void *scratch = needed > 0 ? backend->alloc(needed, false) : NULL;
+    const struct kith_arguments linear = {.shape = &op,
+                                          .rows = n,
+                                          .x = a,
+                                          .weight = b,
+                                          .y = c,
+                                          .scratch = scratch};
+    const bool ready = a != NULL && b != NULL && c != NULL &&
+                       (needed > 0) == (scratch != NULL);
     *took = 0;
     for (int i = 0; i < TRIES && ready; i++) {
-        const double once = product_once(backend, &op, a, b, c);
+        const double once = product_once(backend, n, &linear);
         *took = i == 0 || once < *took ? once : *took;
         if (*took > TRY_S)
             break;
@@ -103,8 +113,8 @@ static double peak_of_size(const struct kith_backend *backend, size_t n,
     backend->release(a);
     backend->release(b);
     backend->release(c);
-    if (own)
-        backend->release(op.scratch);
+    if (needed > 0)
+        backend->release(scratch);
     const double side = (double)n;
     return *took > 0 ? 2 * side * side * side / *took : 0;
 }

@@ -211,36 +211,36 @@ static bool is(double x, double value)
     return x >= value && x <= value;
 }
 
-void kith_product_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
-                       size_t k, double alpha, const void *a, const void *b,
-                       double beta, void *c)
+void kith_product_gemm(const struct kith_gemm *g)
 {
-    if (m == 0 || n == 0)
+    if (g->m == 0 || g->n == 0)
         return;
     const struct library_product l = {
-        {.m = m,
-         .n = n,
-         .k = k,
-         .a = {a, transpose_a ? 1 : k, transpose_a ? m : 1},
-         .b = {b, transpose_b ? 1 : n, transpose_b ? k : 1},
-         .c = c,
-         .stride = n,
-         .add = is(beta, 1)},
-        (float)alpha,
-        (float)beta};
+        {.m = g->m,
+         .n = g->n,
+         .k = g->k,
+         .a = {g->a, g->transpose_a ? 1 : g->k, g->transpose_a ? g->m : 1},
+         .b = {g->b, g->transpose_b ? 1 : g->n, g->transpose_b ? g->k : 1},
+         .c = g->c,
+         .stride = g->n,
+         .add = is(g->beta, 1)},
+        (float)g->alpha,
+        (float)g->beta};
     const enum provider now = in_force();
     /* Own products know no factors. */
-    const bool plain = is(alpha, 1) && (is(beta, 0) || is(beta, 1)) && k > 0;
+    const bool plain =
+        is(g->alpha, 1) && (is(g->beta, 0) || is(g->beta, 1)) && g->k > 0;
     grid_run(now == OWN && !plain ? OPENBLAS : now, &l);
 }
 
 /* Products of an MLP's and a small GPT's step: W^T, W, x^T dy. */
-static const struct shape {
-    size_t m, n, k;
-    bool transpose_a, transpose_b;
-} shapes[] = {{64, 512, 784, false, true},   {512, 784, 64, true, false},
-              {64, 512, 512, false, false},  {1024, 384, 128, false, false},
-              {1024, 128, 384, false, true}, {128, 384, 1024, true, false}};
+static const struct kith_gemm shapes[] = {
+    {false, true, 64, 512, 784, .alpha = 1},
+    {true, false, 512, 784, 64, .alpha = 1},
+    {false, false, 64, 512, 512, .alpha = 1},
+    {false, false, 1024, 384, 128, .alpha = 1},
+    {false, true, 1024, 128, 384, .alpha = 1},
+    {true, false, 128, 384, 1024, .alpha = 1}};
 enum { SHAPES = sizeof shapes / sizeof *shapes, ROUNDS = 9 };
 
 static double seconds(void)
@@ -254,9 +254,11 @@ static double measure_once(const float *a, const float *b, float *c)
 {
     const double start = seconds();
     for (size_t i = 0; i < SHAPES; i++) {
-        const struct shape *s = &shapes[i];
-        kith_product_gemm(s->transpose_a, s->transpose_b, s->m, s->n, s->k, 1,
-                          a, b, 0, c);
+        struct kith_gemm product = shapes[i];
+        product.a = a;
+        product.b = b;
+        product.c = c;
+        kith_product_gemm(&product);
     }
     return seconds() - start;
 }
@@ -266,7 +268,7 @@ const char *kith_backend_measure_products(double gflops[KITH_PRODUCTS])
     double flop = 0, best[PROVIDERS] = {0};
     size_t elements = 0;
     for (size_t i = 0; i < SHAPES; i++) {
-        const struct shape *s = &shapes[i];
+        const struct kith_gemm *s = &shapes[i];
         flop += 2 * (double)s->m * (double)s->n * (double)s->k;
         const size_t most = s->m * s->n + s->m * s->k + s->n * s->k;
         elements = most > elements ? most : elements;

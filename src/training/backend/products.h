@@ -8,8 +8,6 @@
 void kith_product_run(const struct kith_product *p);
 
 /* backend.h's gemm. */
-void kith_product_gemm(bool transpose_a, bool transpose_b, size_t m, size_t n,
-                       size_t k, double alpha, const void *a, const void *b,
-                       double beta, void *c);
+void kith_product_gemm(const struct kith_gemm *g);
 
 #endif

@@ -235,55 +235,53 @@ static dim3 warps_for(const heads &h, size_t pairs)
     return dim3((unsigned)((pairs * h.context + WARPS - 1) / WARPS));
 }
 
-template <typename T>
-size_t attend<T>::scratch(const struct kith_attention *op, size_t rows)
+static size_t attention_scratch(const void *shape, size_t rows)
 {
+    const struct kith_attention *op = (const struct kith_attention *)shape;
     return rows * op->heads * op->context * sizeof(float);
 }
 
-template <typename T>
-void attend<T>::forward(const struct kith_attention *op, size_t rows,
-                        const void *qkv, void *saved, void *y, void *)
+template <typename T> static void attention(const struct kith_arguments *a)
 {
+    const struct kith_attention *op = (const struct kith_attention *)a->shape;
     const call c;
     const heads h = heads_of(op);
-    const size_t pairs = rows * op->heads;
+    const size_t pairs = a->rows * op->heads;
     if (!c.well() || pairs == 0 || !fits(h) ||
-        quick_forward(h, rows, (const T *)qkv, (float *)saved, (T *)y))
+        quick_forward(h, a->rows, (const T *)a->x, (float *)a->saved,
+                      (T *)a->y))
         return;
     take_plain(h, why_slow((const T *)nullptr));
     launch(attention_kernel<T>, warps_for(h, pairs), dim3(WARPS * 32), 0,
-           stream(), h, pairs, (const T *)qkv, (float *)saved, (T *)y);
+           stream(), h, pairs, (const T *)a->x, (float *)a->saved, (T *)a->y);
     launched("attention");
 }
 
 template <typename T>
-void attend<T>::backward(const struct kith_attention *op, size_t rows,
-                         const void *qkv, const void *y, const void *saved,
-                         const void *dy, void *dqkv, void *scratch)
+static void attention_backward(const struct kith_arguments *a)
 {
+    const struct kith_attention *op = (const struct kith_attention *)a->shape;
     const call c;
     const heads h = heads_of(op);
-    const size_t pairs = rows * op->heads;
-    float *const own = (float *)scratch;
+    const size_t pairs = a->rows * op->heads;
+    float *const own = (float *)a->scratch;
     if (!c.well() || pairs == 0 || !fits(h))
         return;
     launch(own_kernel<T>, warps_for(h, pairs), dim3(WARPS * 32), 0, stream(), h,
-           pairs, (const T *)y, (const T *)dy, own);
+           pairs, (const T *)a->y, (const T *)a->dy, own);
     launched("attention's way back");
-    if (quick_backward(h, rows, (const T *)qkv, (const float *)saved,
-                       (const T *)dy, own, (T *)dqkv))
+    if (quick_backward(h, a->rows, (const T *)a->x, (const float *)a->saved,
+                       (const T *)a->dy, own, (T *)a->dx))
         return;
     take_plain(h, why_slow((const T *)nullptr));
     launch(query_back_kernel<T>, warps_for(h, pairs), dim3(WARPS * 32), 0,
-           stream(), h, pairs, (const T *)qkv, (const float *)saved,
-           (const T *)dy, own, (T *)dqkv);
+           stream(), h, pairs, (const T *)a->x, (const float *)a->saved,
+           (const T *)a->dy, own, (T *)a->dx);
     launch(key_back_kernel<T>, warps_for(h, pairs), dim3(WARPS * 32), 0,
-           stream(), h, pairs, (const T *)qkv, (const float *)saved,
-           (const T *)dy, own, (T *)dqkv);
+           stream(), h, pairs, (const T *)a->x, (const float *)a->saved,
+           (const T *)a->dy, own, (T *)a->dx);
     launched("attention's way back");
 }
 
-template struct attend<float>;
-template struct attend<bf16>;
+KITH_KERNEL(attention, attention_scratch, attention, attention_backward)
 } // namespace gpu

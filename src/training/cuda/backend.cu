@@ -7,28 +7,11 @@ namespace gpu
 template <typename T> static struct kith_ops ops_of()
 {
     struct kith_ops o = {};
-    o.linear = dense<T>::linear;
-    o.linear_backward = dense<T>::linear_backward;
-    o.conv_scratch = convolution<T>::scratch;
-    o.conv = convolution<T>::forward;
-    o.conv_backward = convolution<T>::backward;
-    o.norm = normal<T>::forward;
-    o.norm_backward = normal<T>::backward;
-    o.max_pool = simple<T>::max_pool;
-    o.max_pool_backward = simple<T>::max_pool_backward;
-    o.mean_pool = simple<T>::mean_pool;
-    o.mean_pool_backward = simple<T>::mean_pool_backward;
-    o.sum = simple<T>::sum;
-    o.sum_backward = simple<T>::sum_backward;
-    o.dropout = simple<T>::dropout;
-    o.embed = text<T>::embed;
-    o.embed_backward = text<T>::embed_backward;
-    o.attention_scratch = attend<T>::scratch;
-    o.attention = attend<T>::forward;
-    o.attention_backward = attend<T>::backward;
-    o.cross_entropy = text<T>::cross_entropy;
+#define KITH_X(NAME, name) o.kernels[KITH_OP_##NAME] = name##_kernel<T>();
+    KITH_OPERATIONS(KITH_X)
+#undef KITH_X
+    o.cross_entropy = cross_entropy<T>;
     o.scores_stride = scores_stride;
-    o.padded_cross_entropy = text<T>::padded_cross_entropy;
     o.adamw = adamw;
     return o;
 }

@@ -116,6 +116,15 @@ static struct kith_linear linear_of(const struct kith_conv *op)
     return linear;
 }
 
+static struct kith_arguments as_linear(struct kith_arguments a,
+                                       const struct kith_linear &linear,
+                                       size_t pixels)
+{
+    a.shape = &linear;
+    a.rows = pixels;
+    return a;
+}
+
 static bool fits(const struct kith_conv *op, size_t rows)
 {
     const size_t most = (size_t)1 << 31;
@@ -140,35 +149,28 @@ static bool by_library(const struct kith_conv *op, bool taken)
     return taken;
 }
 
-template <typename T>
-size_t convolution<T>::scratch(const struct kith_conv *, size_t)
+template <typename T> static void conv(const struct kith_arguments *a)
 {
-    return 0;
-}
-
-template <typename T>
-void convolution<T>::forward(const struct kith_conv *op, size_t rows,
-                             const void *x, const void *w, const void *bias,
-                             void *y, void *)
-{
+    const struct kith_conv *op = (const struct kith_conv *)a->shape;
     const call c;
-    if (!c.well() || rows == 0 || !fits(op, rows))
+    if (!c.well() || a->rows == 0 || !fits(op, a->rows))
         return;
-    const size_t pixels = rows * op->out_height * op->out_width;
+    const size_t pixels = a->rows * op->out_height * op->out_width;
     if (pointwise(op)) {
         const struct kith_linear linear = linear_of(op);
-        dense<T>::linear(&linear, pixels, x, w, bias, nullptr, y);
+        const struct kith_arguments own = as_linear(*a, linear, pixels);
+        linear_kernel<T>()->forward(&own);
         return;
     }
-    if (by_library(
-            op, cudnn_forward(op, rows, element_of<T>::value, x, w, bias, y)))
+    if (by_library(op, cudnn_forward(op, a->rows, element_of<T>::value, a->x,
+                                     a->weight, a->bias, a->y)))
         return;
     const size_t taps = op->kernel * op->kernel;
     tile_product("a convolution", pixels, op->out, taps * op->in,
-                 patch<T>{frame_of(op), (const T *)x},
-                 matrix<float>{(const float *)w, op->out, 1},
-                 put<T>{(T *)y, nullptr, (const float *)bias, op->out, 1, 0,
-                        op->activation});
+                 patch<T>{frame_of(op), (const T *)a->x},
+                 matrix<float>{(const float *)a->weight, op->out, 1},
+                 put<T>{(T *)a->y, nullptr, (const float *)a->bias, op->out, 1,
+                        0, op->activation});
 }
 
 template <typename T> struct mask_each {
@@ -219,34 +221,30 @@ static void weight_gradient(const struct kith_conv *op, size_t rows,
                             adds ? 1.0f : 0.0f, KITH_ACTIVATION_NONE});
 }
 
-template <typename T>
-void convolution<T>::backward(const struct kith_conv *op, size_t rows,
-                              const void *x, const void *w, const void *y,
-                              void *dy, void *dx, void *dw, void *dbias, void *,
-                              unsigned add)
+template <typename T> static void conv_backward(const struct kith_arguments *a)
 {
+    const struct kith_conv *op = (const struct kith_conv *)a->shape;
     const call c;
-    if (!c.well() || rows == 0 || !fits(op, rows))
+    if (!c.well() || a->rows == 0 || !fits(op, a->rows))
         return;
-    const size_t pixels = rows * op->out_height * op->out_width;
+    const size_t pixels = a->rows * op->out_height * op->out_width;
     if (pointwise(op)) {
         const struct kith_linear linear = linear_of(op);
-        dense<T>::linear_backward(&linear, pixels, x, w, nullptr, y, dy, dx, dw,
-                                  dbias, add);
+        const struct kith_arguments own = as_linear(*a, linear, pixels);
+        linear_kernel<T>()->backward(&own);
         return;
     }
     if (op->activation == KITH_ACTIVATION_RELU)
         each<wide<T>::value>("an activation's way back", pixels * op->out,
-                             aligned(y, 16) && aligned(dy, 16),
-                             mask_each<T>{(const T *)y, (T *)dy});
-    if (dx != nullptr)
-        data_gradient<T>(op, rows, w, dy, dx, add);
-    if (dw != nullptr)
-        weight_gradient<T>(op, rows, x, dy, dw, add);
-    if (dbias != nullptr)
-        bias_gradient<T>(pixels, op->out, op->out, dy, dbias, add);
+                             aligned(a->y, 16) && aligned(a->dy, 16),
+                             mask_each<T>{(const T *)a->y, (T *)a->dy});
+    if (a->dx != nullptr)
+        data_gradient<T>(op, a->rows, a->weight, a->dy, a->dx, a->flags);
+    if (a->dweight != nullptr)
+        weight_gradient<T>(op, a->rows, a->x, a->dy, a->dweight, a->flags);
+    if (a->dbias != nullptr)
+        bias_gradient<T>(pixels, op->out, op->out, a->dy, a->dbias, a->flags);
 }
 
-template struct convolution<float>;
-template struct convolution<bf16>;
+KITH_KERNEL(conv, nullptr, conv, conv_backward)
 } // namespace gpu

@@ -160,17 +160,18 @@ static void product_of(const struct kith_linear *op, size_t rows, const void *x,
                         op->activation});
 }
 
-template <typename T>
-void dense<T>::linear(const struct kith_linear *op, size_t rows, const void *x,
-                      const void *w, const void *bias, void *pre, void *y)
+template <typename T> static void linear(const struct kith_arguments *a)
 {
+    const struct kith_linear *op = (const struct kith_linear *)a->shape;
     const call c;
     layer l;
-    void *const kept = op->activation == KITH_ACTIVATION_GELU ? pre : nullptr;
-    if (!c.well() || rows == 0 || !prepare((const T *)nullptr, op, w, bias, &l))
+    void *const kept =
+        op->activation == KITH_ACTIVATION_GELU ? a->saved : nullptr;
+    if (!c.well() || a->rows == 0 ||
+        !prepare((const T *)nullptr, op, a->weight, a->bias, &l))
         return;
-    product_of<T>(op, rows, x, l, bias, kept, y);
-    pad<T>(op, rows, y);
+    product_of<T>(op, a->rows, a->x, l, a->bias, kept, a->y);
+    pad<T>(op, a->rows, a->y);
 }
 
 /* dx (rows, in) = dy (rows, out) W^T. */
@@ -240,23 +241,21 @@ static void linear_weights(const struct kith_linear *op, size_t rows,
 }
 
 template <typename T>
-void dense<T>::linear_backward(const struct kith_linear *op, size_t rows,
-                               const void *x, const void *w, const void *pre,
-                               const void *y, void *dy, void *dx, void *dw,
-                               void *dbias, unsigned add)
+static void linear_backward(const struct kith_arguments *a)
 {
+    const struct kith_linear *op = (const struct kith_linear *)a->shape;
     const call c;
     if (!c.well())
         return;
-    unactivate<T>(op->activation, rows * op->out, pre, y, dy);
-    if (dx != nullptr)
-        linear_data<T>(op, rows, w, dy, dx, add);
-    if (dw != nullptr)
-        linear_weights<T>(op, rows, x, dy, dw, add);
-    if (dbias != nullptr)
-        bias_gradient<T>(rows, op->out, stride_of(op), dy, dbias, add);
+    unactivate<T>(op->activation, a->rows * op->out, a->saved, a->y, a->dy);
+    if (a->dx != nullptr)
+        linear_data<T>(op, a->rows, a->weight, a->dy, a->dx, a->flags);
+    if (a->dweight != nullptr)
+        linear_weights<T>(op, a->rows, a->x, a->dy, a->dweight, a->flags);
+    if (a->dbias != nullptr)
+        bias_gradient<T>(a->rows, op->out, stride_of(op), a->dy, a->dbias,
+                         a->flags);
 }
 
-template struct dense<float>;
-template struct dense<bf16>;
+KITH_KERNEL(linear, nullptr, linear, linear_backward)
 } // namespace gpu

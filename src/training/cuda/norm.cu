@@ -250,62 +250,58 @@ template <typename T> struct batch_apply {
     }
 };
 
-template <typename T>
-static void batch_forward(const struct kith_norm *op, size_t rows,
-                          bool training, const void *x, const void *scale,
-                          const void *shift, void *buffers, void *saved,
-                          void *y)
+template <typename T> static void batch_forward(const struct kith_arguments *a)
 {
-    const size_t positions = rows * op->pixels;
+    const struct kith_norm *op = (const struct kith_norm *)a->shape;
+    const bool training = (a->flags & KITH_STATISTICS) != 0;
+    const size_t positions = a->rows * op->pixels;
     if (training)
-        columns<2, wide<T>::value>("batch statistics", positions, op->channels,
-                                   even_rows((const T *)x, op->channels),
-                                   batch_sums<T>{(const T *)x, op->channels},
-                                   batch_put{op->channels, (double)positions,
-                                             op->epsilon, op->momentum,
-                                             (float *)buffers, (float *)saved});
+        columns<2, wide<T>::value>(
+            "batch statistics", positions, op->channels,
+            even_rows((const T *)a->x, op->channels),
+            batch_sums<T>{(const T *)a->x, op->channels},
+            batch_put{op->channels, (double)positions, op->epsilon,
+                      op->momentum, (float *)a->buffers, (float *)a->saved});
     each<wide<T>::value>(
         "a batch norm", positions * op->channels,
-        aligned(x, 16) && aligned(y, 16),
+        aligned(a->x, 16) && aligned(a->y, 16),
         batch_apply<T>{op->channels, op->activation, (float)op->epsilon,
-                       training ? (const float *)saved : nullptr,
-                       (const float *)buffers, (const float *)scale,
-                       (const float *)shift, (const T *)x, (T *)y});
+                       training ? (const float *)a->saved : nullptr,
+                       (const float *)a->buffers, (const float *)a->weight,
+                       (const float *)a->bias, (const T *)a->x, (T *)a->y});
 }
 
-template <typename T>
-void normal<T>::forward(const struct kith_norm *op, size_t rows, bool training,
-                        const void *x, const void *scale, const void *shift,
-                        void *buffers, void *saved, void *y)
+template <typename T> static void norm(const struct kith_arguments *a)
 {
+    const struct kith_norm *op = (const struct kith_norm *)a->shape;
     const call c;
-    if (!c.well() || rows == 0)
+    if (!c.well() || a->rows == 0)
         return;
     if (op->kind == KITH_NORM_BATCH) {
-        batch_forward<T>(op, rows, training, x, scale, shift, buffers, saved,
-                         y);
+        batch_forward<T>(a);
         return;
     }
     if (op->kind == KITH_NORM_LAYER) {
         const int N = wide<T>::value;
-        const bool even = even_rows((const T *)x, op->channels) &&
-                          aligned(y, 16) && aligned(scale, 16) &&
-                          aligned(shift, 16);
-        told_rows(even, rows, op->channels);
-        launch(even ? row_kernel<N, T> : row_kernel<1, T>, row_grid(rows),
-               dim3(ROW_WARPS * 32), 0, stream(), rows, (unsigned)op->channels,
-               (float)op->epsilon, (int)op->activation, (const T *)x,
-               (const float *)scale, (const float *)shift, (float *)saved,
-               (T *)y);
+        const bool even = even_rows((const T *)a->x, op->channels) &&
+                          aligned(a->y, 16) && aligned(a->weight, 16) &&
+                          aligned(a->bias, 16);
+        told_rows(even, a->rows, op->channels);
+        launch(even ? row_kernel<N, T> : row_kernel<1, T>, row_grid(a->rows),
+               dim3(ROW_WARPS * 32), 0, stream(), a->rows,
+               (unsigned)op->channels, (float)op->epsilon, (int)op->activation,
+               (const T *)a->x, (const float *)a->weight,
+               (const float *)a->bias, (float *)a->saved, (T *)a->y);
         launched("a layer norm");
         return;
     }
     const sets s = sets_of(op);
-    const size_t count = rows * s.groups, size = s.pixels * s.width;
+    const size_t count = a->rows * s.groups, size = s.pixels * s.width;
     const unsigned threads = size <= 256 ? 64 : size <= 4096 ? 256 : 512;
     launch(set_kernel<T>, dim3((unsigned)count), dim3(threads), 0, stream(), s,
-           op->epsilon, op->activation, count, (const T *)x,
-           (const float *)scale, (const float *)shift, (float *)saved, (T *)y);
+           op->epsilon, op->activation, count, (const T *)a->x,
+           (const float *)a->weight, (const float *)a->bias, (float *)a->saved,
+           (T *)a->y);
     launched("a norm");
 }
 
@@ -414,69 +410,69 @@ template <typename T> struct batch_back {
     }
 };
 
-template <typename T>
-void normal<T>::backward(const struct kith_norm *op, size_t rows, const void *x,
-                         const void *scale, const void *y, const void *saved,
-                         void *dy, void *dx, void *dscale, void *dshift,
-                         unsigned add)
+template <typename T> static void norm_backward(const struct kith_arguments *a)
 {
+    const struct kith_norm *op = (const struct kith_norm *)a->shape;
     const call c;
-    if (!c.well() || rows == 0)
+    if (!c.well() || a->rows == 0)
         return;
     const bool batch = op->kind == KITH_NORM_BATCH;
     const bool masks = op->activation == KITH_ACTIVATION_RELU;
-    const bool adds = (add & KITH_ADD_DATA) != 0;
+    const bool adds = (a->flags & KITH_ADD_DATA) != 0;
     const sets s = sets_of(op);
-    const size_t positions = rows * op->pixels;
-    const size_t count = batch ? op->channels : rows * s.groups;
+    const size_t positions = a->rows * op->pixels;
+    const size_t count = batch ? op->channels : a->rows * s.groups;
     float *sums = nullptr;
-    if (batch && dx != nullptr) {
+    if (batch && a->dx != nullptr) {
         sums =
             (float *)scratch_of(SCRATCH_INDEX, 2 * op->channels * sizeof *sums);
         if (sums == nullptr)
             return;
     }
-    if (sums != nullptr || dscale != nullptr || dshift != nullptr)
-        gain_gradient(positions, op->channels,
-                      gain_sums<T, false>{s, op->kind, masks, count,
-                                          (const T *)x, (const T *)y,
-                                          (const T *)dy, (const float *)saved},
-                      gain_put{(float *)dshift, (float *)dscale, sums,
-                               op->channels, (add & KITH_ADD_WEIGHTS) != 0});
-    if (dx == nullptr)
+    if (sums != nullptr || a->dweight != nullptr || a->dbias != nullptr)
+        gain_gradient(
+            positions, op->channels,
+            gain_sums<T, false>{s, op->kind, masks, count, (const T *)a->x,
+                                (const T *)a->y, (const T *)a->dy,
+                                (const float *)a->saved},
+            gain_put{(float *)a->dbias, (float *)a->dweight, sums, op->channels,
+                     (a->flags & KITH_ADD_WEIGHTS) != 0});
+    if (a->dx == nullptr)
         return;
     if (batch) {
         each<wide<T>::value>(
             "a batch norm's way back", positions * op->channels,
-            aligned(x, 16) && aligned(dy, 16) && aligned(dx, 16) &&
-                (!masks || aligned(y, 16)),
+            aligned(a->x, 16) && aligned(a->dy, 16) && aligned(a->dx, 16) &&
+                (!masks || aligned(a->y, 16)),
             batch_back<T>{op->channels, masks, adds, (float)positions,
-                          (const float *)saved, (const float *)scale, sums,
-                          (const T *)x, (const T *)y, (const T *)dy, (T *)dx});
+                          (const float *)a->saved, (const float *)a->weight,
+                          sums, (const T *)a->x, (const T *)a->y,
+                          (const T *)a->dy, (T *)a->dx});
         return;
     }
     if (op->kind == KITH_NORM_LAYER) {
         const int N = wide<T>::value;
-        const bool even = even_rows((const T *)x, op->channels) &&
-                          aligned(dy, 16) && aligned(dx, 16) &&
-                          aligned(scale, 16) && (!masks || aligned(y, 16));
-        told_rows(even, rows, op->channels);
+        const bool even = even_rows((const T *)a->x, op->channels) &&
+                          aligned(a->dy, 16) && aligned(a->dx, 16) &&
+                          aligned(a->weight, 16) &&
+                          (!masks || aligned(a->y, 16));
+        told_rows(even, a->rows, op->channels);
         launch(even ? row_back_kernel<N, T> : row_back_kernel<1, T>,
-               row_grid(rows), dim3(ROW_WARPS * 32), 0, stream(), rows,
-               (unsigned)op->channels, masks, adds, (const T *)x,
-               (const float *)scale, (const T *)y, (const float *)saved,
-               (const T *)dy, (T *)dx);
+               row_grid(a->rows), dim3(ROW_WARPS * 32), 0, stream(), a->rows,
+               (unsigned)op->channels, masks, adds, (const T *)a->x,
+               (const float *)a->weight, (const T *)a->y,
+               (const float *)a->saved, (const T *)a->dy, (T *)a->dx);
         launched("a layer norm's way back");
         return;
     }
     const size_t size = s.pixels * s.width;
     const unsigned threads = size <= 256 ? 64 : size <= 4096 ? 256 : 512;
     launch(set_back_kernel<T>, dim3((unsigned)count), dim3(threads), 0,
-           stream(), s, masks, adds, count, (const T *)x, (const float *)scale,
-           (const T *)y, (const float *)saved, (const T *)dy, (T *)dx);
+           stream(), s, masks, adds, count, (const T *)a->x,
+           (const float *)a->weight, (const T *)a->y, (const float *)a->saved,
+           (const T *)a->dy, (T *)a->dx);
     launched("a norm's way back");
 }
 
-template struct normal<float>;
-template struct normal<bf16>;
+KITH_KERNEL(norm, nullptr, norm, norm_backward)
 } // namespace gpu

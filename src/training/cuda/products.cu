@@ -308,33 +308,33 @@ bool library_product(const product &asked)
     return false;
 }
 
-void gemm(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k,
-          double alpha, const void *a, const void *b, double beta, void *c)
+void gemm(const struct kith_gemm *g)
 {
     const call own;
     if (!own.well())
         return;
     product p = {};
-    p.transpose_a = transpose_a;
-    p.transpose_b = transpose_b;
-    p.m = m;
-    p.n = n;
-    p.k = k;
-    p.alpha = (float)alpha;
-    p.beta = (float)beta;
-    p.a = a;
-    p.b = b;
-    p.c = c;
+    p.transpose_a = g->transpose_a;
+    p.transpose_b = g->transpose_b;
+    p.m = g->m;
+    p.n = g->n;
+    p.k = g->k;
+    p.alpha = (float)g->alpha;
+    p.beta = (float)g->beta;
+    p.a = g->a;
+    p.b = g->b;
+    p.c = g->c;
     p.in = p.out = SINGLE;
     p.activation = KITH_ACTIVATION_NONE;
     if (library_product(p))
         return;
-    tile_product("a product", m, n, k,
-                 matrix<float>{(const float *)a, transpose_a ? 1 : k,
-                               transpose_a ? m : 1},
-                 matrix<float>{(const float *)b, transpose_b ? 1 : n,
-                               transpose_b ? k : 1},
-                 put<float>{(float *)c, nullptr, nullptr, n, (float)alpha,
-                            (float)beta, KITH_ACTIVATION_NONE});
+    tile_product("g->a product", g->m, g->n, g->k,
+                 matrix<float>{(const float *)g->a, g->transpose_a ? 1 : g->k,
+                               g->transpose_a ? g->m : 1},
+                 matrix<float>{(const float *)g->b, g->transpose_b ? 1 : g->n,
+                               g->transpose_b ? g->k : 1},
+                 put<float>{(float *)g->c, nullptr, nullptr, g->n,
+                            (float)g->alpha, (float)g->beta,
+                            KITH_ACTIVATION_NONE});
 }
 } // namespace gpu

@@ -24,63 +24,42 @@ template <typename T> struct sum_two {
     }
 };
 
-template <typename T>
-void simple<T>::sum(size_t n, enum kith_activation activation, const void *a,
-                    const void *b, void *y)
+template <typename T> static void sum(const struct kith_arguments *a)
 {
+    const struct kith_sum *op = (const struct kith_sum *)a->shape;
     const call c;
     if (c.well())
-        each<wide<T>::value>(
-            "a sum", n, aligned(a, 16) && aligned(b, 16) && aligned(y, 16),
-            sum_two<T>{activation, (const T *)a, (const T *)b, (T *)y});
+        each<wide<T>::value>("a sum", a->rows,
+                             aligned(a->x, 16) && aligned(a->other, 16) &&
+                                 aligned(a->y, 16),
+                             sum_two<T>{op->activation, (const T *)a->x,
+                                        (const T *)a->other, (T *)a->y});
 }
 
 template <typename T> struct sum_back {
-    bool masks, adds;
     const T *y;
-    T *dy, *da, *db;
-    template <int N>
-    __device__ void give(const float (&d)[N], T *to, size_t i) const
-    {
-        float v[N] = {};
-        if (to == nullptr || to == dy)
-            return;
-        if (adds)
-            load(to, i, v);
-        for (int k = 0; k < N; k++)
-            v[k] += d[k];
-        store(v, to, i);
-    }
+    T *dy;
     template <int N> __device__ void at(size_t i) const
     {
         float d[N], v[N];
         load(dy, i, d);
-        if (masks) {
-            load(y, i, v);
-            for (int k = 0; k < N; k++)
-                d[k] = v[k] > 0 ? d[k] : 0.0f;
-            store(d, dy, i);
-        }
-        give(d, da, i);
-        give(d, db, i);
+        load(y, i, v);
+        for (int k = 0; k < N; k++)
+            d[k] = v[k] > 0 ? d[k] : 0.0f;
+        store(d, dy, i);
     }
 };
 
-template <typename T>
-void simple<T>::sum_backward(size_t n, enum kith_activation activation,
-                             const void *y, void *dy, void *da, void *db,
-                             unsigned add)
+template <typename T> static void sum_backward(const struct kith_arguments *a)
 {
+    const struct kith_sum *op = (const struct kith_sum *)a->shape;
     const call c;
-    const bool masks = activation == KITH_ACTIVATION_RELU;
-    if (c.well())
-        each<wide<T>::value>("a sum's way back", n,
-                             aligned(dy, 16) && aligned(da, 16) &&
-                                 aligned(db, 16) && (!masks || aligned(y, 16)),
-                             sum_back<T>{masks, (add & KITH_ADD_DATA) != 0,
-                                         (const T *)y, (T *)dy, (T *)da,
-                                         (T *)db});
+    if (c.well() && op->activation == KITH_ACTIVATION_RELU)
+        each<wide<T>::value>("a sum's way back", a->rows,
+                             aligned(a->dy, 16) && aligned(a->y, 16),
+                             sum_back<T>{(const T *)a->y, (T *)a->dy});
 }
+KITH_KERNEL(sum, nullptr, sum, sum_backward)
 
 /* ---- dropout: the masks of src/training/backend/dropout.h, bit for bit */
 
@@ -145,17 +124,30 @@ __global__ void dropout_kernel(size_t n, mask m, float grown, const T *x, T *y)
 }
 
 template <typename T>
-void simple<T>::dropout(const struct kith_dropout *op, size_t n, const void *x,
-                        void *y)
+static void drop(const struct kith_arguments *a, const void *from, void *to)
 {
+    const struct kith_dropout *op = (const struct kith_dropout *)a->shape;
     const call c;
+    const size_t n = a->rows;
     if (!c.well() || n == 0)
         return;
     launch(dropout_kernel<T>, dim3(blocks_for((n + 3) / 4, 256)), dim3(256), 0,
-           stream(), n, mask_of(op), (float)(1 / (1 - op->rate)), (const T *)x,
-           (T *)y);
+           stream(), n, mask_of(op), (float)(1 / (1 - op->rate)),
+           (const T *)from, (T *)to);
     launched("dropout");
 }
+
+template <typename T> static void dropout(const struct kith_arguments *a)
+{
+    drop<T>(a, a->x, a->y);
+}
+
+template <typename T>
+static void dropout_backward(const struct kith_arguments *a)
+{
+    drop<T>(a, a->dy, a->dx);
+}
+KITH_KERNEL(dropout, nullptr, dropout, dropout_backward)
 
 /* ---- pools */
 
@@ -200,16 +192,15 @@ __global__ void max_pool_kernel(size_t n, struct kith_pool op, const T *x, T *y,
     }
 }
 
-template <typename T>
-void simple<T>::max_pool(const struct kith_pool *op, size_t rows, const void *x,
-                         void *y, uint8_t *which)
+template <typename T> static void max_pool(const struct kith_arguments *a)
 {
+    const struct kith_pool *op = (const struct kith_pool *)a->shape;
     const call c;
-    const size_t n = rows * op->out_height * op->out_width * op->channels;
+    const size_t n = a->rows * op->out_height * op->out_width * op->channels;
     if (!c.well() || n == 0)
         return;
     launch(max_pool_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0, stream(),
-           n, *op, (const T *)x, (T *)y, which);
+           n, *op, (const T *)a->x, (T *)a->y, (uint8_t *)a->saved);
     launched("max_pool");
 }
 
@@ -244,17 +235,16 @@ __global__ void max_pool_back_kernel(size_t n, struct kith_pool op, bool adds,
 }
 
 template <typename T>
-void simple<T>::max_pool_backward(const struct kith_pool *op, size_t rows,
-                                  const uint8_t *which, const void *dy,
-                                  void *dx, unsigned add)
+static void max_pool_backward(const struct kith_arguments *a)
 {
+    const struct kith_pool *op = (const struct kith_pool *)a->shape;
     const call c;
-    const size_t n = rows * op->height * op->width * op->channels;
+    const size_t n = a->rows * op->height * op->width * op->channels;
     if (!c.well() || n == 0)
         return;
     launch(max_pool_back_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0,
-           stream(), n, *op, (add & KITH_ADD_DATA) != 0, which, (const T *)dy,
-           (T *)dx);
+           stream(), n, *op, (a->flags & KITH_ADD_DATA) != 0,
+           (uint8_t *)a->saved, (const T *)a->dy, (T *)a->dx);
     launched("max_pool's way back");
 }
 
@@ -272,16 +262,15 @@ __global__ void mean_pool_kernel(size_t n, size_t pixels, size_t channels,
     }
 }
 
-template <typename T>
-void simple<T>::mean_pool(size_t rows, size_t pixels, size_t channels,
-                          const void *x, void *y)
+template <typename T> static void mean_pool(const struct kith_arguments *a)
 {
+    const struct kith_mean *op = (const struct kith_mean *)a->shape;
     const call c;
-    const size_t n = rows * channels;
+    const size_t n = a->rows * op->channels;
     if (!c.well() || n == 0)
         return;
     launch(mean_pool_kernel<T>, dim3(blocks_for(n, 128)), dim3(128), 0,
-           stream(), n, pixels, channels, (const T *)x, (T *)y);
+           stream(), n, op->pixels, op->channels, (const T *)a->x, (T *)a->y);
     launched("mean_pool");
 }
 
@@ -298,19 +287,19 @@ __global__ void mean_pool_back_kernel(size_t n, size_t pixels, size_t channels,
 }
 
 template <typename T>
-void simple<T>::mean_pool_backward(size_t rows, size_t pixels, size_t channels,
-                                   const void *dy, void *dx, unsigned add)
+static void mean_pool_backward(const struct kith_arguments *a)
 {
+    const struct kith_mean *op = (const struct kith_mean *)a->shape;
     const call c;
-    const size_t n = rows * pixels * channels;
+    const size_t n = a->rows * op->pixels * op->channels;
     if (!c.well() || n == 0)
         return;
     launch(mean_pool_back_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0,
-           stream(), n, pixels, channels, (add & KITH_ADD_DATA) != 0,
-           (const T *)dy, (T *)dx);
+           stream(), n, op->pixels, op->channels,
+           (a->flags & KITH_ADD_DATA) != 0, (const T *)a->dy, (T *)a->dx);
     launched("mean_pool's way back");
 }
 
-template struct simple<float>;
-template struct simple<bf16>;
+KITH_KERNEL(max_pool, nullptr, max_pool, max_pool_backward)
+KITH_KERNEL(mean_pool, nullptr, mean_pool, mean_pool_backward)
 } // namespace gpu

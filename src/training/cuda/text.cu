@@ -23,26 +23,25 @@ __global__ void embed_kernel(size_t n, size_t width, size_t context,
             from_float(0.0f, &y[i]);
             continue;
         }
-        from_float(token[(size_t)t * width + j] +
-                       position[at % context * width + j],
-                   &y[i]);
+        const float place =
+            position == nullptr ? 0.0f : position[at % context * width + j];
+        from_float(token[(size_t)t * width + j] + place, &y[i]);
     }
 }
 
-template <typename T>
-void text<T>::embed(const struct kith_embed *op, size_t rows,
-                    const int32_t *tokens, const void *token,
-                    const void *position, void *y)
+template <typename T> static void embed(const struct kith_arguments *a)
 {
+    const struct kith_embed *op = (const struct kith_embed *)a->shape;
     const call c;
-    const size_t n = rows * op->context * op->width;
+    const size_t n = a->rows * op->context * op->width;
     if (!c.well() || n == 0)
         return;
-    const int32_t *const list =
-        (const int32_t *)readable(tokens, rows * op->context * sizeof *tokens);
+    const int32_t *const list = (const int32_t *)readable(
+        a->x, a->rows * op->context * sizeof(int32_t));
     launch(embed_kernel<T>, dim3(blocks_for(n, 256)), dim3(256), 0, stream(), n,
-           op->width, op->context, op->vocabulary, list, (const float *)token,
-           (const float *)position, (T *)y, found());
+           op->width, op->context, op->vocabulary, list,
+           (const float *)a->weight, (const float *)a->bias, (T *)a->y,
+           found());
     launched("an embedding");
 }
 
@@ -120,30 +119,29 @@ __global__ void position_kernel(size_t rows, size_t n, bool adds, const T *dy,
     }
 }
 
-template <typename T>
-void text<T>::embed_backward(const struct kith_embed *op, size_t rows,
-                             const int32_t *tokens, const void *dy,
-                             void *dtoken, void *dposition, unsigned add)
+template <typename T> static void embed_backward(const struct kith_arguments *a)
 {
+    const struct kith_embed *op = (const struct kith_embed *)a->shape;
     const call c;
-    const size_t n = rows * op->context, words = op->vocabulary;
+    const size_t n = a->rows * op->context, words = op->vocabulary;
     const size_t places = op->context * op->width;
-    const bool adds = (add & KITH_ADD_WEIGHTS) != 0;
+    const bool adds = (a->flags & KITH_ADD_WEIGHTS) != 0;
     if (!c.well() || n == 0)
         return;
-    if (dposition != nullptr) {
+    if (a->dbias != nullptr) {
         launch(position_kernel<T>, dim3(blocks_for(places, 128)), dim3(128), 0,
-               stream(), rows, places, adds, (const T *)dy, (float *)dposition);
+               stream(), a->rows, places, adds, (const T *)a->dy,
+               (float *)a->dbias);
         launched("an embedding's way back");
     }
-    if (dtoken == nullptr)
+    if (a->dweight == nullptr)
         return;
     unsigned *const counts =
         (unsigned *)scratch_of(SCRATCH_INDEX, words * sizeof *counts);
     if (counts == nullptr)
         return;
     const int32_t *const list =
-        (const int32_t *)readable(tokens, n * sizeof *tokens);
+        (const int32_t *)readable(a->x, n * sizeof(int32_t));
     check(cudaMemsetAsync(counts, 0, words * sizeof *counts, stream()),
           "clearing memory");
     launch(count_kernel, dim3(blocks_for(n, 256)), dim3(256), 0, stream(), n,
@@ -151,8 +149,8 @@ void text<T>::embed_backward(const struct kith_embed *op, size_t rows,
     const unsigned across =
         (unsigned)((op->width + WORD_COLUMNS - 1) / WORD_COLUMNS);
     launch(word_kernel<T>, dim3((unsigned)words, across), dim3(WORD_THREADS), 0,
-           stream(), n, op->width, adds, list, counts, (const T *)dy,
-           (float *)dtoken);
+           stream(), n, op->width, adds, list, counts, (const T *)a->dy,
+           (float *)a->dweight);
     launched("an embedding's way back");
 }
 
@@ -288,35 +286,33 @@ __global__ void loss_end_kernel(size_t rows, const double *losses,
         found->bad |= 1u;
 }
 
-template <typename T>
-double text<T>::padded_cross_entropy(size_t rows, size_t classes, size_t stride,
-                                     const int32_t *labels, double smoothing,
-                                     double scale, void *logits,
-                                     uint32_t *correct)
+template <typename T> double cross_entropy(const struct kith_loss *l)
 {
+    const size_t stride = l->stride > 0 ? l->stride : l->classes;
     const call c;
-    if (!c.well() || rows == 0)
+    if (!c.well() || l->rows == 0)
         return (double)NAN;
     if (!in_step())
         forget_numbers();
     double *const losses = (double *)scratch_of(
-        SCRATCH_PARTIALS, rows * (sizeof(double) + sizeof(unsigned)));
+        SCRATCH_PARTIALS, l->rows * (sizeof(double) + sizeof(unsigned)));
     if (losses == nullptr)
         return (double)NAN;
-    unsigned *const rights = (unsigned *)(losses + rows);
+    unsigned *const rights = (unsigned *)(losses + l->rows);
     const int32_t *const list =
-        (const int32_t *)readable(labels, rows * sizeof *labels);
-    const bool even = stride % wide<T>::value == 0 && aligned(logits, 16);
-    if (!even && rows * classes >= SLOW_VALUES)
+        (const int32_t *)readable(l->labels, l->rows * sizeof *l->labels);
+    const bool even = stride % wide<T>::value == 0 && aligned(l->logits, 16);
+    if (!even && l->rows * l->classes >= SLOW_VALUES)
         took(SLOW_LOSS,
              "a loss of %zu classes in rows that do not begin at multiples of "
              "16 bytes: one at a time",
-             classes);
+             l->classes);
     launch(even ? loss_kernel<wide<T>::value, T> : loss_kernel<1, T>,
-           dim3((unsigned)rows), dim3(LOSS_THREADS), 0, stream(), classes,
-           stride, list, (float)smoothing, (float)(scale / (double)rows),
-           (T *)logits, losses, rights, found());
-    launch(loss_end_kernel, dim3(1), dim3(1024), 0, stream(), rows, losses,
+           dim3((unsigned)l->rows), dim3(LOSS_THREADS), 0, stream(), l->classes,
+           stride, list, (float)l->smoothing,
+           (float)(l->scale / (double)l->rows), (T *)l->logits, losses, rights,
+           found());
+    launch(loss_end_kernel, dim3(1), dim3(1024), 0, stream(), l->rows, losses,
            rights, found());
     launched("a loss");
     if (in_step())
@@ -324,19 +320,10 @@ double text<T>::padded_cross_entropy(size_t rows, size_t classes, size_t stride,
     numbers got;
     if (!collect(&got))
         return (double)NAN;
-    if (correct != nullptr)
-        *correct = got.correct;
+    if (l->correct != nullptr)
+        *l->correct = got.correct;
     /* A label that no class has must not pass for a loss. */
     return got.bad != 0 ? (double)NAN : got.value;
-}
-
-template <typename T>
-double text<T>::cross_entropy(size_t rows, size_t classes,
-                              const int32_t *labels, double smoothing,
-                              double scale, void *logits, uint32_t *correct)
-{
-    return padded_cross_entropy(rows, classes, classes, labels, smoothing,
-                                scale, logits, correct);
 }
 
 /* Rows of a multiple of 16 bytes; of 128, a line of the cache, where that adds
@@ -347,6 +334,7 @@ size_t scores_stride(size_t classes)
     return (classes + step - 1) / step * step;
 }
 
-template struct text<float>;
-template struct text<bf16>;
+KITH_KERNEL(embed, nullptr, embed, embed_backward)
+template double cross_entropy<float>(const struct kith_loss *l);
+template double cross_entropy<bf16>(const struct kith_loss *l);
 } // namespace gpu

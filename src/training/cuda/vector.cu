@@ -404,20 +404,19 @@ struct sgd_each {
     }
 };
 
-bool sgd(size_t n, double rate, double momentum, double decay, bool nesterov,
-         const void *gradient, void *velocity, void *x)
+bool sgd(const struct kith_sgd *s)
 {
     const call c;
     if (!c.well())
         return false;
     if (!in_step())
         forget_numbers();
-    const bool even = aligned(gradient, 16) && aligned(x, 16) &&
-                      (momentum <= 0 || aligned(velocity, 16));
-    each("an optimiser's step", n, even,
-         sgd_each{(float)rate, (float)momentum, (float)decay, nesterov,
-                  (const float *)gradient, (float *)velocity, (float *)x,
-                  found()});
+    const bool even = aligned(s->gradient, 16) && aligned(s->x, 16) &&
+                      (s->momentum <= 0 || aligned(s->velocity, 16));
+    each("an optimiser's step", s->n, even,
+         sgd_each{(float)s->rate, (float)s->momentum, (float)s->decay,
+                  s->nesterov, (const float *)s->gradient, (float *)s->velocity,
+                  (float *)s->x, found()});
     return all_finite();
 }
 
@@ -446,23 +445,24 @@ struct adamw_each {
     }
 };
 
-bool adamw(size_t n, double rate, double beta1, double beta2, double epsilon,
-           double decay, uint64_t t, const void *g, void *m, void *v, void *x)
+bool adamw(const struct kith_adamw *a)
 {
     const call c;
     if (!c.well())
         return false;
     if (!in_step())
         forget_numbers();
-    const bool even =
-        aligned(g, 16) && aligned(m, 16) && aligned(v, 16) && aligned(x, 16);
-    const double steps = (double)t;
-    each("an optimiser's step", n, even,
-         adamw_each{(float)beta1, (float)beta2, (float)(1 - beta1),
-                    (float)(1 - beta2), (float)(1 / (1 - pow(beta1, steps))),
-                    (float)(1 / (1 - pow(beta2, steps))), (float)rate,
-                    (float)epsilon, (float)(1 - rate * decay), (const float *)g,
-                    (float *)m, (float *)v, (float *)x, found()});
+    const bool even = aligned(a->g, 16) && aligned(a->m, 16) &&
+                      aligned(a->v, 16) && aligned(a->x, 16);
+    const double steps = (double)a->t;
+    each("an optimiser's step", a->n, even,
+         adamw_each{(float)a->beta1, (float)a->beta2, (float)(1 - a->beta1),
+                    (float)(1 - a->beta2),
+                    (float)(1 / (1 - pow(a->beta1, steps))),
+                    (float)(1 / (1 - pow(a->beta2, steps))), (float)a->rate,
+                    (float)a->epsilon, (float)(1 - a->rate * a->decay),
+                    (const float *)a->g, (float *)a->m, (float *)a->v,
+                    (float *)a->x, found()});
     return all_finite();
 }
 } // namespace gpu

@@ -71,71 +71,34 @@ static uint32_t target(struct kith_planner *planner, kith_tensor input,
     return piece;
 }
 
-/* The same for an operation that cannot add: a piece of its own first. */
-static void finish_apart(struct kith_planner *planner, kith_tensor input,
-                         uint32_t piece)
+/* What stands in a piece of its own is the input's gradient, or added to it. */
+static void give_or_add(struct kith_planner *planner, kith_tensor input,
+                        uint32_t piece)
 {
+    if (!planner->tensors[input].wanted)
+        return;
     if (planner->tensors[input].gradient == KITH_PIECE_NONE)
         give(planner, input, piece);
     else
         move(planner, KITH_STEP_ADD, input, piece, own(planner, input));
 }
 
-static void sum_input(struct kith_planner *planner, kith_tensor input,
-                      uint32_t dy)
-{
-    if (!planner->tensors[input].wanted)
-        return;
-    if (planner->tensors[input].gradient == KITH_PIECE_NONE)
-        give(planner, input, dy);
-    else
-        move(planner, KITH_STEP_ADD, input, dy, own(planner, input));
-}
-
-static void sum_backward(struct kith_planner *planner, uint32_t index)
+static void shared_backward(struct kith_planner *planner, uint32_t index)
 {
     const struct kith_op *op = &planner->net->ops[index];
-    if (op->as.sum != KITH_ACTIVATION_NONE) {
+    if (op->activation != KITH_ACTIVATION_NONE) {
         struct kith_step step = empty_step(KITH_STEP_BACKWARD, index);
         step.y = planner->tensors[op->y].place;
         step.dy = own(planner, op->y);
         kith_planner_step(planner, step);
     }
     const uint32_t dy = planner->tensors[op->y].gradient;
-    sum_input(planner, op->a, dy);
-    sum_input(planner, op->b, dy);
-}
-
-static void dropout_backward(struct kith_planner *planner, uint32_t index)
-{
-    const struct kith_op *op = &planner->net->ops[index];
-    const uint32_t dy = planner->tensors[op->y].gradient;
-    if (planner->err != KITH_OK)
-        return;
-    struct kith_step step = empty_step(KITH_STEP_BACKWARD, index);
-    step.dy = dy;
-    step.dx =
-        planner->owners[dy] == 1 ? dy : kith_planner_tensor(planner, op->a);
-    kith_planner_step(planner, step);
-    finish_apart(planner, op->a, step.dx);
-}
-
-static void attention_backward(struct kith_planner *planner, uint32_t index)
-{
-    const struct kith_op *op = &planner->net->ops[index];
-    struct kith_step step = empty_step(KITH_STEP_BACKWARD, index);
-    step.a = planner->tensors[op->a].place;
-    step.y = planner->tensors[op->y].place;
-    step.saved = planner->saved[index];
-    step.scratch = kith_planner_scratch(planner, op);
-    step.dy = planner->tensors[op->y].gradient;
-    step.dx = kith_planner_tensor(planner, op->a);
-    kith_planner_step(planner, step);
-    finish_apart(planner, op->a, step.dx);
+    give_or_add(planner, op->a, dy);
+    give_or_add(planner, op->b, dy);
 }
 
 /* Both parameters in one call, unless one adds and the other does not. */
-static void embed_backward(struct kith_planner *planner, uint32_t index)
+static void tables_backward(struct kith_planner *planner, uint32_t index)
 {
     const struct kith_op *op = &planner->net->ops[index];
     const uint32_t parameters[2] = {op->weight, op->bias};
@@ -153,55 +116,46 @@ static void embed_backward(struct kith_planner *planner, uint32_t index)
     }
 }
 
-static enum kith_activation activation_of(const struct kith_op *op)
+/* Where an operation that cannot add writes its input's gradient first. */
+static uint32_t apart(struct kith_planner *planner, const struct kith_op *op)
 {
-    switch (op->kind) {
-    case KITH_OP_LINEAR:
-        return op->as.linear.activation;
-    case KITH_OP_CONV:
-        return op->as.conv.activation;
-    case KITH_OP_NORM:
-        return op->as.norm.activation;
-    case KITH_OP_EMBED:
-    case KITH_OP_MAX_POOL:
-    case KITH_OP_MEAN_POOL:
-    case KITH_OP_SUM:
-    case KITH_OP_DROPOUT:
-    case KITH_OP_ATTENTION:
-        break;
-    }
-    return KITH_ACTIVATION_NONE;
+    const uint32_t dy = planner->tensors[op->y].gradient;
+    if (op->operation->passage == KITH_PASSAGE_IN_PLACE &&
+        planner->err == KITH_OK && planner->owners[dy] == 1)
+        return dy;
+    return kith_planner_tensor(planner, op->a);
 }
 
-/* Linear, conv, norm, pools: one call that can add to everything. */
-static void plain_backward(struct kith_planner *planner, uint32_t index)
+/* One call. */
+static void call_backward(struct kith_planner *planner, uint32_t index)
 {
     const struct kith_op *op = &planner->net->ops[index];
-    const enum kith_activation activation = activation_of(op);
+    const bool adds = op->operation->passage == KITH_PASSAGE_ADDS;
+    const bool relu = op->activation == KITH_ACTIVATION_RELU;
     struct kith_step step = empty_step(KITH_STEP_BACKWARD, index);
-    step.dy = activation == KITH_ACTIVATION_NONE
+    step.dy = op->activation == KITH_ACTIVATION_NONE
                   ? planner->tensors[op->y].gradient
                   : own(planner, op->y);
-    /* What is not read here need not live until here. */
-    if (op->kind == KITH_OP_NORM ||
-        kith_planner_trains(planner->net, op->weight))
+    if (kith_planner_reads_x(planner->net, op))
         step.a = planner->tensors[op->a].place;
-    if (activation == KITH_ACTIVATION_RELU)
+    if (relu || (op->operation->flags & KITH_OPERATION_READS_Y))
         step.y = planner->tensors[op->y].place;
     step.saved = planner->saved[index];
     step.scratch = kith_planner_scratch(planner, op);
     step.weight = kith_planner_trains(planner->net, op->weight);
     step.bias = kith_planner_trains(planner->net, op->bias);
     if (step.weight) {
-        /* A tied table has no bias beside it (net.c). */
+        /* A tied table has no bias beside it (operations/linear.c). */
         step.add |= planner->written[op->weight] ? KITH_ADD_WEIGHTS : 0;
         planner->written[op->weight] = true;
     }
     if (step.bias)
         planner->written[op->bias] = true;
     if (planner->tensors[op->a].wanted)
-        step.dx = target(planner, op->a, &step.add);
+        step.dx = adds ? target(planner, op->a, &step.add) : apart(planner, op);
     kith_planner_step(planner, step);
+    if (!adds)
+        give_or_add(planner, op->a, step.dx);
 }
 
 void kith_planner_backward(struct kith_planner *planner, uint32_t index)
@@ -210,25 +164,17 @@ void kith_planner_backward(struct kith_planner *planner, uint32_t index)
     struct kith_planned *y = &planner->tensors[op->y];
     if (planner->err != KITH_OK || !y->wanted || y->gradient == KITH_PIECE_NONE)
         return;
-    switch (op->kind) {
-    case KITH_OP_SUM:
-        sum_backward(planner, index);
+    switch (op->operation->passage) {
+    case KITH_PASSAGE_SHARED:
+        shared_backward(planner, index);
         break;
-    case KITH_OP_DROPOUT:
-        dropout_backward(planner, index);
+    case KITH_PASSAGE_TABLES:
+        tables_backward(planner, index);
         break;
-    case KITH_OP_ATTENTION:
-        attention_backward(planner, index);
-        break;
-    case KITH_OP_EMBED:
-        embed_backward(planner, index);
-        break;
-    case KITH_OP_LINEAR:
-    case KITH_OP_CONV:
-    case KITH_OP_NORM:
-    case KITH_OP_MAX_POOL:
-    case KITH_OP_MEAN_POOL:
-        plain_backward(planner, index);
+    case KITH_PASSAGE_ADDS:
+    case KITH_PASSAGE_APART:
+    case KITH_PASSAGE_IN_PLACE:
+        call_backward(planner, index);
         break;
     }
     if (planner->err != KITH_OK)

@@ -69,7 +69,7 @@ static enum kith_err keep_net(struct kith_graph *network, struct kith_net *net)
         copy_of(net->parameters, parameters, sizeof *net->parameters);
     const struct kith_net_tensor *scores = &net->tensors[net->scores];
     network->classes = scores->channels;
-    network->score_rows = kith_run_rows(scores, 1);
+    network->score_rows = kith_net_rows(scores);
     network->features = kith_net_elements(&net->tensors[0]);
     return network->ops == NULL || network->tensors == NULL ||
                    network->parameters == NULL
@@ -91,7 +91,7 @@ static void pad_scores(struct kith_graph *network, const struct kith_net *net)
         if (net->ops[i].y == net->scores)
             writer = &network->ops[i];
     }
-    KITH_ASSERT(writer != NULL && writer->kind == KITH_OP_LINEAR);
+    KITH_ASSERT(writer != NULL && writer->operation->kind == KITH_OP_LINEAR);
     const size_t stride = backend->ops->scores_stride(network->classes);
     KITH_ASSERT(stride >= network->classes);
     if (stride == network->classes)
@@ -284,16 +284,15 @@ static double cross_entropy(const struct kith_run *run,
                             const struct kith_graph *network, double scale,
                             const struct kith_step *step, uint32_t *correct)
 {
-    const size_t rows = run->batch->rows * network->score_rows;
-    const struct kith_ops *ops = run->backend->ops;
-    void *scores = run->arena + run->plan->pieces[step->y].offset;
-    if (network->scores_stride > 0)
-        return ops->padded_cross_entropy(
-            rows, network->classes, network->scores_stride, run->batch->labels,
-            network->options.smoothing, scale, scores, correct);
-    return ops->cross_entropy(rows, network->classes, run->batch->labels,
-                              network->options.smoothing, scale, scores,
-                              correct);
+    return run->backend->ops->cross_entropy(&(struct kith_loss){
+        .rows = run->batch->rows * network->score_rows,
+        .classes = network->classes,
+        .stride = network->scores_stride,
+        .labels = run->batch->labels,
+        .smoothing = network->options.smoothing,
+        .scale = scale,
+        .logits = run->arena + run->plan->pieces[step->y].offset,
+        .correct = correct});
 }
 
 /* A batch's images as the operations want them. */

@@ -11,7 +11,7 @@
 #define KITH_TRAINING_GRAPH_GRAPH_STATE_H
 
 #include "kith/model.h"
-#include "kith/model_operations.h"
+#include "kith/net.h"
 
 /* ---- measure.c */
 
@@ -130,6 +130,9 @@ uint32_t kith_planner_scratch(struct kith_planner *planner,
                               const struct kith_op *op);
 void kith_planner_step(struct kith_planner *planner, struct kith_step step);
 bool kith_planner_trains(const struct kith_net *net, uint32_t parameter);
+/* Does the backward step read its input? What is not read need not live until
+ * then. */
+bool kith_planner_reads_x(const struct kith_net *net, const struct kith_op *op);
 void kith_planner_backward(struct kith_planner *planner, uint32_t op);
 
 /* Pieces that live at the same time never overlap; 64-byte aligned. Sets
@@ -157,7 +160,5 @@ struct kith_run {
 };
 /* Any step but LOSS. */
 void kith_run_step(const struct kith_run *run, const struct kith_step *step);
-/* Rows of an operation over `rows` examples: each token is one, or not. */
-size_t kith_run_rows(const struct kith_net_tensor *from, size_t rows);
 
 #endif

@@ -17,33 +17,6 @@ bool kith_model_learns(const struct kith_model *model)
     return model->build != NULL || model->loss != NULL;
 }
 
-static double op_flops(const struct kith_net *net, const struct kith_op *op)
-{
-    const struct kith_linear *linear = &op->as.linear;
-    const struct kith_conv *conv = &op->as.conv;
-    const struct kith_attention *attention = &op->as.attention;
-    switch (op->kind) {
-    case KITH_OP_LINEAR:
-        return 2.0 * (double)kith_run_rows(&net->tensors[op->a], 1) *
-               (double)linear->in * (double)linear->out;
-    case KITH_OP_CONV:
-        return 2.0 * (double)(conv->out_height * conv->out_width) *
-               (double)(conv->kernel * conv->kernel * conv->in) *
-               (double)conv->out;
-    case KITH_OP_ATTENTION:
-        return 4.0 * (double)attention->context * (double)attention->context *
-               (double)attention->width;
-    case KITH_OP_EMBED:
-    case KITH_OP_NORM:
-    case KITH_OP_MAX_POOL:
-    case KITH_OP_MEAN_POOL:
-    case KITH_OP_SUM:
-    case KITH_OP_DROPOUT:
-        break;
-    }
-    return 0;
-}
-
 /* Products on the way back for each one forward, 0 to 2. *wanted: of tensors,
  * does a gradient lead to what trains? */
 static double way_back(const struct kith_net *net, const struct kith_op *op,
@@ -55,7 +28,8 @@ static double way_back(const struct kith_net *net, const struct kith_op *op,
     wanted[op->y] = below || weight || kith_planner_trains(net, op->bias);
     if (!frozen)
         return 2;
-    if (op->kind == KITH_OP_ATTENTION)
+    /* Without a weight both factors of a product are inputs. */
+    if (op->weight == KITH_PARAMETER_NONE)
         return below ? 2 : 0;
     return (double)weight + (double)below;
 }
@@ -68,7 +42,11 @@ static enum kith_err count_flops(const struct kith_net *net,
         return KITH_ENOMEM;
     for (uint32_t i = 0; i < net->op_count; i++) {
         const struct kith_op *op = &net->ops[i];
-        const double flops = op_flops(net, op);
+        if (op->operation->flops == NULL) {
+            (void)way_back(net, op, false, wanted);
+            continue;
+        }
+        const double flops = op->operation->flops(op);
         size->flops += flops;
         size->training_flops +=
             flops * (1 + way_back(net, op, size->gossiped < size->dim, wanted));

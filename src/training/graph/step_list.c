@@ -49,7 +49,7 @@ uint32_t kith_planner_tensor(struct kith_planner *planner, kith_tensor tensor)
     const bool padded =
         tensor == planner->net->scores && planner->how.scores_stride > 0;
     const size_t elements = padded
-                                ? kith_run_rows(from, planner->how.rows) *
+                                ? planner->how.rows * kith_net_rows(from) *
                                       planner->how.scores_stride
                                 : planner->how.rows * kith_net_elements(from);
     return kith_planner_piece(
@@ -59,16 +59,9 @@ uint32_t kith_planner_tensor(struct kith_planner *planner, kith_tensor tensor)
 uint32_t kith_planner_scratch(struct kith_planner *planner,
                               const struct kith_op *op)
 {
-    const struct kith_ops *ops = planner->how.backend->ops;
-    size_t bytes = 0;
-    if (op->kind == KITH_OP_CONV)
-        bytes = ops->conv_scratch(&op->as.conv, planner->how.rows);
-    else if (op->kind == KITH_OP_ATTENTION)
-        bytes = ops->attention_scratch(&op->as.attention, planner->how.rows);
-    else if (op->kind == KITH_OP_LINEAR && ops->linear_scratch != NULL)
-        bytes = ops->linear_scratch(
-            &op->as.linear,
-            kith_run_rows(&planner->net->tensors[op->a], planner->how.rows));
+    const size_t bytes = kith_kernel_scratch(
+        planner->how.backend->ops->kernels[op->operation->kind], &op->as,
+        planner->how.rows * op->rows);
     return bytes == 0 ? KITH_PIECE_NONE : kith_planner_piece(planner, bytes);
 }
 
@@ -118,40 +111,21 @@ static void raise_need(enum kith_need *need, enum kith_need to)
     *need = to > *need ? to : *need;
 }
 
+bool kith_planner_reads_x(const struct kith_net *net, const struct kith_op *op)
+{
+    return (op->operation->flags & KITH_OPERATION_READS_X) ||
+           kith_planner_trains(net, op->weight);
+}
+
 /* What the backward step of `op` reads of its input and its output. */
 static void note_needs(struct kith_planner *planner, const struct kith_op *op)
 {
-    struct kith_planned *a = &planner->tensors[op->a];
     struct kith_planned *y = &planner->tensors[op->y];
-    const bool weight = kith_planner_trains(planner->net, op->weight);
-    enum kith_activation activation = KITH_ACTIVATION_NONE;
-    switch (op->kind) {
-    case KITH_OP_LINEAR:
-        activation = op->as.linear.activation;
-        raise_need(&a->need, weight ? KITH_NEED_VALUE : KITH_NEED_NONE);
-        break;
-    case KITH_OP_CONV:
-        activation = op->as.conv.activation;
-        raise_need(&a->need, weight ? KITH_NEED_VALUE : KITH_NEED_NONE);
-        break;
-    case KITH_OP_NORM:
-        activation = op->as.norm.activation;
-        raise_need(&a->need, KITH_NEED_VALUE);
-        break;
-    case KITH_OP_SUM:
-        activation = op->as.sum;
-        break;
-    case KITH_OP_ATTENTION:
-        raise_need(&a->need, KITH_NEED_VALUE);
+    if (kith_planner_reads_x(planner->net, op))
+        raise_need(&planner->tensors[op->a].need, KITH_NEED_VALUE);
+    if (op->operation->flags & KITH_OPERATION_READS_Y)
         raise_need(&y->need, KITH_NEED_VALUE);
-        break;
-    case KITH_OP_EMBED:
-    case KITH_OP_MAX_POOL:
-    case KITH_OP_MEAN_POOL:
-    case KITH_OP_DROPOUT:
-        break;
-    }
-    if (activation == KITH_ACTIVATION_RELU)
+    if (op->activation == KITH_ACTIVATION_RELU)
         raise_need(&y->need, KITH_NEED_SIGN);
 }
 
@@ -202,41 +176,11 @@ static void look_ahead(struct kith_planner *planner)
 static size_t saved_bytes(const struct kith_planner *planner,
                           const struct kith_op *op)
 {
-    const size_t element = planner->how.backend->element_bytes;
-    const size_t rows = planner->how.rows;
-    const struct kith_net_tensor *from = &planner->net->tensors[op->a];
-    const size_t values =
-        rows * kith_net_elements(&planner->net->tensors[op->y]);
-    switch (op->kind) {
-    case KITH_OP_LINEAR:
-        return op->as.linear.activation == KITH_ACTIVATION_GELU
-                   ? values * kith_value_bytes(planner->how.backend)
-                   : 0;
-    case KITH_OP_NORM:
-        return kith_norm_saved(&op->as.norm, op->as.norm.kind == KITH_NORM_LAYER
-                                                 ? kith_run_rows(from, rows)
-                                                 : rows) *
-               element;
-    case KITH_OP_MAX_POOL:
-        return values;
-    case KITH_OP_ATTENTION:
-        return rows * op->as.attention.heads * op->as.attention.context *
-               element;
-    case KITH_OP_EMBED:
-    case KITH_OP_CONV:
-    case KITH_OP_MEAN_POOL:
-    case KITH_OP_SUM:
-    case KITH_OP_DROPOUT:
-        break;
-    }
-    return 0;
-}
-
-/* Some operations write there whether or not there is a way back. */
-static bool always_saves(const struct kith_op *op)
-{
-    return op->kind == KITH_OP_MAX_POOL || op->kind == KITH_OP_ATTENTION ||
-           (op->kind == KITH_OP_NORM && op->as.norm.kind == KITH_NORM_BATCH);
+    return op->operation->saved == NULL
+               ? 0
+               : op->operation->saved(op, planner->how.rows * op->rows,
+                                      planner->how.backend->element_bytes,
+                                      kith_value_bytes(planner->how.backend));
 }
 
 /* May `op`, number `index`, write its result over its input's values? */
@@ -247,7 +191,8 @@ static bool may_take(const struct kith_planner *planner, uint32_t index,
     if (planned->place == KITH_PIECE_INPUT || planned->reader_last != index)
         return false;
     return planned->hold == KITH_NEED_NONE ||
-           (planned->hold == KITH_NEED_SIGN && op->kind == KITH_OP_DROPOUT);
+           (planned->hold == KITH_NEED_SIGN &&
+            (op->operation->flags & KITH_OPERATION_KEEPS_SIGN));
 }
 
 static uint32_t place_output(struct kith_planner *planner, uint32_t index,
@@ -255,11 +200,12 @@ static uint32_t place_output(struct kith_planner *planner, uint32_t index,
 {
     struct kith_planned *y = &planner->tensors[op->y];
     kith_tensor from = KITH_TENSOR_NONE;
-    if (op->kind == KITH_OP_DROPOUT && may_take(planner, index, op, op->a))
-        from = op->a;
-    else if (op->kind == KITH_OP_SUM && may_take(planner, index, op, op->b))
+    const unsigned flags = op->operation->flags;
+    if ((flags & KITH_OPERATION_OVER_OTHER) &&
+        may_take(planner, index, op, op->b))
         from = op->b;
-    else if (op->kind == KITH_OP_SUM && may_take(planner, index, op, op->a))
+    else if ((flags & KITH_OPERATION_OVER_X) &&
+             may_take(planner, index, op, op->a))
         from = op->a;
     if (from == KITH_TENSOR_NONE)
         return kith_planner_tensor(planner, op->y);
@@ -267,7 +213,7 @@ static uint32_t place_output(struct kith_planner *planner, uint32_t index,
     return planner->tensors[from].place;
 }
 
-/* In evaluation dropout hands its input on. */
+/* In evaluation dropout hands its input on, and is no step. */
 static void pass_on(struct kith_planner *planner, const struct kith_op *op)
 {
     struct kith_planned *a = &planner->tensors[op->a];
@@ -285,7 +231,8 @@ static void forward(struct kith_planner *planner, uint32_t index,
     const struct kith_op *op = &planner->net->ops[index];
     struct kith_planned *y = &planner->tensors[op->y];
     const bool again = kind == KITH_STEP_AGAIN;
-    if (op->kind == KITH_OP_DROPOUT && !planner->how.training) {
+    if ((op->operation->flags & KITH_OPERATION_TRAINING) &&
+        !planner->how.training) {
         pass_on(planner, op);
         return;
     }
@@ -304,7 +251,7 @@ static void forward(struct kith_planner *planner, uint32_t index,
                              .dy = KITH_PIECE_NONE,
                              .dx = KITH_PIECE_NONE};
     const size_t bytes = saved_bytes(planner, op);
-    if (bytes > 0 && ((way_back && y->wanted) || always_saves(op)))
+    if (bytes > 0 && ((way_back && y->wanted) || op->always_saves))
         step.saved = kith_planner_piece(planner, bytes);
     planner->saved[index] = step.saved;
     kith_planner_step(planner, step);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "config.h"
-#include "kith/model_builder.h"
+#include "kith/net.h"
 
 static enum kith_err cnn_check(const struct kith_model_config *config,
                                char *error)

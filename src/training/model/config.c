@@ -41,6 +41,26 @@ enum kith_err kith_config_image(const char *model,
     return KITH_EINVAL;
 }
 
+enum kith_err kith_config_norm(const char *model,
+                               const struct kith_model_config *config,
+                               enum kith_model_norm first,
+                               enum kith_model_norm second, char *error)
+{
+    static const char *const names[] = {
+        [KITH_MODEL_NORM_BATCH] = "batch",
+        [KITH_MODEL_NORM_GROUP] = "group",
+        [KITH_MODEL_NORM_LAYER] = "layer",
+        [KITH_MODEL_NORM_RMS] = "rms",
+    };
+    if (config->norm == KITH_MODEL_NORM_DEFAULT || config->norm == first ||
+        config->norm == second)
+        return KITH_OK;
+    (void)snprintf(error, KITH_MODEL_ERROR_BYTES,
+                   "model.norm: found %s; allowed for model %s: %s, %s",
+                   names[config->norm], model, names[first], names[second]);
+    return KITH_EINVAL;
+}
+
 enum kith_err kith_config_dropout(const struct kith_model_config *config,
                                   char *error)
 {

@@ -15,6 +15,11 @@ enum kith_err kith_config_classes(uint32_t classes, const char *key,
 enum kith_err kith_config_image(const char *model,
                                 const struct kith_model_config *config,
                                 char *error);
+/* One of the two, or not given. */
+enum kith_err kith_config_norm(const char *model,
+                               const struct kith_model_config *config,
+                               enum kith_model_norm first,
+                               enum kith_model_norm second, char *error);
 /* A share in [0, 1). */
 enum kith_err kith_config_dropout(const struct kith_model_config *config,
                                   char *error);

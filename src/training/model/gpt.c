@@ -9,12 +9,14 @@
  * so that checkpoints load both ways. Weights start at N(0, 0.02^2), those of
  * proj at 0.02 / sqrt(2 depth). Dropout after the embedding and each proj; none
  * on attention weights. Radford et al., "Language Models are Unsupervised
- * Multitask Learners", 2019. */
+ * Multitask Learners", 2019. With norm: rms each ln is an RMS norm, without a
+ * bias; with positions: rotary q and k turn by their positions, wpe is not
+ * there. Zhang and Sennrich, NeurIPS 2019; Su et al., "RoFormer", 2021. */
 #include <math.h>
 #include <stdio.h>
 
 #include "config.h"
-#include "kith/model_builder.h"
+#include "kith/net.h"
 
 static enum kith_err bad(char *error, const char *key, uint32_t found,
                          const char *allowed)
@@ -40,7 +42,12 @@ static enum kith_err gpt_check(const struct kith_model_config *config,
     if (config->vocabulary < 2 || config->vocabulary > KITH_CLASSES_MAX)
         return bad(error, "vocabulary", config->vocabulary,
                    "2 to 65536 different tokens");
-    return kith_config_dropout(config, error);
+    if (config->rotary && config->width / config->heads % 2 != 0)
+        return bad(error, "heads", config->heads,
+                   "heads of an even width with positions: rotary");
+    const enum kith_err err = kith_config_norm(
+        "gpt", config, KITH_MODEL_NORM_LAYER, KITH_MODEL_NORM_RMS, error);
+    return err != KITH_OK ? err : kith_config_dropout(config, error);
 }
 
 /* One block's layers share its prefix. */
@@ -50,13 +57,22 @@ struct block {
     uint32_t number;
 };
 
+static kith_tensor norm_named(struct kith_net *net,
+                              const struct kith_model_config *config,
+                              kith_tensor x, const char *name)
+{
+    if (config->norm == KITH_MODEL_NORM_RMS)
+        return kith_net_rms_norm(net, x, name, 1e-5);
+    return kith_net_norm(net, x, name, KITH_NORM_LAYER, 0, 1e-5,
+                         KITH_ACTIVATION_NONE);
+}
+
 static kith_tensor norm(const struct block *block, kith_tensor x,
                         const char *layer)
 {
     char name[KITH_NAME_MAX];
     (void)snprintf(name, sizeof name, "h.%u.%s", block->number, layer);
-    return kith_net_norm(block->net, x, name, KITH_NORM_LAYER, 0, 1e-5,
-                         KITH_ACTIVATION_NONE);
+    return norm_named(block->net, block->config, x, name);
 }
 
 static kith_tensor linear(const struct block *block, kith_tensor x,
@@ -82,6 +98,8 @@ static kith_tensor build_block(const struct block *block, kith_tensor x)
     const enum kith_activation none = KITH_ACTIVATION_NONE;
     kith_tensor f = norm(block, x, "ln_1");
     f = linear(block, f, "attn.c_attn", 3 * width, none, spread);
+    if (config->rotary)
+        f = kith_net_rotary(block->net, f, config->heads);
     f = kith_net_attention(block->net, f, config->heads);
     f = linear(block, f, "attn.c_proj", width, none, last);
     f = kith_net_dropout(block->net, f, config->dropout);
@@ -97,7 +115,7 @@ static void gpt_build(const struct kith_model_config *config,
                       struct kith_net *net)
 {
     kith_tensor x =
-        kith_net_embed(net, "wte", "wpe",
+        kith_net_embed(net, "wte", config->rotary ? NULL : "wpe",
                        (struct kith_embed){.context = config->context,
                                            .vocabulary = config->vocabulary,
                                            .width = config->width},
@@ -108,8 +126,7 @@ static void gpt_build(const struct kith_model_config *config,
         x = build_block(&(struct block){net, config, i}, x);
         kith_net_block(net);
     }
-    x = kith_net_norm(net, x, "ln_f", KITH_NORM_LAYER, 0, 1e-5,
-                      KITH_ACTIVATION_NONE);
+    x = norm_named(net, config, x, "ln_f");
     x = kith_net_linear(net, x, "head",
                         (struct kith_net_linear){.out = config->vocabulary,
                                                  .tied = "wte.weight"});
@@ -120,7 +137,7 @@ extern const struct kith_model kith_model_gpt;
 const struct kith_model kith_model_gpt = {
     .name = "gpt",
     .paper = "Radford et al., 2019",
-    .summary = "GPT-2: learned positions, pre-norm blocks, tied head",
+    .summary = "GPT-2: learned or rotary positions, pre-norm blocks, tied head",
     .input = KITH_INPUT_TOKENS,
     .example = "depth 12, heads 12, width 768, context 1024, vocabulary 50257",
     .shape = {.depth = 12,
@@ -130,7 +147,8 @@ const struct kith_model kith_model_gpt = {
               .vocabulary = 50257},
     .keys = KITH_MODEL_READS(DEPTH) | KITH_MODEL_READS(HEADS) |
             KITH_MODEL_READS(WIDTH) | KITH_MODEL_READS(CONTEXT) |
-            KITH_MODEL_READS(VOCABULARY) | KITH_MODEL_READS(DROPOUT) |
+            KITH_MODEL_READS(VOCABULARY) | KITH_MODEL_READS(NORM) |
+            KITH_MODEL_READS(POSITIONS) | KITH_MODEL_READS(DROPOUT) |
             KITH_MODEL_READS(FROZEN),
     .check = gpt_check,
     .build = gpt_build,

@@ -8,7 +8,7 @@
 #ifndef KITH_TRAINING_MODEL_LAYERS_H
 #define KITH_TRAINING_MODEL_LAYERS_H
 
-#include "kith/model_builder.h"
+#include "kith/net.h"
 
 enum kith_err kith_layers_check(const char *model,
                                 const struct kith_model_config *config,

@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 #include "config.h"
-#include "kith/model_builder.h"
+#include "kith/net.h"
 
 enum { LARGE_SIDE = 64, STAGES_MAX = 4 };
 
@@ -61,6 +61,9 @@ static enum kith_err resnet_check(const struct kith_model_config *config,
         err = kith_config_depth("resnet", config, small_depths, 5, error);
     if (err == KITH_OK)
         err = kith_config_classes(config->classes, "model.classes", error);
+    if (err == KITH_OK)
+        err = kith_config_norm("resnet", config, KITH_MODEL_NORM_BATCH,
+                               KITH_MODEL_NORM_GROUP, error);
     return err;
 }
 
@@ -73,26 +76,23 @@ struct builder {
 
 /* conv, then norm. */
 static kith_tensor conv_norm(const struct builder *builder, kith_tensor x,
-                             const char *conv, const char *norm, size_t out,
-                             size_t kernel, size_t stride,
+                             const char *conv, const char *norm,
+                             struct kith_net_conv shape,
                              enum kith_activation activation)
 {
     char name[KITH_NAME_MAX];
     (void)snprintf(name, sizeof name, "%s%s", builder->block, conv);
-    x = kith_net_conv(
-        builder->net, x, name,
-        (struct kith_net_conv){
-            .out = out,
-            .kernel = kernel,
-            .stride = stride,
-            .pad = kernel / 2,
-            .start = KITH_START_NORMAL,
-            .spread = sqrt(2.0 / (double)(kernel * kernel * out))});
+    shape.pad = shape.kernel / 2;
+    shape.start = KITH_START_NORMAL;
+    shape.spread =
+        sqrt(2.0 / (double)(shape.kernel * shape.kernel * shape.out));
+    x = kith_net_conv(builder->net, x, name, shape);
     (void)snprintf(name, sizeof name, "%s%s", builder->block, norm);
     return kith_net_norm(builder->net, x, name,
-                         builder->config->group_norm ? KITH_NORM_GROUP
-                                                     : KITH_NORM_BATCH,
-                         kith_config_groups(out), 1e-5, activation);
+                         builder->config->norm == KITH_MODEL_NORM_GROUP
+                             ? KITH_NORM_GROUP
+                             : KITH_NORM_BATCH,
+                         kith_config_groups(shape.out), 1e-5, activation);
 }
 
 static kith_tensor residual(const struct builder *builder, kith_tensor x,
@@ -104,16 +104,32 @@ static kith_tensor residual(const struct builder *builder, kith_tensor x,
     const enum kith_activation none = KITH_ACTIVATION_NONE;
     kith_tensor f = x;
     if (bottleneck) {
-        f = conv_norm(builder, f, "conv1", "bn1", width, 1, 1, relu);
-        f = conv_norm(builder, f, "conv2", "bn2", width, 3, stride, relu);
-        f = conv_norm(builder, f, "conv3", "bn3", out, 1, 1, none);
+        f = conv_norm(
+            builder, f, "conv1", "bn1",
+            (struct kith_net_conv){.out = width, .kernel = 1, .stride = 1},
+            relu);
+        f = conv_norm(
+            builder, f, "conv2", "bn2",
+            (struct kith_net_conv){.out = width, .kernel = 3, .stride = stride},
+            relu);
+        f = conv_norm(
+            builder, f, "conv3", "bn3",
+            (struct kith_net_conv){.out = out, .kernel = 1, .stride = 1}, none);
     } else {
-        f = conv_norm(builder, f, "conv1", "bn1", width, 3, stride, relu);
-        f = conv_norm(builder, f, "conv2", "bn2", width, 3, 1, none);
+        f = conv_norm(
+            builder, f, "conv1", "bn1",
+            (struct kith_net_conv){.out = width, .kernel = 3, .stride = stride},
+            relu);
+        f = conv_norm(
+            builder, f, "conv2", "bn2",
+            (struct kith_net_conv){.out = width, .kernel = 3, .stride = 1},
+            none);
     }
     if (project)
-        x = conv_norm(builder, x, "downsample.0", "downsample.1", out, 1,
-                      stride, none);
+        x = conv_norm(
+            builder, x, "downsample.0", "downsample.1",
+            (struct kith_net_conv){.out = out, .kernel = 1, .stride = stride},
+            none);
     return kith_net_sum(builder->net, x, f, relu);
 }
 
@@ -125,8 +141,11 @@ static void resnet_build(const struct kith_model_config *config,
     kith_tensor x = kith_net_images(net, config->image[0], config->image[1],
                                     config->image[2]);
     const bool wide = shape.stages == STAGES_MAX;
-    x = conv_norm(&builder, x, "conv1", "bn1", shape.width, wide ? 7 : 3,
-                  wide ? 2 : 1, KITH_ACTIVATION_RELU);
+    x = conv_norm(&builder, x, "conv1", "bn1",
+                  (struct kith_net_conv){.out = shape.width,
+                                         .kernel = wide ? 7 : 3,
+                                         .stride = wide ? 2 : 1},
+                  KITH_ACTIVATION_RELU);
     if (wide)
         x = kith_net_max_pool(net, x, 3, 2, 1);
     kith_net_block(net);

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "config.h"
-#include "kith/model_builder.h"
+#include "kith/net.h"
 
 enum { STACKS_MAX = 5 };
 
@@ -51,6 +51,9 @@ static enum kith_err vgg_check(const struct kith_model_config *config,
     if (err == KITH_OK)
         err = kith_config_classes(config->classes, "model.classes", error);
     if (err == KITH_OK)
+        err = kith_config_norm("vgg", config, KITH_MODEL_NORM_BATCH,
+                               KITH_MODEL_NORM_GROUP, error);
+    if (err == KITH_OK)
         err = kith_config_dropout(config, error);
     if (err != KITH_OK)
         return err;
@@ -82,8 +85,9 @@ static kith_tensor stack(struct kith_net *net, kith_tensor x,
                                    .spread = sqrt(2.0 / (9.0 * (double)out))});
         (void)snprintf(name, sizeof name, "stack%u.norm%u", number, i + 1);
         x = kith_net_norm(net, x, name,
-                          config->group_norm ? KITH_NORM_GROUP
-                                             : KITH_NORM_BATCH,
+                          config->norm == KITH_MODEL_NORM_GROUP
+                              ? KITH_NORM_GROUP
+                              : KITH_NORM_BATCH,
                           kith_config_groups(out), 1e-5, KITH_ACTIVATION_RELU);
     }
     return kith_net_max_pool(net, x, 2, 2, 0);

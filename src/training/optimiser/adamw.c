@@ -12,10 +12,17 @@ bool kith_adamw_range(const struct kith_optimiser_step *step, size_t from,
     if (from == to)
         return true;
     return step->backend->ops->adamw(
-        to - from, step->rate, config->beta1, config->beta2, config->epsilon,
-        decay, step->step + 1, kith_at(step, step->gradient, from),
-        kith_at(step, step->state[0], from),
-        kith_at(step, step->state[1], from), kith_at(step, step->x, from));
+        &(struct kith_adamw){.n = to - from,
+                             .rate = step->rate,
+                             .beta1 = config->beta1,
+                             .beta2 = config->beta2,
+                             .epsilon = config->epsilon,
+                             .decay = decay,
+                             .t = step->step + 1,
+                             .g = kith_at(step, step->gradient, from),
+                             .m = kith_at(step, step->state[0], from),
+                             .v = kith_at(step, step->state[1], from),
+                             .x = kith_at(step, step->x, from)});
 }
 
 static bool adamw_step(const struct kith_optimiser_step *step)

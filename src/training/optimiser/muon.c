@@ -78,18 +78,43 @@ static void iterate(const struct kith_backend *backend, struct matrix *matrix)
     const size_t k = matrix->shorter;
     const size_t rows = matrix->rows, columns = matrix->columns;
     const bool wide = rows <= columns;
-    backend->gemm(!wide, wide, k, k, wide ? columns : rows, 1, matrix->x,
-                  matrix->x, 0, matrix->square);
+    backend->gemm(&(struct kith_gemm){.transpose_a = !wide,
+                                      .transpose_b = wide,
+                                      .m = k,
+                                      .n = k,
+                                      .k = wide ? columns : rows,
+                                      .alpha = 1,
+                                      .a = matrix->x,
+                                      .b = matrix->x,
+                                      .c = matrix->square});
     backend->copy(k * k, matrix->curve, matrix->square);
-    backend->gemm(false, false, k, k, k, c, matrix->square, matrix->square, b,
-                  matrix->curve);
+    backend->gemm(&(struct kith_gemm){.m = k,
+                                      .n = k,
+                                      .k = k,
+                                      .alpha = c,
+                                      .a = matrix->square,
+                                      .b = matrix->square,
+                                      .beta = b,
+                                      .c = matrix->curve});
     backend->copy(rows * columns, matrix->next, matrix->x);
     if (wide)
-        backend->gemm(false, false, rows, columns, rows, 1, matrix->curve,
-                      matrix->x, a, matrix->next);
+        backend->gemm(&(struct kith_gemm){.m = rows,
+                                          .n = columns,
+                                          .k = rows,
+                                          .alpha = 1,
+                                          .a = matrix->curve,
+                                          .b = matrix->x,
+                                          .beta = a,
+                                          .c = matrix->next});
     else
-        backend->gemm(false, false, rows, columns, columns, 1, matrix->x,
-                      matrix->curve, a, matrix->next);
+        backend->gemm(&(struct kith_gemm){.m = rows,
+                                          .n = columns,
+                                          .k = columns,
+                                          .alpha = 1,
+                                          .a = matrix->x,
+                                          .b = matrix->curve,
+                                          .beta = a,
+                                          .c = matrix->next});
     void *swap = matrix->x;
     matrix->x = matrix->next;
     matrix->next = swap;
@@ -122,8 +147,12 @@ static bool muon_matrix(const struct kith_optimiser_step *step,
         matrix.rows > matrix.columns ? matrix.rows : matrix.columns;
     backend->scale(n, 0.2 * sqrt((double)longer), matrix.x);
     /* x <- x - rate (X + decay x); no velocity. */
-    return backend->sgd(n, step->rate, 0, config->weight_decay, false, matrix.x,
-                        NULL, kith_at(step, step->x, view->offset));
+    return backend->sgd(
+        &(struct kith_sgd){.n = n,
+                           .rate = step->rate,
+                           .decay = config->weight_decay,
+                           .gradient = matrix.x,
+                           .x = kith_at(step, step->x, view->offset)});
 }
 
 static bool muon_step(const struct kith_optimiser_step *step)

@@ -16,14 +16,23 @@ static bool sgd_step(const struct kith_optimiser_step *step)
     const size_t decayed = step->layout->decayed;
     const size_t rest = step->layout->trained - decayed;
     (void)kith_optimiser_clip(step);
-    const bool weights = step->backend->sgd(
-        decayed, step->rate, config->momentum, config->weight_decay,
-        config->nesterov, step->gradient, step->state[0], step->x);
+    const bool weights =
+        step->backend->sgd(&(struct kith_sgd){.n = decayed,
+                                              .rate = step->rate,
+                                              .momentum = config->momentum,
+                                              .decay = config->weight_decay,
+                                              .nesterov = config->nesterov,
+                                              .gradient = step->gradient,
+                                              .velocity = step->state[0],
+                                              .x = step->x});
     const bool vectors = step->backend->sgd(
-        rest, step->rate, config->momentum, 0, config->nesterov,
-        kith_at(step, step->gradient, decayed),
-        kith_at(step, step->state[0], decayed),
-        kith_at(step, step->x, decayed));
+        &(struct kith_sgd){.n = rest,
+                           .rate = step->rate,
+                           .momentum = config->momentum,
+                           .nesterov = config->nesterov,
+                           .gradient = kith_at(step, step->gradient, decayed),
+                           .velocity = kith_at(step, step->state[0], decayed),
+                           .x = kith_at(step, step->x, decayed)});
     return weights && vectors;
 }
 
