@@ -283,7 +283,9 @@ static kith_ns cost_of(const struct sim_world *world, kith_id peer,
     const struct kith_experiment *experiment = world->experiment;
     return work->kind == KITH_WORK_TRAIN
                ? sim_step_time(experiment, peer, work->step,
-                               sim_fault_slow(world, peer))
+                               world->peers[peer].fault != 0
+                                   ? sim_fault_slow(world, peer)
+                                   : 1)
                : experiment->compute.merge_ns;
 }
 

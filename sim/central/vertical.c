@@ -71,25 +71,38 @@ static void compute(struct sim_central *run, uint32_t stage, uint32_t slot,
     }
 }
 
-/* The tensor between two stages goes from one's memory into the other's at
- * once, because nobody computes in that slot until the message is there. */
+/* The tensor between two stages, in the memory of one of them. */
+static void *edge_of(struct sim_central *run, uint32_t stage, uint32_t slot,
+                     uint32_t cut, bool back, size_t *bytes)
+{
+    KITH_ASSERT(cut == stage || cut == stage + 1);
+    const struct vertical *vertical = run->state;
+    return kith_graph_edge(slot_of(run->state, stage, slot)->network,
+                           vertical->cuts[cut], back, vertical->rows, bytes);
+}
+
+/* The tensor stands beside the message until it is here: a slot may be in use
+ * again by then, where messages overtake each other. */
 static void pass_on(struct sim_central *run, uint32_t from, uint32_t to,
                     uint32_t slot)
 {
     KITH_ASSERT(from + 1 == to || to + 1 == from);
     struct vertical *vertical = state_of(run);
     const bool back = to < from;
-    uint64_t bytes = vertical->edge_bytes;
+    size_t bytes = vertical->edge_bytes;
     if (run->server) {
-        const uint32_t cut = vertical->cuts[back ? from : to];
-        size_t size;
+        struct vertical_slot *there = slot_of(vertical, to, slot);
         const void *edge =
-            kith_graph_edge(slot_of(vertical, from, slot)->network, cut, back,
-                            vertical->rows, &size);
-        memcpy(kith_graph_edge(slot_of(vertical, to, slot)->network, cut, back,
-                               vertical->rows, &size),
-               edge, size);
-        bytes = size;
+            edge_of(run, from, slot, back ? from : to, back, &bytes);
+        if (!there->edges[back]) {
+            there->edges[back] = sim_alloc(run->world, 1, bytes);
+        }
+        if (!there->edges[back]) {
+            sim_fail(run->world, KITH_ENOMEM, "no memory for an activation");
+            return;
+        }
+        memcpy(there->edges[back], edge, bytes);
+        there->arriving[back] = true;
     }
     sim_central_send(run, &(struct sim_central_message){.from = from,
                                                         .to = to,
@@ -243,12 +256,22 @@ static void computed(struct sim_central *run, uint32_t stage, uint32_t value)
     work(run, stage);
 }
 
-/* The tensor is there already: from now on the stage may work on it. */
 static void delivered(struct sim_central *run,
                       const struct sim_central_message *message)
 {
     KITH_ASSERT(message->kind <= true);
-    enqueue(run, message->to, message->subject, message->kind);
+    const bool back = message->kind;
+    struct vertical_slot *own =
+        slot_of(run->state, message->to, message->subject);
+    if (own->arriving[back]) {
+        const uint32_t cut = back ? message->from : message->to;
+        size_t bytes;
+        void *edge =
+            edge_of(run, message->to, message->subject, cut, back, &bytes);
+        memcpy(edge, own->edges[back], bytes);
+        own->arriving[back] = false;
+    }
+    enqueue(run, message->to, message->subject, back);
 }
 
 static void stepped(struct sim_central *run, uint32_t worker)

@@ -13,6 +13,8 @@
 struct vertical_slot {
     struct kith_graph *network; /* activations of this part */
     void *x;                    /* the weights it went forward with */
+    void *edges[2];             /* tensors on their way here: forward, back */
+    bool arriving[2];           /* and not here yet */
     uint64_t version;
     uint32_t part; /* of its batch */
 };
