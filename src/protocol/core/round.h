@@ -223,6 +223,8 @@ uint32_t kith_edge_index(const struct kith_round_list *list,
 
 void kith_cast_unsent(struct kith_node *node, struct kith_round_edge *edge);
 bool kith_cast_settle(struct kith_node *node, struct kith_round_edge *edge);
+void kith_cast_ready(struct kith_node *node, struct kith_round_edge *edge,
+                     kith_id from, uint64_t number);
 void kith_cast_abort(struct kith_node *node, struct kith_round_edge *edge,
                      kith_id from, uint64_t number);
 void kith_cast_probe(struct kith_node *node, struct kith_round_edge *edge,
@@ -250,9 +252,10 @@ void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
     .resend = kith_edge_send
 /* Those of modes whose messages go one way. */
 #define KITH_CAST_HANDLERS                                                     \
-    .aborted = kith_cast_abort, .probe = kith_cast_probe,                      \
-    .confirm = kith_cast_confirm, .unsent = kith_cast_unsent,                  \
-    .settle = kith_cast_settle, .edge_down = kith_cast_edge_down
+    .ready = kith_cast_ready, .aborted = kith_cast_abort,                      \
+    .probe = kith_cast_probe, .confirm = kith_cast_confirm,                    \
+    .unsent = kith_cast_unsent, .settle = kith_cast_settle,                    \
+    .edge_down = kith_cast_edge_down
 
 /* Handlers of every mode of rounds: KITH_ROUND_HANDLERS, and */
 bool kith_round_is_open(const struct kith_node *node);

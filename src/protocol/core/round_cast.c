@@ -104,11 +104,13 @@ static void step_model(struct kith_node *node, struct kith_round_edge *edge,
         kith_edge_advance(node, edge);
 }
 
-static void step_ready(struct kith_node *node, struct kith_round_edge *edge,
-                       kith_id from, uint64_t number)
+/* A mailbox may hear it while its own round is being merged. */
+void kith_cast_ready(struct kith_node *node, struct kith_round_edge *edge,
+                     kith_id from, uint64_t number)
 {
     KITH_ASSERT(edge == NULL || edge->peer == from);
-    if (!kith_edge_is_open(node, edge, number))
+    if (edge == NULL || number != node->round->round ||
+        !kith_round_has_begun(node))
         return;
     edge->flags |= EDGE_HEARD_READY;
     kith_edge_advance(node, edge);
@@ -182,5 +184,5 @@ void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
 const struct kith_mode kith_mode_cast = {
     KITH_ROUND_HANDLERS, KITH_WAITED_HANDLERS, KITH_CAST_HANDLERS,
     .opened = opened,    .closed = closed,     .model = step_model,
-    .ready = step_ready, .heard = heard,       .advance = advance,
+    .heard = heard,      .advance = advance,
 };

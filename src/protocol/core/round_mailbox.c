@@ -136,19 +136,6 @@ static void step_model(struct kith_node *node, struct kith_round_edge *edge,
         kith_edge_advance(node, edge);
 }
 
-static void step_ready(struct kith_node *node, struct kith_round_edge *edge,
-                       kith_id from, uint64_t number)
-{
-    KITH_ASSERT(edge != NULL && edge->peer == from);
-    KITH_ASSERT(node->mode->list_mask == 0);
-    const bool early =
-        number == node->round->round && node->round->state == ROUND_MERGE;
-    if (!early && !kith_edge_is_open(node, edge, number))
-        return;
-    edge->flags |= EDGE_HEARD_READY;
-    kith_edge_advance(node, edge);
-}
-
 /* It is over where ours arrived; theirs may come at any time. */
 static void advance(struct kith_node *node, struct kith_round_edge *edge)
 {
@@ -161,5 +148,5 @@ const struct kith_mode kith_mode_mailbox = {
     KITH_ROUND_HANDLERS, KITH_CAST_HANDLERS,     .trigger = trigger,
     .idle = pass_on,     .is_quiet = is_quiet,   .opened = opened,
     .merged = merged,    .is_merged = is_merged, .edge_inbox = edge_inbox,
-    .model = step_model, .ready = step_ready,    .advance = advance,
+    .model = step_model, .advance = advance,
 };
