@@ -116,7 +116,6 @@ struct kith_peer_options {
     bool signals;   /* SIGTERM and SIGINT mean stop (`kith peer`) */
     uint64_t share; /* own steps in place of the experiment's; 0: its (benches)
                      */
-    int thread_core, loop_core; /* pin to these cores; -1: no (benches) */
     const char *congestion; /* TCP_CONGESTION; NULL: the system's (benches) */
     const struct kith_aead *aead; /* NULL: the best for the suite */
     struct kith_peer_limits limits;

@@ -15,19 +15,22 @@
 #define ROLES_ALL                                                              \
     ((uint32_t)KITH_ROLE_TRAIN | (uint32_t)KITH_ROLE_OBSERVE |                 \
      (uint32_t)KITH_ROLE_SEED)
-#define B64_32 KEYS_BASE64_BYTES(32)
-#define B64_64 KEYS_BASE64_BYTES(64)
 #define TEXT_BYTES 1024u
 
 struct authority {
     uint8_t cluster[KITH_CLUSTER_BYTES], key[32], secret[64];
 };
 
-static void base64(char *text, size_t text_bytes, const uint8_t *bytes,
-                   size_t size)
+/* Appends the label, the bytes in base64, and the end of the line. */
+static void add_line(char text[TEXT_BYTES], const char *label,
+                     const uint8_t *bytes, size_t size)
 {
-    sodium_bin2base64(text, text_bytes, bytes, size,
+    char value[KEYS_BASE64_BYTES(KITH_CERTIFICATE_BYTES_MAX)];
+    const size_t at = strlen(text);
+    sodium_bin2base64(value, sizeof value, bytes, size,
                       sodium_base64_VARIANT_ORIGINAL);
+    snprintf(text + at, TEXT_BYTES - at, "%s%s\n", label, value);
+    sodium_memzero(value, sizeof value);
 }
 
 /* A secret file and a public one in a folder. */
@@ -41,6 +44,7 @@ static void pair_open(struct keys_work *work, struct key_pair *pair,
                       const char *folder, const char *secret,
                       const char *public)
 {
+    pair->secret[0] = pair->public[0] = '\0';
     kith_keys_make_folder(work, folder);
     kith_keys_path(work, pair->secret_path, folder, secret);
     kith_keys_path(work, pair->public_path, folder, public);
@@ -60,7 +64,6 @@ static enum kith_err pair_write(struct keys_work *work, struct key_pair *pair)
 
 enum kith_err kith_keys_new_authority(const char *folder, char *error)
 {
-    char cluster64[B64_32], key64[B64_32], secret64[B64_64];
     struct key_pair pair;
     struct authority a;
     struct keys_work work = kith_keys_start(error);
@@ -69,16 +72,13 @@ enum kith_err kith_keys_new_authority(const char *folder, char *error)
         return work.err;
     crypto_sign_keypair(a.key, a.secret);
     randombytes_buf(a.cluster, sizeof a.cluster);
-    base64(cluster64, sizeof cluster64, a.cluster, sizeof a.cluster);
-    base64(key64, sizeof key64, a.key, sizeof a.key);
-    base64(secret64, sizeof secret64, a.secret, sizeof a.secret);
-    snprintf(pair.secret, sizeof pair.secret,
-             KEYS_AUTHORITY "\ncluster: %s\nkey: %s\nsecret: %s\n", cluster64,
-             key64, secret64);
-    snprintf(pair.public, sizeof pair.public,
-             KEYS_CLUSTER " %s\nauthority %s\n", cluster64, key64);
+    add_line(pair.secret, KEYS_AUTHORITY "\ncluster: ", a.cluster,
+             sizeof a.cluster);
+    add_line(pair.secret, "key: ", a.key, sizeof a.key);
+    add_line(pair.secret, "secret: ", a.secret, sizeof a.secret);
+    add_line(pair.public, KEYS_CLUSTER " ", a.cluster, sizeof a.cluster);
+    add_line(pair.public, "authority ", a.key, sizeof a.key);
     sodium_memzero(&a, sizeof a);
-    sodium_memzero(secret64, sizeof secret64);
     return pair_write(&work, &pair);
 }
 
@@ -99,7 +99,6 @@ static void check_name(struct keys_work *work, const char *name)
 enum kith_err kith_keys_new_node(const char *folder, const char *name,
                                  char *error)
 {
-    char key64[B64_32], secret64[B64_32];
     struct key_pair pair;
     uint8_t key[KITH_KEY_BYTES], secret[KITH_KEY_BYTES];
     struct keys_work work = kith_keys_start(error);
@@ -108,15 +107,15 @@ enum kith_err kith_keys_new_node(const char *folder, const char *name,
     if (work.err != KITH_OK)
         return work.err;
     crypto_box_keypair(key, secret);
-    base64(key64, sizeof key64, key, sizeof key);
-    base64(secret64, sizeof secret64, secret, sizeof secret);
     snprintf(pair.secret, sizeof pair.secret,
-             KEYS_NODE "\nname: %s\ncreated: %lld\nkey: %s\nsecret: %s\n", name,
-             (long long)time(NULL), key64, secret64);
-    snprintf(pair.public, sizeof pair.public,
-             KEYS_REQUEST "\nname: %s\nkey: %s\n", name, key64);
+             KEYS_NODE "\nname: %s\ncreated: %lld\n", name,
+             (long long)time(NULL));
+    add_line(pair.secret, "key: ", key, sizeof key);
+    add_line(pair.secret, "secret: ", secret, sizeof secret);
+    snprintf(pair.public, sizeof pair.public, KEYS_REQUEST "\nname: %s\n",
+             name);
+    add_line(pair.public, "key: ", key, sizeof key);
     sodium_memzero(secret, sizeof secret);
-    sodium_memzero(secret64, sizeof secret64);
     return pair_write(&work, &pair);
 }
 
@@ -170,10 +169,9 @@ static void write_certificate(struct keys_work *work, const char *path,
                               const struct authority *a)
 {
     uint8_t bytes[KITH_CERTIFICATE_BYTES_MAX];
-    char text[TEXT_BYTES], value[KEYS_BASE64_BYTES(KITH_CERTIFICATE_BYTES_MAX)];
+    char text[TEXT_BYTES] = "";
     const size_t n = kith_certificate_sign(c, a->secret, bytes);
-    base64(value, sizeof value, bytes, n);
-    snprintf(text, sizeof text, KEYS_CERTIFICATE "\ncertificate: %s\n", value);
+    add_line(text, KEYS_CERTIFICATE "\ncertificate: ", bytes, n);
     kith_keys_write_new(work, path, text, false);
 }
 
@@ -298,11 +296,10 @@ static void append_allowed(struct keys_work *work, const char *path,
                            const char *old, const char *line)
 {
     uint8_t cluster[KITH_CLUSTER_BYTES];
-    char head[TEXT_BYTES], cluster64[B64_32];
+    char head[TEXT_BYTES] = "";
     if (!old) {
         randombytes_buf(cluster, sizeof cluster);
-        base64(cluster64, sizeof cluster64, cluster, sizeof cluster);
-        snprintf(head, sizeof head, KEYS_CLUSTER " %s\n", cluster64);
+        add_line(head, KEYS_CLUSTER " ", cluster, sizeof cluster);
         old = head;
     }
     const size_t size = strlen(old) + strlen(line) + 3;
@@ -321,7 +318,7 @@ enum kith_err kith_keys_allow(const char *folder, const char *request,
                               char *error)
 {
     char path[KITH_PATH_BYTES_MAX], name[KITH_NAME_MAX], line[TEXT_BYTES];
-    char print64[B64_32];
+    char print64[KEYS_BASE64_BYTES(KITH_FINGERPRINT_BYTES)];
     uint8_t key[KITH_KEY_BYTES], print[KITH_FINGERPRINT_BYTES];
     struct kith_trust trust = {.authority_count = 0};
     struct key_file old = {.text = NULL};
@@ -336,7 +333,8 @@ enum kith_err kith_keys_allow(const char *folder, const char *request,
     }
     if (work.err == KITH_OK) {
         kith_fingerprint(key, sizeof key, print);
-        base64(print64, sizeof print64, print, sizeof print);
+        sodium_bin2base64(print64, sizeof print64, print, sizeof print,
+                          sodium_base64_VARIANT_ORIGINAL);
         snprintf(line, sizeof line, "%s %s", print64, name);
         if (trust.allowed_count == KITH_ALLOWED_MAX)
             kith_keys_fail(&work, KITH_ELIMIT,

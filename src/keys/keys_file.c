@@ -145,12 +145,7 @@ static void sync_folder(const char *path)
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1,
              slash ? path : ".");
-    const int fd =
-        open(folder[0] ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    (void)fsync(fd); /* Some file systems refuse; the data itself is synced. */
-    close(fd);
+    kith_file_sync_folder(folder[0] ? folder : "/");
 }
 
 static int write_all(int fd, const char *text)
@@ -262,19 +257,23 @@ void kith_key_file_field(struct keys_work *work, const struct key_file *file,
 bool kith_key_file_unbase64(const char *text, uint8_t *bytes, size_t capacity,
                             size_t *size)
 {
-    return sodium_base642bin(bytes, capacity, text, strcspn(text, " \t\r\n"),
-                             NULL, size, NULL,
-                             sodium_base64_VARIANT_ORIGINAL) == 0;
+    size_t n = 0;
+    const bool read =
+        sodium_base642bin(bytes, capacity, text, strcspn(text, " \t\r\n"), NULL,
+                          &n, NULL, sodium_base64_VARIANT_ORIGINAL) == 0;
+    if (size == NULL)
+        return read && n == capacity;
+    *size = n;
+    return read;
 }
 
 void kith_key_file_bytes(struct keys_work *work, const struct key_file *file,
                          const char *field, uint8_t *bytes, size_t size)
 {
     char value[KEYS_BASE64_BYTES(64) + 1];
-    size_t n = 0;
     kith_key_file_field(work, file, field, value, sizeof value);
     if (work->err == KITH_OK &&
-        (!kith_key_file_unbase64(value, bytes, size, &n) || n != size))
+        !kith_key_file_unbase64(value, bytes, size, NULL))
         kith_keys_fail(work, KITH_EPARSE,
                        "%s: \"%s\" is not %zu bytes of base64", file->path,
                        field, size);

@@ -69,7 +69,8 @@ void kith_key_file_field(struct keys_work *work, const struct key_file *file,
 /* The same, in base64, of exactly `size` bytes. */
 void kith_key_file_bytes(struct keys_work *work, const struct key_file *file,
                          const char *field, uint8_t *bytes, size_t size);
-/* Base64 of at most `capacity` bytes, ending at a blank or line end. */
+/* Base64 of at most `capacity` bytes (size NULL: of exactly as many), ending at
+ * a blank or line end. */
 bool kith_key_file_unbase64(const char *text, uint8_t *bytes, size_t capacity,
                             size_t *size);
 /* The next line that is neither empty nor a comment, after the one at `line`;

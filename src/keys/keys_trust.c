@@ -1,10 +1,8 @@
 /* What a peer's folder says about others: authorities or an allow-list, and the
  * revocation list. */
 #include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "src/keys/keys_file.h"
 
@@ -20,7 +18,6 @@ static void read_authorities(struct keys_work *work,
     static const char word[] = "authority ";
     for (const char *line = kith_key_file_next_line(file->text); line;
          line = kith_key_file_next_line(line)) {
-        size_t n = 0;
         if (trust->authority_count == 2) {
             kith_keys_fail(work, KITH_ELIMIT,
                            "%s names more than two authorities: a roll has the "
@@ -30,8 +27,7 @@ static void read_authorities(struct keys_work *work,
         }
         uint8_t *key = trust->authority[trust->authority_count];
         if (strncmp(line, word, sizeof word - 1) != 0 ||
-            !kith_key_file_unbase64(line + sizeof word - 1, key, 32, &n) ||
-            n != 32)
+            !kith_key_file_unbase64(line + sizeof word - 1, key, 32, NULL))
             kith_keys_fail(work, KITH_EPARSE,
                            "%s: expected \"authority KEY\", KEY being 32 bytes "
                            "of base64, found \"%.40s\"",
@@ -56,14 +52,12 @@ static void read_allowed(struct keys_work *work, const struct key_file *file,
         kith_keys_fail(work, KITH_ENOMEM, "no memory for %s", file->path);
     for (const char *line = kith_key_file_next_line(file->text);
          line && work->err == KITH_OK; line = kith_key_file_next_line(line)) {
-        size_t n = 0;
         if (count == KITH_ALLOWED_MAX)
             kith_keys_fail(work, KITH_ELIMIT,
                            "%s has more than %u keys: use an authority",
                            file->path, KITH_ALLOWED_MAX);
         else if (!kith_key_file_unbase64(line, list[count],
-                                         KITH_FINGERPRINT_BYTES, &n) ||
-                 n != KITH_FINGERPRINT_BYTES)
+                                         KITH_FINGERPRINT_BYTES, NULL))
             kith_keys_fail(work, KITH_EPARSE,
                            "%s: expected a fingerprint of 32 bytes in base64, "
                            "found \"%.50s\"",
@@ -85,15 +79,13 @@ static bool named(const char *path, const char *name)
 void kith_keys_parse_trust(struct keys_work *work, const struct key_file *file,
                            struct kith_trust *trust)
 {
-    size_t n = 0;
     const size_t head = strlen(KEYS_CLUSTER);
     if (work->err != KITH_OK)
         return;
     const char *text = file->text;
     if (!kith_key_file_is(file, KEYS_CLUSTER) || text[head] != ' ' ||
         !kith_key_file_unbase64(text + head + 1, trust->cluster,
-                                KITH_CLUSTER_BYTES, &n) ||
-        n != KITH_CLUSTER_BYTES) {
+                                KITH_CLUSTER_BYTES, NULL)) {
         kith_keys_fail(work, KITH_EPARSE,
                        "%s: the first line must be \"" KEYS_CLUSTER
                        " ID\", ID being 32 bytes of base64",

@@ -60,7 +60,7 @@ static void apply_effects(struct kith_driver *driver, kith_ns now_ns)
 /* Not re-entrant: what happens during a step is kept for the next turn of the
  * loop. The wall clock is for certificates alone; the node decides by now_ns.
  */
-void kith_driver_step(struct kith_driver *driver, struct kith_event *event)
+static void step(struct kith_driver *driver, struct kith_event *event)
 {
     KITH_ASSERT(!driver->stepping);
     if (driver->phase > KITH_DRIVER_QUIETING)
@@ -80,36 +80,35 @@ void kith_driver_step(struct kith_driver *driver, struct kith_event *event)
     kith_driver_check_end(driver);
 }
 
+void kith_driver_tell(struct kith_driver *driver, enum kith_event_kind kind,
+                      kith_id peer)
+{
+    struct kith_event event = {.kind = kind, .from = peer};
+    step(driver, &event);
+}
+
 /* START comes before any message, so the transport holds those back until now.
  */
 void kith_driver_begin(struct kith_driver *driver)
 {
-    struct kith_event event = {.kind = KITH_EVENT_START, .from = KITH_NOBODY};
     KITH_ASSERT(driver->phase == KITH_DRIVER_WAITING);
     driver->phase = KITH_DRIVER_RUNNING;
     kith_rows_start(driver);
     kith_journal_starts(driver);
-    kith_driver_step(driver, &event);
+    kith_driver_tell(driver, KITH_EVENT_START, KITH_NOBODY);
     kith_transport_unhold(&driver->transport);
 }
 
 /* A link of the same member may go down and up within a turn: both are told,
  * in order. */
-static void driver_link(struct kith_driver *driver, enum kith_event_kind kind,
-                        kith_id peer)
-{
-    struct kith_event event = {.kind = kind, .from = peer};
-    kith_driver_step(driver, &event);
-}
-
 static void driver_up(void *arg, kith_id peer)
 {
-    driver_link(arg, KITH_EVENT_LINK_UP, peer);
+    kith_driver_tell(arg, KITH_EVENT_LINK_UP, peer);
 }
 
 static void driver_down(void *arg, kith_id peer)
 {
-    driver_link(arg, KITH_EVENT_LINK_DOWN, peer);
+    kith_driver_tell(arg, KITH_EVENT_LINK_DOWN, peer);
 }
 
 /* The age of a model is booked before the step, which may consume it. */
@@ -119,7 +118,7 @@ static void driver_message(void *arg, kith_id from,
     struct kith_event event = {
         .kind = KITH_EVENT_MESSAGE, .from = from, .message = message};
     kith_rows_model(arg, message);
-    kith_driver_step(arg, &event);
+    step(arg, &event);
 }
 
 /* Asked before the bytes are received, so that they go to their final place. */
@@ -203,7 +202,7 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
     if (notice != NULL)
         kith_transport_log(&driver->transport, "slow-way reason=\"%s\"",
                            notice);
-    kith_driver_step(driver, &event);
+    step(driver, &event);
 }
 
 /* A save that fails ends nothing: the one before it is whole, and the disk may

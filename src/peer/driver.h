@@ -100,7 +100,9 @@ struct kith_driver {
 
 /* driver.c. Time since the start of the run. */
 kith_ns kith_driver_now(const struct kith_driver *driver);
-void kith_driver_step(struct kith_driver *driver, struct kith_event *event);
+/* An event that is its kind, and perhaps a peer. */
+void kith_driver_tell(struct kith_driver *driver, enum kith_event_kind kind,
+                      kith_id peer);
 void kith_driver_begin(struct kith_driver *driver);
 /* The functions that the transport and the thread call. */
 struct kith_transport_user kith_driver_user(struct kith_driver *driver);
@@ -109,10 +111,9 @@ void kith_driver_save_failed(void *arg, enum kith_err err, const char *error);
 
 /* peer.c. Told to stop: finish exchanges, save, say goodbye. */
 void kith_driver_stop(struct kith_driver *driver);
-/* The backend has failed for good, `why`: nothing that it computed leaves any
- * more, sessions close in order, and what was saved stays. */
-void kith_driver_backend_failed(void *arg, const char *why);
-/* The same, from within a call that may hold a link. */
+/* The backend has failed for good: nothing that it computed leaves any more,
+ * sessions close in order, and what was saved stays. For calls that may hold a
+ * link. */
 void kith_driver_backend_failed_later(struct kith_driver *driver);
 /* After every event: is a stopping peer quiet, an ending one alone? */
 void kith_driver_check_end(struct kith_driver *driver);
@@ -140,7 +141,6 @@ void kith_rows_overlap(struct kith_driver *driver, kith_ns now_ns);
 void kith_rows_model(struct kith_driver *driver,
                      const struct kith_message *message);
 double kith_process_cpu(void);
-void kith_rows_make(struct kith_driver *driver, struct kith_row *row);
 void kith_rows_send(struct kith_driver *driver);
 void kith_rows_report(struct kith_driver *driver);
 

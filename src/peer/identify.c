@@ -87,32 +87,26 @@ static bool is_member(const struct kith_link *link,
     const struct kith_member *listed =
         &transport->options.members[member->rank];
     const struct proof proof = proof_of(link);
-    if (listed->has_fingerprint && is_listed(listed, &proof)) {
-        pin(member, &proof);
+    const kith_id other = rank_of(transport, &proof, member->rank);
+    const bool pinned = member->has_pin && !listed->has_fingerprint;
+    if (pinned && is_pinned(member, &proof))
         return true;
-    }
-    if (listed->has_fingerprint) {
+    if (listed->has_fingerprint && !is_listed(listed, &proof))
         snprintf(detail, DETAIL_BYTES,
                  "rank %u has another key than the member list says: %s",
                  member->rank, proof.name);
-        return false;
-    }
-    if (is_pinned(member, &proof))
-        return true;
-    if (member->has_pin) {
+    else if (pinned)
         snprintf(detail, DETAIL_BYTES,
                  "rank %u is taken by %s, now claimed by %s", member->rank,
                  member->pin_name, proof.name);
-        return false;
-    }
-    const kith_id other = rank_of(transport, &proof, member->rank);
-    if (other != KITH_NOBODY) {
+    else if (!listed->has_fingerprint && other != KITH_NOBODY)
         snprintf(detail, DETAIL_BYTES, "%s has rank %u and claims rank %u too",
                  proof.name, other, member->rank);
-        return false;
+    else {
+        pin(member, &proof);
+        return true;
     }
-    pin(member, &proof);
-    return true;
+    return false;
 }
 
 /* Takes one of a member's tokens, for coming or for a bad message: the rate of

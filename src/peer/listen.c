@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "address.h"
-#include "kith/text.h"
 
 /* Connections that TCP has completed and we have not accepted: a whole lab that
  * starts at once. The kernel cuts it to net.core.somaxconn. */
@@ -111,15 +110,10 @@ enum kith_err kith_peer_suite(const struct kith_experiment *experiment,
                               enum kith_suite *suite)
 {
     const char *name = experiment->network.suite;
-    if (strcmp(name, "ChaChaPoly") == 0) {
-        *suite = KITH_SUITE_CHACHAPOLY;
-        return KITH_OK;
-    }
-    *suite = KITH_SUITE_AESGCM;
-    if (kith_aead_best(KITH_SUITE_AESGCM) != NULL)
-        return KITH_OK;
-    if (strcmp(name, "AESGCM") == 0)
-        return KITH_EUNSUPPORTED;
-    *suite = KITH_SUITE_CHACHAPOLY;
-    return KITH_OK;
+    const bool aes = strcmp(name, "AESGCM") == 0;
+    const bool has_aes = kith_aead_best(KITH_SUITE_AESGCM) != NULL;
+    *suite = aes || (has_aes && strcmp(name, "ChaChaPoly") != 0)
+                 ? KITH_SUITE_AESGCM
+                 : KITH_SUITE_CHACHAPOLY;
+    return aes && !has_aes ? KITH_EUNSUPPORTED : KITH_OK;
 }

@@ -27,8 +27,6 @@ libkith_peer_a_SOURCES = \
   src/peer/shaper.h \
   src/peer/socket.c \
   src/peer/socket.h \
-  src/peer/socket_private.h \
-  src/peer/streams.c \
   src/peer/timer.c \
   src/peer/timer.h \
   src/peer/training_thread.c \

@@ -15,7 +15,8 @@
 #include "transport.h"
 
 static void dial(struct kith_member_state *member);
-static void dial_address(struct kith_member_state *member);
+static void dial_socket(struct kith_member_state *member,
+                        const struct sockaddr *address);
 
 /* Ranks decide ties between two connections of a pair. */
 static kith_id self_of(const struct kith_member_state *member)
@@ -160,17 +161,16 @@ static void dial_connected(uv_connect_t *connect, int status)
     KITH_NET_SCOPE(&transport->net);
     if (status == 0) {
         kith_link_start(link);
-    } else {
-        if (member->candidate != NULL)
-            member->candidate = member->candidate->ai_next;
-        if (member->candidate != NULL) {
-            member->dialled = NULL; /* The name has another address. */
-            kith_link_close(link, uv_strerror(status));
-            dial_address(member);
-        } else {
-            kith_link_close(link, uv_strerror(status));
-        }
+        return;
     }
+    if (member->candidate != NULL)
+        member->candidate = member->candidate->ai_next;
+    const struct addrinfo *const next = member->candidate;
+    if (next != NULL)
+        member->dialled = NULL; /* The name has another address. */
+    kith_link_close(link, uv_strerror(status));
+    if (next != NULL)
+        dial_socket(member, next->ai_addr);
 }
 
 /* The flow is known here, since we chose whom to dial; for incoming links it
@@ -198,13 +198,8 @@ static void dial_socket(struct kith_member_state *member,
         kith_link_close(link, uv_strerror(failed));
 }
 
-/* The list belongs to getaddrinfo and lives until the dial has ended. */
-static void dial_address(struct kith_member_state *member)
-{
-    dial_socket(member, member->candidate->ai_addr);
-}
-
-/* The wish may be gone: the other side may have connected meanwhile. */
+/* The list belongs to getaddrinfo and lives until the dial has ended.
+ * The wish may be gone: the other side may have connected meanwhile. */
 static void dial_looked_up(uv_getaddrinfo_t *lookup, int status,
                            struct addrinfo *found)
 {
@@ -219,7 +214,7 @@ static void dial_looked_up(uv_getaddrinfo_t *lookup, int status,
     else if (transport->stopping || member->link != NULL)
         dial_failed(member, "name", "not needed any more");
     else
-        dial_address(member);
+        dial_socket(member, found->ai_addr);
 }
 
 /* Numeric addresses go without the resolver's thread pool, which a slow DNS

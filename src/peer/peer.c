@@ -117,7 +117,7 @@ static void leave(struct kith_driver *driver)
 /* Nothing that the backend computed may leave or be kept; the save on disk is
  * from before the failure. Data that cannot be read any more end a run in the
  * same way. */
-void kith_driver_backend_failed(void *arg, const char *why)
+static void backend_failed(void *arg, const char *why)
 {
     struct kith_driver *driver = arg;
     struct kith_node_counters counters;
@@ -147,7 +147,7 @@ void kith_driver_backend_failed(void *arg, const char *why)
 static void backend_failed_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
-    kith_driver_backend_failed(driver, kith_worker_failed(driver->worker));
+    backend_failed(driver, kith_worker_failed(driver->worker));
 }
 
 /* From within a send: closing the link under its caller would free what it
@@ -180,7 +180,6 @@ void kith_driver_check_end(struct kith_driver *driver)
  * new. */
 void kith_driver_stop(struct kith_driver *driver)
 {
-    struct kith_event event = {.kind = KITH_EVENT_LEAVE, .from = KITH_NOBODY};
     if (driver->phase >= KITH_DRIVER_QUIETING)
         return;
     const bool began = driver->phase == KITH_DRIVER_RUNNING;
@@ -190,7 +189,7 @@ void kith_driver_stop(struct kith_driver *driver)
     uv_timer_start(&driver->grace, quiet_over,
                    began ? (uint64_t)(KITH_QUIET_NS / KITH_MS) : 0, 0);
     if (began)
-        kith_driver_step(driver, &event);
+        kith_driver_tell(driver, KITH_EVENT_LEAVE, KITH_NOBODY);
 }
 
 /* ---- timers
@@ -231,9 +230,8 @@ static void limit_reached(uv_timer_t *timer)
 static void deadline_passed(void *arg)
 {
     struct kith_driver *driver = arg;
-    struct kith_event event = {.kind = KITH_EVENT_WAKE, .from = KITH_NOBODY};
     KITH_NET_SCOPE(&driver->transport.net);
-    kith_driver_step(driver, &event);
+    kith_driver_tell(driver, KITH_EVENT_WAKE, KITH_NOBODY);
 }
 
 /* Rounded up: a timer that fires early would fire again at once. */
@@ -413,11 +411,10 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .worker = driver->worker,
         .save = options->save,
         .step_ns = options->experiment->compute.step_ns,
-        .core = options->thread_core,
         .arg = driver,
         .done = kith_driver_worked,
         .save_failed = kith_driver_save_failed,
-        .failed = kith_driver_backend_failed,
+        .failed = backend_failed,
     };
     init_timers(driver);
     enum kith_err err = kith_timer_init(&driver->deadline, &driver->loop,
@@ -440,7 +437,6 @@ static enum kith_err run_loop(struct kith_driver *driver, int fd)
         return err;
     err = open_handles(driver);
     if (err == KITH_OK) {
-        kith_thread_pin(driver->options->loop_core);
         start_timers(driver);
         kith_transport_log(&driver->transport, "listening rank=%u peers=%u",
                            driver->options->self,

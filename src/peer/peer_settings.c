@@ -27,35 +27,31 @@ void kith_peer_limits_default(struct kith_peer_limits *limits)
     };
 }
 
-/* -1 is "none" for descriptors and cores, where 0 is a valid one. */
+/* -1 is "none" for descriptors, where 0 is a valid one. */
 void kith_peer_options_default(struct kith_peer_options *options)
 {
     memset(options, 0, sizeof *options);
     options->listen_fd = -1;
     options->control_fd = -1;
-    options->loop_core = -1;
-    options->thread_core = -1;
     kith_peer_limits_default(&options->limits);
 }
+
+static const struct {
+    const char *word, *text;
+} refusals[KITH_REFUSAL_COUNT] = {
+#define KITH_X(name, word, text) {word, text},
+    KITH_REFUSALS(KITH_X)
+#undef KITH_X
+};
 
 /* For people. */
 const char *kith_refusal_name(enum kith_refusal refusal)
 {
-    static const char *const names[KITH_REFUSAL_COUNT] = {
-#define KITH_X(name, word, text) text,
-        KITH_REFUSALS(KITH_X)
-#undef KITH_X
-    };
-    return refusal < KITH_REFUSAL_COUNT ? names[refusal] : "?";
+    return refusal < KITH_REFUSAL_COUNT ? refusals[refusal].text : "?";
 }
 
 /* For grep: stable, one word. */
 const char *kith_refusal_word(enum kith_refusal refusal)
 {
-    static const char *const words[KITH_REFUSAL_COUNT] = {
-#define KITH_X(name, word, text) word,
-        KITH_REFUSALS(KITH_X)
-#undef KITH_X
-    };
-    return refusal < KITH_REFUSAL_COUNT ? words[refusal] : "?";
+    return refusal < KITH_REFUSAL_COUNT ? refusals[refusal].word : "?";
 }

@@ -5,13 +5,77 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
-#include "socket_private.h"
+#include "kith/limits.h"
 
 static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
 static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf);
+
+/* ---- what all streams of a process share: chunk pool, read buffer, timer */
+
+/* Two sizes, because nearly everything is a control frame or a whole burst; a
+ * pool, because malloc of a megabyte maps and unmaps pages each time. */
+struct kith_chunk *kith_chunk_take(struct kith_net *net, size_t capacity)
+{
+    const bool is_small = capacity <= KITH_CHUNK_SMALL;
+    struct kith_chunk_pool *pool = is_small ? &net->small : &net->large;
+    struct kith_chunk *chunk = pool->first;
+    if (chunk != NULL) {
+        pool->first = chunk->next;
+        pool->count--;
+    } else {
+        const size_t room = is_small ? KITH_CHUNK_SMALL : net->large_bytes;
+        KITH_ASSERT(capacity <= room);
+        chunk = malloc(sizeof *chunk + room);
+        if (chunk == NULL)
+            return NULL;
+        chunk->capacity = room;
+        chunk->bytes = (uint8_t *)(chunk + 1);
+    }
+    KITH_ASSERT(chunk->capacity >= capacity);
+    chunk->next = NULL;
+    chunk->done = NULL;
+    chunk->size = 0;
+    chunk->written = 0;
+    return chunk;
+}
+
+/* Keeps a few, so that a burst of activity does not hold its memory for ever.
+ */
+void kith_chunk_give(struct kith_net *net, struct kith_chunk *chunk)
+{
+    const bool is_small = chunk->capacity <= KITH_CHUNK_SMALL;
+    struct kith_chunk_pool *pool = is_small ? &net->small : &net->large;
+    if (pool->count >= KITH_CHUNKS_KEPT) {
+        free(chunk);
+        return;
+    }
+    chunk->next = pool->first;
+    pool->first = chunk;
+    pool->count++;
+    KITH_ASSERT(pool->count <= KITH_CHUNKS_KEPT);
+}
+
+/* Sets the timer for the earliest release of all streams. One timer for all
+ * streams: descriptors are scarcer than the few dozen comparisons. */
+static void net_schedule(struct kith_net *net)
+{
+    kith_ns at = KITH_NEVER;
+    for (const struct kith_socket *s = net->streams; s != NULL; s = s->next) {
+        if (s->closing)
+            continue;
+        if (s->first && !s->flow.stalled && s->first->release_ns < at)
+            at = s->first->release_ns;
+        if (s->throttled && s->throttled_until_ns < at)
+            at = s->throttled_until_ns;
+    }
+    kith_timer_set(&net->release_timer, at);
+}
+
+/* ---- one stream */
 
 /* `back` points at whatever points at this socket, so that removing it needs
  * no search. */
@@ -85,7 +149,7 @@ void kith_socket_throttle(struct kith_socket *socket, kith_ns until_ns)
         socket->throttled_until_ns = until_ns;
     socket->throttled = true;
     uv_read_stop((uv_stream_t *)&socket->tcp);
-    kith_net_schedule(socket->net);
+    net_schedule(socket->net);
 }
 
 /* The line in is as fast as the line out: after `size` bytes it is busy. */
@@ -190,14 +254,13 @@ void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk)
     }
     chunk->release_ns = kith_shaper_release(&net->shaper, &socket->flow,
                                             (kith_ns)uv_hrtime(), chunk->size);
-    chunk->next = NULL;
     if (socket->last != NULL)
         socket->last->next = chunk;
     else
         socket->first = chunk;
     socket->last = chunk;
     if (socket->first == chunk)
-        kith_net_schedule(net);
+        net_schedule(net);
 }
 
 /* The caller has checked that there is one. */
@@ -208,13 +271,13 @@ static struct kith_chunk *socket_pop(struct kith_socket *socket)
     socket->first = chunk->next;
     if (socket->first == NULL)
         socket->last = NULL;
-    chunk->next = NULL;
     return chunk;
 }
 
-/* A chunk that the kernel takes at once may free the next one; one loop does
+/* Hands what is due to the kernel and ends a throttle of the line in.
+ * A chunk that the kernel takes at once may free the next one; one loop does
  * them all. */
-void kith_socket_release(struct kith_socket *socket, kith_ns now_ns)
+static void socket_release(struct kith_socket *socket, kith_ns now_ns)
 {
     if (socket->closing)
         return;
@@ -237,8 +300,8 @@ void kith_socket_stall(struct kith_socket *socket, bool stalled)
         return;
     socket->flow.stalled = stalled;
     if (!stalled)
-        kith_socket_release(socket, (kith_ns)uv_hrtime());
-    kith_net_schedule(socket->net);
+        socket_release(socket, (kith_ns)uv_hrtime());
+    net_schedule(socket->net);
 }
 
 /* What waited is given back to the pool; its owners hear of it as of chunks
@@ -265,4 +328,74 @@ void kith_socket_close(struct kith_socket *socket)
         return;
     socket->closing = true;
     uv_close((uv_handle_t *)&socket->tcp, socket_closed);
+}
+
+/* ---- beginning and end */
+
+/* The next pointer is read first: releasing may close a stream, but its memory
+ * goes only in a callback of the loop.
+ * Releases what is due on every stream, then waits for the next. */
+static void net_release(void *arg)
+{
+    struct kith_net *net = arg;
+    KITH_NET_SCOPE(net);
+    const kith_ns now = (kith_ns)uv_hrtime();
+    for (struct kith_socket *s = net->streams; s != NULL;) {
+        struct kith_socket *next = s->next;
+        socket_release(s, now);
+        s = next;
+    }
+    net_schedule(net);
+}
+
+/* One read buffer for all links: a callback handles its bytes before the next
+ * one runs. */
+enum kith_err kith_net_init(struct kith_net *net, uv_loop_t *loop,
+                            const struct kith_shape *shape, size_t large_bytes)
+{
+    memset(net, 0, sizeof *net);
+    net->loop = loop;
+    KITH_ASSERT(large_bytes > KITH_CHUNK_SMALL);
+    net->large_bytes = large_bytes;
+    /* A record that was cut short is put before the next read. */
+    net->read_bytes = KITH_READ_BYTES + KITH_RECORD_BYTES_MAX + 2u;
+    net->read_buffer = malloc(net->read_bytes);
+    if (net->read_buffer == NULL)
+        return KITH_ENOMEM;
+    kith_shaper_init(&net->shaper, shape);
+    const enum kith_err err =
+        kith_timer_init(&net->release_timer, loop, net_release, net);
+    if (err != KITH_OK) {
+        free(net->read_buffer);
+        return err;
+    }
+    kith_account_start(&net->account, KITH_ACCOUNT_OTHER);
+    return KITH_OK;
+}
+
+/* Closing is asynchronous: memory goes in kith_net_free. */
+void kith_net_stop(struct kith_net *net)
+{
+    for (struct kith_socket *s = net->streams; s != NULL; s = s->next)
+        kith_socket_close(s);
+    kith_timer_close(&net->release_timer);
+}
+
+/* A list through `next`. */
+static void chunks_free(struct kith_chunk *chunk)
+{
+    while (chunk != NULL) {
+        struct kith_chunk *next = chunk->next;
+        free(chunk);
+        chunk = next;
+    }
+}
+
+/* The owner has run the loop dry, so that no stream is left. */
+void kith_net_free(struct kith_net *net)
+{
+    KITH_ASSERT(net->streams == NULL);
+    chunks_free(net->small.first);
+    chunks_free(net->large.first);
+    free(net->read_buffer);
 }

@@ -71,7 +71,5 @@ static void timer_closed(uv_handle_t *handle)
 /* The descriptor is closed by the callback, the memory by the owner. */
 void kith_timer_close(struct kith_timer *timer)
 {
-    uv_poll_stop(&timer->poll);
-    timer->poll.data = timer;
     uv_close((uv_handle_t *)&timer->poll, timer_closed);
 }

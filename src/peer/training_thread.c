@@ -5,28 +5,13 @@
  *
  * The mutex guards the item's state and the sums; the item itself belongs to
  * whoever the state names, so that it runs without the lock. */
-#define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "training_thread.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <sched.h>
 #include <string.h>
 
 #include "account.h"
 #include "kith/assert.h"
-
-/* For benches alone: a scheduler that moves threads shows as noise. */
-void kith_thread_pin(int core)
-{
-    cpu_set_t set;
-    if (core < 0)
-        return;
-    CPU_ZERO(&set);
-    CPU_SET((unsigned)core, &set);
-    /* Refused where the core does not exist: then it runs anywhere. */
-    (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
 
 /* Without the mutex: the loop thread reads nothing that an item writes until
  * it is done. A save is the driver's item, since the worker knows no path. */
@@ -69,7 +54,6 @@ static void pad_step(struct kith_thread *thread, kith_ns began_ns)
 static void thread_main(void *arg)
 {
     struct kith_thread *thread = arg;
-    kith_thread_pin(thread->options.core);
     uv_mutex_lock(&thread->mutex);
     for (;;) {
         while (thread->item != KITH_ITEM_SUBMITTED && !thread->stopping)

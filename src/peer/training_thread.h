@@ -21,7 +21,6 @@ struct kith_thread_options {
     const char *save; /* path of SAVE items; NULL: they do nothing */
     kith_ns step_ns;
     double peak; /* FLOP/s, for checkpoints; 0: not measured */
-    int core;    /* -1: any */
     /* On the loop thread. */
     void *arg;
     void (*done)(void *arg, const struct kith_work_result *result);
@@ -62,9 +61,6 @@ struct kith_thread {
     enum kith_err save_err;
     char save_error[KITH_DATA_ERROR_BYTES];
 };
-
-/* Keeps the calling thread on one core; -1, or none such: anywhere. */
-void kith_thread_pin(int core);
 
 KITH_MUST_CHECK enum kith_err
 kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,

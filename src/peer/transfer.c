@@ -9,7 +9,6 @@
  * the lent inbox; while a record is in cache it passes the finite gate. One
  * transfer at a time per direction; control frames go between its bursts. */
 #include <math.h>
-#include <string.h>
 
 #include "kith/assert.h"
 #include "kith/wire.h"
@@ -315,9 +314,6 @@ static bool model_begins(struct kith_link *link,
     struct kith_traffic *traffic = &link->traffic;
     const struct kith_transport_options *options = &link->transport->options;
     const struct kith_transport_user *user = &options->user;
-    if (traffic->receiving)
-        return kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
-                                "a second model while one is being received");
     const size_t due = message->pattern == KITH_PATTERN_PULL
                            ? options->model_bytes
                            : options->payload_bytes;
@@ -325,13 +321,14 @@ static bool model_begins(struct kith_link *link,
     const bool is_slice = message->pattern == KITH_PATTERN_ROUND &&
                           options->slice_bytes > 0 &&
                           message->payload_bytes == options->slice_bytes;
-    if (message->payload_bytes != due && !is_slice)
-        return kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
-                                "a model of another size");
-    if (!is_within_quota(link, message))
-        return kith_link_refuse(link, KITH_REFUSAL_TRANSFER,
-                                "more models in one round than its certificate "
-                                "allows");
+    const char *const why =
+        traffic->receiving ? "a second model while one is being received"
+        : message->payload_bytes != due && !is_slice ? "a model of another size"
+        : !is_within_quota(link, message)
+            ? "more models in one round than its certificate allows"
+            : NULL;
+    if (why != NULL)
+        return kith_link_refuse(link, KITH_REFUSAL_TRANSFER, why);
     traffic->receiving = true;
     traffic->model = *message;
     traffic->in_id++;
@@ -467,25 +464,19 @@ bool kith_traffic_event(struct kith_link *link,
 {
     struct kith_account *account = &link->transport->net.account;
     bool kept = true;
-    switch (event->kind) {
-    case KITH_SESSION_RECORD: /* still the AEAD's pass over the bytes */
-        step_record(link, event);
-        return true;
-    case KITH_SESSION_BULK:
+    if (event->kind == KITH_SESSION_BULK)
         return step_bulk(link, event);
-    case KITH_SESSION_CONTROL:
-        kith_account_switch(account, KITH_ACCOUNT_OTHER);
-        kept = step_control(link, event->frame, event->frame_bytes);
-        break;
-    case KITH_SESSION_BURST:
-        kith_account_switch(account, KITH_ACCOUNT_OTHER);
-        step_burst(link);
-        break;
-    case KITH_SESSION_NONE:
-    case KITH_SESSION_OPEN:
-    case KITH_SESSION_FIN:
-        break;
+    if (event->kind == KITH_SESSION_RECORD) {
+        step_record(link, event); /* still the AEAD's pass over the bytes */
+        return true;
     }
+    KITH_ASSERT(event->kind == KITH_SESSION_CONTROL ||
+                event->kind == KITH_SESSION_BURST);
+    kith_account_switch(account, KITH_ACCOUNT_OTHER);
+    if (event->kind == KITH_SESSION_CONTROL)
+        kept = step_control(link, event->frame, event->frame_bytes);
+    else
+        step_burst(link);
     kith_account_switch(account, KITH_ACCOUNT_AEAD);
     return kept;
 }

@@ -190,7 +190,7 @@ struct kith_transport {
     uv_timer_t tick; /* revocation, deferred LINK_DOWN */
     uv_timer_t poll; /* snapshots that are not there yet */
     uv_idle_t notify;
-    bool listening, stopping, held;
+    bool stopping, held;
     struct kith_half_open_table half_open;
     struct kith_link *links;
     struct kith_member_state *members; /* (peers) */

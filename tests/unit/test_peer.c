@@ -148,7 +148,6 @@ static void setup(struct bench *bench, kith_ns step_ns, const char *save)
     const struct kith_thread_options options = {.worker = bench->worker,
                                                 .save = save,
                                                 .step_ns = step_ns,
-                                                .core = -1,
                                                 .arg = bench,
                                                 .done = done,
                                                 .save_failed = save_failed};

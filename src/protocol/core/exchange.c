@@ -16,16 +16,6 @@
 _Static_assert(OWNER_EXCHANGE + KITH_EXCHANGES_MAX <= UINT8_MAX,
                "the owner of an item names its exchange in one byte");
 
-/* The index names the owner of a work item, which outlives any pointer that
- * a copy of the node would hold. */
-uint32_t kith_exchange_index(const struct kith_node *node,
-                             const struct kith_exchange *exchange)
-{
-    const uint32_t index = (uint32_t)(exchange - node->exchanges);
-    KITH_ASSERT(index < KITH_EXCHANGES_MAX);
-    return index;
-}
-
 /* The place in the table decides the side: no record needs a field for it,
  * and an idle peer stays small. */
 static const struct kith_exchange_side *side_of(uint32_t index)
@@ -123,16 +113,19 @@ void kith_exchange_reply(const struct kith_node *node, kith_id to,
                                                       .slot = KITH_SLOT_NONE};
 }
 
-void kith_exchange_work(struct kith_node *node, struct kith_exchange *exchange,
-                        enum kith_work_kind kind)
+/* Puts the item that exchange `index` waits for into the effects. The index
+ * names the owner of the item, which outlives any pointer that a copy of the
+ * node would hold. */
+static void put_work(struct kith_node *node, uint32_t index,
+                     enum kith_work_kind kind)
 {
-    const uint32_t index = kith_exchange_index(node, exchange);
+    struct kith_exchange *exchange = &node->exchanges[index];
     const kith_id initiator = kith_exchange_is_ours(node, exchange)
                                   ? node->self
                                   : exchange->edge.peer;
     /* One item at a time: whatever comes meanwhile about this exchange is
      * noted and acted upon when the item is done. */
-    KITH_ASSERT(!exchange->running);
+    KITH_ASSERT(index < KITH_EXCHANGES_MAX && !exchange->running);
     exchange->running = true;
     kith_node_work(
         node, OWNER_EXCHANGE + index,
@@ -263,13 +256,13 @@ bool kith_exchange_schedule(struct kith_node *node)
 {
     KITH_ASSERT(node->owner == OWNER_NONE && !node->effects->has_work);
     for (uint32_t i = KITH_EXCHANGES_MAX; i-- > 0;) {
-        struct kith_exchange *exchange = &node->exchanges[i];
+        const struct kith_exchange *exchange = &node->exchanges[i];
         if (exchange->state == KITH_EXCHANGE_IDLE)
             continue;
         const enum kith_work_kind kind = side_of(i)->due(exchange);
         if (kind == KITH_WORK_COUNT)
             continue;
-        kith_exchange_work(node, exchange, kind);
+        put_work(node, i, kind);
         return true;
     }
     return false;

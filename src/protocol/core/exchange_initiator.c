@@ -209,23 +209,14 @@ static void step_aborted(struct kith_node *node, struct kith_exchange *exchange)
 
 static enum kith_work_kind due(const struct kith_exchange *exchange)
 {
-    KITH_ASSERT(exchange->state <= INITIATOR_UNDO);
-    switch ((enum initiator_state)exchange->state) {
-    case INITIATOR_SNAPSHOT:
-    case INITIATOR_SPLIT:
+    const unsigned state = exchange->state;
+    KITH_ASSERT(state <= INITIATOR_UNDO);
+    if (state == INITIATOR_SNAPSHOT || state == INITIATOR_SPLIT)
         return KITH_WORK_SNAPSHOT;
-    case INITIATOR_MERGE:
+    if (state == INITIATOR_MERGE)
         return kith_exchange_gives(exchange) ? KITH_WORK_MERGE
                                              : KITH_WORK_ADOPT;
-    case INITIATOR_UNDO:
-        return KITH_WORK_UNDO;
-    case INITIATOR_IDLE:
-    case INITIATOR_ASKED:
-    case INITIATOR_SENT:
-    case INITIATOR_ABORTING:
-        break;
-    }
-    return KITH_WORK_COUNT;
+    return state == INITIATOR_UNDO ? KITH_WORK_UNDO : KITH_WORK_COUNT;
 }
 
 /* Our half comes last, so the ACK tells the responder that both have moved. */

@@ -118,20 +118,13 @@ static void step_abort(struct kith_node *node, struct kith_exchange *exchange)
  * merge what came. */
 static enum kith_work_kind due(const struct kith_exchange *exchange)
 {
-    KITH_ASSERT(exchange->state <= RESPONDER_UNDO);
-    switch ((enum responder_state)exchange->state) {
-    case RESPONDER_ACCEPTED:
-        return kith_exchange_gives(exchange) ? KITH_WORK_COUNT
-                                             : KITH_WORK_SNAPSHOT;
-    case RESPONDER_MERGE:
-        return KITH_WORK_MERGE;
-    case RESPONDER_UNDO:
-        return KITH_WORK_UNDO;
-    case RESPONDER_IDLE:
-    case RESPONDER_MERGED:
-        break;
-    }
-    return KITH_WORK_COUNT;
+    const unsigned state = exchange->state;
+    KITH_ASSERT(state <= RESPONDER_UNDO);
+    if (state == RESPONDER_ACCEPTED && !kith_exchange_gives(exchange))
+        return KITH_WORK_SNAPSHOT;
+    return state == RESPONDER_MERGE  ? KITH_WORK_MERGE
+           : state == RESPONDER_UNDO ? KITH_WORK_UNDO
+                                     : KITH_WORK_COUNT;
 }
 
 /* What the initiator waits for: that its push was added, or our model. */

@@ -3,7 +3,7 @@
 
 const char *kith_mark_name(enum kith_mark_kind kind)
 {
-    static const char *const names[] = {
+    static const char *const names[KITH_MARK_COUNT] = {
 #define KITH_X(name, text) text,
         KITH_MARKS(KITH_X)
 #undef KITH_X
@@ -15,7 +15,7 @@ const char *kith_mark_name(enum kith_mark_kind kind)
 
 const char *kith_work_name(enum kith_work_kind kind)
 {
-    static const char *const names[] = {
+    static const char *const names[KITH_WORK_COUNT] = {
 #define KITH_X(name, text) text,
         KITH_WORKS(KITH_X)
 #undef KITH_X

@@ -39,7 +39,8 @@ struct kith_mode {
     uint8_t
         list_mask;   /* round & mask: which of the two lists; 0: one for all */
     bool says_round; /* a message's `step` is its sender's round, else step */
-    /* The round at hand: its snapshot is taken, it is merged, it is over. */
+    /* The round at hand: its snapshot is taken, it is merged, it is over
+     * (NULL: a mailbox's one list keeps what came). */
     void (*opened)(struct kith_node *node);
     void (*merged)(struct kith_node *node);
     void (*closed)(struct kith_node *node, bool missed);
@@ -52,7 +53,8 @@ struct kith_mode {
                   kith_id from, const struct kith_message *message);
     void (*ready)(struct kith_node *node, struct kith_round_edge *edge,
                   kith_id from, uint64_t number);
-    /* ACK, ABORT and PROBE; `edge` is NULL unless it is open in that round. */
+    /* ACK (NULL: nothing waits for one), ABORT and PROBE; `edge` is NULL unless
+     * it is open in that round. */
     void (*ack)(struct kith_node *node, struct kith_round_edge *edge);
     void (*aborted)(struct kith_node *node, struct kith_round_edge *edge,
                     kith_id from, uint64_t number);

@@ -109,8 +109,29 @@ void kith_round_go_on(struct kith_node *node, bool catches_up)
         kith_round_catch_up(node);
     kith_round_ask_early(node);
     /* A cycle is one exchange: nothing is trained within it. */
-    if (kith_round_is_within(node) && !node->leaving)
+    if (kith_round_begins(node, round->round) != round->round && !node->leaving)
         reopen(round);
+}
+
+/* The open round is over. Was anybody missing? */
+static bool review(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    const struct kith_round_list *list = kith_round_current(node);
+    const bool is_static = node->config->topology->kind->is_static;
+    bool missed = false;
+    for (uint32_t e = 0; e < list->count; e++) {
+        const struct kith_round_edge *edge = &list->edges[e];
+        if (edge->decision != EDGE_DROPPED)
+            continue;
+        missed |= !is_static || !(edge->flags & EDGE_DOWN);
+    }
+    KITH_ASSERT(round->wary <= KITH_WARY_ROUNDS);
+    if (missed)
+        round->wary = KITH_WARY_ROUNDS;
+    else if (round->wary > 0)
+        round->wary--;
+    return missed;
 }
 
 /* The outcome is remembered before the lists move on: a neighbour in doubt
@@ -119,14 +140,15 @@ void kith_round_close(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     KITH_ASSERT(kith_round_has_begun(node) && !round->running);
-    const bool missed = kith_round_review(node);
+    const bool missed = review(node);
     kith_round_remember(node);
     kith_node_cancel(node, KITH_SLOT_ROUND_SENT);
     kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round, 0);
     round->state = ROUND_CLOSED;
     round->deadline_ns = KITH_NEVER;
     round->round++;
-    node->mode->closed(node, missed);
+    if (node->mode->closed != NULL)
+        node->mode->closed(node, missed);
 }
 
 void kith_round_try_close(struct kith_node *node)
@@ -382,6 +404,22 @@ bool kith_round_store(struct kith_node *node, struct kith_round_edge *edge,
     return true;
 }
 
+/* Where the graph changes, a neighbour of a later round may be far ahead: its
+ * model is discarded, and asked for again as soon as there is an inbox. */
+static void note_early(struct kith_node *node, kith_id peer, uint64_t number)
+{
+    struct kith_round *round = node->round;
+    uint32_t at = 0;
+    KITH_ASSERT(number > round->round + 1 && number <= round->most);
+    while (at < round->early_count && round->early[at].peer != peer)
+        at++;
+    if (at == KITH_EARLY_MAX)
+        return; /* that round does without it */
+    round->early[at] = (struct kith_round_claim){.round = number, .peer = peer};
+    if (at == round->early_count)
+        round->early_count++;
+}
+
 /* A model that has no place: one that came twice may be merged already. Where
  * there is one by now, for a round closed while it was under way, it is asked
  * for again. */
@@ -394,7 +432,7 @@ static void refuse(struct kith_node *node, const struct kith_round_edge *edge,
     /* Noted once, asked for when its round comes: otherwise a fast
      * neighbour's model would be lost for good. */
     if (number > at + 1 && number <= node->round->most)
-        kith_round_note_early(node, from, number);
+        note_early(node, from, number);
     if (kith_node_inbox(node, from, message) != KITH_SLOT_NONE)
         kith_round_tell(node, from, KITH_MESSAGE_REQUEST, number);
     else if (edge != NULL && edge->flags & EDGE_RECEIVED)
@@ -468,7 +506,7 @@ void kith_round_message(struct kith_node *node, kith_id from,
         mode->ready(node, known, from, number);
         break;
     case KITH_MESSAGE_ACK:
-        if (edge != NULL)
+        if (edge != NULL && mode->ack != NULL)
             mode->ack(node, edge);
         break;
     case KITH_MESSAGE_ABORT:
@@ -495,6 +533,25 @@ void kith_round_message(struct kith_node *node, kith_id from,
 
 /* ---- The deadline, links, the end. */
 
+/* It let a round lapse: after two it is left out. */
+static void count_silent(struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(peer != node->self);
+    bool down = false;
+    for (unsigned k = 0; k < 2; k++) {
+        struct kith_round_edge *edge =
+            kith_round_find(&node->round->lists[k], peer);
+        if (edge == NULL || ++edge->silent < 2)
+            continue;
+        edge->flags |= EDGE_DOWN;
+        down = true;
+    }
+    /* It may be a neighbour again in a later round only. */
+    if (down && !node->config->topology->kind->is_static)
+        kith_node_suspect(node, peer,
+                          kith_node_turn_timeout(node, KITH_TRIES_MAX));
+}
+
 /* Edges that are open at the deadline are left out, or asked about while they
  * are in doubt. */
 static void settle_all(struct kith_node *node)
@@ -516,7 +573,7 @@ static void settle_all(struct kith_node *node)
         KITH_ASSERT(settled == (edge->decision != EDGE_OPEN));
         round->lapsed |= settled;
         if (settled)
-            kith_round_count_silent(node, edge->peer);
+            count_silent(node, edge->peer);
         else
             doubts = edge->tries > doubts ? edge->tries : doubts;
     }
@@ -535,13 +592,24 @@ void kith_round_wake(struct kith_node *node)
     KITH_ASSERT(node->round->deadline_ns > node->now_ns);
 }
 
+static void set_down(struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(node->round->lists[0].count <= KITH_DEGREE_MAX);
+    for (unsigned k = 0; k < 2; k++) {
+        struct kith_round_edge *edge =
+            kith_round_find(&node->round->lists[k], peer);
+        if (edge != NULL)
+            edge->flags |= EDGE_DOWN;
+    }
+}
+
 void kith_round_peer_left(struct kith_node *node, kith_id peer)
 {
     struct kith_round_edge *edge =
         kith_round_find(kith_round_current(node), peer);
     const bool open = kith_edge_is_open(node, edge, node->round->round);
     KITH_ASSERT(edge == NULL || edge->peer == peer);
-    kith_round_set_down(node, peer);
+    set_down(node, peer);
     node->mode->edge_down(node, open ? edge : NULL, peer);
     if (open)
         kith_round_try_close(node);

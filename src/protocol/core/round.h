@@ -168,8 +168,6 @@ static inline bool kith_edge_is_open(const struct kith_node *node,
 uint64_t kith_round_after(const struct kith_node *node, uint64_t steps);
 /* The first of a trigger's rounds, from this one on. */
 uint64_t kith_round_begins(const struct kith_node *node, uint64_t number);
-/* Between two rounds of one trigger. */
-bool kith_round_is_within(const struct kith_node *node);
 /* Will there be a round of that number before our share is done? */
 bool kith_round_comes(const struct kith_node *node, uint64_t number);
 size_t kith_round_size(const struct kith_node_config *config);
@@ -178,13 +176,6 @@ void kith_round_init(struct kith_node *node, void *memory);
 void kith_round_jump(struct kith_node *node, uint64_t number);
 /* The list of `number` in the place of the one two rounds before. */
 void kith_round_list_fill(struct kith_node *node, uint64_t number);
-void kith_round_set_down(struct kith_node *node, kith_id peer);
-/* It let a round lapse: after two it is left out. */
-void kith_round_count_silent(struct kith_node *node, kith_id peer);
-/* Where the graph changes, a neighbour of a later round may be far ahead: its
- * model is discarded, and asked for again as soon as there is an inbox. */
-void kith_round_note_early(struct kith_node *node, kith_id peer,
-                           uint64_t number);
 /* The outcome of the open round is kept for late queries. */
 void kith_round_remember(struct kith_node *node);
 /* A later round has taken its place there: nobody can say. */
@@ -196,8 +187,6 @@ bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
 
 /* Any message: its sender is alive, and in that round. */
 void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said);
-/* The open round is over. Was anybody missing? */
-bool kith_round_review(struct kith_node *node);
 /* Go on where two others are, if they are further than the next round. */
 void kith_round_catch_up(struct kith_node *node);
 /* Go on with round `number`, and tell those that wait for us in ours. */
@@ -234,7 +223,8 @@ uint32_t kith_edge_index(const struct kith_round_list *list,
 
 void kith_cast_unsent(struct kith_node *node, struct kith_round_edge *edge);
 bool kith_cast_settle(struct kith_node *node, struct kith_round_edge *edge);
-void kith_cast_ack(struct kith_node *node, struct kith_round_edge *edge);
+void kith_cast_ready(struct kith_node *node, struct kith_round_edge *edge,
+                     kith_id from, uint64_t number);
 void kith_cast_abort(struct kith_node *node, struct kith_round_edge *edge,
                      kith_id from, uint64_t number);
 void kith_cast_probe(struct kith_node *node, struct kith_round_edge *edge,
@@ -252,6 +242,20 @@ void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
     .link_down = kith_round_link_down, .peer_left = kith_round_peer_left,      \
     .leave = kith_round_leave, .inbox = kith_round_inbox,                      \
     .deadline = kith_round_deadline, .is_finished = kith_round_is_finished
+
+/* Those of modes that training waits for. */
+#define KITH_WAITED_HANDLERS                                                   \
+    .trigger = kith_round_open, .defers_trigger = kith_round_holds,            \
+    .holds_training = kith_round_holds, .is_quiet = kith_round_is_quiet,       \
+    .list_mask = 1, .says_round = true, .merged = kith_round_close,            \
+    .is_merged = kith_round_is_committed, .edge_inbox = kith_round_edge_inbox, \
+    .resend = kith_edge_send
+/* Those of modes whose messages go one way. */
+#define KITH_CAST_HANDLERS                                                     \
+    .ready = kith_cast_ready, .aborted = kith_cast_abort,                      \
+    .probe = kith_cast_probe, .confirm = kith_cast_confirm,                    \
+    .unsent = kith_cast_unsent, .settle = kith_cast_settle,                    \
+    .edge_down = kith_cast_edge_down
 
 /* Handlers of every mode of rounds: KITH_ROUND_HANDLERS, and */
 bool kith_round_is_open(const struct kith_node *node);

@@ -104,20 +104,16 @@ static void step_model(struct kith_node *node, struct kith_round_edge *edge,
         kith_edge_advance(node, edge);
 }
 
-static void step_ready(struct kith_node *node, struct kith_round_edge *edge,
-                       kith_id from, uint64_t number)
+/* A mailbox may hear it while its own round is being merged. */
+void kith_cast_ready(struct kith_node *node, struct kith_round_edge *edge,
+                     kith_id from, uint64_t number)
 {
     KITH_ASSERT(edge == NULL || edge->peer == from);
-    if (!kith_edge_is_open(node, edge, number))
+    if (edge == NULL || number != node->round->round ||
+        !kith_round_has_begun(node))
         return;
     edge->flags |= EDGE_HEARD_READY;
     kith_edge_advance(node, edge);
-}
-
-/* Nothing waits for one: a READY has ended the edge. */
-void kith_cast_ack(struct kith_node *node, struct kith_round_edge *edge)
-{
-    KITH_ASSERT(edge->peer != node->self);
 }
 
 void kith_cast_abort(struct kith_node *node, struct kith_round_edge *edge,
@@ -186,28 +182,7 @@ void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
 }
 
 const struct kith_mode kith_mode_cast = {
-    KITH_ROUND_HANDLERS,
-    .trigger = kith_round_open,
-    .defers_trigger = kith_round_holds,
-    .holds_training = kith_round_holds,
-    .is_quiet = kith_round_is_quiet,
-    .list_mask = 1,
-    .says_round = true,
-    .opened = opened,
-    .merged = kith_round_close,
-    .closed = closed,
-    .is_merged = kith_round_is_committed,
-    .edge_inbox = kith_round_edge_inbox,
-    .model = step_model,
-    .ready = step_ready,
-    .ack = kith_cast_ack,
-    .aborted = kith_cast_abort,
-    .probe = kith_cast_probe,
-    .confirm = kith_cast_confirm,
-    .resend = kith_edge_send,
-    .heard = heard,
-    .unsent = kith_cast_unsent,
-    .advance = advance,
-    .settle = kith_cast_settle,
-    .edge_down = kith_cast_edge_down,
+    KITH_ROUND_HANDLERS, KITH_WAITED_HANDLERS, KITH_CAST_HANDLERS,
+    .opened = opened,    .closed = closed,     .model = step_model,
+    .heard = heard,      .advance = advance,
 };

@@ -85,15 +85,6 @@ void kith_edge_mark(struct kith_node *node, enum kith_mark_kind kind,
         mark->id.incarnation = ours ? node->incarnation : edge->incarnation;
 }
 
-void kith_edge_drop(struct kith_node *node, struct kith_round_edge *edge)
-{
-    KITH_ASSERT(edge->decision == EDGE_OPEN);
-    edge->decision = EDGE_DROPPED;
-    /* Counted by one end, so that a sum over peers counts each edge once. */
-    node->failed += kith_edge_decides(node, edge->peer);
-    kith_edge_mark(node, KITH_MARK_FAILED, edge, 0);
-}
-
 void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
 {
     KITH_ASSERT(edge->decision == EDGE_OPEN);
@@ -108,6 +99,14 @@ void kith_edge_leave_out(struct kith_node *node, struct kith_round_edge *edge)
     KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_DROPPED;
     kith_edge_mark(node, KITH_MARK_FAILED, edge, 0);
+}
+
+/* Counted by one end, so that a sum over peers counts each edge once. */
+void kith_edge_drop(struct kith_node *node, struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->decision == EDGE_OPEN);
+    node->failed += kith_edge_decides(node, edge->peer);
+    kith_edge_leave_out(node, edge);
 }
 
 void kith_edge_advance(struct kith_node *node, struct kith_round_edge *edge)

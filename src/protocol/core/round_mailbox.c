@@ -78,13 +78,6 @@ static void merged(struct kith_node *node)
     kith_round_try_close(node);
 }
 
-/* Its one list keeps what came. */
-static void closed(struct kith_node *node, bool missed)
-{
-    (void)missed;
-    KITH_ASSERT(node->round->state == ROUND_CLOSED);
-}
-
 /* What came last stays, and is merged again where nothing newer did, as long as
  * its sender is alive: it would hold us back for ever. */
 static bool is_merged(const struct kith_round_edge *edge)
@@ -143,19 +136,6 @@ static void step_model(struct kith_node *node, struct kith_round_edge *edge,
         kith_edge_advance(node, edge);
 }
 
-static void step_ready(struct kith_node *node, struct kith_round_edge *edge,
-                       kith_id from, uint64_t number)
-{
-    KITH_ASSERT(edge != NULL && edge->peer == from);
-    KITH_ASSERT(node->mode->list_mask == 0);
-    const bool early =
-        number == node->round->round && node->round->state == ROUND_MERGE;
-    if (!early && !kith_edge_is_open(node, edge, number))
-        return;
-    edge->flags |= EDGE_HEARD_READY;
-    kith_edge_advance(node, edge);
-}
-
 /* It is over where ours arrived; theirs may come at any time. */
 static void advance(struct kith_node *node, struct kith_round_edge *edge)
 {
@@ -165,25 +145,8 @@ static void advance(struct kith_node *node, struct kith_round_edge *edge)
 }
 
 const struct kith_mode kith_mode_mailbox = {
-    KITH_ROUND_HANDLERS,
-    .trigger = trigger,
-    .idle = pass_on,
-    .is_quiet = is_quiet,
-    .list_mask = 0,
-    .says_round = false,
-    .opened = opened,
-    .merged = merged,
-    .closed = closed,
-    .is_merged = is_merged,
-    .edge_inbox = edge_inbox,
-    .model = step_model,
-    .ready = step_ready,
-    .ack = kith_cast_ack,
-    .aborted = kith_cast_abort,
-    .probe = kith_cast_probe,
-    .confirm = kith_cast_confirm,
-    .unsent = kith_cast_unsent,
-    .advance = advance,
-    .settle = kith_cast_settle,
-    .edge_down = kith_cast_edge_down,
+    KITH_ROUND_HANDLERS, KITH_CAST_HANDLERS,     .trigger = trigger,
+    .idle = pass_on,     .is_quiet = is_quiet,   .opened = opened,
+    .merged = merged,    .is_merged = is_merged, .edge_inbox = edge_inbox,
+    .model = step_model, .advance = advance,
 };

@@ -180,11 +180,6 @@ bool kith_round_comes(const struct kith_node *node, uint64_t number)
     return number - round->round < left;
 }
 
-bool kith_round_is_within(const struct kith_node *node)
-{
-    return node->round->round % phases(node) != 0;
-}
-
 void kith_round_jump(struct kith_node *node, uint64_t number)
 {
     node->round->round = number;
@@ -192,50 +187,6 @@ void kith_round_jump(struct kith_node *node, uint64_t number)
     kith_round_list_fill(node, number + 1);
     KITH_ASSERT(kith_round_list_of(node, number)->round == number ||
                 node->mode->list_mask == 0);
-}
-
-void kith_round_set_down(struct kith_node *node, kith_id peer)
-{
-    KITH_ASSERT(node->round->lists[0].count <= KITH_DEGREE_MAX);
-    for (unsigned k = 0; k < 2; k++) {
-        struct kith_round_edge *edge =
-            kith_round_find(&node->round->lists[k], peer);
-        if (edge != NULL)
-            edge->flags |= EDGE_DOWN;
-    }
-}
-
-void kith_round_count_silent(struct kith_node *node, kith_id peer)
-{
-    KITH_ASSERT(peer != node->self);
-    bool down = false;
-    for (unsigned k = 0; k < 2; k++) {
-        struct kith_round_edge *edge =
-            kith_round_find(&node->round->lists[k], peer);
-        if (edge == NULL || ++edge->silent < 2)
-            continue;
-        edge->flags |= EDGE_DOWN;
-        down = true;
-    }
-    /* It may be a neighbour again in a later round only. */
-    if (down && !node->config->topology->kind->is_static)
-        kith_node_suspect(node, peer,
-                          kith_node_turn_timeout(node, KITH_TRIES_MAX));
-}
-
-void kith_round_note_early(struct kith_node *node, kith_id peer,
-                           uint64_t number)
-{
-    struct kith_round *round = node->round;
-    uint32_t at = 0;
-    KITH_ASSERT(number > round->round + 1 && number <= round->most);
-    while (at < round->early_count && round->early[at].peer != peer)
-        at++;
-    if (at == KITH_EARLY_MAX)
-        return; /* that round does without it */
-    round->early[at] = (struct kith_round_claim){.round = number, .peer = peer};
-    if (at == round->early_count)
-        round->early_count++;
 }
 
 /* Where the outcome of a round is kept until one KITH_OUTCOMES later. */

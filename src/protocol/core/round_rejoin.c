@@ -49,26 +49,6 @@ void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said)
         note_claim(round, from, said);
 }
 
-bool kith_round_review(struct kith_node *node)
-{
-    struct kith_round *round = node->round;
-    const struct kith_round_list *list = kith_round_current(node);
-    const bool is_static = node->config->topology->kind->is_static;
-    bool missed = false;
-    for (uint32_t e = 0; e < list->count; e++) {
-        const struct kith_round_edge *edge = &list->edges[e];
-        if (edge->decision != EDGE_DROPPED)
-            continue;
-        missed |= !is_static || !(edge->flags & EDGE_DOWN);
-    }
-    KITH_ASSERT(round->wary <= KITH_WARY_ROUNDS);
-    if (missed)
-        round->wary = KITH_WARY_ROUNDS;
-    else if (round->wary > 0)
-        round->wary--;
-    return missed;
-}
-
 /* What a static graph's live neighbours all claim; 0 when all are silent. */
 static uint64_t least_said(const struct kith_node *node)
 {

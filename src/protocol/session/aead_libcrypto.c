@@ -14,11 +14,6 @@ _Static_assert(KITH_RECORD_BYTES_MAX + KITH_TAG_BYTES <= INT_MAX,
                "lengths are int in EVP");
 _Static_assert(KITH_NONCE_BYTES == 12, "EVP's default length of a nonce");
 
-static bool libcrypto_has(enum kith_suite suite)
-{
-    return suite == KITH_SUITE_AESGCM || suite == KITH_SUITE_CHACHAPOLY;
-}
-
 /* Created once a direction and never copied: the state holds the pointer. */
 static EVP_CIPHER_CTX *context_of(union kith_aead_state *state)
 {
@@ -32,20 +27,25 @@ static void libcrypto_destroy(union kith_aead_state *state)
     state->pointer = NULL;
 }
 
+/* EVP's cipher, NULL: none of ours. */
+static const EVP_CIPHER *cipher_of(enum kith_suite suite)
+{
+    return suite == KITH_SUITE_AESGCM       ? EVP_aes_256_gcm()
+           : suite == KITH_SUITE_CHACHAPOLY ? EVP_chacha20_poly1305()
+                                            : NULL;
+}
+
+static bool libcrypto_has(enum kith_suite suite)
+{
+    return cipher_of(suite) != NULL;
+}
+
 /* A context per direction, made once: making it and fetching a
  * cipher allocate, which no record may do. */
 static enum kith_err libcrypto_create(union kith_aead_state *state,
                                       enum kith_suite suite)
 {
-    const EVP_CIPHER *cipher = NULL;
-    switch (suite) {
-    case KITH_SUITE_AESGCM:
-        cipher = EVP_aes_256_gcm();
-        break;
-    case KITH_SUITE_CHACHAPOLY:
-        cipher = EVP_chacha20_poly1305();
-        break;
-    }
+    const EVP_CIPHER *cipher = cipher_of(suite);
     memset(state, 0, sizeof *state);
     if (!cipher)
         return KITH_EUNSUPPORTED;
@@ -71,27 +71,35 @@ static enum kith_err libcrypto_key(union kith_aead_state *state,
     return ok == 1 ? KITH_OK : KITH_EDEVICE;
 }
 
-/* EVP counts in int, and its AEADs here are stream ciphers: an update gives as
- * many bytes as it takes, the final call none. */
+/* All but the tag, in the direction of the key. EVP counts in int, and its
+ * AEADs here are stream ciphers: an update gives as many bytes as it takes, the
+ * final call none. */
+static int run(EVP_CIPHER_CTX *context, const struct kith_aead_text *text)
+{
+    int n = 0;
+    KITH_ASSERT(text->bytes <= KITH_RECORD_BYTES_MAX);
+    KITH_ASSERT(text->ad_bytes <= KITH_RECORD_BYTES_MAX);
+    int ok = EVP_CipherInit_ex(context, NULL, NULL, NULL, text->nonce, -1);
+    if (text->ad_bytes)
+        ok &=
+            EVP_CipherUpdate(context, NULL, &n, text->ad, (int)text->ad_bytes);
+    if (text->bytes) {
+        ok &= EVP_CipherUpdate(context, text->out, &n, text->in,
+                               (int)text->bytes);
+        KITH_ASSERT(ok != 1 || (size_t)n == text->bytes);
+    }
+    return ok;
+}
+
 static enum kith_err libcrypto_seal(union kith_aead_state *state,
                                     enum kith_suite suite,
                                     const struct kith_aead_text *text)
 {
     (void)suite;
-    KITH_ASSERT(text->bytes <= KITH_RECORD_BYTES_MAX);
-    KITH_ASSERT(text->ad_bytes <= KITH_RECORD_BYTES_MAX);
     EVP_CIPHER_CTX *context = context_of(state);
     uint8_t *tag = text->out + text->bytes;
     int n = 0;
-    int ok = EVP_EncryptInit_ex(context, NULL, NULL, NULL, text->nonce);
-    if (text->ad_bytes)
-        ok &=
-            EVP_EncryptUpdate(context, NULL, &n, text->ad, (int)text->ad_bytes);
-    if (text->bytes) {
-        ok &= EVP_EncryptUpdate(context, text->out, &n, text->in,
-                                (int)text->bytes);
-        KITH_ASSERT(ok != 1 || (size_t)n == text->bytes);
-    }
+    int ok = run(context, text);
     ok &= EVP_EncryptFinal_ex(context, tag, &n);
     KITH_ASSERT(ok != 1 || n == 0);
     ok &= EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, KITH_TAG_BYTES,
@@ -104,22 +112,14 @@ static enum kith_err libcrypto_open(union kith_aead_state *state,
                                     const struct kith_aead_text *text)
 {
     (void)suite;
-    KITH_ASSERT(text->bytes <= KITH_RECORD_BYTES_MAX);
-    KITH_ASSERT(text->ad_bytes <= KITH_RECORD_BYTES_MAX);
     EVP_CIPHER_CTX *context = context_of(state);
     uint8_t tag[KITH_TAG_BYTES], unused[KITH_TAG_BYTES];
     int n = 0;
-    /* EVP wants the tag before the text, and not to be const. */
+    /* Apart, for the text may be opened in place, and not to be const. */
     memcpy(tag, text->in + text->bytes, sizeof tag);
-    int ok = EVP_DecryptInit_ex(context, NULL, NULL, NULL, text->nonce);
+    int ok = run(context, text);
     ok &= EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, KITH_TAG_BYTES,
                               tag);
-    if (text->ad_bytes)
-        ok &=
-            EVP_DecryptUpdate(context, NULL, &n, text->ad, (int)text->ad_bytes);
-    if (text->bytes)
-        ok &= EVP_DecryptUpdate(context, text->out, &n, text->in,
-                                (int)text->bytes);
     if (ok == 1 && EVP_DecryptFinal_ex(context, unused, &n) == 1)
         return KITH_OK;
     /* EVP has written the plain text already: nobody may read what did not

@@ -228,8 +228,21 @@ size_t kith_certificate_sign(const struct kith_certificate *certificate,
     return body_bytes + SIGNATURE_FIELD_BYTES;
 }
 
-bool kith_certificate_is_signed_by(const uint8_t *bytes, size_t size,
-                                   const uint8_t authority[32])
+/* Either authority may sign: while one's key is being changed both are in
+ * force. */
+bool kith_trust_signed(const struct kith_trust *trust, const uint8_t *covered,
+                       size_t bytes, const uint8_t *signature)
+{
+    KITH_ASSERT(trust->authority_count <= 2);
+    for (uint32_t i = 0; i < trust->authority_count; i++)
+        if (crypto_sign_verify_detached(signature, covered, bytes,
+                                        trust->authority[i]) == 0)
+            return true;
+    return false;
+}
+
+bool kith_certificate_is_signed(const struct kith_trust *trust,
+                                const uint8_t *bytes, size_t size)
 {
     if (size < SIGNATURE_FIELD_BYTES || size > KITH_CERTIFICATE_BYTES_MAX)
         return false;
@@ -237,6 +250,6 @@ bool kith_certificate_is_signed_by(const uint8_t *bytes, size_t size,
     const size_t covered_bytes =
         signed_bytes(bytes, size - SIGNATURE_FIELD_BYTES, covered);
     KITH_ASSERT(covered_bytes + SIGNATURE_FIELD_BYTES == size + sizeof context);
-    return crypto_sign_verify_detached(bytes + size - KITH_SIGNATURE_BYTES,
-                                       covered, covered_bytes, authority) == 0;
+    return kith_trust_signed(trust, covered, covered_bytes,
+                             bytes + size - KITH_SIGNATURE_BYTES);
 }

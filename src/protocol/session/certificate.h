@@ -8,8 +8,11 @@
 bool kith_name_is_safe(const uint8_t *name, size_t length);
 
 /* Form is not looked at beyond the signature's place. */
-bool kith_certificate_is_signed_by(const uint8_t *bytes, size_t size,
-                                   const uint8_t authority[32]);
+bool kith_certificate_is_signed(const struct kith_trust *trust,
+                                const uint8_t *bytes, size_t size);
+/* `signature` (KITH_SIGNATURE_BYTES) over `covered` is an authority's. */
+bool kith_trust_signed(const struct kith_trust *trust, const uint8_t *covered,
+                       size_t bytes, const uint8_t *signature);
 
 #define KITH_REASON_BYTES 200u
 /* kith_trust_check() that also says why not, in `reason`. */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "kith/assert.h"
-#include "src/protocol/session/bytes.h"
 
 _Static_assert(KITH_NONCE_BYTES == 4 + sizeof(uint64_t),
                "a nonce is four zero bytes and n");
@@ -49,15 +48,9 @@ static void nonce_write(enum kith_suite suite, uint64_t n,
                         uint8_t nonce[KITH_NONCE_BYTES])
 {
     memset(nonce, 0, 4);
-    switch (suite) {
-    case KITH_SUITE_AESGCM:
-        put_be(nonce + 4, n, 8);
-        break;
-    case KITH_SUITE_CHACHAPOLY:
-        for (size_t i = 0; i < 8; i++)
-            nonce[4 + i] = (uint8_t)(n >> (8 * i));
-        break;
-    }
+    for (size_t i = 0; i < 8; i++)
+        nonce[4 + i] =
+            (uint8_t)(n >> 8 * (suite == KITH_SUITE_AESGCM ? 7 - i : i));
 }
 
 /* Providers write the target while they read the source: one place or two, but
@@ -69,25 +62,41 @@ static bool are_apart(const uint8_t *a, size_t a_bytes, const uint8_t *b,
     return x == y || x + a_bytes <= y || y + b_bytes <= x;
 }
 
+/* In the cipher's direction, `bytes` being those of the plain text. */
+static enum kith_err run(struct kith_cipher *cipher, const uint8_t *ad,
+                         size_t ad_bytes, const uint8_t *in, size_t bytes,
+                         uint8_t *out)
+{
+    const bool seals = cipher->direction == KITH_SEAL;
+    uint8_t nonce[KITH_NONCE_BYTES];
+    const struct kith_aead_text text = {.nonce = nonce,
+                                        .ad = ad,
+                                        .ad_bytes = ad_bytes,
+                                        .in = in,
+                                        .out = out,
+                                        .bytes = bytes};
+    if (cipher->n == UINT64_MAX)
+        return KITH_ELIMIT;
+    nonce_write(cipher->suite, cipher->n, nonce);
+    const enum kith_err err = (seals ? cipher->aead->seal : cipher->aead->open)(
+        &cipher->state, cipher->suite, &text);
+    /* Spent even where sealing fails: a nonce that was used twice under one key
+     * gives away GCM's authentication key (Joux 2006), one left out costs
+     * nothing. A message that does not authenticate must not advance n
+     * (revision 34, section 5.1): else a forger could make both sides disagree.
+     */
+    if (seals || err == KITH_OK)
+        cipher->n++;
+    return err;
+}
+
 enum kith_err kith_cipher_seal(struct kith_cipher *cipher, const uint8_t *ad,
                                size_t ad_bytes, const uint8_t *plain,
                                size_t bytes, uint8_t *sealed)
 {
     KITH_ASSERT(cipher->direction == KITH_SEAL);
     KITH_ASSERT(are_apart(plain, bytes, sealed, bytes + KITH_TAG_BYTES));
-    if (cipher->n == UINT64_MAX)
-        return KITH_ELIMIT;
-    uint8_t nonce[KITH_NONCE_BYTES];
-    /* Spent before it is used: a nonce that was used twice under one key gives
-     * away GCM's authentication key (Joux 2006), one left out costs nothing. */
-    nonce_write(cipher->suite, cipher->n++, nonce);
-    const struct kith_aead_text text = {.nonce = nonce,
-                                        .ad = ad,
-                                        .ad_bytes = ad_bytes,
-                                        .in = plain,
-                                        .out = sealed,
-                                        .bytes = bytes};
-    return cipher->aead->seal(&cipher->state, cipher->suite, &text);
+    return run(cipher, ad, ad_bytes, plain, bytes, sealed);
 }
 
 enum kith_err kith_cipher_open(struct kith_cipher *cipher, const uint8_t *ad,
@@ -96,23 +105,7 @@ enum kith_err kith_cipher_open(struct kith_cipher *cipher, const uint8_t *ad,
 {
     KITH_ASSERT(cipher->direction == KITH_OPEN);
     KITH_ASSERT(are_apart(sealed, bytes + KITH_TAG_BYTES, plain, bytes));
-    if (cipher->n == UINT64_MAX)
-        return KITH_ELIMIT;
-    uint8_t nonce[KITH_NONCE_BYTES];
-    nonce_write(cipher->suite, cipher->n, nonce);
-    const struct kith_aead_text text = {.nonce = nonce,
-                                        .ad = ad,
-                                        .ad_bytes = ad_bytes,
-                                        .in = sealed,
-                                        .out = plain,
-                                        .bytes = bytes};
-    const enum kith_err err =
-        cipher->aead->open(&cipher->state, cipher->suite, &text);
-    /* A message that does not authenticate must not advance n (revision 34,
-     * section 5.1): else a forger could make both sides disagree. */
-    if (err == KITH_OK)
-        cipher->n++;
-    return err;
+    return run(cipher, ad, ad_bytes, sealed, bytes, plain);
 }
 
 /* Rekey (section 11.3), without a word on the wire: both ends count records.

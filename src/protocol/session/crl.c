@@ -94,21 +94,14 @@ enum kith_err kith_crl_verify(const struct kith_trust *trust,
                               const uint8_t *bytes, size_t size,
                               struct kith_crl *crl)
 {
-    KITH_ASSERT(trust->authority_count <= 2);
     const enum kith_err err = kith_crl_decode(bytes, size, crl);
     if (err != KITH_OK)
         return err;
     if (memcmp(crl->cluster, trust->cluster, KITH_CLUSTER_BYTES) != 0)
         return KITH_EAUTH;
-    /* Either authority may sign: during a roll both are in force. */
     const size_t covered = size - KITH_SIGNATURE_BYTES;
     KITH_ASSERT(covered >= KITH_CRL_HEAD_BYTES);
-    bool good = false;
-    for (uint32_t i = 0; i < trust->authority_count; i++)
-        good =
-            good || crypto_sign_verify_detached(bytes + covered, bytes, covered,
-                                                trust->authority[i]) == 0;
-    if (!good)
+    if (!kith_trust_signed(trust, bytes, covered, bytes + covered))
         return KITH_EAUTH;
     /* An older list is authentic too: without this an attacker who replays one
      * would take a revocation back. */

@@ -17,64 +17,41 @@ _Static_assert(KITH_HASH_BYTES == crypto_hash_sha512_BYTES, "SHA-512's");
 _Static_assert(KITH_HASH_BYTES <= KITH_BLOCK_BYTES,
                "a key of one hash is padded, never hashed (RFC 2104)");
 
-/* Both states, not a union: 600 bytes of stack, and no aliasing of what
- * libsodium aligns differently. */
-struct hasher {
-    enum kith_digest digest;
-    crypto_generichash_state blake2b;
-    crypto_hash_sha512_state sha512;
+/* One of the strings that are hashed as one. */
+struct part {
+    const uint8_t *bytes;
+    size_t size;
 };
 
-static void hasher_start(struct hasher *h, enum kith_digest digest)
+/* The state is wiped: it is a function of what may be a secret. */
+static void hash_parts(enum kith_digest digest, const struct part parts[],
+                       size_t count, uint8_t hash[KITH_HASH_BYTES])
 {
-    h->digest = digest;
-    switch (digest) {
-    case KITH_DIGEST_BLAKE2B:
-        crypto_generichash_init(&h->blake2b, NULL, 0, KITH_HASH_BYTES);
-        break;
-    case KITH_DIGEST_SHA512:
-        crypto_hash_sha512_init(&h->sha512);
-        break;
+    crypto_generichash_state blake2b;
+    crypto_hash_sha512_state sha512;
+    KITH_ASSERT(count > 0 && (parts[0].bytes != NULL || parts[0].size == 0));
+    if (digest == KITH_DIGEST_BLAKE2B) {
+        crypto_generichash_init(&blake2b, NULL, 0, KITH_HASH_BYTES);
+        for (size_t i = 0; i < count; i++)
+            crypto_generichash_update(&blake2b, parts[i].bytes, parts[i].size);
+        crypto_generichash_final(&blake2b, hash, KITH_HASH_BYTES);
+        sodium_memzero(&blake2b, sizeof blake2b);
+    } else {
+        crypto_hash_sha512_init(&sha512);
+        for (size_t i = 0; i < count; i++)
+            crypto_hash_sha512_update(&sha512, parts[i].bytes, parts[i].size);
+        crypto_hash_sha512_final(&sha512, hash);
+        sodium_memzero(&sha512, sizeof sha512);
     }
-}
-
-static void hasher_add(struct hasher *h, const uint8_t *bytes, size_t size)
-{
-    KITH_ASSERT(bytes != NULL || size == 0);
-    switch (h->digest) {
-    case KITH_DIGEST_BLAKE2B:
-        crypto_generichash_update(&h->blake2b, bytes, size);
-        break;
-    case KITH_DIGEST_SHA512:
-        crypto_hash_sha512_update(&h->sha512, bytes, size);
-        break;
-    }
-}
-
-static void hasher_end(struct hasher *h, uint8_t hash[KITH_HASH_BYTES])
-{
-    switch (h->digest) {
-    case KITH_DIGEST_BLAKE2B:
-        crypto_generichash_final(&h->blake2b, hash, KITH_HASH_BYTES);
-        break;
-    case KITH_DIGEST_SHA512:
-        crypto_hash_sha512_final(&h->sha512, hash);
-        break;
-    }
-    /* Its state is a function of what may be a secret. */
-    sodium_memzero(h, sizeof *h);
 }
 
 void kith_digest_two(enum kith_digest digest, uint8_t hash[KITH_HASH_BYTES],
                      const uint8_t *left, size_t left_bytes,
                      const uint8_t *right, size_t right_bytes)
 {
-    struct hasher h;
     KITH_ASSERT(hash != right);
-    hasher_start(&h, digest);
-    hasher_add(&h, left, left_bytes);
-    hasher_add(&h, right, right_bytes);
-    hasher_end(&h, hash);
+    const struct part parts[] = {{left, left_bytes}, {right, right_bytes}};
+    hash_parts(digest, parts, 2, hash);
 }
 
 /* mac <- HMAC(key, left || right); a key here is always one hash long. */
@@ -83,6 +60,9 @@ static void hmac(enum kith_digest digest, const uint8_t key[KITH_HASH_BYTES],
                  size_t right_bytes, uint8_t mac[KITH_HASH_BYTES])
 {
     uint8_t inner[KITH_BLOCK_BYTES], outer[KITH_BLOCK_BYTES];
+    uint8_t hash[KITH_HASH_BYTES];
+    const struct part parts[] = {
+        {inner, sizeof inner}, {left, left_bytes}, {right, right_bytes}};
     KITH_ASSERT(mac != left && mac != right);
     memset(inner, 0x36, sizeof inner);
     memset(outer, 0x5c, sizeof outer);
@@ -90,14 +70,7 @@ static void hmac(enum kith_digest digest, const uint8_t key[KITH_HASH_BYTES],
         inner[i] ^= key[i];
         outer[i] ^= key[i];
     }
-
-    struct hasher h;
-    uint8_t hash[KITH_HASH_BYTES];
-    hasher_start(&h, digest);
-    hasher_add(&h, inner, sizeof inner);
-    hasher_add(&h, left, left_bytes);
-    hasher_add(&h, right, right_bytes);
-    hasher_end(&h, hash);
+    hash_parts(digest, parts, 3, hash);
     kith_digest_two(digest, mac, outer, sizeof outer, hash, sizeof hash);
     sodium_memzero(inner, sizeof inner);
     sodium_memzero(outer, sizeof outer);

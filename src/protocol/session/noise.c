@@ -93,49 +93,29 @@ static enum kith_err mix_token(struct kith_noise *noise, enum token token)
                   peer_ephemeral ? noise->peer_ephemeral : noise->peer_key);
 }
 
-/* The transcript's hash is the associated data, so that a message authenticates
- * everything before it. */
-static enum kith_err encrypt_and_hash(struct kith_noise *noise,
-                                      const uint8_t *plain, size_t bytes,
-                                      uint8_t *sealed, size_t *sealed_bytes)
+/* EncryptAndHash or DecryptAndHash. The transcript's hash is the associated
+ * data, so that a message authenticates everything before it. */
+static enum kith_err crypt_and_hash(struct kith_noise *noise, bool seals,
+                                    const uint8_t *in, size_t plain_bytes,
+                                    uint8_t *out)
 {
     enum kith_err err = KITH_OK;
-    *sealed_bytes = bytes;
+    struct kith_cipher *cipher = seals ? noise->send : noise->receive;
+    const size_t tag_bytes = noise->keyed ? KITH_TAG_BYTES : 0;
     /* Message 1 is in the clear; ee keys everything after it. n restarts with
      * every MixKey, and no key seals more than s and a payload. */
     KITH_ASSERT(noise->keyed == (noise->message > 0));
     KITH_ASSERT(noise->n <= 1);
     if (noise->keyed) {
-        *sealed_bytes += KITH_TAG_BYTES;
-        err = kith_cipher_key(noise->send, noise->k, noise->n++);
+        err = kith_cipher_key(cipher, noise->k, noise->n++);
         if (err == KITH_OK)
-            err = kith_cipher_seal(noise->send, noise->hash, KITH_HASH_BYTES,
-                                   plain, bytes, sealed);
-    } else if (bytes) {
-        memcpy(sealed, plain, bytes);
+            err = (seals ? kith_cipher_seal : kith_cipher_open)(
+                cipher, noise->hash, KITH_HASH_BYTES, in, plain_bytes, out);
+    } else if (plain_bytes) {
+        memcpy(out, in, plain_bytes);
     }
     if (err == KITH_OK)
-        mix_hash(noise, sealed, *sealed_bytes);
-    return err;
-}
-
-static enum kith_err decrypt_and_hash(struct kith_noise *noise,
-                                      const uint8_t *sealed, size_t bytes,
-                                      uint8_t *plain)
-{
-    enum kith_err err = KITH_OK;
-    KITH_ASSERT(noise->keyed == (noise->message > 0));
-    KITH_ASSERT(!noise->keyed || bytes >= KITH_TAG_BYTES);
-    if (noise->keyed) {
-        err = kith_cipher_key(noise->receive, noise->k, noise->n++);
-        if (err == KITH_OK)
-            err = kith_cipher_open(noise->receive, noise->hash, KITH_HASH_BYTES,
-                                   sealed, bytes - KITH_TAG_BYTES, plain);
-    } else if (bytes) {
-        memcpy(plain, sealed, bytes);
-    }
-    if (err == KITH_OK)
-        mix_hash(noise, sealed, bytes);
+        mix_hash(noise, seals ? out : in, plain_bytes + tag_bytes);
     return err;
 }
 
@@ -148,30 +128,28 @@ enum kith_err kith_noise_write(struct kith_noise *noise, const uint8_t *payload,
     KITH_ASSERT(noise->message < 3);
     KITH_ASSERT((noise->message % 2 == 0) == noise->initiator);
     enum kith_err err = KITH_OK;
-    size_t at = 0, used = 0;
+    uint8_t *at = message;
     for (const enum token *token = xx[noise->message];
          err == KITH_OK && *token != TOKEN_END; token++) {
-        used = 0;
         if (*token == TOKEN_E) {
             /* Not before: who only connects costs us no curve operation. */
-            if (crypto_scalarmult_base(message + at, noise->ephemeral) != 0)
+            if (crypto_scalarmult_base(at, noise->ephemeral) != 0)
                 err = KITH_EINVAL;
-            mix_hash(noise, message + at, KITH_KEY_BYTES);
-            used = KITH_KEY_BYTES;
+            mix_hash(noise, at, KITH_KEY_BYTES);
+            at += KITH_KEY_BYTES;
         } else if (*token == TOKEN_S) {
-            err = encrypt_and_hash(noise, noise->key, KITH_KEY_BYTES,
-                                   message + at, &used);
+            err = crypt_and_hash(noise, true, noise->key, KITH_KEY_BYTES, at);
+            at += KITH_KEY_BYTES + KITH_TAG_BYTES;
         } else {
             err = mix_token(noise, *token);
         }
-        at += used;
     }
     if (err == KITH_OK)
-        err = encrypt_and_hash(noise, payload, payload_bytes, message + at,
-                               &used);
-    *message_bytes = at + used;
+        err = crypt_and_hash(noise, true, payload, payload_bytes, at);
+    *message_bytes = payload_bytes + overhead[noise->message];
     KITH_ASSERT(err != KITH_OK ||
-                *message_bytes == payload_bytes + overhead[noise->message]);
+                (size_t)(at - message) + (noise->keyed ? KITH_TAG_BYTES : 0) ==
+                    overhead[noise->message]);
     noise->message++;
     return err;
 }
@@ -195,18 +173,17 @@ enum kith_err kith_noise_read(struct kith_noise *noise, const uint8_t *message,
             mix_hash(noise, at, KITH_KEY_BYTES);
             at += KITH_KEY_BYTES;
         } else if (*token == TOKEN_S) {
-            err = decrypt_and_hash(noise, at, KITH_KEY_BYTES + KITH_TAG_BYTES,
-                                   noise->peer_key);
+            err = crypt_and_hash(noise, false, at, KITH_KEY_BYTES,
+                                 noise->peer_key);
             at += KITH_KEY_BYTES + KITH_TAG_BYTES;
         } else {
             err = mix_token(noise, *token);
         }
     }
     KITH_ASSERT((size_t)(at - message) <= message_bytes);
-    const size_t rest = message_bytes - (size_t)(at - message);
-    if (err == KITH_OK)
-        err = decrypt_and_hash(noise, at, rest, payload);
     *payload_bytes = message_bytes - overhead[noise->message];
+    if (err == KITH_OK)
+        err = crypt_and_hash(noise, false, at, *payload_bytes, payload);
     noise->message++;
     return err;
 }

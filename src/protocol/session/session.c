@@ -123,22 +123,12 @@ static enum kith_err read_step(struct kith_session *s, uint8_t *bytes,
     /* A burst is begun by an open session, and may be cut by its failure. */
     KITH_ASSERT(s->burst.length == 0 || s->phase == KITH_PHASE_OPEN ||
                 s->phase == KITH_PHASE_FAILED);
-    switch (s->phase) {
-    case KITH_PHASE_PREFACE:
-    case KITH_PHASE_MESSAGE1:
-    case KITH_PHASE_MESSAGE2:
-    case KITH_PHASE_MESSAGE3:
+    if (s->phase <= KITH_PHASE_MESSAGE3)
         return kith_handshake_read(s, bytes, size, used);
-    case KITH_PHASE_HELLO:
-    case KITH_PHASE_OPEN:
+    if (s->phase <= KITH_PHASE_OPEN)
         return kith_record_read(s, bytes, size, used, event);
-    case KITH_PHASE_FINISHED:
-        return size == 0 ? KITH_OK
-                         : kith_session_refuse(s, KITH_EPARSE,
-                                               "bytes came after FIN");
-    case KITH_PHASE_FAILED:
-        break;
-    }
+    if (s->phase == KITH_PHASE_FINISHED && size > 0)
+        return kith_session_refuse(s, KITH_EPARSE, "bytes came after FIN");
     return s->error;
 }
 
@@ -185,20 +175,11 @@ void kith_session_sink(struct kith_session *session, void *target)
  * half-open connections cost 128 KiB. */
 size_t kith_session_want(const struct kith_session *session)
 {
-    switch (session->phase) {
-    case KITH_PHASE_PREFACE:
-    case KITH_PHASE_MESSAGE1:
-    case KITH_PHASE_MESSAGE2:
-    case KITH_PHASE_MESSAGE3:
-    case KITH_PHASE_HELLO:
+    if (session->phase <= KITH_PHASE_HELLO)
         return kith_handshake_want(session);
-    case KITH_PHASE_OPEN:
-        return KITH_LENGTH_BYTES + KITH_RECORD_BYTES_MAX;
-    case KITH_PHASE_FINISHED:
-    case KITH_PHASE_FAILED:
-        break;
-    }
-    return 0;
+    return session->phase == KITH_PHASE_OPEN
+               ? KITH_LENGTH_BYTES + KITH_RECORD_BYTES_MAX
+               : 0;
 }
 
 size_t kith_session_output(struct kith_session *session, uint8_t *out,
@@ -268,12 +249,11 @@ void kith_session_counters(const struct kith_session *session,
 {
     KITH_ASSERT(session->send.rekeys <= session->send.records);
     KITH_ASSERT(session->receive.rekeys <= session->receive.records);
-    const struct kith_session_counters now = {
+    *counters = (struct kith_session_counters){
         .records_sealed = session->send.records,
         .records_opened = session->receive.records,
         .bytes_sealed = session->send.bytes,
         .bytes_opened = session->receive.bytes,
         .rekeys = session->send.rekeys + session->receive.rekeys,
     };
-    *counters = now;
 }

@@ -240,17 +240,14 @@ enum kith_err kith_handshake_read(struct kith_session *s, const uint8_t *bytes,
                                   size_t size, size_t *used)
 {
     KITH_ASSERT(s->phase <= KITH_PHASE_MESSAGE3 && *used == 0);
-    if (s->phase == KITH_PHASE_PREFACE) {
-        if (size < KITH_PREFACE_BYTES)
+    if (s->phase <= KITH_PHASE_MESSAGE1) { /* of one length each */
+        const bool preface = s->phase == KITH_PHASE_PREFACE;
+        const size_t whole =
+            preface ? KITH_PREFACE_BYTES : KITH_NOISE_OVERHEAD_1;
+        if (size < whole)
             return KITH_OK;
-        *used = KITH_PREFACE_BYTES;
-        return read_preface(s, bytes);
-    }
-    if (s->phase == KITH_PHASE_MESSAGE1) {
-        if (size < KITH_NOISE_OVERHEAD_1)
-            return KITH_OK;
-        *used = KITH_NOISE_OVERHEAD_1;
-        return read_message1(s, bytes);
+        *used = whole;
+        return preface ? read_preface(s, bytes) : read_message1(s, bytes);
     }
     if (size < KITH_LENGTH_BYTES)
         return KITH_OK;

@@ -282,8 +282,7 @@ static enum kith_err read_announcement(struct kith_session *s,
                                        const uint8_t *frame, size_t n,
                                        struct kith_session_event *event)
 {
-    static const struct kith_burst none = {.length = 0};
-    struct kith_burst burst = none;
+    struct kith_burst burst = {.length = 0};
     KITH_ASSERT(s->burst.length == 0 && s->phase == KITH_PHASE_OPEN);
     if (n == KITH_ANNOUNCEMENT_BYTES) {
         burst.transfer = get_be(frame + 1, 8);
@@ -353,10 +352,9 @@ enum kith_err kith_record_read(struct kith_session *s, uint8_t *bytes,
     const size_t n = sealed - KITH_TAG_BYTES;
     enum kith_err err =
         kith_cipher_open(&s->receive.cipher, NULL, 0, frame, n, frame);
-    if (err == KITH_OK)
-        err = read_frame(s, frame, n, event);
-    else
+    if (err != KITH_OK)
         return refuse_record(s, err);
+    err = read_frame(s, frame, n, event);
     if (err != KITH_OK)
         return err;
     /* After the frame has been read, since a burst decides about Rekey. */

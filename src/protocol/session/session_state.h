@@ -31,6 +31,7 @@ enum kith_frame {
     (KITH_PREFACE_BYTES + KITH_NOISE_OVERHEAD_1 + KITH_LENGTH_BYTES +          \
      KITH_MESSAGE_BYTES_MAX + KITH_RECORD_OVERHEAD + KITH_HELLO_BYTES_MAX)
 
+/* In this order: a handshake, then records, then the end. */
 enum kith_phase {
     KITH_PHASE_PREFACE,  /* the peer's 8 bytes are awaited */
     KITH_PHASE_MESSAGE1, /* responder */

@@ -3,33 +3,20 @@
 
 const char *kith_message_name(enum kith_message_kind kind)
 {
-    switch (kind) {
-#define KITH_X(name, text)                                                     \
-    case KITH_MESSAGE_##name:                                                  \
-        return text;
+    static const char *const names[KITH_MESSAGE_COUNT] = {
+#define KITH_X(name, text) text,
         KITH_MESSAGES(KITH_X)
 #undef KITH_X
-    case KITH_MESSAGE_COUNT:
-        break;
-    }
-    return "unknown";
+    };
+    return (unsigned)kind < KITH_MESSAGE_COUNT ? names[kind] : "unknown";
 }
 
 const char *kith_pattern_name(enum kith_pattern pattern)
 {
-    switch (pattern) {
-    case KITH_PATTERN_NONE:
-        return "none";
-    case KITH_PATTERN_SWAP:
-        return "swap";
-    case KITH_PATTERN_PUSH:
-        return "push";
-    case KITH_PATTERN_ROUND:
-        return "round";
-    case KITH_PATTERN_PULL:
-        return "pull";
-    case KITH_PATTERN_COUNT:
-        break;
-    }
-    return "unknown";
+    static const char *const names[KITH_PATTERN_COUNT] = {
+        [KITH_PATTERN_NONE] = "none", [KITH_PATTERN_SWAP] = "swap",
+        [KITH_PATTERN_PUSH] = "push", [KITH_PATTERN_ROUND] = "round",
+        [KITH_PATTERN_PULL] = "pull",
+    };
+    return (unsigned)pattern < KITH_PATTERN_COUNT ? names[pattern] : "unknown";
 }

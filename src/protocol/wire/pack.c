@@ -38,10 +38,7 @@ size_t kith_wire_pack(const struct kith_message *message, uint8_t *bytes)
     msgpack_pack_array(&packer, KITH_WIRE_SCALARS + message->scalar_count);
     msgpack_pack_uint8(&packer, (uint8_t)message->kind);
     msgpack_pack_uint8(&packer, (uint8_t)message->pattern);
-    if (message->mine)
-        msgpack_pack_true(&packer);
-    else
-        msgpack_pack_false(&packer);
+    (message->mine ? msgpack_pack_true : msgpack_pack_false)(&packer);
     msgpack_pack_uint32(&packer, message->id.incarnation);
     msgpack_pack_uint64(&packer, message->id.counter);
     msgpack_pack_uint64(&packer, message->step);
@@ -55,13 +52,11 @@ size_t kith_wire_pack(const struct kith_message *message, uint8_t *bytes)
 /* msgpack's shortest form of an unsigned integer. */
 static size_t integer_bytes(uint64_t value)
 {
-    if (value < 1u << 7)
-        return 1;
-    if (value < 1u << 8)
-        return 2;
-    if (value < 1u << 16)
-        return 3;
-    return value <= UINT32_MAX ? 5 : 9;
+    return value < 1u << 7       ? 1
+           : value < 1u << 8     ? 2
+           : value < 1u << 16    ? 3
+           : value <= UINT32_MAX ? 5
+                                 : 9;
 }
 
 size_t kith_wire_size(const struct kith_message *message)

@@ -6,7 +6,6 @@
 #include "kith/wire.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "kith/assert.h"
 #include "layout.h"
@@ -36,6 +35,7 @@ struct value {
 struct reader {
     struct kith_message *message;
     uint32_t index; /* of the next value in the array */
+    uint64_t fields[KITH_WIRE_SCALARS];
 };
 
 #define msgpack_unpack_struct(name) struct wire_unpack##name
@@ -146,26 +146,21 @@ static int on_array(struct reader *reader, unsigned count, struct value *out)
     return store(out, VALUE_ARRAY, 0);
 }
 
+/* The largest value of each field before the scalars. */
+static const uint64_t most[KITH_WIRE_SCALARS] = {
+    [KITH_WIRE_KIND] = KITH_MESSAGE_COUNT - 1,
+    [KITH_WIRE_PATTERN] = KITH_PATTERN_COUNT - 1,
+    [KITH_WIRE_MINE] = 1,
+    [KITH_WIRE_INCARNATION] = UINT32_MAX,
+    [KITH_WIRE_COUNTER] = UINT64_MAX,
+    [KITH_WIRE_STEP] = UINT64_MAX,
+    [KITH_WIRE_PAYLOAD] = 8 * KITH_PARAMETERS_MAX,
+};
+
 /* A field that is out of its range ends the parse: -1 is msgpack-c's word for a
- * malformed message, and the caller then zeroes everything. */
-static int read_whole(struct value value, uint64_t most, uint64_t *out)
-{
-    if (value.kind != VALUE_UNSIGNED || value.as.whole > most)
-        return -1;
-    *out = value.as.whole;
-    return 0;
-}
-
-/* NaN and infinity are refused here, once, rather than by every algorithm that
- * multiplies by a neighbour's weight. */
-static int read_scalar(struct value value, double *out)
-{
-    if (value.kind != VALUE_REAL || !isfinite(value.as.real))
-        return -1;
-    *out = value.as.real;
-    return 0;
-}
-
+ * malformed message, and the caller then zeroes everything. NaN and infinity
+ * are refused here, once, rather than by every algorithm that multiplies by a
+ * neighbour's weight. */
 static int on_array_item(struct reader *reader, struct value *array,
                          struct value item)
 {
@@ -176,35 +171,14 @@ static int on_array_item(struct reader *reader, struct value *array,
      * would be a bug of the parser, not of a peer. */
     KITH_ASSERT(index < KITH_WIRE_SCALARS + message->scalar_count);
     KITH_ASSERT(message->scalar_count <= KITH_SCALARS_MAX);
-    uint64_t whole = 0;
-    int status = 0;
-
-    switch (index) {
-    case KITH_WIRE_KIND:
-        status = read_whole(item, KITH_MESSAGE_COUNT - 1, &whole);
-        message->kind = (enum kith_message_kind)whole;
-        return status;
-    case KITH_WIRE_PATTERN:
-        status = read_whole(item, KITH_PATTERN_COUNT - 1, &whole);
-        message->pattern = (enum kith_pattern)whole;
-        return status;
-    case KITH_WIRE_MINE:
-        message->mine = item.as.whole != 0;
-        return item.kind == VALUE_BOOL ? 0 : -1;
-    case KITH_WIRE_INCARNATION:
-        status = read_whole(item, UINT32_MAX, &whole);
-        message->id.incarnation = (uint32_t)whole;
-        return status;
-    case KITH_WIRE_COUNTER:
-        return read_whole(item, UINT64_MAX, &message->id.counter);
-    case KITH_WIRE_STEP:
-        return read_whole(item, UINT64_MAX, &message->step);
-    case KITH_WIRE_PAYLOAD:
-        return read_whole(item, 8 * KITH_PARAMETERS_MAX,
-                          &message->payload_bytes);
-    default:
-        return read_scalar(item, &message->scalars[index - KITH_WIRE_SCALARS]);
+    if (index >= KITH_WIRE_SCALARS) {
+        message->scalars[index - KITH_WIRE_SCALARS] = item.as.real;
+        return item.kind == VALUE_REAL && isfinite(item.as.real) ? 0 : -1;
     }
+    const enum value_kind kind =
+        index == KITH_WIRE_MINE ? VALUE_BOOL : VALUE_UNSIGNED;
+    reader->fields[index] = item.as.whole;
+    return item.kind == kind && item.as.whole <= most[index] ? 0 : -1;
 }
 
 #include <msgpack/unpack_template.h>
@@ -224,9 +198,18 @@ enum kith_err kith_wire_unpack(const uint8_t *bytes, size_t size,
     const int done =
         wire_unpack_execute(&context, (const char *)bytes, size, &at);
     KITH_ASSERT(at <= size);
-    if (done == 1 && at == size &&
-        wire_unpack_data(&context).kind == VALUE_ARRAY)
-        return KITH_OK;
-    *message = (struct kith_message){.slot = 0};
-    return KITH_EPARSE;
+    if (done != 1 || at != size ||
+        wire_unpack_data(&context).kind != VALUE_ARRAY) {
+        *message = (struct kith_message){.slot = 0};
+        return KITH_EPARSE;
+    }
+    const uint64_t *fields = context.user.fields;
+    message->kind = (enum kith_message_kind)fields[KITH_WIRE_KIND];
+    message->pattern = (enum kith_pattern)fields[KITH_WIRE_PATTERN];
+    message->mine = fields[KITH_WIRE_MINE] != 0;
+    message->id.incarnation = (uint32_t)fields[KITH_WIRE_INCARNATION];
+    message->id.counter = fields[KITH_WIRE_COUNTER];
+    message->step = fields[KITH_WIRE_STEP];
+    message->payload_bytes = fields[KITH_WIRE_PAYLOAD];
+    return KITH_OK;
 }
