@@ -46,7 +46,7 @@ bool kith_query_next(struct kith_query *query);
 KITH_MUST_CHECK bool kith_query_end(struct kith_query *query);
 /* Carries a statement out that has no rows. */
 KITH_MUST_CHECK bool kith_query_run(sqlite3 *database, const char *sql,
-                                    const char *types, ...);
+                                    const char *types, va_list values);
 
 /* Columns of the row: NULL is NAN, 0 and "". */
 double kith_query_real(const struct kith_query *query, int at);

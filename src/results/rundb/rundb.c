@@ -88,9 +88,22 @@ enum kith_err kith_rundb_stick(struct kith_rundb *store, const char *what)
 enum kith_err kith_rundb_exec(struct kith_rundb *store, const char *sql,
                               const char *what)
 {
-    if (sqlite3_exec(store->database, sql, NULL, NULL, NULL) != SQLITE_OK)
+    if (store->err == KITH_OK &&
+        sqlite3_exec(store->database, sql, NULL, NULL, NULL) != SQLITE_OK)
         return kith_rundb_stick(store, what);
-    return KITH_OK;
+    return store->err;
+}
+
+enum kith_err kith_rundb_change(struct kith_rundb *store, const char *what,
+                                const char *sql, const char *types, ...)
+{
+    va_list values;
+    va_start(values, types);
+    if (store->err == KITH_OK &&
+        !kith_query_run(store->database, sql, types, values))
+        (void)kith_rundb_stick(store, what);
+    va_end(values);
+    return store->err;
 }
 
 /* While somebody reads, the transaction stays open and is committed later: a
@@ -263,14 +276,11 @@ enum kith_err kith_rundb_verdicts(struct kith_rundb *store,
 
 enum kith_err kith_rundb_journal_begin(struct kith_rundb *store)
 {
-    enum kith_err err = kith_rundb_commit(store);
-    if (err == KITH_OK)
-        err = kith_rundb_create_tables(store, "journal");
-    if (err == KITH_OK)
-        err = kith_rundb_prepare(store, JOURNAL, STATEMENT_COUNT);
-    if (err == KITH_OK)
-        err = kith_rundb_run(store, "journal", "%d", KITH_JOURNAL_VERSION);
-    return err == KITH_OK ? kith_rundb_commit(store) : err;
+    (void)kith_rundb_commit(store);
+    (void)kith_rundb_create_tables(store, "journal");
+    (void)kith_rundb_prepare(store, JOURNAL, STATEMENT_COUNT);
+    (void)kith_rundb_run(store, "journal", "%d", KITH_JOURNAL_VERSION);
+    return kith_rundb_commit(store);
 }
 
 enum kith_err kith_rundb_journal(struct kith_rundb *store, kith_id peer,
@@ -356,13 +366,12 @@ enum kith_err kith_rundb_prepare(struct kith_rundb *store, enum statement first,
                                  enum statement end)
 {
     char sql[KITH_SQL_BYTES];
-    enum kith_err err = KITH_OK;
-    for (unsigned i = first; i < end && err == KITH_OK; i++) {
+    for (unsigned i = first; i < end && store->err == KITH_OK; i++) {
         kith_rundb_sql(statements[i], sql);
         if (sqlite3_prepare_v3(store->database, sql, -1,
                                SQLITE_PREPARE_PERSISTENT, &store->prepared[i],
                                NULL) != SQLITE_OK)
-            err = kith_rundb_stick(store, "preparing");
+            (void)kith_rundb_stick(store, "preparing");
     }
-    return err;
+    return store->err;
 }
