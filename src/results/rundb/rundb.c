@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "kith/assert.h"
 #include "kith/check.h"
@@ -33,13 +32,6 @@ static const char *const statements[STATEMENT_COUNT] = {
     [RUN] = "run",     [FINISH] = "finish",   [JOURNAL] = "journal",
     [MODEL] = "model",
 };
-
-static kith_ns now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
-}
 
 enum kith_err kith_rundb_errno(int code)
 {
@@ -121,7 +113,7 @@ static enum kith_err store_commit(struct kith_rundb *store)
     }
     if ((sqlite3_errcode(store->database) & 0xff) != SQLITE_BUSY)
         return kith_rundb_stick(store, "saving rows");
-    store->begun_ns = now_ns();
+    store->begun_ns = kith_host_now();
     return KITH_OK;
 }
 
@@ -129,7 +121,7 @@ enum kith_err kith_rundb_flush(struct kith_rundb *store)
 {
     if (store->err != KITH_OK)
         return store->err;
-    if (store->rows > 0 && now_ns() - store->begun_ns >= KITH_S)
+    if (store->rows > 0 && kith_host_now() - store->begun_ns >= KITH_S)
         return store_commit(store);
     return KITH_OK;
 }
@@ -148,7 +140,7 @@ static enum kith_err store_room(struct kith_rundb *store)
         const enum kith_err err = kith_rundb_exec(store, "BEGIN", "starting");
         if (err != KITH_OK)
             return err;
-        store->begun_ns = now_ns();
+        store->begun_ns = kith_host_now();
     }
     store->rows++;
     return KITH_OK;
