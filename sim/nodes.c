@@ -8,7 +8,6 @@
  * A peer that has crashed once is exempt: nobody waits for it. */
 #include "sim/world.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* How long exchanges in doubt may go on after the last peer has finished. */

@@ -13,7 +13,6 @@
 #ifndef KITH_CHECKPOINT_H
 #define KITH_CHECKPOINT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

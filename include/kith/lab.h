@@ -15,7 +15,6 @@
 #define KITH_LAB_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/data.h"

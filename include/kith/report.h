@@ -3,7 +3,6 @@
 #ifndef KITH_REPORT_H
 #define KITH_REPORT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 

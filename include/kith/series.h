@@ -4,7 +4,6 @@
 #ifndef KITH_SERIES_H
 #define KITH_SERIES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -9,7 +9,6 @@
 #ifndef KITH_SWEEP_H
 #define KITH_SWEEP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "kith/err.h"

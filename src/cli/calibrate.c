@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "kith/backend.h"
-#include "kith/text.h"
 #include "kith/worker.h"
 
 #define STEPS_MAX 2000u

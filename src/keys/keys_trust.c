@@ -1,10 +1,8 @@
 /* What a peer's folder says about others: authorities or an allow-list, and the
  * revocation list. */
 #include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "src/keys/keys_file.h"
 

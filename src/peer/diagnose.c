@@ -18,7 +18,6 @@
 #include <uv.h>
 
 #include "address.h"
-#include "kith/assert.h"
 
 /* A clock this far off is reported; certificates tolerate five minutes. */
 #define CLOCK_NOTE_S 30

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "address.h"
-#include "kith/text.h"
 
 /* Connections that TCP has completed and we have not accepted: a whole lab that
  * starts at once. The kernel cuts it to net.core.somaxconn. */

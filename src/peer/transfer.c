@@ -9,7 +9,6 @@
  * the lent inbox; while a record is in cache it passes the finite gate. One
  * transfer at a time per direction; control frames go between its bursts. */
 #include <math.h>
-#include <string.h>
 
 #include "kith/assert.h"
 #include "kith/wire.h"

@@ -6,7 +6,6 @@
 #include "kith/wire.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "kith/assert.h"
 #include "layout.h"

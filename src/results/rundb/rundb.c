@@ -17,7 +17,6 @@
 #include "kith/check.h"
 #include "kith/journal.h"
 #include "kith/plain_file.h"
-#include "kith/text.h"
 #include "rundb_store.h"
 
 KITH_ASSET(rundb_statements, KITH_RUNDB_SOURCE "/statements.sql");

@@ -1,7 +1,6 @@
 /* A run database that is gone on with: the run was interrupted and goes on from
  * a checkpoint, which may be older than the last rows. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
