@@ -24,8 +24,6 @@
 #include "kith/rundb.h"
 #include "kith/types.h"
 
-KITH_BEGIN_DECLS
-
 #define KITH_LAB_ERROR_BYTES 1024
 /* Processes of one lab: three descriptors and some MB for each. */
 #define KITH_LAB_PEERS_MAX 256u
@@ -103,7 +101,5 @@ kith_lab_folder_open(struct kith_lab_folder *folder, const char *named,
 /* Unless it is to be kept, removes it and what is in it. Harmless on one that
  * was never opened, as long as it is zeroed. */
 void kith_lab_folder_close(struct kith_lab_folder *folder);
-
-KITH_END_DECLS
 
 #endif

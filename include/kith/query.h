@@ -10,8 +10,6 @@
 
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
 
@@ -57,7 +55,5 @@ void kith_query_text(const struct kith_query *query, int at, char *text,
 KITH_MUST_CHECK bool kith_query_one_whole(sqlite3 *database, const char *sql,
                                           int64_t *value, const char *types,
                                           ...);
-
-KITH_END_DECLS
 
 #endif

@@ -14,8 +14,6 @@
 #include "kith/err.h"
 #include "kith/limits.h"
 
-KITH_BEGIN_DECLS
-
 /* X(NAME, text): of the column runs.state. */
 #define KITH_RUN_STATES(X)                                                     \
     X(PLANNED, "planned")         /* not begun, or not to its end */           \
@@ -105,7 +103,5 @@ KITH_MUST_CHECK enum kith_err kith_runs_fail(struct kith_runs *runs,
                                              char *error);
 /* Removes the parts of runs that were cut short. */
 void kith_runs_close(struct kith_runs *runs);
-
-KITH_END_DECLS
 
 #endif
