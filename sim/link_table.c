@@ -1,8 +1,6 @@
 /* The map of links; see link_table.h. Linear probing at most half full. */
 #include "sim/link_table.h"
 
-#include <stdlib.h>
-
 #include "kith/assert.h"
 #include "sim/huge_pages.h"
 

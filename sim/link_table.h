@@ -6,7 +6,6 @@
 #define KITH_SIM_LINK_TABLE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/err.h"

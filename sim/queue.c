@@ -1,7 +1,6 @@
 /* The event queue; see queue.h for the two kinds and their order. */
 #include "sim/queue.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"

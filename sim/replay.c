@@ -14,7 +14,6 @@
 #include "sim/replay_run.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 
 #include "kith/evaluation.h"
 #include "kith/journal.h"
-#include "kith/limits.h"
 #include "kith/node.h"
 #include "kith/replay.h"
 #include "kith/wire.h"

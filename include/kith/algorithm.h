@@ -19,8 +19,6 @@
 #include "kith/topology.h"
 #include "kith/work.h"
 
-KITH_BEGIN_DECLS
-
 struct kith_compression; /* compressor.h */
 
 /* Keys of `gossip:` that only some algorithms read: coefficients of their
@@ -239,7 +237,5 @@ kith_algorithm_is_sane(const struct kith_algorithm *algorithm, uint32_t peers,
 /* NULL-terminated, in the order of algorithms.def. */
 extern const struct kith_algorithm *const kith_algorithms[];
 const struct kith_algorithm *kith_algorithm_find(const char *name);
-
-KITH_END_DECLS
 
 #endif

@@ -9,8 +9,6 @@
 
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 struct kith_asset {
     const char *bytes; /* a NUL follows them */
     size_t size;
@@ -35,7 +33,5 @@ struct kith_asset {
             (size_t)(kith_asset_##name##_end - kith_asset_##name##_start)};    \
     }                                                                          \
     _Static_assert(1, "a semicolon may follow")
-
-KITH_END_DECLS
 
 #endif

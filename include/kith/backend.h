@@ -17,6 +17,7 @@
 #include "kith/err.h"
 #include "kith/limits.h"
 #include "kith/ops.h"
+#include "kith/types.h"
 
 KITH_BEGIN_DECLS
 
@@ -190,6 +191,8 @@ kith_backend_stand_in(const struct kith_backend *backend);
 /* Bytes of host memory that can be had without swapping; SIZE_MAX where the
  * system does not say. */
 size_t kith_host_available(void);
+/* CLOCK_MONOTONIC, which fork() shares. */
+kith_ns kith_host_now(void);
 #define KITH_POOL_THREADS_MAX 64u
 /* Threads a backend's products may use; the simulator and the lab say 1. */
 void kith_backend_threads(unsigned count);

@@ -15,8 +15,6 @@
 #include "kith/evaluation.h"
 #include "kith/worker.h"
 
-KITH_BEGIN_DECLS
-
 /* One evaluation on the test set. */
 struct kith_baseline_row {
     kith_ns time_ns; /* since the start of training, evaluations included */
@@ -86,7 +84,5 @@ uint64_t kith_baseline_steps(const struct kith_experiment *experiment,
 KITH_MUST_CHECK enum kith_err
 kith_baseline_run(const struct kith_baseline_config *config,
                   struct kith_baseline_result *result, char *error);
-
-KITH_END_DECLS
 
 #endif

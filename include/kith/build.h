@@ -4,11 +4,7 @@
 
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 /* Version, compiler and options, one line. */
 const char *kith_build(void);
-
-KITH_END_DECLS
 
 #endif

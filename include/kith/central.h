@@ -14,8 +14,6 @@
 
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 /* X(NAME, "name", "paper", "summary") */
 #define KITH_CENTRAL_METHODS(X)                                                \
     X(GRADIENT, "gradient", "Li et al., OSDI 2014",                            \
@@ -100,7 +98,5 @@ struct kith_central {
     uint64_t payload_bytes;            /* of a model that has no parameters */
     uint64_t reduce_bits, update_bits; /* per second; 0: no time at all */
 };
-
-KITH_END_DECLS
 
 #endif

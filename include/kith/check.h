@@ -20,8 +20,6 @@
 #include "kith/limits.h"
 #include "kith/types.h"
 
-KITH_BEGIN_DECLS
-
 /* What is known now, as float64 alone. NaN: not measured. Counts are sums over
  * all peers. */
 struct kith_values {
@@ -88,7 +86,5 @@ uint32_t kith_checks_always(struct kith_checks *checks,
 uint32_t kith_checks_finish(struct kith_checks *checks,
                             const struct kith_experiment *experiment,
                             const struct kith_values *values, kith_ns now_ns);
-
-KITH_END_DECLS
 
 #endif

@@ -13,15 +13,12 @@
 #ifndef KITH_CHECKPOINT_H
 #define KITH_CHECKPOINT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kith/err.h"
 #include "kith/limits.h"
 #include "kith/model.h"
-
-KITH_BEGIN_DECLS
 
 /* X(NAME, text, bytes): the element types that are read; F32 and F64 are
  * written. */
@@ -116,7 +113,5 @@ kith_checkpoint_experiment(const char *path, char **text, char *error);
 KITH_MUST_CHECK enum kith_err kith_checkpoint_text(const char *path,
                                                    const char *key, char **text,
                                                    char *error);
-
-KITH_END_DECLS
 
 #endif

@@ -23,8 +23,6 @@
 #include "kith/err.h"
 #include "kith/rng.h"
 
-KITH_BEGIN_DECLS
-
 /* Keys of `gossip:` that only some compressors read. X(NAME, key) */
 #define KITH_COMPRESSOR_KEYS(X)                                                \
     X(DENSITY, "density")                                                      \
@@ -161,7 +159,5 @@ KITH_MUST_CHECK bool kith_compress_feedback(const struct kith_compression *how,
                                             double decay, const void *u,
                                             void *error, uint64_t key,
                                             void *wire, void *sent);
-
-KITH_END_DECLS
 
 #endif

@@ -15,8 +15,6 @@
 #include "kith/model.h"
 #include "kith/rng.h"
 
-KITH_BEGIN_DECLS
-
 enum kith_element {
     KITH_ELEMENT_U8,  /* images: bytes, the model sees byte / 255 */
     KITH_ELEMENT_F32, /* values as they are (.npy) */
@@ -205,7 +203,5 @@ KITH_MUST_CHECK enum kith_err kith_split_rows(const struct kith_split *split,
                                               uint64_t seed, uint32_t peers,
                                               uint32_t peer, uint32_t **rows,
                                               size_t *count);
-
-KITH_END_DECLS
 
 #endif

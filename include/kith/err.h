@@ -44,7 +44,8 @@ enum kith_err { KITH_ERRORS(KITH_X) };
 #define KITH_PRINTF(f, a)
 #endif
 
-/* What stands between the two has C linkage in a program in C++, too. */
+/* What stands between the two has C linkage in C++, too: the headers that CUDA
+ * units include. */
 #ifdef __cplusplus
 #define KITH_BEGIN_DECLS extern "C" {
 #define KITH_END_DECLS }

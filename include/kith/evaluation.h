@@ -10,8 +10,6 @@
 #include "kith/err.h"
 #include "kith/experiment.h"
 
-KITH_BEGIN_DECLS
-
 /* KITH_EINVAL: the examples do not fit the model. KITH_EDEVICE: the backend has
  * failed; its word says how. Models without data: the mean
  * loss over the peers' targets, accuracy NaN; without a loss: both NaN.
@@ -58,7 +56,5 @@ KITH_MUST_CHECK enum kith_err
 kith_estimate(const struct kith_experiment *experiment,
               const struct kith_backend *backend,
               const struct kith_examples *train, uint32_t batches, double *z);
-
-KITH_END_DECLS
 
 #endif

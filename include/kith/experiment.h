@@ -23,8 +23,6 @@
 #include "kith/types.h"
 #include "kith/worker.h"
 
-KITH_BEGIN_DECLS
-
 enum kith_wire_mode { KITH_WIRE_SIZED, KITH_WIRE_FULL };
 
 struct kith_fault; /* its kind's record: kith/fault.h */
@@ -259,7 +257,5 @@ struct kith_peer_file {
 KITH_MUST_CHECK enum kith_err
 kith_peer_file_load(const char *path, struct kith_peer_file *file, char *error);
 void kith_peer_file_close(struct kith_peer_file *file);
-
-KITH_END_DECLS
 
 #endif

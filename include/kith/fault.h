@@ -24,8 +24,6 @@
 #include "kith/rng.h"
 #include "kith/types.h"
 
-KITH_BEGIN_DECLS
-
 #define KITH_FAULT_ERROR_BYTES 512
 
 enum kith_spread_kind {
@@ -127,7 +125,5 @@ KITH_MUST_CHECK enum kith_err kith_atoms_settle(struct kith_atoms *atoms);
 /* KITH_ENOMEM, or KITH_ELIMIT past KITH_ATOMS_MAX. */
 KITH_MUST_CHECK enum kith_err kith_atoms_add(struct kith_atoms *atoms,
                                              const struct kith_atom *atom);
-
-KITH_END_DECLS
 
 #endif

@@ -6,8 +6,6 @@
 
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 struct kith_guard {
     const char *name, *paper, *summary; /* required */
 };
@@ -15,7 +13,5 @@ struct kith_guard {
 /* NULL-terminated, in the order of guards.def. */
 extern const struct kith_guard *const kith_guards[];
 const struct kith_guard *kith_guard_find(const char *name);
-
-KITH_END_DECLS
 
 #endif

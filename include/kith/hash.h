@@ -9,8 +9,6 @@
 
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 #define KITH_HASH_START UINT64_C(0x6b69746867726170)
 
 /* hash <- mix(hash, word): two multiplications (wyhash's folded multiply). */
@@ -37,7 +35,5 @@ static inline uint64_t kith_hash_word(uint64_t hash, uint64_t word)
 
 /* Bytes are read as little-endian words, the tail zero-padded, length added. */
 uint64_t kith_hash_bytes(uint64_t hash, const void *bytes, size_t size);
-
-KITH_END_DECLS
 
 #endif

@@ -10,8 +10,6 @@
 #include "kith/err.h"
 #include "kith/types.h"
 
-KITH_BEGIN_DECLS
-
 struct kith_heap_entry {
     kith_ns time_ns;
     kith_id peer;
@@ -32,7 +30,5 @@ bool kith_heap_push(struct kith_heap *heap, struct kith_heap_entry entry);
 bool kith_heap_pop(struct kith_heap *heap, struct kith_heap_entry *entry);
 bool kith_heap_before(const struct kith_heap_entry *a,
                       const struct kith_heap_entry *b);
-
-KITH_END_DECLS
 
 #endif

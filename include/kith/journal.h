@@ -28,8 +28,6 @@
 #include "kith/rundb.h"
 #include "kith/worker.h"
 
-KITH_BEGIN_DECLS
-
 /* Of the entries' bytes; in the table `run`, key `journal`. */
 #define KITH_JOURNAL_VERSION 1
 /* The most bytes of a part: one record of the lab's pipe. */
@@ -125,7 +123,5 @@ KITH_MUST_CHECK enum kith_err
 kith_journal_model(struct kith_journal *journal, kith_id peer, size_t dim,
                    struct kith_journal_model *model, double *z, char *error);
 void kith_journal_close(struct kith_journal *journal);
-
-KITH_END_DECLS
 
 #endif

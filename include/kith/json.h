@@ -10,8 +10,6 @@
 
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 typedef struct json_t json_t;
 
 /* Of malformed UTF-8 every byte but ASCII becomes a question mark; NULL, NaN,
@@ -36,7 +34,5 @@ void kith_json_print(json_t *document, int digits);
 /* For a <script> element: no text in it can end the element. Whole numbers have
  * a sign, reals nine digits. Releases the value. */
 void kith_json_embed(FILE *out, json_t *value);
-
-KITH_END_DECLS
 
 #endif

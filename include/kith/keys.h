@@ -20,8 +20,6 @@
 #include "kith/err.h"
 #include "kith/session.h"
 
-KITH_BEGIN_DECLS
-
 #define KITH_KEYS_ERROR_BYTES 512
 
 /* DIR/ca.key (0600) and DIR/ca.pub (cluster id on its first line). DIR is made
@@ -66,7 +64,5 @@ kith_keys_accept_crl(const char *folder, const uint8_t *bytes, size_t size,
 /* Human-readable description of any key file, to `text`; never a secret. */
 KITH_MUST_CHECK enum kith_err kith_keys_show(const char *path, char *text,
                                              size_t size, char *error);
-
-KITH_END_DECLS
 
 #endif

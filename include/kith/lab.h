@@ -15,7 +15,6 @@
 #define KITH_LAB_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/data.h"
@@ -24,8 +23,6 @@
 #include "kith/limits.h"
 #include "kith/rundb.h"
 #include "kith/types.h"
-
-KITH_BEGIN_DECLS
 
 #define KITH_LAB_ERROR_BYTES 1024
 /* Processes of one lab: three descriptors and some MB for each. */
@@ -104,7 +101,5 @@ kith_lab_folder_open(struct kith_lab_folder *folder, const char *named,
 /* Unless it is to be kept, removes it and what is in it. Harmless on one that
  * was never opened, as long as it is zeroed. */
 void kith_lab_folder_close(struct kith_lab_folder *folder);
-
-KITH_END_DECLS
 
 #endif

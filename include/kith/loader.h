@@ -12,8 +12,6 @@
 #include "kith/data.h"
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 /* Rows of one batch: a bound for the size arithmetic, far above use. */
 #define KITH_BATCH_MAX ((size_t)1 << 20)
 
@@ -63,7 +61,5 @@ uint64_t kith_loader_waited(const struct kith_loader *loader);
 /* Examples given so far: adds to counts->memory or counts->mapped. */
 void kith_loader_count(const struct kith_loader *loader,
                        struct kith_data_counts *counts);
-
-KITH_END_DECLS
 
 #endif

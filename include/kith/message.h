@@ -23,8 +23,6 @@
 #include "kith/limits.h"
 #include "kith/types.h"
 
-KITH_BEGIN_DECLS
-
 /* X(NAME, text, fields): fields is the count of msgpack values after the kind.
  * Append only: the number travels. */
 #define KITH_MESSAGES(X)                                                       \
@@ -81,7 +79,5 @@ struct kith_message {
 
 const char *kith_message_name(enum kith_message_kind kind);
 const char *kith_pattern_name(enum kith_pattern pattern);
-
-KITH_END_DECLS
 
 #endif

@@ -28,8 +28,6 @@
 #include "kith/limits.h"
 #include "kith/rng.h"
 
-KITH_BEGIN_DECLS
-
 enum kith_input { KITH_INPUT_NONE, KITH_INPUT_IMAGES, KITH_INPUT_TOKENS };
 
 /* vgg and resnet: BATCH or GROUP; gpt: LAYER or RMS; not given, the first. */
@@ -243,7 +241,5 @@ void kith_graph_copy(const struct kith_graph *network,
  * vocabulary), on the backend, valid until the next call. */
 const void *kith_graph_scores(struct kith_graph *network, const void *x,
                               const struct kith_batch *batch);
-
-KITH_END_DECLS
 
 #endif

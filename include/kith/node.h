@@ -35,8 +35,6 @@
 #include "kith/types.h"
 #include "kith/work.h"
 
-KITH_BEGIN_DECLS
-
 enum kith_event_kind {
     KITH_EVENT_START,     /* once, first */
     KITH_EVENT_WAKE,      /* the deadline passed */
@@ -185,7 +183,5 @@ void kith_node_counters(const struct kith_node *node,
 bool kith_node_finished(const struct kith_node *node);
 /* No exchange is open on either side. */
 bool kith_node_quiet(const struct kith_node *node);
-
-KITH_END_DECLS
 
 #endif

@@ -12,8 +12,6 @@
 #include "kith/err.h"
 #include "kith/model.h"
 
-KITH_BEGIN_DECLS
-
 struct kith_optimiser_config {
     double learning_rate, momentum, weight_decay;
     bool nesterov;
@@ -91,7 +89,5 @@ struct kith_schedule_config {
  * where warmup is 0 the schedule runs over all of T. */
 double kith_schedule_factor(const struct kith_schedule_config *config,
                             uint64_t step, uint64_t steps);
-
-KITH_END_DECLS
 
 #endif

@@ -21,8 +21,6 @@
 #include "kith/rundb.h"
 #include "kith/types.h"
 
-KITH_BEGIN_DECLS
-
 #define KITH_PEER_ERROR_BYTES 1024
 #define KITH_PEER_LINE_BYTES 512
 /* HOST:PORT, [V6]:PORT; a DNS name is at most 253 bytes. */
@@ -203,7 +201,5 @@ struct kith_doctor_options {
 KITH_MUST_CHECK enum kith_err
 kith_doctor_run(const struct kith_doctor_options *options, uint32_t *failures,
                 char *error);
-
-KITH_END_DECLS
 
 #endif

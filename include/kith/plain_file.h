@@ -13,8 +13,6 @@
 
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 #define KITH_FILE_WHY_BYTES 128
 #define KITH_FILE_ERROR_BYTES 512
 
@@ -68,7 +66,5 @@ kith_file_map(const char *path, struct kith_file_map *map, char *why);
 KITH_MUST_CHECK enum kith_err
 kith_file_map_open(const char *path, struct kith_file_map *map, char *error);
 void kith_file_map_close(struct kith_file_map *map);
-
-KITH_END_DECLS
 
 #endif

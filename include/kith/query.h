@@ -10,8 +10,6 @@
 
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
 
@@ -46,7 +44,7 @@ bool kith_query_next(struct kith_query *query);
 KITH_MUST_CHECK bool kith_query_end(struct kith_query *query);
 /* Carries a statement out that has no rows. */
 KITH_MUST_CHECK bool kith_query_run(sqlite3 *database, const char *sql,
-                                    const char *types, ...);
+                                    const char *types, va_list values);
 
 /* Columns of the row: NULL is NAN, 0 and "". */
 double kith_query_real(const struct kith_query *query, int at);
@@ -57,7 +55,5 @@ void kith_query_text(const struct kith_query *query, int at, char *text,
 KITH_MUST_CHECK bool kith_query_one_whole(sqlite3 *database, const char *sql,
                                           int64_t *value, const char *types,
                                           ...);
-
-KITH_END_DECLS
 
 #endif

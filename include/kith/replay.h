@@ -19,8 +19,6 @@
 #include "kith/experiment.h"
 #include "kith/journal.h"
 
-KITH_BEGIN_DECLS
-
 #define SIM_REPLAY_ERROR_BYTES 1024
 
 /* Values that differ, of those compared; relative: to the larger of the two. */
@@ -74,7 +72,5 @@ KITH_MUST_CHECK enum kith_err
 sim_replay(const struct sim_replay_options *options,
            struct sim_replay_report *report, char *note, char *error);
 void sim_replay_report_close(struct sim_replay_report *report);
-
-KITH_END_DECLS
 
 #endif

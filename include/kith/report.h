@@ -3,15 +3,12 @@
 #ifndef KITH_REPORT_H
 #define KITH_REPORT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "kith/err.h"
 #include "kith/json.h"
 #include "kith/sweep.h"
-
-KITH_BEGIN_DECLS
 
 #define KITH_REPORT_ERROR_BYTES 512
 /* Databases compared in one page: more lines than this cannot be told apart.
@@ -105,7 +102,5 @@ void kith_comparison_print(const struct kith_comparison *comparison, FILE *out);
 /* Adds "cells" and "runs" to a document. */
 void kith_comparison_add_to(const struct kith_comparison *comparison,
                             json_t *document);
-
-KITH_END_DECLS
 
 #endif

@@ -13,8 +13,6 @@
 #include "kith/node.h"
 #include "kith/series.h"
 
-KITH_BEGIN_DECLS
-
 struct kith_rundb;
 #define KITH_RUNDB_ERROR_BYTES 512
 
@@ -143,7 +141,5 @@ void kith_summary_json(const struct kith_experiment *experiment,
                        const struct kith_summary *summary, const char *path);
 void kith_summary_print(const struct kith_experiment *experiment,
                         const struct kith_summary *summary, const char *path);
-
-KITH_END_DECLS
 
 #endif

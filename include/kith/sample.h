@@ -14,8 +14,6 @@
 #include "kith/model.h"
 #include "kith/rng.h"
 
-KITH_BEGIN_DECLS
-
 struct kith_sampling {
     double temperature; /* >= 0; 0: always the largest, the first of equals */
     uint32_t top_k;     /* the largest k alone, the first of equals; 0: all */
@@ -64,7 +62,5 @@ kith_generator_push(struct kith_generator *generator, int32_t token);
 KITH_MUST_CHECK enum kith_err
 kith_generator_next(struct kith_generator *generator, int32_t *token,
                     char *error);
-
-KITH_END_DECLS
 
 #endif

@@ -4,15 +4,12 @@
 #ifndef KITH_SERIES_H
 #define KITH_SERIES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "kith/err.h"
 #include "kith/speed.h"
 #include "kith/types.h"
-
-KITH_BEGIN_DECLS
 
 /* What a database is marked with, "kith" in ASCII. The shape of its tables is
  * KITH_RUNDB_SCHEMA_VERSION; a reader refuses a later one. 1 has no speed; 1
@@ -83,7 +80,5 @@ void kith_row_add_peer(struct kith_row *sum, const struct kith_row *peer);
 /* The same of speeds alone; kith_speed_mean() makes means of such sums. */
 void kith_speed_add_peer(struct kith_speed *sum, const struct kith_speed *peer);
 void kith_speed_mean(struct kith_speed *sum, uint32_t speeds);
-
-KITH_END_DECLS
 
 #endif

@@ -20,8 +20,6 @@
 #include "kith/limits.h"
 #include "kith/types.h"
 
-KITH_BEGIN_DECLS
-
 /* X(NAME, byte, noise text) */
 #define KITH_SUITES(X)                                                         \
     X(AESGCM, 1, "Noise_XX_25519_AESGCM_BLAKE2b")                              \
@@ -255,7 +253,5 @@ struct kith_session_counters {
 };
 void kith_session_counters(const struct kith_session *session,
                            struct kith_session_counters *counters);
-
-KITH_END_DECLS
 
 #endif

@@ -9,7 +9,6 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/data.h"
@@ -20,8 +19,6 @@
 #include "kith/rundb.h"
 #include "kith/types.h"
 #include "kith/worker.h"
-
-KITH_BEGIN_DECLS
 
 #define SIM_ERROR_BYTES 1024
 /* Threads of the work pool. */
@@ -112,7 +109,5 @@ const struct kith_node *sim_node(const struct sim_world *world, kith_id peer);
 struct kith_worker *sim_worker(const struct sim_world *world, kith_id peer);
 void sim_balance(const struct sim_world *world, struct sim_balance *balance);
 uint64_t sim_bytes_sent(const struct sim_world *world, kith_id peer);
-
-KITH_END_DECLS
 
 #endif

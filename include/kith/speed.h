@@ -11,8 +11,6 @@
 #include "kith/err.h"
 #include "kith/model.h"
 
-KITH_BEGIN_DECLS
-
 /* C types of the kinds of columns. */
 #define KITH_TYPE_ALWAYS uint64_t
 #define KITH_TYPE_COUNT uint64_t
@@ -57,7 +55,5 @@ void kith_meter_look(struct kith_meter *meter, uint64_t samples, double seconds,
 #define KITH_SPEED_TEXT_BYTES 96
 void kith_speed_text(const struct kith_speed *speed,
                      char text[KITH_SPEED_TEXT_BYTES]);
-
-KITH_END_DECLS
 
 #endif

@@ -9,13 +9,10 @@
 #ifndef KITH_SWEEP_H
 #define KITH_SWEEP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "kith/err.h"
 #include "kith/limits.h"
-
-KITH_BEGIN_DECLS
 
 /* X(NAME, text): of the column runs.state. */
 #define KITH_RUN_STATES(X)                                                     \
@@ -106,7 +103,5 @@ KITH_MUST_CHECK enum kith_err kith_runs_fail(struct kith_runs *runs,
                                              char *error);
 /* Removes the parts of runs that were cut short. */
 void kith_runs_close(struct kith_runs *runs);
-
-KITH_END_DECLS
 
 #endif

@@ -10,8 +10,6 @@
 #include "kith/err.h"
 #include "kith/types.h"
 
-KITH_BEGIN_DECLS
-
 /* Appends at most size - 1 bytes in all, always terminated; returns the new
  * length, clipped. `at` is the current length. */
 size_t kith_text_add(char *text, size_t size, size_t at, const char *format,
@@ -44,7 +42,5 @@ void kith_text_hex(char *target, const uint8_t *bytes, size_t size);
 /* Exactly size bytes of hexadecimal, or KITH_EPARSE. */
 KITH_MUST_CHECK enum kith_err kith_text_unhex(const char *text, uint8_t *bytes,
                                               size_t size);
-
-KITH_END_DECLS
 
 #endif

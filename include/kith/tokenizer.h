@@ -13,8 +13,6 @@
 
 #include "kith/err.h"
 
-KITH_BEGIN_DECLS
-
 struct kith_tokenizer;
 #define KITH_TOKENIZER_ERROR_BYTES 512
 
@@ -42,7 +40,5 @@ const char *kith_tokenizer_bytes(const struct kith_tokenizer *tokenizer,
 /* The token that is exactly this text, -1: none. */
 int32_t kith_tokenizer_find(const struct kith_tokenizer *tokenizer,
                             const char *text);
-
-KITH_END_DECLS
 
 #endif

@@ -31,8 +31,6 @@
 #include "kith/rng.h"
 #include "kith/types.h"
 
-KITH_BEGIN_DECLS
-
 /* X(NAME, text) */
 #define KITH_WEIGHT_RULES(X)                                                   \
     X(METROPOLIS, "metropolis")                                                \
@@ -273,7 +271,5 @@ struct kith_topology_mixing {
     ((size_t)(peers) * (peers) + 3 * (size_t)(peers) + 2 * KITH_RHO_STEPS)
 struct kith_topology_mixing
 kith_topology_mixing(const struct kith_topology *graph, double *scratch);
-
-KITH_END_DECLS
 
 #endif

@@ -14,8 +14,6 @@
 #include "kith/err.h"
 #include "kith/message.h"
 
-KITH_BEGIN_DECLS
-
 /* The longest header kith_wire_pack can make. */
 #define KITH_WIRE_BYTES_MAX 96u
 
@@ -30,7 +28,5 @@ KITH_MUST_CHECK enum kith_err kith_wire_unpack(const uint8_t *bytes,
                                                struct kith_message *message);
 /* The scan alone: depth <= 1 array of <= 16 scalars, whole input consumed. */
 KITH_MUST_CHECK enum kith_err kith_wire_scan(const uint8_t *bytes, size_t size);
-
-KITH_END_DECLS
 
 #endif

@@ -24,8 +24,6 @@
 #include "kith/message.h"
 #include "kith/types.h"
 
-KITH_BEGIN_DECLS
-
 enum kith_slot {
     KITH_SLOT_LIVE,
     KITH_SLOT_INITIATED_SENT,
@@ -133,7 +131,5 @@ struct kith_work_result {
     bool finite; /* TRAIN: loss and model are finite; others: true */
     double loss; /* TRAIN: mean loss of the batch */
 };
-
-KITH_END_DECLS
 
 #endif

@@ -31,8 +31,6 @@
 #include "kith/types.h"
 #include "kith/work.h"
 
-KITH_BEGIN_DECLS
-
 struct kith_worker;
 
 /* Whose a checkpoint is. `experiment` is handed to both functions. */
@@ -244,7 +242,5 @@ KITH_MUST_CHECK enum kith_err
 kith_save_parameters(const struct kith_task *task,
                      const struct kith_backend *backend, const char *path,
                      double **z, size_t *dim, uint64_t *step, char *error);
-
-KITH_END_DECLS
 
 #endif

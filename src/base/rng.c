@@ -6,7 +6,6 @@
  * All arithmetic is on integers: the same draws in every build. */
 #include "kith/rng.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "kith/assert.h"

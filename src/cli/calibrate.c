@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "kith/backend.h"
-#include "kith/text.h"
 #include "kith/worker.h"
 
 #define STEPS_MAX 2000u
@@ -26,14 +25,14 @@ static kith_ns median_step(struct kith_worker *worker)
 {
     kith_ns spans[STEPS_MAX];
     uint32_t count = 0;
-    const kith_ns start = kith_cli_now();
+    const kith_ns start = kith_host_now();
     while (count < STEPS_MAX &&
-           (count < STEPS_MIN || kith_cli_now() - start < SPAN_NS)) {
+           (count < STEPS_MIN || kith_host_now() - start < SPAN_NS)) {
         struct kith_work work = {.kind = KITH_WORK_TRAIN, .step = count};
         struct kith_work_result result;
-        const kith_ns before = kith_cli_now();
+        const kith_ns before = kith_host_now();
         kith_worker_run(worker, &work, &result);
-        spans[count++] = kith_cli_now() - before;
+        spans[count++] = kith_host_now() - before;
     }
     qsort(spans, count, sizeof spans[0], by_value);
     return spans[count / 2];

@@ -128,9 +128,6 @@ int kith_cli_unknown(const struct cli_arguments *arguments, const char *what,
 extern volatile sig_atomic_t kith_cli_stop;
 void kith_cli_catch_signals(void);
 
-/* CLOCK_MONOTONIC. */
-kith_ns kith_cli_now(void);
-
 /* The folder of --out [.], made where it is missing. */
 int kith_cli_out_folder(const struct cli_arguments *arguments,
                         const char **folder);

@@ -1,6 +1,5 @@
 /* kith doctor: which layer fails between this peer and each other one. */
 #include <stdio.h>
-#include <string.h>
 
 #include "peer_open.h"
 

@@ -95,7 +95,7 @@ static int measure(struct evaluating *job)
     struct cli_model *model = &job->model;
     const struct kith_experiment *experiment = &model->experiment;
     const bool data = needs_data(job);
-    const kith_ns start_ns = kith_cli_now();
+    const kith_ns start_ns = kith_host_now();
     char error[KITH_DATA_ERROR_BYTES] = "";
     struct kith_evaluator *evaluator = NULL;
     enum kith_err err = kith_estimate(experiment, experiment->backend,
@@ -110,7 +110,7 @@ static int measure(struct evaluating *job)
     if (err == KITH_OK)
         err = kith_evaluator_score(evaluator, model->z, &job->score, error);
     kith_evaluator_close(evaluator);
-    job->wall_s = 1e-9 * (double)(kith_cli_now() - start_ns);
+    job->wall_s = 1e-9 * (double)(kith_host_now() - start_ns);
     if (err == KITH_OK)
         return KITH_EXIT_OK;
     return kith_cli_fail(model->arguments,

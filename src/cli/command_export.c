@@ -4,12 +4,10 @@
  * GPT2LMHeadModel.from_pretrained opens the folder. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kith/plain_file.h"
 #include "kith/checkpoint.h"
-#include "kith/text.h"
 #include "checkpoint_open.h"
 
 #define CONFIG_BYTES 1024

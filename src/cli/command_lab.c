@@ -5,7 +5,6 @@
 #include "calibrate.h"
 #include "cli.h"
 #include "kith/lab.h"
-#include "kith/text.h"
 
 static void show_progress(void *user, const struct kith_lab_progress *progress)
 {

@@ -1,5 +1,4 @@
 /* kith list: the registries, with papers and declared properties. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +16,6 @@
 #include "kith/json.h"
 #include "kith/model.h"
 #include "kith/optimiser.h"
-#include "kith/text.h"
 #include "kith/topology.h"
 
 /* A kind of things with a name and properties, each of which is read into an

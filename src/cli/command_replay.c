@@ -5,7 +5,6 @@
  * value and 0.3 points of accuracy, 1 where one does not or the run diverged.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

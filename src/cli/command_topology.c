@@ -11,7 +11,6 @@
 
 #include "cli.h"
 #include "kith/json.h"
-#include "kith/text.h"
 #include "kith/topology.h"
 
 /* What a cycle leaves when it is exact, up to rounding. */

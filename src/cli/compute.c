@@ -3,7 +3,6 @@
  * file or by a calibration, never in its course. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include <sched.h>
-#include <stdio.h>
 
 #include "cli.h"
 #include "kith/backend.h"

@@ -9,7 +9,6 @@
 
 #include "cli.h"
 #include "kith/plain_file.h"
-#include "kith/text.h"
 
 int kith_cli_exit_of(enum kith_err err)
 {

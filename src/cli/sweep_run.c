@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -152,7 +151,7 @@ static int child_main(const struct sweep *sweep, uint32_t run,
 
 static double elapsed_s(const struct sweep *sweep)
 {
-    return 1e-9 * (double)(kith_cli_now() - sweep->began_ns);
+    return 1e-9 * (double)(kith_host_now() - sweep->began_ns);
 }
 
 static void show_progress(const struct sweep *sweep)
@@ -279,7 +278,7 @@ static void run_all(struct sweep *sweep)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
-    sweep->began_ns = kith_cli_now();
+    sweep->began_ns = kith_host_now();
     for (;;) {
         if (kith_cli_stop || sweep->code != KITH_EXIT_OK)
             break;

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -42,19 +41,12 @@ void kith_cli_catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-kith_ns kith_cli_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
-}
-
 static bool line_open; /* the terminal's cursor stands behind a line */
 
 void kith_cli_progress(const char *format, ...)
 {
     static kith_ns next_ns;
-    const kith_ns now_ns = kith_cli_now();
+    const kith_ns now_ns = kith_host_now();
     if (now_ns < next_ns)
         return;
     const bool terminal = isatty(STDERR_FILENO) == 1;

@@ -1,6 +1,5 @@
 /* What the tokens of a model mean: characters (the checkpoint keeps its
  * alphabet), bytes, or a tokenizer's byte pairs. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,10 +8,8 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kith/backend.h"
@@ -90,7 +88,7 @@ static void on_log(void *user, const char *line)
     struct lab_record record = {.kind = LAB_RECORD_LINE};
     const struct speaker *speaker = user;
     if (speaker->start_ns > 0)
-        record.time_ns = kith_lab_now() - speaker->start_ns;
+        record.time_ns = kith_host_now() - speaker->start_ns;
     kith_text_copy(record.as.line, sizeof record.as.line, line);
     speak(user, &record, false);
 }
@@ -140,12 +138,12 @@ static kith_ns on_ready(void *user)
     uint64_t instant = 0;
     if (!read_line(speaker->control_fd, line, sizeof line) ||
         strncmp(line, "start ", 6) != 0)
-        return speaker->start_ns = kith_lab_now();
+        return speaker->start_ns = kith_host_now();
     /* Before the machine's own start, for a run that goes on after a reboot. */
     const bool before = line[6] == '-';
     if (kith_text_u64(line + 6 + before, &instant) != KITH_OK ||
         instant > INT64_MAX)
-        return speaker->start_ns = kith_lab_now();
+        return speaker->start_ns = kith_host_now();
     speaker->start_ns = before ? -(kith_ns)instant : (kith_ns)instant;
     return speaker->start_ns;
 }

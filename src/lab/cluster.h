@@ -10,7 +10,6 @@
 
 #include "kith/err.h"
 #include "kith/lab.h"
-#include "kith/limits.h"
 #include "kith/peer.h"
 #include "kith/session.h"
 

@@ -114,7 +114,7 @@ static enum kith_err open_lab(struct lab *lab)
         return err;
     raise_file_limit();
     kith_backend_threads(1);
-    lab->opened_ns = kith_lab_now();
+    lab->opened_ns = kith_host_now();
     char text[KITH_LAB_ERROR_BYTES];
     err = kith_lab_cluster_open(&lab->cluster, experiment->peers,
                                 lab->options->port, lab->options->saves, text);
@@ -135,12 +135,12 @@ static bool all_ready(const struct lab *lab)
 static void start_together(struct lab *lab)
 {
     while (!all_ready(lab) && lab->err == KITH_OK && lab->signals == 0)
-        kith_lab_turn(lab, kith_lab_now() + KITH_S);
+        kith_lab_turn(lab, kith_host_now() + KITH_S);
     if (lab->err != KITH_OK || lab->signals > 0)
         return;
 
     const kith_ns period_ns = lab->experiment.evaluate_ns;
-    lab->start_ns = kith_lab_now() + LAB_LEAD_NS - lab->resumed_ns;
+    lab->start_ns = kith_host_now() + LAB_LEAD_NS - lab->resumed_ns;
     lab->progress_ns = lab->start_ns + lab->resumed_ns + LAB_PROGRESS_NS;
     if (period_ns > 0)
         lab->score_ns =
@@ -194,7 +194,7 @@ static bool is_over(struct lab *lab)
         return false;
     if (!any_healthy)
         return !affected && !coming;
-    const kith_ns now_ns = kith_lab_now();
+    const kith_ns now_ns = kith_host_now();
     if (lab->grace_ns == 0)
         lab->grace_ns = now_ns + LAB_GRACE_NS;
     return !affected || now_ns >= lab->grace_ns;
@@ -205,7 +205,7 @@ static bool is_late(const struct lab *lab)
 {
     const kith_ns time_ns = lab->experiment.stop.time_ns;
     return time_ns > 0 &&
-           kith_lab_now() > lab->start_ns + time_ns + LAB_LATE_NS;
+           kith_host_now() > lab->start_ns + time_ns + LAB_LATE_NS;
 }
 
 static void run(struct lab *lab)
@@ -215,13 +215,13 @@ static void run(struct lab *lab)
         if (kith_lab_stored(lab, kith_rundb_flush(lab->options->store)) !=
             KITH_OK)
             break;
-        const kith_ns second = kith_lab_now() + KITH_S;
+        const kith_ns second = kith_host_now() + KITH_S;
         kith_lab_turn(lab,
-                      lab->grace_ns > kith_lab_now() && lab->grace_ns < second
+                      lab->grace_ns > kith_host_now() && lab->grace_ns < second
                           ? lab->grace_ns
                           : second);
     }
-    lab->ended_ns = kith_lab_now();
+    lab->ended_ns = kith_host_now();
 }
 
 static kith_ns stop_span(const struct lab *lab)
@@ -247,7 +247,7 @@ static void stop(struct lab *lab)
 {
     lab->stopping = true;
     const uint32_t signals = lab->signals;
-    const kith_ns deadline_ns = kith_lab_now() + stop_span(lab);
+    const kith_ns deadline_ns = kith_host_now() + stop_span(lab);
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         struct lab_peer *peer = &lab->peers[i];
         if (!kith_lab_peer_is_alive(peer))
@@ -257,7 +257,7 @@ static void stop(struct lab *lab)
             kith_lab_process_signal(&peer->process, SIGKILL);
     }
     while (any_alive(lab) && lab->err == KITH_OK && lab->signals == signals &&
-           kith_lab_now() < deadline_ns)
+           kith_host_now() < deadline_ns)
         kith_lab_turn(lab, deadline_ns);
     for (uint32_t i = 0; i < lab->peer_count; i++)
         if (kith_lab_peer_is_alive(&lab->peers[i]) && lab->err == KITH_OK)

@@ -129,7 +129,7 @@ kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
         }
         lab->atom++;
         const bool happened = carry_out(lab, atom);
-        const kith_ns since = kith_lab_now() - lab->start_ns;
+        const kith_ns since = kith_host_now() - lab->start_ns;
         happened_ns = since > 0 ? since : 0;
         if (!atom->fault->between && atom->statement != UINT32_MAX)
             announce(lab, atom, happened_ns, happened);

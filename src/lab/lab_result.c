@@ -4,9 +4,6 @@
  *   averaged     accuracy of the mean of all survivors' models
  *   mean, worst  over the survivors' own models */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "kith/evaluation.h"

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
@@ -161,7 +160,7 @@ static void take_score(void *user, const struct lab_record *record)
     const struct lab_score *score = &record->as.score;
     lab->accuracy = score->accuracy;
     struct kith_row row = kith_row_unknown(KITH_NOBODY);
-    row.time_ns = kith_lab_now() - lab->start_ns;
+    row.time_ns = kith_host_now() - lab->start_ns;
     row.step = score->step;
     row.loss = score->loss;
     row.accuracy = score->accuracy;
@@ -321,7 +320,7 @@ void kith_lab_values(struct lab *lab)
     for (uint32_t i = 0; i < lab->peer_count; i++)
         kith_row_add_peer(&sum, &lab->peers[i].last);
     kith_values_count(values, &sum);
-    const kith_ns end = lab->ended_ns != 0 ? lab->ended_ns : kith_lab_now();
+    const kith_ns end = lab->ended_ns != 0 ? lab->ended_ns : kith_host_now();
     const double wall = (double)(end - lab->start_ns) / 1e9;
     if (wall > 0)
         values->waiting_share = sum.waiting_s / wall / (double)lab->peer_count;
@@ -374,7 +373,7 @@ static void every_second(struct lab *lab, kith_ns now_ns)
 static void wait_readable(struct lab *lab, struct pollfd *fds, nfds_t count,
                           kith_ns until_ns)
 {
-    const kith_ns span = until_ns - kith_lab_now();
+    const kith_ns span = until_ns - kith_host_now();
     struct timespec wait = {0, 0};
     if (span > 0) {
         wait.tv_sec = (time_t)(span / KITH_S);
@@ -397,7 +396,7 @@ void kith_lab_turn(struct lab *lab, kith_ns until_ns)
     KITH_ASSERT(lab->peer_count <= KITH_LAB_PEERS_MAX);
     /* Faults first: they replace processes, and so descriptors. */
     if (lab->start_ns != 0 && !lab->stopping) {
-        until_ns = earlier(until_ns, kith_lab_faults(lab, kith_lab_now()));
+        until_ns = earlier(until_ns, kith_lab_faults(lab, kith_host_now()));
         until_ns = earlier(until_ns, lab->score_ns);
     }
     until_ns = earlier(until_ns, lab->progress_ns);
@@ -421,7 +420,7 @@ void kith_lab_turn(struct lab *lab, kith_ns until_ns)
             read_peer(&lab->peers[i]);
         check_peer(&lab->peers[i]);
     }
-    const kith_ns now_ns = kith_lab_now();
+    const kith_ns now_ns = kith_host_now();
     check_score(lab, now_ns);
     every_second(lab, now_ns);
 }

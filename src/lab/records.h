@@ -12,7 +12,6 @@
 #define KITH_LAB_RECORDS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/err.h"

@@ -7,8 +7,6 @@
  * neighbours are M, and M = n - 1 is J itself. */
 #include "topology_kinds.h"
 
-#include <string.h>
-
 static enum kith_err prepare(struct kith_topology *topology, char *error)
 {
     return kith_degree_prepare(topology, kith_topology_log2(topology->peers),

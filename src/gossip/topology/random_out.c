@@ -11,7 +11,6 @@
 #include "topology_kinds.h"
 
 #include <math.h>
-#include <string.h>
 
 #define DEGREE_DEFAULT 4u
 #define DEGREE_MAX 16u

@@ -11,7 +11,6 @@
  *
  * Lengths are checked before anything is awaited, so no more than
  * KITH_PREAUTH_BYTES of an unverified peer are ever needed. */
-#include <sodium.h>
 #include <string.h>
 
 #include "kith/assert.h"

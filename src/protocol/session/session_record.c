@@ -9,7 +9,6 @@
  * 2^16th, and after an announcement whose records would not all fit, so that
  * the payload of a burst never crosses a rekey. n is never reset: its order is
  * the order on the wire, and a lost, repeated or moved record fails its tag. */
-#include <sodium.h>
 #include <string.h>
 
 #include "kith/assert.h"

@@ -16,20 +16,20 @@
 /* Rows of one comparison, over all databases. */
 #define ROWS_MAX (2 * KITH_RUNS_MAX)
 
-static enum kith_err fail(const struct kith_database *database, char *error)
+static void end(struct kith_database *database, struct kith_query *query)
 {
-    kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
-                  "comparing the run database %s: %s", database->path,
-                  sqlite3_errmsg(database->handle));
-    return KITH_EPARSE;
+    if (!kith_query_end(query) && database->err == KITH_OK)
+        database->err =
+            kith_text_fail(database->error, KITH_REPORT_ERROR_BYTES,
+                           KITH_EPARSE, "comparing the run database %s: %s",
+                           database->path, sqlite3_errmsg(database->handle));
 }
 
-static enum kith_err no_memory(char *error)
+static void no_memory(struct kith_database *database)
 {
-    kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
-                  "comparing runs: out of memory, or more than %u rows",
-                  ROWS_MAX);
-    return KITH_ENOMEM;
+    database->err = kith_text_fail(
+        database->error, KITH_REPORT_ERROR_BYTES, KITH_ENOMEM,
+        "comparing runs: out of memory, or more than %u rows", ROWS_MAX);
 }
 
 static struct kith_cell_outcome *cell_add(struct kith_comparison *comparison)
@@ -47,18 +47,16 @@ static struct kith_cell_outcome *cell_add(struct kith_comparison *comparison)
     return cell;
 }
 
-static enum kith_err add_cells(struct kith_comparison *comparison,
-                               const struct kith_database *database,
-                               uint32_t index, char *error)
+static void add_cells(struct kith_comparison *comparison,
+                      struct kith_database *database, uint32_t index)
 {
     struct kith_query query;
-    enum kith_err err = KITH_OK;
     kith_database_query(database, database->many ? "cells" : "cells.1", &query,
                         "");
-    while (err == KITH_OK && kith_query_next(&query)) {
+    while (kith_query_next(&query)) {
         struct kith_cell_outcome *cell = cell_add(comparison);
         if (cell == NULL) {
-            err = no_memory(error);
+            no_memory(database);
             break;
         }
         cell->database = index;
@@ -66,8 +64,7 @@ static enum kith_err add_cells(struct kith_comparison *comparison,
         kith_query_text(&query, 1, cell->label, sizeof cell->label);
         kith_query_text(&query, 2, cell->refused, sizeof cell->refused);
     }
-    return kith_query_end(&query) || err != KITH_OK ? err
-                                                    : fail(database, error);
+    end(database, &query);
 }
 
 /* The cell of this number, or NULL. Both lists are in order of number. */
@@ -85,14 +82,12 @@ cell_find(const struct kith_comparison *comparison, uint32_t *from,
                : NULL;
 }
 
-static enum kith_err add_settings(struct kith_comparison *comparison,
-                                  const struct kith_database *database,
-                                  uint32_t first, char *error)
+static void add_settings(struct kith_comparison *comparison,
+                         struct kith_database *database, uint32_t from)
 {
     struct kith_query query;
-    uint32_t from = first;
     if (!database->many)
-        return KITH_OK;
+        return;
     kith_database_query(database, "settings", &query, "");
     while (kith_query_next(&query)) {
         struct kith_cell_outcome *cell =
@@ -103,7 +98,7 @@ static enum kith_err add_settings(struct kith_comparison *comparison,
         kith_query_text(&query, 1, setting->key, sizeof setting->key);
         kith_query_text(&query, 2, setting->value, sizeof setting->value);
     }
-    return kith_query_end(&query) ? KITH_OK : fail(database, error);
+    end(database, &query);
 }
 
 /* The last column of that name, or -1, which reads as NULL. */
@@ -155,36 +150,30 @@ static bool add_outcome(struct kith_comparison *comparison,
     return true;
 }
 
-static enum kith_err add_runs(struct kith_comparison *comparison,
-                              const struct kith_database *database,
-                              uint32_t first, double target_loss, char *error)
+static void add_runs(struct kith_comparison *comparison,
+                     struct kith_database *database, uint32_t from,
+                     double target_loss)
 {
     struct kith_query query;
-    enum kith_err err = KITH_OK;
-    uint32_t from = first;
     kith_database_query(database, database->version >= 3 ? "runs" : "run.1",
                         &query, "r", target_loss);
-    while (err == KITH_OK && kith_query_next(&query))
+    while (database->err == KITH_OK && kith_query_next(&query))
         if (cell_find(comparison, &from, whole_of(&query, "cell")) != NULL &&
             !add_outcome(comparison, &query, from))
-            err = no_memory(error);
-    return kith_query_end(&query) || err != KITH_OK ? err
-                                                    : fail(database, error);
+            no_memory(database);
+    end(database, &query);
 }
 
-enum kith_err kith_comparison_add(struct kith_comparison *comparison,
-                                  const struct kith_database *database,
-                                  uint32_t index, double target_loss,
-                                  char *error)
+void kith_comparison_add(struct kith_comparison *comparison,
+                         struct kith_database *database, uint32_t index,
+                         double target_loss)
 {
     const uint32_t first = comparison->cell_count;
-    enum kith_err err = add_cells(comparison, database, index, error);
-    if (err == KITH_OK) {
-        err = add_settings(comparison, database, first, error);
-    }
-    return err == KITH_OK
-               ? add_runs(comparison, database, first, target_loss, error)
-               : err;
+    add_cells(comparison, database, index);
+    if (database->err == KITH_OK)
+        add_settings(comparison, database, first);
+    if (database->err == KITH_OK)
+        add_runs(comparison, database, first, target_loss);
 }
 
 static void spread_add(struct kith_spread *spread, double value)
@@ -241,9 +230,9 @@ enum kith_err kith_compare(const char *const *databases, unsigned count,
         struct kith_database database;
         err = kith_database_open(databases[i], &database, error);
         if (err == KITH_OK) {
-            err = kith_comparison_add(comparison, &database, i, target_loss,
-                                      error);
+            kith_comparison_add(comparison, &database, i, target_loss);
             kith_database_close(&database);
+            err = database.err;
         }
     }
     if (err != KITH_OK) {

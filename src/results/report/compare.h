@@ -5,11 +5,11 @@
 #include "kith/report.h"
 #include "src/results/report/database.h"
 
-/* The runs of one more database, `index` in the caller's list. */
-KITH_MUST_CHECK enum kith_err
-kith_comparison_add(struct kith_comparison *comparison,
-                    const struct kith_database *database, uint32_t index,
-                    double target_loss, char *error);
+/* The runs of one more database, `index` in the caller's list. A failure is the
+ * database's. */
+void kith_comparison_add(struct kith_comparison *comparison,
+                         struct kith_database *database, uint32_t index,
+                         double target_loss);
 /* Spreads of all cells, once all runs are there. */
 void kith_comparison_finish(struct kith_comparison *comparison);
 /* "columns" of a page: what is compared, for its table. */

@@ -35,26 +35,29 @@ KITH_ASSET(report_queries, KITH_REPORT_SOURCE "/report.sql");
  * comparison has all. */
 #define CELLS_MAX 64u
 
+/* The last three from schema 3 on. */
 static const char *const tables[] = {
-    "run", "summary", "series", "marks", "mark_kinds", "faults", "verdicts"};
-/* From schema 3 on. */
-static const char *const later_tables[] = {"runs", "cells", "settings"};
+    "run",    "summary",  "series", "marks", "mark_kinds",
+    "faults", "verdicts", "runs",   "cells", "settings"};
+#define TABLES (sizeof tables / sizeof *tables)
 
-static enum kith_err refuse(const struct kith_database *database,
-                            const char *found, char *error)
+static void refuse(struct kith_database *database, enum kith_err err,
+                   const char *found)
 {
-    kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
-                  "reading the run database %s: %s; give a .db file written by "
-                  "kith sim, lab, train or peer",
-                  database->path, found);
-    return KITH_EPARSE;
+    if (database->err == KITH_OK)
+        database->err = kith_text_fail(
+            database->error, KITH_REPORT_ERROR_BYTES, err,
+            "reading the run database %s: %s; give a .db file written by "
+            "kith sim, lab, train or peer",
+            database->path, found);
 }
 
-static enum kith_err fail(const struct kith_database *database, char *error)
+static void fail(struct kith_database *database)
 {
-    (void)refuse(database, sqlite3_errmsg(database->handle), error);
-    return sqlite3_errcode(database->handle) == SQLITE_NOMEM ? KITH_ENOMEM
-                                                             : KITH_EPARSE;
+    refuse(database,
+           sqlite3_errcode(database->handle) == SQLITE_NOMEM ? KITH_ENOMEM
+                                                             : KITH_EPARSE,
+           sqlite3_errmsg(database->handle));
 }
 
 /* A section of report.sql for the schema of this database. */
@@ -79,98 +82,72 @@ void kith_database_query(const struct kith_database *database, const char *name,
 }
 
 /* The whole number that the query `name` says about `value`. */
-static enum kith_err count_of(const struct kith_database *database,
-                              const char *name, int64_t value, int64_t *count,
-                              char *error)
+static int64_t count_of(struct kith_database *database, const char *name,
+                        int64_t value)
 {
     char sql[KITH_SQL_BYTES];
+    int64_t count = 0;
     database_sql(database, name, sql);
-    return kith_query_one_whole(database->handle, sql, count, "i", value)
-               ? KITH_OK
-               : fail(database, error);
-}
-
-static enum kith_err check_tables(const struct kith_database *database,
-                                  const char *const *names, size_t count,
-                                  char *error)
-{
-    char found[96], sql[KITH_SQL_BYTES];
-    database_sql(database, "table", sql);
-    for (size_t i = 0; i < count; i++) {
-        int64_t there = 0;
-        if (!kith_query_one_whole(database->handle, sql, &there, "s", names[i]))
-            return fail(database, error);
-        if (there != 1) {
-            snprintf(found, sizeof found, "it has no table '%s'", names[i]);
-            return refuse(database, found, error);
-        }
-    }
-    return KITH_OK;
-}
-
-/* One run, or those of a plan? */
-static enum kith_err check_later(struct kith_database *database, char *error)
-{
-    int64_t plans = 0;
-    enum kith_err err =
-        check_tables(database, later_tables,
-                     sizeof later_tables / sizeof *later_tables, error);
-    if (err == KITH_OK)
-        err = count_of(database, "plans", 0, &plans, error);
-    database->many = plans > 0;
-    return err;
+    if (!kith_query_one_whole(database->handle, sql, &count, "i", value))
+        fail(database);
+    return count;
 }
 
 /* The mark of a run database, its version, and ordinary tables with the names
  * we read: a view could hold any query. */
-static enum kith_err check_schema(struct kith_database *database, char *error)
+static void check_schema(struct kith_database *database)
 {
     int64_t application = 0, version = 0;
-    char found[96];
-
+    char found[96], sql[KITH_SQL_BYTES];
     if (!kith_query_one_whole(database->handle, "PRAGMA application_id",
                               &application, "") ||
         !kith_query_one_whole(database->handle, "PRAGMA user_version", &version,
                               ""))
-        return fail(database, error);
-    if (application != KITH_RUNDB_APPLICATION_ID) {
-        return refuse(database, "it is no run database of kith", error);
-    }
+        fail(database);
+    if (application != KITH_RUNDB_APPLICATION_ID)
+        refuse(database, KITH_EPARSE, "it is no run database of kith");
+    snprintf(found, sizeof found,
+             "its schema is version %" PRId64 ", this kith reads %d to %d",
+             version, KITH_RUNDB_SCHEMA_OLDEST, KITH_RUNDB_SCHEMA_VERSION);
     if (version < KITH_RUNDB_SCHEMA_OLDEST ||
-        version > KITH_RUNDB_SCHEMA_VERSION) {
-        snprintf(found, sizeof found,
-                 "its schema is version %" PRId64 ", this kith reads %d to %d",
-                 version, KITH_RUNDB_SCHEMA_OLDEST, KITH_RUNDB_SCHEMA_VERSION);
-        return refuse(database, found, error);
-    }
+        version > KITH_RUNDB_SCHEMA_VERSION)
+        refuse(database, KITH_EPARSE, found);
     database->version = (int)version;
-    const enum kith_err err =
-        check_tables(database, tables, sizeof tables / sizeof *tables, error);
-    return err == KITH_OK && version >= 3 ? check_later(database, error) : err;
+    database_sql(database, "table", sql);
+    const size_t count = version >= 3 ? TABLES : TABLES - 3;
+    for (size_t i = 0; i < count && database->err == KITH_OK; i++) {
+        int64_t there = 0;
+        if (!kith_query_one_whole(database->handle, sql, &there, "s",
+                                  tables[i]))
+            fail(database);
+        snprintf(found, sizeof found, "it has no table '%s'", tables[i]);
+        if (there != 1)
+            refuse(database, KITH_EPARSE, found);
+    }
+    if (version >= 3 && database->err == KITH_OK)
+        database->many = count_of(database, "plans", 0) > 0;
 }
 
 enum kith_err kith_database_open(const char *path,
                                  struct kith_database *database, char *error)
 {
-    *database = (struct kith_database){.path = path};
+    *database = (struct kith_database){.path = path, .error = error};
     char why[KITH_FILE_WHY_BYTES];
-    if (kith_file_check(path, why) != KITH_OK) {
-        return refuse(database, why, error);
-    }
-    if (access(path, R_OK) != 0) {
-        return refuse(database, strerror(errno), error);
-    }
+    if (kith_file_check(path, why) != KITH_OK)
+        refuse(database, KITH_EPARSE, why);
+    else if (access(path, R_OK) != 0)
+        refuse(database, KITH_EPARSE, strerror(errno));
+    if (database->err != KITH_OK)
+        return database->err;
     const int code =
         sqlite3_open_v2(path, &database->handle,
                         SQLITE_OPEN_READONLY | SQLITE_OPEN_PRIVATECACHE, NULL);
-    if (database->handle == NULL) {
-        kith_text_add(error, KITH_REPORT_ERROR_BYTES, 0,
-                      "reading the run database %s: out of memory", path);
-        return KITH_ENOMEM;
-    }
-    enum kith_err err = KITH_OK;
+    if (database->handle == NULL)
+        return kith_text_fail(error, KITH_REPORT_ERROR_BYTES, KITH_ENOMEM,
+                              "reading the run database %s: out of memory",
+                              path);
     if (code != SQLITE_OK) {
-        err = fail(database, error);
+        fail(database);
     } else {
         sqlite3_db_config(database->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         sqlite3_db_config(database->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0,
@@ -179,12 +156,11 @@ enum kith_err kith_database_open(const char *path,
                       2 * (int)KITH_YAML_BYTES_MAX);
         sqlite3_busy_timeout(database->handle, 5000);
         sqlite3_exec(database->handle, "BEGIN", NULL, NULL, NULL);
-        err = check_schema(database, error);
+        check_schema(database);
     }
-    if (err != KITH_OK) {
+    if (database->err != KITH_OK)
         kith_database_close(database);
-    }
-    return err;
+    return database->err;
 }
 
 void kith_database_close(struct kith_database *database)
@@ -215,20 +191,17 @@ static json_t *value_of(sqlite3_stmt *row, int at)
     }
 }
 
-/* What a query of the page is about: up to three whole numbers. */
-struct bounds {
-    int64_t values[3]; /* ?1, ?2, ?3 */
-};
-
-/* {"columns": [...], "rows": [[...], ...]} of one query as `key` of `page`. */
-static enum kith_err add_table(const struct kith_database *database,
-                               json_t *page, const char *key, const char *name,
-                               struct bounds bounds, char *error)
+/* {"columns": [...], "rows": [[...], ...]} of one query as `key` of `page`;
+ * `about`, `every` and `most` are its ?1, ?2 and ?3. */
+static void add_table(struct kith_database *database, json_t *page,
+                      const char *key, const char *name, int64_t about,
+                      int64_t every, int64_t most)
 {
     struct kith_query query;
+    if (database->err != KITH_OK)
+        return;
     json_t *columns = json_array(), *rows = json_array();
-    kith_database_query(database, name, &query, "iii", bounds.values[0],
-                        bounds.values[1], bounds.values[2]);
+    kith_database_query(database, name, &query, "iii", about, every, most);
     const int count = sqlite3_column_count(query.statement);
     for (int i = 0; i < count; i++)
         (void)json_array_append_new(
@@ -241,34 +214,26 @@ static enum kith_err add_table(const struct kith_database *database,
     }
     (void)json_object_set_new(
         page, key, json_pack("{s:o, s:o}", "columns", columns, "rows", rows));
-    return kith_query_end(&query) ? KITH_OK : fail(database, error);
+    if (!kith_query_end(&query))
+        fail(database);
 }
 
 /* The series, thinned: of each peer every so many rows and the last. */
-static enum kith_err add_series(const struct kith_database *database,
-                                json_t *page, const char *name, int64_t about,
-                                unsigned runs, char *error)
+static void add_series(struct kith_database *database, json_t *page,
+                       const char *name, int64_t about, unsigned runs)
 {
-    int64_t rows = 0;
     char count[32];
     (void)snprintf(count, sizeof count, "%s.count", name);
-    const enum kith_err err = count_of(database, count, about, &rows, error);
-    const struct bounds bounds = {
-        {about, rows / (int64_t)(POINTS_MAX / runs) + 1, 2 * POINTS_MAX}};
-    return err == KITH_OK
-               ? add_table(database, page, "series", name, bounds, error)
-               : err;
+    const int64_t rows = count_of(database, count, about);
+    add_table(database, page, "series", name, about,
+              rows / (int64_t)(POINTS_MAX / runs) + 1, 2 * POINTS_MAX);
 }
 
-enum kith_err kith_database_lines(const struct kith_database *database,
-                                  unsigned *lines, char *error)
+unsigned kith_database_lines(struct kith_database *database)
 {
-    int64_t count = 1;
-    enum kith_err err = KITH_OK;
-    if (database->many)
-        err = count_of(database, "drawn.count", 0, &count, error);
-    *lines = count < (int64_t)CELLS_MAX ? (unsigned)count : CELLS_MAX;
-    return err;
+    const int64_t count =
+        database->many ? count_of(database, "drawn.count", 0) : 1;
+    return count < (int64_t)CELLS_MAX ? (unsigned)count : CELLS_MAX;
 }
 
 static const char *name_of(const struct kith_database *database)
@@ -277,76 +242,53 @@ static const char *name_of(const struct kith_database *database)
     return slash != NULL ? slash + 1 : database->path;
 }
 
-static enum kith_err add_cell(const struct kith_database *database,
-                              json_t *page, int64_t cell, unsigned runs,
-                              char *error)
-{
-    const struct bounds bounds = {{cell}};
-    enum kith_err err =
-        add_table(database, page, "facts", "cell.facts", bounds, error);
-    if (err == KITH_OK)
-        err = add_table(database, page, "seeds", "cell.seeds", bounds, error);
-    return err == KITH_OK
-               ? add_series(database, page, "cell.series", cell, runs, error)
-               : err;
-}
-
-static enum kith_err add_cells(const struct kith_database *database,
-                               json_t *pages, unsigned index, unsigned runs,
-                               char *error)
+static void add_cells(struct kith_database *database, json_t *pages,
+                      unsigned index, unsigned runs)
 {
     struct kith_query query;
-    enum kith_err err = KITH_OK;
     kith_database_query(database, "drawn", &query, "i", (int64_t)CELLS_MAX);
-    while (err == KITH_OK && kith_query_next(&query)) {
+    while (database->err == KITH_OK && kith_query_next(&query)) {
         const int64_t cell = kith_query_whole(&query, 0);
         json_t *page = json_pack("{s:I, s:I, s:o, s:o}", "database",
                                  (json_int_t)index, "cell", (json_int_t)cell,
                                  "label", value_of(query.statement, 1), "file",
                                  kith_json_text(name_of(database)));
         (void)json_array_append_new(pages, page);
-        err = add_cell(database, page, cell, runs, error);
+        add_table(database, page, "facts", "cell.facts", cell, 0, 0);
+        add_table(database, page, "seeds", "cell.seeds", cell, 0, 0);
+        add_series(database, page, "cell.series", cell, runs);
     }
-    return kith_query_end(&query) || err != KITH_OK ? err
-                                                    : fail(database, error);
+    if (!kith_query_end(&query))
+        fail(database);
 }
 
-static enum kith_err add_run(const struct kith_database *database,
-                             json_t *pages, unsigned index, unsigned runs,
-                             char *error)
+static void add_run(struct kith_database *database, json_t *pages,
+                    unsigned index, unsigned runs)
 {
     /* Tables of the page and the queries of the same name. */
     static const char *const parts[] = {"facts",    "summary",  "faults",
                                         "verdicts", "outcomes", "events",
                                         "last",     "speed"};
     const unsigned peers = PEERS_MAX / runs > 0 ? PEERS_MAX / runs : 1;
-    int64_t all = 0, events = 0;
-    enum kith_err err = count_of(database, "peers.count", 0, &all, error);
-    if (err == KITH_OK)
-        err = count_of(database, "events.count", 0, &events, error);
+    const int64_t all = count_of(database, "peers.count", 0);
+    const int64_t events = count_of(database, "events.count", 0);
     json_t *page = json_pack("{s:I, s:n, s:o, s:I, s:I}", "database",
                              (json_int_t)index, "cell", "file",
                              kith_json_text(name_of(database)), "peers_all",
                              (json_int_t)all, "events_all", (json_int_t)events);
     (void)json_array_append_new(pages, page);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && err == KITH_OK; i++)
-        err = add_table(database, page, parts[i], parts[i],
-                        (struct bounds){{0}}, error);
-    return err == KITH_OK
-               ? add_series(database, page, "series", peers, runs, error)
-               : err;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        add_table(database, page, parts[i], parts[i], 0, 0, 0);
+    add_series(database, page, "series", peers, runs);
 }
 
-enum kith_err kith_database_json(const struct kith_database *database,
-                                 unsigned index, unsigned runs, json_t *pages,
-                                 char *error)
+void kith_database_json(struct kith_database *database, unsigned index,
+                        unsigned runs, json_t *pages)
 {
-    return (database->many ? add_cells : add_run)(database, pages, index, runs,
-                                                  error);
+    (database->many ? add_cells : add_run)(database, pages, index, runs);
 }
 
-enum kith_err kith_database_csv(const struct kith_database *database,
-                                bool heading, FILE *out, char *error)
+void kith_database_csv(struct kith_database *database, bool heading, FILE *out)
 {
     struct kith_query query;
     kith_database_query(
@@ -368,5 +310,6 @@ enum kith_err kith_database_csv(const struct kith_database *database,
         }
         fputs("\r\n", out);
     }
-    return kith_query_end(&query) ? KITH_OK : fail(database, error);
+    if (!kith_query_end(&query))
+        fail(database);
 }

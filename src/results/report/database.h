@@ -15,6 +15,8 @@ struct kith_database {
     const char *path; /* the caller's */
     int version;      /* of its schema */
     bool many;        /* runs: those of a plan (kith/sweep.h) */
+    char *error;      /* (KITH_REPORT_ERROR_BYTES) the caller's: of the first */
+    enum kith_err err; /* failure, which is kept */
 };
 
 /* Opens read-only, checks that it is a run database, begins one read
@@ -26,21 +28,16 @@ KITH_MUST_CHECK enum kith_err kith_database_open(const char *path,
 void kith_database_close(struct kith_database *database);
 
 /* What a page draws of it: one run, or each cell of many that has one. */
-KITH_MUST_CHECK enum kith_err
-kith_database_lines(const struct kith_database *database, unsigned *lines,
-                    char *error);
+unsigned kith_database_lines(struct kith_database *database);
 /* Appends those to the array `pages`; `runs` of the whole page share its room
  * for points. `index`: of the database in the comparison. */
-KITH_MUST_CHECK enum kith_err
-kith_database_json(const struct kith_database *database, unsigned index,
-                   unsigned runs, json_t *pages, char *error);
+void kith_database_json(struct kith_database *database, unsigned index,
+                        unsigned runs, json_t *pages);
 /* Begins a section of report.sql; values beyond those it asks for are not
  * bound. */
 void kith_database_query(const struct kith_database *database, const char *name,
                          struct kith_query *query, const char *types, ...);
 /* All rows of the series as CSV, the run's file name in front. */
-KITH_MUST_CHECK enum kith_err
-kith_database_csv(const struct kith_database *database, bool heading, FILE *out,
-                  char *error);
+void kith_database_csv(struct kith_database *database, bool heading, FILE *out);
 
 #endif

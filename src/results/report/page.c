@@ -6,7 +6,6 @@
 #include "src/results/report/page.h"
 
 #include <sodium.h>
-#include <string.h>
 
 #include "kith/asset.h"
 

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,25 +32,29 @@ static enum kith_err fail_write(const char *out, int code, char *error)
 
 /* What is written: open databases, and their runs side by side. */
 struct writing {
-    const struct kith_database *databases;
+    struct kith_database *databases; /* (count) */
     unsigned count;
     const struct kith_comparison *comparison;
 };
 
-static enum kith_err add_runs(const struct writing *writing, json_t *runs,
-                              char *error)
+/* The first failure. */
+static enum kith_err failure(const struct writing *writing)
+{
+    for (unsigned i = 0; i < writing->count; i++)
+        if (writing->databases[i].err != KITH_OK)
+            return writing->databases[i].err;
+    return KITH_OK;
+}
+
+static enum kith_err add_runs(const struct writing *writing, json_t *runs)
 {
     unsigned lines[KITH_REPORT_RUNS_MAX], all = 0;
-    enum kith_err err = KITH_OK;
-    for (unsigned i = 0; i < writing->count && err == KITH_OK; i++) {
-        err = kith_database_lines(&writing->databases[i], &lines[i], error);
-        all += err == KITH_OK ? lines[i] : 0;
-    }
-    for (unsigned i = 0; i < writing->count && err == KITH_OK; i++)
+    for (unsigned i = 0; i < writing->count; i++)
+        all += lines[i] = kith_database_lines(&writing->databases[i]);
+    for (unsigned i = 0; i < writing->count && failure(writing) == KITH_OK; i++)
         if (lines[i] > 0)
-            err =
-                kith_database_json(&writing->databases[i], i, all, runs, error);
-    return err;
+            kith_database_json(&writing->databases[i], i, all, runs);
+    return failure(writing);
 }
 
 /* The charts of the series' columns, in the order of the page. A counter has no
@@ -73,11 +76,10 @@ static json_t *charts(void)
     return charts;
 }
 
-static enum kith_err write_page(const struct writing *writing, FILE *out,
-                                char *error)
+static enum kith_err write_page(const struct writing *writing, FILE *out)
 {
     json_t *runs = json_array(), *comparison = json_object();
-    const enum kith_err err = add_runs(writing, runs, error);
+    const enum kith_err err = add_runs(writing, runs);
     (void)json_object_set_new(comparison, "columns", kith_comparison_heads());
     kith_comparison_add_to(writing->comparison, comparison);
     json_t *page = json_pack("{s:s, s:o, s:o, s:o}", "writer", WRITER, "charts",
@@ -92,33 +94,22 @@ static enum kith_err write_page(const struct writing *writing, FILE *out,
     return err;
 }
 
-static enum kith_err write_points(const struct writing *writing, FILE *out,
-                                  char *error)
-{
-    for (unsigned i = 0; i < writing->count; i++) {
-        const enum kith_err err =
-            kith_database_csv(&writing->databases[i], i == 0, out, error);
-        if (err != KITH_OK) {
-            return err;
-        }
-    }
-    return KITH_OK;
-}
-
 static enum kith_err write_form(const struct writing *writing,
-                                enum kith_report_form form, FILE *out,
-                                char *error)
+                                enum kith_report_form form, FILE *out)
 {
     switch (form) {
     case KITH_REPORT_PAGE:
-        return write_page(writing, out, error);
+        return write_page(writing, out);
     case KITH_REPORT_TABLE:
         kith_comparison_csv(writing->comparison, writing->databases, out);
-        return KITH_OK;
+        break;
     case KITH_REPORT_POINTS:
+        for (unsigned i = 0; i < writing->count && failure(writing) == KITH_OK;
+             i++)
+            kith_database_csv(&writing->databases[i], i == 0, out);
         break;
     }
-    return write_points(writing, out, error);
+    return failure(writing);
 }
 
 /* Temporary file, then rename: `out` appears whole or not at all. */
@@ -126,28 +117,20 @@ static enum kith_err write_whole(const struct writing *writing, const char *out,
                                  enum kith_report_form form, char *error)
 {
     char temporary[KITH_PATH_BYTES_MAX + 32];
-
     snprintf(temporary, sizeof temporary, "%s.%ld.tmp", out, (long)getpid());
-    FILE *file = fopen(temporary, "wxe");
-    if (file == NULL) {
+    FILE *file = kith_file_create_stream(temporary);
+    if (file == NULL)
         return fail_write(out, errno, error);
-    }
-    enum kith_err err = write_form(writing, form, file, error);
-    errno = 0;
-    const bool broken = fflush(file) != 0 || ferror(file) != 0;
-    const int code = errno != 0 ? errno : EIO;
-    if (fclose(file) != 0 && err == KITH_OK && !broken) {
-        err = fail_write(out, errno, error);
-    } else if (err == KITH_OK && broken) {
-        err = fail_write(out, code, error);
-    }
-    if (err == KITH_OK && rename(temporary, out) != 0) {
-        err = fail_write(out, errno, error);
-    }
+    const enum kith_err err = write_form(writing, form, file);
     if (err != KITH_OK) {
+        (void)fclose(file);
         unlink(temporary);
+        return err;
     }
-    return err;
+    errno = 0;
+    (void)fflush(file); /* Of a stream that failed, too: errno says why. */
+    const int code = kith_file_commit(file, temporary, out);
+    return code == 0 ? KITH_OK : fail_write(out, code, error);
 }
 
 enum kith_err kith_report_write(const char *const *databases, unsigned count,
@@ -181,14 +164,14 @@ enum kith_err kith_report_write(const char *const *databases, unsigned count,
         err = kith_database_open(databases[opened], &open[opened], error);
         opened += err == KITH_OK ? 1 : 0;
     }
+    const struct writing writing = {open, opened, &comparison};
     for (unsigned i = 0; i < opened && err == KITH_OK; i++) {
-        err = kith_comparison_add(&comparison, &open[i], i, target_loss, error);
+        kith_comparison_add(&comparison, &open[i], i, target_loss);
+        err = open[i].err;
     }
     kith_comparison_finish(&comparison);
-    if (err == KITH_OK) {
-        const struct writing writing = {open, count, &comparison};
+    if (err == KITH_OK)
         err = write_whole(&writing, out, form, error);
-    }
     kith_comparison_close(&comparison);
     for (unsigned i = 0; i < opened; i++) {
         kith_database_close(&open[i]);

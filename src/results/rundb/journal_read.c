@@ -4,7 +4,6 @@
  * a peer holds what is left of one part. Whatever the database says is checked
  * before it is used: SQLite itself refuses values longer than a final model. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -103,13 +103,11 @@ bool kith_query_end(struct kith_query *query)
            query->code == SQLITE_DONE;
 }
 
-bool kith_query_run(sqlite3 *database, const char *sql, const char *types, ...)
+bool kith_query_run(sqlite3 *database, const char *sql, const char *types,
+                    va_list values)
 {
     struct kith_query query;
-    va_list values;
-    va_start(values, types);
     begin(&query, database, sql, types, values);
-    va_end(values);
     (void)kith_query_next(&query);
     return kith_query_end(&query);
 }

@@ -12,13 +12,11 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "kith/assert.h"
 #include "kith/check.h"
 #include "kith/journal.h"
 #include "kith/plain_file.h"
-#include "kith/text.h"
 #include "rundb_store.h"
 
 KITH_ASSET(rundb_statements, KITH_RUNDB_SOURCE "/statements.sql");
@@ -33,13 +31,6 @@ static const char *const statements[STATEMENT_COUNT] = {
     [RUN] = "run",     [FINISH] = "finish",   [JOURNAL] = "journal",
     [MODEL] = "model",
 };
-
-static kith_ns now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
-}
 
 enum kith_err kith_rundb_errno(int code)
 {
@@ -88,9 +79,22 @@ enum kith_err kith_rundb_stick(struct kith_rundb *store, const char *what)
 enum kith_err kith_rundb_exec(struct kith_rundb *store, const char *sql,
                               const char *what)
 {
-    if (sqlite3_exec(store->database, sql, NULL, NULL, NULL) != SQLITE_OK)
+    if (store->err == KITH_OK &&
+        sqlite3_exec(store->database, sql, NULL, NULL, NULL) != SQLITE_OK)
         return kith_rundb_stick(store, what);
-    return KITH_OK;
+    return store->err;
+}
+
+enum kith_err kith_rundb_change(struct kith_rundb *store, const char *what,
+                                const char *sql, const char *types, ...)
+{
+    va_list values;
+    va_start(values, types);
+    if (store->err == KITH_OK &&
+        !kith_query_run(store->database, sql, types, values))
+        (void)kith_rundb_stick(store, what);
+    va_end(values);
+    return store->err;
 }
 
 /* While somebody reads, the transaction stays open and is committed later: a
@@ -108,7 +112,7 @@ static enum kith_err store_commit(struct kith_rundb *store)
     }
     if ((sqlite3_errcode(store->database) & 0xff) != SQLITE_BUSY)
         return kith_rundb_stick(store, "saving rows");
-    store->begun_ns = now_ns();
+    store->begun_ns = kith_host_now();
     return KITH_OK;
 }
 
@@ -116,7 +120,7 @@ enum kith_err kith_rundb_flush(struct kith_rundb *store)
 {
     if (store->err != KITH_OK)
         return store->err;
-    if (store->rows > 0 && now_ns() - store->begun_ns >= KITH_S)
+    if (store->rows > 0 && kith_host_now() - store->begun_ns >= KITH_S)
         return store_commit(store);
     return KITH_OK;
 }
@@ -135,7 +139,7 @@ static enum kith_err store_room(struct kith_rundb *store)
         const enum kith_err err = kith_rundb_exec(store, "BEGIN", "starting");
         if (err != KITH_OK)
             return err;
-        store->begun_ns = now_ns();
+        store->begun_ns = kith_host_now();
     }
     store->rows++;
     return KITH_OK;
@@ -263,14 +267,11 @@ enum kith_err kith_rundb_verdicts(struct kith_rundb *store,
 
 enum kith_err kith_rundb_journal_begin(struct kith_rundb *store)
 {
-    enum kith_err err = kith_rundb_commit(store);
-    if (err == KITH_OK)
-        err = kith_rundb_create_tables(store, "journal");
-    if (err == KITH_OK)
-        err = kith_rundb_prepare(store, JOURNAL, STATEMENT_COUNT);
-    if (err == KITH_OK)
-        err = kith_rundb_run(store, "journal", "%d", KITH_JOURNAL_VERSION);
-    return err == KITH_OK ? kith_rundb_commit(store) : err;
+    (void)kith_rundb_commit(store);
+    (void)kith_rundb_create_tables(store, "journal");
+    (void)kith_rundb_prepare(store, JOURNAL, STATEMENT_COUNT);
+    (void)kith_rundb_run(store, "journal", "%d", KITH_JOURNAL_VERSION);
+    return kith_rundb_commit(store);
 }
 
 enum kith_err kith_rundb_journal(struct kith_rundb *store, kith_id peer,
@@ -356,13 +357,12 @@ enum kith_err kith_rundb_prepare(struct kith_rundb *store, enum statement first,
                                  enum statement end)
 {
     char sql[KITH_SQL_BYTES];
-    enum kith_err err = KITH_OK;
-    for (unsigned i = first; i < end && err == KITH_OK; i++) {
+    for (unsigned i = first; i < end && store->err == KITH_OK; i++) {
         kith_rundb_sql(statements[i], sql);
         if (sqlite3_prepare_v3(store->database, sql, -1,
                                SQLITE_PREPARE_PERSISTENT, &store->prepared[i],
                                NULL) != SQLITE_OK)
-            err = kith_rundb_stick(store, "preparing");
+            (void)kith_rundb_stick(store, "preparing");
     }
-    return err;
+    return store->err;
 }

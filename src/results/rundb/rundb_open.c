@@ -66,8 +66,8 @@ void kith_rundb_utc(char text[32])
 }
 
 /* What a reader needs to repeat the run. Errors stick. */
-static enum kith_err write_run(struct kith_rundb *store, const char *world,
-                               const struct kith_experiment *experiment)
+static void write_run(struct kith_rundb *store, const char *world,
+                      const struct kith_experiment *experiment)
 {
     const struct kith_central *central = &experiment->central;
     char started[32];
@@ -103,19 +103,8 @@ static enum kith_err write_run(struct kith_rundb *store, const char *world,
     if (experiment->compute.peak > 0)
         (void)kith_rundb_run(store, "peak_flop_per_s", "%.4g",
                              experiment->compute.peak);
-    return kith_rundb_pair(store, RUN, "experiment",
-                           experiment->source == NULL ? ""
-                                                      : experiment->source);
-}
-
-static enum kith_err write_event_kinds(struct kith_rundb *store)
-{
-    for (unsigned kind = 0; kind < KITH_MARK_COUNT; kind++)
-        if (!kith_query_run(
-                store->database, "INSERT INTO mark_kinds VALUES(?, ?)", "is",
-                (int64_t)kind, kith_mark_name((enum kith_mark_kind)kind)))
-            return kith_rundb_stick(store, "creating tables");
-    return KITH_OK;
+    (void)kith_rundb_pair(store, RUN, "experiment",
+                          experiment->source == NULL ? "" : experiment->source);
 }
 
 enum kith_err kith_rundb_create_tables(struct kith_rundb *store,
@@ -139,16 +128,15 @@ enum kith_err kith_rundb_open_new(struct kith_rundb *store, const char *path)
              "PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL;"
              "PRAGMA application_id=%d; PRAGMA user_version=%d;",
              KITH_RUNDB_APPLICATION_ID, KITH_RUNDB_SCHEMA_VERSION);
-    enum kith_err err = kith_rundb_exec(store, pragmas, "creating tables");
-    if (err == KITH_OK)
-        err = kith_rundb_exec(store, "BEGIN", "creating tables");
-    if (err == KITH_OK)
-        err = kith_rundb_create_tables(store, "tables");
-    if (err == KITH_OK)
-        err = write_event_kinds(store);
-    if (err == KITH_OK)
-        err = kith_rundb_exec(store, "COMMIT", "creating tables");
-    return err == KITH_OK ? kith_rundb_prepare(store, ROW, JOURNAL) : err;
+    (void)kith_rundb_exec(store, pragmas, "creating tables");
+    (void)kith_rundb_exec(store, "BEGIN", "creating tables");
+    (void)kith_rundb_create_tables(store, "tables");
+    for (unsigned kind = 0; kind < KITH_MARK_COUNT; kind++)
+        (void)kith_rundb_change(
+            store, "creating tables", "INSERT INTO mark_kinds VALUES(?, ?)",
+            "is", (int64_t)kind, kith_mark_name((enum kith_mark_kind)kind));
+    (void)kith_rundb_exec(store, "COMMIT", "creating tables");
+    return kith_rundb_prepare(store, ROW, JOURNAL);
 }
 
 void kith_rundb_free(struct kith_rundb *store)
@@ -161,19 +149,17 @@ void kith_rundb_free(struct kith_rundb *store)
 }
 
 /* The one run of a file, or this part of many, as it begins. */
-static enum kith_err write_begin(struct kith_rundb *store,
-                                 const struct kith_experiment *experiment)
+static void write_begin(struct kith_rundb *store,
+                        const struct kith_experiment *experiment)
 {
-    return kith_query_run(
-               store->database,
-               "INSERT INTO runs(run_id, cell, seed, state) VALUES(?, 1, ?, ?)",
-               "iis", (int64_t)store->run_id, (int64_t)experiment->seed,
-               kith_run_state_name(KITH_RUN_RUNNING)) &&
-                   kith_query_run(store->database,
-                                  "INSERT INTO cells(cell, label) VALUES(1, ?)",
-                                  "s", experiment->name)
-               ? KITH_OK
-               : kith_rundb_stick(store, "creating tables");
+    (void)kith_rundb_change(
+        store, "creating tables",
+        "INSERT INTO runs(run_id, cell, seed, state) VALUES(?, 1, ?, ?)", "iis",
+        (int64_t)store->run_id, (int64_t)experiment->seed,
+        kith_run_state_name(KITH_RUN_RUNNING));
+    (void)kith_rundb_change(store, "creating tables",
+                            "INSERT INTO cells(cell, label) VALUES(1, ?)", "s",
+                            experiment->name);
 }
 
 /* On a file that is there and empty; an error removes it. */
@@ -189,13 +175,10 @@ static enum kith_err create_at(const char *path, uint32_t run_id,
         return KITH_ENOMEM;
     }
     store->run_id = run_id;
-    enum kith_err err = kith_rundb_open_new(store, path);
-    if (err == KITH_OK)
-        err = write_begin(store, experiment);
-    if (err == KITH_OK)
-        err = write_run(store, world, experiment);
-    if (err == KITH_OK)
-        err = kith_rundb_commit(store);
+    (void)kith_rundb_open_new(store, path);
+    write_begin(store, experiment);
+    write_run(store, world, experiment);
+    const enum kith_err err = kith_rundb_commit(store);
     if (err != KITH_OK) {
         kith_text_copy(error, KITH_RUNDB_ERROR_BYTES, store->error);
         kith_rundb_free(store);

@@ -1,7 +1,6 @@
 /* A run database that is gone on with: the run was interrupted and goes on from
  * a checkpoint, which may be older than the last rows. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,8 @@
 #include "kith/text.h"
 #include "rundb_store.h"
 
-static enum kith_err refuse(char *error, const char *path, enum kith_err err,
-                            const char *what)
+enum kith_err kith_rundb_refuse(char *error, const char *path,
+                                enum kith_err err, const char *what)
 {
     snprintf(error, KITH_RUNDB_ERROR_BYTES, "cannot go on with %.200s: %s",
              path, what);
@@ -90,7 +89,7 @@ static enum kith_err check_hash(sqlite3 *database, const char *path,
         return KITH_OK;
     (void)snprintf(wanted, sizeof wanted, "it is of another experiment: %s",
                    what);
-    return refuse(error, path, KITH_EMISMATCH, wanted);
+    return kith_rundb_refuse(error, path, KITH_EMISMATCH, wanted);
 }
 
 static enum kith_err check_run(sqlite3 *database, const char *path,
@@ -102,11 +101,11 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
     const enum kith_err err =
         kith_rundb_check_file(database, text, sizeof text);
     if (err != KITH_OK)
-        return refuse(error, path, err, text);
+        return kith_rundb_refuse(error, path, err, text);
     if (!kith_rundb_fact(database, "world", text, sizeof text) ||
         strcmp(text, world) != 0)
-        return refuse(error, path, KITH_EMISMATCH,
-                      "it is a run of another command");
+        return kith_rundb_refuse(error, path, KITH_EMISMATCH,
+                                 "it is a run of another command");
     return check_hash(database, path, experiment, error);
 }
 
@@ -116,13 +115,13 @@ enum kith_err kith_rundb_reopen(const char *path, const char *world,
 {
     struct kith_rundb *store = calloc(1, sizeof *store);
     if (store == NULL)
-        return refuse(error, path, KITH_ENOMEM, "out of memory");
+        return kith_rundb_refuse(error, path, KITH_ENOMEM, "out of memory");
     kith_text_copy(store->path, sizeof store->path, path);
     store->run_id = 1;
     char why[RUNDB_WHY_BYTES];
     enum kith_err err = kith_rundb_open_file(path, &store->database, why);
     if (err != KITH_OK)
-        err = refuse(error, path, err, why);
+        err = kith_rundb_refuse(error, path, err, why);
     else
         err = check_run(store->database, path, world, experiment, error);
     if (err == KITH_OK &&

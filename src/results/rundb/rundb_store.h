@@ -60,10 +60,14 @@ struct kith_rundb {
 /* A section of statements.sql, for the schema of today. */
 void kith_rundb_sql(const char *name, char text[KITH_SQL_BYTES]);
 
-/* The first failure is kept and rolled back. */
+/* The first failure is kept and rolled back; what follows is not carried out
+ * and returns it. */
 enum kith_err kith_rundb_stick(struct kith_rundb *store, const char *what);
 enum kith_err kith_rundb_exec(struct kith_rundb *store, const char *sql,
                               const char *what);
+/* A statement with values, as kith_query_begin() has them. */
+enum kith_err kith_rundb_change(struct kith_rundb *store, const char *what,
+                                const char *sql, const char *types, ...);
 /* The statements of the table from `first` up to `end`. */
 enum kith_err kith_rundb_prepare(struct kith_rundb *store, enum statement first,
                                  enum statement end);
@@ -117,6 +121,9 @@ enum kith_err kith_rundb_finish_run(struct kith_rundb *store,
 enum kith_err kith_rundb_errno(int code);
 /* What to do about it, for a message. */
 const char *kith_rundb_advice(enum kith_err err);
+/* "cannot go on with PATH: WHAT"; returns err. */
+enum kith_err kith_rundb_refuse(char *error, const char *path,
+                                enum kith_err err, const char *what);
 /* Reserves the first free DIRECTORY/NAME-WORLD-N.db by creating it. */
 enum kith_err kith_rundb_create_file(const char *directory, const char *world,
                                      const char *name, char *path, char *error);

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,41 +17,44 @@ void kith_plan_free(struct kith_plan *plan)
     *plan = (struct kith_plan){0};
 }
 
-static bool write_cell(sqlite3 *database, int64_t number,
+static const char writing[] = "writing the plan";
+
+static void write_cell(struct kith_rundb *store, int64_t number,
                        const struct kith_cell *cell)
 {
-    bool written = kith_query_run(
-        database, "INSERT INTO cells VALUES(?,?,?,?,?,?)", "ississ", number,
-        cell->label, cell->path, (int64_t)cell->seed, cell->experiment,
+    (void)kith_rundb_change(
+        store, writing, "INSERT INTO cells VALUES(?,?,?,?,?,?)", "ississ",
+        number, cell->label, cell->path, (int64_t)cell->seed, cell->experiment,
         cell->refused[0] == '\0' ? NULL : cell->refused);
-    for (uint32_t i = 0; i < cell->setting_count && written; i++)
-        written = kith_query_run(database, "INSERT INTO settings VALUES(?,?,?)",
-                                 "iss", number, cell->settings[i].key,
-                                 cell->settings[i].value);
-    return written;
+    for (uint32_t i = 0; i < cell->setting_count; i++)
+        (void)kith_rundb_change(
+            store, writing, "INSERT INTO settings VALUES(?,?,?)", "iss", number,
+            cell->settings[i].key, cell->settings[i].value);
 }
 
-enum kith_err kith_sweep_plan_write_runs(struct kith_rundb *store,
-                                         const struct kith_plan *plan,
-                                         uint32_t first)
+static void write_fact(struct kith_rundb *store, const char *key,
+                       const char *value)
+{
+    (void)kith_rundb_change(store, writing,
+                            "INSERT OR REPLACE INTO run VALUES(0,?,?)", "ss",
+                            key, value);
+}
+
+void kith_sweep_plan_write_runs(struct kith_rundb *store,
+                                const struct kith_plan *plan, uint32_t first)
 {
     char seeds[24];
-    bool written = true;
     for (uint32_t seed = first; seed < plan->seeds; seed++)
-        for (uint32_t i = 0; i < plan->cell_count && written; i++)
+        for (uint32_t i = 0; i < plan->cell_count; i++)
             if (plan->cells[i].refused[0] == '\0')
-                written = kith_query_run(
-                    store->database,
+                (void)kith_rundb_change(
+                    store, writing,
                     "INSERT INTO runs(run_id, cell, seed, state) "
                     "VALUES(?,?,?,'planned')",
                     "iii", (int64_t)seed * plan->cell_count + i + 1,
                     (int64_t)i + 1, (int64_t)(plan->cells[i].seed + seed));
     snprintf(seeds, sizeof seeds, "%" PRIu32, plan->seeds);
-    written = written &&
-              kith_query_run(store->database,
-                             "INSERT OR REPLACE INTO run VALUES(0,'seeds',?)",
-                             "s", seeds);
-    return written ? KITH_OK : kith_rundb_stick(store, "writing the plan");
+    write_fact(store, "seeds", seeds);
 }
 
 enum kith_err kith_sweep_plan_write(struct kith_rundb *store,
@@ -60,45 +62,32 @@ enum kith_err kith_sweep_plan_write(struct kith_rundb *store,
 {
     char started[32];
     kith_rundb_utc(started);
-    const struct {
-        const char *key, *value;
-    } facts[] = {{"name", plan->name},
-                 {"kind", plan->kind},
-                 {"build", kith_build()},
-                 {"started_utc", started}};
     /* Few commits, each worth a run: they survive a power cut. */
-    enum kith_err err = kith_rundb_exec(store, "PRAGMA synchronous=FULL; BEGIN",
-                                        "creating tables");
-    if (err == KITH_OK)
-        err = kith_rundb_create_tables(store, "indexes");
-    bool written = err == KITH_OK;
-    for (size_t i = 0; i < sizeof facts / sizeof *facts && written; i++)
-        written =
-            kith_query_run(store->database, "INSERT INTO run VALUES(0,?,?)",
-                           "ss", facts[i].key, facts[i].value);
-    for (uint32_t i = 0; i < plan->cell_count && written; i++)
-        written = write_cell(store->database, (int64_t)i + 1, &plan->cells[i]);
-    if (err == KITH_OK && !written)
-        err = kith_rundb_stick(store, "writing the plan");
-    if (err == KITH_OK)
-        err = kith_sweep_plan_write_runs(store, plan, 0);
-    return err == KITH_OK ? kith_rundb_exec(store, "COMMIT", "creating tables")
-                          : err;
+    (void)kith_rundb_exec(store, "PRAGMA synchronous=FULL; BEGIN",
+                          "creating tables");
+    (void)kith_rundb_create_tables(store, "indexes");
+    write_fact(store, "name", plan->name);
+    write_fact(store, "kind", plan->kind);
+    write_fact(store, "build", kith_build());
+    write_fact(store, "started_utc", started);
+    for (uint32_t i = 0; i < plan->cell_count; i++)
+        write_cell(store, (int64_t)i + 1, &plan->cells[i]);
+    kith_sweep_plan_write_runs(store, plan, 0);
+    return kith_rundb_exec(store, "COMMIT", "creating tables");
 }
 
 /* Every row of `sql` to `each`, until one is refused. */
-static enum kith_err
+static void
 each_row(struct kith_rundb *store, const char *sql, struct kith_plan *plan,
          bool (*each)(const struct kith_query *, struct kith_plan *))
 {
     struct kith_query query;
-    bool taken = true;
+    bool taken = store->err == KITH_OK;
     kith_query_begin(&query, store->database, sql, "");
     while (taken && kith_query_next(&query))
         taken = each(&query, plan);
-    return kith_query_end(&query) && taken
-               ? KITH_OK
-               : kith_rundb_stick(store, "reading the plan");
+    if (!kith_query_end(&query) || !taken)
+        (void)kith_rundb_stick(store, "reading the plan");
 }
 
 static bool read_fact(const struct kith_query *row, struct kith_plan *plan)
@@ -157,19 +146,17 @@ enum kith_err kith_sweep_plan_read(struct kith_rundb *store,
                                    struct kith_plan *plan)
 {
     *plan = (struct kith_plan){0};
-    enum kith_err err = each_row(
-        store, "SELECT key, value FROM run WHERE run_id = 0", plan, read_fact);
-    if (err == KITH_OK)
-        err = each_row(store,
-                       "SELECT cell, label, path, seed, experiment, refused "
-                       "FROM cells ORDER BY cell",
-                       plan, read_cell);
-    if (err == KITH_OK)
-        err = each_row(store, "SELECT cell, key, value FROM settings", plan,
-                       read_setting);
-    if (err == KITH_OK && (plan->seeds == 0 || plan->cell_count == 0))
-        err = kith_rundb_stick(store, "it holds no plan");
-    return err;
+    each_row(store, "SELECT key, value FROM run WHERE run_id = 0", plan,
+             read_fact);
+    each_row(store,
+             "SELECT cell, label, path, seed, experiment, refused "
+             "FROM cells ORDER BY cell",
+             plan, read_cell);
+    each_row(store, "SELECT cell, key, value FROM settings", plan,
+             read_setting);
+    return plan->seeds == 0 || plan->cell_count == 0
+               ? kith_rundb_stick(store, "it holds no plan")
+               : store->err;
 }
 
 enum kith_err kith_sweep_plan_check(sqlite3 *database, const char *path,
@@ -188,10 +175,7 @@ enum kith_err kith_sweep_plan_check(sqlite3 *database, const char *path,
         kith_text_copy(what, sizeof what,
                        "it holds one run, not those of --sweep or --all-cells");
     }
-    if (err != KITH_OK)
-        snprintf(error, KITH_RUNDB_ERROR_BYTES, "cannot go on with %.200s: %s",
-                 path, what);
-    return err;
+    return err == KITH_OK ? err : kith_rundb_refuse(error, path, err, what);
 }
 
 static bool same_cell(const struct kith_cell *a, const struct kith_cell *b)

@@ -8,9 +8,8 @@
 enum kith_err kith_sweep_plan_write(struct kith_rundb *store,
                                     const struct kith_plan *plan);
 /* The rows of seeds from `first` on, inside a transaction. */
-enum kith_err kith_sweep_plan_write_runs(struct kith_rundb *store,
-                                         const struct kith_plan *plan,
-                                         uint32_t first);
+void kith_sweep_plan_write_runs(struct kith_rundb *store,
+                                const struct kith_plan *plan, uint32_t first);
 /* Bounded: what is more, or is not as kith_sweep_plan_write() has it, fails the
  * store. */
 enum kith_err kith_sweep_plan_read(struct kith_rundb *store,

@@ -58,14 +58,6 @@ static enum kith_err told(const struct kith_runs *runs, char *error)
     return runs->store->err;
 }
 
-static enum kith_err fail(char *error, enum kith_err err, const char *path,
-                          const char *what)
-{
-    snprintf(error, KITH_RUNDB_ERROR_BYTES, "cannot go on with %.200s: %s",
-             path, what);
-    return err;
-}
-
 /* Only files that we name: run-N.db and what SQLite puts beside it. */
 static void remove_parts(const struct kith_runs *runs)
 {
@@ -86,18 +78,17 @@ static enum kith_err lock_parts(struct kith_runs *runs, char *error)
     const int length =
         snprintf(runs->parts, sizeof runs->parts, "%s.parts", path);
     if (length < 0 || (size_t)length >= sizeof runs->parts - 32)
-        return fail(error, KITH_EINVAL, path, "its path is too long");
-    if (mkdir(runs->parts, 0777) != 0 && errno != EEXIST)
-        return fail(error, kith_rundb_errno(errno), runs->parts,
-                    strerror(errno));
-    runs->lock = open(runs->parts, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return kith_rundb_refuse(error, path, KITH_EINVAL,
+                                 "its path is too long");
+    if (mkdir(runs->parts, 0777) == 0 || errno == EEXIST)
+        runs->lock = open(runs->parts, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (runs->lock < 0)
-        return fail(error, kith_rundb_errno(errno), runs->parts,
-                    strerror(errno));
+        return kith_rundb_refuse(error, runs->parts, kith_rundb_errno(errno),
+                                 strerror(errno));
     if (flock(runs->lock, LOCK_EX | LOCK_NB) != 0)
-        return fail(error, KITH_EBUSY, path,
-                    "another kith sim is writing it; wait for that one, or "
-                    "end it");
+        return kith_rundb_refuse(
+            error, path, KITH_EBUSY,
+            "another kith sim is writing it; wait for that one, or end it");
     remove_parts(runs);
     return KITH_OK;
 }
@@ -107,14 +98,25 @@ uint32_t kith_runs_count(const struct kith_runs *runs)
     return runs->plan.cell_count * runs->plan.seeds;
 }
 
+static uint8_t state_at(const struct kith_query *query, int column)
+{
+    char name[32];
+    kith_query_text(query, column, name, sizeof name);
+    return (uint8_t)kith_run_state_find(name, KITH_RUN_PLANNED);
+}
+
 /* What stands in the table runs; a cell that is refused has no row. */
-static enum kith_err read_states(struct kith_runs *runs)
+static void read_states(struct kith_runs *runs)
 {
     const uint32_t count = kith_runs_count(runs);
+    if (runs->store->err != KITH_OK)
+        return;
     free(runs->states);
     runs->states = calloc(count > 0 ? count : 1, 1);
-    if (runs->states == NULL)
-        return kith_rundb_stick(runs->store, "out of memory");
+    if (runs->states == NULL) {
+        (void)kith_rundb_stick(runs->store, "out of memory");
+        return;
+    }
     for (uint32_t run = 0; run < count; run++)
         if (runs->plan.cells[run % runs->plan.cell_count].refused[0] != '\0')
             runs->states[run] = KITH_RUN_REFUSED;
@@ -123,15 +125,18 @@ static enum kith_err read_states(struct kith_runs *runs)
                      "SELECT run_id, state FROM runs", "");
     while (kith_query_next(&query)) {
         const int64_t id = kith_query_whole(&query, 0);
-        char name[32];
-        kith_query_text(&query, 1, name, sizeof name);
         if (id >= 1 && id <= count)
-            runs->states[id - 1] =
-                (uint8_t)kith_run_state_find(name, KITH_RUN_PLANNED);
+            runs->states[id - 1] = state_at(&query, 1);
     }
-    return kith_query_end(&query)
-               ? KITH_OK
-               : kith_rundb_stick(runs->store, "reading runs");
+    if (!kith_query_end(&query))
+        (void)kith_rundb_stick(runs->store, "reading runs");
+}
+
+static enum kith_err read_plan(struct kith_runs *runs, char *error)
+{
+    (void)kith_sweep_plan_read(runs->store, &runs->plan);
+    read_states(runs);
+    return told(runs, error);
 }
 
 static struct kith_runs *runs_new(void)
@@ -159,18 +164,12 @@ enum kith_err kith_runs_create(const char *directory,
     struct kith_runs *runs = runs_new();
     if (runs == NULL) {
         unlink(path);
-        return fail(error, KITH_ENOMEM, path, "out of memory");
+        return kith_rundb_refuse(error, path, KITH_ENOMEM, "out of memory");
     }
-    err = kith_rundb_open_new(runs->store, path);
+    (void)kith_rundb_open_new(runs->store, path);
+    (void)kith_sweep_plan_write(runs->store, plan);
+    err = read_plan(runs, error);
     if (err == KITH_OK)
-        err = kith_sweep_plan_write(runs->store, plan);
-    if (err == KITH_OK)
-        err = kith_sweep_plan_read(runs->store, &runs->plan);
-    if (err == KITH_OK)
-        err = read_states(runs);
-    if (err != KITH_OK)
-        err = told(runs, error);
-    else
         err = lock_parts(runs, error);
     if (err != KITH_OK) {
         kith_runs_close(runs);
@@ -186,22 +185,22 @@ enum kith_err kith_runs_open(const char *path, struct kith_runs **out,
 {
     struct kith_runs *runs = runs_new();
     if (runs == NULL)
-        return fail(error, KITH_ENOMEM, path, "out of memory");
+        return kith_rundb_refuse(error, path, KITH_ENOMEM, "out of memory");
     kith_text_copy(runs->store->path, sizeof runs->store->path, path);
     enum kith_err err = KITH_OK;
     if (sqlite3_open_v2(path, &runs->store->database,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                         NULL) != SQLITE_OK)
-        err = fail(error, KITH_ENOENT, path,
-                   sqlite3_errmsg(runs->store->database));
+        err = kith_rundb_refuse(error, path, KITH_ENOENT,
+                                sqlite3_errmsg(runs->store->database));
     if (err == KITH_OK)
         err = kith_sweep_plan_check(runs->store->database, path, error);
     if (err == KITH_OK)
         err = lock_parts(runs, error);
+    if (err == KITH_OK)
+        err = read_plan(runs, error);
     if (err == KITH_OK &&
-        (kith_sweep_plan_read(runs->store, &runs->plan) != KITH_OK ||
-         read_states(runs) != KITH_OK ||
-         kith_rundb_prepare(runs->store, ROW, JOURNAL) != KITH_OK))
+        kith_rundb_prepare(runs->store, ROW, JOURNAL) != KITH_OK)
         err = told(runs, error);
     if (err != KITH_OK) {
         kith_runs_close(runs);
@@ -223,11 +222,10 @@ enum kith_err kith_runs_extend(struct kith_runs *runs, uint32_t seeds,
     if (seeds <= before)
         return KITH_OK;
     runs->plan.seeds = seeds;
-    if (kith_rundb_exec(runs->store, "BEGIN", "adding seeds") == KITH_OK &&
-        kith_sweep_plan_write_runs(runs->store, &runs->plan, before) ==
-            KITH_OK &&
-        kith_rundb_exec(runs->store, "COMMIT", "adding seeds") == KITH_OK)
-        (void)read_states(runs);
+    (void)kith_rundb_exec(runs->store, "BEGIN", "adding seeds");
+    kith_sweep_plan_write_runs(runs->store, &runs->plan, before);
+    (void)kith_rundb_exec(runs->store, "COMMIT", "adding seeds");
+    read_states(runs);
     return told(runs, error);
 }
 
@@ -252,57 +250,49 @@ void kith_runs_forget(struct kith_runs *runs)
 
 /* Attached as `part`; what an earlier try left is not there, but costs nothing
  * to make sure of. */
-static enum kith_err take_rows(struct kith_rundb *store, uint32_t id)
+static const char taking[] = "taking a run over";
+
+static void take_rows(struct kith_rundb *store, uint32_t id)
 {
     static const char *const tables[] = {"run",    "series",   "marks",
                                          "faults", "verdicts", "summary"};
     char sql[KITH_SQL_BYTES];
-    enum kith_err err = kith_rundb_exec(store, "BEGIN", "taking a run over");
-    for (size_t i = 0; i < sizeof tables / sizeof *tables && err == KITH_OK;
-         i++) {
+    (void)kith_rundb_exec(store, "BEGIN", taking);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         snprintf(sql, sizeof sql,
                  "DELETE FROM main.%s WHERE run_id = %" PRIu32
                  "; INSERT INTO main.%s SELECT * FROM part.%s",
                  tables[i], id, tables[i], tables[i]);
-        err = kith_rundb_exec(store, sql, "taking a run over");
+        (void)kith_rundb_exec(store, sql, taking);
     }
     kith_rundb_sql("take", sql);
-    if (err == KITH_OK &&
-        !kith_query_run(store->database, sql, "i", (int64_t)id))
-        err = kith_rundb_stick(store, "taking a run over");
-    return err == KITH_OK
-               ? kith_rundb_exec(store, "COMMIT", "taking a run over")
-               : err;
+    (void)kith_rundb_change(store, taking, sql, "i", (int64_t)id);
+    (void)kith_rundb_exec(store, "COMMIT", taking);
 }
 
-static enum kith_err take_part(struct kith_runs *runs, uint32_t run,
-                               const char *part)
+static void take_part(struct kith_runs *runs, uint32_t run, const char *part)
 {
     struct kith_query query;
-    sqlite3 *database = runs->store->database;
-    if (!kith_query_run(database, "ATTACH ? AS part", "s", part))
-        return kith_rundb_stick(runs->store, "taking a run over");
-    enum kith_err err = take_rows(runs->store, run + 1);
-    (void)sqlite3_exec(database, "DETACH part", NULL, NULL, NULL);
-    kith_query_begin(&query, database,
+    struct kith_rundb *store = runs->store;
+    if (kith_rundb_change(store, taking, "ATTACH ? AS part", "s", part) !=
+        KITH_OK)
+        return;
+    take_rows(store, run + 1);
+    (void)sqlite3_exec(store->database, "DETACH part", NULL, NULL, NULL);
+    kith_query_begin(&query, store->database,
                      "SELECT state FROM runs WHERE run_id = ?", "i",
                      (int64_t)run + 1);
-    if (err == KITH_OK && kith_query_next(&query)) {
-        char state[32];
-        kith_query_text(&query, 0, state, sizeof state);
-        runs->states[run] =
-            (uint8_t)kith_run_state_find(state, KITH_RUN_PLANNED);
-    }
+    if (store->err == KITH_OK && kith_query_next(&query))
+        runs->states[run] = state_at(&query, 0);
     if (!kith_query_end(&query))
-        err = kith_rundb_stick(runs->store, "taking a run over");
-    return err;
+        (void)kith_rundb_stick(store, taking);
 }
 
 enum kith_err kith_runs_take(struct kith_runs *runs, uint32_t run, char *error)
 {
     char part[KITH_PATH_BYTES_MAX];
     kith_runs_part(runs, run, part);
-    (void)take_part(runs, run, part);
+    take_part(runs, run, part);
     (void)unlink(part);
     return told(runs, error);
 }
@@ -313,13 +303,11 @@ enum kith_err kith_runs_fail(struct kith_runs *runs, uint32_t run,
     char part[KITH_PATH_BYTES_MAX];
     kith_runs_part(runs, run, part);
     (void)unlink(part);
-    if (kith_query_run(
-            runs->store->database,
+    if (kith_rundb_change(
+            runs->store, "saving a failure",
             "UPDATE runs SET state = 'failed', problem = ? WHERE run_id = ?",
-            "si", problem, (int64_t)run + 1))
+            "si", problem, (int64_t)run + 1) == KITH_OK)
         runs->states[run] = KITH_RUN_FAILED;
-    else
-        (void)kith_rundb_stick(runs->store, "saving a failure");
     return told(runs, error);
 }
 

@@ -1,8 +1,6 @@
 /* The most a backend can do, measured: never a figure from a data sheet, which
  * knows neither this machine's clock nor who else runs on it. */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include <stdint.h>
-#include <time.h>
 
 #include "cpu.h"
 #include "kith/backend.h"
@@ -13,13 +11,6 @@ enum { TRIES = 12, WIDE = 16, SMALLEST = 64 };
 #define GEMM_MAX 4096 /* rows and columns of a product that is timed */
 
 extern const struct kith_backend kith_backend_cpu;
-
-static double seconds(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* A line of its own for each part, so that threads share none. */
 struct fuse {
@@ -41,9 +32,9 @@ static double fuse_try(struct fuse *fuse, unsigned threads, double *took)
     float sink[WIDE] = {1};
     const double flop =
         kith_cpu_best()->fuse(1, sink) * (double)fuse->rounds * (double)threads;
-    const double start = seconds();
+    const kith_ns start = kith_host_now();
     kith_pool_run(threads, fuse_part, fuse);
-    *took = seconds() - start;
+    *took = 1e-9 * (double)(kith_host_now() - start);
     return *took > 0 ? flop / *took : 0;
 }
 
@@ -68,7 +59,7 @@ static double peak_of_cpu(void)
 static double product_once(const struct kith_backend *backend, size_t n,
                            const struct kith_arguments *linear)
 {
-    const double start = seconds();
+    const kith_ns start = kith_host_now();
     if (linear->scratch != NULL)
         backend->ops->kernels[KITH_OP_LINEAR]->forward(linear);
     else
@@ -80,7 +71,7 @@ static double product_once(const struct kith_backend *backend, size_t n,
                                           .b = linear->weight,
                                           .c = linear->y});
     (void)backend->sum(1, linear->y);
-    return seconds() - start;
+    return 1e-9 * (double)(kith_host_now() - start);
 }
 
 /* The quickest of some products of n by n, in FLOP/s; *took: its seconds. */

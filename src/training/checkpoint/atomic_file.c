@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kith/assert.h"
 #include "kith/data.h"
 #include "kith/text.h"
 

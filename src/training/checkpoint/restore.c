@@ -1,7 +1,6 @@
 /* Checkpoints are read with suspicion: the hash before anything in the file is
  * believed, then whose it is, then every tensor and text, and only then is the
  * worker touched. What was refused is named, with what to do. */
-#define _POSIX_C_SOURCE 200809L /* strdup */
 #include <inttypes.h>
 #include <math.h>
 #include <sodium.h>
@@ -12,20 +11,6 @@
 #include "kith/backend.h"
 #include "kith/text.h"
 #include "save.h"
-
-struct source {
-    const char *path;
-    char *error;
-    struct kith_file_map map;
-    struct kith_safetensors file;
-};
-
-static enum kith_err refuse(const struct source *source, enum kith_err err,
-                            const char *what)
-{
-    return kith_file_complain(source->error, err, "reading", source->path,
-                              what);
-}
 
 /* By its first bytes, as far as there are any. */
 static enum kith_err check_opening(const struct source *source)
@@ -45,6 +30,9 @@ static enum kith_err check_opening(const struct source *source)
 
 static enum kith_err check_hash(const struct source *source)
 {
+    const enum kith_err err = check_opening(source);
+    if (err != KITH_OK)
+        return err;
     uint8_t hash[SAVE_HASH_BYTES];
     char digits[SAVE_HASH_DIGITS + 1], zeros[SAVE_HASH_DIGITS];
     const uint8_t *bytes = source->map.bytes;
@@ -65,39 +53,22 @@ static enum kith_err check_hash(const struct source *source)
                   "its checksum does not match: truncated or damaged");
 }
 
-static void source_close(struct source *source)
-{
-    kith_safetensors_free(&source->file);
-    kith_file_map_close(&source->map);
-}
-
 /* Hash, header and version; nothing needs closing on an error. */
 static enum kith_err source_open(struct source *source, const char *path,
                                  char *error)
 {
-    char why[KITH_CHECKPOINT_ERROR_BYTES];
-    *source = (struct source){.path = path, .error = error};
     if (sodium_init() < 0)
-        return refuse(source, KITH_EDEVICE, "libsodium refuses to start");
-    enum kith_err err = kith_file_map_open(path, &source->map, error);
+        return kith_file_complain(error, KITH_EDEVICE, "reading", path,
+                                  "libsodium refuses to start");
+    const enum kith_err err = kith_source_open(source, path, error, check_hash);
     if (err != KITH_OK)
         return err;
-    err = check_opening(source);
-    if (err == KITH_OK)
-        err = check_hash(source);
-    if (err == KITH_OK) {
-        err = kith_safetensors_parse(source->map.bytes, source->map.size,
-                                     &source->file, why);
-        if (err != KITH_OK)
-            refuse(source, err, why);
-    }
     const char *found = kith_safetensors_text(&source->file, "kith");
-    if (err == KITH_OK && (found == NULL || strcmp(found, SAVE_VERSION) != 0))
-        err = refuse(source, KITH_EVERSION,
-                     "written by another version of kith: not " SAVE_VERSION);
-    if (err != KITH_OK)
-        source_close(source);
-    return err;
+    if (found != NULL && strcmp(found, SAVE_VERSION) == 0)
+        return KITH_OK;
+    kith_source_close(source);
+    return refuse(source, KITH_EVERSION,
+                  "written by another version of kith: not " SAVE_VERSION);
 }
 
 static bool number(const struct source *source, const char *key,
@@ -317,7 +288,7 @@ enum kith_err kith_save_read(struct kith_worker *worker, const char *path,
     if (err != KITH_OK)
         return err;
     err = restore(&source, worker, standing);
-    source_close(&source);
+    kith_source_close(&source);
     return err;
 }
 
@@ -378,9 +349,7 @@ static enum kith_err read_parameters(const struct source *source,
     if (err == KITH_OK && gossips)
         err = read_scalars(source, task, scalars);
     if (err == KITH_OK)
-        err = kith_checkpoint_read_views(source->path, &source->file,
-                                         source->map.bytes, layout, z,
-                                         source->error);
+        err = kith_source_views(source, layout, z);
     const bool scaled = err == KITH_OK && gossips && algorithm->factor != NULL;
     const double factor = scaled ? algorithm->factor(scalars) : 1;
     for (size_t i = 0; i < layout->gossiped && factor != 1; i++)
@@ -417,7 +386,7 @@ enum kith_err kith_save_parameters(const struct kith_task *task,
         free(*z);
         *z = NULL;
     }
-    source_close(&source);
+    kith_source_close(&source);
     return err;
 }
 
@@ -430,10 +399,9 @@ enum kith_err kith_checkpoint_experiment(const char *path, char **text,
     if (err != KITH_OK)
         return err;
     const char *found = kith_safetensors_text(&source.file, "source");
-    if (found == NULL || found[0] == '\0')
-        err = refuse(&source, KITH_EPARSE, "it names no experiment");
-    else if ((*text = strdup(found)) == NULL)
-        err = refuse(&source, KITH_ENOMEM, "no memory");
-    source_close(&source);
+    err = found == NULL || found[0] == '\0'
+              ? refuse(&source, KITH_EPARSE, "it names no experiment")
+              : kith_source_text(&source, "source", text);
+    kith_source_close(&source);
     return err;
 }

@@ -15,7 +15,6 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kith/backend.h"
 #include "save.h"

@@ -51,15 +51,12 @@ bool kith_checkpoint_same_shape(const struct kith_tensor_entry *a,
            memcmp(a->shape, b->shape, sizeof a->shape) == 0;
 }
 
-enum kith_err kith_checkpoint_read_views(const char *path,
-                                         const struct kith_safetensors *file,
-                                         const uint8_t *bytes,
-                                         const struct kith_layout *layout,
-                                         double *z, char *error)
+enum kith_err kith_source_views(const struct source *source,
+                                const struct kith_layout *layout, double *z)
 {
     for (uint32_t i = 0; i < layout->view_count; i++) {
         const struct kith_model_view *view = &layout->views[i];
-        const struct kith_tensor_entry *tensor = find_view(file, view);
+        const struct kith_tensor_entry *tensor = find_view(&source->file, view);
         char what[KITH_CHECKPOINT_ERROR_BYTES], found[96], wanted[96];
         struct kith_tensor_entry entry;
         kith_checkpoint_entry(&entry, "", KITH_DTYPE_F32, view);
@@ -76,60 +73,72 @@ enum kith_err kith_checkpoint_read_views(const char *path,
                            tensor->name, found, wanted);
         }
         if (!fits)
-            return kith_file_complain(error, KITH_EMISMATCH, "reading", path,
-                                      what);
-        kith_dtype_read(tensor->dtype, view->elements, bytes + tensor->offset,
-                        z + view->offset);
+            return refuse(source, KITH_EMISMATCH, what);
+        kith_dtype_read(tensor->dtype, view->elements,
+                        source->map.bytes + tensor->offset, z + view->offset);
     }
     return KITH_OK;
 }
 
-/* Nothing needs closing on an error. */
-static enum kith_err open_tensors(const char *path, struct kith_file_map *map,
-                                  struct kith_safetensors *file, char *error)
+enum kith_err
+kith_source_open(struct source *source, const char *path, char *error,
+                 enum kith_err (*check)(const struct source *source))
 {
     char why[KITH_CHECKPOINT_ERROR_BYTES];
-    enum kith_err err = kith_file_map_open(path, map, error);
+    *source = (struct source){.path = path, .error = error};
+    enum kith_err err = kith_file_map_open(path, &source->map, error);
+    if (err == KITH_OK && check != NULL)
+        err = check(source);
+    if (err == KITH_OK) {
+        err = kith_safetensors_parse(source->map.bytes, source->map.size,
+                                     &source->file, why);
+        if (err != KITH_OK)
+            (void)refuse(source, err, why);
+    }
     if (err != KITH_OK)
-        return err;
-    err = kith_safetensors_parse(map->bytes, map->size, file, why);
-    if (err == KITH_OK)
-        return KITH_OK;
-    kith_file_map_close(map);
-    return kith_file_complain(error, err, "reading", path, why);
+        kith_source_close(source);
+    return err;
+}
+
+void kith_source_close(struct source *source)
+{
+    kith_safetensors_free(&source->file);
+    kith_file_map_close(&source->map);
+}
+
+enum kith_err kith_source_text(const struct source *source, const char *key,
+                               char **text)
+{
+    const char *found = kith_safetensors_text(&source->file, key);
+    *text = found == NULL ? NULL : strdup(found);
+    return found != NULL && *text == NULL
+               ? refuse(source, KITH_ENOMEM, "no memory")
+               : KITH_OK;
 }
 
 enum kith_err kith_weights_read(const char *path,
                                 const struct kith_layout *layout, double *z,
                                 char *error)
 {
-    struct kith_file_map map;
-    struct kith_safetensors file;
-    enum kith_err err = open_tensors(path, &map, &file, error);
+    struct source source;
+    enum kith_err err = kith_source_open(&source, path, error, NULL);
     if (err != KITH_OK)
         return err;
-    err = kith_checkpoint_read_views(path, &file, map.bytes, layout, z, error);
-    kith_safetensors_free(&file);
-    kith_file_map_close(&map);
+    err = kith_source_views(&source, layout, z);
+    kith_source_close(&source);
     return err;
 }
 
 enum kith_err kith_checkpoint_text(const char *path, const char *key,
                                    char **text, char *error)
 {
-    struct kith_file_map map;
-    struct kith_safetensors file;
+    struct source source;
     *text = NULL;
-    enum kith_err err = open_tensors(path, &map, &file, error);
+    enum kith_err err = kith_source_open(&source, path, error, NULL);
     if (err != KITH_OK)
         return err;
-    const char *found = kith_safetensors_text(&file, key);
-    *text = found == NULL ? NULL : strdup(found);
-    if (found != NULL && *text == NULL)
-        err = kith_file_complain(error, KITH_ENOMEM, "reading", path,
-                                 "no memory");
-    kith_safetensors_free(&file);
-    kith_file_map_close(&map);
+    err = kith_source_text(&source, key, text);
+    kith_source_close(&source);
     return err;
 }
 

@@ -1,4 +1,4 @@
-/* What weights.c and save.c share. */
+/* What weights.c, save.c and restore.c share. */
 #ifndef KITH_TRAINING_CHECKPOINT_WEIGHTS_H
 #define KITH_TRAINING_CHECKPOINT_WEIGHTS_H
 
@@ -8,10 +8,33 @@
 
 bool kith_checkpoint_same_shape(const struct kith_tensor_entry *a,
                                 const struct kith_tensor_entry *b);
-/* Every view from the file's bytes, into z (dim). */
-KITH_MUST_CHECK enum kith_err kith_checkpoint_read_views(
-    const char *path, const struct kith_safetensors *file, const uint8_t *bytes,
-    const struct kith_layout *layout, double *z, char *error);
+/* A file that is read: its bytes and its header. */
+struct source {
+    const char *path;
+    char *error;
+    struct kith_file_map map;
+    struct kith_safetensors file;
+};
+/* `check` (may be NULL) sees the bytes before the header is read. Nothing needs
+ * closing on an error. */
+KITH_MUST_CHECK enum kith_err
+kith_source_open(struct source *source, const char *path, char *error,
+                 enum kith_err (*check)(const struct source *source));
+void kith_source_close(struct source *source);
+/* "reading PATH: WHAT"; returns err. */
+static inline enum kith_err refuse(const struct source *source,
+                                   enum kith_err err, const char *what)
+{
+    return kith_file_complain(source->error, err, "reading", source->path,
+                              what);
+}
+/* A text of the header, malloc'd; NULL: there is none of that key. */
+KITH_MUST_CHECK enum kith_err kith_source_text(const struct source *source,
+                                               const char *key, char **text);
+/* Every view, into z (dim). */
+KITH_MUST_CHECK enum kith_err
+kith_source_views(const struct source *source, const struct kith_layout *layout,
+                  double *z);
 /* The entry of a view under PREFIX + its name. */
 void kith_checkpoint_entry(struct kith_tensor_entry *entry, const char *prefix,
                            enum kith_dtype dtype,

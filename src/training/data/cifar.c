@@ -8,7 +8,6 @@
 #include "data_files.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum {
     SIDE = 32,

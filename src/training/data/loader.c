@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kith/assert.h"
@@ -77,13 +76,6 @@ struct kith_loader {
     char error[KITH_DATA_ERROR_BYTES];
     atomic_bool failed; /* `error` says why, and stays */
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- filling one slot */
 
@@ -326,12 +318,12 @@ static void wait_for_batch(struct kith_loader *loader)
     const unsigned depth = loader->slot_count - SLOTS_KEPT;
     (void)pthread_mutex_lock(&loader->mutex);
     if (loader->filled == loader->taken) {
-        const uint64_t before_ns = now_ns();
+        const kith_ns before_ns = kith_host_now();
         loader->waiting = true;
         while (loader->filled == loader->taken)
             (void)pthread_cond_wait(&loader->ready, &loader->mutex);
         loader->waiting = false;
-        loader->waited_ns += now_ns() - before_ns;
+        loader->waited_ns += (uint64_t)(kith_host_now() - before_ns);
     }
     loader->taken++;
     const bool wake =

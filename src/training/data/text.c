@@ -4,7 +4,6 @@
 #include "data_files.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "kith/text.h"
 

@@ -2,22 +2,13 @@
  * its share is done, its time is up, evaluations get no better or somebody says
  * stop. What is written down at any step suffices to go on from there as if
  * nothing had happened. */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "kith/baseline.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "kith/assert.h"
-
-static kith_ns now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * KITH_S + now.tv_nsec;
-}
 
 uint64_t kith_baseline_steps(const struct kith_experiment *experiment,
                              size_t train_rows, uint32_t batch)
@@ -89,7 +80,8 @@ static enum kith_err lost(struct baseline *run, const char *why, char *error)
 /* Since the start or resume, evaluations left out. */
 static double trained_s(const struct baseline *run)
 {
-    return (double)(now_ns() - run->began_ns - run->evaluating_ns) / KITH_S;
+    return (double)(kith_host_now() - run->began_ns - run->evaluating_ns) /
+           KITH_S;
 }
 
 static void look(struct baseline *run, struct kith_meter *meter,
@@ -119,7 +111,7 @@ static void start_meters(struct baseline *run)
 static void show(struct baseline *run, double loss)
 {
     const struct kith_baseline_config *config = run->config;
-    const kith_ns now = now_ns();
+    const kith_ns now = kith_host_now();
     if (config->progress == NULL)
         return;
     if (now - run->shown_ns >= SHOWN_NS) {
@@ -137,7 +129,7 @@ static enum kith_err save(struct baseline *run, const char *path,
 {
     if (run->config->saving != NULL)
         run->config->saving(run->config->arg);
-    run->standing.elapsed_ns = now_ns() - run->start_ns;
+    run->standing.elapsed_ns = kith_host_now() - run->start_ns;
     const enum kith_err err = kith_save_write(run->worker, path, &run->standing,
                                               keep_previous, error);
     if (err == KITH_OK && path == run->config->save)
@@ -149,12 +141,12 @@ static enum kith_err save(struct baseline *run, const char *path,
 static void save_if_due(struct baseline *run)
 {
     char error[KITH_DATA_ERROR_BYTES], line[KITH_DATA_ERROR_BYTES + 64];
-    const kith_ns before_ns = now_ns();
+    const kith_ns before_ns = kith_host_now();
     const kith_ns period_ns = run->alone.save_period_ns;
     if (!run->finite || before_ns < run->save_due_ns)
         return;
     const enum kith_err err = save(run, run->config->save, true, error);
-    const kith_ns after_ns = now_ns();
+    const kith_ns after_ns = kith_host_now();
     const kith_ns least_ns = (SAVE_SHARE - 1) * (after_ns - before_ns);
     run->save_due_ns = after_ns + (period_ns > least_ns ? period_ns : least_ns);
     /* A device that failed ends the run with the next step. */
@@ -240,7 +232,7 @@ static enum kith_err evaluate(struct baseline *run, bool own,
 {
     const struct kith_baseline_config *config = run->config;
     struct kith_standing *standing = &run->standing;
-    const kith_ns before_ns = now_ns();
+    const kith_ns before_ns = kith_host_now();
     const double count = (double)standing->loss_count;
     *row = (struct kith_baseline_row){
         .time_ns = before_ns - run->start_ns,
@@ -254,7 +246,7 @@ static enum kith_err evaluate(struct baseline *run, bool own,
         standing->loss_count = 0;
         judge(run, &row->score);
     }
-    run->evaluating_ns += now_ns() - before_ns;
+    run->evaluating_ns += kith_host_now() - before_ns;
     if (err == KITH_OK && config->row != NULL)
         config->row(config->arg, row);
     return err;
@@ -266,7 +258,7 @@ static bool evaluation_due(struct baseline *run)
     const uint64_t step = run->standing.step;
     if (config->evaluate_steps > 0)
         return step % config->evaluate_steps == 0 && step < run->steps;
-    const kith_ns now = now_ns();
+    const kith_ns now = kith_host_now();
     if (now < run->evaluate_due_ns)
         return false;
     run->evaluate_due_ns +=
@@ -287,7 +279,7 @@ static bool is_over(const struct baseline *run)
 {
     const kith_ns limit_ns = run->alone.stop.time_ns;
     return !run->finite || run->standing.step >= run->steps || is_early(run) ||
-           (limit_ns > 0 && now_ns() - run->start_ns >= limit_ns);
+           (limit_ns > 0 && kith_host_now() - run->start_ns >= limit_ns);
 }
 
 static bool is_told(const struct baseline *run)
@@ -363,7 +355,7 @@ static enum kith_err train(struct baseline *run,
     look(run, &run->whole, &result->speed);
     if (err == KITH_OK)
         err = finish(run, over, &result->last, error);
-    result->wall_s = (double)(now_ns() - run->start_ns) / KITH_S;
+    result->wall_s = (double)(kith_host_now() - run->start_ns) / KITH_S;
     result->finite = run->finite;
     result->early = is_early(run);
     result->completed = run->finite && over;
@@ -388,7 +380,7 @@ static enum kith_err begin(struct baseline *run, char *error)
         if (config->resumed != NULL)
             config->resumed(config->arg, &run->standing);
     }
-    run->began_ns = now_ns();
+    run->began_ns = kith_host_now();
     run->start_ns = run->began_ns - run->standing.elapsed_ns;
     start_meters(run);
     if (config->save != NULL && !config->resume)

@@ -11,9 +11,7 @@
  * A piece is a buffer of the arena; a sum or a dropout takes over the piece of
  * its input where nobody else wants that. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "kith/assert.h"
 #include "graph_state.h"
 
 uint32_t kith_planner_piece(struct kith_planner *planner, size_t bytes)

@@ -4,9 +4,7 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
-#include <stdbool.h>
 
-#include "kith/limits.h"
 #include "kith/tokenizer.h"
 
 /* Special tokens of one file: each is looked for in all of a text. */

@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "kith/assert.h"
