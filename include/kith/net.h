@@ -217,6 +217,13 @@ struct kith_net_naming {
 /* One more parameter: its index. */
 uint32_t kith_net_add_parameter(struct kith_net *net,
                                 const struct kith_net_naming *naming);
+/* LAYER.weight of that shape (rank), and LAYER.SUFFIX (n). */
+uint32_t kith_net_add_matrix(struct kith_net *net, const char *layer,
+                             enum kith_start start, double spread,
+                             uint32_t rank, const uint32_t *shape);
+uint32_t kith_net_add_vector(struct kith_net *net, const char *layer,
+                             const char *suffix, enum kith_start start,
+                             size_t n);
 /* Windows along one side; 0 where none fits. */
 size_t kith_net_windows(size_t size, size_t kernel, size_t stride, size_t pad);
 

@@ -185,6 +185,7 @@ CUDA_UNITS = \
   src/training/cuda/memory.cu \
   src/training/cuda/norm.cu \
   src/training/cuda/products.cu \
+  src/training/cuda/rms_norm.cu \
   src/training/cuda/rotary.cu \
   src/training/cuda/simple.cu \
   src/training/cuda/state.cu \
@@ -194,12 +195,14 @@ CUDA_INCLUDED = \
   include/kith/backend.h \
   include/kith/cuda_module.h \
   include/kith/ops.h \
+  src/training/backend/dropout.h \
   src/training/cuda/attention.cuh \
   src/training/cuda/columns.cuh \
   src/training/cuda/common.cuh \
   src/training/cuda/cudnn.cuh \
   src/training/cuda/platform.cuh \
   src/training/cuda/products.cuh \
+  src/training/cuda/rows.cuh \
   src/training/cuda/state.cuh \
   src/training/cuda/tile.cuh
 CUDA_DEFINES = -DPACKAGE_VERSION='"$(PACKAGE_VERSION)"' \

@@ -23,6 +23,28 @@ static __device__ inline float dot(size_t size, const T *a, const T *b)
     return sum;
 }
 
+/* What a lane holds of a head's row, out[c] being element 32 c + lane. */
+template <typename T>
+static __device__ inline void add_row(const heads &h, float factor,
+                                      const T *row, float (&out)[LANE_MAX])
+{
+    const size_t lane = threadIdx.x % 32;
+    for (int c = 0; c < LANE_MAX; c++) {
+        if (c * 32 + lane < h.size)
+            out[c] += factor * to_float(row[c * 32 + lane]);
+    }
+}
+template <typename T>
+static __device__ inline void put_row(const heads &h, float divisor,
+                                      const float (&out)[LANE_MAX], T *row)
+{
+    const size_t lane = threadIdx.x % 32;
+    for (int c = 0; c < LANE_MAX; c++) {
+        if (c * 32 + lane < h.size)
+            from_float(out[c] / divisor, &row[c * 32 + lane]);
+    }
+}
+
 static __device__ inline float warp_most(float v)
 {
     for (int bits = 16; bits > 0; bits /= 2)
@@ -64,18 +86,10 @@ __global__ void attention_kernel(heads h, size_t pairs, const T *qkv,
             out[c] *= shrink;
         for (size_t t = 0; t < 32 && from + t <= i; t++) {
             const float share = __shfl_sync(0xffffffffu, p, (int)t);
-            for (int c = 0; c < LANE_MAX; c++) {
-                if (c * 32 + lane < h.size)
-                    out[c] += share *
-                              to_float(v[(from + t) * stride + c * 32 + lane]);
-            }
+            add_row(h, share, v + (from + t) * stride, out);
         }
     }
-    T *const target = output_at(h, y, pair) + i * h.width;
-    for (int c = 0; c < LANE_MAX; c++) {
-        if (c * 32 + lane < h.size)
-            from_float(out[c] / sum, &target[c * 32 + lane]);
-    }
+    put_row(h, sum, out, output_at(h, y, pair) + i * h.width);
     if (saved != nullptr && lane == 0)
         saved[pair * h.context + i] = top + logf(sum);
 }
@@ -124,18 +138,10 @@ __global__ void query_back_kernel(heads h, size_t pairs, const T *qkv,
         }
         for (size_t t = 0; t < 32 && from + t <= i; t++) {
             const float share = __shfl_sync(0xffffffffu, ds, (int)t);
-            for (int c = 0; c < LANE_MAX; c++) {
-                if (c * 32 + lane < h.size)
-                    out[c] += share *
-                              to_float(k[(from + t) * stride + c * 32 + lane]);
-            }
+            add_row(h, share, k + (from + t) * stride, out);
         }
     }
-    T *const target = head_at(h, dqkv, pair) + i * stride;
-    for (int c = 0; c < LANE_MAX; c++) {
-        if (c * 32 + lane < h.size)
-            from_float(out[c], &target[c * 32 + lane]);
-    }
+    put_row(h, 1, out, head_at(h, dqkv, pair) + i * stride);
 }
 
 template <typename T>
@@ -164,23 +170,13 @@ __global__ void key_back_kernel(heads h, size_t pairs, const T *qkv,
         for (size_t t = 0; t < 32 && from + t < h.context; t++) {
             const float share = __shfl_sync(0xffffffffu, p, (int)t);
             const float slope = __shfl_sync(0xffffffffu, ds, (int)t);
-            for (int c = 0; c < LANE_MAX; c++) {
-                const size_t at = (size_t)c * 32 + lane;
-                if (at >= h.size)
-                    continue;
-                dv[c] += share * to_float(d[(from + t) * h.width + at]);
-                dk[c] += slope * to_float(q[(from + t) * stride + at]);
-            }
+            add_row(h, share, d + (from + t) * h.width, dv);
+            add_row(h, slope, q + (from + t) * stride, dk);
         }
     }
     T *const target = head_at(h, dqkv, pair) + j * stride;
-    for (int c = 0; c < LANE_MAX; c++) {
-        const size_t at = (size_t)c * 32 + lane;
-        if (at >= h.size)
-            continue;
-        from_float(dk[c], &target[h.width + at]);
-        from_float(dv[c], &target[2 * h.width + at]);
-    }
+    put_row(h, 1, dk, target + h.width);
+    put_row(h, 1, dv, target + 2 * h.width);
 }
 
 /* Only bfloat16 has a faster way. */

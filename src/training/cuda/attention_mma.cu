@@ -398,76 +398,63 @@ static dim3 grid_of(const heads &h, size_t rows)
                 (unsigned)(rows * h.count));
 }
 
-template <int D>
-static bool forward_of(const heads &h, size_t rows, const bf16 *qkv,
-                       float *saved, bf16 *y)
-{
-    if (!allow(mma_kernel<D>, room_of<D>()))
-        return true;
-    launch(mma_kernel<D>, grid_of(h, rows), dim3(THREADS), room_of<D>(),
-           stream(), h, qkv, saved, y);
-    launched("attention");
-    return true;
-}
+template <int D> struct head_size {
+    static const int value = D;
+};
 
-template <int D>
-static bool backward_of(const heads &h, size_t rows, const bf16 *qkv,
-                        const float *saved, const bf16 *dy, const float *own,
-                        bf16 *dqkv)
+/* f(head_size<D>) where there is a kernel for heads of that size, and for what
+ * its loads, 16 bytes wide, read and write; the grid's second side counts
+ * heads. */
+template <typename F>
+static bool by_size(const heads &h, size_t rows, bool aligned, const F &f)
 {
-    if (!allow(mma_query_kernel<D>, room_of<D>()) ||
-        !allow(mma_key_kernel<D>, key_tiles<D>::room()))
+    if (h.width % 8 != 0 || !aligned || rows * h.count > 65535)
+        return false;
+    switch (h.size) {
+    case 32:
+        f(head_size<32>());
         return true;
-    launch(mma_query_kernel<D>, grid_of(h, rows), dim3(THREADS), room_of<D>(),
-           stream(), h, qkv, saved, dy, own, dqkv);
-    launch(mma_key_kernel<D>, grid_of(h, rows), dim3(THREADS),
-           key_tiles<D>::room(), stream(), h, qkv, saved, dy, own, dqkv);
-    launched("attention's way back");
-    return true;
-}
-
-/* Loads are 16 bytes wide; the grid's second side counts heads. */
-static bool suits(const heads &h, size_t rows, const void *qkv, const void *y)
-{
-    return h.width % 8 == 0 && all_aligned(qkv, y) && rows * h.count <= 65535;
+    case 64:
+        f(head_size<64>());
+        return true;
+    case 96:
+        f(head_size<96>());
+        return true;
+    case 128:
+        f(head_size<128>());
+        return true;
+    default:
+        return false;
+    }
 }
 
 bool mma_forward(const heads &h, size_t rows, const bf16 *qkv, float *saved,
                  bf16 *y)
 {
-    if (!suits(h, rows, qkv, y))
-        return false;
-    switch (h.size) {
-    case 32:
-        return forward_of<32>(h, rows, qkv, saved, y);
-    case 64:
-        return forward_of<64>(h, rows, qkv, saved, y);
-    case 96:
-        return forward_of<96>(h, rows, qkv, saved, y);
-    case 128:
-        return forward_of<128>(h, rows, qkv, saved, y);
-    default:
-        return false;
-    }
+    return by_size(h, rows, all_aligned(qkv, y), [&](auto size) {
+        const int D = decltype(size)::value;
+        if (!allow(mma_kernel<D>, room_of<D>()))
+            return;
+        launch(mma_kernel<D>, grid_of(h, rows), dim3(THREADS), room_of<D>(),
+               stream(), h, qkv, saved, y);
+        launched("attention");
+    });
 }
 
 bool mma_backward(const heads &h, size_t rows, const bf16 *qkv,
                   const float *saved, const bf16 *dy, const float *own,
                   bf16 *dqkv)
 {
-    if (!suits(h, rows, qkv, dqkv) || !aligned(dy, 16))
-        return false;
-    switch (h.size) {
-    case 32:
-        return backward_of<32>(h, rows, qkv, saved, dy, own, dqkv);
-    case 64:
-        return backward_of<64>(h, rows, qkv, saved, dy, own, dqkv);
-    case 96:
-        return backward_of<96>(h, rows, qkv, saved, dy, own, dqkv);
-    case 128:
-        return backward_of<128>(h, rows, qkv, saved, dy, own, dqkv);
-    default:
-        return false;
-    }
+    return by_size(h, rows, all_aligned(qkv, dqkv, dy), [&](auto size) {
+        const int D = decltype(size)::value;
+        if (!allow(mma_query_kernel<D>, room_of<D>()) ||
+            !allow(mma_key_kernel<D>, key_tiles<D>::room()))
+            return;
+        launch(mma_query_kernel<D>, grid_of(h, rows), dim3(THREADS),
+               room_of<D>(), stream(), h, qkv, saved, dy, own, dqkv);
+        launch(mma_key_kernel<D>, grid_of(h, rows), dim3(THREADS),
+               key_tiles<D>::room(), stream(), h, qkv, saved, dy, own, dqkv);
+        launched("attention's way back");
+    });
 }
 } // namespace gpu

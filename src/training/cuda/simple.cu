@@ -7,6 +7,36 @@
 
 namespace gpu
 {
+static __host__ __device__ void
+philox(const uint32_t key[2], const uint32_t counter[4], uint32_t word[4])
+{
+    uint32_t k0 = key[0], k1 = key[1];
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+    for (int round = 0; round < 10; round++) {
+        const uint64_t p0 = (uint64_t)0xD2511F53u * c0;
+        const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    word[0] = c0;
+    word[1] = c1;
+    word[2] = c2;
+    word[3] = c3;
+}
+} // namespace gpu
+
+/* The masks of the CPU, bit for bit. */
+#define KITH_MASK_FUNCTION static __host__ __device__ inline
+#define kith_philox gpu::philox
+#include "src/training/backend/dropout.h"
+#undef kith_philox
+
+namespace gpu
+{
 /* ---- sums */
 
 template <typename T> struct sum_two {
@@ -43,56 +73,14 @@ template <typename T> static void sum_backward(const struct kith_arguments *a)
 }
 KITH_KERNEL(sum, nullptr, sum, sum_backward)
 
-/* ---- dropout: the masks of src/training/backend/dropout.h, bit for bit */
-
-static __host__ __device__ void
-philox(const uint32_t key[2], const uint32_t counter[4], uint32_t word[4])
-{
-    uint32_t k0 = key[0], k1 = key[1];
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = (uint64_t)0xD2511F53u * c0;
-        const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)p1;
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    word[0] = c0;
-    word[1] = c1;
-    word[2] = c2;
-    word[3] = c3;
-}
-
-struct dropout_mask {
-    uint32_t key[2], tail[2];
-    uint64_t threshold;
-};
-
-static dropout_mask mask_of(const struct kith_dropout *op)
-{
-    const uint32_t seed[2] = {(uint32_t)op->seed, (uint32_t)(op->seed >> 32)};
-    const uint32_t who[4] = {op->place, (uint32_t)op->entity,
-                             (uint32_t)(op->entity >> 32),
-                             (uint32_t)KITH_STREAM_DROPOUT};
-    uint32_t peer[4], drawn[4];
-    philox(seed, who, peer);
-    const uint32_t when[4] = {(uint32_t)op->step, (uint32_t)(op->step >> 32),
-                              peer[2], peer[3]};
-    philox(peer, when, drawn);
-    return {{drawn[0], drawn[1]},
-            {drawn[2], drawn[3]},
-            (uint64_t)(op->rate * 4294967296.0)};
-}
+/* ---- dropout */
 
 /* A thread draws for four elements at once. */
 template <typename T>
 static void drop(const struct kith_arguments *a, const void *from, void *to)
 {
     const struct kith_dropout *op = (const struct kith_dropout *)a->shape;
-    const dropout_mask m = mask_of(op);
+    const struct kith_mask mask = kith_mask_of(op);
     const float grown = (float)(1 / (1 - op->rate));
     const size_t n = a->rows;
     const T *const x = (const T *)from;
@@ -101,13 +89,11 @@ static void drop(const struct kith_arguments *a, const void *from, void *to)
     if (!c.well())
         return;
     each_index("dropout", (n + 3) / 4, 256, [=] __device__(size_t i) {
-        const uint32_t counter[4] = {(uint32_t)i, (uint32_t)(i >> 32),
-                                     m.tail[0], m.tail[1]};
         uint32_t word[4];
-        philox(m.key, counter, word);
+        kith_mask_block(&mask, i, word);
         for (size_t k = 0; k < 4 && 4 * i + k < n; k++) {
             const float v = to_float(x[4 * i + k]);
-            from_float(word[k] >= m.threshold ? v * grown : 0.0f,
+            from_float(word[k] >= mask.threshold ? v * grown : 0.0f,
                        &y[4 * i + k]);
         }
     });

@@ -364,13 +364,14 @@ static __device__ void note_finite(const float (&v)[N], numbers *found)
         (void)atomicOr(&found->bad, 1u);
 }
 
-/* Between two calls that are waited for, `bad` gathers. */
-static bool all_finite()
+/* Whether every new value is finite; within a step `bad` gathers. */
+template <typename F> static bool optimise(size_t n, bool even, const F &f)
 {
-    if (in_step())
-        return true;
     numbers got;
-    return collect(&got) && got.bad == 0;
+    if (!in_step())
+        forget_numbers();
+    each("an optimiser's step", n, even, f);
+    return in_step() || (collect(&got) && got.bad == 0);
 }
 
 struct sgd_each {
@@ -405,15 +406,13 @@ bool sgd(const struct kith_sgd *s)
     const call c;
     if (!c.well())
         return false;
-    if (!in_step())
-        forget_numbers();
     const bool even = all_aligned(s->gradient, s->x) &&
                       (s->momentum <= 0 || aligned(s->velocity, 16));
-    each("an optimiser's step", s->n, even,
-         sgd_each{(float)s->rate, (float)s->momentum, (float)s->decay,
-                  s->nesterov, (const float *)s->gradient, (float *)s->velocity,
-                  (float *)s->x, found()});
-    return all_finite();
+    return optimise(s->n, even,
+                    sgd_each{(float)s->rate, (float)s->momentum,
+                             (float)s->decay, s->nesterov,
+                             (const float *)s->gradient, (float *)s->velocity,
+                             (float *)s->x, found()});
 }
 
 struct adamw_each {
@@ -446,18 +445,16 @@ bool adamw(const struct kith_adamw *a)
     const call c;
     if (!c.well())
         return false;
-    if (!in_step())
-        forget_numbers();
     const bool even = all_aligned(a->g, a->m, a->v, a->x);
     const double steps = (double)a->t;
-    each("an optimiser's step", a->n, even,
-         adamw_each{(float)a->beta1, (float)a->beta2, (float)(1 - a->beta1),
-                    (float)(1 - a->beta2),
-                    (float)(1 / (1 - pow(a->beta1, steps))),
-                    (float)(1 / (1 - pow(a->beta2, steps))), (float)a->rate,
-                    (float)a->epsilon, (float)(1 - a->rate * a->decay),
-                    (const float *)a->g, (float *)a->m, (float *)a->v,
-                    (float *)a->x, found()});
-    return all_finite();
+    return optimise(a->n, even,
+                    adamw_each{(float)a->beta1, (float)a->beta2,
+                               (float)(1 - a->beta1), (float)(1 - a->beta2),
+                               (float)(1 / (1 - pow(a->beta1, steps))),
+                               (float)(1 / (1 - pow(a->beta2, steps))),
+                               (float)a->rate, (float)a->epsilon,
+                               (float)(1 - a->rate * a->decay),
+                               (const float *)a->g, (float *)a->m,
+                               (float *)a->v, (float *)a->x, found()});
 }
 } // namespace gpu

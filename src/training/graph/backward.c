@@ -9,23 +9,10 @@
 #include "kith/assert.h"
 #include "graph_state.h"
 
-static struct kith_step empty_step(enum kith_step_kind kind, uint32_t op)
-{
-    return (struct kith_step){.kind = kind,
-                              .op = op,
-                              .a = KITH_PIECE_NONE,
-                              .b = KITH_PIECE_NONE,
-                              .y = KITH_PIECE_NONE,
-                              .saved = KITH_PIECE_NONE,
-                              .scratch = KITH_PIECE_NONE,
-                              .dy = KITH_PIECE_NONE,
-                              .dx = KITH_PIECE_NONE};
-}
-
 static void move(struct kith_planner *planner, enum kith_step_kind kind,
                  kith_tensor tensor, uint32_t from, uint32_t to)
 {
-    struct kith_step step = empty_step(kind, 0);
+    struct kith_step step = kith_step_of(kind, 0);
     step.tensor = tensor;
     step.dy = from;
     step.dx = to;
@@ -87,7 +74,7 @@ static void shared_backward(struct kith_planner *planner, uint32_t index)
 {
     const struct kith_op *op = &planner->net->ops[index];
     if (op->activation != KITH_ACTIVATION_NONE) {
-        struct kith_step step = empty_step(KITH_STEP_BACKWARD, index);
+        struct kith_step step = kith_step_of(KITH_STEP_BACKWARD, index);
         step.y = planner->tensors[op->y].place;
         step.dy = own(planner, op->y);
         kith_planner_step(planner, step);
@@ -105,7 +92,7 @@ static void tables_backward(struct kith_planner *planner, uint32_t index)
     for (int i = 0; i < 2; i++) {
         if (!kith_planner_trains(planner->net, parameters[i]))
             continue;
-        struct kith_step step = empty_step(KITH_STEP_BACKWARD, index);
+        struct kith_step step = kith_step_of(KITH_STEP_BACKWARD, index);
         step.a = planner->tensors[op->a].place;
         step.dy = planner->tensors[op->y].gradient;
         step.weight = i == 0;
@@ -132,7 +119,7 @@ static void call_backward(struct kith_planner *planner, uint32_t index)
     const struct kith_op *op = &planner->net->ops[index];
     const bool adds = op->operation->passage == KITH_PASSAGE_ADDS;
     const bool relu = op->activation == KITH_ACTIVATION_RELU;
-    struct kith_step step = empty_step(KITH_STEP_BACKWARD, index);
+    struct kith_step step = kith_step_of(KITH_STEP_BACKWARD, index);
     step.dy = op->activation == KITH_ACTIVATION_NONE
                   ? planner->tensors[op->y].gradient
                   : own(planner, op->y);

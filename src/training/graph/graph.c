@@ -344,39 +344,6 @@ static double loss_by_hand(struct kith_graph *network,
     return loss;
 }
 
-double kith_graph_loss(struct kith_graph *network, const struct kith_pass *pass,
-                       uint32_t *correct)
-{
-    const bool training = pass->gradient != NULL;
-    double loss = 0;
-    if (correct != NULL)
-        *correct = 0;
-    if (!kith_model_learns(network->model))
-        return 0;
-    if (network->ops == NULL)
-        return loss_by_hand(network, pass);
-    KITH_ASSERT(!training || network->options.training);
-    const struct kith_plan *plan =
-        training ? &network->training : &network->evaluation;
-    struct kith_run run = run_of(network, plan, pass->x, pass->batch);
-    run.gradient = pass->gradient;
-    run.statistics = training || pass->estimate;
-    run.add = pass->add;
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        if (plan->steps[i].kind != KITH_STEP_LOSS)
-            kith_run_step(&run, &plan->steps[i]);
-        else if (pass->batch->labels != NULL)
-            loss = cross_entropy(&run, network, pass->scale, &plan->steps[i],
-                                 correct);
-    }
-    return loss;
-}
-
-uint32_t kith_graph_operations(const struct kith_graph *network)
-{
-    return network->op_count;
-}
-
 /* The loss belongs to the part that ends the network. */
 static bool in_part(const struct kith_graph *network,
                     const struct kith_step *step, const struct kith_part *part)
@@ -396,26 +363,54 @@ static bool in_part(const struct kith_graph *network,
     return false;
 }
 
+/* part: NULL, or the only steps that are run. */
+static double run_plan(struct kith_graph *network, const struct kith_plan *plan,
+                       const struct kith_pass *pass,
+                       const struct kith_part *part, uint32_t *correct)
+{
+    struct kith_run run = run_of(network, plan, pass->x, pass->batch);
+    double loss = 0;
+    run.gradient = pass->gradient;
+    run.statistics = plan == &network->training || pass->estimate;
+    run.add = pass->add;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        const struct kith_step *step = &plan->steps[i];
+        if (part != NULL && !in_part(network, step, part))
+            continue;
+        if (step->kind != KITH_STEP_LOSS)
+            kith_run_step(&run, step);
+        else if (pass->batch->labels != NULL)
+            loss = cross_entropy(&run, network, pass->scale, step, correct);
+    }
+    return loss;
+}
+
+double kith_graph_loss(struct kith_graph *network, const struct kith_pass *pass,
+                       uint32_t *correct)
+{
+    const bool training = pass->gradient != NULL;
+    if (correct != NULL)
+        *correct = 0;
+    if (!kith_model_learns(network->model))
+        return 0;
+    if (network->ops == NULL)
+        return loss_by_hand(network, pass);
+    KITH_ASSERT(!training || network->options.training);
+    return run_plan(network,
+                    training ? &network->training : &network->evaluation, pass,
+                    NULL, correct);
+}
+
+uint32_t kith_graph_operations(const struct kith_graph *network)
+{
+    return network->op_count;
+}
+
 double kith_graph_part(struct kith_graph *network, const struct kith_pass *pass,
                        const struct kith_part *part, uint32_t *correct)
 {
     KITH_ASSERT(network->ops != NULL && network->options.training);
-    double loss = 0;
-    const struct kith_plan *plan = &network->training;
-    struct kith_run run = run_of(network, plan, pass->x, pass->batch);
-    run.gradient = pass->gradient;
-    run.statistics = true;
-    run.add = pass->add;
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        const struct kith_step *step = &plan->steps[i];
-        if (!in_part(network, step, part))
-            continue;
-        if (step->kind != KITH_STEP_LOSS)
-            kith_run_step(&run, step);
-        else
-            loss = cross_entropy(&run, network, pass->scale, step, correct);
-    }
-    return loss;
+    return run_plan(network, &network->training, pass, part, correct);
 }
 
 /* Exactly one tensor and no parameter on both sides of the cut. */
@@ -488,12 +483,14 @@ const void *kith_graph_scores(struct kith_graph *network, const void *x,
     KITH_ASSERT(network->ops != NULL);
     KITH_ASSERT(network->scores_stride == 0);
     const struct kith_plan *plan = &network->evaluation;
-    const struct kith_run run = run_of(network, plan, x, batch);
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        if (plan->steps[i].kind != KITH_STEP_LOSS)
-            kith_run_step(&run, &plan->steps[i]);
-    }
-    const void *scores = run.arena + plan->pieces[plan->scores].offset;
+    struct kith_batch unlabelled = *batch;
+    unlabelled.labels = NULL;
+    (void)run_plan(
+        network, plan,
+        &(struct kith_pass){.x = (void *)(uintptr_t)x, .batch = &unlabelled},
+        NULL, NULL);
+    const void *scores =
+        (char *)network->arena + plan->pieces[plan->scores].offset;
     if (!narrows(network))
         return scores;
     network->options.backend->widen(batch->rows * network->score_rows *

@@ -65,6 +65,21 @@ struct kith_step {
     unsigned add;
 };
 
+/* A step without pieces. */
+static inline struct kith_step kith_step_of(enum kith_step_kind kind,
+                                            uint32_t op)
+{
+    return (struct kith_step){.kind = kind,
+                              .op = op,
+                              .a = KITH_PIECE_NONE,
+                              .b = KITH_PIECE_NONE,
+                              .y = KITH_PIECE_NONE,
+                              .saved = KITH_PIECE_NONE,
+                              .scratch = KITH_PIECE_NONE,
+                              .dy = KITH_PIECE_NONE,
+                              .dx = KITH_PIECE_NONE};
+}
+
 struct kith_plan {
     struct kith_step *steps; /* (step_count) */
     struct kith_piece *pieces;

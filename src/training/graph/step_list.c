@@ -237,17 +237,12 @@ static void forward(struct kith_planner *planner, uint32_t index,
     y->hold = y->kept ? KITH_NEED_VALUE : way_back ? y->need : KITH_NEED_NONE;
     if (!(again && y->kept))
         y->place = place_output(planner, index, op);
-    struct kith_step step = {.kind = kind,
-                             .op = index,
-                             .a = planner->tensors[op->a].place,
-                             .b = op->b == KITH_TENSOR_NONE
-                                      ? KITH_PIECE_NONE
-                                      : planner->tensors[op->b].place,
-                             .y = y->place,
-                             .saved = KITH_PIECE_NONE,
-                             .scratch = kith_planner_scratch(planner, op),
-                             .dy = KITH_PIECE_NONE,
-                             .dx = KITH_PIECE_NONE};
+    struct kith_step step = kith_step_of(kind, index);
+    step.a = planner->tensors[op->a].place;
+    if (op->b != KITH_TENSOR_NONE)
+        step.b = planner->tensors[op->b].place;
+    step.y = y->place;
+    step.scratch = kith_planner_scratch(planner, op);
     const size_t bytes = saved_bytes(planner, op);
     if (bytes > 0 && ((way_back && y->wanted) || op->always_saves))
         step.saved = kith_planner_piece(planner, bytes);
@@ -283,14 +278,9 @@ static void plan_loss(struct kith_planner *planner)
     const kith_tensor scores = planner->net->scores;
     const uint32_t place = planner->tensors[scores].place;
     planner->plan->scores = place;
-    kith_planner_step(planner, (struct kith_step){.kind = KITH_STEP_LOSS,
-                                                  .a = KITH_PIECE_NONE,
-                                                  .b = KITH_PIECE_NONE,
-                                                  .y = place,
-                                                  .saved = KITH_PIECE_NONE,
-                                                  .scratch = KITH_PIECE_NONE,
-                                                  .dy = KITH_PIECE_NONE,
-                                                  .dx = KITH_PIECE_NONE});
+    struct kith_step step = kith_step_of(KITH_STEP_LOSS, 0);
+    step.y = place;
+    kith_planner_step(planner, step);
     /* The gradient of the scores stands where they stood. */
     planner->tensors[scores].gradient = place;
     if (planner->err == KITH_OK)

@@ -60,3 +60,21 @@ void kith_layers_build(const struct kith_model_config *config,
     }
     kith_net_cross_entropy(net, x);
 }
+
+kith_tensor kith_layers_conv_norm(const struct kith_model_config *config,
+                                  struct kith_net *net, kith_tensor x,
+                                  const char *const names[2],
+                                  struct kith_net_conv shape,
+                                  enum kith_activation activation)
+{
+    const enum kith_norm_kind kind = config->norm == KITH_MODEL_NORM_GROUP
+                                         ? KITH_NORM_GROUP
+                                         : KITH_NORM_BATCH;
+    shape.pad = shape.kernel / 2;
+    shape.start = KITH_START_NORMAL;
+    shape.spread =
+        sqrt(2.0 / (double)(shape.kernel * shape.kernel * shape.out));
+    x = kith_net_conv(net, x, names[0], shape);
+    return kith_net_norm(net, x, names[1], kind, kith_config_groups(shape.out),
+                         1e-5, activation);
+}

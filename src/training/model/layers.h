@@ -1,4 +1,4 @@
-/* Fully connected layers: what logistic and mlp share.
+/* Layers of several models. Fully connected ones, of logistic and mlp:
  *
  *   a_0 = inputs;  a_{l+1} = relu(a_l W_l^T + b_l), no relu last
  *
@@ -14,6 +14,13 @@ enum kith_err kith_layers_check(const char *model,
                                 const struct kith_model_config *config,
                                 uint32_t count_min, uint32_t count_max,
                                 char *error);
+/* A convolution (pad kernel / 2, no bias, N(0, 2 / fan-out)) and the norm that
+ * `config` asks for. */
+kith_tensor kith_layers_conv_norm(const struct kith_model_config *config,
+                                  struct kith_net *net, kith_tensor x,
+                                  const char *const names[2],
+                                  struct kith_net_conv shape,
+                                  enum kith_activation activation);
 void kith_layers_build(const struct kith_model_config *config,
                        struct kith_net *net);
 

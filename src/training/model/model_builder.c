@@ -147,6 +147,25 @@ uint32_t kith_net_add_parameter(struct kith_net *net,
     return net->parameter_count++;
 }
 
+uint32_t kith_net_add_matrix(struct kith_net *net, const char *layer,
+                             enum kith_start start, double spread,
+                             uint32_t rank, const uint32_t *shape)
+{
+    struct kith_net_naming naming = {
+        layer, "weight", KITH_VIEW_WEIGHT, start, spread, rank, {0}};
+    memcpy(naming.shape, shape, rank * sizeof *shape);
+    return kith_net_add_parameter(net, &naming);
+}
+
+uint32_t kith_net_add_vector(struct kith_net *net, const char *layer,
+                             const char *suffix, enum kith_start start,
+                             size_t n)
+{
+    return kith_net_add_parameter(
+        net, &(struct kith_net_naming){
+                 layer, suffix, KITH_VIEW_VECTOR, start, 0, 1, {(uint32_t)n}});
+}
+
 kith_tensor kith_net_images(struct kith_net *net, size_t height, size_t width,
                             size_t channels)
 {

@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 #include "config.h"
-#include "kith/net.h"
+#include "layers.h"
 
 enum { LARGE_SIDE = 64, STAGES_MAX = 4 };
 
@@ -80,19 +80,12 @@ static kith_tensor conv_norm(const struct builder *builder, kith_tensor x,
                              struct kith_net_conv shape,
                              enum kith_activation activation)
 {
-    char name[KITH_NAME_MAX];
-    (void)snprintf(name, sizeof name, "%s%s", builder->block, conv);
-    shape.pad = shape.kernel / 2;
-    shape.start = KITH_START_NORMAL;
-    shape.spread =
-        sqrt(2.0 / (double)(shape.kernel * shape.kernel * shape.out));
-    x = kith_net_conv(builder->net, x, name, shape);
-    (void)snprintf(name, sizeof name, "%s%s", builder->block, norm);
-    return kith_net_norm(builder->net, x, name,
-                         builder->config->norm == KITH_MODEL_NORM_GROUP
-                             ? KITH_NORM_GROUP
-                             : KITH_NORM_BATCH,
-                         kith_config_groups(shape.out), 1e-5, activation);
+    char first[KITH_NAME_MAX], second[KITH_NAME_MAX];
+    (void)snprintf(first, sizeof first, "%s%s", builder->block, conv);
+    (void)snprintf(second, sizeof second, "%s%s", builder->block, norm);
+    return kith_layers_conv_norm(builder->config, builder->net, x,
+                                 (const char *const[]){first, second}, shape,
+                                 activation);
 }
 
 static kith_tensor residual(const struct builder *builder, kith_tensor x,
@@ -102,28 +95,21 @@ static kith_tensor residual(const struct builder *builder, kith_tensor x,
     const size_t out = bottleneck ? 4 * width : width;
     const enum kith_activation relu = KITH_ACTIVATION_RELU;
     const enum kith_activation none = KITH_ACTIVATION_NONE;
+    const struct kith_net_conv narrow = {
+        .out = width, .kernel = 1, .stride = 1};
+    const struct kith_net_conv first = {
+        .out = width, .kernel = 3, .stride = stride};
+    const struct kith_net_conv second = {
+        .out = width, .kernel = 3, .stride = 1};
+    const struct kith_net_conv widen = {.out = out, .kernel = 1, .stride = 1};
     kith_tensor f = x;
     if (bottleneck) {
-        f = conv_norm(
-            builder, f, "conv1", "bn1",
-            (struct kith_net_conv){.out = width, .kernel = 1, .stride = 1},
-            relu);
-        f = conv_norm(
-            builder, f, "conv2", "bn2",
-            (struct kith_net_conv){.out = width, .kernel = 3, .stride = stride},
-            relu);
-        f = conv_norm(
-            builder, f, "conv3", "bn3",
-            (struct kith_net_conv){.out = out, .kernel = 1, .stride = 1}, none);
+        f = conv_norm(builder, f, "conv1", "bn1", narrow, relu);
+        f = conv_norm(builder, f, "conv2", "bn2", first, relu);
+        f = conv_norm(builder, f, "conv3", "bn3", widen, none);
     } else {
-        f = conv_norm(
-            builder, f, "conv1", "bn1",
-            (struct kith_net_conv){.out = width, .kernel = 3, .stride = stride},
-            relu);
-        f = conv_norm(
-            builder, f, "conv2", "bn2",
-            (struct kith_net_conv){.out = width, .kernel = 3, .stride = 1},
-            none);
+        f = conv_norm(builder, f, "conv1", "bn1", first, relu);
+        f = conv_norm(builder, f, "conv2", "bn2", second, none);
     }
     if (project)
         x = conv_norm(

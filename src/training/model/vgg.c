@@ -10,11 +10,10 @@
  * A norm (BatchNorm, or GroupNorm) follows each convolution, so that these
  * have no bias. Simonyan and Zisserman, ICLR 2015; He et al., ICCV 2015
  * (starting weights, fan-out). */
-#include <math.h>
 #include <stdio.h>
 
 #include "config.h"
-#include "kith/net.h"
+#include "layers.h"
 
 enum { STACKS_MAX = 5 };
 
@@ -73,22 +72,13 @@ static kith_tensor stack(struct kith_net *net, kith_tensor x,
                          uint32_t number, uint32_t convolutions, size_t out)
 {
     for (uint32_t i = 0; i < convolutions; i++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "stack%u.conv%u", number, i + 1);
-        x = kith_net_conv(
-            net, x, name,
-            (struct kith_net_conv){.out = out,
-                                   .kernel = 3,
-                                   .stride = 1,
-                                   .pad = 1,
-                                   .start = KITH_START_NORMAL,
-                                   .spread = sqrt(2.0 / (9.0 * (double)out))});
-        (void)snprintf(name, sizeof name, "stack%u.norm%u", number, i + 1);
-        x = kith_net_norm(net, x, name,
-                          config->norm == KITH_MODEL_NORM_GROUP
-                              ? KITH_NORM_GROUP
-                              : KITH_NORM_BATCH,
-                          kith_config_groups(out), 1e-5, KITH_ACTIVATION_RELU);
+        char conv[32], norm[32];
+        (void)snprintf(conv, sizeof conv, "stack%u.conv%u", number, i + 1);
+        (void)snprintf(norm, sizeof norm, "stack%u.norm%u", number, i + 1);
+        x = kith_layers_conv_norm(
+            config, net, x, (const char *const[]){conv, norm},
+            (struct kith_net_conv){.out = out, .kernel = 3, .stride = 1},
+            KITH_ACTIVATION_RELU);
     }
     return kith_net_max_pool(net, x, 2, 2, 0);
 }

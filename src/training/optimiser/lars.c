@@ -38,14 +38,7 @@ static bool lars_step(const struct kith_optimiser_step *step)
         if (layout->views[i].offset < layout->decayed)
             lars_adapt(step, &layout->views[i]);
     }
-    return step->backend->sgd(
-        &(struct kith_sgd){.n = layout->trained,
-                           .rate = step->rate,
-                           .momentum = step->config->momentum,
-                           .nesterov = step->config->nesterov,
-                           .gradient = step->gradient,
-                           .velocity = step->state[0],
-                           .x = step->x});
+    return kith_sgd_range(step, 0, layout->trained, 0);
 }
 
 extern const struct kith_optimiser kith_optimiser_lars;

@@ -97,24 +97,14 @@ static void iterate(const struct kith_backend *backend, struct matrix *matrix)
                                       .beta = b,
                                       .c = matrix->curve});
     backend->copy(rows * columns, matrix->next, matrix->x);
-    if (wide)
-        backend->gemm(&(struct kith_gemm){.m = rows,
-                                          .n = columns,
-                                          .k = rows,
-                                          .alpha = 1,
-                                          .a = matrix->curve,
-                                          .b = matrix->x,
-                                          .beta = a,
-                                          .c = matrix->next});
-    else
-        backend->gemm(&(struct kith_gemm){.m = rows,
-                                          .n = columns,
-                                          .k = columns,
-                                          .alpha = 1,
-                                          .a = matrix->x,
-                                          .b = matrix->curve,
-                                          .beta = a,
-                                          .c = matrix->next});
+    backend->gemm(&(struct kith_gemm){.m = rows,
+                                      .n = columns,
+                                      .k = k,
+                                      .alpha = 1,
+                                      .a = wide ? matrix->curve : matrix->x,
+                                      .b = wide ? matrix->x : matrix->curve,
+                                      .beta = a,
+                                      .c = matrix->next});
     void *swap = matrix->x;
     matrix->x = matrix->next;
     matrix->next = swap;

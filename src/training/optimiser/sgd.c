@@ -10,29 +10,28 @@
  * ICML 2013; clipping: Pascanu et al., ICML 2013. */
 #include "terms.h"
 
+bool kith_sgd_range(const struct kith_optimiser_step *step, size_t from,
+                    size_t to, double decay)
+{
+    return step->backend->sgd(
+        &(struct kith_sgd){.n = to - from,
+                           .rate = step->rate,
+                           .momentum = step->config->momentum,
+                           .decay = decay,
+                           .nesterov = step->config->nesterov,
+                           .gradient = kith_at(step, step->gradient, from),
+                           .velocity = kith_at(step, step->state[0], from),
+                           .x = kith_at(step, step->x, from)});
+}
+
 static bool sgd_step(const struct kith_optimiser_step *step)
 {
-    const struct kith_optimiser_config *config = step->config;
-    const size_t decayed = step->layout->decayed;
-    const size_t rest = step->layout->trained - decayed;
+    const struct kith_layout *layout = step->layout;
     (void)kith_optimiser_clip(step);
     const bool weights =
-        step->backend->sgd(&(struct kith_sgd){.n = decayed,
-                                              .rate = step->rate,
-                                              .momentum = config->momentum,
-                                              .decay = config->weight_decay,
-                                              .nesterov = config->nesterov,
-                                              .gradient = step->gradient,
-                                              .velocity = step->state[0],
-                                              .x = step->x});
-    const bool vectors = step->backend->sgd(
-        &(struct kith_sgd){.n = rest,
-                           .rate = step->rate,
-                           .momentum = config->momentum,
-                           .nesterov = config->nesterov,
-                           .gradient = kith_at(step, step->gradient, decayed),
-                           .velocity = kith_at(step, step->state[0], decayed),
-                           .x = kith_at(step, step->x, decayed)});
+        kith_sgd_range(step, 0, layout->decayed, step->config->weight_decay);
+    const bool vectors =
+        kith_sgd_range(step, layout->decayed, layout->trained, 0);
     return weights && vectors;
 }
 

@@ -11,6 +11,9 @@ static inline void *kith_at(const struct kith_optimiser_step *step,
     return (char *)(uintptr_t)vector + offset * step->backend->element_bytes;
 }
 
+/* SGD on elements [from, to), with this share of the decay. */
+bool kith_sgd_range(const struct kith_optimiser_step *step, size_t from,
+                    size_t to, double decay);
 /* AdamW on elements [from, to), with this share of the decay. */
 bool kith_adamw_range(const struct kith_optimiser_step *step, size_t from,
                       size_t to, double decay);

@@ -33,20 +33,12 @@ kith_tensor kith_net_conv(struct kith_net *net, kith_tensor x, const char *name,
                                         .out_height = shape.height,
                                         .out_width = shape.width,
                                         .activation = op.activation};
-    const uint32_t kernel = (uint32_t)op.kernel, out = (uint32_t)op.out;
-    added->weight = kith_net_add_parameter(
-        net, &(struct kith_net_naming){
-                 name,
-                 "weight",
-                 KITH_VIEW_WEIGHT,
-                 op.start,
-                 op.spread,
-                 4,
-                 {kernel, kernel, (uint32_t)from.channels, out}});
+    const uint32_t kernel = (uint32_t)op.kernel, in = (uint32_t)from.channels;
+    const uint32_t out = (uint32_t)op.out;
+    added->weight = kith_net_add_matrix(net, name, op.start, op.spread, 4,
+                                        (uint32_t[]){kernel, kernel, in, out});
     if (op.bias)
-        added->bias = kith_net_add_parameter(
-            net,
-            &(struct kith_net_naming){
-                name, "bias", KITH_VIEW_VECTOR, KITH_START_ZERO, 0, 1, {out}});
+        added->bias =
+            kith_net_add_vector(net, name, "bias", KITH_START_ZERO, op.out);
     return added->y;
 }

@@ -19,23 +19,19 @@ kith_tensor kith_net_embed(struct kith_net *net, const char *token,
         return 0;
     added->as.embed = op;
     const uint32_t width = (uint32_t)op.width;
-    added->weight = kith_net_add_parameter(
-        net, &(struct kith_net_naming){token,
-                                       "weight",
-                                       KITH_VIEW_TABLE,
-                                       KITH_START_NORMAL,
-                                       token_spread,
-                                       2,
-                                       {(uint32_t)op.vocabulary, width}});
+    struct kith_net_naming naming = {token,
+                                     "weight",
+                                     KITH_VIEW_TABLE,
+                                     KITH_START_NORMAL,
+                                     token_spread,
+                                     2,
+                                     {(uint32_t)op.vocabulary, width}};
+    added->weight = kith_net_add_parameter(net, &naming);
     if (position == NULL)
         return added->y;
-    added->bias = kith_net_add_parameter(
-        net, &(struct kith_net_naming){position,
-                                       "weight",
-                                       KITH_VIEW_TABLE,
-                                       KITH_START_NORMAL,
-                                       position_spread,
-                                       2,
-                                       {(uint32_t)op.context, width}});
+    naming.layer = position;
+    naming.spread = position_spread;
+    naming.shape[0] = (uint32_t)op.context;
+    added->bias = kith_net_add_parameter(net, &naming);
     return added->y;
 }

@@ -58,25 +58,13 @@ kith_tensor kith_net_linear(struct kith_net *net, kith_tensor x,
     if (op.tied != NULL)
         added->weight = find_table(net, op.tied, op.out, in);
     else
-        added->weight = kith_net_add_parameter(
-            net, &(struct kith_net_naming){name,
-                                           "weight",
-                                           KITH_VIEW_WEIGHT,
-                                           op.start,
-                                           op.spread,
-                                           2,
-                                           {rows, columns}});
+        added->weight = kith_net_add_matrix(net, name, op.start, op.spread, 2,
+                                            (uint32_t[]){rows, columns});
     if (op.tied != NULL && (op.in_out || op.bias))
         kith_net_fail(net, KITH_EINVAL, name,
                       "tied weights are (out, in), no bias");
     if (op.bias)
-        added->bias = kith_net_add_parameter(
-            net, &(struct kith_net_naming){name,
-                                           "bias",
-                                           KITH_VIEW_VECTOR,
-                                           KITH_START_ZERO,
-                                           0,
-                                           1,
-                                           {(uint32_t)op.out}});
+        added->bias =
+            kith_net_add_vector(net, name, "bias", KITH_START_ZERO, op.out);
     return added->y;
 }

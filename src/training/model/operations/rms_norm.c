@@ -30,12 +30,7 @@ kith_tensor kith_net_rms_norm(struct kith_net *net, kith_tensor x,
                                         .channels = from.channels,
                                         .groups = 1,
                                         .epsilon = epsilon};
-    added->weight = kith_net_add_parameter(
-        net, &(struct kith_net_naming){.layer = name,
-                                       .suffix = "weight",
-                                       .kind = KITH_VIEW_VECTOR,
-                                       .start = KITH_START_ONE,
-                                       .rank = 1,
-                                       .shape = {(uint32_t)from.channels}});
+    added->weight =
+        kith_net_add_vector(net, name, "weight", KITH_START_ONE, from.channels);
     return added->y;
 }
