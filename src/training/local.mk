@@ -44,6 +44,7 @@ libkith_backend_a_SOURCES = \
   src/training/backend/f16_avx2.h \
   src/training/backend/f16_avx512.h \
   src/training/backend/f16_portable.h \
+  src/training/backend/f16_x86.h \
   src/training/backend/memory.c \
   src/training/backend/memory.h \
   src/training/backend/naive.inc.h \
