@@ -10,7 +10,7 @@
  *          of what came, no mean, no database
  *
  * The bare loop moves the bytes that the simulator moves and no others: where
- * a block of sim/model_copies.c is filled, shared or used again, so is its. The
+ * a copy of sim/model_copies.c is filled, shared or used again, so is its. The
  * linker puts a recorder around the worker's functions (--wrap); it is off
  * while anything is timed. The database lies in memory (/dev/shm): a disk is
  * not what is measured. It has a thread of its own for its rows, so nothing is
@@ -90,7 +90,7 @@ static struct {
     struct kith_worker_config configs[PEERS];
     struct kith_worker *workers[PEERS];
     void *models[PEERS]; /* as they were at the end */
-    /* The simulator's blocks by their addresses, and what stands in each
+    /* The simulator's copies by their addresses, and what stands in each
      * snapshot's. */
     const void *blocks[BLOCKS]; /* open addressing */
     size_t block_bytes;
@@ -192,22 +192,22 @@ static uint32_t block_of(const void *block)
     abort();
 }
 
-void __real_sim_block_forget(struct sim_world *world, kith_id peer);
-void __wrap_sim_block_forget(struct sim_world *world, kith_id peer);
-void __wrap_sim_block_forget(struct sim_world *world, kith_id peer)
+void __real_sim_copy_forget(struct sim_world *world, kith_id peer);
+void __wrap_sim_copy_forget(struct sim_world *world, kith_id peer);
+void __wrap_sim_copy_forget(struct sim_world *world, kith_id peer)
 {
-    __real_sim_block_forget(world, peer);
+    __real_sim_copy_forget(world, peer);
     memset(tape.sent[peer], 0, sizeof tape.sent[peer]);
 }
 
-void *__real_sim_block_copy(struct sim_world *world, kith_id peer,
-                            uint32_t slot, size_t bytes);
-void *__wrap_sim_block_copy(struct sim_world *world, kith_id peer,
-                            uint32_t slot, size_t bytes);
-void *__wrap_sim_block_copy(struct sim_world *world, kith_id peer,
-                            uint32_t slot, size_t bytes)
+void *__real_sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
+                           size_t bytes);
+void *__wrap_sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
+                           size_t bytes);
+void *__wrap_sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
+                           size_t bytes)
 {
-    void *block = __real_sim_block_copy(world, peer, slot, bytes);
+    void *block = __real_sim_copy_slot(world, peer, slot, bytes);
     const bool snapshot = slot <= KITH_SLOT_ROUND_SENT;
     const bool shared = snapshot && tape.sent[peer][slot] == block;
     if (tape.on && !shared) {

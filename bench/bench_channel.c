@@ -41,7 +41,7 @@ static void send_model(struct end *end)
                                        .pattern = KITH_PATTERN_PUSH,
                                        .mine = true,
                                        .payload_bytes = MODEL_BYTES,
-                                       .slot = KITH_SLOT_ACTIVE_SENT};
+                                       .slot = KITH_SLOT_INITIATED_SENT};
     end->sent++;
     kith_transport_send(&end->transport, 1 - end->self, &model);
 }
@@ -84,13 +84,13 @@ static uint32_t end_inbox(void *arg, kith_id from, const struct kith_message *m)
     (void)arg;
     (void)from;
     (void)m;
-    return KITH_SLOT_SERVED_INBOX;
+    return KITH_SLOT_ANSWERED_INBOX;
 }
 
 static void *end_slot(void *arg, uint32_t slot)
 {
     const struct end *end = arg;
-    return slot == KITH_SLOT_SERVED_INBOX ? end->target : end->source;
+    return slot == KITH_SLOT_ANSWERED_INBOX ? end->target : end->source;
 }
 
 static void run_end(const struct peers *peers, kith_id self, int fd,
@@ -217,9 +217,10 @@ static void records(const struct kith_aead *aead, size_t total, double *seal,
     for (size_t done = 0; done < total; done += KITH_BURST_BYTES) {
         const size_t at = done % (BENCH_TENSOR - KITH_BURST_BYTES) / 64 * 64;
         const double t0 = bench_now();
-        if (kith_session_seal_burst(pair.ends[0].session, 1, done, source + at,
-                                    KITH_BURST_BYTES, wire, room,
-                                    &size) != KITH_OK)
+        if (kith_session_seal_burst(pair.ends[0].session,
+                                    &(const struct kith_session_burst){
+                                        1, done, source + at, KITH_BURST_BYTES},
+                                    wire, room, &size) != KITH_OK)
             exit(1);
         const double t1 = bench_now();
         pair.ends[1].sink = target + at;

@@ -93,11 +93,11 @@ static void dial(struct kith_transport *end, kith_id rank)
 {
     const struct kith_message hello = {.kind = KITH_MESSAGE_BYE,
                                        .slot = KITH_SLOT_NONE};
-    struct kith_contact *contact = &end->contacts[rank];
-    if (contact->link != NULL || contact->dialled != NULL)
+    struct kith_member_state *member = &end->members[rank];
+    if (member->link != NULL || member->dialled != NULL)
         return;
     kith_transport_send(end, rank, &hello);
-    contact->waiting_count = 0;
+    member->waiting_count = 0;
 }
 
 /* Keeps AT_ONCE dials under way until `count` sessions have opened; a session

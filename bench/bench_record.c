@@ -145,9 +145,10 @@ static struct cost run_session(struct sessions *pair)
     for (int burst = 0; burst < BURSTS; burst++) {
         size_t n = 0;
         const double start = bench_cpu();
-        KITH_ASSERT(kith_session_seal_burst(pair->ends[0].session, 1, 0, vector,
-                                            KITH_BURST_BYTES, wire, WIRE_BYTES,
-                                            &n) == KITH_OK);
+        KITH_ASSERT(kith_session_seal_burst(pair->ends[0].session,
+                                            &(const struct kith_session_burst){
+                                                1, 0, vector, KITH_BURST_BYTES},
+                                            wire, WIRE_BYTES, &n) == KITH_OK);
         const double middle = bench_cpu();
         KITH_ASSERT(sessions_feed(&pair->ends[1], wire, n) == KITH_OK);
         cost.seal += middle - start;

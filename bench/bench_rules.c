@@ -202,9 +202,9 @@ static void open_graph(struct stage *stage)
         "model: {kind: consensus, dim: 4}\ngossip: {algorithm: %s%s%s%s}\n"
         "compute: {step: 1ms}\n",
         algorithm->name, algorithm->schedule == NULL ? ", topology: " : "",
-        algorithm->schedule != NULL ? ""
-        : algorithm->tree           ? "path"
-                                    : "complete",
+        algorithm->schedule != NULL          ? ""
+        : algorithm->flags & KITH_NEEDS_TREE ? "path"
+                                             : "complete",
         strcmp(algorithm->name, "acid") == 0 ? ", mixing: 0.3, strength: 0.5"
                                              : "");
     if (kith_experiment_parse("rules", text, (size_t)size, NULL, 0,
@@ -266,6 +266,8 @@ static void open_stage(struct stage *stage,
                               .edge_scalars = stage->edge_scalars,
                               .edge_count = 1,
                               .edge_vectors = algorithm->edge_vectors,
+                              .merged = &stage->edge,
+                              .merged_count = 1,
                               .inboxes = stage->inboxes};
     if (algorithm->start != NULL)
         algorithm->start(&stage->algebra);
@@ -281,19 +283,19 @@ static void run_hook(struct stage *stage, enum hook hook)
                                           .inbox = kith_slot_inbox(0, 0),
                                           .weight = 0.5};
     if (algorithm->pattern == KITH_PATTERN_SWAP)
-        stage->edge.sent = KITH_SLOT_ACTIVE_SENT;
-    stage->edge.scalars_received[0] = algorithm->opaque ? stage->edge_scalars[0]
-                                      : stage->scalars[0] > 0
-                                          ? stage->scalars[0]
-                                      : algorithm->edge_vectors ? 1
-                                                                : 0;
+        stage->edge.sent = KITH_SLOT_INITIATED_SENT;
+    stage->edge.scalars_received[0] =
+        algorithm->flags & KITH_CHECKS_ITS_MESSAGES ? stage->edge_scalars[0]
+        : stage->scalars[0] > 0                     ? stage->scalars[0]
+        : algorithm->edge_vectors                   ? 1
+                                                    : 0;
     stage->algebra.given = 0;
     if (hook == MAKE)
         algorithm->make(&stage->algebra, &stage->edge);
     else if (hook == MERGE)
         algorithm->merge(&stage->algebra, &stage->edge);
     else
-        (void)algorithm->finish(&stage->algebra, &stage->edge, 1);
+        (void)algorithm->finish(&stage->algebra);
     if (hook == MERGE && stage->edge.refused)
         fail(algorithm->name, "merge refused what came");
 }

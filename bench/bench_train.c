@@ -16,6 +16,7 @@
 
 #include <unistd.h>
 
+#include "kith/evaluation.h"
 #include "kith/worker.h"
 
 #ifndef BENCH_FOLDER
@@ -193,7 +194,7 @@ static void trainer_open(struct trainer *trainer, const struct spec *spec)
     forget_peak();
     trainer->before = status_bytes("VmRSS:");
     const struct kith_worker_config config = {
-        .experiment = &trainer->experiment,
+        .task = kith_experiment_task(&trainer->experiment, NULL),
         .backend = trainer->experiment.backend,
         .train = &trainer->examples,
         .steps = UINT64_MAX,

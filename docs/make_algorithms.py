@@ -24,9 +24,10 @@ Made by `docs/make_algorithms.py` from `kith list algorithms --json`; `make chec
 | GPU | runs on `backend: cuda`; else the nearest that does |
 | memory | vectors of d values beside the model |
 | sends | of a peer in a round, or in an exchange of a pair |
+| keys | of `gossip:` that it reads beside those of all |
 
-| algorithm | paper | waits | loss | churn | graphs | one-way | exact | sum | packs | GPU | memory | sends |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
+| algorithm | paper | waits | loss | churn | graphs | one-way | exact | sum | packs | GPU | memory | sends | keys |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def graphs(algorithm):
@@ -59,7 +60,7 @@ def row(algorithm):
              yes(algorithm["conserves_sum"]), yes(algorithm["compresses"]),
              f"`{algorithm['on_device']}`"
              if algorithm["needs_host_vectors"] else "y",
-             memory(algorithm), algorithm["sends"]]
+             memory(algorithm), algorithm["sends"], algorithm["keys"] or "-"]
     return "| " + " | ".join(cells) + " |"
 
 

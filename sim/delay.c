@@ -3,11 +3,16 @@
  * (RFC 6298 as Linux bounds it); a message waits for its slowest record. */
 #include "sim/delay.h"
 
+#include "kith/assert.h"
+
 #define RETRANSMIT_NS (200 * KITH_MS)
 #define RETRANSMITS_MAX 8u /* 200 ms << 8 = 51 s: TCP would soon give up */
 
+/* A share becomes a bound on 32 random bits: comparing integers gives the same
+ * losses with any compiler. */
 uint32_t sim_threshold(double share)
 {
+    KITH_ASSERT(share >= 0);
     const double scaled = share * 4294967296.0;
     return scaled >= 4294967295.0 ? UINT32_MAX : (uint32_t)scaled;
 }
@@ -28,15 +33,21 @@ kith_ns sim_wire_time(uint64_t bytes, uint64_t rate_bits)
     return (kith_ns)(whole + (rest > 0));
 }
 
+/* Loss strikes records, which are what a channel seals and TCP sends again; a
+ * short message is one. */
 static uint64_t records_of(uint64_t bytes)
 {
+    KITH_ASSERT(bytes / KITH_RECORD_BYTES_MAX < UINT64_MAX);
     return 1 + bytes / KITH_RECORD_BYTES_MAX;
 }
 
+/* Jitter first, then one draw per record: the order of draws is part of what a
+ * seed means, and may not change. */
 kith_ns sim_mishaps(const struct kith_experiment *experiment,
                     uint32_t loss_threshold, uint64_t bytes,
                     struct kith_rng *rng)
 {
+    KITH_ASSERT(experiment->network.jitter_ns >= 0);
     kith_ns delay_ns = 0;
     if (experiment->network.jitter_ns > 0) {
         delay_ns = kith_rng_exponential(rng, experiment->network.jitter_ns);
@@ -59,9 +70,13 @@ kith_ns sim_mishaps(const struct kith_experiment *experiment,
     return delay_ns;
 }
 
+/* Depends on (seed, peer, step) and on nothing that happened: two algorithms on
+ * one seed meet the same slow steps. */
 kith_ns sim_step_time(const struct kith_experiment *experiment, kith_id peer,
                       uint64_t step, double slow)
 {
+    KITH_ASSERT(slow > 0);
+    KITH_ASSERT(experiment->compute.step_ns > 0);
     kith_ns time_ns = experiment->compute.step_ns;
     if (experiment->compute.exponential) {
         struct kith_rng rng;

@@ -1,4 +1,4 @@
-/* Parcels over links.
+/* Messages over access links.
  *
  *   leaves   when the sender's uplink is free, bytes / rate after one another
  *   arrives  + latency + Exp(jitter) + retransmissions, never before what left
@@ -7,21 +7,23 @@
  *            idle path costs bytes / rate once
  *
  * All arithmetic is on integers, those of delay.h. */
-#include "sim/world.h"
+#include "sim/delivery.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "kith/assert.h"
 #include "kith/rng.h"
 #include "kith/session.h"
 #include "kith/wire.h"
 #include "sim/delay.h"
+#include "sim/world.h"
 
-#define PARCELS_MIN 64u
-
+/* What `sized` charges; that sessions write as many is asserted in
+ * full_channel.c, for every message. */
 uint64_t sim_message_bytes(const struct kith_message *message)
 {
+    KITH_ASSERT(message->kind == KITH_MESSAGE_MODEL ||
+                message->payload_bytes < UINT64_MAX / 2);
     uint64_t bytes = kith_session_control_size(kith_wire_size(message));
     if (message->kind == KITH_MESSAGE_MODEL) {
         const uint64_t bursts = message->payload_bytes / KITH_BURST_BYTES;
@@ -36,372 +38,316 @@ uint64_t sim_message_bytes(const struct kith_message *message)
     return bytes;
 }
 
+/* Access links only where there is a rate: without one nothing ever waits for
+ * another message. */
 enum kith_err sim_network_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->network.access == NULL);
     const struct kith_experiment *experiment = world->experiment;
-    world->loss_threshold = sim_threshold(experiment->network.loss);
-    world->drop_threshold = sim_threshold(experiment->network.drop_push);
-    /* One message under way per peer to start with: pages that are never
-     * touched cost nothing. */
-    world->parcel_capacity = PARCELS_MIN + world->peer_count;
-    world->parcels = sim_pages(world->parcel_capacity * sizeof *world->parcels);
-    const bool carries = world->config.payload_bytes > 0 ||
-                         world->options.wire != KITH_WIRE_SIZED;
-    if (carries) {
-        world->cargo = sim_pages(world->parcel_capacity * sizeof *world->cargo);
-        if (!world->cargo) {
-            return KITH_ENOMEM;
-        }
-    }
+    struct sim_network *network = &world->network;
+    network->drop_threshold = sim_threshold(experiment->network.drop_push);
     if (experiment->network.rate_bits > 0) {
-        world->lanes = calloc(world->peer_count, sizeof *world->lanes);
-        if (!world->lanes) {
-            return KITH_ENOMEM;
-        }
+        network->access = calloc(world->machine_count, sizeof *network->access);
+        return network->access ? KITH_OK : KITH_ENOMEM;
     }
-    return world->parcels ? sim_table_open(&world->links) : KITH_ENOMEM;
+    return KITH_OK;
 }
 
 void sim_network_close(struct sim_world *world)
 {
-    for (uint32_t i = 0; world->cargo && i < world->parcel_used; i++) {
-        free(world->cargo[i].sealed);
-        sim_block_free(world, world->cargo[i].block);
-    }
-    const size_t parcels = world->parcel_capacity;
-    sim_pages_free(world->cargo, parcels * sizeof *world->cargo);
-    sim_pages_free(world->parcels, parcels * sizeof *world->parcels);
-    free(world->lanes);
-    sim_table_close(&world->links);
+    free(world->network.access);
 }
 
-static bool parcels_grow(struct sim_world *world)
+uint64_t sim_network_messages(const struct sim_world *world)
 {
-    if (world->parcel_capacity > SIM_VALUE_MAX / 2) {
-        return false;
-    }
-    const uint32_t old = world->parcel_capacity, capacity = 2 * old;
-    struct sim_parcel *parcels = sim_pages_grow(
-        world->parcels, old * sizeof *parcels, capacity * sizeof *parcels);
-    if (!parcels) {
-        return false;
-    }
-    world->parcels = parcels;
-    if (world->cargo) {
-        struct sim_cargo *cargo = sim_pages_grow(
-            world->cargo, old * sizeof *cargo, capacity * sizeof *cargo);
-        if (!cargo) {
-            return false;
-        }
-        world->cargo = cargo;
-    }
-    world->parcel_capacity = capacity;
-    return true;
+    KITH_ASSERT(world->central || world->network.messages <= sim_events(world));
+    return world->network.messages;
 }
 
-uint32_t sim_parcel_take(struct sim_world *world)
+uint64_t sim_network_bulk_bytes(const struct sim_world *world)
 {
-    uint32_t index = world->parcel_free;
-    if (index != 0) {
-        world->parcel_free = world->parcels[index - 1].next;
-    } else if (world->parcel_used < world->parcel_capacity ||
-               parcels_grow(world)) {
-        index = ++world->parcel_used;
-    } else {
-        sim_fail(world, KITH_ENOMEM, "no memory for %u messages under way",
-                 world->parcel_used);
-        return 0;
-    }
-    struct sim_parcel *parcel = &world->parcels[index - 1];
-    parcel->next = 0;
-    parcel->bytes = 0;
-    parcel->flags = world->channels ? SIM_PARCEL_LADEN : 0;
-    return index;
+    return world->network.bulk_bytes;
 }
 
-static uint32_t *transfers_of(struct sim_world *world,
-                              const struct sim_parcel *parcel)
+/* Stages of a collective are matched, not sent: their bytes and messages count
+ * all the same. */
+void sim_network_count(struct sim_world *world, kith_id from, kith_id to,
+                       uint64_t bytes)
 {
-    const uint32_t slot = kith_slot_is_edge_outbox(parcel->message.slot)
-                              ? KITH_SLOT_ROUND_SENT
-                              : parcel->message.slot;
-    KITH_ASSERT(slot <= KITH_SLOT_ROUND_SENT && slot % 2 == 1);
-    return &world->desks[parcel->from].transfers[slot / 2];
+    KITH_ASSERT(from != to);
+    world->peers[from].bytes_sent += bytes;
+    sim_totals_bytes(world, to, bytes);
+    world->network.messages++;
 }
 
-void sim_transfer_list(struct sim_world *world, uint32_t parcel,
-                       kith_ns left_ns)
+/* One direction of an access link is busy from *free_ns on; returns when these
+ * bytes begin. */
+static kith_ns occupy(struct sim_world *world, kith_ns *free_ns, kith_ns at_ns,
+                      uint64_t bytes)
 {
-    struct sim_parcel *entry = &world->parcels[parcel - 1];
-    if (!(entry->flags & SIM_PARCEL_LADEN)) {
-        return;
-    }
-    struct sim_cargo *cargo = &world->cargo[parcel - 1];
-    cargo->left_ns = left_ns;
-    if (left_ns <= world->now_ns || !cargo->block ||
-        (entry->flags & SIM_PARCEL_LISTED)) {
-        return;
-    }
-    uint32_t *head = transfers_of(world, entry);
-    cargo->next_transfer = *head;
-    entry->flags |= SIM_PARCEL_LISTED;
-    *head = parcel;
+    const kith_ns begins_ns = *free_ns > at_ns ? *free_ns : at_ns;
+    *free_ns =
+        begins_ns + sim_wire_time(bytes, world->experiment->network.rate_bits);
+    KITH_ASSERT(*free_ns >= begins_ns && begins_ns >= at_ns);
+    return begins_ns;
 }
 
-static void transfer_unlist(struct sim_world *world, uint32_t parcel)
+/* Sends of a machine leave one after another: its access link is what a star's
+ * hub runs out of first. */
+kith_ns sim_uplink_take(struct sim_world *world, kith_id from, kith_ns at_ns,
+                        uint64_t bytes, kith_ns *left_ns)
 {
-    struct sim_parcel *entry = &world->parcels[parcel - 1];
-    if (!(entry->flags & SIM_PARCEL_LISTED)) {
-        return;
+    KITH_ASSERT(from < world->machine_count && at_ns <= sim_time(world));
+    struct sim_access_link *access = world->network.access;
+    world->peers[from].bytes_sent += bytes;
+    *left_ns = at_ns;
+    if (!access || bytes == 0) {
+        return at_ns;
     }
-    uint32_t *at = transfers_of(world, entry);
-    while (*at != 0 && *at != parcel) {
-        at = &world->cargo[*at - 1].next_transfer;
-    }
-    if (*at == parcel) {
-        *at = world->cargo[parcel - 1].next_transfer;
-    }
-    entry->flags &= (uint8_t)~SIM_PARCEL_LISTED;
+    const kith_ns leaves_ns = occupy(world, &access[from].up_ns, at_ns, bytes);
+    *left_ns = access[from].up_ns;
+    return leaves_ns;
 }
 
-void sim_parcel_free(struct sim_world *world, uint32_t parcel)
+/* Again through the receiver's access link: what stood at a cut has not been
+ * taken in yet. */
+void sim_release(struct sim_world *world, kith_id by, uint32_t index)
 {
-    transfer_unlist(world, parcel);
-    struct sim_parcel *entry = &world->parcels[parcel - 1];
-    if (entry->flags & SIM_PARCEL_LADEN) {
-        struct sim_cargo *cargo = &world->cargo[parcel - 1];
-        sim_block_free(world, cargo->block);
-        free(cargo->sealed);
-        *cargo = (struct sim_cargo){0};
-    }
-    entry->next = world->parcel_free;
-    world->parcel_free = parcel;
+    KITH_ASSERT(by < world->machine_count);
+    sim_schedule(world, by, sim_packet_at(world, index)->to, sim_time(world),
+                 world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
+                 index);
 }
 
-void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
+/* Three times: when the first bit leaves, when the last has left, when the
+ * first is there. The last is there when the receiver's link has taken it in.
+ * */
+void sim_transmit(struct sim_world *world, uint32_t index, kith_ns at_ns)
 {
-    if (!world->desks) {
-        return;
+    KITH_ASSERT(sim_packet_at(world, index)->from !=
+                sim_packet_at(world, index)->to);
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    kith_ns left_ns;
+    const kith_ns leaves_ns =
+        sim_uplink_take(world, packet->from, at_ns, packet->bytes, &left_ns);
+    if (packet->flags & SIM_PACKET_CARRIES) {
+        sim_transfer_list(world, index, left_ns);
     }
-    sim_outbox_flush(world);
-    for (uint32_t slot = KITH_SLOT_ACTIVE_SENT; slot <= KITH_SLOT_ROUND_SENT;
-         slot += 2) {
-        uint32_t *head = &world->desks[from].transfers[slot / 2];
-        if (!(slots >> slot & 1u)) {
-            continue;
-        }
-        while (*head != 0) {
-            struct sim_parcel *parcel = &world->parcels[*head - 1];
-            const struct sim_cargo *cargo = &world->cargo[*head - 1];
-            *head = cargo->next_transfer;
-            parcel->flags &= (uint8_t)~SIM_PARCEL_LISTED;
-            if (cargo->left_ns > world->now_ns) {
-                parcel->flags |= SIM_PARCEL_CANCELLED;
-            }
-        }
-    }
+    const kith_ns arrives_ns = sim_link_arrival(world, index, leaves_ns);
+    sim_schedule(world, packet->from, packet->to, arrives_ns,
+                 world->network.access ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
+                 index);
 }
 
-/* Jitter and retransmissions of one parcel: the stream LINK i -> j. */
-static kith_ns mishaps(struct sim_world *world, struct sim_link *link,
-                       unsigned side, uint64_t bytes)
-{
-    const struct kith_experiment *experiment = world->experiment;
-    struct kith_rng rng;
-    kith_rng_init(&rng, experiment->seed, KITH_STREAM_LINK,
-                  (uint64_t)link->end[side] << 32 | link->end[1 - side]);
-    rng.block = link->draws[side];
-    const kith_ns delay_ns =
-        sim_mishaps(experiment, world->loss_threshold, bytes, &rng);
-    link->draws[side] = rng.block;
-    return delay_ns;
-}
-
-void sim_transmit(struct sim_world *world, uint32_t index)
-{
-    struct sim_parcel *parcel = &world->parcels[index - 1];
-    struct sim_link *link = &world->links.links[parcel->link];
-    const unsigned side = link->end[1] == parcel->from;
-    const struct kith_experiment *experiment = world->experiment;
-
-    kith_ns leaves_ns = world->now_ns, left_ns = leaves_ns;
-    if (world->lanes && parcel->bytes > 0) {
-        kith_ns *up_ns = &world->lanes[parcel->from].up_ns;
-        leaves_ns = *up_ns > leaves_ns ? *up_ns : leaves_ns;
-        *up_ns = leaves_ns +
-                 sim_wire_time(parcel->bytes, experiment->network.rate_bits);
-        left_ns = *up_ns;
-    }
-    sim_transfer_list(world, index, left_ns);
-    kith_ns arrives_ns = leaves_ns + experiment->network.latency_ns;
-    if (experiment->network.jitter_ns > 0 || world->loss_threshold > 0) {
-        arrives_ns += mishaps(world, link, side, parcel->bytes);
-    }
-    if (arrives_ns < link->last_ns[side]) {
-        arrives_ns = link->last_ns[side];
-    }
-    if (parcel->kind != SIM_PARCEL_SYN) { /* may be of another connection */
-        link->last_ns[side] = arrives_ns;
-    }
-    parcel->generation = link->generation;
-    world->peers[parcel->from].bytes_sent += parcel->bytes;
-    sim_schedule(world, parcel->from, parcel->to, arrives_ns,
-                 world->lanes ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER, index);
-}
-
-/* Whether the parcel is stopped here: its connection is gone, or its
- * direction is cut. */
-static bool stopped(struct sim_world *world, uint32_t index)
-{
-    if (world->resets == 0 && world->cuts == 0) {
-        return false; /* spares a cache miss per message */
-    }
-    struct sim_parcel *parcel = &world->parcels[index - 1];
-    struct sim_link *link = &world->links.links[parcel->link];
-    if (parcel->generation != link->generation) {
-        sim_parcel_free(world, index);
-        return true;
-    }
-    const unsigned side = link->end[1] == parcel->from;
-    if (parcel->kind == SIM_PARCEL_TIMEOUT ||
-        ((unsigned)link->cut >> side & 1u) == 0) {
-        return false;
-    }
-    uint32_t *last = &link->stalled[side];
-    while (*last != 0) {
-        last = &world->parcels[*last - 1].next;
-    }
-    parcel->next = 0;
-    *last = index;
-    if (parcel->kind < SIM_PARCEL_MESSAGE) {
-        sim_link_watch(world, parcel->link);
-    }
-    return true;
-}
-
+/* Cut-through: the receiver's link takes the message in while its last bits
+ * still leave, so an idle path costs its bytes once. */
 void sim_arrive(struct sim_world *world, uint32_t index)
 {
-    if (stopped(world, index)) {
+    KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index)) {
         return;
     }
-    const struct sim_parcel *parcel = &world->parcels[index - 1];
-    kith_ns there_ns = world->now_ns;
-    if (parcel->bytes > 0) {
-        kith_ns *down_ns = &world->lanes[parcel->to].down_ns;
-        there_ns = *down_ns > there_ns ? *down_ns : there_ns;
-        there_ns +=
-            sim_wire_time(parcel->bytes, world->experiment->network.rate_bits);
-        *down_ns = there_ns;
+    kith_ns there_ns = sim_time(world);
+    if (packet->bytes > 0) {
+        kith_ns *down_ns = &world->network.access[packet->to].down_ns;
+        (void)occupy(world, down_ns, there_ns, packet->bytes);
+        there_ns = *down_ns;
     }
-    sim_schedule(world, parcel->from, parcel->to, there_ns, SIM_EVENT_DELIVER,
+    sim_schedule(world, packet->from, packet->to, there_ns, SIM_EVENT_DELIVER,
                  index);
 }
 
 /* The vector of a delivered MODEL changes hands: no copy. */
-static void receive_vector(struct sim_world *world, kith_id peer, void *block,
+static void receive_vector(struct sim_world *world, kith_id peer, void *vector,
                            struct kith_message *message)
 {
+    KITH_ASSERT(message->kind == KITH_MESSAGE_MODEL);
+    KITH_ASSERT(message->payload_bytes <= world->vector_bytes);
     message->finite = (kith_experiment_opaque(world->experiment) &&
                        message->pattern != KITH_PATTERN_PULL) ||
-                      sim_block_finite(world, block, message->payload_bytes);
-    world->bulk_bytes += message->payload_bytes;
+                      sim_copy_finite(world, vector, message->payload_bytes);
+    world->network.bulk_bytes += message->payload_bytes;
     if (message->slot != KITH_SLOT_NONE) {
-        block =
-            kith_worker_swap(world->desks[peer].worker, message->slot, block);
+        vector = kith_worker_swap(sim_job_worker(world, peer), message->slot,
+                                  vector);
     }
-    sim_block_free(world, block);
+    sim_copy_release(world, vector);
 }
 
+/* The node says where the model goes before it is told that it has come: an
+ * exchange that has ended meanwhile has no place for it. */
+static void receive_model(struct sim_world *world, uint32_t index,
+                          struct kith_message *message)
+{
+    KITH_ASSERT(message->kind == KITH_MESSAGE_MODEL);
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    const kith_id peer = packet->to;
+    message->slot =
+        kith_node_inbox(sim_node_at(world, peer), packet->from, message);
+    sim_totals_model(world, peer, message);
+    message->finite = true;
+    /* Only a guard reads the distance; none of today's does. */
+    message->distance_squared = 0;
+    if (world->work) {
+        struct sim_payload *payload = sim_payload_at(world, index);
+        receive_vector(world, peer, payload->vector, message);
+        payload->vector = NULL;
+    }
+}
+
+/* The order is that of a real channel: opened, then checked for having been
+ * cancelled, then told to the node. */
 static void deliver_message(struct sim_world *world, uint32_t index)
 {
-    struct sim_parcel *parcel = &world->parcels[index - 1];
-    const kith_id peer = parcel->to;
-    transfer_unlist(world, index);
+    KITH_ASSERT(sim_packet_at(world, index)->to < world->peer_count);
+    struct sim_packet *packet = sim_packet_at(world, index);
+    const kith_id peer = packet->to;
+    KITH_ASSERT(world->network.lost == NULL);
+    sim_transfer_unlist(world, index);
     if (world->channels) {
         sim_channel_open(world, index);
     }
-    if (parcel->flags & SIM_PARCEL_CANCELLED) {
-        sim_parcel_free(world, index);
+    if (packet->flags & SIM_PACKET_CANCELLED) {
+        sim_packet_free(world, index);
         return;
     }
-    world->messages++;
-    sim_trace_message(world, parcel);
-    /* The step may grow the pool of parcels: keep nothing inside it. */
-    struct kith_message message = parcel->message;
+    world->network.messages++;
+    sim_trace_message(world, packet);
+    /* The step may grow the pool of packets: keep nothing inside it. */
+    struct kith_message message = packet->message;
     const struct kith_message *lost = NULL;
-    if (parcel->flags & SIM_PARCEL_DROPPED) {
+    if (packet->flags & SIM_PACKET_DROPPED) {
         /* The sender must not learn that its push was lost: the receiver is
          * told that it will not come, and its answer turns into an ACK. */
-        sim_ledger_drop(world, parcel);
+        sim_ledger_drop(world, packet);
         message.kind = KITH_MESSAGE_ABORT;
         message.payload_bytes = 0;
         message.scalar_count = 0;
         lost = &message;
     } else if (message.kind == KITH_MESSAGE_MODEL) {
-        message.slot =
-            kith_node_inbox(sim_node_at(world, peer), parcel->from, &message);
-        sim_tally_model(world, peer, &message);
-        message.finite = true;
-        /* Only a guard reads the distance; none of today's does. */
-        message.distance_squared = 0;
-        if (world->desks) {
-            struct sim_cargo *cargo = &world->cargo[index - 1];
-            receive_vector(world, peer, cargo->block, &message);
-            cargo->block = NULL;
-        }
+        receive_model(world, index, &message);
     }
     struct kith_event event = {
-        .kind = KITH_EVENT_MESSAGE, .from = parcel->from, .message = &message};
-    world->peers[peer].near = parcel->from;
-    world->peers[peer].near_link = parcel->link;
-    sim_parcel_free(world, index);
-    world->lost = lost;
+        .kind = KITH_EVENT_MESSAGE, .from = packet->from, .message = &message};
+    sim_link_heard(world, peer, packet->from, packet->link);
+    sim_packet_free(world, index);
+    world->network.lost = lost;
     sim_step(world, peer, &event);
-    world->lost = NULL;
+    world->network.lost = NULL;
 }
 
+/* The method may send at once: the packet is freed after it, and a copy of the
+ * message is what it reads. */
+static void deliver_central(struct sim_world *world, uint32_t index)
+{
+    const struct sim_central_message message =
+        sim_packet_at(world, index)->central;
+    KITH_ASSERT(world->protocol->delivered);
+    world->network.messages++;
+    world->protocol->delivered(world, &message);
+    sim_packet_free(world, index);
+}
+
+/* The link first: what it has dropped must not count as received, nor be held
+ * for a paused peer. */
 void sim_deliver(struct sim_world *world, uint32_t index)
 {
-    if (stopped(world, index)) {
+    KITH_ASSERT(sim_packet_at(world, index)->to < world->machine_count);
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    if (!sim_link_is_clear(&world->links) && sim_link_stops(world, index)) {
         return;
     }
-    struct sim_parcel *parcel = &world->parcels[index - 1];
-    const struct sim_peer *peer = &world->peers[parcel->to];
-    if (peer->flags & SIM_PAUSED) {
-        sim_hold(world, parcel->to, index);
+    if (world->peers[packet->to].state == SIM_PEER_PAUSED) {
+        sim_hold(world, packet->to, index);
         return;
     }
-    if (world->bytes_received) {
-        world->bytes_received[parcel->to] += parcel->bytes;
+    if (world->totals) {
+        sim_totals_bytes(world, packet->to, packet->bytes);
     }
-    if (parcel->kind == SIM_PARCEL_MESSAGE) {
+    if (packet->kind == SIM_PACKET_MESSAGE) {
         deliver_message(world, index);
+    } else if (packet->kind == SIM_PACKET_CENTRAL) {
+        deliver_central(world, index);
     } else {
         sim_link_step(world, index);
     }
 }
 
-void sim_launch(struct sim_world *world, uint32_t index)
+/* Sealed as late as this, because a session's counters run in the order in
+ * which messages leave. */
+void sim_launch(struct sim_world *world, uint32_t index, kith_ns at_ns)
 {
-    struct sim_parcel *parcel = &world->parcels[index - 1];
-    if (parcel->flags & SIM_PARCEL_CANCELLED) {
-        sim_parcel_free(world, index);
+    KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
+    struct sim_packet *packet = sim_packet_at(world, index);
+    if (packet->flags & SIM_PACKET_CANCELLED) {
+        sim_packet_free(world, index);
         return;
     }
-    parcel->bytes = world->channels ? sim_channel_seal(world, index)
-                                    : sim_message_bytes(&parcel->message);
-    sim_transmit(world, index);
+    packet->bytes = world->channels ? sim_channel_seal(world, index)
+                                    : sim_message_bytes(&packet->message);
+    sim_transmit(world, index, at_ns);
 }
 
-void sim_launch_waiting(struct sim_world *world, uint32_t link, kith_id from)
+/* Whole pushes lost at random: the stream DROP of i -> j, by exchange. */
+static bool push_drops(const struct sim_world *world, kith_id from,
+                       const struct kith_send *send)
 {
-    struct sim_link *entry = &world->links.links[link];
-    uint32_t *waiting = &entry->waiting[entry->end[1] == from];
-    uint32_t next = *waiting;
-    *waiting = 0;
-    while (next != 0) {
-        const uint32_t index = next;
-        next = world->parcels[index - 1].next;
-        sim_launch(world, index);
+    KITH_ASSERT(send->to != from);
+    const uint32_t threshold = world->network.drop_threshold;
+    if (threshold == 0 || send->message.kind != KITH_MESSAGE_MODEL ||
+        send->message.pattern != KITH_PATTERN_PUSH) {
+        return false;
+    }
+    struct kith_rng rng;
+    kith_rng_init(&rng, world->experiment->seed, KITH_STREAM_DROP,
+                  (uint64_t)from << 32 | send->to);
+    rng.block = (uint32_t)send->message.id.counter;
+    return kith_rng_u32(&rng) < threshold;
+}
+
+/* The vector is copied with the decision: the snapshot may be filled anew by
+ * the item that the same step starts. */
+static uint32_t pack(struct sim_world *world, kith_id from,
+                     const struct kith_send *send)
+{
+    KITH_ASSERT(send->to < world->peer_count);
+    const struct kith_message *lost = world->network.lost;
+    const uint32_t index = sim_packet_take(world);
+    if (index == 0) {
+        return 0;
+    }
+    struct sim_packet *packet = sim_packet_at(world, index);
+    packet->message = send->message;
+    packet->from = from;
+    packet->to = send->to;
+    packet->kind = SIM_PACKET_MESSAGE;
+    if (lost && send->message.kind == KITH_MESSAGE_ABORTED &&
+        send->message.id.counter == lost->id.counter) {
+        packet->message.kind = KITH_MESSAGE_ACK;
+    }
+    if (push_drops(world, from, send)) {
+        packet->flags |= SIM_PACKET_DROPPED;
+    }
+    if (send->message.kind == KITH_MESSAGE_MODEL && world->work) {
+        struct sim_payload *payload = sim_payload_at(world, index);
+        packet->flags |= SIM_PACKET_CARRIES;
+        payload->vector = sim_copy_slot(world, from, send->message.slot,
+                                        send->message.payload_bytes);
+        if (!payload->vector) {
+            sim_packet_free(world, index);
+            return 0;
+        }
+    }
+    return index;
+}
+
+void sim_send(struct sim_world *world, kith_id from,
+              const struct kith_send *send)
+{
+    KITH_ASSERT(send->to != from);
+    const uint32_t index = pack(world, from, send);
+    if (index != 0) {
+        sim_link_post(world, index);
     }
 }

@@ -1,40 +1,109 @@
-/* The loop: pop an event, step that peer's node, carry out its effects.
+/* The loop: pop an event, carry it out, whatever the machines of the run do.
  *
  * The simulator is a driver like the daemon (node.h): it moves messages, runs
- * work items, and wakes the node at its deadline, all in virtual time. */
+ * work items, and wakes a node at its deadline, all in virtual time. Order is
+ * (time, machine, sequence): a function of the experiment alone, so that every
+ * queue, thread count and compiler gives the same run. */
 #include "sim/world.h"
 
 #include <stdarg.h>
 
-#include "kith/assert.h"
-
-/* How long exchanges in doubt may go on after the last peer has finished. */
-#define GRACE_NS (300 * KITH_S)
-/* The clock is looked at this often, and more often where events are real
+/* The wall clock is looked at this often, and more often where events are real
  * training. */
 #define PROGRESS_EVENTS 1024u
-/* So many events ahead memory is asked for, and so much of a node. */
-#define NODE_LINES 6u
-#define FAR 12u
+#define PROGRESS_TRAINING_EVENTS 8u
+/* So many events before their turn, an event's machine and packet are asked
+ * for; and, once the packet is there, its link. */
+#define PREFETCH_FAR 12u
+#define PREFETCH_NEAR 6u
 
+/* Room for two events a machine, a deadline and a finished step: what most runs
+ * have pending. It grows where that is not enough. */
+enum kith_err sim_engine_open(struct sim_world *world)
+{
+    KITH_ASSERT(world->machine_count > 0);
+    KITH_ASSERT(world->engine.error != NULL);
+    return sim_queue_open(&world->engine.queue, world->options.queue,
+                          2 * (size_t)world->machine_count);
+}
+
+void sim_engine_close(struct sim_world *world)
+{
+    sim_queue_close(&world->engine.queue);
+}
+
+/* One line for the caller; whatever fails after it is a consequence, and would
+ * only hide it. */
 void sim_fail(struct sim_world *world, enum kith_err err, const char *format,
               ...)
 {
-    if (world->err == KITH_OK) {
+    struct sim_engine *engine = &world->engine;
+    KITH_ASSERT(err != KITH_OK);
+    if (engine->err == KITH_OK) {
         va_list arguments;
         va_start(arguments, format);
-        vsnprintf(world->error, SIM_ERROR_BYTES, format, arguments);
+        vsnprintf(engine->error, SIM_ERROR_BYTES, format, arguments);
         va_end(arguments);
-        world->err = err;
+        engine->err = err;
     }
-    world->over = true;
+    engine->over = true;
+}
+
+enum kith_err sim_failure(const struct sim_world *world)
+{
+    /* A failure ends the run: nothing that comes after it is a result. */
+    KITH_ASSERT(world->engine.err == KITH_OK || world->engine.over);
+    return world->engine.err;
+}
+
+/* No event is taken any more; what the event in hand still does is carried out.
+ * */
+void sim_end(struct sim_world *world)
+{
+    world->engine.over = true;
+}
+
+void sim_ending(struct sim_world *world)
+{
+    KITH_ASSERT(world->protocol->ended != NULL);
+    world->engine.ending = true;
+}
+
+bool sim_ended(const struct sim_world *world)
+{
+    return world->engine.over;
+}
+
+/* Events are counted where they happen, so that the rate of a run does not
+ * depend on how cheap its work items are. */
+void sim_count_event(struct sim_world *world)
+{
+    KITH_ASSERT(world->peer_count > 0);
+    world->engine.events++;
+}
+
+/* No event lies in the past: the clock can only be where an event put it, so it
+ * never has to be set back. */
+static void push(struct sim_world *world, const struct sim_event *event)
+{
+    KITH_ASSERT(event->time_ns >= sim_time(world));
+    if (sim_queue_push(&world->engine.queue, event) != KITH_OK) {
+        sim_fail(world, KITH_ENOMEM, "no memory for %zu pending events",
+                 world->engine.queue.count);
+    }
 }
 
 _Static_assert(KITH_PEERS_MAX <= 1u << 24, "a rank and 2^40 events of it");
+_Static_assert(SIM_EVENT_RUN < 8, "a kind has three bits");
 
+/* The causing machine's own counter makes sequences unique without a counter
+ * that all share: the order of equal times is then a matter of ranks, not of
+ * who was scheduled first. */
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
                   kith_ns at_ns, enum sim_event_kind kind, uint32_t value)
 {
+    KITH_ASSERT(at_ns >= sim_time(world));
+    KITH_ASSERT(by < world->machine_count && peer < world->machine_count);
     const struct sim_event event = {
         .time_ns = at_ns,
         .sequence = (uint64_t)by << 40 | world->peers[by].sequence++,
@@ -42,327 +111,124 @@ void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
         .kind = (uint32_t)kind & 7u,
         .value = value & SIM_VALUE_MAX,
     };
-    if (sim_queue_push(&world->queue, &event) != KITH_OK) {
-        sim_fail(world, KITH_ENOMEM, "no memory for %zu pending events",
-                 world->queue.count);
-    }
+    push(world, &event);
 }
 
+/* Nobody's events come last among equal times: an evaluation sees all that
+ * happened by then. */
 void sim_schedule_run(struct sim_world *world, kith_ns at_ns,
-                      enum sim_event_kind kind)
+                      enum sim_run_event what)
 {
+    KITH_ASSERT(at_ns >= sim_time(world));
     const struct sim_event event = {.time_ns = at_ns,
-                                    .sequence = world->sequence++,
+                                    .sequence = world->engine.sequence++,
                                     .peer = KITH_NOBODY,
-                                    .kind = (uint32_t)kind & 7u};
-    if (sim_queue_push(&world->queue, &event) != KITH_OK) {
-        sim_fail(world, KITH_ENOMEM, "no memory for %zu pending events",
-                 world->queue.count);
-    }
+                                    .kind = SIM_EVENT_RUN,
+                                    .value = (uint32_t)what & SIM_VALUE_MAX};
+    push(world, &event);
 }
 
-/* A deadline that moves away costs nothing now: the event already pending
- * finds out when it fires. One that comes nearer leaves a later event behind,
- * which is remembered and serves again, so that events do not pile up. */
-void sim_wake_at(struct sim_world *world, kith_id id, kith_ns deadline_ns)
+/* What the run itself does; faults among them, because they are given from
+ * outside. */
+static void step_run(struct sim_world *world, enum sim_run_event what)
 {
-    struct sim_peer *peer = &world->peers[id];
-    peer->deadline_ns = deadline_ns;
-    if (deadline_ns >= peer->wake_ns) {
-        return;
-    }
-    if (peer->wake_ns < peer->later_ns) {
-        peer->later_ns = peer->wake_ns;
-    }
-    peer->wake_ns = deadline_ns > world->now_ns ? deadline_ns : world->now_ns;
-    if (peer->wake_ns == peer->later_ns) {
-        peer->later_ns = KITH_NEVER;
-        return; /* it stands there already */
-    }
-    sim_schedule(world, id, id, peer->wake_ns, SIM_EVENT_WAKE, 0);
-}
-
-static void wind_up(struct sim_world *world)
-{
-    if (world->winding_up) {
-        return;
-    }
-    world->winding_up = true;
-    for (kith_id id = 0; id < world->peer_count; id++) {
-        struct sim_peer *peer = &world->peers[id];
-        if (!(peer->flags & SIM_AFFECTED) &&
-            !kith_node_quiet(sim_node_at(world, id))) {
-            peer->flags |= SIM_RESTLESS;
-            world->restless++;
-        }
-    }
-    sim_schedule_run(world, world->now_ns + GRACE_NS, SIM_EVENT_GRACE);
-}
-
-/* Keep count of who still has something to do. */
-static void settle(struct sim_world *world, kith_id id)
-{
-    if (!world->winding_up) {
-        return;
-    }
-    struct sim_peer *peer = &world->peers[id];
-    const bool restless = !(peer->flags & SIM_AFFECTED) &&
-                          !kith_node_quiet(sim_node_at(world, id));
-    if (restless != ((peer->flags & SIM_RESTLESS) != 0)) {
-        peer->flags ^= SIM_RESTLESS;
-        world->restless += restless ? 1u : UINT32_MAX;
-    }
-}
-
-void sim_affect(struct sim_world *world, kith_id id)
-{
-    struct sim_peer *peer = &world->peers[id];
-    if (peer->flags & SIM_AFFECTED) {
-        return;
-    }
-    peer->flags |= SIM_AFFECTED;
-    if (!(peer->flags & SIM_FINISHED)) {
-        world->unfinished--;
-    }
-    if (peer->flags & SIM_RESTLESS) {
-        peer->flags &= (uint16_t)~SIM_RESTLESS;
-        world->restless--;
-    }
-}
-
-static void step_marks(struct sim_world *world, kith_id id)
-{
-    struct sim_peer *peer = &world->peers[id];
-    const struct kith_effects *effects = world->effects;
-    for (uint32_t i = 0; i < effects->mark_count; i++) {
-        const struct kith_mark *mark = &effects->marks[i];
-        sim_trace_mark(world, id, mark);
-        if (world->ledger) {
-            sim_ledger_mark(world, id, mark);
-        }
-        if (mark->kind == KITH_MARK_FINISHED) {
-            sim_tally_finished(world, id);
-        }
-        if (mark->kind == KITH_MARK_FINISHED && !(peer->flags & SIM_FINISHED)) {
-            peer->flags |= SIM_FINISHED;
-            world->unfinished -= !(peer->flags & SIM_AFFECTED);
-        } else if (mark->kind == KITH_MARK_NONFINITE) {
-            world->nonfinite = true;
-        } else if (mark->kind == KITH_MARK_STEP) {
-            world->steps_done++;
-        }
-        if (world->options.store && mark->kind != KITH_MARK_STEP) {
-            (void)kith_rundb_mark(world->options.store, id, world->now_ns,
-                                  mark); /* sticks; reported at the end */
-        }
-    }
-}
-
-static void step_node(struct sim_world *world, kith_id id,
-                      struct kith_event *event)
-{
-    struct kith_effects *effects = world->effects;
-    event->now_ns = world->now_ns;
-    event->utc_s = SIM_UTC_START + world->now_ns / KITH_S;
-    kith_node_step(sim_node_at(world, id), event, effects);
-
-    step_marks(world, id);
-    if (effects->cancel != 0) {
-        sim_cancel(world, id, effects->cancel);
-    }
-    for (uint32_t i = 0; i < effects->send_count; i++) {
-        sim_send(world, id, &effects->sends[i]);
-    }
-    if (effects->has_work) {
-        sim_work_start(world, id, &effects->work);
-    }
-    sim_wake_at(world, id, effects->deadline_ns);
-}
-
-static void step_worked(struct sim_world *world, kith_id id)
-{
-    struct sim_peer *peer = &world->peers[id];
-    struct kith_work_result result = {.kind = (enum kith_work_kind)peer->work,
-                                      .finite = true};
-    peer->flags &= (uint16_t) ~(SIM_WORKING | SIM_INSTANT);
-    if (world->desks) {
-        sim_work_join(world, id);
-        result = world->desks[id].result;
-        sim_ledger_done(world, id);
-    }
-    struct kith_event event = {
-        .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = &result};
-    step_node(world, id, &event);
-}
-
-/* Items that cost no virtual time are done at once, not queued. A step of
- * training always costs some, so this ends. */
-static void step_instant(struct sim_world *world, kith_id id)
-{
-    while (world->peers[id].flags & SIM_INSTANT) {
-        world->events++;
-        step_worked(world, id);
-    }
-    settle(world, id);
-}
-
-void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
-{
-    step_node(world, id, event);
-    step_instant(world, id);
-}
-
-void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
-               bool adopt)
-{
-    struct sim_peer *peer = &world->peers[id];
-    peer->deadline_ns = peer->wake_ns = peer->later_ns = KITH_NEVER;
-    (void)kith_node_init(sim_node_at(world, id), &world->config, id,
-                         peer->incarnation, resume_step, adopt);
-    struct kith_event event = {.kind = KITH_EVENT_START, .from = KITH_NOBODY};
-    sim_step(world, id, &event);
-}
-
-static void step_wake(struct sim_world *world, kith_id id)
-{
-    struct sim_peer *peer = &world->peers[id];
-    if (peer->wake_ns != world->now_ns) {
-        return; /* an earlier deadline took its place */
-    }
-    peer->wake_ns = peer->later_ns;
-    peer->later_ns = KITH_NEVER;
-    if (peer->flags & (SIM_PAUSED | SIM_CRASHED)) {
-        return; /* RESUME and RESTART set it again */
-    }
-    if (peer->deadline_ns > world->now_ns) {
-        sim_wake_at(world, id, peer->deadline_ns);
-        return;
-    }
-    struct kith_event event = {.kind = KITH_EVENT_WAKE, .from = KITH_NOBODY};
-    sim_step(world, id, &event);
-}
-
-static void step_work_done(struct sim_world *world, kith_id id,
-                           uint32_t incarnation)
-{
-    struct sim_peer *peer = &world->peers[id];
-    if (incarnation != peer->incarnation || (peer->flags & SIM_CRASHED)) {
-        return; /* the item died with its process */
-    }
-    if (peer->extra != 0 && sim_fault_delays_work(world, id)) {
-        return;
-    }
-    step_worked(world, id);
-    step_instant(world, id);
-}
-
-/* stop.time: everybody says goodbye and brings its exchange to an end. */
-static void step_stop(struct sim_world *world)
-{
-    if (world->winding_up) {
-        return;
-    }
-    for (kith_id id = 0; id < world->peer_count; id++) {
-        if (!(world->peers[id].flags & (SIM_CRASHED | SIM_PAUSED))) {
-            struct kith_event event = {.kind = KITH_EVENT_LEAVE,
-                                       .from = KITH_NOBODY};
-            sim_step(world, id, &event);
-        }
-    }
-    wind_up(world);
-}
-
-static void step_run(struct sim_world *world, enum sim_event_kind kind)
-{
-    sim_outbox_flush(world);
-    switch (kind) {
-    case SIM_EVENT_ATOM:
+    sim_link_flush(world);
+    switch (what) {
+    case SIM_RUN_ATOM:
         sim_fault_due(world);
         break;
-    case SIM_EVENT_EVALUATE:
+    case SIM_RUN_EVALUATE:
+        KITH_ASSERT(world->experiment->evaluate_ns > 0);
         sim_evaluate(world);
-        sim_schedule_run(world, world->now_ns + world->experiment->evaluate_ns,
-                         SIM_EVENT_EVALUATE);
+        sim_schedule_run(world,
+                         sim_time(world) + world->experiment->evaluate_ns,
+                         SIM_RUN_EVALUATE);
         break;
-    case SIM_EVENT_STOP:
-        step_stop(world);
+    case SIM_RUN_STOP:
+        KITH_ASSERT(sim_time(world) == world->experiment->stop.time_ns);
+        world->protocol->stop(world);
         break;
-    case SIM_EVENT_GRACE:
-        world->over = true;
-        break;
-    case SIM_EVENT_WAKE:
-    case SIM_EVENT_WORK_DONE:
-    case SIM_EVENT_ARRIVE:
-    case SIM_EVENT_DELIVER:
-        KITH_ASSERT(kind == SIM_EVENT_ATOM); /* never a peer's event */
+    case SIM_RUN_GRACE:
+        sim_end(world);
         break;
     }
 }
 
+/* Kinds of the network are common to all runs; the rest is the protocol's. */
 static void step_event(struct sim_world *world, const struct sim_event *event)
 {
     switch ((enum sim_event_kind)event->kind) {
-    case SIM_EVENT_WAKE:
-        step_wake(world, event->peer);
-        break;
-    case SIM_EVENT_WORK_DONE:
-        step_work_done(world, event->peer, event->value);
-        break;
     case SIM_EVENT_ARRIVE:
         sim_arrive(world, event->value);
         break;
     case SIM_EVENT_DELIVER:
         sim_deliver(world, event->value);
         break;
-    case SIM_EVENT_ATOM:
-    case SIM_EVENT_EVALUATE:
-    case SIM_EVENT_STOP:
-    case SIM_EVENT_GRACE:
-        step_run(world, (enum sim_event_kind)event->kind);
+    case SIM_EVENT_RUN:
+        KITH_ASSERT(event->peer == KITH_NOBODY);
+        step_run(world, (enum sim_run_event)event->value);
+        break;
+    case SIM_EVENT_WAKE:
+    case SIM_EVENT_WORK_DONE:
+    case SIM_EVENT_COMPUTED:
+    case SIM_EVENT_STAGE:
+        world->protocol->step(world, event);
         break;
     }
 }
 
-SIM_INLINE void fetch_far(const struct sim_world *world,
-                          const struct sim_event *event)
+/* A machine's line, its node's first lines, and the packet that comes: about
+ * nine misses that now overlap with the events in between. */
+SIM_INLINE void prefetch_far(const struct sim_world *world,
+                             const struct sim_event *event)
 {
-    if (!event || event->peer >= world->peer_count) {
+    if (!event || event->peer >= world->machine_count) {
         return;
     }
     sim_fetch(&world->peers[event->peer]);
-    const uint8_t *node = world->nodes + event->peer * world->node_stride;
-    for (size_t line = 0; line < NODE_LINES; line++) {
-        sim_fetch(node + line * 64);
-    }
+    sim_nodes_fetch(world, event->peer);
     if (event->kind == SIM_EVENT_DELIVER) {
-        const uint8_t *parcel =
-            (const uint8_t *)&world->parcels[event->value - 1];
-        sim_fetch(parcel);
-        sim_fetch(parcel + 64);
+        const char *packet = (const char *)sim_packet_at(world, event->value);
+        sim_fetch(packet);
+        sim_fetch(packet + 64);
     }
 }
 
-/* Peers of a large run are never in the cache: ask for those that come next.
- * A wrong guess costs nothing but the request. */
-static void look_ahead(struct sim_world *world)
+/* The answer to a message goes back over its link. */
+SIM_INLINE void prefetch_near(const struct sim_world *world,
+                              const struct sim_event *event)
 {
-    const struct sim_queue *queue = &world->queue;
-    if (world->day != queue->day) {
-        world->day = queue->day;
-        for (size_t ahead = 0; ahead < FAR; ahead++) {
-            fetch_far(world, sim_queue_ahead(queue, ahead));
+    if (event && event->kind == SIM_EVENT_DELIVER) {
+        sim_link_fetch_index(&world->links,
+                             sim_packet_at(world, event->value)->link);
+    }
+}
+
+/* Machines of a large run are never in the cache: ask for those that come next.
+ * A wrong guess costs nothing but the request. */
+static void prefetch(struct sim_world *world)
+{
+    struct sim_engine *engine = &world->engine;
+    const struct sim_queue *queue = &engine->queue;
+    if (engine->prefetched_day != queue->day) {
+        engine->prefetched_day = queue->day;
+        for (size_t next = 0; next < PREFETCH_FAR; next++) {
+            prefetch_far(world, sim_queue_peek(queue, next));
         }
     }
-    fetch_far(world, sim_queue_ahead(queue, FAR));
+    prefetch_far(world, sim_queue_peek(queue, PREFETCH_FAR));
+    prefetch_near(world, sim_queue_peek(queue, PREFETCH_NEAR));
 }
 
-static void observed(struct sim_world *world, kith_id id)
+/* Observers see vectors: every work item has run to its end then. */
+static void observe(struct sim_world *world, kith_id peer)
 {
-    sim_outbox_flush(world);
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
+    sim_link_flush(world);
     sim_ledger_check(world);
     if (world->options.observe) {
         sim_work_join_all(world);
-        world->options.observe(world, id, world->options.arg);
+        world->options.observe(world, peer, world->options.arg);
     }
 }
 
@@ -370,33 +236,39 @@ static void observed(struct sim_world *world, kith_id id)
  * before an event as late as that is taken, it must be under way. */
 static bool next_event(struct sim_world *world, struct sim_event *event)
 {
-    const struct sim_outbox *outbox = &world->outbox;
-    if (outbox->done != outbox->put) {
-        const kith_ns sent_ns =
-            outbox->postings[outbox->done % SIM_OUTBOX].sent_ns;
-        if (sim_queue_next_ns(&world->queue) >=
-            sent_ns + world->experiment->network.latency_ns) {
-            sim_outbox_flush(world);
-        }
+    const kith_ns due_ns =
+        sim_link_due_ns(&world->links, world->experiment->network.latency_ns);
+    if (due_ns != KITH_NEVER &&
+        sim_queue_next_ns(&world->engine.queue) >= due_ns) {
+        sim_link_flush(world);
     }
-    return sim_queue_pop(&world->queue, event);
+    return sim_queue_pop(&world->engine.queue, event);
 }
 
-/* Until everybody is done, time is up, or somebody pressed Ctrl-C. Returns
- * whether the run came to its own end. */
+/* Prefetching comes after the clock and before the event: its addresses arrive
+ * while this event is carried out. */
+static void take(struct sim_world *world, const struct sim_event *event)
+{
+    KITH_ASSERT(event->time_ns >= 0);
+    sim_clock_advance(&world->engine.clock, event->time_ns);
+    world->engine.events++;
+    prefetch(world);
+    step_event(world, event);
+}
+
+/* Whether all is done is asked before an event is taken, so that what is
+ * pending then never happens. */
 bool sim_loop(struct sim_world *world, bool *stalled)
 {
+    const struct sim_protocol *protocol = world->protocol;
     const bool watched = world->options.observe || world->ledger;
-    const unsigned shown_after = world->desks ? 8u : PROGRESS_EVENTS;
+    const unsigned shown_after =
+        world->work ? PROGRESS_TRAINING_EVENTS : PROGRESS_EVENTS;
     unsigned since_shown = 0;
     struct sim_event event;
-    while (!world->over) {
-        if (world->unfinished == 0) {
-            wind_up(world);
-        }
-        if (world->winding_up && world->restless == 0) {
-            break;
-        }
+    *stalled = false;
+    while (!world->engine.over &&
+           !(world->engine.ending && protocol->ended(world))) {
         if (world->options.stop && *world->options.stop) {
             return false;
         }
@@ -405,18 +277,24 @@ bool sim_loop(struct sim_world *world, bool *stalled)
             sim_progress(world);
         }
         if (!next_event(world, &event)) {
-            *stalled = world->unfinished > 0;
+            *stalled = protocol->waits(world);
             break;
         }
-        KITH_ASSERT(event.time_ns >= world->now_ns);
-        world->now_ns = event.time_ns;
-        world->events++;
-        look_ahead(world);
-        step_event(world, &event);
+        take(world, &event);
         if (watched) {
-            observed(world, event.peer);
+            observe(world, event.peer);
         }
     }
-    sim_outbox_flush(world);
-    return !*stalled && world->err == KITH_OK;
+    sim_link_flush(world);
+    return !*stalled && sim_failure(world) == KITH_OK;
+}
+
+kith_ns sim_now(const struct sim_world *world)
+{
+    return sim_time(world);
+}
+
+uint64_t sim_events(const struct sim_world *world)
+{
+    return world->engine.events;
 }

@@ -3,12 +3,17 @@
 
 #include <string.h>
 
+#include "kith/assert.h"
+
 /* Sorted by insertion up to this many, then merged. */
 #define RUN 8u
 #define PART_BITS_MAX 10u
 
+/* Eight events are two or three cache lines: below that nothing beats moving
+ * them one by one. */
 static void insertion_sort(struct sim_event *events, size_t count)
 {
+    KITH_ASSERT(count <= RUN);
     for (size_t i = 1; i < count; i++) {
         const struct sim_event event = events[i];
         size_t at = i;
@@ -19,9 +24,12 @@ static void insertion_sort(struct sim_event *events, size_t count)
     }
 }
 
+/* Stable: of equal events the left one goes first, though equal ones do not
+ * exist in a run. */
 static void merge(const struct sim_event *from, struct sim_event *to,
                   size_t middle, size_t count)
 {
+    KITH_ASSERT(middle <= count);
     size_t left = 0, right = middle;
     for (size_t i = 0; i < count; i++) {
         const bool takes_left =
@@ -31,9 +39,12 @@ static void merge(const struct sim_event *from, struct sim_event *to,
     }
 }
 
+/* Peers in lockstep push their events in order: whole days are sorted already,
+ * and one look tells. */
 static bool runs_follow(const struct sim_event *events, size_t run,
                         size_t count)
 {
+    KITH_ASSERT(run > 0);
     for (size_t at = run; at < count; at += run) {
         if (sim_event_before(&events[at], &events[at - 1])) {
             return false;
@@ -47,6 +58,7 @@ static bool runs_follow(const struct sim_event *events, size_t run,
 static void merge_sort(struct sim_event *events, struct sim_event *scratch,
                        size_t count)
 {
+    KITH_ASSERT(events != scratch);
     struct sim_event *from = events, *to = scratch;
     for (size_t at = 0; at < count; at += RUN) {
         const size_t left = count - at;
@@ -71,6 +83,7 @@ static void merge_sort(struct sim_event *events, struct sim_event *scratch,
  * evenly; no part is shorter than 1 ns. */
 static unsigned part_bits(size_t count, unsigned shift)
 {
+    KITH_ASSERT(shift < 64);
     unsigned bits = 0;
     while (bits < PART_BITS_MAX && bits < shift && count >> (bits + 1) > 1) {
         bits++;
@@ -81,6 +94,7 @@ static unsigned part_bits(size_t count, unsigned shift)
 struct sim_event *sim_sort(struct sim_event *events, struct sim_event *scratch,
                            size_t count, unsigned shift)
 {
+    KITH_ASSERT(shift < 64 && count < UINT32_MAX);
     if (runs_follow(events, 1, count)) {
         return events;
     }

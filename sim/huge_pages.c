@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kith/assert.h"
+
 #define HUGE_PAGE ((size_t)1 << 21)
 #define LINE ((size_t)64)
 #define LARGE ((size_t)1 << 16)
@@ -21,6 +23,7 @@ static bool is_large(size_t bytes)
 
 static size_t rounded(size_t bytes, size_t unit)
 {
+    KITH_ASSERT(unit > 0 && (unit & (unit - 1)) == 0);
     return (bytes + unit - 1) / unit * unit;
 }
 
@@ -28,6 +31,7 @@ static size_t rounded(size_t bytes, size_t unit)
  * stands before the first and behind the last. */
 static void *map(size_t whole)
 {
+    KITH_ASSERT(whole % HUGE_PAGE == 0);
     char *start = mmap(NULL, whole + HUGE_PAGE, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) {
@@ -49,6 +53,8 @@ static void *map(size_t whole)
     return start + before;
 }
 
+/* Small tables from the heap, large ones mapped: a mapping of its own costs a
+ * page fault and a hole each. */
 void *sim_pages(size_t bytes)
 {
     if (is_large(bytes)) {
@@ -59,6 +65,7 @@ void *sim_pages(size_t bytes)
     return pages ? memset(pages, 0, whole) : NULL;
 }
 
+/* By size, as it was taken: the size says where the pages came from. */
 void sim_pages_free(void *pages, size_t bytes)
 {
     if (pages && is_large(bytes)) {
@@ -68,8 +75,10 @@ void sim_pages_free(void *pages, size_t bytes)
     }
 }
 
+/* The old pages are copied, not remapped: mremap() would keep small ones. */
 void *sim_pages_grow(void *pages, size_t old_bytes, size_t bytes)
 {
+    KITH_ASSERT(bytes >= old_bytes);
     void *larger = sim_pages(bytes);
     if (larger) {
         memcpy(larger, pages, old_bytes);

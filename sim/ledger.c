@@ -12,13 +12,14 @@
  * vectors; a merge that is wrong, forgotten or done twice breaks the equation.
  * That every exchange ends settled, torn or orphaned is checked apart: a half
  * nobody accounts for would otherwise stay in doubt for ever. */
-#include "sim/world.h"
+#include "sim/ledger.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
+#include "sim/world.h"
 
 #define ENTRIES_MIN 256u
 
@@ -38,6 +39,7 @@ static void book(struct account *account, double value)
     account->sum = total;
 }
 
+/* The two parts together are exact to the last bit of the largest term. */
 static double amount(const struct account *account)
 {
     return account->sum + account->rest;
@@ -66,8 +68,11 @@ struct sim_ledger {
     struct sim_balance found;
 };
 
+/* A float32 sum rounds: there the halves of each exchange are compared, and the
+ * sum over all peers is not. */
 enum kith_err sim_ledger_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->ledger == NULL);
     const struct kith_experiment *experiment = world->experiment;
     enum sim_ledger_kind kind = world->options.ledger;
     const enum sim_ledger_kind strongest =
@@ -78,7 +83,8 @@ enum kith_err sim_ledger_open(struct sim_world *world)
             kind = strongest > kind ? strongest : kind;
         }
     }
-    if (kind == SIM_LEDGER_NONE ||
+    /* A central method conserves nothing: its updates are not exchanges. */
+    if (kind == SIM_LEDGER_NONE || world->central ||
         kith_model_size_of(experiment->model, &experiment->model_config).dim ==
             0) {
         return KITH_OK;
@@ -89,9 +95,10 @@ enum kith_err sim_ledger_open(struct sim_world *world)
     }
     world->ledger = ledger;
     ledger->kind = kind;
-    ledger->one_way = world->config.algorithm->pattern == KITH_PATTERN_ROUND &&
-                      experiment->gossip.topology->directed &&
-                      !world->config.algorithm->splits;
+    ledger->one_way =
+        sim_node_config(world)->algorithm->pattern == KITH_PATTERN_ROUND &&
+        experiment->gossip.topology->directed &&
+        !(sim_node_config(world)->algorithm->flags & KITH_SPLITS_MASS);
     ledger->mask = ENTRIES_MIN - 1;
     ledger->entries = calloc(ENTRIES_MIN, sizeof *ledger->entries);
     ledger->before = calloc(world->peer_count, sizeof *ledger->before);
@@ -111,15 +118,22 @@ void sim_ledger_close(struct sim_world *world)
     }
 }
 
+/* On the backend, in its own order: the ledger adds sums up, and does not re-
+ * add coordinates. */
 static double sum_of(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     return world->experiment->backend->sum(
-        world->config.model_bytes / world->experiment->backend->element_bytes,
-        kith_worker_slot(world->desks[peer].worker, KITH_SLOT_LIVE));
+        sim_node_config(world)->model_bytes /
+            world->experiment->backend->element_bytes,
+        kith_worker_slot(sim_job_worker(world, peer), KITH_SLOT_LIVE));
 }
 
+/* A restarted peer brings a model that is nobody's gradient: the books enter it
+ * on the right side, under its own name. */
 void sim_ledger_start(struct sim_world *world, kith_id peer, bool restarted)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct sim_ledger *ledger = world->ledger;
     if (ledger) {
         book(restarted ? &ledger->restart : &ledger->initial,
@@ -127,8 +141,11 @@ void sim_ledger_start(struct sim_world *world, kith_id peer, bool restarted)
     }
 }
 
+/* The peer's x leaves the total; what it has put in doubt stays there until the
+ * other side's mark, or the end. */
 void sim_ledger_crash(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct sim_ledger *ledger = world->ledger;
     if (ledger) { /* an item without its mark has not happened */
         book(&ledger->lost, sum_of(world, peer) - ledger->pending[peer]);
@@ -136,16 +153,22 @@ void sim_ledger_crash(struct sim_world *world, kith_id peer)
     }
 }
 
+/* Read before and after an item: what it changed is a fact, whatever its marks
+ * will say. */
 void sim_ledger_before(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     if (world->ledger) {
         world->ledger->before[peer] = sum_of(world, peer);
     }
 }
 
+/* Training and adoption are booked at once; a merge waits for the mark that
+ * names its exchange. */
 void sim_ledger_after(struct sim_world *world, kith_id peer,
                       enum kith_work_kind kind)
 {
+    KITH_ASSERT(kind != KITH_WORK_SAVE);
     struct sim_ledger *ledger = world->ledger;
     if (!ledger) {
         return;
@@ -160,16 +183,22 @@ void sim_ledger_after(struct sim_world *world, kith_id peer,
     }
 }
 
+/* Between the item and its marks the change is pending: left in, it would break
+ * the equation for an event. */
 void sim_ledger_done(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->peer_count);
     if (world->ledger) {
         world->ledger->pending[peer] = 0; /* the marks come now */
     }
 }
 
+/* Two rounds of mixing: initiators are ranks and counters are small, so low
+ * bits alone would collide. */
 static uint64_t slot_of(const struct sim_ledger *ledger,
                         const struct entry *key)
 {
+    KITH_ASSERT((ledger->mask & (ledger->mask + 1)) == 0);
     uint64_t hash = (uint64_t)key->initiator << 32 | key->other;
     hash = (hash ^ hash >> 31) * UINT64_C(0x9e3779b97f4a7c15);
     hash ^= key->counter << 8 ^ key->incarnation;
@@ -177,15 +206,21 @@ static uint64_t slot_of(const struct sim_ledger *ledger,
     return (hash ^ hash >> 32) & ledger->mask;
 }
 
+/* An exchange is known by four numbers; after a crash the incarnation parts
+ * what counters repeat. */
 static bool same(const struct entry *a, const struct entry *b)
 {
+    KITH_ASSERT(a->used || b->used);
     return a->counter == b->counter && a->initiator == b->initiator &&
            a->other == b->other && a->incarnation == b->incarnation;
 }
 
+/* Linear probing in a table that is at most half full: the first free slot ends
+ * the search. */
 static struct entry *entry_find(struct sim_ledger *ledger,
                                 const struct entry *key)
 {
+    KITH_ASSERT(2 * ledger->count <= ledger->mask + 1);
     uint64_t slot = slot_of(ledger, key);
     while (ledger->entries[slot].used && !same(&ledger->entries[slot], key)) {
         slot = (slot + 1) & ledger->mask;
@@ -193,8 +228,11 @@ static struct entry *entry_find(struct sim_ledger *ledger,
     return &ledger->entries[slot];
 }
 
+/* Twice the slots, and all entries found a new place; nothing is lost where
+ * memory is out. */
 static bool entries_grow(struct sim_ledger *ledger)
 {
+    KITH_ASSERT(ledger->entries != NULL);
     struct entry *old = ledger->entries;
     const uint64_t slots = ledger->mask + 1;
     struct entry *fresh = calloc(2 * slots, sizeof *fresh);
@@ -212,9 +250,12 @@ static bool entries_grow(struct sim_ledger *ledger)
     return true;
 }
 
+/* Entries are never taken out: at the end each must be settled, and a missing
+ * one could not be told from that. */
 static struct entry *entry_of(struct sim_world *world, kith_id initiator,
                               kith_id other, const struct kith_exchange_id *id)
 {
+    KITH_ASSERT(initiator != other);
     struct sim_ledger *ledger = world->ledger;
     const struct entry key = {.counter = id->counter,
                               .initiator = initiator,
@@ -238,6 +279,7 @@ static struct entry *entry_of(struct sim_world *world, kith_id initiator,
 static void book_half(struct sim_ledger *ledger, struct entry *entry,
                       unsigned side, double added, bool has)
 {
+    KITH_ASSERT(side < 2);
     const bool written_off = entry->torn || entry->dropped;
     book(written_off ? &ledger->lost : &ledger->in_doubt, -added);
     entry->half[side] = has ? added : 0;
@@ -249,8 +291,11 @@ static void book_half(struct sim_ledger *ledger, struct entry *entry,
     }
 }
 
+/* What one side has added is lost for the total from now on: the other side
+ * will never take it away. */
 static void write_off(struct sim_ledger *ledger, struct entry *entry)
 {
+    KITH_ASSERT(entry->used);
     if (!entry->torn && !entry->dropped) {
         const double rest = -(entry->half[0] + entry->half[1]);
         book(&ledger->in_doubt, -rest);
@@ -258,9 +303,12 @@ static void write_off(struct sim_ledger *ledger, struct entry *entry)
     }
 }
 
+/* Initiator and other name the exchange alike from both sides, so that two
+ * halves meet in one entry. */
 void sim_ledger_mark(struct sim_world *world, kith_id peer,
                      const struct kith_mark *mark)
 {
+    KITH_ASSERT(peer < world->peer_count);
     struct sim_ledger *ledger = world->ledger;
     const bool books =
         mark->kind == KITH_MARK_MERGED || mark->kind == KITH_MARK_SPLIT ||
@@ -285,20 +333,25 @@ void sim_ledger_mark(struct sim_world *world, kith_id peer,
     entry->torn = true;
 }
 
-void sim_ledger_drop(struct sim_world *world, const struct sim_parcel *parcel)
+/* A push that `drop_push` took: its sender has given its share away, and nobody
+ * has got it. */
+void sim_ledger_drop(struct sim_world *world, const struct sim_packet *packet)
 {
+    KITH_ASSERT(packet->flags & SIM_PACKET_DROPPED);
     struct sim_ledger *ledger = world->ledger;
     if (!ledger) {
         return;
     }
     struct entry *entry =
-        entry_of(world, parcel->from, parcel->to, &parcel->message.id);
+        entry_of(world, packet->from, packet->to, &packet->message.id);
     write_off(ledger, entry);
     ledger->found.dropped += !entry->dropped;
-    ledger->weight_lost += parcel->message.scalars[0];
+    ledger->weight_lost += packet->message.scalars[0];
     entry->dropped = true;
 }
 
+/* Read from the vectors each time: a running sum would believe what it is there
+ * to check. */
 void sim_balance(const struct sim_world *world, struct sim_balance *balance)
 {
     const struct sim_ledger *ledger = world->ledger;
@@ -315,7 +368,7 @@ void sim_balance(const struct sim_world *world, struct sim_balance *balance)
         book(&live, sum_of(world, peer));
         book(&live, -ledger->pending[peer]);
         balance->weight_live +=
-            kith_worker_scalars(world->desks[peer].worker)[0];
+            kith_worker_scalars(sim_job_worker(world, peer))[0];
     }
     balance->live = amount(&live);
     balance->in_doubt = amount(&ledger->in_doubt);
@@ -329,6 +382,7 @@ void sim_balance(const struct sim_world *world, struct sim_balance *balance)
 /* The equation's error, relative to its largest term. */
 static double imbalance(const struct sim_balance *balance)
 {
+    KITH_ASSERT(balance->pairs >= balance->mismatched || balance->torn > 0);
     const double left = balance->live + balance->in_doubt + balance->lost;
     const double right =
         balance->initial + balance->gradient + balance->restart;
@@ -346,10 +400,12 @@ static double imbalance(const struct sim_balance *balance)
     return fabs(left - right) / scale;
 }
 
+/* After every event, where sums are kept: an error is found at the event that
+ * made it. */
 void sim_ledger_check(struct sim_world *world)
 {
     struct sim_ledger *ledger = world->ledger;
-    if (!ledger || ledger->kind != SIM_LEDGER_SUM || world->over) {
+    if (!ledger || ledger->kind != SIM_LEDGER_SUM || sim_ended(world)) {
         return;
     }
     struct sim_balance balance;
@@ -362,7 +418,7 @@ void sim_ledger_check(struct sim_world *world)
 }
 
 /* The run is over: which halves did nobody account for? */
-void sim_ledger_finish(struct sim_world *world)
+void sim_ledger_finish(struct sim_world *world, struct kith_values *values)
 {
     struct sim_ledger *ledger = world->ledger;
     if (!ledger) {
@@ -374,9 +430,8 @@ void sim_ledger_finish(struct sim_world *world)
         if (!entry->used || !half || entry->torn || entry->dropped) {
             continue;
         }
-        const bool crashed =
-            (world->peers[entry->initiator].flags & SIM_AFFECTED) ||
-            (world->peers[entry->other].flags & SIM_AFFECTED);
+        const bool crashed = sim_exempted(world, entry->initiator) ||
+                             sim_exempted(world, entry->other);
         if (crashed) { /* nobody is left to write it off */
             write_off(ledger, entry);
             ledger->found.orphaned++;
@@ -384,7 +439,6 @@ void sim_ledger_finish(struct sim_world *world)
             ledger->found.unsettled++;
         }
     }
-    struct kith_values *values = &world->values;
     if (ledger->one_way) {
         struct sim_balance balance;
         sim_balance(world, &balance);

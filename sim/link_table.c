@@ -8,28 +8,30 @@
 
 #define LINKS_MIN 64u
 
-enum kith_err sim_table_open(struct sim_table *table)
+/* Small at first: most runs know few of the pairs that they could have. */
+enum kith_err sim_link_table_open(struct sim_link_table *table)
 {
-    *table =
-        (struct sim_table){.capacity = LINKS_MIN, .mask = 2 * LINKS_MIN - 1};
+    *table = (struct sim_link_table){.capacity = LINKS_MIN,
+                                     .mask = 2 * LINKS_MIN - 1};
     table->links = sim_pages(table->capacity * sizeof *table->links);
     table->slots = sim_pages((table->mask + 1) * sizeof *table->slots);
     if (!table->links || !table->slots) {
-        sim_table_close(table);
+        sim_link_table_close(table);
         return KITH_ENOMEM;
     }
     return KITH_OK;
 }
 
-void sim_table_close(struct sim_table *table)
+void sim_link_table_close(struct sim_link_table *table)
 {
     sim_pages_free(table->links, table->capacity * sizeof *table->links);
     sim_pages_free(table->slots, (table->mask + 1) * sizeof *table->slots);
-    *table = (struct sim_table){0};
+    *table = (struct sim_link_table){0};
 }
 
-uint64_t sim_table_hash(kith_id a, kith_id b)
+uint64_t sim_link_table_hash(kith_id a, kith_id b)
 {
+    KITH_ASSERT(a != b);
     /* The finaliser of MurmurHash3: neighbours' ranks differ by little. */
     const uint64_t low = a < b ? a : b, high = a < b ? b : a;
     uint64_t key = low << 32 | high;
@@ -39,8 +41,9 @@ uint64_t sim_table_hash(kith_id a, kith_id b)
 }
 
 /* Where a link that is not there yet goes. */
-static struct sim_slot *free_slot(struct sim_table *table, uint64_t hash)
+static struct sim_slot *free_slot(struct sim_link_table *table, uint64_t hash)
 {
+    KITH_ASSERT(table->count <= table->capacity);
     uint64_t slot = hash & table->mask;
     while (table->slots[slot].link != 0) {
         slot = (slot + 1) & table->mask;
@@ -48,8 +51,11 @@ static struct sim_slot *free_slot(struct sim_table *table, uint64_t hash)
     return &table->slots[slot];
 }
 
-static bool table_grow(struct sim_table *table)
+/* Links are told by index, so that records may move; only slots have to be
+ * found anew. */
+static bool table_grow(struct sim_link_table *table)
 {
+    KITH_ASSERT(table->count == table->capacity);
     if (table->capacity >= UINT32_MAX / 4) {
         return false;
     }
@@ -72,19 +78,21 @@ static bool table_grow(struct sim_table *table)
     table->slots = fresh;
     table->mask = slots - 1;
     for (uint32_t i = 0; i < table->count; i++) {
-        const uint64_t hash = sim_table_hash(links[i].end[0], links[i].end[1]);
+        const uint64_t hash =
+            sim_link_table_hash(links[i].end[0], links[i].end[1]);
         *free_slot(table, hash) =
             (struct sim_slot){.link = i + 1, .tag = (uint32_t)(hash >> 32)};
     }
     return true;
 }
 
-struct sim_link *sim_table_get(struct sim_table *table, kith_id a, kith_id b,
-                               uint32_t *index, bool *made)
+/* The lower rank first: a pair has one link, whoever asks. */
+struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
+                                    kith_id b, uint32_t *index, bool *made)
 {
     KITH_ASSERT(a != b);
     const kith_id low = a < b ? a : b, high = a < b ? b : a;
-    const uint64_t hash = sim_table_hash(low, high);
+    const uint64_t hash = sim_link_table_hash(low, high);
     const uint32_t tag = (uint32_t)(hash >> 32);
     *made = false;
     for (uint64_t slot = hash & table->mask; table->slots[slot].link != 0;

@@ -27,8 +27,8 @@ struct sim_link {
     kith_id end[2];      /* ascending */
     kith_ns last_ns[2];  /* latest arrival: end[s] -> the other one */
     uint32_t draws[2];   /* used of the stream LINK end[s] -> the other */
-    uint32_t waiting[2]; /* parcels of end[s] until it is up: 1 + index */
-    uint32_t stalled[2]; /* parcels of end[s] until its direction heals */
+    uint32_t waiting[2]; /* packets of end[s] until it is up: 1 + index */
+    uint32_t stalled[2]; /* packets of end[s] until its direction heals */
     uint32_t next[2];    /* chain of end[s]'s links: 1 + index */
     uint32_t generation;
     uint8_t side[2]; /* enum sim_side of end[s] */
@@ -44,29 +44,29 @@ struct sim_slot {
     uint32_t tag;
 };
 
-struct sim_table {
+struct sim_link_table {
     struct sim_link *links; /* (capacity) */
     uint32_t count, capacity;
     struct sim_slot *slots; /* (mask + 1) */
     uint64_t mask;
 };
 
-KITH_MUST_CHECK enum kith_err sim_table_open(struct sim_table *table);
-void sim_table_close(struct sim_table *table);
+KITH_MUST_CHECK enum kith_err sim_link_table_open(struct sim_link_table *table);
+void sim_link_table_close(struct sim_link_table *table);
 /* The link of this pair, made if need be: *made says so. NULL: no memory. */
-struct sim_link *sim_table_get(struct sim_table *table, kith_id a, kith_id b,
-                               uint32_t *index, bool *made);
+struct sim_link *sim_link_table_get(struct sim_link_table *table, kith_id a,
+                                    kith_id b, uint32_t *index, bool *made);
 
 /* To fetch in advance: the hash of a pair, where its search starts, and where
  * that will most likely end. */
-uint64_t sim_table_hash(kith_id a, kith_id b);
-SIM_INLINE void sim_table_fetch_slot(const struct sim_table *table,
-                                     uint64_t hash)
+uint64_t sim_link_table_hash(kith_id a, kith_id b);
+SIM_INLINE void sim_link_table_fetch_slot(const struct sim_link_table *table,
+                                          uint64_t hash)
 {
     sim_fetch(&table->slots[hash & table->mask]);
 }
-SIM_INLINE void sim_table_fetch_link(const struct sim_table *table,
-                                     uint64_t hash)
+SIM_INLINE void sim_link_table_fetch_link(const struct sim_link_table *table,
+                                          uint64_t hash)
 {
     uint64_t slot = hash & table->mask;
     while (table->slots[slot].link != 0 &&

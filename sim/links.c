@@ -7,204 +7,445 @@
  *                           <- HELLO: dialler is up
  *
  * Where both ends dial at once, the lower rank's connection wins. A crash or a
- * dial that takes too long ends the link's generation: parcels of the old one
+ * dial that takes too long ends the link's generation: packets of the old one
  * are dropped on arrival, and the other end learns of it by a RESET. */
-#include "sim/world.h"
+#include "sim/links.h"
 
 #include "kith/assert.h"
+#include "kith/rng.h"
 #include "kith/session.h"
+#include "sim/delay.h"
+#include "sim/world.h"
 
 /* How long a handshake may take in all. */
 #define DIAL_TIMEOUT_NS (5 * KITH_S)
 /* Preface and ephemeral key: what the first flight holds of the whole. */
 #define FIRST_BYTES (KITH_PREFACE_BYTES + KITH_KEY_BYTES)
 
-struct sim_link *sim_link_between(struct sim_world *world, kith_id a, kith_id b,
-                                  uint32_t *index)
+/* Nobody has spoken with anybody: the first message of each peer searches the
+ * table. */
+enum kith_err sim_links_open(struct sim_world *world)
 {
-    KITH_ASSERT(b < world->peer_count);
+    KITH_ASSERT(world->links.table.links == NULL);
+    world->links.loss_threshold =
+        sim_threshold(world->experiment->network.loss);
+    for (unsigned initiator = 0; initiator < 2; initiator++) {
+        world->links.handshake_bytes[initiator] =
+            sim_channel_handshake_bytes(world, initiator);
+    }
+    for (kith_id id = 0; id < world->machine_count; id++) {
+        world->peers[id].links.recent = KITH_NOBODY;
+    }
+    return sim_link_table_open(&world->links.table);
+}
+
+void sim_links_close(struct sim_world *world)
+{
+    sim_link_table_close(&world->links.table);
+}
+
+uint64_t sim_link_handshakes(const struct sim_world *world)
+{
+    KITH_ASSERT(world->links.handshakes <= sim_events(world));
+    return world->links.handshakes;
+}
+
+size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator)
+{
+    return world->links.handshake_bytes[initiator];
+}
+
+/* ---- where a link stands */
+
+/* Records may move when the table grows: a link is named by its index, and
+ * looked up again after each call that may dial. */
+static struct sim_link *link_at(const struct sim_world *world, uint32_t link)
+{
+    KITH_ASSERT(link < world->links.table.count);
+    return &world->links.table.links[link];
+}
+
+/* Ends stand in ascending order, so a peer's side is one comparison. */
+static unsigned side_of(const struct sim_link *link, kith_id peer)
+{
+    KITH_ASSERT(link->end[0] == peer || link->end[1] == peer);
+    return link->end[1] == peer;
+}
+
+/* The link of two peers, made where they have not met. NULL: no memory. */
+static struct sim_link *between(struct sim_world *world, kith_id a, kith_id b,
+                                uint32_t *index)
+{
+    struct sim_link_table *table = &world->links.table;
+    KITH_ASSERT(a < world->peer_count && b < world->peer_count);
     bool made = false;
-    struct sim_link *link = sim_table_get(&world->links, a, b, index, &made);
+    struct sim_link *link = sim_link_table_get(table, a, b, index, &made);
     if (!link) {
         sim_fail(world, KITH_ENOMEM, "no memory for more than %u links",
-                 world->links.count);
+                 table->count);
         return NULL;
     }
     for (unsigned side = 0; made && side < 2; side++) {
         struct sim_peer *peer = &world->peers[link->end[side]];
-        link->next[side] = peer->links;
-        peer->links = *index + 1;
+        link->next[side] = peer->links.first;
+        peer->links.first = *index + 1;
     }
     return link;
 }
 
-/* Put a parcel of this kind on the link's wire. */
-static void say(struct sim_world *world, uint32_t link, unsigned side,
-                enum sim_parcel_kind kind, uint64_t bytes)
+/* Three of four messages go back where one has just come from: they skip the
+ * search, and its two cache misses. */
+void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
+                    uint32_t link)
 {
-    const uint32_t index = sim_parcel_take(world);
+    KITH_ASSERT(peer != other && link < world->links.table.count);
+    world->peers[peer].links.recent = other;
+    world->peers[peer].links.recent_link = link;
+}
+
+/* ---- the link's own packets */
+
+/* From this side; 0: no memory. */
+static uint32_t take(struct sim_world *world, uint32_t link, unsigned side,
+                     enum sim_packet_kind kind)
+{
+    KITH_ASSERT(side < 2);
+    const uint32_t index = sim_packet_take(world);
+    if (index != 0) {
+        const struct sim_link *entry = link_at(world, link);
+        struct sim_packet *packet = sim_packet_at(world, index);
+        packet->from = entry->end[side];
+        packet->to = entry->end[1 - side];
+        packet->kind = (uint8_t)kind;
+        packet->link = link;
+        packet->generation = entry->generation;
+    }
+    return index;
+}
+
+/* Bytes of a handshake, which sessions write and read. */
+static bool is_flight(enum sim_packet_kind kind)
+{
+    return kind >= SIM_PACKET_FIRST && kind <= SIM_PACKET_HELLO;
+}
+
+/* Handshakes carry bytes of their own where the wire is `full`; time and bytes
+ * are charged alike. */
+static void transmit(struct sim_world *world, uint32_t link, unsigned side,
+                     enum sim_packet_kind kind, uint64_t bytes)
+{
+    KITH_ASSERT(side < 2 && kind != SIM_PACKET_MESSAGE);
+    const uint32_t index = take(world, link, side, kind);
     if (index == 0) {
         return;
     }
-    struct sim_parcel *parcel = &world->parcels[index - 1];
-    const struct sim_link *entry = &world->links.links[link];
-    parcel->from = entry->end[side];
-    parcel->to = entry->end[1 - side];
-    parcel->kind = (uint8_t)kind;
-    parcel->link = link;
-    parcel->bytes = bytes;
-    if (world->channels && kind >= SIM_PARCEL_FIRST &&
-        kind <= SIM_PARCEL_HELLO) {
-        sim_channel_say(world, index);
+    sim_packet_at(world, index)->bytes = bytes;
+    if (world->channels && is_flight(kind)) {
+        sim_channel_write_flight(world, index);
     }
-    sim_transmit(world, index);
+    sim_transmit(world, index, sim_time(world));
 }
 
-void sim_link_wait(struct sim_world *world, uint32_t link, unsigned side,
-                   uint32_t parcel)
+/* Both ends may dial at once: whose SYN wins is decided where it arrives, by
+ * rank. */
+static void dial(struct sim_world *world, uint32_t link, unsigned side,
+                 kith_ns at_ns)
 {
-    uint32_t *last = &world->links.links[link].waiting[side];
-    while (*last != 0) {
-        last = &world->parcels[*last - 1].next;
-    }
-    world->parcels[parcel - 1].next = 0;
-    *last = parcel;
-    sim_transfer_list(world, parcel, KITH_NEVER);
-}
-
-static void forget_waiting(struct sim_world *world, struct sim_link *link,
-                           unsigned side)
-{
-    uint32_t next = link->waiting[side];
-    link->waiting[side] = 0;
-    while (next != 0) {
-        const uint32_t parcel = next;
-        next = world->parcels[parcel - 1].next;
-        sim_parcel_free(world, parcel);
-    }
-}
-
-void sim_link_dial(struct sim_world *world, uint32_t link, kith_id from)
-{
-    struct sim_link *entry = &world->links.links[link];
-    const unsigned side = entry->end[1] == from;
+    struct sim_link *entry = link_at(world, link);
     KITH_ASSERT(entry->side[side] == SIM_SIDE_IDLE);
     entry->side[side] = SIM_SIDE_DIALLING;
     if (entry->side[1 - side] == SIM_SIDE_IDLE) {
         entry->dialler = (uint8_t)side;
     }
-    say(world, link, side, SIM_PARCEL_SYN, 0);
+    const uint32_t index = take(world, link, side, SIM_PACKET_SYN);
+    if (index != 0) {
+        sim_transmit(world, index, at_ns);
+    }
 }
 
 /* A handshake flight is stuck behind a cut: give up after a while. */
-void sim_link_watch(struct sim_world *world, uint32_t link)
+static void watch(struct sim_world *world, uint32_t link)
 {
-    const uint32_t index = sim_parcel_take(world);
-    if (index == 0) {
-        return;
+    KITH_ASSERT(world->links.cuts > 0);
+    const unsigned dialler = link_at(world, link)->dialler;
+    const uint32_t index = take(world, link, 1 - dialler, SIM_PACKET_TIMEOUT);
+    if (index != 0) {
+        const kith_id to = sim_packet_at(world, index)->to;
+        sim_schedule(world, to, to, sim_time(world) + DIAL_TIMEOUT_NS,
+                     SIM_EVENT_DELIVER, index);
     }
-    struct sim_parcel *parcel = &world->parcels[index - 1];
-    const struct sim_link *entry = &world->links.links[link];
-    parcel->from = entry->end[1 - entry->dialler];
-    parcel->to = entry->end[entry->dialler];
-    parcel->kind = SIM_PARCEL_TIMEOUT;
-    parcel->link = link;
-    parcel->generation = entry->generation;
-    sim_schedule(world, parcel->to, parcel->to, world->now_ns + DIAL_TIMEOUT_NS,
-                 SIM_EVENT_DELIVER, index);
 }
+
+/* ---- messages on the link */
+
+/* The message waits until its end is up. */
+static void wait(struct sim_world *world, uint32_t link, unsigned side,
+                 uint32_t packet)
+{
+    KITH_ASSERT(link_at(world, link)->side[side] != SIM_SIDE_UP);
+    sim_packet_append(world, &link_at(world, link)->waiting[side], packet);
+    sim_transfer_list(world, packet, KITH_NEVER);
+}
+
+/* What stands for the channel's state at this end: up, on its way up, unknown,
+ * or gone without notice. */
+static void post(struct sim_world *world, uint32_t index, kith_ns at_ns)
+{
+    KITH_ASSERT(sim_packet_at(world, index)->kind == SIM_PACKET_MESSAGE);
+    struct sim_packet *packet = sim_packet_at(world, index);
+    const kith_id from = packet->from, to = packet->to;
+    struct sim_peer *peer = &world->peers[from];
+    if (peer->links.recent != to) {
+        uint32_t found;
+        if (!between(world, from, to, &found)) {
+            return;
+        }
+        sim_link_heard(world, from, to, found);
+    }
+    const uint32_t link = packet->link = peer->links.recent_link;
+    const unsigned side = side_of(link_at(world, link), from);
+    switch ((enum sim_side)link_at(world, link)->side[side]) {
+    case SIM_SIDE_UP:
+        sim_launch(world, index, at_ns);
+        break;
+    case SIM_SIDE_DEAD: /* into the void: nobody has told this end yet */
+        sim_packet_free(world, index);
+        break;
+    case SIM_SIDE_IDLE:
+        wait(world, link, side, index);
+        dial(world, link, side, at_ns);
+        break;
+    case SIM_SIDE_DIALLING:
+    case SIM_SIDE_KNOWN:
+        wait(world, link, side, index);
+        break;
+    }
+}
+
+/* ---- the outbox
+ *
+ * A run's links are many times the cache: found and touched at once, each costs
+ * two misses, one after the other. So a message stands here while the next few
+ * events are carried out: its slot of the table is asked for when it comes in,
+ * its link half-way, and both are there when it leaves. It leaves at the time
+ * at which it was sent, which is an argument: the clock has moved on.
+ *
+ * Nobody sees the difference. What is sent arrives a latency later at the
+ * earliest, and the loop empties the outbox before an event as late as that;
+ * whatever else touches links empties it first. Order on a link is kept,
+ * because messages leave in the order in which they came. */
+
+static void outbox_first(struct sim_world *world)
+{
+    struct sim_outbox *outbox = &world->links.outbox;
+    KITH_ASSERT(outbox->done < outbox->put);
+    const struct sim_posting *first =
+        &outbox->postings[outbox->done++ % SIM_OUTBOX];
+    post(world, first->packet, first->sent_ns);
+}
+
+void sim_link_flush(struct sim_world *world)
+{
+    while (world->links.outbox.done != world->links.outbox.put) {
+        outbox_first(world);
+    }
+}
+
+void sim_link_post(struct sim_world *world, uint32_t index)
+{
+    struct sim_outbox *outbox = &world->links.outbox;
+    const struct sim_link_table *table = &world->links.table;
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    if (outbox->put - outbox->done == SIM_OUTBOX) {
+        outbox_first(world);
+    }
+    KITH_ASSERT(outbox->put - outbox->done < SIM_OUTBOX);
+    struct sim_posting *posting = &outbox->postings[outbox->put++ % SIM_OUTBOX];
+    *posting = (struct sim_posting){
+        .sent_ns = sim_time(world),
+        .hash = sim_link_table_hash(packet->from, packet->to),
+        .packet = index};
+    sim_link_table_fetch_slot(table, posting->hash);
+    if (outbox->put - outbox->done > SIM_OUTBOX / 2) {
+        const uint64_t middle = outbox->put - 1 - SIM_OUTBOX / 2;
+        sim_link_table_fetch_link(table,
+                                  outbox->postings[middle % SIM_OUTBOX].hash);
+    }
+}
+
+/* The draws are the caller's to keep: one count per link and direction, or one
+ * per central machine. */
+kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
+                       uint64_t bytes, uint32_t *draws)
+{
+    KITH_ASSERT(from != to);
+    const struct kith_experiment *experiment = world->experiment;
+    const uint32_t loss = world->links.loss_threshold;
+    if (experiment->network.jitter_ns == 0 && loss == 0) {
+        return experiment->network.latency_ns;
+    }
+    struct kith_rng rng;
+    kith_rng_init(&rng, experiment->seed, KITH_STREAM_LINK,
+                  (uint64_t)from << 32 | to);
+    rng.block = *draws;
+    const kith_ns more_ns = sim_mishaps(experiment, loss, bytes, &rng);
+    KITH_ASSERT(more_ns >= 0);
+    *draws = rng.block;
+    return experiment->network.latency_ns + more_ns;
+}
+
+/* A retransmission delays all that was sent behind it: arrivals on one
+ * connection never overtake. */
+kith_ns sim_link_arrival(struct sim_world *world, uint32_t index,
+                         kith_ns leaves_ns)
+{
+    struct sim_packet *packet = sim_packet_at(world, index);
+    struct sim_link *link = link_at(world, packet->link);
+    const unsigned side = side_of(link, packet->from);
+    kith_ns arrives_ns =
+        leaves_ns + sim_link_delay(world, packet->from, packet->to,
+                                   packet->bytes, &link->draws[side]);
+    if (arrives_ns < link->last_ns[side]) {
+        arrives_ns = link->last_ns[side];
+    }
+    if (packet->kind != SIM_PACKET_SYN) { /* may be of another connection */
+        link->last_ns[side] = arrives_ns;
+    }
+    packet->generation = link->generation;
+    KITH_ASSERT(arrives_ns >=
+                sim_time(world)); /* posted late, never too late */
+    return arrives_ns;
+}
+
+/* Stale packets are told by the link's generation: a reset connection's bytes
+ * must not reach the next one. */
+bool sim_link_stops(struct sim_world *world, uint32_t index)
+{
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    struct sim_link *link = link_at(world, packet->link);
+    KITH_ASSERT(packet->generation <= link->generation);
+    if (packet->generation != link->generation) {
+        sim_packet_free(world, index);
+        return true;
+    }
+    const unsigned side = side_of(link, packet->from);
+    if (packet->kind == SIM_PACKET_TIMEOUT ||
+        ((unsigned)link->cut >> side & 1u) == 0) {
+        return false;
+    }
+    sim_packet_append(world, &link->stalled[side], index);
+    if (packet->kind < SIM_PACKET_MESSAGE) {
+        watch(world, packet->link);
+    }
+    return true;
+}
+
+/* ---- the end of a connection */
 
 /* This end's connection is over. Its own state is IDLE from now on; the other
  * end, if it believes in anything, is dead and will hear of it. */
 static void link_break(struct sim_world *world, uint32_t link, unsigned side)
 {
-    struct sim_link *entry = &world->links.links[link];
+    KITH_ASSERT(side < 2);
+    struct sim_link *entry = link_at(world, link);
     const bool other = entry->side[1 - side] != SIM_SIDE_IDLE;
     if (entry->side[side] == SIM_SIDE_IDLE && !other) {
         return;
     }
     entry->generation++;
-    world->resets++;
-    forget_waiting(world, entry, 0);
-    forget_waiting(world, entry, 1);
+    world->links.resets++;
+    sim_packet_free_all(world, &entry->waiting[0]);
+    sim_packet_free_all(world, &entry->waiting[1]);
     entry->side[side] = SIM_SIDE_IDLE;
     if (world->channels) {
         sim_channel_reset(world, link);
     }
     if (other) {
         entry->side[1 - side] = SIM_SIDE_DEAD;
-        say(world, link, side, SIM_PARCEL_RESET, 0);
+        transmit(world, link, side, SIM_PACKET_RESET, 0);
     }
 }
 
+/* Along the peer's own chain of links: a crash costs its degree, not the size
+ * of the run. */
 void sim_link_crash(struct sim_world *world, kith_id peer)
 {
-    sim_outbox_flush(world);
-    uint32_t next = world->peers[peer].links;
+    sim_link_flush(world);
+    KITH_ASSERT(!sim_alive(world, peer));
+    uint32_t next = world->peers[peer].links.first;
     while (next != 0) {
         const uint32_t link = next - 1;
-        const struct sim_link *entry = &world->links.links[link];
-        const unsigned side = entry->end[1] == peer;
-        next = entry->next[side];
+        const unsigned side = side_of(link_at(world, link), peer);
+        next = link_at(world, link)->next[side];
         link_break(world, link, side);
     }
 }
 
+/* Messages of a cut direction are neither lost nor late by a rule: they stall
+ * at the gate, in order, as a partition does to TCP. */
 void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut)
 {
-    sim_outbox_flush(world);
+    sim_link_flush(world);
+    KITH_ASSERT(from != to);
     uint32_t index;
-    struct sim_link *link = sim_link_between(world, from, to, &index);
+    struct sim_link *link = between(world, from, to, &index);
     if (!link) {
         return;
     }
-    const unsigned side = link->end[1] == from;
+    const unsigned side = side_of(link, from);
     const uint8_t bit = (uint8_t)(1u << side);
     if (cut == ((link->cut & bit) != 0)) {
         return;
     }
     link->cut ^= bit;
-    world->cuts += cut ? 1u : UINT32_MAX;
-    uint32_t next = cut ? 0 : link->stalled[side];
-    while (next != 0) { /* what stood at the gate passes now, in order */
-        const uint32_t parcel = next;
-        next = world->parcels[parcel - 1].next;
-        sim_schedule(world, from, to, world->now_ns,
-                     world->lanes ? SIM_EVENT_ARRIVE : SIM_EVENT_DELIVER,
-                     parcel);
-    }
-    if (!cut) {
-        world->links.links[index].stalled[side] = 0;
+    KITH_ASSERT(cut || world->links.cuts > 0);
+    world->links.cuts += cut ? 1u : UINT32_MAX;
+    while (!cut && link->stalled[side] != 0) { /* passes now, in order */
+        sim_release(world, from, sim_packet_next(world, &link->stalled[side]));
     }
 }
 
+/* ---- what an end learns */
+
+/* Messages that have waited leave before the node hears of the link: it may
+ * answer, and order must hold. */
 static void come_up(struct sim_world *world, uint32_t link, unsigned side)
 {
-    struct sim_link *entry = &world->links.links[link];
+    struct sim_link *entry = link_at(world, link);
     const kith_id peer = entry->end[side], other = entry->end[1 - side];
+    KITH_ASSERT(entry->side[side] != SIM_SIDE_IDLE);
     entry->side[side] = SIM_SIDE_UP;
-    sim_launch_waiting(world, link, peer);
+    while (entry->waiting[side] != 0) {
+        sim_launch(world, sim_packet_next(world, &entry->waiting[side]),
+                   sim_time(world));
+    }
     sim_trace_link(world, peer, other, true);
     struct kith_event event = {.kind = KITH_EVENT_LINK_UP, .from = other};
     sim_step(world, peer, &event);
 }
 
+/* What waited is gone with the connection: the node will decide anew whether to
+ * send it. */
 static void go_down(struct sim_world *world, uint32_t link, unsigned side)
 {
-    struct sim_link *entry = &world->links.links[link];
+    KITH_ASSERT(side < 2);
+    struct sim_link *entry = link_at(world, link);
     const kith_id peer = entry->end[side], other = entry->end[1 - side];
     entry->side[side] = SIM_SIDE_IDLE;
-    forget_waiting(world, entry, side);
+    sim_packet_free_all(world, &entry->waiting[side]);
     sim_trace_link(world, peer, other, false);
     struct kith_event event = {.kind = KITH_EVENT_LINK_DOWN, .from = other};
     sim_step(world, peer, &event);
 }
 
+/* A crashed machine refuses at once, as an operating system does for a port
+ * that nobody listens at. */
 static void step_syn(struct sim_world *world, uint32_t link, unsigned side)
 {
-    struct sim_link *entry = &world->links.links[link];
-    if (world->peers[entry->end[side]].flags & SIM_CRASHED) {
-        say(world, link, side, SIM_PARCEL_RESET, 0); /* refused */
+    KITH_ASSERT(side < 2);
+    struct sim_link *entry = link_at(world, link);
+    if (!sim_alive(world, entry->end[side])) {
+        transmit(world, link, side, SIM_PACKET_RESET, 0); /* refused */
         return;
     }
     const bool ours_wins = entry->side[side] == SIM_SIDE_DIALLING && side == 0;
@@ -213,68 +454,72 @@ static void step_syn(struct sim_world *world, uint32_t link, unsigned side)
     }
     entry->side[side] = SIM_SIDE_KNOWN;
     entry->dialler = (uint8_t)(1 - side);
-    say(world, link, side, SIM_PARCEL_SYNACK, 0);
+    transmit(world, link, side, SIM_PACKET_SYNACK, 0);
 }
 
+/* Only a dial times out here: an exchange over a link that is up has its own
+ * deadline, in the node. */
 static void step_timeout(struct sim_world *world, uint32_t link, unsigned side)
 {
-    if (world->links.links[link].side[side] != SIM_SIDE_DIALLING) {
-        return;
+    KITH_ASSERT(world->links.table.count > link);
+    if (link_at(world, link)->side[side] == SIM_SIDE_DIALLING) {
+        link_break(world, link, side);
+        go_down(world, link, side);
     }
-    link_break(world, link, side);
-    go_down(world, link, side);
 }
 
-/* A link's own parcel has come to its receiver. */
+/* Six flights of a handshake and two endings: see the picture above. */
 void sim_link_step(struct sim_world *world, uint32_t index)
 {
-    sim_outbox_flush(world);
-    struct sim_parcel *parcel = &world->parcels[index - 1];
-    const enum sim_parcel_kind kind = (enum sim_parcel_kind)parcel->kind;
-    const uint32_t link = parcel->link;
-    const struct sim_link *entry = &world->links.links[link];
-    const unsigned side = entry->end[1] == parcel->to;
-    if (world->channels && kind >= SIM_PARCEL_FIRST &&
-        kind <= SIM_PARCEL_HELLO) {
-        sim_channel_hear(world, index);
+    sim_link_flush(world);
+    const struct sim_packet *packet = sim_packet_at(world, index);
+    const enum sim_packet_kind kind = (enum sim_packet_kind)packet->kind;
+    const uint32_t link = packet->link;
+    const struct sim_link *entry = link_at(world, link);
+    const unsigned side = side_of(entry, packet->to);
+    if (world->channels && is_flight(kind)) {
+        sim_channel_read_flight(world, index);
     }
-    sim_parcel_free(world, index);
+    sim_packet_free(world, index);
 
     switch (kind) {
-    case SIM_PARCEL_SYN:
+    case SIM_PACKET_SYN:
         step_syn(world, link, side);
         break;
-    case SIM_PARCEL_SYNACK:
+    case SIM_PACKET_SYNACK:
         if (world->channels) {
-            sim_channel_dial(world, link, entry->end[side]);
+            sim_channel_dial(world, link, entry->end[side],
+                             entry->end[1 - side]);
         }
-        say(world, link, side, SIM_PARCEL_FIRST, FIRST_BYTES);
+        transmit(world, link, side, SIM_PACKET_FIRST, FIRST_BYTES);
         break;
-    case SIM_PARCEL_FIRST:
-        say(world, link, side, SIM_PARCEL_SECOND, world->handshake_bytes[0]);
+    case SIM_PACKET_FIRST:
+        transmit(world, link, side, SIM_PACKET_SECOND,
+                 world->links.handshake_bytes[0]);
         break;
-    case SIM_PARCEL_SECOND:
-        say(world, link, side, SIM_PARCEL_THIRD,
-            world->handshake_bytes[1] - FIRST_BYTES);
+    case SIM_PACKET_SECOND:
+        transmit(world, link, side, SIM_PACKET_THIRD,
+                 world->links.handshake_bytes[1] - FIRST_BYTES);
         break;
-    case SIM_PARCEL_THIRD:
-        say(world, link, side, SIM_PARCEL_HELLO, 0);
+    case SIM_PACKET_THIRD:
+        transmit(world, link, side, SIM_PACKET_HELLO, 0);
         come_up(world, link, side);
         break;
-    case SIM_PARCEL_HELLO:
-        world->handshakes++;
+    case SIM_PACKET_HELLO:
+        world->links.handshakes++;
         come_up(world, link, side);
         break;
-    case SIM_PARCEL_RESET:
+    case SIM_PACKET_RESET:
         if (entry->side[side] != SIM_SIDE_IDLE) {
             go_down(world, link, side);
         }
         break;
-    case SIM_PARCEL_TIMEOUT:
+    case SIM_PACKET_TIMEOUT:
         step_timeout(world, link, side);
         break;
-    case SIM_PARCEL_MESSAGE:
-        KITH_ASSERT(kind != SIM_PARCEL_MESSAGE);
+    case SIM_PACKET_MESSAGE:
+    case SIM_PACKET_CENTRAL:
+        KITH_ASSERT(kind < SIM_PACKET_MESSAGE || kind > SIM_PACKET_CENTRAL);
         break;
     }
 }

@@ -4,19 +4,31 @@ libkith_sim_a_SOURCES = \
   sim/delay.c \
   sim/delay.h \
   sim/delivery.c \
+  sim/delivery.h \
   sim/engine.c \
+  sim/engine.h \
   sim/event_sort.c \
   sim/event_sort.h \
   sim/full_channel.c \
+  sim/full_channel.h \
   sim/huge_pages.c \
   sim/huge_pages.h \
   sim/ledger.c \
+  sim/ledger.h \
   sim/link_table.c \
   sim/link_table.h \
   sim/links.c \
+  sim/links.h \
   sim/model_copies.c \
-  sim/outbox.c \
+  sim/model_copies.h \
+  sim/nodes.c \
+  sim/nodes.h \
+  sim/packets.c \
+  sim/packets.h \
+  sim/peer.h \
   sim/peer_totals.c \
+  sim/peer_totals.h \
+  sim/protocol.h \
   sim/queue.c \
   sim/queue.h \
   sim/replay.c \
@@ -27,16 +39,19 @@ libkith_sim_a_SOURCES = \
   sim/same_time.c \
   sim/same_time.h \
   sim/sim_faults.c \
+  sim/sim_faults.h \
   sim/sim_result.c \
+  sim/sim_result.h \
   sim/sim_run.c \
   sim/trace.c \
+  sim/trace.h \
   sim/work_pool.c \
+  sim/work_pool.h \
   sim/world.h \
-  sim/central/central_engine.c \
-  sim/central/central_result.c \
   sim/central/central_run.c \
-  sim/central/central_run.h \
+  sim/central_run.h \
   sim/central/central_state.h \
+  sim/central/central_steps.c \
   sim/central/central_vectors.c \
   sim/central/doubling_allreduce.c \
   sim/central/easgd.c \

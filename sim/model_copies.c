@@ -1,120 +1,161 @@
-/* Blocks: copies of vectors under way, and the inboxes that they become.
+/* Copies of vectors under way, and the inboxes that they become.
  *
  * What stands in a snapshot's slot is copied once, however many neighbours it
- * goes to: a block is only read, by all who hold it, and is free again when
- * nobody does. Whether its values are finite is asked once, too. Free blocks
+ * goes to: a copy is only read, by all who hold it, and is free again when
+ * nobody does. Whether its values are finite is asked once, too. Free copies
  * are kept, so that a run allocates only while it grows. */
+#include "sim/model_copies.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
 #include "sim/world.h"
 
-/* In front of a block's bytes. */
-struct sim_block {
-    _Alignas(64) struct sim_block *next; /* of the free ones */
-    size_t bytes;                        /* that were copied into it */
+/* In front of a copy's bytes. */
+struct sim_copy {
+    _Alignas(64) struct sim_copy *next; /* of the free ones */
+    size_t bytes;                       /* that were copied into it */
     uint32_t holders;
     bool checked, finite;
 };
-_Static_assert(sizeof(struct sim_block) == 64, "a cache line");
+_Static_assert(sizeof(struct sim_copy) == 64, "a cache line");
 
-static struct sim_block *head_of(void *block)
+enum kith_err sim_copies_open(struct sim_world *world)
 {
-    return (struct sim_block *)block - 1;
+    KITH_ASSERT(world->copies.sent == NULL);
+    /* Sessions write what they open: there each message has its own copy. */
+    if (world->dim == 0 || world->channels) {
+        return KITH_OK;
+    }
+    world->copies.sent = calloc(world->peer_count, sizeof *world->copies.sent);
+    return world->copies.sent ? KITH_OK : KITH_ENOMEM;
 }
 
-static size_t whole_bytes(const struct sim_world *world)
+/* Only free ones are left: whoever held one has been closed before. */
+void sim_copies_close(struct sim_world *world)
 {
-    return sizeof(struct sim_block) + (world->vector_bytes + 63) / 64 * 64;
+    while (world->copies.free) {
+        struct sim_copy *head = world->copies.free;
+        world->copies.free = head->next;
+        free(head);
+    }
+    free(world->copies.sent);
 }
 
-static void *block_take(struct sim_world *world)
+/* The header stands in front, a cache line of its own: vectors keep the
+ * alignment that kernels ask for. */
+static struct sim_copy *head_of(void *copy)
 {
-    struct sim_block *head = world->blocks;
+    KITH_ASSERT((uintptr_t)copy % 64 == 0);
+    return (struct sim_copy *)copy - 1;
+}
+
+/* The last one freed first: its lines are the likeliest to be in the cache
+ * still. */
+void *sim_copy_take(struct sim_world *world)
+{
+    struct sim_copy *head = world->copies.free;
     if (head) {
-        world->blocks = head->next;
+        KITH_ASSERT(head->holders == 0);
+        world->copies.free = head->next;
     } else {
-        head = aligned_alloc(64, whole_bytes(world));
+        head = aligned_alloc(64, sizeof *head +
+                                     (world->vector_bytes + 63) / 64 * 64);
         if (!head) {
             sim_fail(world, KITH_ENOMEM, "no memory for another %zu byte model",
                      world->vector_bytes);
             return NULL;
         }
     }
-    *head = (struct sim_block){.holders = 1};
+    *head = (struct sim_copy){.holders = 1};
     return head + 1;
 }
 
-void sim_block_free(struct sim_world *world, void *block)
+/* A copy of its own for who will change it, or for what is never sent twice. */
+void *sim_copy_of(struct sim_world *world, const void *vector, size_t bytes)
 {
-    if (!block) {
+    KITH_ASSERT(bytes <= world->vector_bytes);
+    void *copy = vector ? sim_copy_take(world) : NULL;
+    if (copy) {
+        memcpy(copy, vector, bytes);
+        head_of(copy)->bytes = bytes;
+    }
+    return copy;
+}
+
+/* Holders only read, so one more of them costs nothing but the count. */
+void *sim_copy_hold(void *copy)
+{
+    if (copy) {
+        KITH_ASSERT(head_of(copy)->holders > 0);
+        head_of(copy)->holders++;
+    }
+    return copy;
+}
+
+/* Nothing is given back to the system while a run goes on: it would be asked
+ * for again at the next exchange. */
+void sim_copy_release(struct sim_world *world, void *copy)
+{
+    if (!copy) {
         return;
     }
-    struct sim_block *head = head_of(block);
+    struct sim_copy *head = head_of(copy);
     KITH_ASSERT(head->holders > 0);
     if (--head->holders == 0) {
-        head->next = world->blocks;
-        world->blocks = head;
+        head->next = world->copies.free;
+        world->copies.free = head;
     }
 }
 
-/* A snapshot's place in its desk; messages of an edge's own have none. */
+/* A snapshot's place among those sent; messages of an edge's own have none. */
 static void **shared_place(struct sim_world *world, kith_id peer, uint32_t slot)
 {
-    const bool shares = slot <= KITH_SLOT_ROUND_SENT && slot % 2 == 1 &&
-                        !world->channels; /* which writes what it opens */
-    return shares ? &world->desks[peer].sent[slot / 2] : NULL;
+    KITH_ASSERT(peer < world->peer_count);
+    const bool shares = slot <= KITH_SLOT_ROUND_SENT && slot % 2 == 1;
+    return shares && world->copies.sent ? &world->copies.sent[peer][slot / 2]
+                                        : NULL;
 }
 
-void *sim_block_copy(struct sim_world *world, kith_id peer, uint32_t slot,
-                     size_t bytes)
+/* Asked for by length, too: an algorithm may send more than one vector from a
+ * slot, in turn. */
+void *sim_copy_slot(struct sim_world *world, kith_id peer, uint32_t slot,
+                    size_t bytes)
 {
-    const void *vector = kith_worker_slot(world->desks[peer].worker, slot);
+    KITH_ASSERT(bytes <= world->vector_bytes);
+    const void *vector = kith_worker_slot(sim_job_worker(world, peer), slot);
     void **place = shared_place(world, peer, slot);
-    if (!place || !*place || head_of(*place)->bytes != bytes) {
-        void *block = block_take(world);
-        if (!block) {
-            return NULL;
-        }
-        KITH_ASSERT(bytes <= world->vector_bytes);
-        memcpy(block, vector, bytes);
-        head_of(block)->bytes = bytes;
-        if (!place) {
-            return block;
-        }
-        sim_block_free(world, *place);
-        *place = block;
+    if (!place) {
+        return sim_copy_of(world, vector, bytes);
     }
-    head_of(*place)->holders++;
-    return *place;
+    if (!*place || head_of(*place)->bytes != bytes) {
+        sim_copy_release(world, *place);
+        *place = sim_copy_of(world, vector, bytes);
+    }
+    return sim_copy_hold(*place);
 }
 
-void sim_block_forget(struct sim_world *world, kith_id peer)
+/* The holders of a copy keep it: only the place forgets, so that the next
+ * message copies anew. */
+void sim_copy_forget(struct sim_world *world, kith_id peer)
 {
-    struct sim_desk *desk = &world->desks[peer];
-    for (unsigned i = 0; i < SIM_SNAPSHOTS; i++) {
-        sim_block_free(world, desk->sent[i]);
-        desk->sent[i] = NULL;
+    KITH_ASSERT(peer < world->peer_count);
+    for (unsigned i = 0; world->copies.sent && i < SIM_SNAPSHOTS; i++) {
+        sim_copy_release(world, world->copies.sent[peer][i]);
+        world->copies.sent[peer][i] = NULL;
     }
 }
 
-bool sim_block_finite(const struct sim_world *world, void *block, size_t bytes)
+/* Asked once for all who receive it: the answer is a property of the bytes. */
+bool sim_copy_finite(const struct sim_world *world, void *copy, size_t bytes)
 {
     const struct kith_backend *backend = world->experiment->backend;
-    struct sim_block *head = head_of(block);
+    struct sim_copy *head = head_of(copy);
+    KITH_ASSERT(head->holders > 0);
     if (!head->checked || head->bytes != bytes) {
-        head->finite = backend->finite(bytes / backend->element_bytes, block);
+        head->finite = backend->finite(bytes / backend->element_bytes, copy);
         head->checked = !world->channels;
     }
     return head->finite;
-}
-
-void sim_blocks_close(struct sim_world *world)
-{
-    while (world->blocks) {
-        struct sim_block *head = world->blocks;
-        world->blocks = head->next;
-        free(head);
-    }
 }

@@ -5,43 +5,99 @@
  *   utilisation  cost of all steps / time until the own share was done
  *
  * Nothing here decides anything: the trace is the same without it. */
-#include "sim/world.h"
+#include "sim/peer_totals.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-void sim_tally_train(struct sim_world *world, kith_id peer, kith_ns cost_ns)
+#include "kith/assert.h"
+#include "sim/world.h"
+
+struct sim_totals {
+    kith_ns trained_ns;  /* cost of the steps begun so far */
+    kith_ns finished_ns; /* its share was done; 0: not yet */
+    uint64_t bytes_received;
+    uint64_t received; /* models that found a slot, gradients applied */
+    uint64_t stale_sum, stale_max;
+};
+
+/* Only where somebody reads them: rows of a database, or a central summary. */
+enum kith_err sim_totals_open(struct sim_world *world)
 {
-    if (world->tallies) {
-        world->tallies[peer].trained_ns += cost_ns;
+    KITH_ASSERT(world->totals == NULL);
+    if (!world->options.store && !world->protocol->always_counts) {
+        return KITH_OK;
+    }
+    world->totals = calloc(world->machine_count, sizeof *world->totals);
+    return world->totals ? KITH_OK : KITH_ENOMEM;
+}
+
+void sim_totals_close(struct sim_world *world)
+{
+    free(world->totals);
+}
+
+/* Booked when the step begins: a step that a crash cuts short has cost its
+ * machine the whole time so far, and utilisation is bounded by 1. */
+void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns)
+{
+    KITH_ASSERT(cost_ns >= 0 && peer < world->peer_count);
+    if (world->totals) {
+        world->totals[peer].trained_ns += cost_ns;
     }
 }
 
-void sim_tally_finished(struct sim_world *world, kith_id peer)
+/* The last time counts: a restarted peer finishes again. */
+void sim_totals_finished(struct sim_world *world, kith_id peer)
 {
-    if (world->tallies) {
-        world->tallies[peer].finished_ns = world->now_ns;
+    KITH_ASSERT(peer < world->peer_count);
+    if (world->totals) {
+        KITH_ASSERT(sim_time(world) >= world->totals[peer].finished_ns);
+        world->totals[peer].finished_ns = sim_time(world);
     }
 }
 
-void sim_tally_model(struct sim_world *world, kith_id peer,
-                     const struct kith_message *model)
+void sim_totals_bytes(struct sim_world *world, kith_id peer, uint64_t bytes)
 {
-    if (!world->tallies || model->slot == KITH_SLOT_NONE) {
+    KITH_ASSERT(peer < world->machine_count);
+    if (world->totals) {
+        world->totals[peer].bytes_received += bytes;
+    }
+}
+
+/* Mean and maximum: the mean says what an algorithm does, the maximum what it
+ * allows. */
+void sim_totals_stale(struct sim_world *world, kith_id peer, uint64_t steps)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    if (world->totals) {
+        struct sim_totals *totals = &world->totals[peer];
+        totals->stale_max =
+            steps > totals->stale_max ? steps : totals->stale_max;
+        totals->stale_sum += steps;
+        totals->received++;
+        KITH_ASSERT(totals->stale_max <= totals->stale_sum);
+    }
+}
+
+/* Both steps are counted in the same unit, own steps of training; rounds are
+ * translated by the run database's rule. */
+void sim_totals_model(struct sim_world *world, kith_id peer,
+                      const struct kith_message *model)
+{
+    KITH_ASSERT(model->kind == KITH_MESSAGE_MODEL);
+    if (!world->totals || model->slot == KITH_SLOT_NONE) {
         return;
     }
-    struct sim_tally *tally = &world->tallies[peer];
     struct kith_node_counters counters;
     kith_node_counters(sim_node_at(world, peer), &counters);
-    const uint64_t sent = kith_rundb_sender_step(&world->config, model);
-    const uint64_t stale = counters.steps > sent ? counters.steps - sent : 0;
-    if (stale > tally->stale_max) {
-        tally->stale_max = stale;
-    }
-    tally->stale_sum += stale;
-    tally->received++;
+    const uint64_t sent = kith_rundb_sender_step(sim_node_config(world), model);
+    sim_totals_stale(world, peer,
+                     counters.steps > sent ? counters.steps - sent : 0);
 }
 
-static struct sim_tally add(struct sim_tally sum, const struct sim_tally *one)
+static struct sim_totals add(struct sim_totals sum,
+                             const struct sim_totals *one)
 {
     if (one->stale_max > sum.stale_max) {
         sum.stale_max = one->stale_max;
@@ -49,55 +105,61 @@ static struct sim_tally add(struct sim_tally sum, const struct sim_tally *one)
     sum.stale_sum += one->stale_sum;
     sum.received += one->received;
     sum.trained_ns += one->trained_ns;
+    sum.bytes_received += one->bytes_received;
     return sum;
 }
 
-static struct sim_tally tally_of(const struct sim_world *world, kith_id peer)
+/* Sums over machines, because a server receives bytes, too. */
+static struct sim_totals totals_of(const struct sim_world *world, kith_id peer)
 {
-    struct sim_tally sum = {0};
-    if (world->tallies && peer != KITH_NOBODY) {
-        return world->tallies[peer];
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
+    struct sim_totals sum = {0};
+    if (world->totals && peer != KITH_NOBODY) {
+        return world->totals[peer];
     }
-    for (kith_id id = 0; world->tallies && id < world->peer_count; id++) {
-        sum = add(sum, &world->tallies[id]);
+    for (kith_id id = 0; world->totals && id < world->machine_count; id++) {
+        sum = add(sum, &world->totals[id]);
     }
     return sum;
 }
 
-void sim_tally_row(const struct sim_world *world, kith_id peer,
-                   struct kith_row *row)
+/* NaN, not 0, where nothing was received: a mean of nothing is unknown. */
+void sim_totals_row(const struct sim_world *world, kith_id peer,
+                    struct kith_row *row)
 {
-    const struct sim_tally tally = tally_of(world, peer);
-    const bool any = tally.received > 0;
-    row->received = tally.received;
+    const struct sim_totals totals = totals_of(world, peer);
+    const bool any = totals.received > 0;
+    row->bytes_received = totals.bytes_received;
+    row->received = totals.received;
     row->staleness =
-        any ? (double)tally.stale_sum / (double)tally.received : NAN;
-    row->staleness_max = any ? (double)tally.stale_max : NAN;
+        any ? (double)totals.stale_sum / (double)totals.received : NAN;
+    row->staleness_max = any ? (double)totals.stale_max : NAN;
     row->training_s =
-        world->tallies ? (double)tally.trained_ns * 1e-9 : (double)NAN;
+        world->totals ? (double)totals.trained_ns * 1e-9 : (double)NAN;
 }
 
 /* A share of 1 at most: a step that a crash cut short was booked whole. */
 static double utilisation(const struct sim_world *world)
 {
+    KITH_ASSERT(world->totals != NULL && world->peer_count > 0);
     double sum = 0;
     for (kith_id id = 0; id < world->peer_count; id++) {
-        const struct sim_tally *tally = &world->tallies[id];
+        const struct sim_totals *totals = &world->totals[id];
         const kith_ns span =
-            tally->finished_ns > 0 ? tally->finished_ns : world->now_ns;
+            totals->finished_ns > 0 ? totals->finished_ns : sim_time(world);
         if (span > 0) {
-            sum += fmin(1, (double)tally->trained_ns / (double)span);
+            sum += fmin(1, (double)totals->trained_ns / (double)span);
         }
     }
     return sum / world->peer_count;
 }
 
-void sim_tally_summarise(const struct sim_world *world,
-                         struct kith_summary *summary)
+void sim_totals_summarise(const struct sim_world *world,
+                          struct kith_summary *summary)
 {
     struct kith_row row;
-    sim_tally_row(world, KITH_NOBODY, &row);
+    sim_totals_row(world, KITH_NOBODY, &row);
     summary->staleness.mean = row.staleness;
     summary->staleness.max = row.staleness_max;
-    summary->utilisation = world->tallies ? utilisation(world) : (double)NAN;
+    summary->utilisation = world->totals ? utilisation(world) : (double)NAN;
 }

@@ -16,14 +16,17 @@
 #define SHIFT_MAX 40u   /* 18 min: nothing is that rare */
 #define WINDOW_MIN 4096u
 /* Days are widened when they hold fewer events, narrowed when they hold four
- * times as many different instants: enough to look ahead, and so few days that
+ * times as many different times: enough to prefetch, and so few days that
  * the chunks being filled stay in the cache. */
 #define DAY_EVENTS 128u
 /* So many days in advance first chunks are fetched. */
-#define AHEAD 2u
+#define PREFETCH_DAYS 2u
 
+/* Heap and today have room for every event, so that only a push can run out of
+ * memory, never a pop. */
 static enum kith_err take_memory(struct sim_queue *queue, size_t capacity)
 {
+    KITH_ASSERT(capacity >= CAPACITY_MIN);
     struct kith_heap_entry *entries = sim_pages(capacity * sizeof *entries);
     queue->places = sim_pages(capacity * sizeof *queue->places);
     queue->today = sim_pages(capacity * sizeof *queue->today);
@@ -44,6 +47,8 @@ static void give_memory(struct sim_queue *queue)
     sim_pages_free(queue->scratch, events * sizeof *queue->scratch);
 }
 
+/* A heap's queue is a calendar whose days all are over: one structure, so that
+ * the two differ in nothing but where events wait. */
 enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
                              size_t capacity)
 {
@@ -65,10 +70,10 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
     const enum kith_err err = take_memory(queue, capacity);
     const bool calendar = kind == SIM_QUEUE_CALENDAR;
     if (calendar) {
-        queue->instant = sim_pages(sizeof *queue->instant);
+        queue->same_time = sim_pages(sizeof *queue->same_time);
     }
     if (err != KITH_OK || !queue->buckets || !queue->chunks ||
-        (calendar && !queue->instant)) {
+        (calendar && !queue->same_time)) {
         sim_queue_close(queue);
         return KITH_ENOMEM;
     }
@@ -77,17 +82,19 @@ enum kith_err sim_queue_open(struct sim_queue *queue, enum sim_queue_kind kind,
 
 void sim_queue_close(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->mask == 0 || queue->count <= queue->capacity);
     give_memory(queue);
     sim_pages_free(queue->buckets, (queue->mask + 1) * sizeof *queue->buckets);
     sim_pages_free(queue->chunks,
                    queue->chunk_capacity * sizeof *queue->chunks);
-    sim_pages_free(queue->instant, sizeof *queue->instant);
+    sim_pages_free(queue->same_time, sizeof *queue->same_time);
     *queue = (struct sim_queue){0};
 }
 
 /* Twice the room for events, or everything stays as it is. */
 static enum kith_err events_grow(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->count == queue->capacity);
     struct sim_queue larger = *queue;
     if (queue->capacity > UINT32_MAX / 4 ||
         take_memory(&larger, 2 * queue->capacity) != KITH_OK) {
@@ -99,9 +106,9 @@ static enum kith_err events_grow(struct sim_queue *queue)
     larger.heap.count = queue->heap.count;
     memcpy(larger.heap.entries, queue->heap.entries,
            queue->heap.count * sizeof *queue->heap.entries);
-    if (queue->instant) {
+    if (queue->same_time) {
         memcpy(larger.places, queue->places,
-               queue->instant->used * sizeof *queue->places);
+               queue->same_time->used * sizeof *queue->places);
     }
     memcpy(larger.today, queue->today,
            queue->today_count * sizeof *queue->today);
@@ -110,8 +117,10 @@ static enum kith_err events_grow(struct sim_queue *queue)
     return KITH_OK;
 }
 
+/* Room was made when the event was pushed: the heap itself never grows. */
 static void heap_put(struct sim_queue *queue, const struct sim_event *event)
 {
+    KITH_ASSERT(queue->heap.count < queue->capacity);
     const bool room = kith_heap_push(
         &queue->heap, (struct kith_heap_entry){
                           .time_ns = event->time_ns,
@@ -121,8 +130,11 @@ static void heap_put(struct sim_queue *queue, const struct sim_event *event)
     KITH_ASSERT(room);
 }
 
+/* The heap's entries are those of base/, which know no kinds: a kind rides in
+ * the value's low bits. */
 static struct sim_event event_of(const struct kith_heap_entry *entry)
 {
+    KITH_ASSERT(entry->time_ns >= 0);
     const uint32_t value = entry->value >> 3;
     return (struct sim_event){.time_ns = entry->time_ns,
                               .sequence = entry->sequence,
@@ -131,8 +143,11 @@ static struct sim_event event_of(const struct kith_heap_entry *entry)
                               .value = value & SIM_VALUE_MAX};
 }
 
+/* Chunks are used again in the order in which they became free: the last one is
+ * still in the cache. */
 static uint32_t chunk_take(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->chunk_free <= queue->chunk_used);
     uint32_t chunk = queue->chunk_free;
     if (chunk != 0) {
         queue->chunk_free = queue->chunks[chunk - 1].next;
@@ -157,9 +172,12 @@ static uint32_t chunk_take(struct sim_queue *queue)
     return ++queue->chunk_used;
 }
 
+/* At the newest chunk's end: a bucket is read whole, so its order does not
+ * matter until its day has come. */
 static enum kith_err bucket_put(struct sim_queue *queue,
                                 const struct sim_event *event, uint64_t day)
 {
+    KITH_ASSERT(day == (uint64_t)event->time_ns >> queue->shift);
     uint32_t *head = &queue->buckets[day & queue->mask];
     if (*head == 0 || queue->chunks[*head - 1].count == SIM_CHUNK_EVENTS) {
         const uint32_t chunk = chunk_take(queue);
@@ -177,9 +195,12 @@ static enum kith_err bucket_put(struct sim_queue *queue,
 
 static inline uint64_t day_of(const struct sim_queue *queue, kith_ns time_ns)
 {
+    KITH_ASSERT(time_ns >= 0);
     return (uint64_t)time_ns >> queue->shift;
 }
 
+/* Three places: due at once, on a day that is already in order, on a day to
+ * come. */
 enum kith_err sim_queue_push_slow(struct sim_queue *queue,
                                   const struct sim_event *event)
 {
@@ -191,9 +212,9 @@ enum kith_err sim_queue_push_slow(struct sim_queue *queue,
         }
     }
     const uint64_t day = day_of(queue, event->time_ns);
-    if (event->time_ns == queue->now_ns && queue->instant &&
-        event->peer < SIM_INSTANT_PEERS) {
-        sim_instant_push(queue->instant, queue->places, event);
+    if (event->time_ns == queue->now_ns && queue->same_time &&
+        event->peer < SIM_SAME_TIME_PEERS) {
+        sim_same_time_push(queue->same_time, queue->places, event);
         queue->due++;
     } else if (day <= queue->day) { /* always, where all is the heap's */
         heap_put(queue, event);
@@ -210,6 +231,7 @@ enum kith_err sim_queue_push_slow(struct sim_queue *queue,
 /* The earliest day that has an event in some bucket. */
 static uint64_t earliest_day(const struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->count > 0);
     uint64_t earliest = UINT64_MAX;
     for (uint64_t b = 0; b <= queue->mask; b++) {
         for (uint32_t i = queue->buckets[b]; i != 0;) {
@@ -228,6 +250,7 @@ static uint64_t earliest_day(const struct sim_queue *queue)
  * long runs. */
 static uint32_t chain_reverse(struct sim_queue *queue, uint32_t chunk)
 {
+    KITH_ASSERT(chunk <= queue->chunk_used);
     uint32_t reversed = 0;
     while (chunk != 0) {
         const uint32_t next = queue->chunks[chunk - 1].next;
@@ -241,6 +264,8 @@ static uint32_t chain_reverse(struct sim_queue *queue, uint32_t chunk)
 /* This day's events of a chunk go to `today`, those of later laps stay. */
 static void chunk_split(struct sim_queue *queue, struct sim_chunk *chunk)
 {
+    KITH_ASSERT(chunk->count <= SIM_CHUNK_EVENTS);
+    KITH_ASSERT(queue->today_count + chunk->count <= queue->capacity);
     uint32_t kept = 0;
     for (uint32_t k = 0; k < chunk->count; k++) {
         if (day_of(queue, chunk->events[k].time_ns) > queue->day) {
@@ -253,8 +278,11 @@ static void chunk_split(struct sim_queue *queue, struct sim_chunk *chunk)
     chunk->count = kept;
 }
 
+/* The bucket of a day holds events of later laps of the calendar, too: they
+ * stay. */
 static void collect(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->today_count == 0);
     uint32_t *head = &queue->buckets[queue->day & queue->mask];
     uint32_t chunk = chain_reverse(queue, *head);
     *head = 0;
@@ -271,6 +299,7 @@ static void collect(struct sim_queue *queue)
 
 static void sort_today(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->today_at == 0);
     struct sim_event *const sorted = sim_sort(queue->today, queue->scratch,
                                               queue->today_count, queue->shift);
     if (sorted == queue->scratch) {
@@ -282,6 +311,8 @@ static void sort_today(struct sim_queue *queue)
 /* Go on to the next day that has events, and sort them. */
 static void advance(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->today_at == queue->today_count);
+    KITH_ASSERT(queue->count > queue->heap.count);
     queue->today_at = queue->today_count = 0;
     for (uint64_t empty = 0; queue->today_count == 0; empty++) {
         if (empty > queue->mask) {
@@ -294,13 +325,14 @@ static void advance(struct sim_queue *queue)
     }
     queue->wasted--;
     queue->days++;
-    queue->chased = queue->buckets[(queue->day + 1) & queue->mask];
-    sim_chunk_fetch(queue, queue->buckets[(queue->day + AHEAD) & queue->mask]);
+    queue->prefetched = queue->buckets[(queue->day + 1) & queue->mask];
+    sim_chunk_fetch(queue,
+                    queue->buckets[(queue->day + PREFETCH_DAYS) & queue->mask]);
     sort_today(queue);
     queue->pops += queue->today_count;
-    queue->instants++;
+    queue->times++;
     for (size_t at = 1; at < queue->today_count; at++) {
-        queue->instants +=
+        queue->times +=
             queue->today[at].time_ns != queue->today[at - 1].time_ns;
     }
 }
@@ -308,6 +340,7 @@ static void advance(struct sim_queue *queue)
 /* All events of all buckets to scratch; the chunks are free again. */
 static size_t empty_buckets(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->today_at == queue->today_count);
     size_t count = 0;
     for (uint64_t b = 0; b <= queue->mask; b++) {
         uint32_t i = chain_reverse(queue, queue->buckets[b]);
@@ -330,6 +363,7 @@ static size_t empty_buckets(struct sim_queue *queue)
  * memory runs out, an event joins the heap: right all the same, only slower. */
 static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
 {
+    KITH_ASSERT((buckets & (buckets - 1)) == 0 && shift <= SHIFT_MAX + 3);
     const size_t count = empty_buckets(queue);
     uint32_t *heads =
         buckets == queue->mask + 1 ? NULL : sim_pages(buckets * sizeof *heads);
@@ -338,7 +372,7 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
         queue->buckets = heads;
         queue->mask = buckets - 1;
     }
-    /* Days are now told by the last instant of the day in hand. Whatever a
+    /* Days are now told by the last nanosecond of the current day. Whatever a
      * wider day adds to it joins the heap, so that everything up to
      * queue->day stands there. */
     const uint64_t end = ((queue->day + 1) << queue->shift) - 1;
@@ -356,12 +390,13 @@ static void rebuild(struct sim_queue *queue, unsigned shift, uint64_t buckets)
 /* After a window of pops. */
 static void tune(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->days > 0 || queue->pops > 0);
     unsigned shift = queue->shift;
     const bool sparse =
         queue->wasted > queue->pops || queue->pops < DAY_EVENTS * queue->days;
     if (sparse && shift < SHIFT_MAX) {
         shift += queue->wasted > 8 * queue->pops ? 3 : 1;
-    } else if (queue->instants > 4 * DAY_EVENTS * queue->days && shift > 0) {
+    } else if (queue->times > 4 * DAY_EVENTS * queue->days && shift > 0) {
         shift--;
     }
     uint64_t buckets = queue->mask + 1;
@@ -374,12 +409,13 @@ static void tune(struct sim_queue *queue)
     if (shift != queue->shift || buckets != queue->mask + 1) {
         rebuild(queue, shift, buckets);
     }
-    queue->pops = queue->instants = queue->days = queue->wasted = 0;
+    queue->pops = queue->times = queue->days = queue->wasted = 0;
 }
 
 /* The calendar's next day, where nothing of this one is left. */
 static void refill(struct sim_queue *queue)
 {
+    KITH_ASSERT(queue->today_at == queue->today_count);
     const uint64_t window =
         queue->mask + 1 > WINDOW_MIN ? queue->mask + 1 : WINDOW_MIN;
     if (queue->pops >= window) {
@@ -390,26 +426,31 @@ static void refill(struct sim_queue *queue)
     }
 }
 
-/* The first of what is left of today, of the heap and of the instant in hand;
+/* The first of what is left of today, of the heap and of what is due at once;
  * who is asked later gives way. */
-enum source { NOWHERE, TODAY, HEAP, INSTANT };
+enum source { NOWHERE, TODAY, HEAP, SAME_TIME };
 
+/* Three sources and one order: equal times of one peer are told apart by their
+ * sequence, wherever they wait. */
 static void prefer(enum source *from, struct sim_event *first,
                    enum source source, const struct sim_event *event)
 {
+    KITH_ASSERT(source != NOWHERE);
     if (*from == NOWHERE || sim_event_before(event, first)) {
         *from = source;
         *first = *event;
     }
 }
 
+/* At most three comparisons: each source keeps its own first event at hand. */
 static enum source first_of(const struct sim_queue *queue,
                             struct sim_event *first)
 {
+    KITH_ASSERT(queue->count > 0);
     enum source from = NOWHERE;
     if (queue->due > 0) {
-        prefer(&from, first, INSTANT,
-               sim_instant_first(queue->instant, queue->places));
+        prefer(&from, first, SAME_TIME,
+               sim_same_time_first(queue->same_time, queue->places));
     }
     if (queue->today_at < queue->today_count) {
         prefer(&from, first, TODAY, &queue->today[queue->today_at]);
@@ -421,8 +462,11 @@ static enum source first_of(const struct sim_queue *queue,
     return from;
 }
 
+/* Time never goes back: whatever is pushed into the past of the calendar joins
+ * the heap, which is looked at beside today. */
 bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
 {
+    KITH_ASSERT(queue->today_at <= queue->today_count);
     if (queue->count == 0) {
         return false;
     }
@@ -432,8 +476,8 @@ bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
     }
     struct kith_heap_entry late;
     switch (first_of(queue, event)) {
-    case INSTANT:
-        sim_instant_pop(queue->instant, queue->places);
+    case SAME_TIME:
+        sim_same_time_pop(queue->same_time, queue->places);
         queue->due--;
         queue->pops++;
         break;
@@ -443,7 +487,7 @@ bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
     case HEAP:
         (void)kith_heap_pop(&queue->heap, &late);
         queue->pops++;
-        queue->instants++;
+        queue->times++;
         break;
     case NOWHERE:
         return false;

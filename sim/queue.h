@@ -3,9 +3,9 @@
  *
  *   calendar  buckets of 2^shift ns. Days to come are unsorted lists: a push
  *             is O(1). A day whose time has come is sorted once, O(k log k)
- *             also where all its k events share one instant, as peers in
+ *             also where all its k events share one time, as peers in
  *             lockstep do: sorted buckets were refused because they need
- *             O(k^2) then. What is pushed into the day in hand goes through a
+ *             O(k^2) then. What is pushed into the current day goes through a
  *             4-ary heap that stays small.
  *             What is due at once goes into lists by peer, of the first peers.
  *   heap      the 4-ary heap of base/, for everything.
@@ -45,20 +45,20 @@ struct sim_chunk {
 };
 
 /* What is due at once; same_time.h. */
-#define SIM_INSTANT_PEERS 4096u
-struct sim_instant;
-struct sim_late;
+#define SIM_SAME_TIME_PEERS 4096u
+struct sim_same_time;
+struct sim_same_time_event;
 
 struct sim_queue {
     size_t count, capacity; /* events pending, and room for them */
     /* All events, or late-comers of today. */
     struct kith_heap heap;
     /* Calendar. */
-    kith_ns now_ns;              /* of the last pop; -1: none yet */
-    struct sim_instant *instant; /* NULL: a heap's queue */
-    struct sim_late *places;     /* (capacity), the instant's */
-    size_t due;                  /* events in it */
-    struct sim_chunk *chunks;    /* (chunk_capacity) */
+    kith_ns now_ns;                     /* of the last pop; -1: none yet */
+    struct sim_same_time *same_time;    /* NULL: a heap's queue */
+    struct sim_same_time_event *places; /* (capacity), of what is due at once */
+    size_t due;                         /* events in it */
+    struct sim_chunk *chunks;           /* (chunk_capacity) */
     uint32_t chunk_capacity, chunk_used, chunk_free;
     uint32_t *buckets; /* (mask + 1): 1 + index of the newest chunk */
     uint64_t mask;
@@ -67,9 +67,9 @@ struct sim_queue {
     unsigned shift; /* a day is 2^shift ns */
     struct sim_event *today, *scratch; /* (capacity), sorted */
     size_t today_at, today_count;
-    uint32_t chased; /* the chunk of tomorrow that was last asked for */
+    uint32_t prefetched; /* the chunk of tomorrow that was last asked for */
     /* What the last window of pops looked like: tunes shift. */
-    uint64_t pops, instants, days, wasted;
+    uint64_t pops, times, days, wasted;
 };
 
 KITH_MUST_CHECK enum kith_err sim_queue_open(struct sim_queue *queue,
@@ -112,9 +112,9 @@ sim_queue_push(struct sim_queue *queue, const struct sim_event *event)
  * other. */
 SIM_INLINE bool sim_queue_pop(struct sim_queue *queue, struct sim_event *event)
 {
-    if (queue->chased != 0) {
-        queue->chased = queue->chunks[queue->chased - 1].next;
-        sim_chunk_fetch(queue, queue->chased);
+    if (queue->prefetched != 0) {
+        queue->prefetched = queue->chunks[queue->prefetched - 1].next;
+        sim_chunk_fetch(queue, queue->prefetched);
     }
     if (queue->today_at == queue->today_count ||
         queue->heap.count + queue->due > 0) {
@@ -141,11 +141,11 @@ static inline kith_ns sim_queue_next_ns(const struct sim_queue *queue)
 }
 
 /* A hint for prefetching, nothing else: an event that will be popped soon, the
- * `ahead`-th of today from now; NULL where none is known. */
+ * `next`-th of today from now; NULL where none is known. */
 static inline const struct sim_event *
-sim_queue_ahead(const struct sim_queue *queue, size_t ahead)
+sim_queue_peek(const struct sim_queue *queue, size_t next)
 {
-    const size_t at = queue->today_at + ahead;
+    const size_t at = queue->today_at + next;
     return at < queue->today_count ? &queue->today[at] : NULL;
 }
 

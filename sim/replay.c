@@ -1,12 +1,12 @@
 /* A replay: whose event is next, and what it does.
  *
  * Every peer holds its next entry. The earliest one by the lab's clock, which
- * all its peers share, goes first; a MESSAGE whose letter has not been sent
+ * all its peers share, goes first; a MESSAGE whose entry has not been sent
  * stands back. Where nobody can go on, the record and the replay do not agree.
  *
  *   driver of a real peer        here
  *   submits an item to a thread  keeps it; runs it when WORK_DONE says so
- *   seals a model from its slot  copies it into a letter
+ *   seals a model from its slot  copies it into a entry
  *   opens it into the inbox      copies it there when it was complete
  *
  * Items may run at any moment between the two events: the node asks for no slot
@@ -25,9 +25,12 @@
 #define PROGRESS_EVENTS 256u
 #define TEXT_BYTES 160u
 
+/* The first failure is the line that is printed; what follows from it would
+ * hide it. */
 void sim_replay_fail(struct sim_replay *replay, enum kith_err err,
                      const char *format, ...)
 {
+    KITH_ASSERT(err != KITH_OK);
     if (replay->err != KITH_OK)
         return;
     va_list list;
@@ -37,10 +40,13 @@ void sim_replay_fail(struct sim_replay *replay, enum kith_err err,
     replay->err = err;
 }
 
+/* Peer and event are named in the numbers that the journal counts by, so that
+ * the entry can be found. */
 void sim_replay_diverge(struct sim_replay *replay, kith_id peer,
                         const char *format, ...)
 {
-    const struct sim_actor *actor = &replay->actors[peer];
+    KITH_ASSERT(peer < replay->peers);
+    const struct sim_replay_peer *state = &replay->peer_states[peer];
     char what[512];
     va_list list;
     va_start(list, format);
@@ -51,53 +57,61 @@ void sim_replay_diverge(struct sim_replay *replay, kith_id peer,
     sim_replay_fail(replay, KITH_EMISMATCH,
                     "replay diverged: peer %" PRIu32 ", event %" PRIu64
                     " (%.6f s, life %" PRIu32 "): %s",
-                    peer, actor->entries,
-                    (double)actor->head.event.now_ns / 1e9, actor->head_life,
+                    peer, state->entries,
+                    (double)state->head.event.now_ns / 1e9, state->head_process,
                     what);
 }
 
 /* ---- one event */
 
+/* A save was written when it was asked for, as its peer may have died before
+ * the item ended; all else runs here. */
 static void run_item(struct sim_replay *replay, kith_id peer,
                      struct kith_work_result *result)
 {
-    struct sim_actor *actor = &replay->actors[peer];
+    KITH_ASSERT(replay->peer_states[peer].working);
+    struct sim_replay_peer *state = &replay->peer_states[peer];
     *result =
-        (struct kith_work_result){.kind = actor->work.kind, .finite = true};
-    actor->working = false;
-    if (actor->work.kind == KITH_WORK_SAVE)
+        (struct kith_work_result){.kind = state->work.kind, .finite = true};
+    state->working = false;
+    if (state->work.kind == KITH_WORK_SAVE)
         return; /* written when it was asked for: it may outlive its peer */
-    kith_worker_run(actor->worker, &actor->work, result);
-    if (actor->work.kind != KITH_WORK_TRAIN)
-        sim_mail_forget(actor);
+    kith_worker_run(state->worker, &state->work, result);
+    if (state->work.kind != KITH_WORK_TRAIN)
+        sim_replay_forget(state);
     replay->report->items++;
-    const char *failed = kith_worker_failed(actor->worker);
+    const char *failed = kith_worker_failed(state->worker);
     if (failed != NULL)
         sim_replay_fail(replay, KITH_EPARSE, "peer %" PRIu32 ": %s", peer,
                         failed);
 }
 
+/* Deadlines are left alone: when a node was woken, the journal says. */
 static void apply(struct sim_replay *replay, kith_id peer)
 {
-    struct sim_actor *actor = &replay->actors[peer];
+    KITH_ASSERT(peer < replay->peers);
+    struct sim_replay_peer *state = &replay->peer_states[peer];
     const struct kith_effects *effects = replay->effects;
     for (uint32_t i = 0; i < effects->send_count; i++) {
         KITH_ASSERT(effects->sends[i].to < replay->peers);
-        sim_mail_send(replay, peer, &effects->sends[i]);
+        sim_replay_send(replay, peer, &effects->sends[i]);
     }
     if (!effects->has_work)
         return;
-    KITH_ASSERT(!actor->working);
-    actor->working = true;
-    actor->work = effects->work;
-    if (actor->work.kind == KITH_WORK_SAVE)
-        sim_life_save(replay, peer);
+    KITH_ASSERT(!state->working);
+    state->working = true;
+    state->work = effects->work;
+    if (state->work.kind == KITH_WORK_SAVE)
+        sim_replay_peer_save(replay, peer);
 }
 
+/* The event carries the lab's times, real and virtual alike: the node cannot
+ * tell a replay from its own run. */
 static void step(struct sim_replay *replay, kith_id peer)
 {
-    struct sim_actor *actor = &replay->actors[peer];
-    kith_node_step(actor->node, &actor->head.event, replay->effects);
+    KITH_ASSERT(replay->peer_states[peer].process == SIM_REPLAY_STARTED);
+    struct sim_replay_peer *state = &replay->peer_states[peer];
+    kith_node_step(state->node, &state->head.event, replay->effects);
     apply(replay, peer);
     replay->report->events++;
 }
@@ -105,31 +119,35 @@ static void step(struct sim_replay *replay, kith_id peer)
 /* A model goes where the node wants it; what it did not want, or does not any
  * more, was discarded. */
 static void receive(struct sim_replay *replay, kith_id peer,
-                    struct sim_letter *letter)
+                    struct sim_replay_message *entry)
 {
-    struct sim_actor *actor = &replay->actors[peer];
-    struct kith_message *message = &actor->head.message;
-    const struct sim_parcel *parcel = letter->parcel;
-    actor->head.event.message = message;
-    if (parcel != NULL && message->slot != KITH_SLOT_NONE &&
-        message->slot == kith_node_inbox(actor->node, letter->from, message))
-        memcpy(kith_worker_slot(actor->worker, message->slot), parcel->bytes,
-               parcel->size);
-    sim_letter_free(letter);
+    KITH_ASSERT(entry != NULL);
+    struct sim_replay_peer *state = &replay->peer_states[peer];
+    struct kith_message *message = &state->head.message;
+    const struct sim_replay_bytes *bytes = entry->model;
+    state->head.event.message = message;
+    if (bytes != NULL && message->slot != KITH_SLOT_NONE &&
+        message->slot == kith_node_inbox(state->node, entry->from, message))
+        memcpy(kith_worker_slot(state->worker, message->slot), bytes->values,
+               bytes->size);
+    sim_replay_message_free(entry);
     replay->report->messages++;
     step(replay, peer);
 }
 
+/* The item runs now, whenever the lab's thread ran it: its result must be the
+ * recorded one. */
 static void worked(struct sim_replay *replay, kith_id peer)
 {
-    struct sim_actor *actor = &replay->actors[peer];
-    const struct kith_work_result expected = actor->head.result;
-    struct kith_work_result *found = &actor->head.result;
-    if (!actor->working || actor->work.kind != expected.kind) {
+    KITH_ASSERT(peer < replay->peers);
+    struct sim_replay_peer *state = &replay->peer_states[peer];
+    const struct kith_work_result expected = state->head.result;
+    struct kith_work_result *found = &state->head.result;
+    if (!state->working || state->work.kind != expected.kind) {
         sim_replay_diverge(replay, peer,
                            "expected the end of an item %s, found %s",
                            kith_work_name(expected.kind),
-                           actor->working ? kith_work_name(actor->work.kind)
+                           state->working ? kith_work_name(state->work.kind)
                                           : "that none is out");
         return;
     }
@@ -142,22 +160,25 @@ static void worked(struct sim_replay *replay, kith_id peer)
     }
     if (found->kind == KITH_WORK_TRAIN) {
         replay->report->steps++;
-        sim_agree(&replay->report->losses, expected.loss, found->loss);
+        sim_replay_compare(&replay->report->losses, expected.loss, found->loss);
     }
-    actor->head.event.result = found;
+    state->head.event.result = found;
     step(replay, peer);
 }
 
+/* What the journal says is not trusted: an entry that no driver could have
+ * written ends the replay with a line, not a crash. */
 static void event(struct sim_replay *replay, kith_id peer)
 {
-    struct sim_actor *actor = &replay->actors[peer];
-    const struct kith_event *event = &actor->head.event;
+    KITH_ASSERT(peer < replay->peers);
+    struct sim_replay_peer *state = &replay->peer_states[peer];
+    const struct kith_event *event = &state->head.event;
     const bool start = event->kind == KITH_EVENT_START;
-    if (!actor->alive || start == actor->started) {
+    if (state->process != (start ? SIM_REPLAY_OPENED : SIM_REPLAY_STARTED)) {
         sim_replay_diverge(replay, peer, "found a journal out of order");
         return;
     }
-    actor->started = true;
+    state->process = SIM_REPLAY_STARTED;
     switch (event->kind) {
     case KITH_EVENT_START:
     case KITH_EVENT_WAKE:
@@ -167,8 +188,9 @@ static void event(struct sim_replay *replay, kith_id peer)
         step(replay, peer);
         break;
     case KITH_EVENT_MESSAGE:
-        receive(replay, peer,
-                sim_mail_take(replay, peer, event->from, &actor->head.message));
+        receive(
+            replay, peer,
+            sim_replay_take(replay, peer, event->from, &state->head.message));
         break;
     case KITH_EVENT_WORK_DONE:
         worked(replay, peer);
@@ -179,35 +201,39 @@ static void event(struct sim_replay *replay, kith_id peer)
 /* The thread was stopped, with an item done or not begun. */
 static void end(struct sim_replay *replay, kith_id peer)
 {
-    struct sim_actor *actor = &replay->actors[peer];
+    KITH_ASSERT(peer < replay->peers);
+    struct sim_replay_peer *state = &replay->peer_states[peer];
     struct kith_work_result result;
-    if (!actor->started) {
+    if (state->process != SIM_REPLAY_STARTED) {
         sim_replay_diverge(replay, peer, "found a journal out of order");
         return;
     }
-    if (actor->head.ran && !actor->working) {
+    if (state->head.ran && !state->working) {
         sim_replay_diverge(replay, peer,
                            "expected an item to end with its peer, found that "
                            "none is out");
         return;
     }
-    if (actor->head.ran)
+    if (state->head.ran)
         run_item(replay, peer, &result);
-    actor->ended = true; /* and no event of it comes any more */
-    actor->alive = actor->started = false;
+    state->ended = true; /* and no event of it comes any more */
+    state->process = SIM_REPLAY_DOWN;
     if (replay->err == KITH_OK)
-        sim_result_model(replay, peer);
+        sim_replay_result_model(replay, peer);
 }
 
+/* A peer's entries in their order: what comes first and what comes last are
+ * checked against each other. */
 static void carry_out(struct sim_replay *replay, kith_id peer)
 {
-    struct sim_actor *actor = &replay->actors[peer];
-    switch (actor->head.kind) {
+    KITH_ASSERT(replay->peer_states[peer].has_head);
+    struct sim_replay_peer *state = &replay->peer_states[peer];
+    switch (state->head.kind) {
     case KITH_JOURNAL_BEGIN:
-        if (actor->ended)
+        if (state->ended)
             sim_replay_diverge(replay, peer, "found a life after its end");
         else
-            sim_life_begin(replay, peer);
+            sim_replay_peer_begin(replay, peer);
         break;
     case KITH_JOURNAL_EVENT:
         event(replay, peer);
@@ -216,30 +242,34 @@ static void carry_out(struct sim_replay *replay, kith_id peer)
         end(replay, peer);
         break;
     }
-    actor->has_head = false;
+    state->has_head = false;
 }
 
 /* ---- whose turn it is */
 
+/* A rank from the file becomes an index: it is checked here, before anything
+ * uses it. */
 static void read_head(struct sim_replay *replay, kith_id peer)
 {
-    struct sim_actor *actor = &replay->actors[peer];
-    if (actor->has_head || actor->over)
+    KITH_ASSERT(peer < replay->peers);
+    struct sim_replay_peer *state = &replay->peer_states[peer];
+    if (state->has_head || state->over)
         return;
-    const enum kith_err err = kith_journal_next(
-        replay->journal, peer, &actor->head_life, &actor->head, replay->error);
+    const enum kith_err err =
+        kith_journal_next(replay->journal, peer, &state->head_process,
+                          &state->head, replay->error);
     if (err == KITH_ENOENT) {
-        actor->over = true;
+        state->over = true;
         return;
     }
     if (err != KITH_OK) {
         replay->err = err;
         return;
     }
-    actor->entries++;
-    actor->has_head = true;
-    const kith_id from = actor->head.event.from;
-    if (actor->head.kind == KITH_JOURNAL_EVENT && from != KITH_NOBODY &&
+    state->entries++;
+    state->has_head = true;
+    const kith_id from = state->head.event.from;
+    if (state->head.kind == KITH_JOURNAL_EVENT && from != KITH_NOBODY &&
         (from >= replay->peers || from == peer))
         sim_replay_diverge(replay, peer,
                            "found the rank %" PRIu32
@@ -247,50 +277,59 @@ static void read_head(struct sim_replay *replay, kith_id peer)
                            from, replay->peers);
 }
 
+/* A message is ready once its sender has sent the equal one; all else is ready
+ * at once. */
 static bool is_ready(const struct sim_replay *replay, kith_id peer)
 {
-    const struct sim_actor *actor = &replay->actors[peer];
-    const struct kith_journal_entry *head = &actor->head;
+    KITH_ASSERT(replay->peer_states[peer].has_head);
+    const struct sim_replay_peer *state = &replay->peer_states[peer];
+    const struct kith_journal_entry *head = &state->head;
     return head->kind != KITH_JOURNAL_EVENT ||
-           head->event.kind != KITH_EVENT_MESSAGE || !actor->started ||
-           sim_mail_has(replay, peer, head->event.from, &head->message);
+           head->event.kind != KITH_EVENT_MESSAGE ||
+           state->process != SIM_REPLAY_STARTED ||
+           sim_replay_has(replay, peer, head->event.from, &head->message);
 }
 
 /* A beginning and an end have no time: they go first. */
-static kith_ns time_of(const struct sim_actor *actor)
+static kith_ns time_of(const struct sim_replay_peer *state)
 {
-    return actor->head.kind == KITH_JOURNAL_EVENT ? actor->head.event.now_ns
+    KITH_ASSERT(state->has_head);
+    return state->head.kind == KITH_JOURNAL_EVENT ? state->head.event.now_ns
                                                   : -1;
 }
 
 /* The earliest that is ready, or NOBODY; *stuck: the earliest of all. */
 static kith_id whose_turn(struct sim_replay *replay, kith_id *stuck)
 {
+    KITH_ASSERT(replay->peers > 0);
     kith_id turn = KITH_NOBODY;
     *stuck = KITH_NOBODY;
     for (kith_id i = 0; i < replay->peers && replay->err == KITH_OK; i++) {
         read_head(replay, i);
-        const struct sim_actor *actors = replay->actors;
-        if (!actors[i].has_head)
+        const struct sim_replay_peer *peer_states = replay->peer_states;
+        if (!peer_states[i].has_head)
             continue;
-        const kith_ns at_ns = time_of(&actors[i]);
-        if (*stuck == KITH_NOBODY || at_ns < time_of(&actors[*stuck]))
+        const kith_ns at_ns = time_of(&peer_states[i]);
+        if (*stuck == KITH_NOBODY || at_ns < time_of(&peer_states[*stuck]))
             *stuck = i;
-        if ((turn == KITH_NOBODY || at_ns < time_of(&actors[turn])) &&
+        if ((turn == KITH_NOBODY || at_ns < time_of(&peer_states[turn])) &&
             is_ready(replay, i))
             turn = i;
     }
     return turn;
 }
 
+/* Nobody can go on: the earliest entry says what was expected, and the messages
+ * that wait say what was found. */
 static void stuck_at(struct sim_replay *replay, kith_id peer)
 {
-    const struct kith_event *event = &replay->actors[peer].head.event;
-    const struct sim_actor *sender = &replay->actors[event->from];
+    KITH_ASSERT(replay->peer_states[peer].has_head);
+    const struct kith_event *event = &replay->peer_states[peer].head.event;
+    const struct sim_replay_peer *sender = &replay->peer_states[event->from];
     char expected[TEXT_BYTES], found[TEXT_BYTES], why[TEXT_BYTES] = "";
-    sim_message_text(&replay->actors[peer].head.message, expected,
-                     sizeof expected);
-    sim_mail_text(replay, peer, event->from, found, sizeof found);
+    sim_replay_message_text(&replay->peer_states[peer].head.message, expected,
+                            sizeof expected);
+    sim_replay_waiting_text(replay, peer, event->from, found, sizeof found);
     if (sender->over && !sender->ended)
         snprintf(why, sizeof why,
                  "; the journal of peer %" PRIu32 " stops at event %" PRIu64
@@ -302,20 +341,26 @@ static void stuck_at(struct sim_replay *replay, kith_id peer)
                        expected, event->from, found, why);
 }
 
+/* Asked between events: an event is short, and its end is a state that can be
+ * left. */
 static void look_up(struct sim_replay *replay, kith_id peer)
 {
+    KITH_ASSERT(peer < replay->peers);
     const struct sim_replay_options *options = replay->options;
     const uint64_t events = replay->report->events;
     if (options->stop != NULL && *options->stop)
         sim_replay_fail(replay, KITH_EAGAIN, "stopped after %" PRIu64 " events",
                         events);
     if (options->progress != NULL && events % PROGRESS_EVENTS == 0)
-        options->progress(events, replay->actors[peer].head.event.now_ns,
+        options->progress(events, replay->peer_states[peer].head.event.now_ns,
                           options->arg);
 }
 
+/* Until the journal is read to its end, or the first thing that does not agree.
+ * */
 static void run(struct sim_replay *replay)
 {
+    KITH_ASSERT(replay->err == KITH_OK);
     while (replay->err == KITH_OK) {
         kith_id stuck;
         const kith_id turn = whose_turn(replay, &stuck);
@@ -332,16 +377,19 @@ static void run(struct sim_replay *replay)
 
 /* ---- from options to report */
 
+/* Final models of all peers are kept: their average is compared, too, in the
+ * lab's order. */
 static void open_peers(struct sim_replay *replay)
 {
+    KITH_ASSERT(replay->peer_states == NULL);
     const size_t peers = replay->peers, dim = replay->dim;
-    replay->actors = calloc(peers, sizeof *replay->actors);
+    replay->peer_states = calloc(peers, sizeof *replay->peer_states);
     replay->effects = calloc(1, sizeof *replay->effects);
-    replay->z = malloc((dim + 1) * sizeof *replay->z);
+    replay->scratch = malloc((dim + 1) * sizeof *replay->scratch);
     replay->models = calloc(peers, (dim + 1) * sizeof *replay->models);
     replay->report->models = calloc(peers, sizeof *replay->report->models);
-    if (replay->actors == NULL || replay->effects == NULL ||
-        replay->z == NULL || replay->models == NULL ||
+    if (replay->peer_states == NULL || replay->effects == NULL ||
+        replay->scratch == NULL || replay->models == NULL ||
         replay->report->models == NULL) {
         sim_replay_fail(replay, KITH_ENOMEM,
                         "out of memory for %zu models of %zu values", peers,
@@ -349,11 +397,14 @@ static void open_peers(struct sim_replay *replay)
         return;
     }
     for (size_t i = 0; i < peers; i++)
-        replay->actors[i].last = &replay->actors[i].first;
+        replay->peer_states[i].last = &replay->peer_states[i].first;
 }
 
+/* The experiment and the journal must be of one build and one file;
+ * journal_open() says what may make a difference. */
 static void open_replay(struct sim_replay *replay, char *note)
 {
+    KITH_ASSERT(replay->journal == NULL);
     const struct sim_replay_options *options = replay->options;
     const struct kith_experiment *experiment = &replay->experiment;
     const struct kith_dataset *dataset = options->dataset;
@@ -383,10 +434,11 @@ static void open_replay(struct sim_replay *replay, char *note)
 /* A journal that is there and says nothing was cut. */
 static void check_end(struct sim_replay *replay)
 {
+    KITH_ASSERT(replay->err == KITH_OK);
     for (kith_id i = 0; i < replay->peers && replay->err == KITH_OK; i++) {
         struct kith_journal_model model;
-        const struct sim_actor *actor = &replay->actors[i];
-        if (actor->ended)
+        const struct sim_replay_peer *state = &replay->peer_states[i];
+        if (state->ended)
             continue;
         const enum kith_err err = kith_journal_model(
             replay->journal, i, replay->dim, &model, NULL, replay->error);
@@ -396,25 +448,28 @@ static void check_end(struct sim_replay *replay)
                             " left a final model, but its journal stops at "
                             "event %" PRIu64 " without an end: the file was "
                             "cut, or its launcher was behind; record it again",
-                            replay->options->path, i, actor->entries);
+                            replay->options->path, i, state->entries);
         else if (err != KITH_ENOENT)
             replay->err = err;
     }
 }
 
+/* Also of what open_replay() left half done. */
 static void close_replay(struct sim_replay *replay)
 {
-    if (replay->actors != NULL)
-        sim_mail_close(replay);
-    for (uint32_t i = 0; replay->actors != NULL && i < replay->peers; i++)
-        sim_life_close(&replay->actors[i]);
+    if (replay->peer_states != NULL)
+        sim_replay_messages_close(replay);
+    for (uint32_t i = 0; replay->peer_states != NULL && i < replay->peers; i++)
+        sim_replay_peer_close(&replay->peer_states[i]);
     kith_journal_close(replay->journal);
-    free(replay->actors);
+    free(replay->peer_states);
     free(replay->effects);
-    free(replay->z);
+    free(replay->scratch);
     free(replay->models);
 }
 
+/* The lab's periods are longer than the experiment's where its machine was
+ * slow: the copy of the experiment has the ones that it used. */
 enum kith_err sim_replay(const struct sim_replay_options *options,
                          struct sim_replay_report *report, char *note,
                          char *error)
@@ -437,7 +492,7 @@ enum kith_err sim_replay(const struct sim_replay_options *options,
     if (replay.err == KITH_OK)
         check_end(&replay);
     if (replay.err == KITH_OK)
-        sim_result_average(&replay);
+        sim_replay_result_average(&replay);
     close_replay(&replay);
     return replay.err;
 }

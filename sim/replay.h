@@ -1,12 +1,13 @@
 /* A replay in progress, shared by
  *
- *   replay.c         whose turn it is; events into steps, effects into letters
- *   replay_messages.c    letters: sent, waiting, taken, lost
- *   replay_peer.c    a peer's node and worker: born, saved, restored
- *   replay_result.c  final models beside the lab's */
+ *   replay.c           whose turn it is; events into steps, effects into
+ * messages replay_messages.c  messages: sent, waiting, taken, lost
+ *   replay_peer.c      a peer's node and worker: opened, saved, restored
+ *   replay_result.c    final models beside the lab's */
 #ifndef KITH_SIM_REPLAY_H
 #define KITH_SIM_REPLAY_H
 
+#include "kith/evaluation.h"
 #include "kith/journal.h"
 #include "kith/limits.h"
 #include "kith/node.h"
@@ -14,43 +15,53 @@
 #include "kith/wire.h"
 #include "kith/worker.h"
 
-/* Letters that wait for one peer; beyond them the oldest is lost for sure. */
-#define SIM_LETTERS_MAX 16384u
+/* Messages that wait for one peer; beyond them the oldest is lost for sure. */
+#define SIM_REPLAY_WAITING_MAX 16384u
 /* Models of one sender that were passed over and are kept all the same: two
  * links may exist for a moment, and deliver in another order. */
-#define SIM_PASSED_MAX 4u
+#define SIM_REPLAY_PASSED_MAX 4u
 
-/* The bytes of a model as it was sent, shared by its letters. */
-struct sim_parcel {
+/* The bytes of a model as it was sent, shared by its messages. */
+struct sim_replay_bytes {
     uint32_t references;
     size_t size;
-    uint8_t bytes[]; /* (size) */
+    uint8_t values[]; /* (size) */
 };
 
-struct sim_letter {
-    struct sim_letter *next;
+struct sim_replay_message {
+    struct sim_replay_message *next;
     kith_id from;
-    uint32_t life; /* of the sender */
+    uint32_t process; /* incarnation of the sender */
     struct kith_message message;
     size_t header_bytes;
-    uint8_t header[KITH_WIRE_BYTES_MAX]; /* what makes two letters equal */
-    struct sim_parcel *parcel;           /* NULL: no model */
+    uint8_t header[KITH_WIRE_BYTES_MAX]; /* what makes two messages equal */
+    struct sim_replay_bytes *model;      /* NULL: no model */
 };
 
-struct sim_actor {
+/* A process of the lab, from its BEGIN to its END. */
+enum sim_replay_process {
+    SIM_REPLAY_DOWN,
+    SIM_REPLAY_OPENED,
+    SIM_REPLAY_STARTED, /* its START was read */
+};
+
+struct sim_replay_peer {
     struct kith_worker *worker;
     struct kith_node *node;
-    bool alive, started, working; /* an item is out: */
-    bool ended;                   /* its END was read */
+    enum sim_replay_process process;
+    bool working; /* an item is out: */
+    bool ended;   /* its END was read */
     struct kith_work work;
-    uint32_t lives, incarnation;
-    uint64_t entries; /* read so far, over all lives: the event's number */
+    uint32_t processes, incarnation;
+    uint64_t
+        entries; /* read so far, of all its processes: the event's number */
     bool has_head, over;
-    uint32_t head_life;
+    uint32_t head_process;
     struct kith_journal_entry head; /* the next one */
-    struct sim_letter *first, **last;
-    uint32_t letters;
-    struct sim_parcel *sent[KITH_SLOT_ROUND_EDGES]; /* copied from its slots */
+    struct sim_replay_message *first, **last;
+    uint32_t waiting;
+    struct sim_replay_bytes
+        *sent[KITH_SLOT_ROUND_EDGES]; /* copied from its slots */
 };
 
 struct sim_replay {
@@ -65,9 +76,9 @@ struct sim_replay {
     uint32_t peers;
     size_t dim;
     struct kith_effects *effects;
-    struct sim_actor *actors; /* (peers) */
-    double *z;                /* (dim) scratch */
-    double *models;           /* (peers, dim) of those that ended */
+    struct sim_replay_peer *peer_states; /* (peers) */
+    double *scratch;                     /* (dim) */
+    double *models;                      /* (peers, dim) of those that ended */
 };
 
 /* replay.c. The first failure is kept. */
@@ -78,33 +89,34 @@ void sim_replay_diverge(struct sim_replay *replay, kith_id peer,
                         const char *format, ...) KITH_PRINTF(3, 4);
 
 /* replay_messages.c */
-void sim_mail_send(struct sim_replay *replay, kith_id from,
-                   const struct kith_send *send);
-/* The letter that this event received, out of the mail; NULL: not yet sent. */
-struct sim_letter *sim_mail_take(struct sim_replay *replay, kith_id to,
-                                 kith_id from,
-                                 const struct kith_message *message);
-bool sim_mail_has(const struct sim_replay *replay, kith_id to, kith_id from,
-                  const struct kith_message *message);
+void sim_replay_send(struct sim_replay *replay, kith_id from,
+                     const struct kith_send *send);
+/* The entry that this event received, taken out; NULL: not yet sent. */
+struct sim_replay_message *sim_replay_take(struct sim_replay *replay,
+                                           kith_id to, kith_id from,
+                                           const struct kith_message *message);
+bool sim_replay_has(const struct sim_replay *replay, kith_id to, kith_id from,
+                    const struct kith_message *message);
 /* What `to` has from `from`, or "nothing", for an error. */
-void sim_mail_text(const struct sim_replay *replay, kith_id to, kith_id from,
-                   char *text, size_t size);
-void sim_message_text(const struct kith_message *message, char *text,
-                      size_t size);
-void sim_letter_free(struct sim_letter *letter);
+void sim_replay_waiting_text(const struct sim_replay *replay, kith_id to,
+                             kith_id from, char *text, size_t size);
+void sim_replay_message_text(const struct kith_message *message, char *text,
+                             size_t size);
+void sim_replay_message_free(struct sim_replay_message *entry);
 /* Copies of a peer's slots that the next item may fill. */
-void sim_mail_forget(struct sim_actor *actor);
+void sim_replay_forget(struct sim_replay_peer *state);
 /* Everything; counts what nobody received. */
-void sim_mail_close(struct sim_replay *replay);
+void sim_replay_messages_close(struct sim_replay *replay);
 
 /* replay_peer.c */
-void sim_life_begin(struct sim_replay *replay, kith_id peer);
-void sim_life_save(struct sim_replay *replay, kith_id peer);
-void sim_life_close(struct sim_actor *actor);
+void sim_replay_peer_begin(struct sim_replay *replay, kith_id peer);
+void sim_replay_peer_save(struct sim_replay *replay, kith_id peer);
+void sim_replay_peer_close(struct sim_replay_peer *state);
 
 /* replay_result.c. A peer ended in order: its model beside the lab's. */
-void sim_result_model(struct sim_replay *replay, kith_id peer);
-void sim_result_average(struct sim_replay *replay);
-void sim_agree(struct sim_agreement *agreement, double expected, double found);
+void sim_replay_result_model(struct sim_replay *replay, kith_id peer);
+void sim_replay_result_average(struct sim_replay *replay);
+void sim_replay_compare(struct sim_agreement *agreement, double expected,
+                        double found);
 
 #endif

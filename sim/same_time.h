@@ -1,4 +1,4 @@
-/* Events of the instant in hand, by peer: what is sent without latency is due
+/* Events that are due at once, by peer: what is sent without latency is due
  * at once, and peers in lockstep send to everybody.
  *
  *   words   bit w: bits[w] is not 0
@@ -12,26 +12,29 @@
 
 #include "sim/queue.h"
 
-struct sim_late {
+struct sim_same_time_event {
     struct sim_event event;
     uint32_t next; /* 1 + index: of the peer's chain, of the free ones */
 };
 
-struct sim_instant {
+struct sim_same_time {
     uint32_t used, free; /* of the places */
     uint64_t words;
-    uint64_t bits[SIM_INSTANT_PEERS / 64];
+    uint64_t bits[SIM_SAME_TIME_PEERS / 64];
     struct {
         uint32_t first, last; /* 1 + index */
-    } chains[SIM_INSTANT_PEERS];
+    } chains[SIM_SAME_TIME_PEERS];
 };
 
-/* `places` has room for one more; event->peer < SIM_INSTANT_PEERS. */
-void sim_instant_push(struct sim_instant *instant, struct sim_late *places,
-                      const struct sim_event *event);
+/* `places` has room for one more; event->peer < SIM_SAME_TIME_PEERS. */
+void sim_same_time_push(struct sim_same_time *same_time,
+                        struct sim_same_time_event *places,
+                        const struct sim_event *event);
 /* There is one. */
-const struct sim_event *sim_instant_first(const struct sim_instant *instant,
-                                          const struct sim_late *places);
-void sim_instant_pop(struct sim_instant *instant, struct sim_late *places);
+const struct sim_event *
+sim_same_time_first(const struct sim_same_time *same_time,
+                    const struct sim_same_time_event *places);
+void sim_same_time_pop(struct sim_same_time *same_time,
+                       struct sim_same_time_event *places);
 
 #endif

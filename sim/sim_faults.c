@@ -6,38 +6,88 @@
  *   pause    what happens to the peer is held, its work stands still
  *   slow     training steps cost `factor` times as much
  *   cut      traffic in one direction stalls, in order, until it heals */
-#include "sim/world.h"
+#include "sim/sim_faults.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
+#include "sim/world.h"
 
+/* What only peers named by a fault need. */
+struct sim_fault_state {
+    double slow;
+    kith_ns paused_ns, shift_ns; /* pause began; WORK_DONE is late by this */
+    uint32_t held, held_last;    /* packets kept while paused */
+    bool restarts, saved, work_held;
+    kith_ns work_ns; /* the WORK_DONE that was held */
+    uint64_t step;   /* of the image */
+    void *image;     /* last save: the vector */
+    double scalars[KITH_SCALARS_MAX];
+};
+
+static struct sim_fault_state *state_of(const struct sim_world *world,
+                                        kith_id peer)
+{
+    const uint32_t state = world->peers[peer].fault;
+    KITH_ASSERT(state <= world->faults.state_count);
+    return state == 0 ? NULL : &world->faults.states[state - 1];
+}
+
+double sim_fault_slow(const struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    const struct sim_fault_state *state = state_of(world, peer);
+    return state ? state->slow : 1;
+}
+
+uint32_t sim_fault_count(const struct sim_world *world)
+{
+    KITH_ASSERT(world->faults.count <= world->faults.next);
+    return world->faults.count;
+}
+
+const struct kith_node_counters *
+sim_fault_crashed(const struct sim_world *world)
+{
+    KITH_ASSERT(world->faults.next <= world->experiment->atom_count);
+    return &world->faults.crashed;
+}
+
+bool sim_alive(const struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->machine_count);
+    return world->peers[peer].state != SIM_PEER_CRASHED;
+}
+
+/* A state only for peers that a fault names: a run of a million peers has few,
+ * and the others' line stays one. */
 enum kith_err sim_fault_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->faults.states == NULL);
     const struct kith_experiment *experiment = world->experiment;
+    struct sim_faults *faults = &world->faults;
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
         struct sim_peer *peer = &world->peers[atom->peer];
-        const bool link =
-            atom->kind == KITH_FAULT_CUT || atom->kind == KITH_FAULT_HEAL;
-        if (!link && peer->extra == 0) {
-            peer->extra = ++world->extra_count;
+        KITH_ASSERT(i == 0 || atom->at_ns >= experiment->atoms[i - 1].at_ns);
+        if (!kith_fault_is_link(atom->kind) && peer->fault == 0) {
+            peer->fault = ++faults->state_count;
         }
     }
-    if (world->extra_count == 0) {
+    if (faults->state_count == 0) {
         return KITH_OK;
     }
-    world->extras = calloc(world->extra_count, sizeof *world->extras);
-    if (!world->extras) {
+    faults->states = calloc(faults->state_count, sizeof *faults->states);
+    if (!faults->states) {
         return KITH_ENOMEM;
     }
-    for (uint32_t i = 0; i < world->extra_count; i++) {
-        world->extras[i].slow = 1;
+    for (uint32_t i = 0; i < faults->state_count; i++) {
+        faults->states[i].slow = 1;
     }
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         if (experiment->atoms[i].kind == KITH_FAULT_RESTART) {
-            sim_extra_of(world, experiment->atoms[i].peer)->restarts = true;
+            state_of(world, experiment->atoms[i].peer)->restarts = true;
         }
     }
     return KITH_OK;
@@ -45,14 +95,16 @@ enum kith_err sim_fault_open(struct sim_world *world)
 
 void sim_fault_close(struct sim_world *world)
 {
-    for (uint32_t i = 0; i < world->extra_count && world->extras; i++) {
-        free(world->extras[i].image);
+    struct sim_faults *faults = &world->faults;
+    for (uint32_t i = 0; i < faults->state_count && faults->states; i++) {
+        free(faults->states[i].image);
     }
-    free(world->extras);
+    free(faults->states);
 }
 
 static size_t live_bytes(const struct sim_world *world)
 {
+    KITH_ASSERT(world->dim > 0);
     return world->dim * world->experiment->backend->element_bytes;
 }
 
@@ -60,214 +112,235 @@ static size_t live_bytes(const struct sim_world *world)
  * never be read. */
 void sim_save(struct sim_world *world, kith_id peer)
 {
-    struct sim_extra *extra = sim_extra_of(world, peer);
-    if (!extra || !extra->restarts) {
+    KITH_ASSERT(peer < world->peer_count);
+    struct sim_fault_state *state = state_of(world, peer);
+    if (!state || !state->restarts) {
         return;
     }
     struct kith_node_counters counters;
     kith_node_counters(sim_node_at(world, peer), &counters);
-    extra->step = counters.steps;
-    extra->saved = true;
-    if (!world->desks) {
+    state->step = counters.steps;
+    state->saved = true;
+    if (!world->work) {
         return;
     }
-    struct kith_worker *worker = world->desks[peer].worker;
-    if (!extra->image) {
-        extra->image = malloc(live_bytes(world));
+    struct kith_worker *worker = sim_job_worker(world, peer);
+    if (!state->image) {
+        state->image = malloc(live_bytes(world));
     }
-    if (!extra->image) {
+    if (!state->image) {
         sim_fail(world, KITH_ENOMEM, "no memory for the save of peer %u", peer);
         return;
     }
-    memcpy(extra->image, kith_worker_slot(worker, KITH_SLOT_LIVE),
+    memcpy(state->image, kith_worker_slot(worker, KITH_SLOT_LIVE),
            live_bytes(world));
-    const unsigned count = world->config.algorithm->scalar_count;
+    const unsigned count = sim_node_config(world)->algorithm->scalar_count;
     for (unsigned i = 0; i < count; i++) {
-        extra->scalars[i] = kith_worker_scalars(worker)[i];
+        state->scalars[i] = kith_worker_scalars(worker)[i];
     }
 }
 
+/* The node's counters begin at the save's step; the vectors, and the
+ * algorithm's scalars, must be of that step, too. */
 static void load(struct sim_world *world, kith_id peer,
-                 const struct sim_extra *extra)
+                 const struct sim_fault_state *state)
 {
-    struct kith_worker *worker = world->desks[peer].worker;
-    if (!extra->saved) {
+    KITH_ASSERT(world->work != NULL);
+    struct kith_worker *worker = sim_job_worker(world, peer);
+    if (!state->saved) {
         return; /* the seed's first model */
     }
-    memcpy(kith_worker_slot(worker, KITH_SLOT_LIVE), extra->image,
+    memcpy(kith_worker_slot(worker, KITH_SLOT_LIVE), state->image,
            live_bytes(world));
-    const unsigned count = world->config.algorithm->scalar_count;
+    const unsigned count = sim_node_config(world)->algorithm->scalar_count;
     for (unsigned i = 0; i < count; i++) {
-        kith_worker_scalars(worker)[i] = extra->scalars[i];
+        kith_worker_scalars(worker)[i] = state->scalars[i];
     }
 }
 
-void sim_hold(struct sim_world *world, kith_id peer, uint32_t parcel)
+/* In order: a paused machine's kernel keeps what arrives, and its process reads
+ * it when it goes on. */
+void sim_hold(struct sim_world *world, kith_id peer, uint32_t packet)
 {
-    struct sim_extra *extra = sim_extra_of(world, peer);
-    world->parcels[parcel - 1].next = 0;
-    if (extra->held == 0) {
-        extra->held = parcel;
+    struct sim_fault_state *state = state_of(world, peer);
+    KITH_ASSERT(world->peers[peer].state == SIM_PEER_PAUSED);
+    if (state->held == 0) {
+        state->held = packet;
     } else {
-        world->parcels[extra->held_last - 1].next = parcel;
+        sim_packet_at(world, state->held_last)->next = packet;
     }
-    extra->held_last = parcel;
+    sim_packet_at(world, packet)->next = 0;
+    state->held_last = packet;
 }
 
 /* True when the item is not done yet, because its peer stood still. */
 bool sim_fault_delays_work(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(world->peers[id].state != SIM_PEER_CRASHED);
     struct sim_peer *peer = &world->peers[id];
-    struct sim_extra *extra = sim_extra_of(world, id);
-    if (!extra) {
+    struct sim_fault_state *state = state_of(world, id);
+    if (!state) {
         return false;
     }
-    if (peer->flags & SIM_PAUSED) {
-        extra->work_held = true;
-        extra->work_ns = world->now_ns;
+    if (peer->state == SIM_PEER_PAUSED) {
+        state->work_held = true;
+        state->work_ns = sim_time(world);
         return true;
     }
-    if (extra->shift_ns == 0) {
+    if (state->shift_ns == 0) {
         return false;
     }
-    sim_schedule(world, id, id, world->now_ns + extra->shift_ns,
+    sim_schedule(world, id, id, sim_time(world) + state->shift_ns,
                  SIM_EVENT_WORK_DONE, peer->incarnation);
-    extra->shift_ns = 0;
+    state->shift_ns = 0;
     return true;
 }
 
+/* The order is that of a process that dies: what it has counted is kept, its
+ * vectors go, then its links break, and nobody is told but by a RESET. */
 static void crash(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
-    if (peer->flags & SIM_CRASHED) {
+    struct sim_fault_state *state = state_of(world, id);
+    struct kith_node_counters counters;
+    if (peer->state == SIM_PEER_CRASHED) {
         return;
     }
-    sim_count(world, id, &world->gone);
-    sim_affect(world, id);
-    if (world->desks) {
-        sim_work_join(world, id);
+    kith_node_counters(sim_node_at(world, id), &counters);
+    sim_counters_add(&world->faults.crashed, &counters);
+    sim_exempt(world, id);
+    sim_work_abandon(world, id);
+    if (world->work) {
         sim_ledger_crash(world, id);
         sim_cancel(world, id, UINT32_MAX);
-        sim_desk_close(world, id);
+        sim_job_close(world, id);
     }
-    peer->flags &= (uint16_t) ~(SIM_PAUSED | SIM_WORKING);
-    peer->flags |= SIM_CRASHED;
-    peer->deadline_ns = peer->wake_ns = peer->later_ns = KITH_NEVER;
-    struct sim_extra *extra = sim_extra_of(world, id);
-    while (extra->held != 0) {
-        const uint32_t parcel = extra->held;
-        extra->held = world->parcels[parcel - 1].next;
-        sim_parcel_free(world, parcel);
-    }
-    extra->work_held = false;
-    extra->shift_ns = 0;
+    peer->state = SIM_PEER_CRASHED;
+    sim_timer_clear(world, id);
+    sim_packet_free_all(world, &state->held);
+    state->work_held = false;
+    state->shift_ns = 0;
     sim_link_crash(world, id);
 }
 
+/* A peer that comes back has a new incarnation: what the old one had under way
+ * is told apart by it. */
 static void restart(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
-    struct sim_extra *extra = sim_extra_of(world, id);
-    if (!(peer->flags & SIM_CRASHED)) {
+    struct sim_fault_state *state = state_of(world, id);
+    if (peer->state != SIM_PEER_CRASHED) {
         return;
     }
-    peer->flags &= (uint16_t)~SIM_CRASHED;
+    peer->state = SIM_PEER_RUNS;
     peer->incarnation++;
     /* What the save holds was counted with the incarnation that wrote it. */
-    world->gone.steps -= extra->saved ? extra->step : 0;
-    if (world->desks) {
-        const enum kith_err err = sim_desk_open(world, id);
+    KITH_ASSERT(!state->saved || world->faults.crashed.steps >= state->step);
+    world->faults.crashed.steps -= state->saved ? state->step : 0;
+    if (world->work) {
+        const enum kith_err err = sim_job_open(world, id);
         if (err != KITH_OK) {
             sim_fail(world, err, "cannot restart peer %u: %s", id,
                      kith_err_text(err));
             return;
         }
-        load(world, id, extra);
+        load(world, id, state);
         sim_ledger_start(world, id, true);
     }
-    sim_start(world, id, extra->saved ? extra->step : 0, true);
+    sim_start(world, id, state->saved ? state->step : 0, true);
 }
 
+/* Paused, a peer is alive: its messages wait with it, its neighbours only see
+ * it silent, and its time-outs go on when it resumes. */
+static void pause_peer(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(id < world->peer_count);
+    if (world->peers[id].state == SIM_PEER_RUNS) {
+        world->peers[id].state = SIM_PEER_PAUSED;
+        state_of(world, id)->paused_ns = sim_time(world);
+    }
+}
+
+/* Work stood still as long as the pause lasted: an item ends that much later,
+ * whether its event has come already or not. */
 static void resume(struct sim_world *world, kith_id id)
 {
+    KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
-    struct sim_extra *extra = sim_extra_of(world, id);
-    if (!(peer->flags & SIM_PAUSED)) {
+    struct sim_fault_state *state = state_of(world, id);
+    if (peer->state != SIM_PEER_PAUSED) {
         return;
     }
-    peer->flags &= (uint16_t)~SIM_PAUSED;
-    const kith_ns stood_ns = world->now_ns - extra->paused_ns;
-    if (extra->work_held) {
-        extra->work_held = false;
-        sim_schedule(world, id, id, extra->work_ns + stood_ns,
+    peer->state = SIM_PEER_RUNS;
+    const kith_ns stood_ns = sim_time(world) - state->paused_ns;
+    KITH_ASSERT(stood_ns >= 0);
+    if (state->work_held) {
+        state->work_held = false;
+        sim_schedule(world, id, id, state->work_ns + stood_ns,
                      SIM_EVENT_WORK_DONE, peer->incarnation);
-    } else if (peer->flags & SIM_WORKING) {
-        extra->shift_ns += stood_ns;
+    } else if (sim_work_out(world, id)) {
+        state->shift_ns += stood_ns;
     }
-    uint32_t next = extra->held;
-    extra->held = 0;
-    while (next != 0) {
-        const uint32_t parcel = next;
-        next = world->parcels[parcel - 1].next;
-        sim_schedule(world, id, id, world->now_ns, SIM_EVENT_DELIVER, parcel);
+    while (state->held != 0) {
+        sim_schedule(world, id, id, sim_time(world), SIM_EVENT_DELIVER,
+                     sim_packet_next(world, &state->held));
     }
-    const kith_ns deadline_ns = peer->deadline_ns;
-    peer->wake_ns = peer->later_ns = KITH_NEVER;
-    sim_wake_at(world, id, deadline_ns);
+    sim_timer_resume(world, id);
 }
 
+/* The atoms are what src/experiment/fault/ has made of statements, for the lab
+ * and for virtual time alike. */
 static void execute(struct sim_world *world, const struct kith_atom *atom)
 {
-    struct sim_peer *peer = &world->peers[atom->peer];
-    struct sim_extra *extra = sim_extra_of(world, atom->peer);
-    switch (atom->kind) {
-    case KITH_FAULT_CRASH:
-        crash(world, atom->peer);
-        break;
-    case KITH_FAULT_RESTART:
-        restart(world, atom->peer);
-        break;
-    case KITH_FAULT_PAUSE:
-        if (!(peer->flags & (SIM_PAUSED | SIM_CRASHED))) {
-            peer->flags |= SIM_PAUSED;
-            extra->paused_ns = world->now_ns;
+    KITH_ASSERT(atom->at_ns <= sim_time(world));
+    const bool begins = kith_atom_begins(atom);
+    switch (kith_fault_effect(atom->kind)) {
+    case KITH_EFFECT_STOP:
+        if (begins) {
+            crash(world, atom->peer);
+        } else {
+            restart(world, atom->peer);
         }
         break;
-    case KITH_FAULT_RESUME:
-        resume(world, atom->peer);
+    case KITH_EFFECT_PAUSE:
+        if (begins) {
+            pause_peer(world, atom->peer);
+        } else {
+            resume(world, atom->peer);
+        }
         break;
-    case KITH_FAULT_SLOW:
-        extra->slow = atom->factor;
+    case KITH_EFFECT_SLOW:
+        state_of(world, atom->peer)->slow = atom->factor;
         break;
-    case KITH_FAULT_CUT:
-    case KITH_FAULT_HEAL:
-        sim_link_cut(world, atom->peer, atom->other,
-                     atom->kind == KITH_FAULT_CUT);
+    case KITH_EFFECT_CUT:
+        sim_link_cut(world, atom->peer, atom->other, begins);
         break;
-    case KITH_FAULT_COUNT:
-        KITH_ASSERT(atom->kind != KITH_FAULT_COUNT);
+    case KITH_EFFECT_COUNT:
         break;
     }
 }
 
-/* All atoms that are due, then an event for the next one. */
+/* One event stands for all atoms of a time: they are carried out in the order
+ * of the file. */
 void sim_fault_due(struct sim_world *world)
 {
+    KITH_ASSERT(world->faults.next <= world->experiment->atom_count);
     const struct kith_experiment *experiment = world->experiment;
-    while (world->atom < experiment->atom_count &&
-           experiment->atoms[world->atom].at_ns <= world->now_ns) {
-        const struct kith_atom *atom = &experiment->atoms[world->atom++];
+    struct sim_faults *faults = &world->faults;
+    while (faults->next < experiment->atom_count &&
+           experiment->atoms[faults->next].at_ns <= sim_time(world)) {
+        const struct kith_atom *atom = &experiment->atoms[faults->next++];
         sim_trace_fault(world, atom);
-        if (atom->statement != UINT32_MAX) { /* not compute.slow */
-            world->faults++;
-        }
+        faults->count += atom->statement != UINT32_MAX; /* not compute.slow */
         if (world->options.store) {
-            (void)kith_rundb_fault(world->options.store, world->now_ns, atom);
+            (void)kith_rundb_fault(world->options.store, sim_time(world), atom);
         }
         execute(world, atom);
     }
-    if (world->atom < experiment->atom_count) {
-        sim_schedule_run(world, experiment->atoms[world->atom].at_ns,
-                         SIM_EVENT_ATOM);
+    if (faults->next < experiment->atom_count) {
+        sim_schedule_run(world, experiment->atoms[faults->next].at_ns,
+                         SIM_RUN_ATOM);
     }
 }

@@ -1,20 +1,30 @@
 /* A run from its options to its summary: what sim.h promises. */
 #include "sim/world.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "kith/assert.h"
-#include "kith/hash.h"
-#include "sim/central/central_run.h"
+#include "sim/central_run.h"
 
+/* An epoch is a number of steps only where a data set says how many rows there
+ * are. */
 static uint64_t own_steps(const struct sim_options *options)
 {
+    KITH_ASSERT(options->experiment != NULL);
     return kith_experiment_steps(
         options->experiment,
         options->dataset ? options->dataset->train.count : 0);
 }
 
+/* Of what is learnt; 0: nothing is, as in a model of timing alone. */
+static size_t model_dim(const struct kith_experiment *experiment)
+{
+    KITH_ASSERT(experiment->model != NULL);
+    return kith_model_size_of(experiment->model, &experiment->model_config).dim;
+}
+
+/* What the loader cannot know: it reads files for every world, and this is said
+ * of virtual time alone. */
 static enum kith_err check_options(const struct sim_options *options,
                                    char *error)
 {
@@ -42,110 +52,100 @@ static enum kith_err check_options(const struct sim_options *options,
     return KITH_OK;
 }
 
+/* Parts in the order in which they are opened, and closed the other way round:
+ * close() accepts what open() left of a part, or never made. */
+static const struct part {
+    enum kith_err (*open)(struct sim_world *world);
+    void (*close)(struct sim_world *world);
+} parts[] = {
+    {sim_engine_open, sim_engine_close},
+    {sim_channels_open, sim_channels_close},
+    {sim_copies_open, sim_copies_close},
+    {sim_packets_open, sim_packets_close},
+    {sim_network_open, sim_network_close},
+    {sim_links_open, sim_links_close},
+    {sim_ledger_open, sim_ledger_close},
+    {sim_totals_open, sim_totals_close},
+    {sim_work_open, sim_work_close},
+    {sim_results_open, sim_results_close},
+    {sim_fault_open, sim_fault_close},
+    {sim_trace_open, sim_trace_close},
+};
+#define PART_COUNT (sizeof parts / sizeof parts[0])
+
+/* A part that fails leaves the ones after it unopened: closing goes through all
+ * of them all the same. */
 static enum kith_err world_open(struct sim_world *world)
 {
-    const struct kith_experiment *experiment = world->experiment;
-    enum kith_err err =
-        kith_experiment_node_config(experiment, own_steps(&world->options),
-                                    &world->topology, &world->config);
+    enum kith_err err = world->protocol->configure(world);
     if (err != KITH_OK) {
         return err;
     }
-    world->config.topology = &world->topology;
-    world->node_stride = (kith_node_size(&world->config) + 7) / 8 * 8;
-    world->peers = sim_pages(world->peer_count * sizeof *world->peers);
-    world->nodes = sim_pages(world->peer_count * world->node_stride);
-    world->effects = calloc(1, sizeof *world->effects);
-    if (world->options.store) {
-        world->bytes_received =
-            calloc(world->peer_count, sizeof *world->bytes_received);
-        world->tallies = calloc(world->peer_count, sizeof *world->tallies);
+    KITH_ASSERT(world->machine_count >= world->peer_count);
+    world->peers = sim_pages(world->machine_count * sizeof *world->peers);
+    err = world->peers ? KITH_OK : KITH_ENOMEM;
+    for (size_t i = 0; i < PART_COUNT && err == KITH_OK; i++) {
+        err = parts[i].open(world);
     }
-    if (!world->peers || !world->nodes || !world->effects ||
-        (world->options.store && (!world->bytes_received || !world->tallies))) {
-        return KITH_ENOMEM;
-    }
-    if (world->options.store) {
-        kith_rundb_ahead(world->options.store);
-    }
-    for (kith_id id = 0; id < world->peer_count; id++) {
-        world->peers[id].near = KITH_NOBODY;
-    }
-    err = sim_queue_open(&world->queue, world->options.queue,
-                         2 * (size_t)world->peer_count);
-    if (err == KITH_OK) {
-        err = sim_network_open(world);
-    }
-    if (err == KITH_OK) {
-        err = sim_channels_open(world);
-    }
-    if (err == KITH_OK) {
-        err = sim_ledger_open(world);
-    }
-    if (err == KITH_OK) {
-        err = sim_work_open(world);
-    }
-    if (err == KITH_OK) {
-        err = sim_fault_open(world);
-    }
-    if (err == KITH_OK) {
-        err = sim_trace_open(world);
+    if (err == KITH_OK && world->protocol->open) {
+        err = world->protocol->open(world);
     }
     return err;
 }
 
-/* Releases what world_open() made, however far it came. */
+/* The protocol first: its vectors are copies of a pool that a part owns. */
 static void world_close(struct sim_world *world)
 {
-    sim_trace_close(world);
-    sim_fault_close(world);
-    sim_work_close(world); /* joins the threads: nothing runs any more */
-    sim_ledger_close(world);
-    sim_channels_close(world);
-    sim_network_close(world);
-    sim_blocks_close(world);
-    sim_queue_close(&world->queue);
-    free(world->effects);
-    free(world->bytes_received);
-    free(world->tallies);
-    const size_t peers = world->peer_count;
-    sim_pages_free(world->nodes, peers * world->node_stride);
-    sim_pages_free(world->peers, peers * sizeof *world->peers);
+    KITH_ASSERT(world->protocol != NULL);
+    world->protocol->close(world);
+    for (size_t i = PART_COUNT; i-- > 0;) {
+        parts[i].close(world);
+    }
+    sim_pages_free(world->peers, world->machine_count * sizeof *world->peers);
 }
 
+/* What happens at time 0 comes before the first step: a machine that is slow
+ * from the start is slow in its first step. */
 static void begin(struct sim_world *world)
 {
+    KITH_ASSERT(sim_time(world) == 0);
     const struct kith_experiment *experiment = world->experiment;
-    world->unfinished = world->peer_count;
-    kith_checks_start(&world->checks);
-    kith_values_clear(&world->values);
-    world->correlation_lowest = NAN;
     sim_fault_due(world); /* compute.slow, and what happens at time 0 */
-    for (kith_id id = 0; id < world->peer_count && !world->over; id++) {
-        if (!(world->peers[id].flags & SIM_CRASHED)) {
-            sim_ledger_start(world, id, false);
-            sim_start(world, id, 0, false);
-        }
-    }
+    world->protocol->start(world);
     if (experiment->evaluate_ns > 0) {
-        sim_schedule_run(world, experiment->evaluate_ns, SIM_EVENT_EVALUATE);
+        sim_schedule_run(world, experiment->evaluate_ns, SIM_RUN_EVALUATE);
     }
     if (experiment->stop.time_ns > 0) {
-        sim_schedule_run(world, experiment->stop.time_ns, SIM_EVENT_STOP);
+        sim_schedule_run(world, experiment->stop.time_ns, SIM_RUN_STOP);
     }
 }
 
+/* Summarised also after an interruption: what was computed by then is kept, and
+ * marked as incomplete. */
+static enum kith_err carry_out(struct sim_world *world,
+                               struct kith_summary *summary,
+                               struct sim_report *report)
+{
+    KITH_ASSERT(!report->stalled);
+    begin(world);
+    summary->completed = sim_loop(world, &report->stalled);
+    sim_work_join_all(world);
+    sim_summarise(world, summary, report);
+    sim_trace_close(world); /* a trace that cannot be written fails it */
+    return sim_failure(world);
+}
+
+/* The one way in, for gossip and for central methods: which one it is, the
+ * experiment says. */
 enum kith_err sim_run(const struct sim_options *options,
                       struct kith_summary *summary, struct sim_report *report,
                       char *error)
 {
+    const struct kith_experiment *experiment = options->experiment;
     struct sim_report unwanted;
     report = report ? report : &unwanted;
     *summary = (struct kith_summary){.world = "sim"};
     *report = (struct sim_report){0};
-    if (options->experiment->central.present) {
-        return sim_central_run(options, summary, report, error);
-    }
     error[0] = '\0';
     enum kith_err err = check_options(options, error);
     if (err != KITH_OK) {
@@ -156,22 +156,21 @@ enum kith_err sim_run(const struct sim_options *options,
         snprintf(error, SIM_ERROR_BYTES, "no memory for a simulation");
         return KITH_ENOMEM;
     }
-    world->options = *options;
-    world->experiment = options->experiment;
-    world->peer_count = options->experiment->peers;
-    world->error = error;
-    world->trace_hash = KITH_HASH_START;
-    world->wall_start_s = sim_wall();
+    *world = (struct sim_world){
+        .options = *options,
+        .experiment = experiment,
+        .protocol = experiment->central.present ? &sim_central_protocol
+                                                : &sim_gossip_protocol,
+        .peer_count = experiment->peers,
+        .machine_count = experiment->peers,
+        .steps = own_steps(options),
+        .dim = model_dim(experiment),
+        .engine = {.error = error},
+    };
     kith_backend_threads(1);
-
     err = world_open(world);
     if (err == KITH_OK) {
-        begin(world);
-        summary->completed = sim_loop(world, &report->stalled);
-        sim_work_join_all(world);
-        sim_summarise(world, summary, report);
-        sim_trace_close(world); /* a trace that cannot be written fails it */
-        err = world->err;
+        err = carry_out(world, summary, report);
     } else if (error[0] == '\0') {
         snprintf(error, SIM_ERROR_BYTES, "cannot set up %u peers: %s",
                  world->peer_count, kith_err_text(err));
@@ -181,37 +180,8 @@ enum kith_err sim_run(const struct sim_options *options,
     return err;
 }
 
-kith_ns sim_now(const struct sim_world *world)
-{
-    return world->now_ns;
-}
-
-uint64_t sim_events(const struct sim_world *world)
-{
-    return world->events;
-}
-
-uint64_t sim_trace_hash(const struct sim_world *world)
-{
-    return world->trace_hash;
-}
-
-bool sim_alive(const struct sim_world *world, kith_id peer)
-{
-    return !(world->peers[peer].flags & SIM_CRASHED);
-}
-
-const struct kith_node *sim_node(const struct sim_world *world, kith_id peer)
-{
-    return sim_node_at(world, peer);
-}
-
-struct kith_worker *sim_worker(const struct sim_world *world, kith_id peer)
-{
-    return world->desks ? world->desks[peer].worker : NULL;
-}
-
 uint64_t sim_bytes_sent(const struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(peer < world->machine_count);
     return world->peers[peer].bytes_sent;
 }

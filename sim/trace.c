@@ -6,24 +6,34 @@
  *     0.005400000     5  < request from 3 3.0.7
  *
  * An exchange is written initiator.incarnation.counter. */
-#include "sim/world.h"
+#include "sim/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "kith/assert.h"
 #include "kith/hash.h"
+#include "sim/world.h"
 
-enum entry { ENTRY_MARK = 1, ENTRY_MESSAGE, ENTRY_LINK, ENTRY_FAULT };
+enum entry {
+    ENTRY_MARK = 1,
+    ENTRY_MESSAGE,
+    ENTRY_LINK,
+    ENTRY_FAULT,
+    ENTRY_DECISION,
+};
 
 enum kith_err sim_trace_open(struct sim_world *world)
 {
+    KITH_ASSERT(world->trace.file == NULL);
     const char *path = world->options.trace_path;
+    world->trace.hash = KITH_HASH_START;
     if (!path) {
         return KITH_OK;
     }
-    world->trace = fopen(path, "w");
-    if (!world->trace) {
+    world->trace.file = fopen(path, "w");
+    if (!world->trace.file) {
         sim_fail(world, KITH_EIO, "cannot write the trace to %s: %s", path,
                  strerror(errno));
         return KITH_EIO;
@@ -31,18 +41,20 @@ enum kith_err sim_trace_open(struct sim_world *world)
     return KITH_OK;
 }
 
+/* A trace that cannot be written fails the run: half a story would be taken for
+ * the whole. */
 void sim_trace_close(struct sim_world *world)
 {
-    if (!world->trace) {
+    if (!world->trace.file) {
         return;
     }
-    fprintf(world->trace, "hash %016" PRIx64 "\n", world->trace_hash);
-    const bool failed = ferror(world->trace) != 0;
-    if (fclose(world->trace) != 0 || failed) {
+    fprintf(world->trace.file, "hash %016" PRIx64 "\n", world->trace.hash);
+    const bool failed = ferror(world->trace.file) != 0;
+    if (fclose(world->trace.file) != 0 || failed) {
         sim_fail(world, KITH_EIO, "cannot write the trace to %s: %s",
                  world->options.trace_path, strerror(errno));
     }
-    world->trace = NULL;
+    world->trace.file = NULL;
 }
 
 /* One entry of five words. The pairs are mixed on their own first, so that a
@@ -50,119 +62,160 @@ void sim_trace_close(struct sim_world *world)
 static void fold(struct sim_world *world, uint64_t what, kith_id peer,
                  kith_id other, uint64_t counter, uint64_t value)
 {
+    KITH_ASSERT(sim_time(world) >= 0);
     const uint64_t when =
-        kith_hash_word((uint64_t)world->now_ns, (uint64_t)peer << 32 | other);
+        kith_hash_word((uint64_t)sim_time(world), (uint64_t)peer << 32 | other);
     const uint64_t which = kith_hash_word(what, counter);
     const uint64_t entry = kith_hash_word(when, which);
-    world->trace_hash =
-        kith_hash_word(world->trace_hash, kith_hash_word(entry, value));
+    world->trace.hash =
+        kith_hash_word(world->trace.hash, kith_hash_word(entry, value));
 }
 
 /* Kinds of entries are kept apart by the top byte. */
 static uint64_t what_of(enum entry entry, uint32_t incarnation, unsigned kind)
 {
+    KITH_ASSERT(kind < 1u << 24);
     return (uint64_t)entry << 56 | (uint64_t)incarnation << 24 | kind;
 }
 
+/* Nanoseconds as decimals, so that lines sort as text. */
 static void stamp(struct sim_world *world, kith_id peer)
 {
+    KITH_ASSERT(world->trace.file != NULL);
     const char *format = peer == KITH_NOBODY
                              ? "%5" PRId64 ".%09" PRId64 "     -  "
                              : "%5" PRId64 ".%09" PRId64 " %5" PRIu32 "  ";
-    fprintf(world->trace, format, world->now_ns / KITH_S,
-            world->now_ns % KITH_S, peer);
+    fprintf(world->trace.file, format, sim_time(world) / KITH_S,
+            sim_time(world) % KITH_S, peer);
 }
 
-static void tell_exchange(struct sim_world *world, kith_id initiator,
-                          const struct kith_exchange_id *id)
+/* Both sides of an exchange are found by one search: it has the same name on
+ * both. */
+static void write_exchange(struct sim_world *world, kith_id initiator,
+                           const struct kith_exchange_id *id)
 {
-    fprintf(world->trace, " %" PRIu32 ".%" PRIu32 ".%" PRIu64, initiator,
+    KITH_ASSERT(world->trace.file != NULL);
+    fprintf(world->trace.file, " %" PRIu32 ".%" PRIu32 ".%" PRIu64, initiator,
             id->incarnation, id->counter);
 }
 
-static void tell_mark(struct sim_world *world, kith_id peer,
-                      const struct kith_mark *mark)
+static void write_mark(struct sim_world *world, kith_id peer,
+                       const struct kith_mark *mark)
 {
+    KITH_ASSERT(world->trace.file != NULL);
     stamp(world, peer);
-    fprintf(world->trace, "%s", kith_mark_name(mark->kind));
+    fprintf(world->trace.file, "%s", kith_mark_name(mark->kind));
     if (mark->peer != KITH_NOBODY) {
-        fprintf(world->trace, " %" PRIu32, mark->peer);
+        fprintf(world->trace.file, " %" PRIu32, mark->peer);
         if (mark->id.counter != 0 || mark->id.incarnation != 0 ||
             mark->initiator) {
-            tell_exchange(world, mark->initiator ? peer : mark->peer,
-                          &mark->id);
+            write_exchange(world, mark->initiator ? peer : mark->peer,
+                           &mark->id);
         }
     }
     if (mark->value != 0) {
-        fprintf(world->trace, " value %" PRIu64, mark->value);
+        fprintf(world->trace.file, " value %" PRIu64, mark->value);
     }
-    fputc('\n', world->trace);
+    fputc('\n', world->trace.file);
 }
 
+/* The hash is folded whether or not anybody reads: a trace must not change what
+ * it tells of. */
 void sim_trace_mark(struct sim_world *world, kith_id peer,
                     const struct kith_mark *mark)
 {
+    KITH_ASSERT(peer < world->peer_count);
     const unsigned kind = (unsigned)mark->kind << 1 | mark->initiator;
     fold(world, what_of(ENTRY_MARK, mark->id.incarnation, kind), peer,
          mark->peer, mark->id.counter, mark->value);
-    if (world->trace) {
-        tell_mark(world, peer, mark);
+    if (world->trace.file) {
+        write_mark(world, peer, mark);
     }
 }
 
-static void tell_message(struct sim_world *world,
-                         const struct sim_parcel *parcel)
+static void write_message(struct sim_world *world,
+                          const struct sim_packet *packet)
 {
-    const struct kith_message *message = &parcel->message;
-    stamp(world, parcel->to);
-    fprintf(world->trace, "< %s from %" PRIu32,
-            kith_message_name(message->kind), parcel->from);
-    tell_exchange(world, message->mine ? parcel->from : parcel->to,
-                  &message->id);
-    fprintf(world->trace, "%s\n",
-            parcel->flags & SIM_PARCEL_DROPPED ? " lost on the way" : "");
+    KITH_ASSERT(packet->kind == SIM_PACKET_MESSAGE);
+    const struct kith_message *message = &packet->message;
+    stamp(world, packet->to);
+    fprintf(world->trace.file, "< %s from %" PRIu32,
+            kith_message_name(message->kind), packet->from);
+    write_exchange(world, message->mine ? packet->from : packet->to,
+                   &message->id);
+    fprintf(world->trace.file, "%s\n",
+            packet->flags & SIM_PACKET_DROPPED ? " lost on the way" : "");
 }
 
-void sim_trace_message(struct sim_world *world, const struct sim_parcel *parcel)
+/* The slot, the values and the bytes on the wire are left out: they are no
+ * decisions, and `full` must hash as `sized`. */
+void sim_trace_message(struct sim_world *world, const struct sim_packet *packet)
 {
-    const struct kith_message *message = &parcel->message;
+    KITH_ASSERT(packet->from != packet->to);
+    const struct kith_message *message = &packet->message;
     const unsigned kind = (unsigned)message->kind << 16 |
                           (unsigned)message->pattern << 8 |
                           (message->mine ? 2u : 0u) |
-                          (parcel->flags & SIM_PARCEL_DROPPED ? 1u : 0u);
+                          (packet->flags & SIM_PACKET_DROPPED ? 1u : 0u);
     fold(world, what_of(ENTRY_MESSAGE, message->id.incarnation, kind),
-         parcel->to, parcel->from, message->id.counter, message->step);
-    if (world->trace) {
-        tell_message(world, parcel);
+         packet->to, packet->from, message->id.counter, message->step);
+    if (world->trace.file) {
+        write_message(world, packet);
     }
 }
 
 void sim_trace_link(struct sim_world *world, kith_id peer, kith_id other,
                     bool up)
 {
+    KITH_ASSERT(peer != other);
     fold(world, what_of(ENTRY_LINK, 0, up), peer, other, 0, 0);
-    if (world->trace) {
+    if (world->trace.file) {
         stamp(world, peer);
-        fprintf(world->trace, "link with %" PRIu32 " is %s\n", other,
+        fprintf(world->trace.file, "link with %" PRIu32 " is %s\n", other,
                 up ? "up" : "down");
     }
 }
 
 void sim_trace_fault(struct sim_world *world, const struct kith_atom *atom)
 {
+    KITH_ASSERT(atom->kind < KITH_FAULT_COUNT);
     fold(world, what_of(ENTRY_FAULT, 0, atom->kind), atom->peer, atom->other, 0,
          0);
-    if (!world->trace) {
+    if (!world->trace.file) {
         return;
     }
     stamp(world, KITH_NOBODY);
-    fprintf(world->trace, "fault: %s %" PRIu32, kith_fault_name(atom->kind),
-            atom->peer);
+    fprintf(world->trace.file, "fault: %s %" PRIu32,
+            kith_fault_name(atom->kind), atom->peer);
     if (atom->other != KITH_NOBODY) {
-        fprintf(world->trace, " -> %" PRIu32, atom->other);
+        fprintf(world->trace.file, " -> %" PRIu32, atom->other);
     }
-    if (atom->kind == KITH_FAULT_SLOW) {
-        fprintf(world->trace, " by %g", atom->factor);
+    if (kith_fault_has_factor(atom->kind)) {
+        fprintf(world->trace.file, " by %g", atom->factor);
     }
-    fputc('\n', world->trace);
+    fputc('\n', world->trace.file);
+}
+
+/* The words are hashed as text: a method may name its decisions as its paper
+ * does. */
+void sim_trace_decision(struct sim_world *world, const char *what, kith_id peer,
+                        kith_id other, uint64_t value)
+{
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
+    fold(world, what_of(ENTRY_DECISION, 0, 0), peer, other,
+         kith_hash_bytes(KITH_HASH_START, what, strlen(what)), value);
+    if (!world->trace.file) {
+        return;
+    }
+    stamp(world, peer);
+    fprintf(world->trace.file, "%s", what);
+    if (other != KITH_NOBODY) {
+        fprintf(world->trace.file, " %" PRIu32, other);
+    }
+    fprintf(world->trace.file, " value %" PRIu64 "\n", value);
+}
+
+uint64_t sim_trace_hash(const struct sim_world *world)
+{
+    return world->trace.hash;
 }

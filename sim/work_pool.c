@@ -6,125 +6,142 @@
  * first. One item per peer at a time, so items of a peer stay in order and the
  * results do not depend on the number of threads. This is the only file of the
  * simulator that knows threads. */
-#include "sim/world.h"
+#include "sim/work_pool.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "kith/assert.h"
 #include "sim/delay.h"
+#include "sim/world.h"
 
-enum desk_state { DESK_FREE, DESK_QUEUED, DESK_RUNNING, DESK_DONE };
+enum job_state { JOB_FREE, JOB_QUEUED, JOB_RUNNING, JOB_DONE };
 
-struct sim_crew {
+/* A peer's worker, and the item that it runs. */
+struct job {
+    struct kith_worker *worker;
+    struct kith_work work;
+    struct kith_work_result result;
+    struct job *next, *previous; /* in the queue */
+    enum job_state state;        /* under the lock, where there are threads */
+};
+
+struct sim_work {
+    struct job *jobs; /* (peers) */
+    bool opened;      /* all of them, once: what opens now starts over */
     pthread_mutex_t lock;
     pthread_cond_t queued, done;
-    struct sim_desk *desks;
-    struct sim_desk *first, *last; /* the queue */
+    struct job *first, *last; /* the queue */
     pthread_t threads[SIM_THREADS_MAX];
     uint64_t items[SIM_THREADS_MAX]; /* by thread; 0 is the event loop */
     unsigned count, started;
     bool stop;
 };
 
-static void queue_put(struct sim_crew *crew, struct sim_desk *desk)
+/* ---- threads */
+
+/* First in, first out: an item's end is due in about the order in which items
+ * begin. */
+static void queue_put(struct sim_work *pool, struct job *job)
 {
-    desk->state = DESK_QUEUED;
-    desk->next = NULL;
-    desk->previous = crew->last;
-    *(crew->last ? &crew->last->next : &crew->first) = desk;
-    crew->last = desk;
+    KITH_ASSERT(job->state == JOB_FREE);
+    job->state = JOB_QUEUED;
+    job->next = NULL;
+    job->previous = pool->last;
+    *(pool->last ? &pool->last->next : &pool->first) = job;
+    pool->last = job;
 }
 
-static void queue_drop(struct sim_crew *crew, struct sim_desk *desk)
+/* From anywhere: the thread that awaits an item takes it, wherever it stands.
+ * */
+static void queue_drop(struct sim_work *pool, struct job *job)
 {
-    *(desk->previous ? &desk->previous->next : &crew->first) = desk->next;
-    *(desk->next ? &desk->next->previous : &crew->last) = desk->previous;
+    KITH_ASSERT(job->state == JOB_QUEUED);
+    *(job->previous ? &job->previous->next : &pool->first) = job->next;
+    *(job->next ? &job->next->previous : &pool->last) = job->previous;
 }
 
 /* Under the lock, which is given up while the item runs. */
-static void run_item(struct sim_crew *crew, struct sim_desk *desk,
-                     unsigned thread)
+static void run_item(struct sim_work *pool, struct job *job, unsigned thread)
 {
-    queue_drop(crew, desk);
-    desk->state = DESK_RUNNING;
-    crew->items[thread]++;
-    pthread_mutex_unlock(&crew->lock);
-    kith_worker_run(desk->worker, &desk->work, &desk->result);
-    pthread_mutex_lock(&crew->lock);
-    desk->state = DESK_DONE;
+    KITH_ASSERT(thread < pool->count);
+    queue_drop(pool, job);
+    job->state = JOB_RUNNING;
+    pool->items[thread]++;
+    pthread_mutex_unlock(&pool->lock);
+    kith_worker_run(job->worker, &job->work, &job->result);
+    pthread_mutex_lock(&pool->lock);
+    job->state = JOB_DONE;
 }
 
-struct helper {
-    struct sim_crew *crew;
+struct thread_start {
+    struct sim_work *pool;
     unsigned thread;
 };
 
-static void *helper_main(void *argument)
+/* A thread takes whatever is queued: items are of different peers, and share
+ * nothing. */
+static void *thread_main(void *argument)
 {
-    struct helper *helper = argument;
-    struct sim_crew *crew = helper->crew;
-    const unsigned thread = helper->thread;
-    free(helper);
-    pthread_mutex_lock(&crew->lock);
-    while (!crew->stop) {
-        if (crew->first) {
-            run_item(crew, crew->first, thread);
-            pthread_cond_signal(&crew->done);
+    KITH_ASSERT(argument != NULL);
+    struct thread_start *start = argument;
+    struct sim_work *pool = start->pool;
+    const unsigned thread = start->thread;
+    free(start);
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->stop) {
+        if (pool->first) {
+            run_item(pool, pool->first, thread);
+            pthread_cond_signal(&pool->done);
         } else {
-            pthread_cond_wait(&crew->queued, &crew->lock);
+            pthread_cond_wait(&pool->queued, &pool->lock);
         }
     }
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
-static enum kith_err crew_open(struct sim_world *world)
+/* This thread is the first of the count: with one thread there is no lock to
+ * wait for. */
+static enum kith_err threads_start(struct sim_world *world,
+                                   struct sim_work *pool)
 {
-    struct sim_crew *crew = calloc(1, sizeof *crew);
-    if (!crew) {
-        return KITH_ENOMEM;
-    }
-    world->crew = crew;
-    crew->desks = world->desks;
-    crew->count = world->options.threads > 1 ? world->options.threads : 1;
-    if (world->ledger) {
-        crew->count = 1; /* it looks at x around every item */
-    }
-    pthread_mutex_init(&crew->lock, NULL);
-    pthread_cond_init(&crew->queued, NULL);
-    pthread_cond_init(&crew->done, NULL);
-    for (unsigned i = 1; i < crew->count; i++) {
-        struct helper *helper = malloc(sizeof *helper);
-        if (!helper) {
+    KITH_ASSERT(pool->count >= 1 && pool->count <= SIM_THREADS_MAX);
+    for (unsigned i = 1; i < pool->count; i++) {
+        struct thread_start *start = malloc(sizeof *start);
+        if (!start) {
             return KITH_ENOMEM;
         }
-        *helper = (struct helper){.crew = crew, .thread = i};
-        if (pthread_create(&crew->threads[i], NULL, helper_main, helper) != 0) {
-            free(helper);
+        *start = (struct thread_start){.pool = pool, .thread = i};
+        if (pthread_create(&pool->threads[i], NULL, thread_main, start) != 0) {
+            free(start);
             sim_fail(world, KITH_EBUSY, "cannot start thread %u of %u", i + 1,
-                     crew->count);
+                     pool->count);
             return KITH_EBUSY;
         }
-        crew->started = i;
+        pool->started = i;
     }
     return KITH_OK;
 }
 
-static void crew_close(struct sim_crew *crew)
+/* Items that are queued are not run any more; whoever runs one ends it. */
+static void threads_stop(struct sim_work *pool)
 {
-    pthread_mutex_lock(&crew->lock);
-    crew->stop = true;
-    pthread_cond_broadcast(&crew->queued);
-    pthread_mutex_unlock(&crew->lock);
-    for (unsigned i = 1; i <= crew->started; i++) {
-        pthread_join(crew->threads[i], NULL);
+    KITH_ASSERT(pool->started < SIM_THREADS_MAX);
+    pthread_mutex_lock(&pool->lock);
+    pool->stop = true;
+    pthread_cond_broadcast(&pool->queued);
+    pthread_mutex_unlock(&pool->lock);
+    for (unsigned i = 1; i <= pool->started; i++) {
+        pthread_join(pool->threads[i], NULL);
     }
-    pthread_cond_destroy(&crew->done);
-    pthread_cond_destroy(&crew->queued);
-    pthread_mutex_destroy(&crew->lock);
-    free(crew);
+    pthread_cond_destroy(&pool->done);
+    pthread_cond_destroy(&pool->queued);
+    pthread_mutex_destroy(&pool->lock);
 }
+
+/* ---- workers */
 
 /* A received vector takes the inbox's place and gives it up to the next one.
  * What stands there is the simulator's own from the start, and nothing until
@@ -132,227 +149,311 @@ static void crew_close(struct sim_crew *crew)
  * that is under way elsewhere, and memory is touched as messages need it. */
 static void empty_inboxes(struct sim_world *world, kith_id peer, bool first)
 {
-    struct kith_worker *worker = world->desks[peer].worker;
-    const uint32_t edges = kith_node_edges(&world->config, peer);
+    KITH_ASSERT(world->work->jobs[peer].worker != NULL);
+    const struct kith_node_config *config = sim_node_config(world);
+    if (!config->algorithm || config->algorithm->pattern == KITH_PATTERN_NONE) {
+        return;
+    }
+    struct kith_worker *worker = world->work->jobs[peer].worker;
+    const uint32_t edges = kith_node_edges(config, peer);
     const uint32_t slots = KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * edges;
     for (uint32_t slot = 1; slot < slots; slot++) {
         if (!kith_slot_is_inbox(slot) || !kith_worker_uses(worker, slot)) {
             continue;
         }
-        void *block = kith_worker_swap(worker, slot, NULL);
+        void *vector = kith_worker_swap(worker, slot, NULL);
         if (!first) {
-            sim_block_free(world, block);
+            sim_copy_release(world, vector);
         }
     }
 }
 
-enum kith_err sim_desk_open(struct sim_world *world, kith_id peer)
+/* Those that start over are told that they are alone: memory for all at once
+ * was taken at the beginning. */
+enum kith_err sim_worker_open(struct sim_world *world, kith_id self,
+                              struct kith_worker **worker)
 {
-    const struct kith_worker_config config = {
-        .experiment = world->experiment,
+    KITH_ASSERT(self < world->peer_count);
+    const struct kith_node_config *config = sim_node_config(world);
+    const struct kith_worker_config options = {
+        .task = kith_experiment_task(world->experiment, NULL),
         .backend = world->experiment->backend,
         .train = world->options.dataset ? &world->options.dataset->train : NULL,
-        .self = peer,
-        .steps = world->config.steps,
-        .edges_max = kith_node_edges(&world->config, peer),
+        .self = self,
+        .steps = world->steps,
+        .edges_max = config->algorithm ? kith_node_edges(config, self) : 0,
         .peers = world->peer_count,
         /* Those that start over find room where they stood. */
-        .together = world->evaluator ? 1 : world->peer_count,
+        .together = world->work->opened ? 1 : world->peer_count,
     };
     char text[KITH_DATA_ERROR_BYTES] = "";
-    const enum kith_err err =
-        kith_worker_open(&config, &world->desks[peer].worker, text);
+    const enum kith_err err = kith_worker_open(&options, worker, text);
     if (err != KITH_OK) {
-        sim_fail(world, err, "peer %u: %s", peer,
+        sim_fail(world, err, "peer %u: %s", self,
                  text[0] ? text : kith_err_text(err));
-        return err;
-    }
-    empty_inboxes(world, peer, true);
-    return KITH_OK;
-}
-
-void sim_desk_close(struct sim_world *world, kith_id peer)
-{
-    struct sim_desk *desk = &world->desks[peer];
-    sim_block_forget(world, peer);
-    if (desk->worker) {
-        empty_inboxes(world, peer, false);
-        kith_worker_close(desk->worker);
-    }
-    *desk = (struct sim_desk){0};
-}
-
-/* One for all peers and all evaluations. */
-static enum kith_err open_evaluator(struct sim_world *world)
-{
-    const struct kith_experiment *experiment = world->experiment;
-    const struct kith_dataset *dataset = world->options.dataset;
-    char text[KITH_DATA_ERROR_BYTES] = "";
-    const enum kith_err err = kith_evaluator_open(
-        experiment, experiment->backend, dataset ? &dataset->test : NULL,
-        &world->evaluator, text);
-    if (err != KITH_OK) {
-        sim_fail(world, err, "%s", text);
     }
     return err;
 }
 
+/* A peer's vectors are made anew from the seed; what it goes on from is written
+ * into them afterwards. */
+enum kith_err sim_job_open(struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    KITH_ASSERT(world->work->jobs[peer].worker == NULL);
+    const enum kith_err err =
+        sim_worker_open(world, peer, &world->work->jobs[peer].worker);
+    if (err == KITH_OK) {
+        empty_inboxes(world, peer, true);
+    }
+    return err;
+}
+
+/* Its inboxes are copies of the pool: they go back before the worker frees what
+ * is its own. */
+void sim_job_close(struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    struct job *job = &world->work->jobs[peer];
+    KITH_ASSERT(job->state != JOB_QUEUED && job->state != JOB_RUNNING);
+    sim_copy_forget(world, peer);
+    if (job->worker) {
+        empty_inboxes(world, peer, false);
+        kith_worker_close(job->worker);
+    }
+    *job = (struct job){0};
+}
+
+struct kith_worker *sim_job_worker(const struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    return world->work ? world->work->jobs[peer].worker : NULL;
+}
+
+double sim_job_loss(const struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    const struct job *job = world->work ? &world->work->jobs[peer] : NULL;
+    return job && job->work.kind == KITH_WORK_TRAIN ? job->result.loss
+                                                    : (double)NAN;
+}
+
+/* All workers before the first thread: opening takes memory in the order of the
+ * peers, and a failure has nothing to stop. */
 enum kith_err sim_work_open(struct sim_world *world)
 {
-    const struct kith_experiment *experiment = world->experiment;
-    const struct kith_model_size size =
-        kith_model_size_of(experiment->model, &experiment->model_config);
-    world->dim = size.dim;
-    world->vector_bytes =
-        world->config.model_bytes > world->config.payload_bytes
-            ? world->config.model_bytes
-            : world->config.payload_bytes;
+    KITH_ASSERT(world->work == NULL);
     if (world->dim == 0) {
         return KITH_OK;
     }
-    world->desks = calloc(world->peer_count, sizeof *world->desks);
-    world->mean = malloc(world->dim * sizeof *world->mean);
-    world->z = malloc(world->dim * sizeof *world->z);
-    if (!world->desks || !world->mean || !world->z) {
+    struct sim_work *pool = calloc(1, sizeof *pool);
+    if (!pool) {
+        return KITH_ENOMEM;
+    }
+    world->work = pool;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->queued, NULL);
+    pthread_cond_init(&pool->done, NULL);
+    pool->count = world->options.threads > 1 ? world->options.threads : 1;
+    if (world->ledger) {
+        pool->count = 1; /* it looks at x around every item */
+    }
+    pool->jobs = calloc(world->peer_count, sizeof *pool->jobs);
+    if (!pool->jobs) {
         return KITH_ENOMEM;
     }
     for (kith_id peer = 0; peer < world->peer_count; peer++) {
-        const enum kith_err err = sim_desk_open(world, peer);
+        const enum kith_err err = sim_job_open(world, peer);
         if (err != KITH_OK) {
             return err;
         }
     }
-    const enum kith_err err = open_evaluator(world);
-    return err == KITH_OK ? crew_open(world) : err;
+    pool->opened = true;
+    return threads_start(world, pool);
 }
 
+/* Threads first: nothing may run while vectors are freed. */
 void sim_work_close(struct sim_world *world)
 {
-    if (world->crew) {
-        crew_close(world->crew);
+    KITH_ASSERT(world->work == NULL || world->work->count > 0 ||
+                world->work->jobs == NULL);
+    struct sim_work *pool = world->work;
+    if (!pool) {
+        return;
     }
-    for (kith_id peer = 0; world->desks && peer < world->peer_count; peer++) {
-        sim_desk_close(world, peer);
+    threads_stop(pool);
+    for (kith_id peer = 0; pool->jobs && peer < world->peer_count; peer++) {
+        pool->jobs[peer].state = JOB_FREE;
+        sim_job_close(world, peer);
     }
-    kith_evaluator_close(world->evaluator);
-    free(world->desks);
-    free(world->mean);
-    free(world->z);
+    free(pool->jobs);
+    free(pool);
 }
 
+/* ---- items */
+
+/* An item's cost is the experiment's, never the clock's of this machine: that
+ * is what makes virtual time repeat itself. */
 static kith_ns cost_of(const struct sim_world *world, kith_id peer,
                        const struct kith_work *work)
 {
+    KITH_ASSERT(peer < world->peer_count);
     const struct kith_experiment *experiment = world->experiment;
-    if (work->kind != KITH_WORK_TRAIN) {
-        return experiment->compute.merge_ns;
-    }
-    const struct sim_extra *extra = sim_extra_of(world, peer);
-    return sim_step_time(experiment, peer, work->step, extra ? extra->slow : 1);
+    return work->kind == KITH_WORK_TRAIN
+               ? sim_step_time(experiment, peer, work->step,
+                               world->peers[peer].fault != 0
+                                   ? sim_fault_slow(world, peer)
+                                   : 1)
+               : experiment->compute.merge_ns;
 }
 
+/* The ledger looks at x around an item, so there it runs at once; else a thread
+ * takes it. */
 static void start_item(struct sim_world *world, kith_id peer,
                        const struct kith_work *work)
 {
-    struct sim_crew *crew = world->crew;
-    struct sim_desk *desk = &world->desks[peer];
-    desk->work = *work;
+    KITH_ASSERT(peer < world->peer_count);
+    struct sim_work *pool = world->work;
+    struct job *job = &pool->jobs[peer];
+    KITH_ASSERT(job->state == JOB_FREE);
+    job->work = *work;
     if (work->kind != KITH_WORK_TRAIN) {
-        sim_block_forget(world, peer); /* it may fill its snapshots anew */
+        sim_copy_forget(world, peer); /* it may fill its snapshots anew */
     }
     if (work->kind == KITH_WORK_SAVE) {
-        desk->result =
+        job->result =
             (struct kith_work_result){.kind = work->kind, .finite = true};
-        desk->state = DESK_DONE;
+        job->state = JOB_DONE;
         return;
     }
-    if (crew->count == 1) {
+    if (pool->count == 1) {
         sim_ledger_before(world, peer);
-        kith_worker_run(desk->worker, &desk->work, &desk->result);
+        kith_worker_run(job->worker, &job->work, &job->result);
         sim_ledger_after(world, peer, work->kind);
-        desk->state = DESK_DONE;
-        crew->items[0]++;
+        job->state = JOB_DONE;
+        pool->items[0]++;
         return;
     }
-    pthread_mutex_lock(&crew->lock);
-    queue_put(crew, desk);
-    pthread_cond_signal(&crew->queued);
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_lock(&pool->lock);
+    queue_put(pool, job);
+    pthread_cond_signal(&pool->queued);
+    pthread_mutex_unlock(&pool->lock);
 }
 
+/* Vectors change now, on some thread, and the world hears of it when the item's
+ * virtual time is over. */
 void sim_work_start(struct sim_world *world, kith_id id,
                     const struct kith_work *work)
 {
+    KITH_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
-    KITH_ASSERT(!(peer->flags & SIM_WORKING));
-    peer->flags |= SIM_WORKING;
-    peer->work = (uint8_t)work->kind;
+    KITH_ASSERT(peer->work == SIM_WORK_NONE); /* one item at a time */
+    peer->item = (uint8_t)work->kind;
     if (work->kind == KITH_WORK_SAVE) {
         sim_save(world, id);
     }
-    if (world->desks) {
+    if (world->work) {
         start_item(world, id, work);
     }
     const kith_ns cost_ns = cost_of(world, id, work);
     if (work->kind == KITH_WORK_TRAIN) {
-        sim_tally_train(world, id, cost_ns);
+        sim_totals_train(world, id, cost_ns);
     }
-    if (cost_ns == 0) {
-        peer->flags |= SIM_INSTANT;
-        return;
+    peer->work = cost_ns > 0 ? SIM_WORK_OUT : SIM_WORK_IMMEDIATE;
+    if (cost_ns > 0) {
+        sim_schedule(world, id, id, sim_time(world) + cost_ns,
+                     SIM_EVENT_WORK_DONE, peer->incarnation);
     }
-    sim_schedule(world, id, id, world->now_ns + cost_ns, SIM_EVENT_WORK_DONE,
-                 peer->incarnation);
+}
+
+bool sim_work_out(const struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    return world->peers[peer].work != SIM_WORK_NONE;
 }
 
 /* A data set that has gone ends the run: what came of it is nothing. Only steps
  * of training read it; a device may fail in any item. */
 static void check_worker(struct sim_world *world, kith_id peer)
 {
-    if (world->peers[peer].work != KITH_WORK_TRAIN &&
+    KITH_ASSERT(peer < world->peer_count);
+    if (world->peers[peer].item != KITH_WORK_TRAIN &&
         !world->experiment->backend->failed) {
         return;
     }
-    const struct kith_worker *worker = world->desks[peer].worker;
+    const struct kith_worker *worker = sim_job_worker(world, peer);
     const char *failed = worker ? kith_worker_failed(worker) : NULL;
     if (failed) {
         sim_fail(world, KITH_EPARSE, "peer %u: %s", peer, failed);
     }
 }
 
-void sim_work_join(struct sim_world *world, kith_id peer)
+/* Wait until the peer's item has run. */
+static void join(struct sim_world *world, kith_id peer)
 {
-    struct sim_crew *crew = world->crew;
-    struct sim_desk *desk = &world->desks[peer];
-    if (crew->count == 1) {
-        desk->state = DESK_FREE;
-        check_worker(world, peer);
-        return;
-    }
-    pthread_mutex_lock(&crew->lock);
-    while (desk->state == DESK_QUEUED || desk->state == DESK_RUNNING) {
-        if (desk->state == DESK_QUEUED) {
-            run_item(crew, desk, 0);
-        } else if (crew->first) {
-            run_item(crew, crew->first, 0);
-        } else {
-            pthread_cond_wait(&crew->done, &crew->lock);
+    KITH_ASSERT(peer < world->peer_count);
+    struct sim_work *pool = world->work;
+    struct job *job = &pool->jobs[peer];
+    if (pool->count > 1) {
+        pthread_mutex_lock(&pool->lock);
+        while (job->state == JOB_QUEUED || job->state == JOB_RUNNING) {
+            if (job->state == JOB_QUEUED) {
+                run_item(pool, job, 0);
+            } else if (pool->first) {
+                run_item(pool, pool->first, 0);
+            } else {
+                pthread_cond_wait(&pool->done, &pool->lock);
+            }
         }
+        pthread_mutex_unlock(&pool->lock);
     }
-    pthread_mutex_unlock(&crew->lock);
+    KITH_ASSERT(job->state == JOB_DONE || job->state == JOB_FREE);
     check_worker(world, peer);
 }
 
+/* Before anybody looks at vectors: an evaluation, an observer. */
 void sim_work_join_all(struct sim_world *world)
 {
-    for (kith_id peer = 0; world->desks && peer < world->peer_count; peer++) {
-        sim_work_join(world, peer);
+    KITH_ASSERT(world->work == NULL || world->work->opened);
+    for (kith_id peer = 0; world->work && peer < world->peer_count; peer++) {
+        join(world, peer);
+    }
+}
+
+/* The result stays in the job until the next item: rows read the last loss from
+ * it. */
+void sim_work_end(struct sim_world *world, kith_id id,
+                  struct kith_work_result *result)
+{
+    struct sim_peer *peer = &world->peers[id];
+    KITH_ASSERT(peer->work != SIM_WORK_NONE);
+    peer->work = SIM_WORK_NONE;
+    if (world->work) {
+        join(world, id);
+        world->work->jobs[id].state = JOB_FREE;
+        *result = world->work->jobs[id].result;
+        return;
+    }
+    *result = (struct kith_work_result){.kind = (enum kith_work_kind)peer->item,
+                                        .finite = true};
+}
+
+/* A crashed process takes its item with it; here the item still runs to its
+ * end, because a thread cannot be stopped within a kernel. */
+void sim_work_abandon(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(id < world->peer_count);
+    world->peers[id].work = SIM_WORK_NONE;
+    if (world->work) {
+        join(world, id);
+        world->work->jobs[id].state = JOB_FREE;
     }
 }
 
 void sim_work_counts(const struct sim_world *world, uint64_t *items)
 {
-    for (unsigned i = 0; world->crew && i < world->crew->count; i++) {
-        items[i] = world->crew->items[i];
+    KITH_ASSERT(world->work == NULL || world->work->count <= SIM_THREADS_MAX);
+    for (unsigned i = 0; world->work && i < world->work->count; i++) {
+        items[i] = world->work->items[i];
     }
 }

@@ -22,7 +22,6 @@ UNIT = \
   tests/unit/test_compression_keys \
   tests/unit/test_compressor_quality \
   tests/unit/test_compressors \
-  tests/unit/test_contact \
   tests/unit/test_cuda_models \
   tests/unit/test_cuda_module \
   tests/unit/test_cuda_notice \
@@ -34,6 +33,7 @@ UNIT = \
   tests/unit/test_data_shrinks \
   tests/unit/test_derive \
   tests/unit/test_device_algorithms \
+  tests/unit/test_experiment_hash \
   tests/unit/test_epidemic \
   tests/unit/test_estimate \
   tests/unit/test_experiment \
@@ -50,9 +50,12 @@ UNIT = \
   tests/unit/test_lab_rows \
   tests/unit/test_layout \
   tests/unit/test_loader \
+  tests/unit/test_log_limit \
+  tests/unit/test_member \
   tests/unit/test_model \
   tests/unit/test_network \
   tests/unit/test_node \
+  tests/unit/test_node_asserts \
   tests/unit/test_node_directed \
   tests/unit/test_node_pull \
   tests/unit/test_node_round \
@@ -65,7 +68,6 @@ UNIT = \
   tests/unit/test_peer \
   tests/unit/test_peer_file \
   tests/unit/test_pool \
-  tests/unit/test_repeat \
   tests/unit/test_replicas \
   tests/unit/test_rng \
   tests/unit/test_rules \
@@ -115,6 +117,7 @@ PROPERTY = \
   tests/property/test_central_choices \
   tests/property/test_matrix \
   tests/property/test_node_chaos \
+  tests/property/test_node_fuzz \
   tests/property/test_node_rounds \
   tests/property/test_sim_determinism \
   tests/property/test_sim_theory \
@@ -128,7 +131,9 @@ FENCES = \
   tests/fences/check_layers.sh \
   tests/fences/check_link.sh \
   tests/fences/check_papers.sh \
+  tests/fences/check_private.sh \
   tests/fences/check_registry.sh \
+  tests/fences/check_sim_parts.sh \
   tests/fences/check_size.sh \
   tests/fences/check_symbols.sh \
   tests/fences/check_words.sh
@@ -158,6 +163,7 @@ INTEGRATION = \
   tests/integration/test_lab_resumes.sh \
   tests/integration/test_lab_taxonomy.sh \
   tests/integration/test_netns_peers.sh \
+  tests/integration/test_old_files.sh \
   tests/integration/test_parity.sh \
   tests/integration/test_report.sh \
   tests/integration/test_resume.sh \
@@ -191,7 +197,8 @@ EXTRA_DIST += tests/integration/lab.sh tests/integration/resume.py \
   tests/long/accept_choco.py tests/long/theory_table.py \
   tests/long/accept_quality.py tests/long/accept_taxonomy.py \
   tests/long/accept_learning.py tests/long/accept_choosing.py \
-  tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py
+  tests/integration/lab_replay.py tests/integration/lab_taxonomy.py docs/make_algorithms.py \
+  docs/make_manual.py
 EXTRA_PROGRAMS += $(LONG_BUILDS)
 
 check_PROGRAMS += $(UNIT) $(PROPERTY)
@@ -268,7 +275,7 @@ tests_unit_test_ops_SOURCES = tests/unit/test_ops.c tests/unit/ops_cases.c \
 # Two sessions joined by memory.
 SESSIONS = tests/support/sessions.c tests/support/sessions.h
 tests_unit_test_certificate_SOURCES = tests/unit/test_certificate.c $(SESSIONS)
-tests_unit_test_contact_SOURCES = tests/unit/test_contact.c $(SESSIONS)
+tests_unit_test_member_SOURCES = tests/unit/test_member.c $(SESSIONS)
 tests_unit_test_hello_SOURCES = tests/unit/test_hello.c $(SESSIONS)
 tests_unit_test_keys_SOURCES = tests/unit/test_keys.c $(SESSIONS)
 tests_unit_test_session_SOURCES = tests/unit/test_session.c $(SESSIONS)
@@ -333,6 +340,8 @@ tests_unit_test_sim_conservation_SOURCES = \
 tests_unit_test_sim_faults_SOURCES = tests/unit/test_sim_faults.c $(SIMULATE)
 tests_unit_test_sim_network_SOURCES = tests/unit/test_sim_network.c $(SIMULATE)
 EXTRA_DIST += \
+  tests/golden/old/recording-50ce217.db tests/golden/old/run-50ce217.db \
   tests/golden/round.trace tests/golden/round.yaml \
   tests/golden/swap.trace tests/golden/swap.yaml \
-  tests/golden/torn.trace tests/golden/torn.yaml
+  tests/golden/torn.trace tests/golden/torn.yaml \
+  tests/golden/old/old.yaml

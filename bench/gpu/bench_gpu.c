@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/training/backend/cuda_module.h"
+#include "kith/cuda_module.h"
 
 /* ceiling.cu; not linked where there is no CUDA. */
 __attribute__((weak)) bool ceiling_device(char *name, size_t size);

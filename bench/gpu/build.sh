@@ -22,7 +22,8 @@ cc=${CC:-cc}
 cxx=${CXX:-c++}
 version=$(sed -n 's/^AC_INIT(\[kith\], \[\(.*\)\])/\1/p' "$top/configure.ac")
 floor='base/err base/hash base/rng base/text base/units
-    training/backend/naive32 training/backend/naive64 training/backend/registry training/backend/memory
+    training/backend/naive32 training/backend/naive64 training/backend/choose
+    training/backend/memory experiment/registry
     training/backend/cuda training/backend/cuda_module training/backend/cuda_bf16'
 failures=0
 
@@ -78,7 +79,7 @@ compile_unit() {
             -I"$top/src/training/cuda" -I"$top/tests/cuda" -x c++ -c -o "$into" "$source"
         ;;
     *)
-        $cc -std=gnu11 -O2 -g -D_GNU_SOURCE "$@" -I"$top/bench/gpu" \
+        $cc -std=gnu11 -O2 -g -D_GNU_SOURCE -ffunction-sections -fdata-sections "$@" -I"$top/bench/gpu" \
             -I"$top/tests/unit" -c -o "$into" "$source"
         ;;
     esac
@@ -87,7 +88,7 @@ compile_unit() {
 # link_as NAME GROUP...: by the compiler of the module where one of the groups
 # holds CUDA. Not linked where an object is missing.
 link_as() {
-    name=$1 missing=
+    name=$1 missing='' unused=-Wl,--gc-sections
     shift
     linker=$cc
     # shellcheck disable=SC2046 # Paths without blanks.
@@ -95,7 +96,7 @@ link_as() {
     objects=
     for unit; do
         case $unit:$emulate in
-        *.cu:0) linker="$NVCC -cudart static -Xcompiler -static-libstdc++,-static-libgcc" ;;
+        *.cu:0) linker="$NVCC -cudart static -Xcompiler -static-libstdc++,-static-libgcc" unused='-Xlinker --gc-sections' ;;
         *.cu:1) linker=$cxx ;;
         esac
         [ -f "$(object "$unit")" ] || missing="$missing $unit"
@@ -108,6 +109,8 @@ link_as() {
     }
     case $name in
     *.so) linker="$linker -shared" ;;
+    # The registry names plug-ins that are not here; nobody here asks for them.
+    *) linker="$linker $unused" ;;
     esac
     # shellcheck disable=SC2086 # Lists of words without blanks.
     (cd "$folder/obj" && $linker -o "../$name" $objects -ldl -lpthread -lm) || {

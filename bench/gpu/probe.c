@@ -2,6 +2,7 @@
  * probe is slower than one without; shares matter, not sums. */
 #include "probe.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "bench_gpu.h"
@@ -134,6 +135,7 @@ void probe_start(enum probe_mode mode)
     self.mode = mode;
     memset(self.spent, 0, sizeof self.spent);
     self.start = self.last = now();
+    self.loss = self.backward = (double)NAN; /* not seen yet */
     self.wait = self.start - before;
 }
 

@@ -64,6 +64,11 @@ static void print_phases(const char *name, const struct measured *found)
                   {"backward", p->backward},
                   {"optimiser", p->optimiser}};
     const double all = p->forward + p->backward + p->optimiser;
+    if (!(all > 0)) {
+        (void)snprintf(text, sizeof text, "%s, phases", name);
+        row_failed(text, "a step ended without a loss or a backward pass");
+        return;
+    }
     for (size_t i = 0; i < 3; i++) {
         (void)snprintf(text, sizeof text, "%s, %s", name, phases[i].name);
         (void)snprintf(share, sizeof share, "%.1f %% of %.2f ms",

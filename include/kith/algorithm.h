@@ -29,22 +29,19 @@ struct kith_compression; /* compressor.h */
  * X(NAME, key, lowest, highest, help) */
 #define KITH_GOSSIP_KEYS(X)                                                    \
     X(ELASTICITY, "elasticity", 0, 0.5,                                        \
-      "elastic: how far the two move towards each other")                      \
-    X(CONSENSUS, "consensus", 0, 4,                                            \
-      "choco, beer: gamma; noloco: c; gasloc: how far the mean draws")         \
-    X(MOMENTUM, "momentum", 0, 0.9999, "qg, slowmo and diloco: the outer one") \
-    X(DECAY, "decay", 0, 0.9999, "qg: how slowly its buffer follows")          \
-    X(RATE, "rate", 0, 16, "slowmo, diloco, noloco, gasloc: the outer rate")   \
-    X(SHARE, "share", 1e-9, 1, "sparta: share of the coordinates in a step")   \
-    X(RADIUS, "radius", 0, 1e30, "clipped: a difference's most; 0: adaptive")  \
-    X(FRAGMENTS, "fragments", 1, 256, "streaming: parts, one in each round")   \
-    X(BLEND, "blend", 0, 1, "streaming: share of the own model that stays")    \
-    X(MIXING, "mixing", 0, 16, "acid: eta, per exchange; 0: from the graph")   \
-    X(STRENGTH, "strength", 0, 64,                                             \
-      "acid: alpha of the copy; 0: from the "                                  \
-      "graph")                                                                 \
+      "how far the two move towards each other")                               \
+    X(CONSENSUS, "consensus", 0, 4, "how far the mean draws: gamma or c")      \
+    X(MOMENTUM, "momentum", 0, 0.9999, "the outer one")                        \
+    X(DECAY, "decay", 0, 0.9999, "how slowly its buffer follows")              \
+    X(RATE, "rate", 0, 16, "the outer rate")                                   \
+    X(SHARE, "share", 1e-9, 1, "share of the coordinates in a step")           \
+    X(RADIUS, "radius", 0, 1e30, "a difference's most; 0: adaptive")           \
+    X(FRAGMENTS, "fragments", 1, 256, "parts, one in each round")              \
+    X(BLEND, "blend", 0, 1, "share of the own model that stays")               \
+    X(MIXING, "mixing", 0, 16, "eta, per exchange; 0: from the graph")         \
+    X(STRENGTH, "strength", 0, 64, "alpha of the copy; 0: from the graph")     \
     X(OUTER_EVERY, "outer_every", 1, 1e6,                                      \
-      "sparta-diloco: rounds from one outer step to the next")
+      "rounds from one outer step to the next")
 enum kith_gossip_key {
 #define KITH_X(name, key, low, high, help) KITH_GOSSIP_##name,
     KITH_GOSSIP_KEYS(KITH_X)
@@ -68,7 +65,7 @@ struct kith_algebra {
     uint64_t seed;
     const double *coefficients; /* (KITH_GOSSIP_KEY_COUNT) */
     const struct kith_topology *graph;
-    const struct kith_compression *compression; /* of (dim); `compresses` */
+    const struct kith_compression *compression; /* of (dim) */
     void *live;                                 /* x */
     double *scalars; /* (scalar_count) the algorithm's own, kept per peer */
     void *const *vectors; /* (vectors) its own */
@@ -87,13 +84,15 @@ struct kith_algebra {
     const void *received; /* the edge's inbox, NULL if nothing came */
     /* Of a round: what is kept for all its neighbours, (edge_count,
      * edge_vectors) and (edge_count, KITH_EDGE_SCALARS), which of them this
-     * edge is, and in `finish` what each of its edges brought. */
+     * edge is; in `finish` the edges that were merged. */
     void *const *edges;
     double *edge_scalars;
     uint32_t edge_count, edge_index;
     double given; /* make: shares of the messages that were made before */
-    unsigned edge_vectors; /* for each neighbour */
-    const void *const *inboxes;
+    unsigned edge_vectors;               /* for each neighbour */
+    const struct kith_work_edge *merged; /* (merged_count) */
+    const void *const *inboxes;          /* (merged_count) what came of each */
+    uint32_t merged_count;
 };
 
 enum kith_wait {
@@ -103,39 +102,62 @@ enum kith_wait {
     KITH_WAIT_STRICT, /* step t + 1 waits for round t: x <- W (x - eta g) */
 };
 
+/* What an algorithm needs, allows, keeps or does; a set of them is its `flags`.
+ * X(NAME, bit, key): `key` is its name in `kith list`, NULL: not listed. */
+#define KITH_ALGORITHM_FLAGS(X)                                                \
+    /* A column-stochastic share is enough. */                                 \
+    X(ALLOWS_DIRECTED_LINKS, 0, "directed")                                    \
+    /* The sum of x, or of x by its weight, changes by gradients alone. */     \
+    X(CONSERVES_SUM, 1, "conserves_sum")                                       \
+    /* Decisions depend on the values of models. */                            \
+    X(DECIDES_BY_VALUES, 2, "value_driven")                                    \
+    /* State is kept for each neighbour. */                                    \
+    X(NEEDS_STATIC_GRAPH, 3, "fixed_graph")                                    \
+    X(NEEDS_TREE, 4, "tree")                                                   \
+    /* A lost message leaves a bias behind, */                                 \
+    X(NEEDS_LOSSLESS_LINK, 5, "lossless")                                      \
+    /* and so does a peer that leaves or restarts. */                          \
+    X(NEEDS_STABLE_MEMBERS, 6, "no_churn")                                     \
+    /* The fixed point has no bias where the peers' data differ. */            \
+    X(REMOVES_DATA_BIAS, 7, "exact")                                           \
+    /* Eigenvalues of W above -1/3: `weights: lazy` where a file names none.   \
+     */                                                                        \
+    X(NEEDS_LAZY_WEIGHTS, 8, "lazy")                                           \
+    X(TAKES_COMPRESSOR, 9, "compresses")                                       \
+    /* A round makes a message of its own for each neighbour. */               \
+    X(SENDS_EDGE_MESSAGES, 10, NULL)                                           \
+    /* At most one exchange at a time, asked for or answered; one is started   \
+     * with probability 1/(2H) a step. Where two may overlap, deltas stay      \
+     * exact negatives, but of models that have moved: pairs mix about 0.6 as  \
+     * fast. */                                                                \
+    X(NEEDS_EXCLUSIVE_EXCHANGE, 11, NULL)                                      \
+    /* A round's message takes mass out of x: delta_sum. */                    \
+    X(SPLITS_MASS, 12, NULL)                                                   \
+    /* Messages are bytes that `merge` checks; of a raw compressor they are    \
+     * vectors like any other. */                                              \
+    X(CHECKS_ITS_MESSAGES, 13, NULL)                                           \
+    /* Own steps are z <- z - eta g(z), whatever `factor` is; at x they count  \
+     * by weight. */                                                           \
+    X(STEPS_AT_Z, 14, NULL)                                                    \
+    /* Vectors are read or written a few values at a time, which on a device   \
+     * are a copy and a wait each: such backends are refused, in favour of     \
+     * `on_device`. */                                                         \
+    X(NEEDS_HOST_VECTORS, 15, "needs_host_vectors")
+enum kith_algorithm_flag {
+#define KITH_X(name, bit, key) KITH_##name = 1u << (bit),
+    KITH_ALGORITHM_FLAGS(KITH_X)
+#undef KITH_X
+};
+
 struct kith_algorithm {
     const char *name;    /* required */
     const char *paper;   /* required: authors, venue, year */
     const char *summary; /* required: the update rule in one line */
     enum kith_pattern pattern;
     enum kith_wait wait;
-    bool directed;      /* a column-stochastic share is enough */
-    bool conserves_sum; /* sum of x (or of scalar-weighted x) never changes */
-    bool value_driven;  /* decisions depend on model values */
-    bool fixed_graph;   /* keeps something for each neighbour */
-    bool tree;          /* and the graph is a tree */
-    bool lossless;      /* a message lost leaves a bias behind */
-    bool no_churn;      /* a peer that leaves or restarts does, too */
-    bool exact;         /* no bias where the peers' data differ */
-    bool lazy;          /* needs eigenvalues of W above -1/3: `weights: lazy`
-                           where a file names none */
-    bool compresses;    /* takes gossip.compressor */
-    bool per_edge;      /* a round makes a message for each neighbour */
-    bool exclusive;     /* an exchange at a time, asked for or answered, in
-                           every H steps on average, by chance. Without it the
-                           two may overlap: deltas stay exact negatives and the
-                           rule is the published one, but they are of models
-                           that have moved, so pairs mix about 0.6 as fast */
-    bool splits;        /* and takes what it sends out of x: delta_sum */
-    bool opaque;        /* messages are bytes that `merge` checks, or of a raw
-                           compressor vectors like any other */
-    bool steps_at_z;    /* own steps are z <- z - eta g(z), whatever `factor`
-                           is: at x they count by weight */
-    bool needs_host_vectors; /* reads or writes vectors a few values at a time,
-                                which on a device are a copy and a wait each:
-                                such backends are refused, in favour of */
-    const char *on_device;   /* the nearest algorithm that a device runs;
-                                required with needs_host_vectors */
+    uint32_t flags; /* KITH_NEEDS_... | KITH_CONSERVES_SUM | ..., see above */
+    const char *on_device; /* the nearest algorithm that a device runs;
+                              required with KITH_NEEDS_HOST_VECTORS */
 
     const char *schedule; /* the one topology that it runs on, a cycle of
                              rounds each time; NULL: any that fits */
@@ -166,8 +188,8 @@ struct kith_algorithm {
     void (*after_step)(struct kith_algebra *algebra);
 
     /* sent <- what travels; default (NULL): sent <- x.
-     * May change x and scalars (push: both split). `per_edge`: called for each
-     * neighbour that is sent to, with edge->weight the share C_ji. */
+     * May change x and scalars (push: both split). KITH_SENDS_EDGE_MESSAGES:
+     * called for each neighbour that is sent to, with edge->weight C_ji. */
     void (*make)(struct kith_algebra *algebra, struct kith_work_edge *edge);
     /* x <- x + this edge's delta; sets edge->delta_sum, and edge->refused
      * where what came is malformed. Required unless pattern is NONE. */
@@ -181,17 +203,26 @@ struct kith_algorithm {
     void (*undo)(struct kith_algebra *algebra, struct kith_work_edge *edge);
     /* After the last edge of a round, though none was merged; `sent` is the
      * round's snapshot. Returns the sum over coordinates of what it added. */
-    double (*finish)(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count);
+    double (*finish)(struct kith_algebra *algebra);
     /* z such that gradients are taken at z, in place of x (push-sum divides by
      * its weight): the factor z = factor * x. Default 1. The step is applied to
-     * x: x <- x - eta g(z), unless `steps_at_z`. */
+     * x: x <- x - eta g(z), unless KITH_STEPS_AT_Z. */
     double (*factor)(const double *scalars);
 };
 /* Does this round carry whole models? The first is number period - 1. */
 static inline bool kith_algorithm_is_whole(uint64_t period, uint64_t round)
 {
     return period < 2 || round % period == period - 1;
+}
+
+/* Bytes of an exchange's message. */
+static inline size_t
+kith_algorithm_payload(const struct kith_algorithm *algorithm,
+                       const struct kith_algebra *algebra)
+{
+    return algorithm->payload == NULL || algebra->dim == 0
+               ? algebra->dim * algebra->backend->element_bytes
+               : algorithm->payload(algebra);
 }
 
 /* May one of its scalars be this, on the wire or in a checkpoint? */

@@ -4,7 +4,7 @@
  * (naive64 is what the theory tests use); `cpu` is OpenBLAS plus vectorised
  * loops, float32; `cpu-bf16` is cpu with linear layers that multiply bfloat16,
  * where the CPU can; `cuda` and `cuda-bf16` are a module loaded at run time
- * (src/training/backend/cuda_module.h). Elements are opaque here: element_bytes
+ * (kith/cuda_module.h). Elements are opaque here: element_bytes
  * says their size. One file, one line in src/training/backend/backends.def.
  * Test: unit/test_backend.c holds every backend against naive64. */
 #ifndef KITH_BACKEND_H
@@ -189,8 +189,13 @@ const struct kith_backend *kith_backend_auto(void);
  * host, or cpu where that cannot run. Test: unit/test_bf16.c */
 const struct kith_backend *
 kith_backend_stand_in(const struct kith_backend *backend);
+/* Bytes of host memory that can be had without swapping; SIZE_MAX where the
+ * system does not say. */
+size_t kith_host_available(void);
+#define KITH_POOL_THREADS_MAX 64u
 /* Threads a backend's products may use; the simulator and the lab say 1. */
 void kith_backend_threads(unsigned count);
+unsigned kith_backend_thread_count(void);
 
 /* Who multiplies matrices for backend cpu: "own" (at first, where the CPU has
  * AVX2 or AVX-512), "openblas" (at first elsewhere), "onednn" (where

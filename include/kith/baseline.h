@@ -12,6 +12,7 @@
 #include "kith/experiment.h"
 #include "kith/speed.h"
 #include "kith/types.h"
+#include "kith/evaluation.h"
 #include "kith/worker.h"
 
 #ifdef __cplusplus

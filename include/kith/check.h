@@ -12,6 +12,7 @@
 #define KITH_CHECK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/err.h"
@@ -23,7 +24,8 @@
 extern "C" {
 #endif
 
-/* What is known now. NaN: not measured. Counts are sums over all peers. */
+/* What is known now, as float64 alone. NaN: not measured. Counts are sums over
+ * all peers. */
 struct kith_values {
     double finite;   /* 1: every live model is finite, 0: one is not */
     double accuracy; /* of the averaged model, in [0, 1] */
@@ -45,8 +47,10 @@ struct kith_quantity {
     const char *name, *summary, *paper;
     bool predicate; /* true or false: takes no relation */
     bool needs_data;
+    size_t field; /* KITH_VALUE(...) of struct kith_values, or */
     double (*value)(const struct kith_values *values); /* NaN: unknown */
 };
+#define KITH_VALUE(name) offsetof(struct kith_values, name)
 /* NULL-terminated, in the order of checks.def. */
 extern const struct kith_quantity *const kith_quantities[];
 const struct kith_quantity *kith_quantity_find(const char *name);

@@ -101,9 +101,9 @@ struct kith_data_config {
 struct kith_dataset_kind {
     const char *name, *paper, *summary;
     enum kith_input input; /* NONE: what the model takes */
-    bool pathless;         /* data.path is not read */
-    bool cut;              /* the test set is the last data.test_share */
-    bool spreads;          /* data.spread is read */
+    uint64_t rows; /* where data.rows is not given; 0: the kind reads files */
+    bool cut;      /* the test set is the last data.test_share */
+    bool spreads;  /* data.spread is read */
     /* Called by kith_dataset_open alone, on an empty set, which it closes on
      * error; `error` then says what to do. Sizes are bounded before
      * allocation. */

@@ -28,32 +28,52 @@ extern "C" {
 
 enum kith_wire_mode { KITH_WIRE_SIZED, KITH_WIRE_FULL };
 
-/* X(NAME, text) */
+/* What can be done to a peer or a link, from one atom to another. A driver
+ * carries each of these out; a kind of fault is made of them (kith/fault.h).
+ * X(NAME, atom that begins it, atom that ends it, of a link, takes a factor) */
+#define KITH_EFFECTS(X)                                                        \
+    X(STOP, CRASH, RESTART, false, false) /* SIGKILL; state is gone */         \
+    X(PAUSE, PAUSE, RESUME, false, false) /* SIGSTOP, SIGCONT */               \
+    X(SLOW, SLOW, SLOW, false, true)      /* longer steps; factor 1 ends it */ \
+    X(CUT, CUT, HEAL, true, false)        /* traffic peer -> other stalls */
+enum kith_effect {
+#define KITH_X(name, begin, end, is_link, has_factor) KITH_EFFECT_##name,
+    KITH_EFFECTS(KITH_X)
+#undef KITH_X
+        KITH_EFFECT_COUNT
+};
+/* The atoms; a trace hash holds their order. X(NAME, text, effect) */
 #define KITH_FAULTS(X)                                                         \
-    X(CRASH, "crash")     /* SIGKILL; state and process are gone */            \
-    X(RESTART, "restart") /* the crashed peer comes back */                    \
-    X(PAUSE, "pause")     /* SIGSTOP */                                        \
-    X(RESUME, "resume")   /* SIGCONT */                                        \
-    X(SLOW, "slow")       /* steps take `factor` times as long */              \
-    X(CUT, "cut")         /* traffic peer -> other stalls */                   \
-    X(HEAL, "heal")       /* it flows again */
+    X(CRASH, "crash", STOP)                                                    \
+    X(RESTART, "restart", STOP)                                                \
+    X(PAUSE, "pause", PAUSE)                                                   \
+    X(RESUME, "resume", PAUSE)                                                 \
+    X(SLOW, "slow", SLOW)                                                      \
+    X(CUT, "cut", CUT)                                                         \
+    X(HEAL, "heal", CUT)
 enum kith_fault_kind {
-#define KITH_X(name, text) KITH_FAULT_##name,
+#define KITH_X(name, text, effect) KITH_FAULT_##name,
     KITH_FAULTS(KITH_X)
 #undef KITH_X
         KITH_FAULT_COUNT
 };
 const char *kith_fault_name(enum kith_fault_kind kind);
+enum kith_effect kith_fault_effect(enum kith_fault_kind kind);
+/* Of a link, from `peer` to `other`; else of `peer`. */
+bool kith_fault_is_link(enum kith_fault_kind kind);
+bool kith_fault_has_factor(enum kith_fault_kind kind);
 
 /* One timed atom. Sorted by (at_ns, statement, order of expansion). */
 struct kith_atom {
     kith_ns at_ns;
     enum kith_fault_kind kind;
     kith_id peer;
-    kith_id other;      /* CUT, HEAL; else KITH_NOBODY */
-    double factor;      /* SLOW; 1 ends it */
+    kith_id other;      /* of a link; else KITH_NOBODY */
+    double factor;      /* of an effect that takes one; 1 ends it */
     uint32_t statement; /* index in `faults:`; UINT32_MAX: compute.slow */
 };
+/* Does its effect begin here, or end? */
+bool kith_atom_begins(const struct kith_atom *atom);
 
 enum kith_check_when { KITH_CHECK_ALWAYS, KITH_CHECK_FINALLY };
 /* "always finite(model)", "finally accuracy >= 0.85": see
@@ -185,14 +205,28 @@ void kith_experiment_close(struct kith_experiment *experiment);
  * UINT64_MAX where stop is a time alone. */
 uint64_t kith_experiment_steps(const struct kith_experiment *experiment,
                                size_t train_rows);
-/* 64-bit hash over what all peers must agree on (model, data split, train,
- * gossip, seed, peers): travels in the first sealed frame. */
+/* 64-bit hash over the keys that all peers must agree on: travels in the first
+ * sealed frame. */
 uint64_t kith_experiment_hash(const struct kith_experiment *experiment);
-/* The first setting of the experiment in `yaml` (may be NULL) that is another
- * one here: "its seed is 7, this run's is 8". */
-void kith_experiment_differ(const char *yaml,
-                            const struct kith_experiment *here, char *what,
-                            size_t size);
+/* The rules by which it is made; part of what is hashed. */
+#define KITH_EXPERIMENT_HASH_VERSION 2u
+/* As files keep it: "VERSION:HEX". */
+#define KITH_EXPERIMENT_HASH_BYTES 32
+void kith_experiment_hash_text(const struct kith_experiment *experiment,
+                               char text[KITH_EXPERIMENT_HASH_BYTES]);
+/* Is a file of this experiment? `hash` and `yaml`, the experiment's text, are
+ * what the file keeps; either may be NULL. A hash of another version (before 2
+ * it had none) says nothing: the text decides. false: `what` says why, such as
+ * the first key that is another one: "its seed is 7, this run's is 8". */
+bool kith_experiment_is(const struct kith_experiment *here, const char *hash,
+                        const char *yaml, char *what, size_t size);
+/* What a runner of work items (kith/worker.h) is told of it. `named`: whose
+ * hash and text its checkpoints carry where `experiment` is cut down to one
+ * process
+ * (`kith train`); NULL: experiment, and it is a peer. Both are lent. */
+struct kith_task;
+struct kith_task kith_experiment_task(const struct kith_experiment *experiment,
+                                      const struct kith_experiment *named);
 /* Compression of vectors of `dim` elements that are gossiped. */
 struct kith_compression
 kith_experiment_compression(const struct kith_experiment *experiment,
@@ -229,6 +263,28 @@ KITH_MUST_CHECK enum kith_err
 kith_experiment_node_config(const struct kith_experiment *experiment,
                             uint64_t steps, struct kith_topology *topology,
                             struct kith_node_config *config);
+
+/* Kinds of plug-ins that declare which keys they read. */
+enum kith_reader {
+    KITH_READER_ALGORITHM,
+    KITH_READER_COMPRESSOR,
+    KITH_READER_TOPOLOGY,
+    KITH_READER_MODEL,
+    KITH_READER_OPTIMISER,
+};
+/* "density, block": the keys of that kind in a record's mask. */
+void kith_experiment_keys_read(enum kith_reader reader, unsigned mask,
+                               char *text, size_t size);
+#define KITH_KEY_ALLOWED_BYTES 512
+/* Every key of an experiment file, in the order of its table. */
+struct kith_experiment_key {
+    const char *path, *initial; /* initial: the default; NULL: none */
+    bool is_required;
+    char allowed[KITH_KEY_ALLOWED_BYTES];
+    char help[512]; /* "who reads it: what it is" */
+};
+/* false: past the last. */
+bool kith_experiment_key(unsigned index, struct kith_experiment_key *key);
 
 /* A peer's own file (`kith peer`). */
 struct kith_peer_file {

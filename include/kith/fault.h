@@ -58,29 +58,47 @@ struct kith_atoms {
     uint32_t count, capacity;
 };
 
-/* The keys beside `at` that a fault takes. */
+/* The keys beside `at` that only some faults take. X(NAME, "word") */
+#define KITH_FAULT_KEYS(X)                                                     \
+    X(FOR, "for")         /* how long; without it: to the end */               \
+    X(RESTART, "restart") /* the same, of a peer that comes back */            \
+    X(BY, "by")           /* factor, > 1; required where taken */
 enum kith_fault_key {
-    KITH_FAULT_KEY_FOR = 1,     /* how long; without it: to the end */
-    KITH_FAULT_KEY_RESTART = 2, /* how long until it comes back */
-    KITH_FAULT_KEY_BY = 4,      /* factor, > 1; required where taken */
+#define KITH_X(name, word) KITH_FAULT_KEY_##name,
+    KITH_FAULT_KEYS(KITH_X)
+#undef KITH_X
+        KITH_FAULT_KEY_COUNT
 };
+#define KITH_FAULT_TAKES(name) (1u << KITH_FAULT_KEY_##name)
+#define KITH_FAULT_DOES(name) (1u << KITH_EFFECT_##name)
 
 struct kith_fault_statement {
     uint32_t index; /* in `faults:`; UINT32_MAX: compute.slow */
     uint32_t peers;
     uint64_t seed, entity; /* its stream; kith_fault_entity() */
     char target[256];
-    struct kith_spread at, duration, restart;
+    struct kith_spread at, length; /* length: `for` or `restart` */
     double by;
 };
 
 struct kith_fault {
     const char *name, *summary, *paper;
-    bool between;  /* the target is a pair of selectors with an arrow */
-    unsigned keys; /* enum kith_fault_key */
+    bool between;     /* the target is a pair of selectors with an arrow */
+    unsigned keys;    /* KITH_FAULT_TAKES(...) | ... */
+    unsigned effects; /* KITH_FAULT_DOES(...) | ...: from `at` on, for `length`,
+                         to each peer of the target, or each link between */
+    /* In place of that one interval; NULL: as `effects` says. */
     enum kith_err (*expand)(const struct kith_fault_statement *statement,
                             struct kith_atoms *atoms, char *error);
 };
+/* The statement's atoms are added to `atoms`: KITH_EPARSE or KITH_ELIMIT with
+ * text in `error`, KITH_ENOMEM. */
+KITH_MUST_CHECK enum kith_err
+kith_fault_expand(const struct kith_fault *fault,
+                  const struct kith_fault_statement *statement,
+                  struct kith_atoms *atoms, char *error);
+/* The atom that begins or ends an effect. */
+enum kith_fault_kind kith_effect_atom(enum kith_effect effect, bool begins);
 /* NULL-terminated, in the order of faults.def. */
 extern const struct kith_fault *const kith_faults[];
 const struct kith_fault *kith_fault_find(const char *name);

@@ -1,7 +1,7 @@
 /* The journal of a real run: what every peer's driver gave to kith_node_step,
  * in order, so that the run can be carried out again in one process.
  *
- *   a life of a peer   BEGIN  EVENT (START)  EVENT ...  EVENT  END
+ *   an incarnation     BEGIN  EVENT (START)  EVENT ...  EVENT  END
  *   BEGIN   step of the save it went on from, hash of its model then
  *   EVENT   kind, time; from; a message's header and slot; a result
  *   END     was the item that was out carried out? A killed peer has no END.
@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "kith/err.h"
+#include "kith/evaluation.h"
 #include "kith/node.h"
 #include "kith/rundb.h"
 #include "kith/worker.h"
@@ -59,7 +60,7 @@ struct kith_journal_entry {
     struct kith_work_result result; /* unpacked: of a WORK_DONE */
 };
 
-/* What times are counted from: zeroed at BEGIN, one for each life. */
+/* What times are counted from: zeroed at BEGIN, one for each incarnation. */
 struct kith_journal_clock {
     kith_ns now_ns;
     int64_t utc_s;
@@ -84,7 +85,7 @@ kith_journal_unpack(struct kith_journal_clock *clock, const uint8_t *bytes,
 
 /* Makes its tables. Once, before the two below, in a new database. */
 enum kith_err kith_rundb_journal_begin(struct kith_rundb *store);
-/* Part 0, 1, ... of a life; errors stick, as in rundb.h. */
+/* Part 0, 1, ... of an incarnation; errors stick, as in rundb.h. */
 enum kith_err kith_rundb_journal(struct kith_rundb *store, kith_id peer,
                                  uint32_t incarnation, uint32_t part,
                                  const uint8_t *bytes, size_t size);
@@ -106,13 +107,13 @@ struct kith_journal;
 KITH_MUST_CHECK enum kith_err
 kith_journal_open(const char *path, const struct kith_experiment *experiment,
                   struct kith_journal **journal, char *note, char *error);
-/* The peer's next entry and which life it is of. KITH_ENOENT: there is no more.
- * KITH_EPARSE: damaged, or a part is missing; says where. */
+/* The peer's next entry and which incarnation it is of. KITH_ENOENT: there is
+ * no more. KITH_EPARSE: damaged, or a part is missing; says where. */
 KITH_MUST_CHECK enum kith_err
 kith_journal_next(struct kith_journal *journal, kith_id peer,
                   uint32_t *incarnation, struct kith_journal_entry *entry,
                   char *error);
-/* Has this peer a later life than this one? */
+/* Has this peer a later incarnation than this one? */
 bool kith_journal_returns(const struct kith_journal *journal, kith_id peer,
                           uint32_t incarnation);
 /* What kith_rundb_model wrote; KITH_ENOENT: nothing of this peer. values: (dim)

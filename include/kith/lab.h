@@ -21,6 +21,7 @@
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
+#include "kith/limits.h"
 #include "kith/rundb.h"
 #include "kith/types.h"
 
@@ -84,6 +85,28 @@ struct kith_lab_options {
 KITH_MUST_CHECK enum kith_err
 kith_lab_run(const struct kith_lab_options *options,
              struct kith_summary *summary, char *error);
+
+/* The folder for the saves of one run: the one that is named, or a private one,
+ * $TMPDIR/kith-lab-XXXXXX, 0700.
+ *
+ * It is locked while its launcher lives. A launcher that was killed leaves its
+ * private folder behind; the next one finds it unlocked and removes it. */
+struct kith_lab_folder {
+    char path[KITH_PATH_BYTES_MAX]; /* "": none */
+    int lock_fd;
+    bool keep; /* what is in it is still wanted: kith_lab_folder_close lets it
+                  be */
+};
+
+/* named: may be there already; NULL: a private one. KITH_ENOSPC, KITH_EPERM or,
+ * where another lab uses it, KITH_EBUSY with one line in error
+ * (KITH_LAB_ERROR_BYTES). */
+KITH_MUST_CHECK enum kith_err
+kith_lab_folder_open(struct kith_lab_folder *folder, const char *named,
+                     char *error);
+/* Unless it is to be kept, removes it and what is in it. Harmless on one that
+ * was never opened, as long as it is zeroed. */
+void kith_lab_folder_close(struct kith_lab_folder *folder);
 
 #ifdef __cplusplus
 }

@@ -134,6 +134,10 @@ struct kith_model {
     const char *name, *paper, *summary;
     enum kith_input input;
     unsigned keys; /* KITH_MODEL_READS(...) of each key it reads */
+    /* A shape that people use, in words and as keys, for lists; NULL: the model
+     * has no network. */
+    const char *example;
+    struct kith_model_config shape;
     /* KITH_EINVAL, KITH_ELIMIT: the configuration makes no sense; `error`
      * (KITH_MODEL_ERROR_BYTES) is "model.KEY: what was found; what is allowed".
      */

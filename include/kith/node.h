@@ -162,10 +162,24 @@ void kith_node_step(struct kith_node *node, const struct kith_event *event,
 uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
                          const struct kith_message *model);
 
-/* Counters, for rows in the store and the checks. */
+/* X(name): what a node counts, for rows in the store and the checks. */
+#define KITH_NODE_COUNTS(X)                                                    \
+    X(attempts)                                                                \
+    X(skipped)                                                                 \
+    X(refused)                                                                 \
+    X(done)                                                                    \
+    X(failed)                                                                  \
+    X(torn)                                                                    \
+    X(served)                                                                  \
+    X(bad)                                                                     \
+    X(gated)                                                                   \
+    X(undone)                                                                  \
+    X(late)
 struct kith_node_counters {
-    uint64_t steps, attempts, skipped, refused, done, failed, torn, served, bad,
-        gated, undone, rounds, late;
+#define KITH_X(name) uint64_t name;
+    KITH_NODE_COUNTS(KITH_X)
+#undef KITH_X
+    uint64_t steps, rounds;
     kith_ns waited_ns; /* training held back by an exchange */
 };
 void kith_node_counters(const struct kith_node *node,

@@ -8,6 +8,7 @@
 #define KITH_PLAIN_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "kith/err.h"
@@ -17,6 +18,7 @@ extern "C" {
 #endif
 
 #define KITH_FILE_WHY_BYTES 128
+#define KITH_FILE_ERROR_BYTES 512
 
 /* What an errno of a file operation means: KITH_ENOENT, KITH_EPERM,
  * KITH_ENOSPC, KITH_ENOMEM, else KITH_EIO. */
@@ -39,6 +41,22 @@ KITH_MUST_CHECK enum kith_err kith_file_check(const char *path, char *why);
  * Close-on-exec. -1 or NULL: errno says why. Test: unit/test_file.c. */
 KITH_MUST_CHECK int kith_file_create(const char *path);
 KITH_MUST_CHECK FILE *kith_file_create_stream(const char *path);
+
+/* Writes "DOING PATH: what" to error (KITH_FILE_ERROR_BYTES), of a long path
+ * its end; returns err. */
+enum kith_err kith_file_complain(char *error, enum kith_err err,
+                                 const char *doing, const char *path,
+                                 const char *what);
+
+/* A whole file, mapped read-only; size 0: bytes is NULL. Errors as those of
+ * kith_file_open, with a line in `error` (KITH_FILE_ERROR_BYTES). */
+struct kith_file_map {
+    const uint8_t *bytes;
+    size_t size;
+};
+KITH_MUST_CHECK enum kith_err
+kith_file_map_open(const char *path, struct kith_file_map *map, char *error);
+void kith_file_map_close(struct kith_file_map *map);
 
 #ifdef __cplusplus
 }

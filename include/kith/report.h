@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "kith/err.h"
+#include "kith/json.h"
 #include "kith/sweep.h"
 
 #ifdef __cplusplus
@@ -21,7 +22,7 @@ extern "C" {
 
 enum kith_report_form {
     KITH_REPORT_PAGE,   /* one HTML page that loads nothing from elsewhere */
-    KITH_REPORT_TABLE,  /* CSV: a row for each run, KITH_COLUMNS */
+    KITH_REPORT_TABLE,  /* CSV: a row for each run */
     KITH_REPORT_POINTS, /* CSV: all rows of all series */
 };
 
@@ -47,23 +48,17 @@ KITH_MUST_CHECK enum kith_err
 kith_report_write(const char *const *databases, unsigned count, const char *out,
                   enum kith_report_form form, double target_loss, char *error);
 
-/* X(column, heading): what runs are compared by; steps are of all nodes. */
-#define KITH_COLUMNS(X)                                                        \
-    X(accuracy, "accuracy")                                                    \
-    X(loss, "loss")                                                            \
-    X(time_to_target_s, "time to target")                                      \
-    X(steps, "steps")                                                          \
-    X(bytes_mean, "bytes mean")                                                \
-    X(bytes_max, "bytes max")                                                  \
-    X(staleness_mean, "staleness")                                             \
-    X(staleness_max, "stale max")                                              \
-    X(consensus_distance, "consensus")                                         \
-    X(utilisation, "utilisation")
+/* What runs are compared by: kith/results.def. */
 enum kith_column {
-#define KITH_X(name, heading) KITH_COLUMN_##name,
-    KITH_COLUMNS(KITH_X)
-#undef KITH_X
-        KITH_COLUMN_COUNT
+#define KITH_RESULT(kind, name)
+#define KITH_COMPARED(kind, name, place, ...) KITH_COLUMN_##name = place,
+#include "kith/results.def"
+};
+enum {
+#define KITH_RESULT(kind, name)
+#define KITH_COMPARED(kind, name, ...) KITH_COLUMN_COUNTED_##name,
+#include "kith/results.def"
+    KITH_COLUMN_COUNT
 };
 
 /* One run; NaN: not measured, or never. */
@@ -109,8 +104,9 @@ KITH_MUST_CHECK enum kith_err kith_compare(const char *const *databases,
 void kith_comparison_close(struct kith_comparison *comparison);
 /* A line for each cell, mean and deviation over its seeds. */
 void kith_comparison_print(const struct kith_comparison *comparison, FILE *out);
-/* "cells": [...], "runs": [...], for an object. */
-void kith_comparison_json(const struct kith_comparison *comparison, FILE *out);
+/* Adds "cells" and "runs" to a document. */
+void kith_comparison_add_to(const struct kith_comparison *comparison,
+                            json_t *document);
 
 #ifdef __cplusplus
 }

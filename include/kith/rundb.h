@@ -11,7 +11,7 @@
 #include "kith/err.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
-#include "kith/speed.h"
+#include "kith/series.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,10 +33,10 @@ KITH_MUST_CHECK enum kith_err
 kith_rundb_create_part(const char *path, uint32_t run_id, const char *world,
                        const struct kith_experiment *experiment,
                        struct kith_rundb **store, char *error);
-/* From now on a thread of the store's makes rows of marks; nothing else changes
+/* From now on a thread of the store's writes trace events; nothing else changes
  * for the caller, who does not fork while the store is open. Without a thread
- * to be had rows are made as before. Test: unit/test_store. */
-void kith_rundb_ahead(struct kith_rundb *store);
+ * to be had they are written at once. Test: unit/test_store. */
+void kith_rundb_start_writer(struct kith_rundb *store);
 /* The database of an interrupted run of the same experiment and world; nothing
  * is changed yet. KITH_ENOENT, KITH_EPARSE, KITH_EVERSION, KITH_EMISMATCH. */
 KITH_MUST_CHECK enum kith_err
@@ -50,25 +50,6 @@ KITH_MUST_CHECK enum kith_err kith_rundb_experiment(const char *path,
 KITH_MUST_CHECK enum kith_err kith_rundb_close(struct kith_rundb *store,
                                                char *error);
 
-/* One point of a peer's series. NaN: not measured. peer KITH_NOBODY: the
- * averaged model. */
-struct kith_row {
-    kith_id peer;
-    kith_ns time_ns; /* since the start of the run, virtual or real */
-    uint64_t step, samples;
-    double loss, accuracy;
-    double consensus_distance; /* |x_i - mean|, root of the squared distance */
-    uint64_t bytes_sent, bytes_received;
-    double waiting_s;
-    /* Of the models received so far, in steps: own steps when one arrived less
-     * its sender's when it was sent; 0 where the sender is ahead. */
-    double staleness, staleness_max; /* mean; NaN: none was received */
-    uint64_t received;               /* models */
-    double training_s; /* spent on own steps, virtual or real; NaN: unknown */
-    uint64_t attempts, done, failed, refused, skipped, torn;
-    double cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s; /* NaN in sim */
-    struct kith_speed speed;
-};
 /* The step of the sender when it made the snapshot of this MODEL: a round's
  * message says the round in place of it, and each `every` steps begin one. */
 static inline uint64_t
@@ -81,15 +62,13 @@ kith_rundb_sender_step(const struct kith_node_config *config,
                ? (model->id.counter / phases + 1) * config->every
                : model->step;
 }
-/* Nothing counted, nothing measured: what is real is NaN. */
-struct kith_row kith_row_unknown(kith_id peer);
 /* Takes out what the run will do again: rows from step `first` on, verdicts,
  * summary. UINT64_MAX: no rows.
  * `each` (may be NULL) sees the rows that stay, oldest first. */
 KITH_MUST_CHECK enum kith_err
 kith_rundb_go_back(struct kith_rundb *store, uint64_t first, void *user,
                    void (*each)(void *user, const struct kith_row *row));
-/* One above every incarnation in the marks; 0: there is none. */
+/* One above every incarnation in the trace events; 0: there is none. */
 KITH_MUST_CHECK enum kith_err kith_rundb_incarnation(struct kith_rundb *store,
                                                      uint32_t *next);
 /* Errors stick: the first one is returned by every later call and by close. */
@@ -151,6 +130,8 @@ struct kith_summary {
     struct kith_checks checks; /* the violations by name; zeros: none */
     bool completed;            /* not interrupted */
 };
+/* Nothing counted, nothing measured; world "train" | "sim" | "lab" | "peer". */
+struct kith_summary kith_summary_unknown(const char *world);
 /* Writes the summary into the store, and fills in time_to_target_s. */
 enum kith_err kith_rundb_finish(struct kith_rundb *store,
                                 const struct kith_experiment *experiment,

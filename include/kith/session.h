@@ -235,10 +235,15 @@ kith_session_seal_control(struct kith_session *session, const uint8_t *frame,
  * included. */
 size_t kith_session_burst_size(size_t length);
 /* Seal one burst of a transfer straight from the caller's vector. */
+struct kith_session_burst {
+    uint64_t transfer, offset;
+    const void *payload; /* (length) */
+    size_t length;
+};
 KITH_MUST_CHECK enum kith_err
-kith_session_seal_burst(struct kith_session *session, uint64_t transfer,
-                        uint64_t offset, const void *payload, size_t length,
-                        uint8_t *out, size_t capacity, size_t *written);
+kith_session_seal_burst(struct kith_session *session,
+                        const struct kith_session_burst *burst, uint8_t *out,
+                        size_t capacity, size_t *written);
 KITH_MUST_CHECK enum kith_err
 kith_session_seal_fin(struct kith_session *session, uint8_t *out,
                       size_t capacity, size_t *written);

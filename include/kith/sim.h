@@ -14,6 +14,7 @@
 
 #include "kith/data.h"
 #include "kith/err.h"
+#include "kith/evaluation.h"
 #include "kith/experiment.h"
 #include "kith/node.h"
 #include "kith/rundb.h"
@@ -108,7 +109,8 @@ uint64_t sim_events(const struct sim_world *world);
 uint64_t sim_trace_hash(const struct sim_world *world);
 bool sim_alive(const struct sim_world *world, kith_id peer);
 const struct kith_node *sim_node(const struct sim_world *world, kith_id peer);
-/* NULL where the model has no parameters, or the peer is down. */
+/* NULL where the model has no parameters, or the peer is down. KITH_NOBODY: the
+ * model that all share in a central method; NULL where peers gossip. */
 struct kith_worker *sim_worker(const struct sim_world *world, kith_id peer);
 void sim_balance(const struct sim_world *world, struct sim_balance *balance);
 uint64_t sim_bytes_sent(const struct sim_world *world, kith_id peer);

@@ -8,25 +8,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kith/experiment.h"
+#include "kith/model.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* NaN: not measured, or there is no such thing. */
+/* C types of the kinds of columns. */
+#define KITH_TYPE_ALWAYS uint64_t
+#define KITH_TYPE_COUNT uint64_t
+#define KITH_TYPE_KNOWN uint64_t
+#define KITH_TYPE_REAL double
+#define KITH_TYPE_MEASURE double
+#define KITH_TYPE_SHARE double
+
+/* The columns of group speed in kith/series.def. NaN: not measured, or there is
+ * no such thing. */
 struct kith_speed {
-    bool measured;        /* false: none of the rest */
-    double samples_per_s; /* trained */
-    double tokens_per_s;  /* of models that read tokens */
-    double flop_per_s;    /* the model's: a forward pass and twice that back;
-                             what is computed once more is not counted */
-    double mfu;           /* flop_per_s as a share of the measured peak */
-    double data_wait_s;   /* steps waited for their batch, so far */
-    /* Share of the time with an exchange under way, on either side, in which a
-     * step ran as well; so far. */
-    double exchange_overlap;
-    uint64_t memory_bytes; /* resident at most, so far; 0: not known */
+    bool measured; /* false: none of the rest */
+#define KITH_FIELD_row(type, name)
+#define KITH_FIELD_speed(type, name) type name;
+#define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
+    KITH_FIELD_##place(KITH_TYPE_##kind, name)
+#include "kith/series.def"
+#undef KITH_FIELD_row
+#undef KITH_FIELD_speed
 };
 
 /* Rates between two looks at a run. */
@@ -38,8 +44,8 @@ struct kith_meter {
     double seconds; /* it had trained */
 };
 /* `peak`: FLOP/s or 0; `samples`, `seconds`: where a resumed run stands. */
-void kith_meter_start(struct kith_meter *meter,
-                      const struct kith_experiment *experiment, double peak,
+void kith_meter_start(struct kith_meter *meter, const struct kith_model *model,
+                      const struct kith_model_config *shape, double peak,
                       uint64_t samples, double seconds);
 /* Sets the rates over what was trained since the last look, and the memory;
  * data wait and overlap become NaN, for the caller to set. A look that comes

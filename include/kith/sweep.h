@@ -35,6 +35,9 @@ enum kith_run_state {
         KITH_RUN_STATE_COUNT
 };
 const char *kith_run_state_name(enum kith_run_state state);
+/* The state of that name; of none: `other`. */
+enum kith_run_state kith_run_state_find(const char *name,
+                                        enum kith_run_state other);
 
 #define KITH_SETTINGS_MAX 8u
 #define KITH_SETTING_BYTES 128u

@@ -122,7 +122,6 @@ struct kith_topology_kind {
     const char *name, *paper, *summary;
     bool is_static;  /* the same graph at every round */
     bool directed;   /* out- and in-neighbours differ */
-    bool any_pair;   /* partner() may return anybody; nothing below is set */
     bool collective; /* its rounds make up an all-reduce: for the algorithms
                         of that `schedule` alone */
     bool weighted;   /* neighbours() and sources() fill in the weights */
@@ -140,7 +139,8 @@ struct kith_topology_kind {
     /* The most out-neighbours of `self` in a round. */
     uint32_t (*degree)(const struct kith_topology *topology, kith_id self);
     /* Out-neighbours of `self` at `round`, ascending, at most KITH_DEGREE_MAX;
-     * returns how many. */
+     * returns how many. NULL: partner() may return anybody, nothing of this
+     * record is set but its names. */
     uint32_t (*neighbours)(const struct kith_topology *topology, kith_id self,
                            uint64_t round, kith_id out[KITH_DEGREE_MAX],
                            double weights[KITH_DEGREE_MAX]);
@@ -157,6 +157,13 @@ struct kith_topology_kind {
     struct kith_topology_contraction (*contraction)(
         const struct kith_topology *topology);
 };
+
+/* Not a graph: any two peers may meet. */
+static inline bool
+kith_topology_is_any_pair(const struct kith_topology_kind *kind)
+{
+    return kind->neighbours == NULL;
+}
 
 /* NULL-terminated, in the order of topologies.def. A name is written with '-';
  * find takes '_' for it. */

@@ -6,7 +6,7 @@
  *
  *   slot 0             live model x
  *   slot 1, 2          initiated exchange: snapshot sent, inbox
- *   slot 3, 4          served exchange: snapshot sent, inbox
+ *   slot 3, 4          answered exchange: snapshot sent, inbox
  *   slot 5             round: snapshot sent to every neighbour
  *   slot 6 + 3e + b    round: inbox of edge e for rounds of parity b, because
  *                      a neighbour may be one round ahead
@@ -29,10 +29,10 @@ extern "C" {
 
 enum kith_slot {
     KITH_SLOT_LIVE,
-    KITH_SLOT_ACTIVE_SENT,
-    KITH_SLOT_ACTIVE_INBOX,
-    KITH_SLOT_SERVED_SENT,
-    KITH_SLOT_SERVED_INBOX,
+    KITH_SLOT_INITIATED_SENT,
+    KITH_SLOT_INITIATED_INBOX,
+    KITH_SLOT_ANSWERED_SENT,
+    KITH_SLOT_ANSWERED_INBOX,
     KITH_SLOT_ROUND_SENT,
     KITH_SLOT_ROUND_EDGES, /* + 3 * edge index + (round & 1), or + 2 */
 };
@@ -67,7 +67,8 @@ static inline uint32_t kith_slot_edge(uint32_t slot)
 /* What is received into. */
 static inline bool kith_slot_is_inbox(uint32_t slot)
 {
-    return slot == KITH_SLOT_ACTIVE_INBOX || slot == KITH_SLOT_SERVED_INBOX ||
+    return slot == KITH_SLOT_INITIATED_INBOX ||
+           slot == KITH_SLOT_ANSWERED_INBOX ||
            (slot >= KITH_SLOT_ROUND_EDGES && slot < KITH_SLOTS_MAX &&
             !kith_slot_is_edge_outbox(slot));
 }

@@ -1,7 +1,18 @@
-/* The worker: owns a peer's vectors and runs its work items.
+/* What runs work items: owns a peer's vectors, and does to them what the core
+ * asks for.
  *
- * One worker per peer, driven by one thread at a time: the daemon's training
- * thread, or the simulator's pool. All vectors live in one block. */
+ * A driver (src/peer/, src/lab/, sim/) sees a runner through this header alone:
+ *
+ *   open, close      from a kith_task, which is all it knows of an experiment
+ *   run              one item of work.h to its end: TRAIN, SNAPSHOT, MERGE, ...
+ *   slot, swap       where messages are sent from and received into
+ *   outgoing, arrived, failed    for memory that is not the host's
+ *   scalars, read, data          what is reported and evaluated
+ *   save, resume     its checkpoint, with what the driver keeps beside it
+ *
+ * src/training/ is one runner; another training loop is a second one if it has
+ * these entries and keeps their promises. One runner per peer, driven by one
+ * thread at a time: the daemon's training thread, or the simulator's pool. */
 #ifndef KITH_WORKER_H
 #define KITH_WORKER_H
 
@@ -9,9 +20,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kith/algorithm.h"
+#include "kith/compressor.h"
 #include "kith/data.h"
 #include "kith/err.h"
-#include "kith/experiment.h"
+#include "kith/loader.h"
+#include "kith/model.h"
+#include "kith/optimiser.h"
+#include "kith/topology.h"
 #include "kith/types.h"
 #include "kith/work.h"
 
@@ -21,8 +37,45 @@ extern "C" {
 
 struct kith_worker;
 
+/* Whose a checkpoint is. `experiment` is handed to both functions. */
+#define KITH_OWNER_HASH_BYTES 32
+struct kith_owner {
+    const char *role;   /* "peer" or "train": batches mean something else */
+    const char *source; /* the experiment's text */
+    const void *experiment;
+    void (*hash)(const void *experiment, char text[KITH_OWNER_HASH_BYTES]);
+    /* Is a file with this hash and text of the same experiment? Both may be
+     * NULL. false: `what` says what differs. */
+    bool (*is)(const void *experiment, const char *hash, const char *source,
+               char *what, size_t size);
+};
+
+/* What a peer trains and exchanges: kith_experiment_task(). What it points to
+ * outlives the runner. */
+struct kith_task {
+    uint64_t seed;
+    uint32_t peers;
+    const struct kith_model *model;
+    const struct kith_model_config *model_config;
+    const struct kith_optimiser *optimiser;
+    const struct kith_optimiser_config *optimiser_config;
+    const struct kith_schedule_config *schedule;
+    uint32_t batch;      /* rows of a step */
+    uint32_t accumulate; /* micro-batches of a step; 0: 1 */
+    double smoothing;    /* of labels */
+    bool recompute;      /* keep activations between blocks alone */
+    struct kith_augment augment;
+    const struct kith_split *split; /* of the training set */
+    const struct kith_algorithm *algorithm;
+    const double *coefficients; /* (KITH_GOSSIP_KEY_COUNT) */
+    const struct kith_topology *graph;
+    uint32_t every;                      /* own steps between two exchanges */
+    struct kith_compression compression; /* its `dim` is the runner's */
+    struct kith_owner owner;
+};
+
 struct kith_worker_config {
-    const struct kith_experiment *experiment;
+    struct kith_task task;
     const struct kith_backend *backend;
     const struct kith_examples *train; /* NULL where the model needs no data */
     kith_id self;
@@ -31,9 +84,6 @@ struct kith_worker_config {
     uint32_t together;  /* workers like this that the process opens; 0: one */
     uint32_t peers;     /* for the split */
     bool ahead; /* a thread of its own prepares the next batch; same batches */
-    /* Whose hash and text its checkpoints carry, where `experiment` is cut down
-     * to one process (`kith train`); NULL: experiment, and it is a peer. */
-    const struct kith_experiment *named;
 };
 
 /* All peers of a seed start from the same weights. Allocates everything it
@@ -123,52 +173,30 @@ void kith_worker_data(const struct kith_worker *worker,
 /* z = factor * x in float64, (dim): what is evaluated and averaged. */
 void kith_worker_read(struct kith_worker *worker, double *z);
 
-/* KITH_EINVAL: the examples do not fit the model. KITH_EDEVICE: the backend has
- * failed; its word says how. Models without data: the mean
- * loss over the peers' targets, accuracy NaN; without a loss: both NaN.
- * Loss and accuracy of parameters z (dim, float64) over examples, in batches
- * of 256, on the worker's backend with scratch of its own. */
-struct kith_score {
-    double loss, accuracy;
+/* What a checkpoint holds of a worker, and what it is held against: borrowed,
+ * until the next item runs. Vectors lie on `backend`. */
+#define KITH_STATES_MAX 2u /* optimiser state vectors: Adam needs two */
+struct kith_worker_content {
+    const struct kith_task *task;
+    const struct kith_backend *backend;
+    const struct kith_layout *layout;
+    const struct kith_examples *train; /* NULL without data */
+    kith_id self;
+    double *scalars;     /* (scalar_count) the algorithm's */
+    void *model;         /* (layout->dim) */
+    void *const *states; /* (KITH_STATES_MAX) (trained); NULL: unused */
+    void *const *own;    /* (vectors) (gossiped), the algorithm's */
 };
-/* The same in three parts, for who evaluates often: opening takes all memory,
- * so that what does not fit is known before a run begins. `error`
- * (KITH_DATA_ERROR_BYTES) is a line. Everything is lent until the close. */
-struct kith_evaluator;
-KITH_MUST_CHECK enum kith_err
-kith_evaluator_open(const struct kith_experiment *experiment,
-                    const struct kith_backend *backend,
-                    const struct kith_examples *examples,
-                    struct kith_evaluator **evaluator, char *error);
-/* KITH_EDEVICE; KITH_EPARSE: kith_loader_failed of the test set. */
-KITH_MUST_CHECK enum kith_err
-kith_evaluator_score(struct kith_evaluator *evaluator, const double *z,
-                     struct kith_score *score, char *error);
-void kith_evaluator_close(struct kith_evaluator *evaluator);
-/* How alike the models of n peers are: the correlation of two of them, pooled
- * over all pairs,
- *   (v - D^2 / (n - 1)) / (v + D^2),   v = |mean - its own average|^2,
- * of their mean (dim) and consensus distance D. 1: all are one; 0: strangers;
- * NaN for fewer than two. Test: unit/test_estimate.c. */
-double kith_correlation(const double *mean, size_t dim,
-                        double consensus_distance, uint32_t peers);
-KITH_MUST_CHECK enum kith_err
-kith_evaluate(const struct kith_experiment *experiment,
-              const struct kith_backend *backend,
-              const struct kith_examples *examples, const double *z,
-              struct kith_score *score);
-
-/* Running statistics of z (dim), in place: their means over `batches` batches
- * of the training set, each with weight 1 / batches. What an average of models
- * needs before it is evaluated, for it has activations that none of them had.
- * Nothing changes where the model has none. Batches are those of nobody's
- * stream, with `train.augment`: the same at every call.
- * Test: unit/test_estimate.c */
-#define KITH_ESTIMATE_BATCHES 20u
-KITH_MUST_CHECK enum kith_err
-kith_estimate(const struct kith_experiment *experiment,
-              const struct kith_backend *backend,
-              const struct kith_examples *train, uint32_t batches, double *z);
+struct kith_worker_content kith_worker_content(struct kith_worker *worker);
+/* Where the next batch begins, and to go on from there: KITH_EINVAL, no such
+ * place. Without data it is (0, 0). */
+struct kith_place kith_worker_place(const struct kith_worker *worker);
+KITH_MUST_CHECK enum kith_err kith_worker_go_to(struct kith_worker *worker,
+                                                struct kith_place place);
+/* What decides the last bits of a result: build, backend, products, threads,
+ * CPU. */
+void kith_machine_describe(const struct kith_backend *backend, char *text,
+                           size_t size);
 
 /* Where a run stands beside its worker: what a driver needs to go on from a
  * checkpoint, and nothing that the worker knows itself. */
@@ -210,7 +238,8 @@ KITH_MUST_CHECK enum kith_err kith_save_resume(struct kith_worker *worker,
                                                char *error);
 /* z alone, of a peer or of `kith train`: (dim) float64, malloc'd. */
 KITH_MUST_CHECK enum kith_err
-kith_save_parameters(const struct kith_experiment *experiment, const char *path,
+kith_save_parameters(const struct kith_task *task,
+                     const struct kith_backend *backend, const char *path,
                      double **z, size_t *dim, uint64_t *step, char *error);
 
 #ifdef __cplusplus

@@ -1,64 +1,54 @@
-/* A central run from its options to its summary; sim_run() comes here where the
- * experiment has `central:`. */
-#include "sim/central/central_run.h"
+/* Central methods as a protocol of the engine: machines from the experiment,
+ * events to the method, and what the results ask for. */
+#include "sim/central_run.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "kith/assert.h"
-#include "kith/hash.h"
 #include "sim/central/central_state.h"
 
-const struct central_exchange *const sim_central_exchanges[] = {
+static const struct central_exchange *const exchanges[] = {
     [KITH_CENTRAL_NAIVE] = &sim_central_naive,
     [KITH_CENTRAL_TREE] = &sim_central_tree,
     [KITH_CENTRAL_SCATTER] = &sim_central_scatter,
     [KITH_CENTRAL_DOUBLING] = &sim_central_doubling,
     [KITH_CENTRAL_RING] = &sim_central_ring,
 };
+_Static_assert(sizeof exchanges / sizeof exchanges[0] ==
+                   KITH_CENTRAL_EXCHANGE_COUNT,
+               "every exchange has its script");
 
-static const struct central_method *
-gradient_method(const struct kith_central *c)
+/* Of gradients the trigger says who moves them; see method_of(). */
+static const struct central_method *const methods[] = {
+    [KITH_CENTRAL_GRADIENT] = &sim_central_server,
+    [KITH_CENTRAL_SPARKNET] = &sim_central_sync,
+    [KITH_CENTRAL_EASGD] = &sim_central_easgd,
+    [KITH_CENTRAL_TREEEASGD] = &sim_central_treeeasgd,
+    [KITH_CENTRAL_MPCA] = &sim_central_mpca,
+    [KITH_CENTRAL_VERTICAL] = &sim_central_vertical,
+};
+_Static_assert(sizeof methods / sizeof methods[0] == KITH_CENTRAL_METHOD_COUNT,
+               "every method has its record");
+
+/* The trigger parts the methods that send gradients in two: those of a step
+ * together are a collective, those that come one by one need a server that
+ * decides. */
+static const struct central_method *method_of(const struct kith_central *config)
 {
-    switch (c->trigger) {
-    case KITH_CENTRAL_SYNC:
-        return &sim_central_sync;
-    case KITH_CENTRAL_ASYNC:
-    case KITH_CENTRAL_SSP:
-    case KITH_CENTRAL_ESSP:
-    case KITH_CENTRAL_VALUE:
-    case KITH_CENTRAL_BACKUP:
-    case KITH_CENTRAL_QUORUM:
-        return &sim_central_server;
-    case KITH_CENTRAL_TRIGGER_COUNT:
-        break;
-    }
-    return NULL;
+    KITH_ASSERT(config->method < KITH_CENTRAL_METHOD_COUNT);
+    KITH_ASSERT(config->trigger < KITH_CENTRAL_TRIGGER_COUNT);
+    const bool sync = config->method == KITH_CENTRAL_GRADIENT &&
+                      config->trigger == KITH_CENTRAL_SYNC;
+    return sync ? &sim_central_sync : methods[config->method];
 }
 
-const struct central_method *sim_central_method_of(const struct kith_central *c)
-{
-    switch (c->method) {
-    case KITH_CENTRAL_GRADIENT:
-        return gradient_method(c);
-    case KITH_CENTRAL_SPARKNET:
-        return &sim_central_sync;
-    case KITH_CENTRAL_EASGD:
-        return &sim_central_easgd;
-    case KITH_CENTRAL_TREEEASGD:
-        return &sim_central_treeeasgd;
-    case KITH_CENTRAL_MPCA:
-        return &sim_central_mpca;
-    case KITH_CENTRAL_VERTICAL:
-        return &sim_central_vertical;
-    case KITH_CENTRAL_METHOD_COUNT:
-        break;
-    }
-    return NULL;
-}
-
+/* Servers of a pattern stand behind the workers, unless a worker is one in its
+ * spare time: then it costs no machine, and shares its access link. */
 uint32_t
 sim_central_collective_machines(const struct kith_experiment *experiment)
 {
+    KITH_ASSERT(experiment->central.exchange < KITH_CENTRAL_EXCHANGE_COUNT);
     const struct kith_central *config = &experiment->central;
     switch (config->exchange) {
     case KITH_CENTRAL_NAIVE:
@@ -74,114 +64,247 @@ sim_central_collective_machines(const struct kith_experiment *experiment)
     return 0;
 }
 
-static enum kith_err check_options(const struct sim_options *options,
-                                   char *error)
+/* ---- from the experiment to the first step */
+
+/* Before any part is opened, because pools are sized by what is counted here. A
+ * model that does not learn has no vectors: its payload is bytes alone, as a
+ * study of timing wants it. */
+static enum kith_err central_configure(struct sim_world *world)
 {
-    const struct kith_experiment *experiment = options->experiment;
-    if (experiment->compute.step_ns <= 0) {
-        snprintf(error, SIM_ERROR_BYTES,
-                 "the simulator needs the cost of a training step: add "
-                 "`compute: {step: 5ms}`, or measure it with --calibrate");
-        return KITH_EINVAL;
+    KITH_ASSERT(world->experiment->central.present);
+    KITH_ASSERT(world->central == NULL);
+    const struct kith_experiment *experiment = world->experiment;
+    const struct kith_central *config = &experiment->central;
+    const size_t element = experiment->backend->element_bytes;
+    const struct kith_model_size size =
+        kith_model_size_of(experiment->model, &experiment->model_config);
+    struct sim_central *run = calloc(1, sizeof *run);
+    if (!run) {
+        return KITH_ENOMEM;
     }
-    if (experiment->model->input != KITH_INPUT_NONE && !options->dataset) {
-        snprintf(error, SIM_ERROR_BYTES, "model %s needs a data set",
-                 experiment->model->name);
-        return KITH_EINVAL;
-    }
+    world->central = run;
+    *run = (struct sim_central){
+        .world = world,
+        .experiment = experiment,
+        .config = config,
+        .method = method_of(config),
+        .exchange = exchanges[config->exchange],
+        .worker_count = experiment->peers,
+        .unfinished = experiment->peers,
+        .dim = kith_model_learns(experiment->model) ? size.dim : 0,
+        .trained = size.trained,
+        .shape = {.workers = experiment->peers,
+                  .servers = config->servers,
+                  .on_workers = config->on_workers,
+                  .proxies = config->proxies,
+                  .bytes = size.dim > 0 ? size.gossiped * element
+                                        : config->payload_bytes},
+    };
+    run->node_count =
+        run->worker_count +
+        (run->method->machines ? run->method->machines(experiment) : 0);
+    world->machine_count = run->node_count;
+    world->dim = run->dim;
+    world->vector_bytes = run->dim * element;
     return KITH_OK;
 }
 
-static enum kith_err run_open(struct central *run)
+/* The shared model is a worker of its own, opened like peer 0: all begin with
+ * the weights of the seed, so that nothing has to be sent before the first
+ * step. */
+static enum kith_err open_vectors(struct sim_central *run)
 {
-    const struct kith_central *config = run->config;
-    run->shape = (struct central_shape){.workers = run->worker_count,
-                                        .servers = config->servers,
-                                        .on_workers = config->on_workers,
-                                        .proxies = config->proxies};
-    run->node_count =
-        run->worker_count + run->method->machines(run->experiment);
-    enum kith_err err = sim_central_engine_open(run);
-    if (err == KITH_OK) {
-        err = sim_central_desks_open(run);
+    KITH_ASSERT(run->dim > 0);
+    KITH_ASSERT(run->server == NULL);
+    struct sim_world *world = run->world;
+    run->x = malloc(run->dim * sizeof *run->x);
+    run->y = malloc(run->dim * sizeof *run->y);
+    run->sum = sim_copy_take(world);
+    if (!run->x || !run->y || !run->sum) {
+        return KITH_ENOMEM;
     }
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        run->workers[i].trainer = sim_job_worker(world, i);
+    }
+    return sim_worker_open(world, 0, &run->server);
+}
+
+/* After all parts: a method's vectors are copies from the pool, and its workers
+ * those of the work part. */
+static enum kith_err central_open(struct sim_world *world)
+{
+    KITH_ASSERT(world->machine_count >= world->peer_count);
+    struct sim_central *run = world->central;
+    run->nodes = calloc(run->node_count, sizeof *run->nodes);
+    run->workers = calloc(run->worker_count, sizeof *run->workers);
+    run->scripts = calloc(run->node_count, sizeof *run->scripts);
+    if (!run->nodes || !run->workers || !run->scripts) {
+        return KITH_ENOMEM;
+    }
+    enum kith_err err = run->dim > 0 ? open_vectors(run) : KITH_OK;
     if (err == KITH_OK && run->method->open) {
         err = run->method->open(run);
     }
-    return err;
+    return err != KITH_OK ? err : sim_failure(world);
 }
 
-static void run_close(struct central *run)
+/* The method first: what it holds are copies of the world's pool. */
+static void central_close(struct sim_world *world)
 {
+    KITH_ASSERT(world->protocol == &sim_central_protocol);
+    struct sim_central *run = world->central;
+    if (!run) {
+        return;
+    }
     if (run->method->close) {
         run->method->close(run);
     }
-    sim_central_engine_close(run);
-    sim_central_desks_close(run);
-}
-
-enum kith_err sim_central_run(const struct sim_options *options,
-                              struct kith_summary *summary,
-                              struct sim_report *report, char *error)
-{
-    return sim_central_probe(options, summary, report, NULL, error);
-}
-
-static void read_models(const struct central *run,
-                        struct sim_central_models *models)
-{
-    models->dim = run->dim;
-    for (uint32_t i = 0; run->server && i < run->worker_count; i++) {
-        kith_worker_read(run->workers[i].desk, models->workers + i * run->dim);
-    }
     if (run->server) {
-        kith_worker_read(run->server, models->shared);
+        kith_worker_close(run->server);
+    }
+    sim_copy_release(world, run->sum);
+    free(run->x);
+    free(run->y);
+    free(run->nodes);
+    free(run->workers);
+    free(run->scripts);
+    free(run);
+}
+
+/* Servers of a collective enter their scripts before any worker steps: the
+ * first message may find them at once. */
+static void central_start(struct sim_world *world)
+{
+    KITH_ASSERT(sim_time(world) == 0);
+    KITH_ASSERT(world->central->unfinished == world->peer_count);
+    struct sim_central *run = world->central;
+    if (run->method->start) {
+        run->method->start(run);
+        return;
+    }
+    for (uint32_t node = run->worker_count;
+         run->method->exchanged && node < run->node_count; node++) {
+        sim_central_enter(run, node);
+    }
+    for (uint32_t i = 0; i < run->worker_count && !sim_ended(world); i++) {
+        sim_central_step(run, i);
     }
 }
 
-enum kith_err sim_central_probe(const struct sim_options *options,
-                                struct kith_summary *summary,
-                                struct sim_report *report,
-                                struct sim_central_models *models, char *error)
+/* ---- events */
+
+/* Events of the network have been carried out before they come here: what is
+ * left are processors, steps and stages. */
+static void central_step(struct sim_world *world, const struct sim_event *event)
 {
-    struct sim_report unwanted;
-    report = report ? report : &unwanted;
-    *report = (struct sim_report){0};
-    *summary = (struct kith_summary){.world = "sim"};
-    error[0] = '\0';
-    enum kith_err err = check_options(options, error);
-    if (err != KITH_OK) {
-        return err;
-    }
-    const struct kith_experiment *experiment = options->experiment;
-    struct central run = {
-        .options = *options,
-        .experiment = experiment,
-        .config = &experiment->central,
-        .method = sim_central_method_of(&experiment->central),
-        .exchange = sim_central_exchanges[experiment->central.exchange],
-        .worker_count = experiment->peers,
-        .steps = kith_experiment_steps(
-            experiment, options->dataset ? options->dataset->train.count : 0),
-        .trace_hash = KITH_HASH_START,
-        .error = error,
-        .wall_start_s = sim_wall(),
-    };
-    kith_backend_threads(1);
-    kith_checks_start(&run.checks);
-    kith_values_clear(&run.values);
-    err = run_open(&run);
-    if (err == KITH_OK) {
-        sim_central_loop(&run);
-        sim_central_summarise(&run, summary, report);
-        summary->completed = run.completed && run.err == KITH_OK;
-        if (models) {
-            read_models(&run, models);
+    KITH_ASSERT(event->peer < world->machine_count);
+    struct sim_central *run = world->central;
+    switch ((enum sim_event_kind)event->kind) {
+    case SIM_EVENT_WORK_DONE:
+        sim_central_step_done(run, event->peer);
+        break;
+    case SIM_EVENT_COMPUTED:
+        if (run->method->computed) {
+            run->method->computed(run, event->peer, event->value);
         }
-    } else if (error[0] == '\0') {
-        snprintf(error, SIM_ERROR_BYTES, "cannot set up %u workers: %s",
-                 run.worker_count, kith_err_text(err));
+        break;
+    case SIM_EVENT_STAGE:
+        sim_central_stage_event(run, event->peer,
+                                (enum sim_stage_event)event->value);
+        break;
+    case SIM_EVENT_WAKE:
+    case SIM_EVENT_ARRIVE:
+    case SIM_EVENT_DELIVER:
+    case SIM_EVENT_RUN:
+        KITH_ASSERT(event->kind == SIM_EVENT_STAGE); /* never a method's */
+        break;
     }
-    run_close(&run);
-    return err != KITH_OK ? err : run.err;
 }
+
+/* The trace says who was told what, by numbers alone: what a message carries is
+ * never hashed. */
+static void central_delivered(struct sim_world *world,
+                              const struct sim_central_message *message)
+{
+    KITH_ASSERT(message->to < world->machine_count);
+    KITH_ASSERT(message->from < world->machine_count);
+    sim_trace_decision(world, "<", message->to, message->from,
+                       (uint64_t)message->kind << 32 | message->subject);
+    world->central->method->delivered(world->central, message);
+}
+
+/* No goodbyes: what is under way at stop.time is lost, as the methods' own
+ * papers count it. */
+static void central_stop(struct sim_world *world)
+{
+    KITH_ASSERT(sim_time(world) > 0);
+    sim_end(world);
+}
+
+/* Nobody waits for ever in a method that is right. */
+static bool central_waits(const struct sim_world *world)
+{
+    return world->central->unfinished > 0;
+}
+
+/* ---- for results */
+
+/* Stages of a pipeline hold parts of one model: whichever is asked for, the
+ * whole one answers. */
+static struct kith_worker *central_worker(const struct sim_world *world,
+                                          kith_id peer)
+{
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->machine_count);
+    const struct sim_central *run = world->central;
+    if (peer == KITH_NOBODY || run->method->one_model) {
+        return run->server;
+    }
+    return peer < run->worker_count ? run->workers[peer].trainer : NULL;
+}
+
+/* An exchange of a central run is a gradient or a model that the shared one has
+ * taken in; whose it was is counted at the worker, too. */
+static void central_counters(const struct sim_world *world, kith_id peer,
+                             struct kith_node_counters *counters)
+{
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->central->worker_count);
+    const struct sim_central *run = world->central;
+    *counters = (struct kith_node_counters){0};
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        const struct central_worker *worker = &run->workers[i];
+        if (peer == KITH_NOBODY || peer == i) {
+            counters->steps += worker->steps;
+            counters->waited_ns += worker->waited_ns;
+            counters->attempts += worker->taken_in;
+            counters->done += worker->taken_in;
+        }
+    }
+    if (peer == KITH_NOBODY) {
+        counters->done = run->applied;
+        counters->refused = run->refused;
+        counters->attempts = run->applied + run->refused;
+    }
+}
+
+/* Before the first gradient there is no loss; a row says NaN, not 0. */
+static double central_loss(const struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->central->worker_count);
+    const struct central_worker *worker = &world->central->workers[peer];
+    return worker->trainer && worker->gradient ? worker->loss : (double)NAN;
+}
+
+const struct sim_protocol sim_central_protocol = {
+    .configure = central_configure,
+    .open = central_open,
+    .close = central_close,
+    .start = central_start,
+    .step = central_step,
+    .delivered = central_delivered,
+    .stop = central_stop,
+    .waits = central_waits,
+    .worker = central_worker,
+    .counters = central_counters,
+    .loss = central_loss,
+    .always_counts = true,
+};

@@ -1,144 +1,56 @@
 /* Vectors of a central run. Sums are in rank order whichever way the parts
  * have travelled: patterns differ in time and bytes, never in bits. */
-#include <stdlib.h>
-#include <string.h>
-
+#include "kith/assert.h"
 #include "sim/central/central_state.h"
 
-static enum kith_err open_desk(struct central *run, uint32_t self,
-                               struct kith_worker **desk)
+/* The place may move with each item: it is asked for anew, never kept. */
+void *sim_central_x(struct kith_worker *trainer)
 {
-    const struct kith_worker_config config = {
-        .experiment = run->experiment,
-        .backend = run->experiment->backend,
-        .train = run->options.dataset ? &run->options.dataset->train : NULL,
-        .self = self,
-        .steps = run->steps,
-        .peers = run->worker_count,
-    };
-    char text[KITH_DATA_ERROR_BYTES] = "";
-    const enum kith_err err = kith_worker_open(&config, desk, text);
-    if (err != KITH_OK) {
-        sim_central_fail(run, err, "worker %u: %s", self,
-                         text[0] ? text : kith_err_text(err));
-    }
-    return err;
+    KITH_ASSERT(trainer == NULL || kith_worker_dim(trainer) > 0);
+    return trainer ? kith_worker_slot(trainer, KITH_SLOT_LIVE) : NULL;
 }
 
-enum kith_err sim_central_desks_open(struct central *run)
+/* A whole model, also where only a part of it is gossiped: central methods
+ * replace the receiver's. */
+void *sim_central_copy(struct sim_central *run, const void *x)
 {
-    const struct kith_experiment *experiment = run->experiment;
-    const struct kith_model_size size =
-        kith_model_size_of(experiment->model, &experiment->model_config);
-    const size_t element = experiment->backend->element_bytes;
-    run->dim = size.dim;
-    run->trained = size.trained;
-    run->vector_bytes = (size.dim * element + 63) / 64 * 64;
-    run->shape.bytes =
-        size.dim > 0 ? size.gossiped * element : run->config->payload_bytes;
-    if (!kith_model_learns(experiment->model)) {
-        run->dim = 0;
-        return KITH_OK;
-    }
-    run->mean = malloc(run->dim * sizeof *run->mean);
-    run->z = malloc(run->dim * sizeof *run->z);
-    run->sum = aligned_alloc(64, run->vector_bytes);
-    if (!run->mean || !run->z || !run->sum) {
-        return KITH_ENOMEM;
-    }
-    memset(run->sum, 0, run->vector_bytes);
-    enum kith_err err = open_desk(run, 0, &run->server);
-    for (uint32_t i = 0; i < run->worker_count && err == KITH_OK; i++) {
-        err = open_desk(run, i, &run->workers[i].desk);
-    }
-    return err;
+    KITH_ASSERT(run->world->vector_bytes % sizeof(float) == 0);
+    return sim_copy_of(run->world, x, run->world->vector_bytes);
 }
 
-void sim_central_desks_close(struct central *run)
-{
-    for (uint32_t i = 0; run->workers && i < run->worker_count; i++) {
-        if (run->workers[i].desk) {
-            kith_worker_close(run->workers[i].desk);
-        }
-    }
-    free(run->workers);
-    if (run->server) {
-        kith_worker_close(run->server);
-    }
-    while (run->blocks) {
-        void *block = run->blocks;
-        run->blocks = *(void **)block;
-        free(block);
-    }
-    free(run->mean);
-    free(run->z);
-    free(run->sum);
-}
-
-void *sim_central_block_take(struct central *run)
-{
-    void *block = run->blocks;
-    if (run->dim == 0) {
-        return NULL;
-    }
-    if (block) {
-        run->blocks = *(void **)block;
-        return block;
-    }
-    block = aligned_alloc(64, run->vector_bytes);
-    if (!block) {
-        sim_central_fail(run, KITH_ENOMEM,
-                         "no memory for another %zu byte vector",
-                         run->vector_bytes);
-    }
-    return block;
-}
-
-void sim_central_block_free(struct central *run, void *block)
-{
-    if (block) {
-        *(void **)block = run->blocks;
-        run->blocks = block;
-    }
-}
-
-void *sim_central_block_copy(struct central *run, const void *vector)
-{
-    void *block = sim_central_block_take(run);
-    if (block) {
-        run->experiment->backend->copy(run->dim, block, vector);
-    }
-    return block;
-}
-
-void *sim_central_x(struct kith_worker *desk)
-{
-    return desk ? kith_worker_slot(desk, KITH_SLOT_LIVE) : NULL;
-}
-
-void sim_central_adopt(struct central *run, uint32_t id, const void *vector,
+/* Without a vector the version alone moves on: a study of timing knows how
+ * stale a step is, and computes nothing. */
+void sim_central_adopt(struct sim_central *run, uint32_t id, const void *vector,
                        uint64_t version)
 {
+    KITH_ASSERT(id < run->worker_count);
+    KITH_ASSERT(version <= run->updates);
     struct central_worker *worker = &run->workers[id];
     worker->version = version;
-    if (worker->desk && vector) {
-        run->experiment->backend->copy(run->dim, sim_central_x(worker->desk),
+    if (worker->trainer && vector) {
+        run->experiment->backend->copy(run->dim, sim_central_x(worker->trainer),
                                        vector);
     }
 }
 
-void sim_central_apply(struct central *run, void *gradient, uint64_t step)
+/* The optimiser is the shared model's: momentum and schedule count its updates,
+ * not the workers' steps. */
+void sim_central_apply(struct sim_central *run, void *gradient, uint64_t step)
 {
+    KITH_ASSERT(run->worker_count > 0);
     run->updates++;
     if (run->server && gradient &&
         !kith_worker_descend(run->server, step, gradient)) {
-        run->nonfinite = true;
+        sim_results_nonfinite(run->world);
     }
 }
 
-void sim_central_update(struct central *run, const bool *members,
+/* Rank order, whoever came first: a float sum depends on its order, and a run
+ * must not depend on arrival. */
+void sim_central_update(struct sim_central *run, const bool *members,
                         double divisor, uint64_t step)
 {
+    KITH_ASSERT(divisor > 0);
     const struct kith_backend *backend = run->experiment->backend;
     bool first = true;
     for (uint32_t i = 0; run->server && i < run->worker_count; i++) {
@@ -158,37 +70,43 @@ void sim_central_update(struct central *run, const bool *members,
     sim_central_apply(run, run->sum, step);
 }
 
-void sim_central_descend(struct central *run, uint32_t id)
+/* The step before the one that is counted: `steps` has moved on already. */
+void sim_central_descend(struct sim_central *run, uint32_t id)
 {
+    KITH_ASSERT(id < run->worker_count);
+    KITH_ASSERT(run->workers[id].steps > 0);
     struct central_worker *worker = &run->workers[id];
-    if (worker->desk && !kith_worker_descend(worker->desk, worker->steps - 1,
-                                             worker->gradient)) {
-        run->nonfinite = true;
+    if (worker->trainer &&
+        !kith_worker_descend(worker->trainer, worker->steps - 1,
+                             worker->gradient)) {
+        sim_results_nonfinite(run->world);
     }
 }
 
-void sim_central_average(struct central *run)
+/* A float sum in rank order, then one scaling: what every pattern would give if
+ * it had added in that order. */
+void sim_central_average(struct sim_central *run)
 {
+    KITH_ASSERT(run->worker_count > 0);
     const struct kith_backend *backend = run->experiment->backend;
     run->updates++;
     if (!run->server) {
         return;
     }
-    backend->copy(run->dim, run->sum, sim_central_x(run->workers[0].desk));
+    backend->copy(run->dim, run->sum, sim_central_x(run->workers[0].trainer));
     for (uint32_t i = 1; i < run->worker_count; i++) {
-        backend->add(run->dim, 1, sim_central_x(run->workers[i].desk),
+        backend->add(run->dim, 1, sim_central_x(run->workers[i].trainer),
                      run->sum);
     }
     backend->scale(run->dim, 1.0 / run->worker_count, run->sum);
     backend->copy(run->dim, sim_central_x(run->server), run->sum);
 }
 
-void sim_central_stale(struct central *run, uint32_t id, uint64_t updates)
+/* The count of what a worker has contributed is kept beside its staleness:
+ * their ratio is the mean that rows show. */
+void sim_central_stale(struct sim_central *run, uint32_t id, uint64_t updates)
 {
-    struct central_worker *worker = &run->workers[id];
-    worker->stale_count++;
-    worker->stale_sum += updates;
-    if (updates > worker->stale_max) {
-        worker->stale_max = updates;
-    }
+    KITH_ASSERT(id < run->worker_count);
+    run->workers[id].taken_in++;
+    sim_totals_stale(run->world, id, updates);
 }

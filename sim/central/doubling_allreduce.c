@@ -10,9 +10,13 @@
  * Source: Thakur et al., IJHPCA 2005 (powers of 2); Bruck et al., TPDS 1997. */
 #include "sim/central/central_state.h"
 
+/* Lengths are worked out from the end, halving n: a script that kept them would
+ * need memory per machine. */
 static bool doubling_stage(const struct central_shape *shape, uint32_t node,
                            uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node < shape->workers);
+    KITH_ASSERT(stage->to == KITH_NOBODY);
     const uint32_t n = shape->workers;
     uint32_t rounds = 0;
     for (uint32_t length = n; length > 1; length = (length + 1) / 2) {

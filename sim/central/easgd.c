@@ -24,48 +24,54 @@ struct easgd {
     } * workers;          /* (worker_count) */
 };
 
+/* The master. */
 static uint32_t machines(const struct kith_experiment *experiment)
 {
+    KITH_ASSERT(experiment->peers > 0);
     (void)experiment;
     return 1;
 }
 
-static uint32_t master(const struct central *run)
+/* One master stands behind the workers. */
+static uint32_t master(const struct sim_central *run)
 {
+    KITH_ASSERT(run->node_count == run->worker_count + 1);
     return run->worker_count;
 }
 
-static void send(struct central *run, const struct sim_central_parcel *what)
+/* The model is asked for when the step begins, so that its way here hides
+ * behind the gradient. */
+static void begin(struct sim_central *run, uint32_t worker)
 {
-    struct sim_central_parcel *parcel = sim_central_parcel(run);
-    *parcel = *what;
-    sim_central_send(run, parcel);
-}
-
-static void begin(struct central *run, uint32_t worker)
-{
+    KITH_ASSERT(!run->workers[worker].stepping);
     struct easgd *easgd = run->state;
     if (run->workers[worker].steps % run->config->every == 0) {
         easgd->workers[worker].asked = true;
-        send(run, &(struct sim_central_parcel){
-                      .from = worker, .to = master(run), .kind = ASK});
+        sim_central_send(run, &(struct sim_central_message){.from = worker,
+                                                            .to = master(run),
+                                                            .kind = ASK});
     }
     sim_central_step(run, worker);
 }
 
 /* The elastic force: `model` becomes d = alpha (x - model), and x -= d. */
-static void pull(struct central *run, uint32_t worker, void *model)
+static void pull(struct sim_central *run, uint32_t worker, void *model)
 {
+    KITH_ASSERT(((const struct easgd *)run->state)->alpha >= 0);
     const struct kith_backend *backend = run->experiment->backend;
     const struct easgd *easgd = run->state;
-    void *x = sim_central_x(run->workers[worker].desk);
+    void *x = sim_central_x(run->workers[worker].trainer);
     backend->scale(run->dim, -easgd->alpha, model);
     backend->add(run->dim, easgd->alpha, x, model);
     backend->add(run->dim, -1, model, x);
 }
 
-static void finish_step(struct central *run, uint32_t worker)
+/* The elastic force before the gradient step: both are taken at the same w_i,
+ * as in the paper's Algorithm 1. */
+static void finish_step(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(!run->workers[worker].stepping);
+    KITH_ASSERT(!((struct easgd *)run->state)->workers[worker].asked);
     struct easgd *easgd = run->state;
     struct easgd_worker *state = &easgd->workers[worker];
     state->stepped = false;
@@ -74,12 +80,13 @@ static void finish_step(struct central *run, uint32_t worker)
             pull(run, worker, state->model);
         }
         state->fetched = false;
-        send(run, &(struct sim_central_parcel){.from = worker,
+        sim_central_send(
+            run, &(struct sim_central_message){.from = worker,
                                                .to = master(run),
                                                .kind = FORCE,
                                                .subject = worker,
                                                .version = state->version,
-                                               .block = state->model,
+                                               .vector = state->model,
                                                .bytes = run->shape.bytes});
         state->model = NULL;
     }
@@ -91,8 +98,10 @@ static void finish_step(struct central *run, uint32_t worker)
     }
 }
 
-static void stepped(struct central *run, uint32_t worker)
+/* A step that ends before the master's model has come waits for it. */
+static void stepped(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
     struct easgd *easgd = run->state;
     easgd->workers[worker].stepped = true;
     if (!easgd->workers[worker].asked) {
@@ -101,69 +110,72 @@ static void stepped(struct central *run, uint32_t worker)
 }
 
 /* The master's model has moved on by so many forces since it was fetched. */
-static void take_force(struct central *run,
-                       const struct sim_central_parcel *parcel)
+static void take_force(struct sim_central *run,
+                       const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->to == master(run));
+    KITH_ASSERT(message->version <= run->updates);
     const struct easgd *easgd = run->state;
-    if (run->server && parcel->block && easgd->alpha > 0) {
+    if (run->server && message->vector && easgd->alpha > 0) {
         run->experiment->backend->add(run->dim, easgd->beta / easgd->alpha,
-                                      parcel->block,
+                                      message->vector,
                                       sim_central_x(run->server));
     }
-    sim_central_stale(run, parcel->subject, run->updates - parcel->version);
+    sim_central_stale(run, message->subject, run->updates - message->version);
     run->updates++;
     run->applied++;
-    sim_central_compute(run, parcel->to,
-                        sim_central_update_time(run, parcel->bytes), 0);
+    sim_central_compute(run, message->to,
+                        sim_central_update_time(run, message->bytes), 0);
 }
 
-static void delivered(struct central *run,
-                      const struct sim_central_parcel *parcel)
+/* Three kinds: a worker asks, the master answers with its model, the worker
+ * sends the force that it was pulled with. */
+static void delivered(struct sim_central *run,
+                      const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->kind <= FORCE);
     struct easgd *easgd = run->state;
-    if (parcel->kind == FORCE) {
-        take_force(run, parcel);
+    if (message->kind == FORCE) {
+        take_force(run, message);
         return;
     }
-    if (parcel->kind == ASK) {
+    if (message->kind == ASK) {
         void *x = run->server ? sim_central_x(run->server) : NULL;
-        send(run, &(struct sim_central_parcel){
-                      .from = parcel->to,
-                      .to = parcel->from,
-                      .kind = MODEL,
-                      .version = run->updates,
-                      .block = x ? sim_central_block_copy(run, x) : NULL,
-                      .bytes = run->shape.bytes});
+        sim_central_send(run, &(struct sim_central_message){
+                                  .from = message->to,
+                                  .to = message->from,
+                                  .kind = MODEL,
+                                  .version = run->updates,
+                                  .vector = sim_central_copy(run, x),
+                                  .bytes = run->shape.bytes});
         return;
     }
-    KITH_ASSERT(parcel->kind == MODEL);
-    struct easgd_worker *state = &easgd->workers[parcel->to];
+    KITH_ASSERT(message->kind == MODEL);
+    struct easgd_worker *state = &easgd->workers[message->to];
     state->asked = false;
     state->fetched = true;
-    state->version = parcel->version;
-    state->model =
-        parcel->block ? sim_central_block_copy(run, parcel->block) : NULL;
+    state->version = message->version;
+    state->model = sim_copy_hold(message->vector);
     if (state->stepped) {
-        finish_step(run, parcel->to);
+        finish_step(run, message->to);
     }
 }
 
-static void computed(struct central *run, uint32_t node, uint32_t value)
+/* A worker's first step asks for the master's model, too: all models are equal
+ * then, and the force is 0. */
+static void start(struct sim_central *run)
 {
-    (void)run;
-    (void)node;
-    (void)value;
-}
-
-static void start(struct central *run)
-{
-    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
+    KITH_ASSERT(run->unfinished == run->worker_count);
+    for (uint32_t i = 0; i < run->worker_count && !sim_ended(run->world); i++) {
         begin(run, i);
     }
 }
 
-static enum kith_err easgd_open(struct central *run)
+/* 0.9 / n is the paper's choice: the forces of all n workers together stay
+ * below the master's own weight. */
+static enum kith_err easgd_open(struct sim_central *run)
 {
+    KITH_ASSERT(run->state == NULL);
     const struct kith_central *config = run->config;
     struct easgd *easgd = calloc(1, sizeof *easgd);
     run->state = easgd;
@@ -177,12 +189,14 @@ static enum kith_err easgd_open(struct central *run)
     return easgd->workers ? KITH_OK : KITH_ENOMEM;
 }
 
-static void easgd_close(struct central *run)
+/* Also of what easgd_open() left half done. */
+static void easgd_close(struct sim_central *run)
 {
+    KITH_ASSERT(run->node_count > run->worker_count);
     struct easgd *easgd = run->state;
     for (uint32_t i = 0; easgd && easgd->workers && i < run->worker_count;
          i++) {
-        sim_central_block_free(run, easgd->workers[i].model);
+        sim_copy_release(run->world, easgd->workers[i].model);
     }
     if (easgd) {
         free(easgd->workers);
@@ -197,5 +211,4 @@ const struct central_method sim_central_easgd = {
     .start = start,
     .stepped = stepped,
     .delivered = delivered,
-    .computed = computed,
 };

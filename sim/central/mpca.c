@@ -26,32 +26,37 @@ struct mpca {
     struct mpca_worker *workers; /* (worker_count) */
 };
 
-static void share(struct central *run, uint32_t id)
+/* What is sent is the model as it stands when the round begins; steps go on
+ * behind it. */
+static void share(struct sim_central *run, uint32_t id)
 {
+    KITH_ASSERT(!((struct mpca *)run->state)->workers[id].sharing);
     struct mpca *mpca = run->state;
     struct mpca_worker *worker = &mpca->workers[id];
-    const void *x = sim_central_x(run->workers[id].desk);
+    const void *x = sim_central_x(run->workers[id].trainer);
     worker->sharing = true;
     worker->sent_step = run->workers[id].steps;
     if (x) {
-        sim_central_block_free(run, worker->sent);
-        worker->sent = sim_central_block_copy(run, x);
+        sim_copy_release(run->world, worker->sent);
+        worker->sent = sim_central_copy(run, x);
     }
     sim_central_enter(run, id);
 }
 
 /* g += penalty (x - w^) */
-static void penalise(struct central *run, uint32_t id)
+static void penalise(struct sim_central *run, uint32_t id)
 {
+    KITH_ASSERT(id < run->worker_count);
     const struct kith_backend *backend = run->experiment->backend;
     const struct mpca *mpca = run->state;
     const struct mpca_worker *worker = &mpca->workers[id];
     struct central_worker *self = &run->workers[id];
-    if (!self->desk || !worker->shared) {
+    if (!self->trainer || !worker->shared) {
         return;
     }
     const size_t n = run->trained;
-    backend->add(n, mpca->penalty, sim_central_x(self->desk), self->gradient);
+    backend->add(n, mpca->penalty, sim_central_x(self->trainer),
+                 self->gradient);
     backend->add(n, -mpca->penalty, worker->shared, self->gradient);
     if (worker->older && worker->shared_step > worker->older_step) {
         const double ahead = (double)(self->steps - worker->shared_step) /
@@ -61,8 +66,11 @@ static void penalise(struct central *run, uint32_t id)
     }
 }
 
-static void stepped(struct central *run, uint32_t id)
+/* The penalty is part of the gradient: it goes through the worker's own
+ * optimiser, momentum included. */
+static void stepped(struct sim_central *run, uint32_t id)
 {
+    KITH_ASSERT(id < run->worker_count);
     struct mpca *mpca = run->state;
     penalise(run, id);
     sim_central_descend(run, id);
@@ -72,16 +80,13 @@ static void stepped(struct central *run, uint32_t id)
                              sim_central_finished(run, id))) {
         share(run, id);
     }
-    if (sim_central_finished(run, id)) {
-        sim_central_finish(run, id);
-    } else {
-        sim_central_step(run, id);
-    }
+    sim_central_go_on(run, id);
 }
 
 /* The mean of what was sent, once for each round. */
-static void take_in(struct central *run, uint64_t round)
+static void take_in(struct sim_central *run, uint64_t round)
 {
+    KITH_ASSERT(round <= run->updates + 1);
     const struct kith_backend *backend = run->experiment->backend;
     const struct mpca *mpca = run->state;
     if (run->updates >= round) {
@@ -100,8 +105,11 @@ static void take_in(struct central *run, uint64_t round)
     backend->scale(run->dim, 1.0 / run->worker_count, x);
 }
 
-static void exchanged(struct central *run, uint32_t node)
+/* A round has ended for this machine: the last two shared models are what the
+ * extrapolation is made from. */
+static void exchanged(struct sim_central *run, uint32_t node)
 {
+    KITH_ASSERT(node < run->node_count);
     struct mpca *mpca = run->state;
     if (node >= run->worker_count) {
         sim_central_enter(run, node);
@@ -113,10 +121,9 @@ static void exchanged(struct central *run, uint32_t node)
     sim_central_stale(run, node, steps - worker->sent_step);
     worker->sharing = false;
     if (run->server) {
-        sim_central_block_free(run, worker->older);
+        sim_copy_release(run->world, worker->older);
         worker->older = worker->shared;
-        worker->shared =
-            sim_central_block_copy(run, sim_central_x(run->server));
+        worker->shared = sim_central_copy(run, sim_central_x(run->server));
     }
     worker->older_step = worker->shared_step;
     worker->shared_step = worker->sent_step;
@@ -126,32 +133,11 @@ static void exchanged(struct central *run, uint32_t node)
     }
 }
 
-static void start(struct central *run)
+/* 0.1 is the penalty where none is given: our choice, because the paper gives
+ * no value. */
+static enum kith_err mpca_open(struct sim_central *run)
 {
-    for (uint32_t node = run->worker_count; node < run->node_count; node++) {
-        sim_central_enter(run, node);
-    }
-    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
-        sim_central_step(run, i);
-    }
-}
-
-static void delivered(struct central *run,
-                      const struct sim_central_parcel *parcel)
-{
-    (void)run;
-    (void)parcel; /* scripts have no parcels */
-}
-
-static void computed(struct central *run, uint32_t node, uint32_t value)
-{
-    (void)run;
-    (void)node;
-    (void)value;
-}
-
-static enum kith_err mpca_open(struct central *run)
-{
+    KITH_ASSERT(run->state == NULL);
     struct mpca *mpca = calloc(1, sizeof *mpca);
     run->state = mpca;
     if (!mpca) {
@@ -162,13 +148,15 @@ static enum kith_err mpca_open(struct central *run)
     return mpca->workers ? KITH_OK : KITH_ENOMEM;
 }
 
-static void mpca_close(struct central *run)
+/* Also of what mpca_open() left half done. */
+static void mpca_close(struct sim_central *run)
 {
+    KITH_ASSERT(run->worker_count > 0);
     struct mpca *mpca = run->state;
     for (uint32_t i = 0; mpca && mpca->workers && i < run->worker_count; i++) {
-        sim_central_block_free(run, mpca->workers[i].sent);
-        sim_central_block_free(run, mpca->workers[i].shared);
-        sim_central_block_free(run, mpca->workers[i].older);
+        sim_copy_release(run->world, mpca->workers[i].sent);
+        sim_copy_release(run->world, mpca->workers[i].shared);
+        sim_copy_release(run->world, mpca->workers[i].older);
     }
     if (mpca) {
         free(mpca->workers);
@@ -180,9 +168,6 @@ const struct central_method sim_central_mpca = {
     .machines = sim_central_collective_machines,
     .open = mpca_open,
     .close = mpca_close,
-    .start = start,
     .stepped = stepped,
-    .delivered = delivered,
-    .computed = computed,
     .exchanged = exchanged,
 };

@@ -15,6 +15,8 @@
 static bool own_machines(const struct central_shape *shape, uint32_t node,
                          uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node < shape->workers + shape->servers);
+    KITH_ASSERT(shape->servers <= shape->workers);
     const uint32_t n = shape->workers, k = shape->servers;
     const bool back = index >= n;
     const uint32_t turn = back ? index - n : index;
@@ -47,6 +49,8 @@ static bool own_machines(const struct central_shape *shape, uint32_t node,
 static bool on_workers(const struct central_shape *shape, uint32_t node,
                        uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node < shape->workers);
+    KITH_ASSERT(shape->servers <= shape->workers);
     const uint32_t n = shape->workers, k = shape->servers;
     const uint32_t rounds = n > 1 ? n - 1 : 1;
     const bool back = index >= rounds;
@@ -73,11 +77,17 @@ static bool on_workers(const struct central_shape *shape, uint32_t node,
 /* Workers of proxy p: [first, first of p + 1). */
 static uint32_t group_first(const struct central_shape *shape, uint32_t proxy)
 {
+    KITH_ASSERT(proxy <= shape->proxies);
+    KITH_ASSERT(shape->proxies <= shape->workers);
     return (uint32_t)((uint64_t)shape->workers * proxy / shape->proxies);
 }
 
+/* A guess by division, put right by the groups' own bounds: rounding may be off
+ * by one. */
 static uint32_t proxy_of(const struct central_shape *shape, uint32_t worker)
 {
+    KITH_ASSERT(worker < shape->workers);
+    KITH_ASSERT(shape->proxies > 0);
     uint32_t proxy =
         (uint32_t)((uint64_t)worker * shape->proxies / shape->workers);
     while (group_first(shape, proxy + 1) <= worker) {
@@ -86,9 +96,13 @@ static uint32_t proxy_of(const struct central_shape *shape, uint32_t worker)
     return proxy;
 }
 
+/* A proxy's script: its group one after another, the server, its group again.
+ * All proxies' scripts are as long as the largest group's, so that indices mean
+ * the same everywhere. */
 static void proxy_stage(const struct central_shape *shape, uint32_t proxy,
                         uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(proxy < shape->proxies);
     const uint32_t n = shape->workers, server = n;
     const uint32_t first = group_first(shape, proxy);
     const uint32_t size = group_first(shape, proxy + 1) - first;
@@ -112,6 +126,7 @@ static void proxy_stage(const struct central_shape *shape, uint32_t proxy,
 static bool with_proxies(const struct central_shape *shape, uint32_t node,
                          uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node <= shape->workers + shape->proxies);
     const uint32_t n = shape->workers, m = shape->proxies;
     if (index >= 2 * n + 2) {
         return false;
@@ -134,9 +149,12 @@ static bool with_proxies(const struct central_shape *shape, uint32_t node,
     return true;
 }
 
+/* Three layouts of one pattern; which one it is, the experiment says once for
+ * all machines. */
 static bool naive_stage(const struct central_shape *shape, uint32_t node,
                         uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(stage->to == KITH_NOBODY && stage->from == KITH_NOBODY);
     if (shape->proxies > 0) {
         return with_proxies(shape, node, index, stage);
     }

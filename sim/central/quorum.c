@@ -8,23 +8,31 @@
  * 2016; TensorFlow, OSDI 2016, section 4.4. */
 #include "sim/central/server.h"
 
-/* CENTRAL_COMPUTED of the update; see server.c. */
+/* SIM_EVENT_COMPUTED of the update; see server.c. */
 #define VALUE_UPDATE SIM_VALUE_MAX
 
-static uint32_t needed(const struct central *run)
+/* The b slowest are not waited for: the step is as fast as the n - b fastest
+ * machines. */
+static uint32_t needed(const struct sim_central *run)
 {
+    KITH_ASSERT(run->config->backup < run->worker_count);
     return run->worker_count - run->config->backup;
 }
 
-kith_ns sim_quorum_cost(const struct central *run, uint64_t bytes)
+/* The first gradient of a step is taken over as it is; only later ones are
+ * added. */
+kith_ns sim_quorum_cost(const struct sim_central *run, uint64_t bytes)
 {
+    KITH_ASSERT(bytes <= run->shape.bytes);
     const struct server *server = run->state;
     return server->collected > 0 ? sim_central_reduce_time(run, bytes) : 0;
 }
 
 /* Enough are there: every server applies its part. */
-static void close_step(struct central *run)
+static void close_step(struct sim_central *run)
 {
+    KITH_ASSERT(sim_server_of(run)->updating == 0);
+    KITH_ASSERT(sim_server_of(run)->collected == needed(run));
     struct server *server = sim_server_of(run);
     server->updating = server->servers;
     for (uint32_t s = 0; s < server->servers; s++) {
@@ -35,8 +43,12 @@ static void close_step(struct central *run)
     }
 }
 
-static void collect(struct central *run, uint32_t client)
+/* The servers act as one: the step is closed where the last gradient that it
+ * needs is counted. */
+static void collect(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
+    KITH_ASSERT(!sim_server_of(run)->members[client]);
     struct server *server = sim_server_of(run);
     server->members[client] = true;
     if (++server->collected == needed(run)) {
@@ -44,8 +56,11 @@ static void collect(struct central *run, uint32_t client)
     }
 }
 
-void sim_quorum_in(struct central *run, uint32_t client)
+/* The client waits for a model whatever becomes of its gradient: nobody
+ * computes on one that a step has left behind. */
+void sim_quorum_in(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
     from->waits = true;
@@ -64,8 +79,9 @@ void sim_quorum_in(struct central *run, uint32_t client)
 }
 
 /* The model is new. Those that have waited get it. */
-void sim_quorum_updated(struct central *run)
+void sim_quorum_updated(struct sim_central *run)
 {
+    KITH_ASSERT(sim_server_of(run)->updating == 0);
     struct server *server = sim_server_of(run);
     for (uint32_t c = 0; c < server->count; c++) {
         if (server->members[c]) {
@@ -76,8 +92,8 @@ void sim_quorum_updated(struct central *run)
     sim_central_update(run, server->members, needed(run), run->updates);
     run->applied += server->collected;
     server->collected = 0;
-    sim_central_mark(run, "update", CENTRAL_NOBODY, CENTRAL_NOBODY,
-                     run->updates);
+    sim_trace_decision(run->world, "update", KITH_NOBODY, KITH_NOBODY,
+                       run->updates);
     if (sim_server_done(run)) {
         return;
     }

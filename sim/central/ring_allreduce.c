@@ -6,9 +6,13 @@
  * Source: Patarasuk and Yuan, JPDC 2009. */
 #include "sim/central/central_state.h"
 
+/* Both halves of the rounds are the same ring: parts are summed in the first
+ * and replaced in the second. */
 static bool ring_stage(const struct central_shape *shape, uint32_t node,
                        uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node < shape->workers);
+    KITH_ASSERT(stage->to == KITH_NOBODY);
     const uint32_t n = shape->workers;
     const uint32_t rounds = n > 1 ? 2 * (n - 1) : 1;
     if (index >= rounds) {

@@ -11,6 +11,8 @@
 static void among(const struct central_shape *shape, uint32_t node,
                   uint32_t round, bool back, struct central_stage *stage)
 {
+    KITH_ASSERT(round > 0 && round < shape->workers);
+    KITH_ASSERT(node < shape->workers);
     const uint32_t n = shape->workers;
     const uint32_t next = (node + round) % n, last = (node + n - round) % n;
     stage->to = next;
@@ -19,9 +21,13 @@ static void among(const struct central_shape *shape, uint32_t node,
     stage->reduce_bytes = back ? 0 : sim_central_part(shape->bytes, n, node);
 }
 
+/* Four blocks of stages; a machine that has no part in a stage passes it at
+ * once, so indices mean the same everywhere. */
 static bool scatter_stage(const struct central_shape *shape, uint32_t node,
                           uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node <= shape->workers);
+    KITH_ASSERT(stage->to == KITH_NOBODY);
     const uint32_t n = shape->workers, server = n;
     if (shape->on_workers) {
         struct central_shape all = *shape;

@@ -18,90 +18,106 @@
 
 enum { PUSH, LOG, ACK, MODEL, UP, DOWN };
 
-/* CENTRAL_COMPUTED of a quorum's update; others are client and server. */
+/* SIM_EVENT_COMPUTED of a quorum's update; others are client and server. */
 #define VALUE_UPDATE SIM_VALUE_MAX
 
-struct server *sim_server_of(struct central *run)
+/* What this method keeps; files of the other methods have states of their own
+ * behind the same pointer. */
+struct server *sim_server_of(struct sim_central *run)
 {
+    KITH_ASSERT(run->method == &sim_central_server);
     return run->state;
 }
 
-uint32_t sim_server_node(const struct central *run, uint32_t server)
+/* Servers with replicas stand in groups: the first of a group is the server,
+ * and it alone talks to workers. */
+uint32_t sim_server_node(const struct sim_central *run, uint32_t server)
 {
+    KITH_ASSERT(server < run->config->servers);
     const struct kith_central *config = run->config;
     return config->on_workers ? server
                               : run->worker_count + server * config->replicas;
 }
 
+/* Servers on workers cost no machine: their processors and access links are the
+ * workers'. */
 static uint32_t machines(const struct kith_experiment *experiment)
 {
+    KITH_ASSERT(experiment->central.servers > 0);
+    KITH_ASSERT(experiment->central.replicas > 0);
     const struct kith_central *config = &experiment->central;
     return config->on_workers
                ? 0
                : config->servers * config->replicas + config->proxies;
 }
 
-static bool quorum(const struct central *run)
+/* Two triggers collect a step's gradients before they apply any. */
+static bool quorum(const struct sim_central *run)
 {
+    KITH_ASSERT(run->config->trigger != KITH_CENTRAL_SYNC);
     return run->config->trigger == KITH_CENTRAL_BACKUP ||
            run->config->trigger == KITH_CENTRAL_QUORUM;
 }
 
-static bool eager(const struct central *run)
+/* Servers that send unasked: a client's cache must hold a model before the
+ * first one comes. */
+static bool eager(const struct sim_central *run)
 {
+    KITH_ASSERT(run->config->trigger != KITH_CENTRAL_SYNC);
     return run->config->trigger == KITH_CENTRAL_ESSP;
 }
 
-bool sim_server_done(struct central *run)
+/* By gradients that count, not by steps: a gradient that was thrown away has
+ * moved nothing. */
+bool sim_server_done(struct sim_central *run)
 {
-    if (run->steps == UINT64_MAX) {
+    KITH_ASSERT(run->updates <= run->applied || run->world->steps == 0);
+    if (run->world->steps == UINT64_MAX) {
         return false;
     }
-    const bool done = quorum(run)
-                          ? run->updates >= run->steps
-                          : run->applied >= run->steps * run->worker_count;
+    const bool done =
+        quorum(run) ? run->updates >= run->world->steps
+                    : run->applied >= run->world->steps * run->worker_count;
     if (done) {
-        run->over = run->completed = true;
+        sim_end(run->world);
     }
     return done;
 }
 
-static void send(struct central *run, const struct sim_central_parcel *what)
-{
-    struct sim_central_parcel *parcel = sim_central_parcel(run);
-    *parcel = *what;
-    sim_central_send(run, parcel);
-}
-
-/* The client's gradient leaves for the servers; `block` is the servers' from
+/* The client's gradient leaves for the servers; `vector` is the servers' from
  * now on. */
-static void push(struct central *run, uint32_t client, void *block,
+static void push(struct sim_central *run, uint32_t client, void *vector,
                  uint64_t version)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
+    KITH_ASSERT(version <= run->updates);
     struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
     struct server_gradient *gradient = malloc(sizeof *gradient);
     if (!gradient) {
-        sim_central_block_free(run, block);
-        sim_central_fail(run, KITH_ENOMEM, "no memory for a gradient");
+        sim_copy_release(run->world, vector);
+        sim_fail(run->world, KITH_ENOMEM, "no memory for a gradient");
         return;
     }
     *gradient = (struct server_gradient){
-        .block = block, .version = version, .members = from->member_count};
+        .vector = vector, .version = version, .members = from->member_count};
     *(from->last ? &from->last->next : &from->first) = gradient;
     from->last = gradient;
     for (uint32_t s = 0; s < server->servers; s++) {
-        send(run, &(struct sim_central_parcel){
-                      .from = from->node,
-                      .to = sim_server_node(run, s),
-                      .kind = PUSH,
-                      .subject = client * server->servers + s,
-                      .bytes = sim_central_part(run->shape.bytes,
-                                                server->servers, s)});
+        sim_central_send(run, &(struct sim_central_message){
+                                  .from = from->node,
+                                  .to = sim_server_node(run, s),
+                                  .kind = PUSH,
+                                  .subject = client * server->servers + s,
+                                  .bytes = sim_central_part(
+                                      run->shape.bytes, server->servers, s)});
     }
 }
 
-struct server_gradient *sim_server_take(struct central *run, uint32_t client)
+/* Oldest first: a client's gradients are applied in the order in which it made
+ * them. */
+struct server_gradient *sim_server_take(struct sim_central *run,
+                                        uint32_t client)
 {
     struct server_client *from = &sim_server_of(run)->clients[client];
     struct server_gradient *gradient = from->first;
@@ -113,39 +129,48 @@ struct server_gradient *sim_server_take(struct central *run, uint32_t client)
     return gradient;
 }
 
-void sim_server_drop(struct central *run, struct server_gradient *gradient)
+/* The gradient's vector goes back to the pool, whether it was applied or thrown
+ * away. */
+void sim_server_drop(struct sim_central *run, struct server_gradient *gradient)
 {
-    sim_central_block_free(run, gradient->block);
+    KITH_ASSERT(gradient->version <= run->updates);
+    sim_copy_release(run->world, gradient->vector);
     free(gradient);
 }
 
-void sim_server_reply(struct central *run, uint32_t client)
+/* The model travels as k parts, but its values with the first alone: all parts
+ * are of one moment, and count once the last is there. */
+void sim_server_reply(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     struct server *server = sim_server_of(run);
     struct server_client *to = &server->clients[client];
     to->version = run->updates;
-    to->sending = true;
+    to->sending = SERVER_SENDS_NEWEST;
     void *x = run->server ? sim_central_x(run->server) : NULL;
     if (to->seen && x) {
         run->experiment->backend->copy(run->dim, to->seen, x);
     }
     for (uint32_t s = 0; s < server->servers; s++) {
-        send(run,
-             &(struct sim_central_parcel){
-                 .from = sim_server_node(run, s),
-                 .to = to->node,
-                 .kind = MODEL,
-                 .subject = client,
-                 .version = run->updates,
-                 .clock = server->clock_min,
-                 .block = s == 0 && x ? sim_central_block_copy(run, x) : NULL,
-                 .bytes =
-                     sim_central_part(run->shape.bytes, server->servers, s)});
+        sim_central_send(run,
+                         &(struct sim_central_message){
+                             .from = sim_server_node(run, s),
+                             .to = to->node,
+                             .kind = MODEL,
+                             .subject = client,
+                             .version = run->updates,
+                             .clock = server->clock_min,
+                             .vector = s == 0 ? sim_central_copy(run, x) : NULL,
+                             .bytes = sim_central_part(run->shape.bytes,
+                                                       server->servers, s)});
     }
 }
 
-void sim_server_release(struct central *run, uint32_t client)
+/* A proxy hands the model on over its own link, one member after another; a
+ * worker that is its own client goes on at once. */
+void sim_server_release(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(sim_server_of(run)->clients[client].member_count > 0);
     struct server_client *to = &sim_server_of(run)->clients[client];
     to->fresh = false;
     for (uint32_t i = 0; i < to->member_count; i++) {
@@ -155,23 +180,23 @@ void sim_server_release(struct central *run, uint32_t client)
             sim_central_step(run, worker);
             continue;
         }
-        send(run,
-             &(struct sim_central_parcel){
-                 .from = to->node,
-                 .to = worker,
-                 .kind = DOWN,
-                 .subject = client,
-                 .version = to->inbox_version,
-                 .block =
-                     to->inbox ? sim_central_block_copy(run, to->inbox) : NULL,
-                 .bytes = run->shape.bytes});
+        sim_central_send(run, &(struct sim_central_message){
+                                  .from = to->node,
+                                  .to = worker,
+                                  .kind = DOWN,
+                                  .subject = client,
+                                  .version = to->inbox_version,
+                                  .vector = sim_central_copy(run, to->inbox),
+                                  .bytes = run->shape.bytes});
     }
 }
 
 /* This server has its part of the client's next gradient, on a majority of
  * replicas. */
-static void part_in(struct central *run, uint32_t subject)
+static void part_in(struct sim_central *run, uint32_t subject)
 {
+    KITH_ASSERT(subject <
+                sim_server_of(run)->count * sim_server_of(run)->servers);
     struct server *server = sim_server_of(run);
     const uint32_t client = subject / server->servers;
     const uint64_t *parts = &server->parts[client * server->servers];
@@ -182,8 +207,8 @@ static void part_in(struct central *run, uint32_t subject)
         }
     }
     server->clients[client].in++;
-    sim_central_mark(run, "gradient", client, CENTRAL_NOBODY,
-                     server->clients[client].in);
+    sim_trace_decision(run->world, "gradient", client, KITH_NOBODY,
+                       server->clients[client].in);
     if (quorum(run)) {
         sim_quorum_in(run, client);
     } else {
@@ -191,8 +216,11 @@ static void part_in(struct central *run, uint32_t subject)
     }
 }
 
-static void replicate(struct central *run, uint32_t subject, uint32_t node)
+/* An update is safe once a majority has it: the majority of r replicas is the
+ * server itself and r / 2 others. */
+static void replicate(struct sim_central *run, uint32_t subject, uint32_t node)
 {
+    KITH_ASSERT(sim_server_of(run)->replicas >= 1);
     struct server *server = sim_server_of(run);
     if (server->replicas == 1) {
         part_in(run, subject);
@@ -201,18 +229,24 @@ static void replicate(struct central *run, uint32_t subject, uint32_t node)
     const uint32_t part = subject % server->servers;
     server->acks[subject] = 0;
     for (uint32_t i = 1; i < server->replicas; i++) {
-        send(run, &(struct sim_central_parcel){
-                      .from = node,
-                      .to = node + i,
-                      .kind = LOG,
-                      .subject = subject,
-                      .bytes = sim_central_part(run->shape.bytes,
-                                                server->servers, part)});
+        sim_central_send(run,
+                         &(struct sim_central_message){
+                             .from = node,
+                             .to = node + i,
+                             .kind = LOG,
+                             .subject = subject,
+                             .bytes = sim_central_part(run->shape.bytes,
+                                                       server->servers, part)});
     }
 }
 
-static void computed(struct central *run, uint32_t node, uint32_t value)
+/* Two kinds of work on a server's processor: a part of a gradient taken in, and
+ * the update of a whole step. */
+static void computed(struct sim_central *run, uint32_t node, uint32_t value)
 {
+    KITH_ASSERT(value == VALUE_UPDATE ||
+                value <
+                    sim_server_of(run)->count * sim_server_of(run)->servers);
     struct server *server = sim_server_of(run);
     if (value != VALUE_UPDATE) {
         replicate(run, value, node);
@@ -221,99 +255,118 @@ static void computed(struct central *run, uint32_t node, uint32_t value)
     }
 }
 
-static void step_push(struct central *run,
-                      const struct sim_central_parcel *parcel)
+/* The part has arrived; it counts when the server's processor has taken it in,
+ * which may be busy with others'. */
+static void step_push(struct sim_central *run,
+                      const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->subject <
+                sim_server_of(run)->count * sim_server_of(run)->servers);
     const struct server *server = sim_server_of(run);
     const uint64_t bytes = sim_central_part(run->shape.bytes, server->servers,
-                                            parcel->subject % server->servers);
+                                            message->subject % server->servers);
     const kith_ns cost_ns = quorum(run) ? sim_quorum_cost(run, bytes)
                                         : sim_central_update_time(run, bytes);
-    sim_central_compute(run, parcel->to, cost_ns, parcel->subject);
+    sim_central_compute(run, message->to, cost_ns, message->subject);
 }
 
-static void step_ack(struct central *run, uint32_t subject)
+/* Acknowledgements above the majority change nothing: the part has counted
+ * already. */
+static void step_ack(struct sim_central *run, uint32_t subject)
 {
+    KITH_ASSERT(sim_server_of(run)->replicas > 1);
     struct server *server = sim_server_of(run);
     if (++server->acks[subject] == server->replicas / 2) {
         part_in(run, subject);
     }
 }
 
-static void step_model(struct central *run,
-                       const struct sim_central_parcel *parcel)
+/* Parts of a model arrive one by one, over one link each; the client goes on
+ * when all servers' parts are there. */
+static void step_model(struct sim_central *run,
+                       const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->subject < sim_server_of(run)->count);
     struct server *server = sim_server_of(run);
-    struct server_client *to = &server->clients[parcel->subject];
-    if (parcel->block) {
-        sim_central_block_free(run, to->inbox);
-        to->inbox = sim_central_block_copy(run, parcel->block);
+    struct server_client *to = &server->clients[message->subject];
+    if (message->vector) {
+        sim_copy_release(run->world, to->inbox);
+        to->inbox = sim_copy_hold(message->vector);
     }
     if (++to->parts_out < server->servers) {
         return;
     }
     to->parts_out = 0;
-    to->sending = false;
-    to->inbox_version = parcel->version;
-    to->inbox_clock = parcel->clock;
+    const bool outdated = to->sending == SERVER_SENDS_OUTDATED;
+    to->sending = SERVER_SENDS_NONE;
+    to->inbox_version = message->version;
+    to->inbox_clock = message->clock;
     to->fresh = true;
-    sim_bounds_received(run, parcel->subject);
+    sim_bounds_received(run, message->subject, outdated);
 }
 
 /* A proxy adds its group's gradients up; they count as one. */
-static void step_up(struct central *run,
-                    const struct sim_central_parcel *parcel)
+static void step_up(struct sim_central *run,
+                    const struct sim_central_message *message)
 {
+    KITH_ASSERT(run->config->proxies > 0);
+    KITH_ASSERT(message->subject < sim_server_of(run)->count);
     const struct kith_backend *backend = run->experiment->backend;
-    struct server_client *proxy = &sim_server_of(run)->clients[parcel->subject];
+    struct server_client *proxy =
+        &sim_server_of(run)->clients[message->subject];
     if (proxy->gathered == 0) {
-        proxy->gathering =
-            parcel->block ? sim_central_block_copy(run, parcel->block) : NULL;
-    } else if (parcel->block) {
-        backend->add(run->trained, 1, parcel->block, proxy->gathering);
+        proxy->gathering = sim_copy_hold(message->vector);
+    } else if (message->vector) {
+        backend->add(run->trained, 1, message->vector, proxy->gathering);
     }
-    proxy->gathered_version = parcel->version;
+    proxy->gathered_version = message->version;
     if (++proxy->gathered == proxy->member_count) {
         proxy->gathered = 0;
-        void *block = proxy->gathering;
+        void *sum = proxy->gathering;
         proxy->gathering = NULL;
-        push(run, parcel->subject, block, proxy->gathered_version);
+        push(run, message->subject, sum, proxy->gathered_version);
     }
 }
 
-static void delivered(struct central *run,
-                      const struct sim_central_parcel *parcel)
+/* Kinds of messages, in the order in which a gradient and its answer travel. */
+static void delivered(struct sim_central *run,
+                      const struct sim_central_message *message)
 {
-    switch (parcel->kind) {
+    KITH_ASSERT(message->kind <= DOWN);
+    switch (message->kind) {
     case PUSH:
-        step_push(run, parcel);
+        step_push(run, message);
         break;
     case LOG:
-        send(run, &(struct sim_central_parcel){.from = parcel->to,
-                                               .to = parcel->from,
+        sim_central_send(
+            run, &(struct sim_central_message){.from = message->to,
+                                               .to = message->from,
                                                .kind = ACK,
-                                               .subject = parcel->subject});
+                                               .subject = message->subject});
         break;
     case ACK:
-        step_ack(run, parcel->subject);
+        step_ack(run, message->subject);
         break;
     case MODEL:
-        step_model(run, parcel);
+        step_model(run, message);
         break;
     case UP:
-        step_up(run, parcel);
+        step_up(run, message);
         break;
     case DOWN:
-        sim_central_adopt(run, parcel->to, parcel->block, parcel->version);
-        sim_central_step(run, parcel->to);
+        sim_central_adopt(run, message->to, message->vector, message->version);
+        sim_central_step(run, message->to);
         break;
     default:
-        KITH_ASSERT(parcel->kind <= DOWN);
+        KITH_ASSERT(message->kind <= DOWN);
     }
 }
 
-static uint32_t client_of(struct central *run, uint32_t worker)
+/* A guess by division, put right by the groups' own bounds: rounding may be off
+ * by one. */
+static uint32_t client_of(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
     const struct server *server = sim_server_of(run);
     uint32_t client =
         (uint32_t)((uint64_t)worker * server->count / run->worker_count);
@@ -325,36 +378,33 @@ static uint32_t client_of(struct central *run, uint32_t worker)
     return client;
 }
 
-static void stepped(struct central *run, uint32_t worker)
+/* The worker's gradient is copied: its buffer is used again by the next step,
+ * which may begin before this one has arrived. */
+static void stepped(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
     const struct central_worker *from = &run->workers[worker];
     const uint32_t client = client_of(run, worker);
-    void *block =
-        from->desk ? sim_central_block_copy(run, from->gradient) : NULL;
+    void *gradient = sim_central_copy(run, from->gradient);
     if (run->config->proxies == 0) {
-        push(run, client, block, from->version);
+        push(run, client, gradient, from->version);
         sim_bounds_stepped(run, client);
         return;
     }
-    send(run, &(struct sim_central_parcel){
-                  .from = worker,
-                  .to = sim_server_of(run)->clients[client].node,
-                  .kind = UP,
-                  .subject = client,
-                  .version = from->version,
-                  .block = block,
-                  .bytes = run->shape.bytes});
+    sim_central_send(run, &(struct sim_central_message){
+                              .from = worker,
+                              .to = sim_server_of(run)->clients[client].node,
+                              .kind = UP,
+                              .subject = client,
+                              .version = from->version,
+                              .vector = gradient,
+                              .bytes = run->shape.bytes});
 }
 
-static void start(struct central *run)
+/* Groups of proxies differ by one worker at most. */
+static void open_clients(struct sim_central *run, struct server *server)
 {
-    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
-        sim_central_step(run, i);
-    }
-}
-
-static void open_clients(struct central *run, struct server *server)
-{
+    KITH_ASSERT(server->count <= run->worker_count);
     const uint32_t n = run->worker_count, proxies = run->config->proxies;
     const void *x = run->server ? sim_central_x(run->server) : NULL;
     for (uint32_t c = 0; c < server->count; c++) {
@@ -365,16 +415,19 @@ static void open_clients(struct central *run, struct server *server)
         client->node = proxies > 0 ? n + server->servers * server->replicas + c
                                    : client->member_first;
         if (x && run->config->trigger == KITH_CENTRAL_VALUE) {
-            client->seen = sim_central_block_copy(run, x);
+            client->seen = sim_central_copy(run, x);
         }
         if (x && eager(run)) {
-            client->inbox = sim_central_block_copy(run, x);
+            client->inbox = sim_central_copy(run, x);
         }
     }
 }
 
-static enum kith_err server_open(struct central *run)
+/* Counters by client and server, not by message: how often a part has come is
+ * all that tells a whole gradient. */
+static enum kith_err server_open(struct sim_central *run)
 {
+    KITH_ASSERT(run->state == NULL);
     const struct kith_central *config = run->config;
     struct server *server = calloc(1, sizeof *server);
     run->state = server;
@@ -394,11 +447,14 @@ static enum kith_err server_open(struct central *run)
         return KITH_ENOMEM;
     }
     open_clients(run, server);
-    return run->err;
+    return sim_failure(run->world);
 }
 
-static void server_close(struct central *run)
+/* Also of what server_open() left half done; gradients under way have gone with
+ * the packets that said so. */
+static void server_close(struct sim_central *run)
 {
+    KITH_ASSERT(run->method == &sim_central_server);
     struct server *server = sim_server_of(run);
     if (!server) {
         return;
@@ -408,9 +464,9 @@ static void server_close(struct central *run)
         while (client->first) {
             sim_server_drop(run, sim_server_take(run, c));
         }
-        sim_central_block_free(run, client->inbox);
-        sim_central_block_free(run, client->seen);
-        sim_central_block_free(run, client->gathering);
+        sim_copy_release(run->world, client->inbox);
+        sim_copy_release(run->world, client->seen);
+        sim_copy_release(run->world, client->gathering);
     }
     free(server->clients);
     free(server->parts);
@@ -423,7 +479,6 @@ const struct central_method sim_central_server = {
     .machines = machines,
     .open = server_open,
     .close = server_close,
-    .start = start,
     .stepped = stepped,
     .delivered = delivered,
     .computed = computed,

@@ -11,10 +11,17 @@
 
 /* A gradient on its way to the servers, or waiting there. */
 struct server_gradient {
-    void *block;
+    void *vector;
     uint64_t version; /* of the model that it was taken at */
     uint32_t members; /* workers whose gradients are in it */
     struct server_gradient *next;
+};
+
+/* The model on its way to a client: one at a time under essp. */
+enum server_sending {
+    SERVER_SENDS_NONE,
+    SERVER_SENDS_NEWEST,
+    SERVER_SENDS_OUTDATED, /* a newer one is due */
 };
 
 struct server_client {
@@ -30,11 +37,11 @@ struct server_client {
     /* The newest model that it has received. */
     void *inbox;
     uint64_t inbox_version, inbox_clock;
-    uint32_t parts_out;  /* of a model, received */
-    bool sending, dirty; /* essp: one under way; a newer one is due */
-    bool fresh;          /* inbox not adopted yet */
-    bool idle;           /* essp: its worker waits for a clock */
-    uint32_t gathered;   /* proxy: gradients of its group */
+    uint32_t parts_out; /* of a model, received */
+    enum server_sending sending;
+    bool fresh;        /* inbox not adopted yet */
+    bool idle;         /* essp: its worker waits for a clock */
+    uint32_t gathered; /* proxy: gradients of its group */
     uint64_t gathered_version;
     void *gathering;
 };
@@ -50,26 +57,29 @@ struct server {
     uint32_t updating; /* quorum: servers that still apply */
 };
 
-struct server *sim_server_of(struct central *run);
+struct server *sim_server_of(struct sim_central *run);
 /* server.c: the model as it is now goes to the client. */
-void sim_server_reply(struct central *run, uint32_t client);
+void sim_server_reply(struct sim_central *run, uint32_t client);
 /* The client's oldest gradient; the caller frees what is in it. */
-struct server_gradient *sim_server_take(struct central *run, uint32_t client);
-void sim_server_drop(struct central *run, struct server_gradient *gradient);
-uint32_t sim_server_node(const struct central *run, uint32_t server);
+struct server_gradient *sim_server_take(struct sim_central *run,
+                                        uint32_t client);
+void sim_server_drop(struct sim_central *run, struct server_gradient *gradient);
+uint32_t sim_server_node(const struct sim_central *run, uint32_t server);
 /* Its workers go on from the model in its inbox. */
-void sim_server_release(struct central *run, uint32_t client);
+void sim_server_release(struct sim_central *run, uint32_t client);
 /* All gradients asked for are in: the run is over. */
-bool sim_server_done(struct central *run);
+bool sim_server_done(struct sim_central *run);
 
 /* staleness_bound.c: async, ssp, essp, value-bound. */
-void sim_bounds_in(struct central *run, uint32_t client);
-void sim_bounds_received(struct central *run, uint32_t client);
-void sim_bounds_stepped(struct central *run, uint32_t client);
+void sim_bounds_in(struct sim_central *run, uint32_t client);
+/* `outdated`: a newer model than the one received is due. */
+void sim_bounds_received(struct sim_central *run, uint32_t client,
+                         bool outdated);
+void sim_bounds_stepped(struct sim_central *run, uint32_t client);
 
 /* quorum.c: backup and quorum. */
-kith_ns sim_quorum_cost(const struct central *run, uint64_t bytes);
-void sim_quorum_in(struct central *run, uint32_t client);
-void sim_quorum_updated(struct central *run);
+kith_ns sim_quorum_cost(const struct sim_central *run, uint64_t bytes);
+void sim_quorum_in(struct sim_central *run, uint32_t client);
+void sim_quorum_updated(struct sim_central *run);
 
 #endif

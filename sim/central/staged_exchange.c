@@ -9,117 +9,144 @@
  * A pattern is a pure function of (node, index): nothing is kept per stage. */
 #include "kith/assert.h"
 #include "sim/central/central_state.h"
+#include "sim/delay.h"
 
+/* The first parts are not always the larger ones: rounding spreads the rest
+ * evenly, so no server is charged for all of it. */
 uint64_t sim_central_part(uint64_t bytes, uint32_t parts, uint32_t i)
 {
+    KITH_ASSERT(i < parts);
     /* Without an intermediate above 64 bits. */
     const uint64_t whole = bytes / parts, rest = bytes % parts;
     return whole +
            ((uint64_t)(i + 1) * rest / parts - (uint64_t)i * rest / parts);
 }
 
-static void stage_next(struct central *run, uint32_t node);
+static struct central_script *script_of(struct sim_central *run, uint32_t node)
+{
+    KITH_ASSERT(node < run->node_count);
+    return &run->scripts[node];
+}
 
 /* The stage's messages are over on this side: its sums. */
-static void stage_sums(struct central *run, uint32_t node)
+static void stage_sums(struct sim_central *run, uint32_t node)
 {
-    struct central_script *script = &run->scripts[node];
-    if (script->sending || script->receiving) {
+    KITH_ASSERT(script_of(run, node)->running);
+    struct central_script *script = script_of(run, node);
+    if (script->state & (CENTRAL_SENDING | CENTRAL_RECEIVING)) {
         return;
     }
     const kith_ns cost_ns =
         sim_central_reduce_time(run, script->stage.reduce_bytes) +
         sim_central_update_time(run, script->stage.update_bytes);
-    script->computing = true;
-    sim_central_schedule(run, node, node, run->now_ns + cost_ns, CENTRAL_STAGE,
-                         0);
+    script->state = CENTRAL_COMPUTING;
+    sim_schedule(run->world, node, node, sim_time(run->world) + cost_ns,
+                 SIM_EVENT_STAGE, SIM_STAGE_SUMMED);
 }
 
 /* Both ends stand at the stage in which this message travels. */
-static void match(struct central *run, uint32_t from, uint32_t to)
+static bool matches(const struct sim_central *run, uint32_t from, uint32_t to)
 {
-    if (from >= run->node_count || to >= run->node_count) {
+    KITH_ASSERT(from < run->node_count && to < run->node_count);
+    KITH_ASSERT(from != to);
+    const struct central_script *sender = &run->scripts[from];
+    const struct central_script *receiver = &run->scripts[to];
+    return sender->running && receiver->running &&
+           !(sender->state & (CENTRAL_COMPUTING | CENTRAL_MATCHED_OUT)) &&
+           !(receiver->state & (CENTRAL_COMPUTING | CENTRAL_MATCHED_IN)) &&
+           sender->stage.to == to && receiver->stage.from == from;
+}
+
+/* The later of the two ends calls: both are ready then, and the time at which
+ * the first was ready decides when bits began to leave. */
+static void match(struct sim_central *run, uint32_t from, uint32_t to)
+{
+    if (from == KITH_NOBODY || to == KITH_NOBODY || !matches(run, from, to)) {
         return;
     }
-    struct central_script *sender = &run->scripts[from];
-    struct central_script *receiver = &run->scripts[to];
-    if (!sender->running || !receiver->running || sender->computing ||
-        receiver->computing || sender->matched_out || receiver->matched_in ||
-        sender->stage.to != to || receiver->stage.from != from) {
-        return;
-    }
-    sender->matched_out = receiver->matched_in = true;
+    struct central_script *sender = script_of(run, from);
+    struct central_script *receiver = script_of(run, to);
+    sender->state |= CENTRAL_MATCHED_OUT;
+    receiver->state |= CENTRAL_MATCHED_IN;
     const uint64_t bytes = sender->stage.send_bytes;
+    const kith_ns now_ns = sim_time(run->world);
     const kith_ns latency_ns = sim_central_latency(run, from, to, bytes);
     kith_ns first_ns = sender->ready_ns + latency_ns;
     first_ns = first_ns > receiver->ready_ns ? first_ns : receiver->ready_ns;
-    const kith_ns last_ns = first_ns + sim_central_wire(run, bytes);
+    const kith_ns last_ns =
+        first_ns + sim_wire_time(bytes, run->experiment->network.rate_bits);
     const kith_ns free_ns = last_ns - latency_ns;
-    run->nodes[from].bytes_sent += bytes;
-    run->nodes[to].bytes_received += bytes;
-    run->messages++;
-    sim_central_schedule(run, from, to, last_ns, CENTRAL_RECEIVED, 0);
-    sim_central_schedule(run, from, from,
-                         free_ns > run->now_ns ? free_ns : run->now_ns,
-                         CENTRAL_SENT, 0);
+    KITH_ASSERT(last_ns >= now_ns && free_ns <= last_ns);
+    sim_network_count(run->world, from, to, bytes);
+    sim_schedule(run->world, from, to, last_ns, SIM_EVENT_STAGE,
+                 SIM_STAGE_RECEIVED);
+    sim_schedule(run->world, from, from, free_ns > now_ns ? free_ns : now_ns,
+                 SIM_EVENT_STAGE, SIM_STAGE_SENT);
 }
 
 /* Stages without messages or sums are passed at once. */
-static void stage_next(struct central *run, uint32_t node)
+static void stage_next(struct sim_central *run, uint32_t node)
 {
-    struct central_script *script = &run->scripts[node];
+    KITH_ASSERT(
+        !(script_of(run, node)->state & (CENTRAL_SENDING | CENTRAL_RECEIVING)));
+    struct central_script *script = script_of(run, node);
     struct central_stage *stage = &script->stage;
+    script->state = 0;
     for (;;) {
-        *stage = (struct central_stage){.to = CENTRAL_NOBODY,
-                                        .from = CENTRAL_NOBODY};
+        *stage = (struct central_stage){.to = KITH_NOBODY, .from = KITH_NOBODY};
         if (!run->exchange->stage(&run->shape, node, script->index++, stage)) {
             script->running = false;
-            sim_central_mark(run, "exchanged", node, CENTRAL_NOBODY,
-                             script->index);
+            sim_trace_decision(run->world, "exchanged", node, KITH_NOBODY,
+                               script->index);
             run->method->exchanged(run, node);
             return;
         }
-        if (stage->to != CENTRAL_NOBODY || stage->from != CENTRAL_NOBODY) {
+        KITH_ASSERT(stage->to != node && stage->from != node);
+        if (stage->to != KITH_NOBODY || stage->from != KITH_NOBODY) {
             break;
         }
         if (stage->reduce_bytes > 0 || stage->update_bytes > 0) {
-            script->sending = script->receiving = false;
             stage_sums(run, node);
             return;
         }
     }
-    script->ready_ns = run->now_ns;
-    script->sending = stage->to != CENTRAL_NOBODY;
-    script->receiving = stage->from != CENTRAL_NOBODY;
-    script->matched_out = script->matched_in = false;
+    script->ready_ns = sim_time(run->world);
+    script->state |= stage->to != KITH_NOBODY ? CENTRAL_SENDING : 0;
+    script->state |= stage->from != KITH_NOBODY ? CENTRAL_RECEIVING : 0;
     match(run, node, stage->to);
     match(run, stage->from, node);
 }
 
-void sim_central_enter(struct central *run, uint32_t node)
+/* A machine may be in one script at a time: the next round is entered when the
+ * last has ended. */
+void sim_central_enter(struct sim_central *run, uint32_t node)
 {
-    struct central_script *script = &run->scripts[node];
+    struct central_script *script = script_of(run, node);
     KITH_ASSERT(!script->running);
     *script = (struct central_script){.running = true};
     stage_next(run, node);
 }
 
-void sim_central_sent(struct central *run, uint32_t node)
+/* Sums begin when both of the stage's messages are over on this side, whichever
+ * was last. */
+void sim_central_stage_event(struct sim_central *run, uint32_t node,
+                             enum sim_stage_event event)
 {
-    run->scripts[node].sending = false;
-    stage_sums(run, node);
-}
-
-void sim_central_received(struct central *run, uint32_t node)
-{
-    run->scripts[node].receiving = false;
-    sim_central_mark(run, "<", node, run->scripts[node].stage.from,
-                     run->scripts[node].index);
-    stage_sums(run, node);
-}
-
-void sim_central_staged(struct central *run, uint32_t node)
-{
-    run->scripts[node].computing = false;
-    stage_next(run, node);
+    struct central_script *script = script_of(run, node);
+    KITH_ASSERT(script->running);
+    switch (event) {
+    case SIM_STAGE_SENT:
+        script->state &= (uint8_t)~CENTRAL_SENDING;
+        stage_sums(run, node);
+        break;
+    case SIM_STAGE_RECEIVED:
+        script->state &= (uint8_t)~CENTRAL_RECEIVING;
+        sim_trace_decision(run->world, "<", node, script->stage.from,
+                           script->index);
+        stage_sums(run, node);
+        break;
+    case SIM_STAGE_SUMMED:
+        stage_next(run, node);
+        break;
+    }
 }

@@ -6,9 +6,12 @@
 
 #include "sim/central/vertical.h"
 
-static enum kith_err open_network(struct central *run,
+/* Every part of a batch has activations of its own: several are between forward
+ * and back at a time. */
+static enum kith_err open_network(struct sim_central *run,
                                   struct kith_graph **network)
 {
+    KITH_ASSERT(run->experiment->train.batch > 0);
     const struct kith_experiment *experiment = run->experiment;
     const struct vertical *vertical = run->state;
     const struct kith_graph_options options = {.backend = experiment->backend,
@@ -20,15 +23,17 @@ static enum kith_err open_network(struct central *run,
     const enum kith_err err = kith_graph_open(
         experiment->model, &experiment->model_config, &options, network, words);
     if (err != KITH_OK) {
-        sim_central_fail(run, err, "%s", words);
+        sim_fail(run->world, err, "%s", words);
     }
     return err;
 }
 
 /* cuts[i]: the first operation of stage i, the nearest place after the even
  * one where a single tensor crosses. */
-static enum kith_err place_cuts(struct central *run, struct kith_graph *network)
+static enum kith_err place_cuts(struct sim_central *run,
+                                struct kith_graph *network)
 {
+    KITH_ASSERT(((struct vertical *)run->state)->count > 0);
     struct vertical *vertical = run->state;
     const uint32_t operations = kith_graph_operations(network);
     size_t bytes;
@@ -42,12 +47,11 @@ static enum kith_err place_cuts(struct central *run, struct kith_graph *network)
             cut++;
         }
         if (cut >= operations) {
-            sim_central_fail(
-                run, KITH_EINVAL,
-                "model %s cannot be cut into %u stages: between %u "
-                "operations a single tensor must cross each cut; take "
-                "fewer peers",
-                run->experiment->model->name, vertical->count, operations);
+            sim_fail(run->world, KITH_EINVAL,
+                     "model %s cannot be cut into %u stages: between %u "
+                     "operations a single tensor must cross each cut; take "
+                     "fewer peers",
+                     run->experiment->model->name, vertical->count, operations);
             return KITH_EINVAL;
         }
         vertical->cuts[i] = cut;
@@ -56,14 +60,15 @@ static enum kith_err place_cuts(struct central *run, struct kith_graph *network)
 }
 
 /* The batches of peer 0 of one. */
-static enum kith_err open_loader(struct central *run)
+static enum kith_err open_loader(struct sim_central *run)
 {
+    KITH_ASSERT(((struct vertical *)run->state)->loader == NULL);
     struct vertical *vertical = run->state;
     const struct kith_experiment *experiment = run->experiment;
-    if (!run->options.dataset) {
+    if (!run->world->options.dataset) {
         return KITH_OK;
     }
-    const struct kith_examples *train = &run->options.dataset->train;
+    const struct kith_examples *train = &run->world->options.dataset->train;
     size_t count;
     char words[KITH_DATA_ERROR_BYTES] = "";
     enum kith_err err =
@@ -82,8 +87,8 @@ static enum kith_err open_loader(struct central *run)
         err = kith_loader_open(&config, &vertical->loader, words);
     }
     if (err != KITH_OK) {
-        sim_central_fail(run, err, "opening the data: %s",
-                         words[0] ? words : kith_err_text(err));
+        sim_fail(run->world, err, "opening the data: %s",
+                 words[0] ? words : kith_err_text(err));
         return err;
     }
     const bool tokens = train->input == KITH_INPUT_TOKENS;
@@ -94,22 +99,32 @@ static enum kith_err open_loader(struct central *run)
     return KITH_OK;
 }
 
-static enum kith_err open_slot(struct central *run, struct vertical_slot *slot)
+/* Weights of its own for each slot: a part goes backward with the weights that
+ * it went forward with, however often they have moved meanwhile. */
+static enum kith_err open_slot(struct sim_central *run,
+                               struct vertical_slot *slot)
 {
-    slot->x = sim_central_block_take(run);
+    KITH_ASSERT(slot->network == NULL);
+    slot->x = sim_copy_take(run->world);
     return slot->x ? open_network(run, &slot->network) : KITH_ENOMEM;
 }
 
+/* One label more than needed, and a line more of inputs: neither is empty, so
+ * that NULL means that memory is out. */
 static enum kith_err open_batch(const struct vertical *vertical,
                                 struct vertical_batch *batch)
 {
+    KITH_ASSERT(batch->inputs == NULL);
     batch->inputs = aligned_alloc(64, (vertical->input_bytes + 64) / 64 * 64);
     batch->labels = malloc((vertical->label_count + 1) * sizeof *batch->labels);
     return batch->inputs && batch->labels ? KITH_OK : KITH_ENOMEM;
 }
 
-static enum kith_err open_memory(struct central *run)
+/* Slots times stages: memory grows with what is in the pipeline, as it does on
+ * real machines. */
+static enum kith_err open_memory(struct sim_central *run)
 {
+    KITH_ASSERT(((struct vertical *)run->state)->slots <= VERTICAL_SLOTS_MAX);
     struct vertical *vertical = run->state;
     enum kith_err err = KITH_OK;
     for (uint32_t s = 0; s < vertical->count && err == KITH_OK; s++) {
@@ -117,11 +132,11 @@ static enum kith_err open_memory(struct central *run)
         stage->slots = calloc(vertical->slots, sizeof *stage->slots);
         err = stage->slots ? KITH_OK : KITH_ENOMEM;
         if (err == KITH_OK && run->server) {
-            stage->gradient = sim_central_block_take(run);
+            stage->gradient = sim_copy_take(run->world);
             err = stage->gradient ? KITH_OK : KITH_ENOMEM;
         }
         if (err == KITH_OK && stage->gradient) {
-            memset(stage->gradient, 0, run->vector_bytes);
+            memset(stage->gradient, 0, run->world->vector_bytes);
         }
         for (uint32_t i = 0;
              i < vertical->slots && err == KITH_OK && run->server; i++) {
@@ -134,8 +149,12 @@ static enum kith_err open_memory(struct central *run)
     return err;
 }
 
-enum kith_err sim_vertical_open(struct central *run)
+/* A network is opened once to see where it can be cut, and closed: stages open
+ * their own. */
+enum kith_err sim_vertical_open(struct sim_central *run)
 {
+    KITH_ASSERT(run->state == NULL);
+    KITH_ASSERT(run->config->stages <= run->worker_count);
     const struct kith_central *config = run->config;
     struct vertical *vertical = calloc(1, sizeof *vertical);
     run->state = vertical;
@@ -164,8 +183,10 @@ enum kith_err sim_vertical_open(struct central *run)
     return err == KITH_OK ? open_memory(run) : err;
 }
 
-void sim_vertical_close(struct central *run)
+/* Also of what sim_vertical_open() left half done. */
+void sim_vertical_close(struct sim_central *run)
 {
+    KITH_ASSERT(run->method == &sim_central_vertical);
     struct vertical *vertical = run->state;
     if (!vertical) {
         return;
@@ -174,11 +195,11 @@ void sim_vertical_close(struct central *run)
         struct vertical_stage *stage = &vertical->stages[s];
         for (uint32_t i = 0; stage->slots && i < vertical->slots; i++) {
             kith_graph_close(stage->slots[i].network);
-            sim_central_block_free(run, stage->slots[i].x);
+            sim_copy_release(run->world, stage->slots[i].x);
             free(stage->slots[i].arriving[0]);
             free(stage->slots[i].arriving[1]);
         }
-        sim_central_block_free(run, stage->gradient);
+        sim_copy_release(run->world, stage->gradient);
         free(stage->slots);
     }
     for (uint32_t i = 0; vertical->batches && i < vertical->slots; i++) {
@@ -193,8 +214,11 @@ void sim_vertical_close(struct central *run)
     free(vertical);
 }
 
-void sim_vertical_load(struct central *run, uint32_t slot)
+/* Inputs and labels are copied out of the loader, whose buffers hold one batch:
+ * several are in the pipeline. */
+void sim_vertical_load(struct sim_central *run, uint32_t slot)
 {
+    KITH_ASSERT(slot < ((struct vertical *)run->state)->slots);
     struct vertical *vertical = run->state;
     struct vertical_batch *own = &vertical->batches[slot];
     own->batch = (struct kith_batch){.rows = vertical->rows,

@@ -16,8 +16,11 @@
 
 #include "sim/central/server.h"
 
+/* The clock of the slowest client: what bounded staleness is measured against.
+ * */
 static uint64_t clock_min(const struct server *server)
 {
+    KITH_ASSERT(server->count > 0);
     uint64_t least = UINT64_MAX;
     for (uint32_t c = 0; c < server->count; c++) {
         if (server->clients[c].clock < least) {
@@ -28,21 +31,23 @@ static uint64_t clock_min(const struct server *server)
 }
 
 /* max|x - y| of two vectors. */
-static double distance(struct central *run, const void *x, const void *y)
+static double distance(struct sim_central *run, const void *x, const void *y)
 {
+    KITH_ASSERT(run->dim > 0);
     const struct kith_backend *backend = run->experiment->backend;
     double most = 0;
-    backend->read(run->dim, x, run->mean);
-    backend->read(run->dim, y, run->z);
+    backend->read(run->dim, x, run->x);
+    backend->read(run->dim, y, run->y);
     for (size_t k = 0; k < run->dim; k++) {
-        most = fmax(most, fabs(run->mean[k] - run->z[k]));
+        most = fmax(most, fabs(run->x[k] - run->y[k]));
     }
     return most;
 }
 
 /* The slowest has not seen enough of what happened. */
-static bool too_far(struct central *run, uint32_t client)
+static bool too_far(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     const struct server *server = sim_server_of(run);
     const struct server_client *slowest = NULL;
     for (uint32_t c = 0; c < server->count; c++) {
@@ -57,8 +62,13 @@ static bool too_far(struct central *run, uint32_t client)
                run->config->bound;
 }
 
-static void apply(struct central *run, uint32_t client)
+/* Staleness is counted in updates that the model has seen since the gradient's
+ * own was read. */
+static void apply(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
+    KITH_ASSERT(sim_server_of(run)->clients[client].clock <
+                sim_server_of(run)->clients[client].in);
     struct server *server = sim_server_of(run);
     struct server_client *from = &server->clients[client];
     struct server_gradient *gradient = sim_server_take(run, client);
@@ -66,16 +76,17 @@ static void apply(struct central *run, uint32_t client)
     for (uint32_t i = 0; i < from->member_count; i++) {
         sim_central_stale(run, from->member_first + i, missed);
     }
-    sim_central_mark(run, "update", client, CENTRAL_NOBODY, missed);
-    sim_central_apply(run, gradient->block, run->applied / run->worker_count);
+    sim_trace_decision(run->world, "update", client, KITH_NOBODY, missed);
+    sim_central_apply(run, gradient->vector, run->applied / run->worker_count);
     run->applied += gradient->members;
     from->clock++;
     sim_server_drop(run, gradient);
 }
 
 /* ssp: who waits and may go on now, in rank order. */
-static void release_within(struct central *run)
+static void release_within(struct sim_central *run)
 {
+    KITH_ASSERT(run->config->trigger == KITH_CENTRAL_SSP);
     struct server *server = sim_server_of(run);
     server->clock_min = clock_min(server);
     for (uint32_t c = 0; c < server->count; c++) {
@@ -89,8 +100,9 @@ static void release_within(struct central *run)
 }
 
 /* essp: a new clock's model goes to all; one at a time to each. */
-static void offer(struct central *run)
+static void offer(struct sim_central *run)
 {
+    KITH_ASSERT(run->config->trigger == KITH_CENTRAL_ESSP);
     struct server *server = sim_server_of(run);
     const uint64_t least = clock_min(server);
     if (least == server->clock_min) {
@@ -98,8 +110,8 @@ static void offer(struct central *run)
     }
     server->clock_min = least;
     for (uint32_t c = 0; c < server->count; c++) {
-        if (server->clients[c].sending) {
-            server->clients[c].dirty = true;
+        if (server->clients[c].sending != SERVER_SENDS_NONE) {
+            server->clients[c].sending = SERVER_SENDS_OUTDATED;
         } else {
             sim_server_reply(run, c);
         }
@@ -107,19 +119,20 @@ static void offer(struct central *run)
 }
 
 /* value-bound: the first in line that may, again and again. */
-static void release_near(struct central *run)
+static void release_near(struct sim_central *run)
 {
+    KITH_ASSERT(run->config->trigger == KITH_CENTRAL_VALUE);
     struct server *server = sim_server_of(run);
     for (;;) {
-        uint32_t first = CENTRAL_NOBODY;
+        uint32_t first = KITH_NOBODY;
         for (uint32_t c = 0; c < server->count; c++) {
             if (server->clients[c].waits &&
-                (first == CENTRAL_NOBODY ||
+                (first == KITH_NOBODY ||
                  server->clients[c].order < server->clients[first].order)) {
                 first = c;
             }
         }
-        if (first == CENTRAL_NOBODY || too_far(run, first)) {
+        if (first == KITH_NOBODY || too_far(run, first)) {
             return;
         }
         apply(run, first);
@@ -131,8 +144,11 @@ static void release_near(struct central *run)
     }
 }
 
-void sim_bounds_in(struct central *run, uint32_t client)
+/* The gradient is applied before the bound is looked at: under ssp it is the
+ * model that a client goes on from which is held back, not the update. */
+void sim_bounds_in(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     struct server *server = sim_server_of(run);
     if (run->config->trigger == KITH_CENTRAL_VALUE) {
         server->clients[client].waits = true;
@@ -157,21 +173,25 @@ void sim_bounds_in(struct central *run, uint32_t client)
 }
 
 /* essp: the step `t` of a worker needs all gradients of clock t - s. */
-static bool may_step(struct central *run, const struct server_client *client)
+static bool may_step(struct sim_central *run,
+                     const struct server_client *client)
 {
+    KITH_ASSERT(client->member_count == 1);
     const uint64_t steps = run->workers[client->member_first].steps;
     return steps <= client->inbox_clock + run->config->staleness;
 }
 
-void sim_bounds_received(struct central *run, uint32_t client)
+/* The inbox holds the newest model whether or not the client may use it yet. */
+void sim_bounds_received(struct sim_central *run, uint32_t client,
+                         bool outdated)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     struct server_client *to = &sim_server_of(run)->clients[client];
     if (run->config->trigger != KITH_CENTRAL_ESSP) {
         sim_server_release(run, client);
         return;
     }
-    if (to->dirty) {
-        to->dirty = false;
+    if (outdated) {
         sim_server_reply(run, client);
     }
     if (to->idle && may_step(run, to)) {
@@ -180,8 +200,11 @@ void sim_bounds_received(struct central *run, uint32_t client)
     }
 }
 
-void sim_bounds_stepped(struct central *run, uint32_t client)
+/* Under essp nobody waits for an answer of its own: a worker whose cache is
+ * fresh enough goes on at once. */
+void sim_bounds_stepped(struct sim_central *run, uint32_t client)
 {
+    KITH_ASSERT(client < sim_server_of(run)->count);
     struct server_client *from = &sim_server_of(run)->clients[client];
     if (run->config->trigger != KITH_CENTRAL_ESSP) {
         return;

@@ -10,23 +10,19 @@
  * Source: Langer et al., TPDS 2020, section 2.3; Moritz et al., ICLR 2016. */
 #include "sim/central/central_state.h"
 
-static bool averages(const struct central *run)
+/* SparkNet exchanges models, all others gradients: one file, because the script
+ * and the wait are the same. */
+static bool averages(const struct sim_central *run)
 {
+    KITH_ASSERT(run->method == &sim_central_sync);
     return run->config->method == KITH_CENTRAL_SPARKNET;
 }
 
-static void start(struct central *run)
+/* A worker enters the exchange every `every` steps, and waits there for all
+ * others. */
+static void stepped(struct sim_central *run, uint32_t worker)
 {
-    for (uint32_t node = run->worker_count; node < run->node_count; node++) {
-        sim_central_enter(run, node);
-    }
-    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
-        sim_central_step(run, i);
-    }
-}
-
-static void stepped(struct central *run, uint32_t worker)
-{
+    KITH_ASSERT(worker < run->worker_count);
     const uint32_t every = averages(run) ? run->config->every : 1;
     if (averages(run)) {
         sim_central_descend(run, worker);
@@ -41,8 +37,9 @@ static void stepped(struct central *run, uint32_t worker)
 }
 
 /* The `round`-th exchange, if it is not done yet. */
-static void take_in(struct central *run, uint64_t round)
+static void take_in(struct sim_central *run, uint64_t round)
 {
+    KITH_ASSERT(run->updates + 1 >= round);
     if (run->updates >= round) {
         return;
     }
@@ -57,8 +54,10 @@ static void take_in(struct central *run, uint64_t round)
     }
 }
 
-static void exchanged(struct central *run, uint32_t node)
+/* Servers enter the next round at once; workers take the model and go on. */
+static void exchanged(struct sim_central *run, uint32_t node)
 {
+    KITH_ASSERT(node < run->node_count);
     if (node >= run->worker_count) {
         sim_central_enter(run, node);
         return;
@@ -67,32 +66,11 @@ static void exchanged(struct central *run, uint32_t node)
     const uint64_t round = run->workers[node].steps / every;
     take_in(run, round);
     sim_central_adopt(run, node, sim_central_x(run->server), round);
-    if (sim_central_finished(run, node)) {
-        sim_central_finish(run, node);
-    } else {
-        sim_central_step(run, node);
-    }
-}
-
-static void delivered(struct central *run,
-                      const struct sim_central_parcel *parcel)
-{
-    (void)run;
-    (void)parcel; /* scripts have no parcels */
-}
-
-static void computed(struct central *run, uint32_t node, uint32_t value)
-{
-    (void)run;
-    (void)node;
-    (void)value;
+    sim_central_go_on(run, node);
 }
 
 const struct central_method sim_central_sync = {
     .machines = sim_central_collective_machines,
-    .start = start,
     .stepped = stepped,
-    .delivered = delivered,
-    .computed = computed,
     .exchanged = exchanged,
 };

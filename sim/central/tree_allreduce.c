@@ -9,9 +9,13 @@
  * Source: Langer et al., TPDS 2020; Iandola et al., CVPR 2016. */
 #include "sim/central/central_state.h"
 
+/* The server stands at the root where it has a machine: ranks are turned by
+ * one, so that the root is rank 0 either way. */
 static bool tree_stage(const struct central_shape *shape, uint32_t node,
                        uint32_t index, struct central_stage *stage)
 {
+    KITH_ASSERT(node < shape->workers + 1);
+    KITH_ASSERT(stage->from == KITH_NOBODY);
     const uint32_t n = shape->workers;
     const uint32_t size = shape->on_workers ? n : n + 1;
     const uint32_t rank = shape->on_workers ? node : (node + 1) % (n + 1);
@@ -26,14 +30,14 @@ static bool tree_stage(const struct central_shape *shape, uint32_t node,
     const bool back = index >= rounds;
     const uint32_t level = back ? index - rounds : rounds - 1 - index;
     const uint32_t step = UINT32_C(1) << level;
-    uint32_t other = CENTRAL_NOBODY;
+    uint32_t other = KITH_NOBODY;
     const bool child = rank >= step && rank < 2 * step;
     if (child) {
         other = rank - step;
     } else if (rank < step && rank + step < size) {
         other = rank + step;
     }
-    if (other != CENTRAL_NOBODY) {
+    if (other != KITH_NOBODY) {
         other = shape->on_workers ? other : (other + n) % (n + 1);
         *(child != back ? &stage->to : &stage->from) = other;
         stage->send_bytes = child != back ? shape->bytes : 0;

@@ -14,7 +14,7 @@
 #include "sim/central/central_state.h"
 
 struct tree_node {
-    uint32_t parent; /* CENTRAL_NOBODY: the root */
+    uint32_t parent; /* KITH_NOBODY: the root */
     uint32_t child_first, children;
     uint64_t clock;
     void *x; /* a master's own; the root's is the shared model */
@@ -33,6 +33,7 @@ struct tree {
 /* Masters of a tree with so many leaves. */
 static uint32_t masters(uint32_t leaves, uint32_t degree)
 {
+    KITH_ASSERT(degree > 1 && leaves > 0);
     uint32_t count = 0;
     do {
         leaves = (leaves + degree - 1) / degree;
@@ -41,37 +42,44 @@ static uint32_t masters(uint32_t leaves, uint32_t degree)
     return count;
 }
 
+/* One level of masters after the other, until one is the root. */
 static uint32_t machines(const struct kith_experiment *experiment)
 {
+    KITH_ASSERT(experiment->central.degree > 1);
     return masters(experiment->peers, experiment->central.degree);
 }
 
-static void *vector_of(const struct central *run, uint32_t node)
+/* A leaf's model is its worker's, which may move; a master's is a copy that
+ * stays. */
+static void *vector_of(const struct sim_central *run, uint32_t node)
 {
+    KITH_ASSERT(node < run->node_count);
     const struct tree *tree = run->state;
-    return node < run->worker_count ? sim_central_x(run->workers[node].desk)
+    return node < run->worker_count ? sim_central_x(run->workers[node].trainer)
                                     : tree->nodes[node].x;
 }
 
-static void send(struct central *run, uint32_t from, uint32_t to)
+/* To nobody where there is no parent: the root's model is the result, and goes
+ * nowhere. */
+static void send(struct sim_central *run, uint32_t from, uint32_t to)
 {
-    if (to == CENTRAL_NOBODY) {
+    KITH_ASSERT(from < run->node_count);
+    if (to == KITH_NOBODY) {
         return;
     }
-    const void *x = vector_of(run, from);
-    struct sim_central_parcel *parcel = sim_central_parcel(run);
-    *parcel = (struct sim_central_parcel){
-        .from = from,
-        .to = to,
-        .version = run->updates,
-        .block = x ? sim_central_block_copy(run, x) : NULL,
-        .bytes = run->shape.bytes};
-    sim_central_send(run, parcel);
+    sim_central_send(run,
+                     &(struct sim_central_message){
+                         .from = from,
+                         .to = to,
+                         .version = run->updates,
+                         .vector = sim_central_copy(run, vector_of(run, from)),
+                         .bytes = run->shape.bytes});
 }
 
 /* x += alpha (w - x) */
-static void pull(struct central *run, uint32_t node, const void *w)
+static void pull(struct sim_central *run, uint32_t node, const void *w)
 {
+    KITH_ASSERT(node < run->node_count);
     const struct tree *tree = run->state;
     void *x = vector_of(run, node);
     if (x && w) {
@@ -79,79 +87,67 @@ static void pull(struct central *run, uint32_t node, const void *w)
     }
 }
 
-static void stepped(struct central *run, uint32_t worker)
+/* What came from above is taken between two steps, the newest alone: an older
+ * one has nothing that it has not. */
+static void stepped(struct sim_central *run, uint32_t worker)
 {
+    KITH_ASSERT(worker < run->worker_count);
     struct tree *tree = run->state;
     sim_central_descend(run, worker);
     struct tree_inbox *inbox = &tree->inboxes[worker];
     if (inbox->full) {
         pull(run, worker, inbox->model);
         sim_central_stale(run, worker, run->updates - inbox->version);
-        sim_central_block_free(run, inbox->model);
+        sim_copy_release(run->world, inbox->model);
         *inbox = (struct tree_inbox){0};
     }
     if (run->workers[worker].steps % run->config->up == 0) {
         send(run, worker, tree->nodes[worker].parent);
     }
-    if (sim_central_finished(run, worker)) {
-        sim_central_finish(run, worker);
-    } else {
-        sim_central_step(run, worker);
-    }
+    sim_central_go_on(run, worker);
 }
 
-static void delivered(struct central *run,
-                      const struct sim_central_parcel *parcel)
+/* A leaf keeps what comes until its step is over; a master mixes at once,
+ * because it does nothing else. */
+static void delivered(struct sim_central *run,
+                      const struct sim_central_message *message)
 {
+    KITH_ASSERT(message->from != message->to);
     struct tree *tree = run->state;
-    struct tree_node *node = &tree->nodes[parcel->to];
-    if (parcel->to < run->worker_count) {
-        struct tree_inbox *inbox = &tree->inboxes[parcel->to];
-        sim_central_block_free(run, inbox->model);
-        inbox->model =
-            parcel->block ? sim_central_block_copy(run, parcel->block) : NULL;
-        inbox->version = parcel->version;
+    struct tree_node *node = &tree->nodes[message->to];
+    if (message->to < run->worker_count) {
+        struct tree_inbox *inbox = &tree->inboxes[message->to];
+        sim_copy_release(run->world, inbox->model);
+        inbox->model = sim_copy_hold(message->vector);
+        inbox->version = message->version;
         inbox->full = true;
         return;
     }
-    pull(run, parcel->to, parcel->block);
-    sim_central_compute(run, parcel->to,
-                        sim_central_update_time(run, parcel->bytes), 0);
-    run->updates += node->parent == CENTRAL_NOBODY;
-    if (parcel->from == node->parent) {
+    pull(run, message->to, message->vector);
+    sim_central_compute(run, message->to,
+                        sim_central_update_time(run, message->bytes), 0);
+    run->updates += node->parent == KITH_NOBODY;
+    if (message->from == node->parent) {
         return;
     }
-    if (parcel->from < run->worker_count) {
+    if (message->from < run->worker_count) {
         run->applied++;
     }
     node->clock++;
     if (node->clock % run->config->down == 0) {
         for (uint32_t i = 0; i < node->children; i++) {
-            send(run, parcel->to, node->child_first + i);
+            send(run, message->to, node->child_first + i);
         }
     }
     if (node->clock % run->config->up == 0) {
-        send(run, parcel->to, node->parent);
-    }
-}
-
-static void computed(struct central *run, uint32_t node, uint32_t value)
-{
-    (void)run;
-    (void)node;
-    (void)value;
-}
-
-static void start(struct central *run)
-{
-    for (uint32_t i = 0; i < run->worker_count && !run->over; i++) {
-        sim_central_step(run, i);
+        send(run, message->to, node->parent);
     }
 }
 
 /* Level after level: [first, first + count) hang below the next masters. */
-static void plant(struct central *run, struct tree *tree)
+static void plant(struct sim_central *run, struct tree *tree)
 {
+    KITH_ASSERT(run->node_count > run->worker_count);
     const uint32_t degree = run->config->degree;
     uint32_t first = 0, count = run->worker_count, master = count;
     while (count > 1 || first == 0) {
@@ -168,11 +164,14 @@ static void plant(struct central *run, struct tree *tree)
         count = above;
         master += above;
     }
-    tree->nodes[first].parent = CENTRAL_NOBODY;
+    tree->nodes[first].parent = KITH_NOBODY;
 }
 
-static enum kith_err treeeasgd_open(struct central *run)
+/* Masters begin with the seed's model, as the workers do: no force acts before
+ * somebody has learnt. */
+static enum kith_err treeeasgd_open(struct sim_central *run)
 {
+    KITH_ASSERT(run->state == NULL);
     const struct kith_central *config = run->config;
     struct tree *tree = calloc(1, sizeof *tree);
     run->state = tree;
@@ -190,26 +189,28 @@ static enum kith_err treeeasgd_open(struct central *run)
     for (uint32_t i = run->worker_count; run->server && i < run->node_count;
          i++) {
         tree->nodes[i].x =
-            tree->nodes[i].parent == CENTRAL_NOBODY
+            tree->nodes[i].parent == KITH_NOBODY
                 ? sim_central_x(run->server)
-                : sim_central_block_copy(run, sim_central_x(run->server));
+                : sim_central_copy(run, sim_central_x(run->server));
     }
-    return run->err;
+    return sim_failure(run->world);
 }
 
-static void treeeasgd_close(struct central *run)
+/* The root's vector is the shared model's, and not ours to release. */
+static void treeeasgd_close(struct sim_central *run)
 {
+    KITH_ASSERT(run->node_count > run->worker_count);
     struct tree *tree = run->state;
     if (!tree) {
         return;
     }
     for (uint32_t i = 0; tree->nodes && i < run->node_count; i++) {
-        if (tree->nodes[i].parent != CENTRAL_NOBODY) {
-            sim_central_block_free(run, tree->nodes[i].x);
+        if (tree->nodes[i].parent != KITH_NOBODY) {
+            sim_copy_release(run->world, tree->nodes[i].x);
         }
     }
     for (uint32_t i = 0; tree->inboxes && i < run->worker_count; i++) {
-        sim_central_block_free(run, tree->inboxes[i].model);
+        sim_copy_release(run->world, tree->inboxes[i].model);
     }
     free(tree->nodes);
     free(tree->inboxes);
@@ -220,8 +221,6 @@ const struct central_method sim_central_treeeasgd = {
     .machines = machines,
     .open = treeeasgd_open,
     .close = treeeasgd_close,
-    .start = start,
     .stepped = stepped,
     .delivered = delivered,
-    .computed = computed,
 };

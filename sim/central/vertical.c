@@ -20,33 +20,35 @@
 #include "kith/assert.h"
 #include "sim/delay.h"
 
-static struct vertical *state_of(struct central *run)
+/* What this method keeps; files of the other methods have states of their own
+ * behind the same pointer. */
+static struct vertical *state_of(struct sim_central *run)
 {
+    KITH_ASSERT(run->method == &sim_central_vertical);
     return run->state;
 }
 
-static uint32_t machines(const struct kith_experiment *experiment)
-{
-    (void)experiment;
-    return 0;
-}
-
+/* A stage's operations, in the direction that it computes. */
 static struct kith_part part_of(const struct vertical *vertical, uint32_t stage,
                                 bool back)
 {
+    KITH_ASSERT(stage < vertical->count);
     return (struct kith_part){.first = vertical->cuts[stage],
                               .last = vertical->cuts[stage + 1],
                               .back = back};
 }
 
+/* Slots are numbered alike at all stages: a part of a batch keeps its number
+ * from the first to the last. */
 static struct vertical_slot *slot_of(struct vertical *vertical, uint32_t stage,
                                      uint32_t slot)
 {
+    KITH_ASSERT(stage < vertical->count && slot < vertical->slots);
     return &vertical->stages[stage].slots[slot];
 }
 
 /* The stage's forward work on what stands in its slot. */
-static void go_forward(struct central *run, uint32_t stage, uint32_t slot)
+static void go_forward(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
     struct vertical *vertical = state_of(run);
     struct vertical_slot *own = slot_of(vertical, stage, slot);
@@ -56,7 +58,7 @@ static void go_forward(struct central *run, uint32_t stage, uint32_t slot)
         return;
     }
     const struct kith_part part = part_of(vertical, stage, false);
-    backend->copy(run->dim, own->x, sim_central_x(run->workers[stage].desk));
+    backend->copy(run->dim, own->x, sim_central_x(run->workers[stage].trainer));
     const struct kith_pass pass = {.x = own->x,
                                    .gradient = vertical->stages[stage].gradient,
                                    .batch = &vertical->batches[slot].batch,
@@ -68,8 +70,11 @@ static void go_forward(struct central *run, uint32_t stage, uint32_t slot)
     }
 }
 
-static void go_back(struct central *run, uint32_t stage, uint32_t slot)
+/* The gradient of parts adds up in the stage's own vector: it is applied once a
+ * batch. */
+static void go_back(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
+    KITH_ASSERT(slot < state_of(run)->slots);
     struct vertical *vertical = state_of(run);
     struct vertical_slot *own = slot_of(vertical, stage, slot);
     if (!run->server) {
@@ -85,9 +90,10 @@ static void go_back(struct central *run, uint32_t stage, uint32_t slot)
 }
 
 /* The tensor between two stages, from one's memory into the other's. */
-static void pass_on(struct central *run, uint32_t from, uint32_t to,
+static void pass_on(struct sim_central *run, uint32_t from, uint32_t to,
                     uint32_t slot)
 {
+    KITH_ASSERT(from + 1 == to || to + 1 == from);
     struct vertical *vertical = state_of(run);
     const bool back = to < from;
     struct vertical_slot *own = slot_of(vertical, from, slot);
@@ -101,26 +107,31 @@ static void pass_on(struct central *run, uint32_t from, uint32_t to,
         bytes = size;
         copy = malloc(size);
         if (!copy) {
-            sim_central_fail(run, KITH_ENOMEM, "no memory for an activation");
+            sim_fail(run->world, KITH_ENOMEM, "no memory for an activation");
             return;
         }
         memcpy(copy, edge, size);
     }
-    struct sim_central_parcel *parcel = sim_central_parcel(run);
-    *parcel = (struct sim_central_parcel){
-        .from = from, .to = to, .kind = back, .subject = slot, .bytes = bytes};
-    /* Not a model: kept beside the parcel, one per edge, way and slot. */
+    /* Not a model: kept beside the message, one per edge, way and slot. */
     struct vertical_slot *there = slot_of(vertical, to, slot);
     free(there->arriving[back]);
     there->arriving[back] = copy;
-    sim_central_send(run, parcel);
+    sim_central_send(run, &(struct sim_central_message){.from = from,
+                                                        .to = to,
+                                                        .kind = back,
+                                                        .subject = slot,
+                                                        .bytes = bytes});
 }
 
-static void work(struct central *run, uint32_t stage);
+static void work(struct sim_central *run, uint32_t stage);
 
-static void enqueue(struct central *run, uint32_t stage, uint32_t slot,
+/* Two queues, because work on its way back goes first: it frees a slot, and the
+ * stage below waits for it. */
+static void enqueue(struct sim_central *run, uint32_t stage, uint32_t slot,
                     bool back)
 {
+    KITH_ASSERT(state_of(run)->stages[stage].queues[back].count <
+                VERTICAL_SLOTS_MAX);
     struct vertical_stage *own = &state_of(run)->stages[stage];
     struct vertical_queue *queue = &own->queues[back];
     queue->slots[(queue->first + queue->count++) % VERTICAL_SLOTS_MAX] = slot;
@@ -128,11 +139,12 @@ static void enqueue(struct central *run, uint32_t stage, uint32_t slot,
 }
 
 /* Starts what the stage is to do next: what is on its way back first. */
-static void work(struct central *run, uint32_t stage)
+static void work(struct sim_central *run, uint32_t stage)
 {
+    KITH_ASSERT(stage < state_of(run)->count);
     struct vertical *vertical = state_of(run);
     struct vertical_stage *own = &vertical->stages[stage];
-    if (own->busy || run->over) {
+    if (own->busy || sim_ended(run->world)) {
         return;
     }
     const bool back = own->queues[true].count > 0;
@@ -145,19 +157,21 @@ static void work(struct central *run, uint32_t stage)
     queue->count--;
     own->busy = true;
     (back ? go_back : go_forward)(run, stage, slot);
-    struct central_worker *worker = &run->workers[stage];
     const kith_ns whole_ns =
-        sim_step_time(run->experiment, stage, worker->steps, worker->slow);
+        sim_step_time(run->experiment, stage, run->workers[stage].steps,
+                      sim_fault_slow(run->world, stage));
     const kith_ns share_ns =
         whole_ns / (3 * vertical->count * run->config->micro_batches);
     const kith_ns cost_ns = back ? 2 * share_ns : share_ns;
-    worker->busy_ns += cost_ns;
+    sim_totals_train(run->world, stage, cost_ns);
     sim_central_compute(run, stage, cost_ns, slot * 2 + back);
 }
 
 /* All parts of a batch are back at this stage: its own parameters move. */
-static void apply(struct central *run, uint32_t stage, uint32_t slot)
+static void apply(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
+    KITH_ASSERT(run->workers[stage].steps ==
+                state_of(run)->stages[stage].updates);
     struct vertical *vertical = state_of(run);
     struct vertical_stage *own = &vertical->stages[stage];
     struct central_worker *worker = &run->workers[stage];
@@ -167,17 +181,19 @@ static void apply(struct central *run, uint32_t stage, uint32_t slot)
         worker->gradient = own->gradient;
         worker->loss = vertical->loss;
         const struct kith_part part = part_of(vertical, stage, true);
-        if (!kith_worker_descend(worker->desk, worker->steps, own->gradient)) {
-            run->nonfinite = true;
+        if (!kith_worker_descend(worker->trainer, worker->steps,
+                                 own->gradient)) {
+            sim_results_nonfinite(run->world);
         }
         kith_graph_copy(slot_of(vertical, stage, 0)->network, &part,
-                        sim_central_x(worker->desk),
+                        sim_central_x(worker->trainer),
                         sim_central_x(run->server));
     }
     own->updates++;
     worker->steps++;
+    sim_results_step(run->world);
     sim_central_stale(run, stage, missed);
-    sim_central_mark(run, "update", stage, CENTRAL_NOBODY, missed);
+    sim_trace_decision(run->world, "update", stage, KITH_NOBODY, missed);
     if (sim_central_finished(run, stage)) {
         /* The first stage is the last to finish; who had no part ends then. */
         for (uint32_t i = vertical->count; stage == 0 && i < run->worker_count;
@@ -189,12 +205,13 @@ static void apply(struct central *run, uint32_t stage, uint32_t slot)
 }
 
 /* Fills the pipeline with whole batches. */
-static void inject(struct central *run)
+static void inject(struct sim_central *run)
 {
+    KITH_ASSERT(state_of(run)->flying <= run->config->in_flight);
     struct vertical *vertical = state_of(run);
     const uint32_t parts = run->config->micro_batches;
     while (vertical->flying < run->config->in_flight &&
-           vertical->begun < run->steps && !run->over) {
+           vertical->begun < run->world->steps && !sim_ended(run->world)) {
         const uint32_t first =
             (uint32_t)(vertical->begun % run->config->in_flight) * parts;
         vertical->flying++;
@@ -209,8 +226,10 @@ static void inject(struct central *run)
     }
 }
 
-static void forward_done(struct central *run, uint32_t stage, uint32_t slot)
+/* The last stage turns round: its own backward work waits in its own queue. */
+static void forward_done(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
+    KITH_ASSERT(stage < state_of(run)->count);
     struct vertical *vertical = state_of(run);
     if (stage + 1 < vertical->count) {
         pass_on(run, stage, stage + 1, slot);
@@ -219,8 +238,11 @@ static void forward_done(struct central *run, uint32_t stage, uint32_t slot)
     }
 }
 
-static void back_done(struct central *run, uint32_t stage, uint32_t slot)
+/* The gradient's tensor leaves before this stage's own parameters move: the
+ * stage below does not wait for the optimiser. */
+static void back_done(struct sim_central *run, uint32_t stage, uint32_t slot)
 {
+    KITH_ASSERT(stage < state_of(run)->count);
     struct vertical *vertical = state_of(run);
     if (stage > 0) {
         pass_on(run, stage, stage - 1, slot);
@@ -237,8 +259,11 @@ static void back_done(struct central *run, uint32_t stage, uint32_t slot)
     }
 }
 
-static void computed(struct central *run, uint32_t stage, uint32_t value)
+/* One processor per stage: what it is to do next is looked for when it has
+ * become free. */
+static void computed(struct sim_central *run, uint32_t stage, uint32_t value)
 {
+    KITH_ASSERT(state_of(run)->stages[stage].busy);
     struct vertical *vertical = state_of(run);
     vertical->stages[stage].busy = false;
     if (value % 2 == 1) {
@@ -249,25 +274,28 @@ static void computed(struct central *run, uint32_t stage, uint32_t value)
     work(run, stage);
 }
 
-static void delivered(struct central *run,
-                      const struct sim_central_parcel *parcel)
+/* The tensor stands beside the message until it is here; then it is in the
+ * stage's own memory. */
+static void delivered(struct sim_central *run,
+                      const struct sim_central_message *message)
 {
     struct vertical *vertical = state_of(run);
-    const bool back = parcel->kind;
-    struct vertical_slot *own = slot_of(vertical, parcel->to, parcel->subject);
+    const bool back = message->kind;
+    struct vertical_slot *own =
+        slot_of(vertical, message->to, message->subject);
     if (own->arriving[back]) {
         size_t size;
         void *edge = kith_graph_edge(
-            own->network, vertical->cuts[back ? parcel->from : parcel->to],
+            own->network, vertical->cuts[back ? message->from : message->to],
             back, vertical->rows, &size);
         memcpy(edge, own->arriving[back], size);
         free(own->arriving[back]);
         own->arriving[back] = NULL;
     }
-    enqueue(run, parcel->to, parcel->subject, back);
+    enqueue(run, message->to, message->subject, back);
 }
 
-static void stepped(struct central *run, uint32_t worker)
+static void stepped(struct sim_central *run, uint32_t worker)
 {
     (void)run;
     (void)worker; /* stages have no steps of their own */
@@ -275,7 +303,6 @@ static void stepped(struct central *run, uint32_t worker)
 
 const struct central_method sim_central_vertical = {
     .one_model = true,
-    .machines = machines,
     .open = sim_vertical_open,
     .close = sim_vertical_close,
     .start = inject,

@@ -53,9 +53,9 @@ struct vertical {
 };
 
 /* stages.c */
-enum kith_err sim_vertical_open(struct central *run);
-void sim_vertical_close(struct central *run);
+enum kith_err sim_vertical_open(struct sim_central *run);
+void sim_vertical_close(struct sim_central *run);
 /* The next part's inputs and labels into the slot. */
-void sim_vertical_load(struct central *run, uint32_t slot);
+void sim_vertical_load(struct sim_central *run, uint32_t slot);
 
 #endif

@@ -3,28 +3,17 @@
  * disturbed. */
 #include "calibrate.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "kith/backend.h"
-#include "kith/plain_file.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 
 #define STEPS_MAX 2000u
 #define STEPS_MIN 20u
 #define SPAN_NS (2 * KITH_S)
-
-static kith_ns now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
-}
 
 static int by_value(const void *a, const void *b)
 {
@@ -37,14 +26,14 @@ static kith_ns median_step(struct kith_worker *worker)
 {
     kith_ns spans[STEPS_MAX];
     uint32_t count = 0;
-    const kith_ns start = now_ns();
+    const kith_ns start = kith_cli_now();
     while (count < STEPS_MAX &&
-           (count < STEPS_MIN || now_ns() - start < SPAN_NS)) {
+           (count < STEPS_MIN || kith_cli_now() - start < SPAN_NS)) {
         struct kith_work work = {.kind = KITH_WORK_TRAIN, .step = count};
         struct kith_work_result result;
-        const kith_ns before = now_ns();
+        const kith_ns before = kith_cli_now();
         kith_worker_run(worker, &work, &result);
-        spans[count++] = now_ns() - before;
+        spans[count++] = kith_cli_now() - before;
     }
     qsort(spans, count, sizeof spans[0], by_value);
     return spans[count / 2];
@@ -62,7 +51,7 @@ static int measure(const struct cli_arguments *arguments,
         return code;
     kith_backend_threads(1);
     const struct kith_worker_config config = {
-        .experiment = experiment,
+        .task = kith_experiment_task(experiment, NULL),
         .backend = experiment->backend,
         .train = has ? &dataset.train : NULL,
         .steps = STEPS_MAX,
@@ -77,9 +66,7 @@ static int measure(const struct cli_arguments *arguments,
     }
     if (has)
         kith_dataset_close(&dataset);
-    return err == KITH_OK
-               ? KITH_EXIT_OK
-               : kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+    return kith_cli_check(arguments, err, error);
 }
 
 /* Where a top-level line "compute:" begins, or NULL. */
@@ -136,25 +123,6 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* A temporary file, then rename: the file is never half written. */
-static int replace(const struct cli_arguments *arguments, const char *path,
-                   const char *text)
-{
-    char temporary[KITH_PATH_BYTES_MAX + 16];
-    snprintf(temporary, sizeof temporary, "%s.new", path);
-    FILE *file = kith_file_create_stream(temporary);
-    bool good = file != NULL && fputs(text, file) >= 0;
-    if (file != NULL && fclose(file) != 0)
-        good = false;
-    if (good && rename(temporary, path) == 0)
-        return KITH_EXIT_OK;
-    const int code =
-        kith_cli_fail(arguments, KITH_EXIT_WRITE, "cannot write %s: %s", path,
-                      strerror(errno));
-    unlink(temporary);
-    return code;
-}
-
 /* Pairs of "key", "value" for `compute`. */
 struct pair {
     const char *key, *value;
@@ -183,7 +151,7 @@ static int write_pairs(const struct cli_arguments *arguments, const char *path,
             path, error, pairs[0].key, pairs[0].value);
     } else {
         kith_experiment_close(&experiment);
-        code = replace(arguments, path, text);
+        code = kith_cli_replace_file(arguments, path, text);
     }
     free(text);
     return code;

@@ -11,7 +11,6 @@
 #include "kith/backend.h"
 #include "kith/checkpoint.h"
 #include "kith/worker.h"
-#include "src/training/backend/pool.h"
 
 /* What stands in messages, and no folder: relative paths of --set start at the
  * current one. */
@@ -38,8 +37,9 @@ static int read_parameters(struct cli_model *model, const char *text)
     if (err != KITH_OK)
         return refuse(model, err, error);
     written.backend = kith_backend_stand_in(written.backend);
-    err = kith_save_parameters(&written, model->path, &model->z, &model->dim,
-                               &model->step, error);
+    const struct kith_task task = kith_experiment_task(&written, NULL);
+    err = kith_save_parameters(&task, written.backend, model->path, &model->z,
+                               &model->dim, &model->step, error);
     kith_experiment_close(&written);
     return err == KITH_OK ? KITH_EXIT_OK : refuse(model, err, error);
 }
@@ -63,26 +63,19 @@ static int data_set(const struct cli_model *model, char *set, size_t size)
 static int read_experiment(struct cli_model *model, const char *text)
 {
     const struct cli_arguments *arguments = model->arguments;
-    const char *sets[CLI_WORDS_MAX + 2];
-    char seed[64], data[KITH_PATH_BYTES_MAX + 16];
+    struct cli_settings sets;
+    char data[KITH_PATH_BYTES_MAX + 16];
     char error[KITH_EXPERIMENT_ERROR_BYTES];
-    uint64_t number = 0;
-    uint32_t count = 0;
-    for (; count < arguments->set_count; count++)
-        sets[count] = arguments->sets[count];
-    int code = kith_cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &number);
-    if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_SEED)) {
-        snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)number);
-        sets[count++] = seed;
-    }
+    int code = kith_cli_settings(arguments, &sets);
     if (code == KITH_EXIT_OK && kith_cli_given(arguments, CLI_DATA)) {
         code = data_set(model, data, sizeof data);
-        sets[count++] = data;
+        sets.texts[sets.count++] = data;
     }
     if (code != KITH_EXIT_OK)
         return code;
-    const enum kith_err err = kith_experiment_parse(
-        name, text, strlen(text), sets, count, &model->experiment, error);
+    const enum kith_err err =
+        kith_experiment_parse(name, text, strlen(text), sets.texts, sets.count,
+                              &model->experiment, error);
     return err == KITH_OK ? KITH_EXIT_OK : refuse(model, err, error);
 }
 

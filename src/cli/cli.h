@@ -105,6 +105,11 @@ void kith_cli_help(const struct cli_command *command);
 /* One line on standard error, "kith COMMAND: ..."; returns `code`. */
 int kith_cli_fail(const struct cli_arguments *arguments, int code,
                   const char *format, ...) KITH_PRINTF(3, 4);
+/* 0, or the exit code of `err` with `error` printed. */
+int kith_cli_check(const struct cli_arguments *arguments, enum kith_err err,
+                   const char *error);
+/* Flushes standard output: `code`, or KITH_EXIT_WRITE with a message. */
+int kith_cli_flush(const struct cli_arguments *arguments, int code);
 bool kith_cli_given(const struct cli_arguments *arguments,
                     enum cli_option option);
 /* A whole number from low to high, or KITH_EXIT_USAGE with a message; *value
@@ -123,12 +128,19 @@ int kith_cli_unknown(const struct cli_arguments *arguments, const char *what,
 extern volatile sig_atomic_t kith_cli_stop;
 void kith_cli_catch_signals(void);
 
+/* CLOCK_MONOTONIC. */
+kith_ns kith_cli_now(void);
+
+/* The folder of --out [.], made where it is missing. */
+int kith_cli_out_folder(const struct cli_arguments *arguments,
+                        const char **folder);
+/* The file is `text` or what it was before: a temporary file, fsync, rename. */
+int kith_cli_replace_file(const struct cli_arguments *arguments,
+                          const char *path, const char *text);
+
 /* The beginning of a regular file as text, size - 1 bytes at most; else `text`
  * is "" and the answer what kith_file_open says. */
 enum kith_err kith_cli_read_text(const char *path, char *text, size_t size);
-
-/* A JSON string with its quotes, on standard output. */
-void kith_cli_json_text(const char *text);
 
 /* An experiment on its way: file, data, database. */
 struct cli_run {
@@ -158,6 +170,14 @@ int kith_cli_resume_name(struct cli_run *run);
 /* The command that goes on with this run, on standard error. */
 void kith_cli_resume_advise(const struct cli_run *run);
 
+/* --set and --seed as settings of an experiment; more may follow them. */
+struct cli_settings {
+    const char *texts[CLI_WORDS_MAX + 2]; /* (count) */
+    uint32_t count;
+    char seed[64];
+};
+int kith_cli_settings(const struct cli_arguments *arguments,
+                      struct cli_settings *settings);
 /* Opens the experiment alone, with --set and --seed applied. */
 int kith_cli_experiment_open(const struct cli_arguments *arguments,
                              const char *path,

@@ -35,6 +35,6 @@ int kith_cli_doctor(const struct cli_arguments *arguments)
     const enum kith_err err = kith_doctor_run(&options, &failures, error);
     kith_cli_member_close(&member);
     if (err != KITH_OK)
-        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+        return kith_cli_check(arguments, err, error);
     return failures == 0 ? KITH_EXIT_OK : KITH_EXIT_NETWORK;
 }

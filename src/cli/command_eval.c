@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include <jansson.h>
 
 #include "kith/checkpoint.h"
+#include "kith/evaluation.h"
+#include "kith/json.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 #include "checkpoint_open.h"
@@ -38,8 +41,7 @@ static int check_alphabet(const struct evaluating *job)
     const enum kith_err err =
         kith_checkpoint_text(model->path, "alphabet", &there, error);
     if (err != KITH_OK)
-        return kith_cli_fail(model->arguments, kith_cli_exit_of(err), "%s",
-                             error);
+        return kith_cli_check(model->arguments, err, error);
     const bool differs =
         there != NULL && here != NULL && strcmp(there, here) != 0;
     free(there);
@@ -88,19 +90,12 @@ static int open_data(struct evaluating *job)
     return code;
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static int measure(struct evaluating *job)
 {
     struct cli_model *model = &job->model;
     const struct kith_experiment *experiment = &model->experiment;
     const bool data = needs_data(job);
-    const double start_s = now_s();
+    const kith_ns start_ns = kith_cli_now();
     char error[KITH_DATA_ERROR_BYTES] = "";
     struct kith_evaluator *evaluator = NULL;
     enum kith_err err = kith_estimate(experiment, experiment->backend,
@@ -115,7 +110,7 @@ static int measure(struct evaluating *job)
     if (err == KITH_OK)
         err = kith_evaluator_score(evaluator, model->z, &job->score, error);
     kith_evaluator_close(evaluator);
-    job->wall_s = now_s() - start_s;
+    job->wall_s = 1e-9 * (double)(kith_cli_now() - start_ns);
     if (err == KITH_OK)
         return KITH_EXIT_OK;
     return kith_cli_fail(model->arguments,
@@ -124,35 +119,27 @@ static int measure(struct evaluating *job)
                          "%.200s: %s", model->path, error);
 }
 
-static void json_number(const char *key, double value)
-{
-    if (isfinite(value))
-        printf(", \"%s\": %.9g", key, value);
-    else
-        printf(", \"%s\": null", key);
-}
-
 static void print_json(const struct evaluating *job)
 {
     const struct cli_model *model = &job->model;
     const struct kith_examples *test = &job->dataset.test;
     const bool text = is_text(job);
-    fputs("{\"checkpoint\": ", stdout);
-    kith_cli_json_text(model->path);
-    fputs(", \"experiment\": ", stdout);
-    kith_cli_json_text(model->experiment.name);
-    printf(", \"model\": \"%s\"", model->experiment.model->name);
-    printf(", \"parameters\": %zu, \"step\": %" PRIu64, model->dim,
-           model->step);
-    printf(", \"examples\": %zu", test->count);
-    json_number("tokens", text ? (double)test->count * (double)test->features
-                               : (double)NAN);
-    json_number("loss", job->score.loss);
-    json_number("accuracy", job->score.accuracy);
-    json_number("perplexity", text ? exp(job->score.loss) : (double)NAN);
-    printf(", \"estimated_batches\": %" PRIu64, job->estimate);
-    json_number("wall_s", job->wall_s);
-    puts("}");
+    const double tokens = (double)test->count * (double)test->features;
+    kith_json_print(
+        json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, "
+                  "s:o}",
+                  "checkpoint", kith_json_text(model->path), "experiment",
+                  kith_json_text(model->experiment.name), "model",
+                  model->experiment.model->name, "parameters",
+                  (json_int_t)model->dim, "step", (json_int_t)model->step,
+                  "examples", (json_int_t)test->count, "tokens",
+                  kith_json_real(text ? tokens : (double)NAN), "loss",
+                  kith_json_real(job->score.loss), "accuracy",
+                  kith_json_real(job->score.accuracy), "perplexity",
+                  kith_json_real(text ? exp(job->score.loss) : (double)NAN),
+                  "estimated_batches", (json_int_t)job->estimate, "wall_s",
+                  kith_json_real(job->wall_s)),
+        9);
 }
 
 static void print_table(const struct evaluating *job)
@@ -218,9 +205,7 @@ int kith_cli_eval(const struct cli_arguments *arguments)
             code = kith_cli_fail(arguments, KITH_EXIT_FAILED,
                                  "%.300s: its loss is not finite",
                                  arguments->words[0]);
-        if (fflush(stdout) != 0)
-            code = kith_cli_fail(arguments, KITH_EXIT_WRITE,
-                                 "cannot write to standard output");
+        code = kith_cli_flush(arguments, code);
     }
     kith_dataset_close(&job.dataset);
     kith_cli_model_close(&job.model);

@@ -2,12 +2,10 @@
  *
  * For gpt a config.json stands beside it, so that Hugging Face's
  * GPT2LMHeadModel.from_pretrained opens the folder. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kith/plain_file.h"
 #include "kith/checkpoint.h"
@@ -73,27 +71,6 @@ static int check_config(const struct cli_arguments *arguments, const char *path,
                                "%.300s is there already and describes another "
                                "model; choose another folder",
                                path);
-}
-
-static int write_config(const struct cli_arguments *arguments, const char *path,
-                        const char *text)
-{
-    char partial[KITH_PATH_BYTES_MAX + 16];
-    snprintf(partial, sizeof partial, "%s.partial", path);
-    FILE *file = kith_file_create_stream(partial);
-    bool good = file != NULL && fputs(text, file) >= 0;
-    if (file != NULL && (fflush(file) != 0 || fsync(fileno(file)) != 0))
-        good = false;
-    int code = good ? 0 : errno;
-    if (file != NULL && fclose(file) != 0 && code == 0)
-        code = errno;
-    if (code == 0 && rename(partial, path) != 0)
-        code = errno;
-    if (code == 0)
-        return KITH_EXIT_OK;
-    (void)remove(partial);
-    return kith_cli_fail(arguments, KITH_EXIT_WRITE, "writing %.300s: %s", path,
-                         strerror(code));
 }
 
 static int write_weights(const struct cli_model *model, const char *out)
@@ -163,7 +140,7 @@ static int export_model(const struct cli_model *model, const char *out)
     if (code == KITH_EXIT_OK)
         code = write_weights(model, out);
     if (code == KITH_EXIT_OK && !same)
-        code = write_config(arguments, path, text);
+        code = kith_cli_replace_file(arguments, path, text);
     if (code == KITH_EXIT_OK)
         printf("%s: %s, %zu parameters of step %" PRIu64 "%s%s\n", out,
                model->experiment.model->name, model->dim, model->step,

@@ -6,16 +6,6 @@
 #include "kith/keys.h"
 #include "kith/text.h"
 
-/* 0, or KITH_EXIT_USAGE: how many words after the verb. */
-static int check_words(const struct cli_arguments *arguments, unsigned wanted,
-                       const char *usage)
-{
-    if (arguments->word_count == wanted + 1)
-        return KITH_EXIT_OK;
-    return kith_cli_fail(arguments, KITH_EXIT_USAGE, "usage: kith keys %s",
-                         usage);
-}
-
 static int failed(const struct cli_arguments *arguments, enum kith_err err,
                   const char *error)
 {
@@ -28,9 +18,6 @@ static int keys_new(const struct cli_arguments *arguments)
     char error[KITH_KEYS_ERROR_BYTES];
     const char *name = arguments->values[CLI_NAME];
     const bool authority = kith_cli_given(arguments, CLI_AUTHORITY);
-    int code = check_words(arguments, 1, "new DIR --authority | --name NAME");
-    if (code != KITH_EXIT_OK)
-        return code;
     if (authority == (name != NULL))
         return kith_cli_fail(arguments, KITH_EXIT_USAGE,
                              "give one of --authority and --name NAME");
@@ -119,10 +106,7 @@ static int keys_certify(const struct cli_arguments *arguments)
     char error[KITH_KEYS_ERROR_BYTES], path[KITH_PATH_BYTES_MAX];
     uint64_t days = 30;
     uint32_t roles = 0;
-    int code = check_words(arguments, 2,
-                           "certify AUTHORITY REQUEST [--out FILE] [--days N]");
-    if (code == KITH_EXIT_OK)
-        code = kith_cli_number(arguments, CLI_DAYS, 1, 90, &days);
+    int code = kith_cli_number(arguments, CLI_DAYS, 1, 90, &days);
     if (code == KITH_EXIT_OK)
         code = parse_roles(arguments, &roles);
     if (code == KITH_EXIT_OK)
@@ -143,9 +127,6 @@ static int keys_certify(const struct cli_arguments *arguments)
 static int keys_revoke(const struct cli_arguments *arguments)
 {
     char error[KITH_KEYS_ERROR_BYTES];
-    const int code = check_words(arguments, 2, "revoke AUTHORITY CERTIFICATE");
-    if (code != KITH_EXIT_OK)
-        return code;
     const enum kith_err err =
         kith_keys_revoke(arguments->words[1], arguments->words[2], error);
     if (err != KITH_OK)
@@ -159,9 +140,6 @@ static int keys_revoke(const struct cli_arguments *arguments)
 static int keys_allow(const struct cli_arguments *arguments)
 {
     char error[KITH_KEYS_ERROR_BYTES];
-    const int code = check_words(arguments, 2, "allow FOLDER REQUEST");
-    if (code != KITH_EXIT_OK)
-        return code;
     const enum kith_err err =
         kith_keys_allow(arguments->words[1], arguments->words[2], error);
     if (err != KITH_OK)
@@ -175,9 +153,6 @@ static int keys_allow(const struct cli_arguments *arguments)
 static int keys_show(const struct cli_arguments *arguments)
 {
     char error[KITH_KEYS_ERROR_BYTES], text[8192];
-    const int code = check_words(arguments, 1, "show FILE");
-    if (code != KITH_EXIT_OK)
-        return code;
     const enum kith_err err =
         kith_keys_show(arguments->words[1], text, sizeof text, error);
     if (err != KITH_OK)
@@ -191,16 +166,25 @@ int kith_cli_keys(const struct cli_arguments *arguments)
     static const struct {
         const char *name;
         int (*run)(const struct cli_arguments *arguments);
-    } verbs[] = {{"new", keys_new},
-                 {"certify", keys_certify},
-                 {"revoke", keys_revoke},
-                 {"allow", keys_allow},
-                 {"show", keys_show}};
+        unsigned words; /* after the verb */
+        const char *usage;
+    } verbs[] = {
+        {"new", keys_new, 1, "new DIR --authority | --name NAME"},
+        {"certify", keys_certify, 2,
+         "certify AUTHORITY REQUEST [--out FILE] [--days N]"},
+        {"revoke", keys_revoke, 2, "revoke AUTHORITY CERTIFICATE"},
+        {"allow", keys_allow, 2, "allow FOLDER REQUEST"},
+        {"show", keys_show, 1, "show FILE"},
+    };
     const char *names[sizeof verbs / sizeof verbs[0] + 1] = {NULL};
     for (unsigned i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(arguments->words[0], verbs[i].name) == 0)
-            return verbs[i].run(arguments);
         names[i] = verbs[i].name;
+        if (strcmp(arguments->words[0], verbs[i].name) != 0)
+            continue;
+        if (arguments->word_count == verbs[i].words + 1)
+            return verbs[i].run(arguments);
+        return kith_cli_fail(arguments, KITH_EXIT_USAGE, "usage: kith keys %s",
+                             verbs[i].usage);
     }
     return kith_cli_unknown(arguments, "verb", arguments->words[0], names);
 }

@@ -3,79 +3,68 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "cli.h"
 #include "kith/algorithm.h"
 #include "kith/backend.h"
 #include "kith/central.h"
 #include "kith/check.h"
 #include "kith/compressor.h"
+#include "kith/experiment.h"
 #include "kith/fault.h"
 #include "kith/guard.h"
+#include "kith/json.h"
 #include "kith/model.h"
 #include "kith/optimiser.h"
 #include "kith/text.h"
 #include "kith/topology.h"
-#include "src/experiment/key_table.h"
 
-#define FIELDS_MAX 24u
-
-/* One thing of a registry: a name and named properties. */
-struct entry {
-    const char *name;
-    struct {
-        const char *key;
-        bool quoted; /* a text; else a number or true, false, null */
-        char value[SCHEMA_ALLOWED_BYTES];
-    } fields[FIELDS_MAX];
-    unsigned field_count;
-};
-
+/* A kind of things with a name and properties, each of which is read into an
+ * object: "name", "paper", "summary", and what it declares. */
 struct kind {
     const char *name;
-    bool (*read)(unsigned index, struct entry *entry); /* false: past the end */
+    bool (*read)(unsigned index, json_t *entry); /* false: past the end */
     bool aside; /* only where it is asked for */
 };
 
-static void add_text(struct entry *entry, const char *key, const char *value)
+static void add_text(json_t *entry, const char *key, const char *value)
 {
-    snprintf(entry->fields[entry->field_count].value, SCHEMA_ALLOWED_BYTES,
-             "%s", value == NULL ? "null" : value);
-    entry->fields[entry->field_count].quoted = value != NULL;
-    entry->fields[entry->field_count++].key = key;
+    (void)json_object_set_new(entry, key, kith_json_text(value));
 }
 
-static void add_flag(struct entry *entry, const char *key, bool value)
+static void add_flag(json_t *entry, const char *key, bool value)
 {
-    add_text(entry, key, value ? "true" : "false");
-    entry->fields[entry->field_count - 1].quoted = false;
+    (void)json_object_set_new(entry, key, json_boolean(value));
 }
 
-static void add_count(struct entry *entry, const char *key, unsigned value)
+static void add_count(json_t *entry, const char *key, uint64_t value)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%u", value);
-    add_text(entry, key, text);
-    entry->fields[entry->field_count - 1].quoted = false;
+    (void)json_object_set_new(entry, key, kith_json_whole(value));
 }
 
-static void add_number(struct entry *entry, const char *key, double value)
+static void add_number(json_t *entry, const char *key, double value)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%.4g", value);
-    add_text(entry, key, text);
-    entry->fields[entry->field_count - 1].quoted = false;
+    (void)json_object_set_new(entry, key, kith_json_real(value));
 }
 
-static void begin(struct entry *entry, const char *name, const char *paper,
+static void begin(json_t *entry, const char *name, const char *paper,
                   const char *summary)
 {
-    entry->name = name;
-    entry->field_count = 0;
+    add_text(entry, "name", name);
     add_text(entry, "paper", strcmp(paper, "-") == 0 ? NULL : paper);
     add_text(entry, "summary", summary);
 }
 
-static bool read_algorithm(unsigned index, struct entry *entry)
+/* Keys of the experiment that a record reads. */
+static void add_keys(json_t *entry, enum kith_reader reader, unsigned mask)
+{
+    char keys[KITH_KEY_ALLOWED_BYTES];
+    kith_experiment_keys_read(reader, mask, keys, sizeof keys);
+    add_text(entry, "keys", keys);
+}
+
+static bool read_algorithm(unsigned index, json_t *entry)
 {
     const struct kith_algorithm *algorithm = kith_algorithms[index];
     if (algorithm == NULL)
@@ -86,18 +75,20 @@ static bool read_algorithm(unsigned index, struct entry *entry)
                                         [KITH_WAIT_ROUND] = "round",
                                         [KITH_WAIT_STRICT] = "strict"};
     add_text(entry, "wait", waits[algorithm->wait]);
-    add_flag(entry, "directed", algorithm->directed);
-    add_flag(entry, "conserves_sum", algorithm->conserves_sum);
-    add_flag(entry, "value_driven", algorithm->value_driven);
-    add_text(entry, "schedule", algorithm->schedule);
-    add_flag(entry, "fixed_graph", algorithm->fixed_graph);
-    add_flag(entry, "tree", algorithm->tree);
-    add_flag(entry, "lossless", algorithm->lossless);
-    add_flag(entry, "no_churn", algorithm->no_churn);
-    add_flag(entry, "exact", algorithm->exact);
-    add_flag(entry, "lazy", algorithm->lazy);
-    add_flag(entry, "compresses", algorithm->compresses);
-    add_flag(entry, "needs_host_vectors", algorithm->needs_host_vectors);
+    static const struct {
+        const char *key;
+        enum kith_algorithm_flag flag;
+    } flags[] = {
+#define KITH_X(name, bit, key) {key, KITH_##name},
+        KITH_ALGORITHM_FLAGS(KITH_X)
+#undef KITH_X
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (flags[i].flag == KITH_NEEDS_STATIC_GRAPH)
+            add_text(entry, "schedule", algorithm->schedule);
+        if (flags[i].key != NULL)
+            add_flag(entry, flags[i].key, algorithm->flags & flags[i].flag);
+    }
     add_text(entry, "on_device", algorithm->on_device);
     add_count(entry, "scalars", algorithm->scalar_count);
     add_count(entry, "vectors", algorithm->vectors);
@@ -105,10 +96,11 @@ static bool read_algorithm(unsigned index, struct entry *entry)
     char sends[64];
     kith_cli_sends(algorithm, sends, sizeof sends);
     add_text(entry, "sends", sends);
+    add_keys(entry, KITH_READER_ALGORITHM, algorithm->keys);
     return true;
 }
 
-static bool read_guard(unsigned index, struct entry *entry)
+static bool read_guard(unsigned index, json_t *entry)
 {
     const struct kith_guard *guard = kith_guards[index];
     if (guard == NULL)
@@ -118,7 +110,7 @@ static bool read_guard(unsigned index, struct entry *entry)
 }
 
 /* Methods, exchanges and triggers of `central:`, one after another. */
-static bool read_central_kind(unsigned index, struct entry *entry)
+static bool read_central_kind(unsigned index, json_t *entry)
 {
     static const struct {
         const char *key;
@@ -141,66 +133,19 @@ static bool read_central_kind(unsigned index, struct entry *entry)
     return false;
 }
 
-/* A shape that people use, for each model that learns from data. */
-static const struct {
-    const char *model, *words;
-    struct kith_model_config config;
-} shapes[] = {
-    {"logistic", "layers 784, 10", {.layers = {784, 10}, .layer_count = 2}},
-    {"mlp",
-     "layers 784, 512, 512, 10",
-     {.layers = {784, 512, 512, 10}, .layer_count = 4}},
-    {"cnn",
-     "28 x 28 x 1, channels 16, 32, 10 classes",
-     {.image = {28, 28, 1},
-      .classes = 10,
-      .channels = {16, 32},
-      .channel_count = 2}},
-    {"vgg",
-     "depth 11, 224 x 224 x 3, 1000 classes",
-     {.image = {224, 224, 3}, .classes = 1000, .depth = 11}},
-    {"resnet",
-     "depth 20, 32 x 32 x 3, 10 classes",
-     {.image = {32, 32, 3}, .classes = 10, .depth = 20}},
-    {"gpt",
-     "depth 12, heads 12, width 768, context 1024, vocabulary 50257",
-     {.depth = 12,
-      .heads = 12,
-      .width = 768,
-      .context = 1024,
-      .vocabulary = 50257}},
-};
-
-static void add_shape(struct entry *entry, const struct kith_model *model)
+static void add_shape(json_t *entry, const struct kith_model *model)
 {
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        if (strcmp(shapes[i].model, model->name) != 0)
-            continue;
-        const size_t dim = kith_model_size_of(model, &shapes[i].config).dim;
-        add_text(entry, "example", shapes[i].words);
-        add_count(entry, "parameters", (unsigned)dim);
+    add_text(entry, "example", model->example);
+    if (model->example == NULL) {
+        add_text(entry, "parameters", NULL);
         return;
     }
-    add_text(entry, "example", NULL);
-    add_text(entry, "parameters", NULL);
-}
-
-/* Keys of the experiment that are read, by their bits. */
-static void add_keys(struct entry *entry, unsigned bits,
-                     const char *const *names, unsigned count)
-{
-    char keys[SCHEMA_ALLOWED_BYTES] = "";
-    size_t at = 0;
-    for (unsigned i = 0; i < count; i++) {
-        if (bits & 1u << i)
-            at = kith_text_add(keys, sizeof keys, at, "%s%s",
-                               at == 0 ? "" : ", ", names[i]);
-    }
-    add_text(entry, "keys", keys);
+    const size_t dim = kith_model_size_of(model, &model->shape).dim;
+    add_count(entry, "parameters", dim);
 }
 
 /* What it costs and keeps with the defaults: a vector of 2^20 float32. */
-static void add_compression(struct entry *entry,
+static void add_compression(json_t *entry,
                             const struct kith_compressor *compressor)
 {
     struct kith_compression how = {compressor, kith_compressor_defaults(),
@@ -221,104 +166,84 @@ static void add_compression(struct entry *entry,
     add_number(entry, "contraction", kith_compression_contraction(&how));
 }
 
-static bool read_compressor(unsigned index, struct entry *entry)
+static bool read_compressor(unsigned index, json_t *entry)
 {
-    static const char *const names[] = {
-#define KITH_X(name, key) key,
-        KITH_COMPRESSOR_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_compressor *compressor = kith_compressors[index];
     if (compressor == NULL)
         return false;
     begin(entry, compressor->name, compressor->paper, compressor->summary);
-    add_keys(entry, compressor->keys, names, KITH_COMPRESSOR_KEY_COUNT);
+    add_keys(entry, KITH_READER_COMPRESSOR, compressor->keys);
     add_compression(entry, compressor);
     return true;
 }
 
 static const char *schedule_of(const struct kith_topology_kind *kind)
 {
-    if (kind->any_pair)
+    if (kith_topology_is_any_pair(kind))
         return "any pair";
     if (kind->is_static)
         return "static";
     return kind->period != NULL ? "periodic" : "random";
 }
 
-static bool read_topology(unsigned index, struct entry *entry)
+static bool read_topology(unsigned index, json_t *entry)
 {
     const struct kith_topology_kind *kind = kith_topology_kinds[index];
     if (kind == NULL)
         return false;
-    static const char *const names[] = {
-#define KITH_X(name, key) key,
-        KITH_TOPOLOGY_KEYS(KITH_X)
-#undef KITH_X
-    };
     begin(entry, kind->name, kind->paper, kind->summary);
     add_text(entry, "schedule", schedule_of(kind));
     add_flag(entry, "static", kind->is_static);
     add_flag(entry, "directed", kind->directed);
-    add_flag(entry, "any_pair", kind->any_pair);
-    add_keys(entry, kind->keys, names, KITH_TOPOLOGY_KEY_COUNT);
+    add_flag(entry, "any_pair", kith_topology_is_any_pair(kind));
+    add_keys(entry, KITH_READER_TOPOLOGY, kind->keys);
     return true;
 }
 
-static bool read_model(unsigned index, struct entry *entry)
+static bool read_model(unsigned index, json_t *entry)
 {
     static const char *const inputs[] = {[KITH_INPUT_NONE] = "none",
                                          [KITH_INPUT_IMAGES] = "images",
                                          [KITH_INPUT_TOKENS] = "tokens"};
-    static const char *const names[] = {
-#define KITH_X(name, key) key,
-        KITH_MODEL_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_model *model = kith_models[index];
     if (model == NULL)
         return false;
     begin(entry, model->name, model->paper, model->summary);
     add_flag(entry, "needs_data", model->input != KITH_INPUT_NONE);
     add_text(entry, "input", inputs[model->input]);
-    add_keys(entry, model->keys, names, KITH_MODEL_KEY_COUNT);
+    add_keys(entry, KITH_READER_MODEL, model->keys);
     add_shape(entry, model);
     return true;
 }
 
-static bool read_optimiser(unsigned index, struct entry *entry)
+static bool read_optimiser(unsigned index, json_t *entry)
 {
-    static const char *const names[] = {
-#define KITH_X(name, key) key,
-        KITH_OPTIMISER_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_optimiser *optimiser = kith_optimisers[index];
     if (optimiser == NULL)
         return false;
     begin(entry, optimiser->name, optimiser->paper, optimiser->summary);
     add_count(entry, "state_vectors", optimiser->state_vectors);
-    add_keys(entry, optimiser->keys, names, KITH_OPTIMISER_KEY_COUNT);
+    add_keys(entry, KITH_READER_OPTIMISER, optimiser->keys);
     return true;
 }
 
-static bool read_backend(unsigned index, struct entry *entry)
+static bool read_backend(unsigned index, json_t *entry)
 {
     const struct kith_backend *backend = kith_backends[index];
     if (backend == NULL)
         return false;
     const char *const why = backend->missing();
-    char summary[SCHEMA_ALLOWED_BYTES];
+    char summary[KITH_KEY_ALLOWED_BYTES];
     (void)snprintf(summary, sizeof summary, "%s%s%s", backend->summary,
                    why == NULL ? "" : "; not here: ", why == NULL ? "" : why);
     begin(entry, backend->name, "-", summary);
     add_flag(entry, "here", why == NULL);
     add_text(entry, "missing", why);
-    add_count(entry, "element_bytes", (unsigned)backend->element_bytes);
+    add_count(entry, "element_bytes", backend->element_bytes);
     return true;
 }
 
-static bool read_schedule(unsigned index, struct entry *entry)
+static bool read_schedule(unsigned index, json_t *entry)
 {
     static const char *const summaries[] = {
         [KITH_SCHEDULE_CONSTANT] = "1",
@@ -333,7 +258,7 @@ static bool read_schedule(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_dataset(unsigned index, struct entry *entry)
+static bool read_dataset(unsigned index, json_t *entry)
 {
     const struct kith_dataset_kind *kind = kith_dataset_kinds[index];
     if (kind == NULL)
@@ -350,7 +275,7 @@ static bool read_dataset(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_fault(unsigned index, struct entry *entry)
+static bool read_fault(unsigned index, json_t *entry)
 {
     const struct kith_fault *fault = kith_faults[index];
     if (fault == NULL)
@@ -359,13 +284,14 @@ static bool read_fault(unsigned index, struct entry *entry)
     add_text(entry, "target",
              fault->between ? "SELECTOR <-> SELECTOR, SELECTOR -> SELECTOR"
                             : "SELECTOR");
-    add_flag(entry, "for", fault->keys & KITH_FAULT_KEY_FOR);
-    add_flag(entry, "restart", fault->keys & KITH_FAULT_KEY_RESTART);
-    add_flag(entry, "by", fault->keys & KITH_FAULT_KEY_BY);
+#define KITH_X(name, word)                                                     \
+    add_flag(entry, word, fault->keys &KITH_FAULT_TAKES(name));
+    KITH_FAULT_KEYS(KITH_X)
+#undef KITH_X
     return true;
 }
 
-static bool read_check(unsigned index, struct entry *entry)
+static bool read_check(unsigned index, json_t *entry)
 {
     const struct kith_quantity *quantity = kith_quantities[index];
     if (quantity == NULL)
@@ -376,17 +302,15 @@ static bool read_check(unsigned index, struct entry *entry)
     return true;
 }
 
-static bool read_key(unsigned index, struct entry *entry)
+static bool read_key(unsigned index, json_t *entry)
 {
-    const struct key *key = &kith_experiment_keys[index];
-    char allowed[SCHEMA_ALLOWED_BYTES];
-    if (key->path == NULL)
+    struct kith_experiment_key key;
+    if (!kith_experiment_key(index, &key))
         return false;
-    begin(entry, key->path, "-", key->help);
-    kith_schema_allowed(key, allowed);
-    add_text(entry, "allowed", allowed);
-    add_text(entry, "default", key->initial);
-    add_flag(entry, "required", key->flags & KEY_REQUIRED);
+    begin(entry, key.path, "-", key.help);
+    add_text(entry, "allowed", key.allowed);
+    add_text(entry, "default", key.initial);
+    add_flag(entry, "required", key.is_required);
     return true;
 }
 
@@ -407,75 +331,65 @@ static const struct kind kinds[] = {
 };
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
-static void json_entry(const struct entry *entry)
+static const char *text_of(json_t *entry, const char *key)
 {
-    fputs("{\"name\": ", stdout);
-    kith_cli_json_text(entry->name);
-    for (unsigned i = 0; i < entry->field_count; i++) {
-        printf(", \"%s\": ", entry->fields[i].key);
-        if (entry->fields[i].quoted)
-            kith_cli_json_text(entry->fields[i].value);
-        else
-            fputs(entry->fields[i].value, stdout);
+    return json_string_value(json_object_get(entry, key));
+}
+
+/* A property as text, "" where it is null. */
+static const char *plain(json_t *value, char number[KITH_JSON_NUMBER_BYTES])
+{
+    if (json_is_boolean(value))
+        return json_boolean_value(value) ? "true" : "false";
+    if (json_is_number(value))
+        return kith_json_number(value, 4, number);
+    return json_is_string(value) ? json_string_value(value) : "";
+}
+
+static void print_entry(json_t *entry)
+{
+    char number[KITH_JSON_NUMBER_BYTES];
+    const char *key;
+    json_t *value;
+    puts(text_of(entry, "name"));
+    json_object_foreach(entry, key, value) if (strcmp(key, "name") != 0 &&
+                                               !json_is_null(value))
+        printf("  %-14s %s\n", key, plain(value, number));
+}
+
+static void print_line(json_t *entry)
+{
+    char number[KITH_JSON_NUMBER_BYTES];
+    const char *example = text_of(entry, "example");
+    printf("  %-22s %s\n", text_of(entry, "name"), text_of(entry, "summary"));
+    if (example != NULL)
+        printf("  %-22s   %s parameters: %s\n", "",
+               plain(json_object_get(entry, "parameters"), number), example);
+}
+
+/* All of the kind, or the one of that name. */
+static json_t *entries_of(const struct kind *kind, const char *name)
+{
+    json_t *entries = json_array(), *entry = json_object();
+    for (unsigned i = 0; kind->read(i, entry); i++) {
+        if (name == NULL || strcmp(text_of(entry, "name"), name) == 0)
+            (void)json_array_append(entries, entry);
+        json_decref(entry);
+        entry = json_object();
     }
-    putchar('}');
-}
-
-static void print_entry(const struct entry *entry)
-{
-    puts(entry->name);
-    for (unsigned i = 0; i < entry->field_count; i++)
-        if (strcmp(entry->fields[i].value, "null") != 0)
-            printf("  %-18s %s\n", entry->fields[i].key,
-                   entry->fields[i].value);
-}
-
-static bool wanted(const char *name, const struct entry *entry)
-{
-    return name == NULL || strcmp(name, entry->name) == 0;
-}
-
-/* Field 1 is the summary, in every kind. */
-static void print_line(const struct entry *entry)
-{
-    const char *example = NULL, *parameters = NULL;
-    for (unsigned i = 0; i < entry->field_count; i++) {
-        if (strcmp(entry->fields[i].key, "example") == 0)
-            example = entry->fields[i].value;
-        if (strcmp(entry->fields[i].key, "parameters") == 0)
-            parameters = entry->fields[i].value;
-    }
-    printf("  %-22s %s\n", entry->name, entry->fields[1].value);
-    if (example != NULL && strcmp(example, "null") != 0)
-        printf("  %-22s   %s parameters: %s\n", "", parameters, example);
+    json_decref(entry);
+    return entries;
 }
 
 static void print_kind(const struct kind *kind, const char *name)
 {
-    struct entry entry;
+    json_t *entries = entries_of(kind, name), *entry;
+    size_t i;
     if (name == NULL)
         printf("%s\n", kind->name);
-    for (unsigned i = 0; kind->read(i, &entry); i++) {
-        if (!wanted(name, &entry))
-            continue;
-        if (name != NULL)
-            print_entry(&entry);
-        else
-            print_line(&entry);
-    }
-}
-
-static void json_kind(const struct kind *kind, const char *name)
-{
-    struct entry entry;
-    unsigned printed = 0;
-    printf("\"%s\": [", kind->name);
-    for (unsigned i = 0; kind->read(i, &entry); i++)
-        if (wanted(name, &entry)) {
-            fputs(printed++ > 0 ? ", " : "", stdout);
-            json_entry(&entry);
-        }
-    putchar(']');
+    json_array_foreach(entries, i,
+                       entry)(name != NULL ? print_entry : print_line)(entry);
+    json_decref(entries);
 }
 
 /* "algorithm" for "algorithms", "topology" for "topologies". */
@@ -511,17 +425,22 @@ static int check_name(const struct cli_arguments *arguments,
                       const struct kind *kind, const char *name)
 {
     const char *names[128];
-    struct entry entry;
     unsigned count = 0;
-    if (name == NULL)
-        return KITH_EXIT_OK;
-    for (; count < 127 && kind->read(count, &entry); count++) {
-        if (strcmp(entry.name, name) == 0)
-            return KITH_EXIT_OK;
-        names[count] = entry.name;
+    size_t i;
+    json_t *entries = entries_of(kind, NULL), *entry;
+    int code = KITH_EXIT_OK;
+    bool found = name == NULL;
+    json_array_foreach(entries, i, entry)
+    {
+        found = found || strcmp(text_of(entry, "name"), name) == 0;
+        if (count < 127)
+            names[count++] = text_of(entry, "name");
     }
     names[count] = NULL;
-    return kith_cli_unknown(arguments, "name", name, names);
+    if (!found)
+        code = kith_cli_unknown(arguments, "name", name, names);
+    json_decref(entries);
+    return code;
 }
 
 int kith_cli_list(const struct cli_arguments *arguments)
@@ -549,19 +468,17 @@ int kith_cli_list(const struct cli_arguments *arguments)
             arguments, KITH_EXIT_USAGE,
             "--set: needs a topology and a number of peers, such "
             "as kith list topology ring 16");
-    unsigned printed = 0;
-    if (json)
-        putchar('{');
+    json_t *document = json ? json_object() : NULL;
     for (size_t i = 0; i < KIND_COUNT; i++) {
         if (only == NULL ? kinds[i].aside : only != &kinds[i])
             continue;
-        if (json) {
-            fputs(printed++ > 0 ? ", " : "", stdout);
-            json_kind(&kinds[i], name);
-        } else
+        if (json)
+            (void)json_object_set_new(document, kinds[i].name,
+                                      entries_of(&kinds[i], name));
+        else
             print_kind(&kinds[i], name);
     }
     if (json)
-        puts("}");
+        kith_json_print(document, 4);
     return fflush(stdout) == 0 ? KITH_EXIT_OK : KITH_EXIT_WRITE;
 }

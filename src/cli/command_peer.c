@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "calibrate.h"
-#include "kith/plain_file.h"
+#include "kith/evaluation.h"
 #include "kith/text.h"
 #include "kith/worker.h"
 #include "peer_open.h"
@@ -113,7 +113,7 @@ static int save_path(const struct peering *peering, const char *ending,
  * named twice. */
 static int count_start(struct peering *peering)
 {
-    char path[KITH_PATH_BYTES_MAX], temporary[KITH_PATH_BYTES_MAX + 8];
+    char path[KITH_PATH_BYTES_MAX];
     char text[24] = "";
     uint64_t before = 0;
     const int code = save_path(peering, "incarnation", path);
@@ -130,18 +130,8 @@ static int count_start(struct peering *peering)
                 path, text);
         peering->incarnation = (uint32_t)before + 1;
     }
-    snprintf(temporary, sizeof temporary, "%s.new", path);
-    FILE *file = kith_file_create_stream(temporary);
-    bool good = file != NULL &&
-                fprintf(file, "%" PRIu32 "\n", peering->incarnation) > 0;
-    if (file != NULL && (fflush(file) != 0 || fsync(fileno(file)) != 0))
-        good = false;
-    if (file != NULL && fclose(file) != 0)
-        good = false;
-    if (good && rename(temporary, path) == 0)
-        return KITH_EXIT_OK;
-    return kith_cli_fail(peering->arguments, KITH_EXIT_WRITE,
-                         "cannot write %s: %s", path, strerror(errno));
+    snprintf(text, sizeof text, "%" PRIu32 "\n", peering->incarnation);
+    return kith_cli_replace_file(peering->arguments, path, text);
 }
 
 static int open_files(struct peering *peering)
@@ -172,9 +162,10 @@ static struct kith_score score_save(const struct peering *peering)
     double *z;
     size_t dim;
     uint64_t step;
+    const struct kith_task task = kith_experiment_task(experiment, NULL);
     if (!peering->has_dataset ||
-        kith_save_parameters(experiment, peering->save, &z, &dim, &step,
-                             error) != KITH_OK)
+        kith_save_parameters(&task, experiment->backend, peering->save, &z,
+                             &dim, &step, error) != KITH_OK)
         return score;
     if (kith_evaluate(experiment, experiment->backend, &peering->dataset.test,
                       z, &score) != KITH_OK)
@@ -252,8 +243,7 @@ static int finish(struct peering *peering, enum kith_err err, const char *error,
     }
     const enum kith_err stored = kith_rundb_close(peering->store, store_error);
     if (err != KITH_OK)
-        return kith_cli_fail(peering->arguments, kith_cli_exit_of(err), "%s",
-                             error);
+        return kith_cli_check(peering->arguments, err, error);
     if (stored != KITH_OK)
         return kith_cli_fail(peering->arguments, KITH_EXIT_WRITE, "%s",
                              store_error);
@@ -273,8 +263,7 @@ static int serve(struct peering *peering)
     enum kith_err err = kith_peer_listen(peering->member.file.listen,
                                          &peering->listen_fd, NULL, error);
     if (err != KITH_OK)
-        return kith_cli_fail(peering->arguments, kith_cli_exit_of(err), "%s",
-                             error);
+        return kith_cli_check(peering->arguments, err, error);
     const int code = open_files(peering);
     if (code != KITH_EXIT_OK) {
         close(peering->listen_fd);

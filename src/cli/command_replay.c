@@ -4,17 +4,18 @@
  * put in their place. Status 0 where every final model agrees to 1e-5 of each
  * value and 0.3 points of accuracy, 1 where one does not or the run diverged.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "cli.h"
+#include "kith/json.h"
 #include "kith/lab.h"
 #include "kith/replay.h"
-#include "src/lab/save_folder.h"
 
 #define RELATIVE_MOST 1e-5
 #define ACCURACY_MOST 0.003
@@ -28,82 +29,66 @@ static void show_progress(uint64_t events, kith_ns time_ns, void *arg)
 
 /* ---- printing */
 
-static void json_number(const char *key, double value, const char *after)
+static json_t *json_both(double lab, double replay)
 {
-    if (isfinite(value))
-        printf("\"%s\": %.17g%s", key, value, after);
-    else
-        printf("\"%s\": null%s", key, after);
+    return json_pack("{s:o, s:o}", "lab", kith_json_real(lab), "replay",
+                     kith_json_real(replay));
 }
 
-static void json_score(const char *key, double lab, double replay,
-                       const char *after)
+static json_t *json_scores(const struct sim_replay_model *model)
 {
-    printf("\"%s\": {", key);
-    json_number("lab", lab, ", ");
-    json_number("replay", replay, "}");
-    fputs(after, stdout);
+    return json_pack("{s:o, s:o}", "accuracy",
+                     json_both(model->lab.accuracy, model->replay.accuracy),
+                     "loss", json_both(model->lab.loss, model->replay.loss));
 }
 
-static void json_scores(const struct sim_replay_model *model)
+static json_t *json_agreement(const struct sim_agreement *agreement)
 {
-    json_score("accuracy", model->lab.accuracy, model->replay.accuracy, ", ");
-    json_score("loss", model->lab.loss, model->replay.loss, "");
+    return json_pack("{s:I, s:I, s:o}", "compared",
+                     (json_int_t)agreement->compared, "differ",
+                     (json_int_t)agreement->differ, "relative_max",
+                     kith_json_real(agreement->relative_max));
 }
 
-static void json_agreement(const struct sim_agreement *agreement)
+static json_t *json_models(const struct sim_replay_report *report)
 {
-    printf("\"compared\": %" PRIu64 ", \"differ\": %" PRIu64 ", ",
-           agreement->compared, agreement->differ);
-    json_number("relative_max", agreement->relative_max, "");
-}
-
-static void json_models(const struct sim_replay_report *report)
-{
-    fputs("\"models\": [", stdout);
+    json_t *models = json_array();
     for (uint32_t i = 0; i < report->model_count; i++) {
         const struct sim_replay_model *model = &report->models[i];
-        printf("%s{\"peer\": %" PRIu32 ", \"step\": %" PRIu64
-               ", \"same_bytes\": %s, \"kept\": %s, ",
-               i == 0 ? "" : ", ", model->peer, model->step,
-               model->same ? "true" : "false", model->kept ? "true" : "false");
-        json_agreement(&model->values);
-        fputs(", ", stdout);
-        json_scores(model);
-        fputs("}", stdout);
+        json_t *one =
+            json_pack("{s:I, s:I, s:b, s:b}", "peer", (json_int_t)model->peer,
+                      "step", (json_int_t)model->step, "same_bytes",
+                      model->same, "kept", model->kept);
+        (void)json_object_update_new(one, json_agreement(&model->values));
+        (void)json_object_update_new(one, json_scores(model));
+        (void)json_array_append_new(models, one);
     }
-    fputs("], \"averaged\": ", stdout);
-    if (report->averaged) {
-        fputs("{", stdout);
-        json_scores(&report->average);
-        fputs("}", stdout);
-    } else {
-        fputs("null", stdout);
-    }
+    return models;
 }
 
 static void print_json(const struct kith_experiment *experiment,
                        const struct sim_replay_report *report, const char *path,
                        bool agrees)
 {
-    fputs("{\"experiment\": ", stdout);
-    kith_cli_json_text(experiment->name);
-    printf(", \"algorithm\": \"%s\", \"seed\": %" PRIu64 ", \"peers\": %" PRIu32
-           ", \"restarts\": %" PRIu32 ", \"events\": %" PRIu64
-           ", \"messages\": %" PRIu64 ", \"lost\": %" PRIu64
-           ", \"items\": %" PRIu64 ", \"steps\": %" PRIu64 ", \"losses\": {",
-           experiment->gossip.algorithm->name, experiment->seed, report->peers,
-           report->restarts, report->events, report->messages, report->lost,
-           report->items, report->steps);
-    json_agreement(&report->losses);
-    fputs("}, ", stdout);
-    json_models(report);
-    fputs(", ", stdout);
-    json_number("relative_max", report->relative_max, ", ");
-    json_number("accuracy_gap", report->accuracy_gap, ", ");
-    printf("\"agrees\": %s, \"database\": ", agrees ? "true" : "false");
-    kith_cli_json_text(path);
-    puts("}");
+    kith_json_print(
+        json_pack(
+            "{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, "
+            "s:o, s:o, s:b, s:o}",
+            "experiment", kith_json_text(experiment->name), "algorithm",
+            experiment->gossip.algorithm->name, "seed",
+            (json_int_t)experiment->seed, "peers", (json_int_t)report->peers,
+            "restarts", (json_int_t)report->restarts, "events",
+            (json_int_t)report->events, "messages",
+            (json_int_t)report->messages, "lost", (json_int_t)report->lost,
+            "items", (json_int_t)report->items, "steps",
+            (json_int_t)report->steps, "losses",
+            json_agreement(&report->losses), "models", json_models(report),
+            "averaged",
+            report->averaged ? json_scores(&report->average) : json_null(),
+            "relative_max", kith_json_real(report->relative_max),
+            "accuracy_gap", kith_json_real(report->accuracy_gap), "agrees",
+            agrees, "database", kith_json_text(path)),
+        17);
 }
 
 static void print_model(const char *name, const struct sim_replay_model *model)
@@ -199,12 +184,12 @@ static int open_inputs(const struct cli_arguments *arguments, const char *path,
     char error[KITH_EXPERIMENT_ERROR_BYTES], *source;
     enum kith_err err = kith_rundb_experiment(path, &source, error);
     if (err != KITH_OK)
-        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+        return kith_cli_check(arguments, err, error);
     err = kith_experiment_parse(path, source, strlen(source), NULL, 0,
                                 &run->experiment, error);
     free(source);
     if (err != KITH_OK)
-        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+        return kith_cli_check(arguments, err, error);
     int code = KITH_EXIT_OK;
     if (kith_experiment_check_world(&run->experiment, KITH_WORLD_LAB, error) !=
         KITH_OK)
@@ -228,11 +213,7 @@ static int tell(const struct cli_arguments *arguments,
     const bool agrees = does_agree(report);
     (kith_cli_given(arguments, CLI_JSON) ? print_json : print_text)(
         &run->experiment, report, path, agrees);
-    if (fflush(stdout) != 0)
-        return kith_cli_fail(arguments, KITH_EXIT_WRITE,
-                             "cannot write to standard output: %s",
-                             strerror(errno));
-    return agrees ? KITH_EXIT_OK : KITH_EXIT_FAILED;
+    return kith_cli_flush(arguments, agrees ? KITH_EXIT_OK : KITH_EXIT_FAILED);
 }
 
 static int code_of(enum kith_err err, bool diverged)
@@ -247,11 +228,11 @@ static int replay(const struct cli_arguments *arguments, const char *path,
 {
     struct sim_replay_report report;
     char error[SIM_REPLAY_ERROR_BYTES], note[KITH_JOURNAL_ERROR_BYTES];
-    struct lab_folder folder;
+    struct kith_lab_folder folder;
     memset(&folder, 0, sizeof folder);
     enum kith_err err = kith_lab_folder_open(&folder, NULL, error);
     if (err != KITH_OK)
-        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+        return kith_cli_check(arguments, err, error);
     const struct sim_replay_options options = {
         .path = path,
         .experiment = &run->experiment,

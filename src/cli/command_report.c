@@ -52,8 +52,5 @@ int kith_cli_report(const struct cli_arguments *arguments)
         kith_comparison_print(&comparison, stdout);
     kith_comparison_close(&comparison);
     printf("wrote %s\n", out);
-    if (fflush(stdout) != 0)
-        code = kith_cli_fail(arguments, KITH_EXIT_WRITE,
-                             "cannot write to standard output");
-    return code;
+    return kith_cli_flush(arguments, code);
 }

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "cli.h"
+#include "kith/json.h"
 #include "kith/text.h"
 #include "kith/topology.h"
 
@@ -104,7 +107,7 @@ static void measure_degrees(const struct kith_topology *topology,
         if (links > measured->links)
             measured->links = links;
     }
-    if (topology->kind->any_pair)
+    if (kith_topology_is_any_pair(topology->kind))
         measured->links = KITH_LINKS_ANY;
 }
 
@@ -127,7 +130,7 @@ static void mix(const struct kith_topology *topology, uint64_t round,
 {
     kith_id in[KITH_DEGREE_MAX];
     double weights[KITH_DEGREE_MAX], weight;
-    if (topology->kind->any_pair) {
+    if (kith_topology_is_any_pair(topology->kind)) {
         const kith_id i = kith_rng_below(rng, topology->peers);
         const kith_id j =
             kith_topology_partner(topology, i, round, rng, NULL, 0, &weight);
@@ -238,7 +241,7 @@ static int measure(const struct cli_arguments *arguments,
 
 static const char *weights_of(const struct kith_topology *topology)
 {
-    if (topology->kind->any_pair)
+    if (kith_topology_is_any_pair(topology->kind))
         return "a half each";
     if (topology->kind->keys & KITH_TOPOLOGY_READS(WEIGHTS))
         return kith_weights_name(topology->options.weights);
@@ -247,51 +250,42 @@ static const char *weights_of(const struct kith_topology *topology)
 
 static const char *schedule_of(const struct kith_topology *topology)
 {
-    if (topology->kind->any_pair)
+    if (kith_topology_is_any_pair(topology->kind))
         return "any pair";
     if (topology->kind->is_static)
         return "static";
     return kith_topology_period(topology) > 0 ? "periodic" : "random";
 }
 
-static void json_number(const char *key, double value)
-{
-    if (isnan(value))
-        printf(", \"%s\": null", key);
-    else
-        printf(", \"%s\": %.17g", key, value);
-}
-
 static void print_json(const struct kith_topology *topology,
                        const struct measured *measured)
 {
     const uint64_t period = kith_topology_period(topology);
-    printf("{\"name\": \"%s\", \"peers\": %u, \"seed\": %llu, \"schedule\": "
-           "\"%s\", \"directed\": %s, \"doubly_stochastic\": %s, \"weights\": "
-           "\"%s\", \"period\": %llu",
-           topology->kind->name, topology->peers,
-           (unsigned long long)topology->seed, schedule_of(topology),
-           topology->kind->directed ? "true" : "false",
-           topology->doubly ? "true" : "false", weights_of(topology),
-           (unsigned long long)period);
-    printf(", \"degree\": {\"least\": %u, \"mean\": %.17g, \"most\": %u}",
-           measured->degree_least, measured->edges / topology->peers,
-           measured->degree_most);
-    if (measured->links == KITH_LINKS_ANY)
-        printf(", \"links\": null");
-    else
-        printf(", \"links\": %u", measured->links);
-    json_number("rho", measured->rho);
-    json_number("spectral_gap", 1 - measured->rho);
-    printf(", \"rho_is_bound\": %s",
-           isnan(measured->rho) || measured->settled ? "false" : "true");
-    json_number("rate", measured->rate);
-    json_number("exact_rounds", measured->rho <= EXACT ? (double)period : NAN);
-    json_number("expected_contraction", measured->expected);
-    json_number("worst_contraction", measured->worst);
-    json_number("measured_contraction", measured->tried);
-    json_number("standard_error", measured->error);
-    puts("}");
+    const uint64_t links =
+        measured->links == KITH_LINKS_ANY ? UINT64_MAX : measured->links;
+    kith_json_print(
+        json_pack(
+            "{s:s, s:I, s:I, s:s, s:b, s:b, s:s, s:I, s:{s:I, s:o, s:I}, s:o, "
+            "s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
+            "name", topology->kind->name, "peers", (json_int_t)topology->peers,
+            "seed", (json_int_t)topology->seed, "schedule",
+            schedule_of(topology), "directed", topology->kind->directed,
+            "doubly_stochastic", topology->doubly, "weights",
+            weights_of(topology), "period", (json_int_t)period, "degree",
+            "least", (json_int_t)measured->degree_least, "mean",
+            kith_json_real(measured->edges / topology->peers), "most",
+            (json_int_t)measured->degree_most, "links", kith_json_whole(links),
+            "rho", kith_json_real(measured->rho), "spectral_gap",
+            kith_json_real(1 - measured->rho), "rho_is_bound",
+            !isnan(measured->rho) && !measured->settled, "rate",
+            kith_json_real(measured->rate), "exact_rounds",
+            kith_json_real(measured->rho <= EXACT ? (double)period
+                                                  : (double)NAN),
+            "expected_contraction", kith_json_real(measured->expected),
+            "worst_contraction", kith_json_real(measured->worst),
+            "measured_contraction", kith_json_real(measured->tried),
+            "standard_error", kith_json_real(measured->error)),
+        17);
 }
 
 static void line(const char *key, const char *format, ...) KITH_PRINTF(2, 3);
@@ -341,15 +335,16 @@ static void print_spectrum(const struct kith_topology *topology,
 static void print_text(const struct kith_topology *topology,
                        const struct measured *measured)
 {
-    const char *each =
-        topology->kind->any_pair ? "an exchange" : "a random round";
+    const char *each = kith_topology_is_any_pair(topology->kind)
+                           ? "an exchange"
+                           : "a random round";
     printf("%s, %u peers\n", topology->kind->name, topology->peers);
     line("schedule", "%s%s", schedule_of(topology),
          topology->kind->directed ? ", directed" : "");
     if (kith_topology_period(topology) > 0)
         line("period", "%llu",
              (unsigned long long)kith_topology_period(topology));
-    if (!topology->kind->any_pair)
+    if (!kith_topology_is_any_pair(topology->kind))
         line("degree", "%u to %u, %.3g on average", measured->degree_least,
              measured->degree_most, measured->edges / topology->peers);
     if (measured->links == KITH_LINKS_ANY)

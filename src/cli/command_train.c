@@ -53,24 +53,13 @@ static void keep_row(void *arg, const struct kith_baseline_row *baseline)
 {
     struct training *training = arg;
     struct kith_values values;
-    struct kith_row row = {
-        .peer = 0,
-        .time_ns = baseline->time_ns,
-        .step = baseline->step,
-        .samples = baseline->samples,
-        .loss = baseline->train_loss,
-        .accuracy = baseline->score.accuracy,
-        .consensus_distance = NAN,
-        .waiting_s = NAN,
-        .staleness = NAN,
-        .staleness_max = NAN,
-        .training_s = NAN,
-        .cpu_train_s = NAN,
-        .cpu_aead_s = NAN,
-        .cpu_socket_s = NAN,
-        .cpu_other_s = NAN,
-        .speed = baseline->speed,
-    };
+    struct kith_row row = kith_row_unknown(0);
+    row.time_ns = baseline->time_ns;
+    row.step = baseline->step;
+    row.samples = baseline->samples;
+    row.loss = baseline->train_loss;
+    row.accuracy = baseline->score.accuracy;
+    row.speed = baseline->speed;
     /* The store keeps its first error until it is closed. */
     (void)kith_rundb_row(training->run->store, &row);
     row.peer = KITH_NOBODY;
@@ -149,28 +138,17 @@ static void summarise(struct training *training,
                       struct kith_summary *summary)
 {
     const struct kith_score *score = &result->last.score;
-    *summary = (struct kith_summary){
-        .world = "train",
-        .virtual_s = NAN,
-        .wall_s = result->wall_s,
-        .events = UINT64_MAX,
-        .steps = result->last.step,
-        .samples = result->last.samples,
-        .accuracy = {score->accuracy, score->accuracy, score->accuracy},
-        .loss = {score->loss, score->loss, score->loss},
-        .consensus_distance = NAN,
-        .correlation = {NAN, NAN},
-        .staleness = {NAN, NAN},
-        .utilisation = NAN,
-        .exchanges = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                      UINT64_MAX, UINT64_MAX},
-        .bytes_sent = UINT64_MAX,
-        .bytes_per_peer_max = UINT64_MAX,
-        .speed = result->speed,
-        .cpu = {NAN, NAN, NAN, NAN},
-        .violations = finish_checks(training, &result->last),
-        .completed = result->completed,
-    };
+    *summary = kith_summary_unknown("train");
+    summary->wall_s = result->wall_s;
+    summary->steps = result->last.step;
+    summary->samples = result->last.samples;
+    summary->accuracy.averaged = summary->accuracy.mean =
+        summary->accuracy.worst = score->accuracy;
+    summary->loss.averaged = summary->loss.mean = summary->loss.worst =
+        score->loss;
+    summary->speed = result->speed;
+    summary->violations = finish_checks(training, &result->last);
+    summary->completed = result->completed;
     summary->checks = training->checks;
 }
 

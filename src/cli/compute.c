@@ -7,7 +7,6 @@
 
 #include "cli.h"
 #include "kith/backend.h"
-#include "src/training/backend/pool.h"
 
 _Static_assert(KITH_POOL_THREADS_MAX == 64, "the bound of compute.threads");
 

@@ -1,5 +1,5 @@
 noinst_LIBRARIES += libkith_cli.a
-libkith_cli_a_CFLAGS = $(GNU11)
+libkith_cli_a_CFLAGS = $(GNU11) $(JANSSON_CFLAGS)
 libkith_cli_a_CPPFLAGS = $(AM_CPPFLAGS) -DKITH_DATA_DIR='"$(pkgdatadir)"'
 libkith_cli_a_SOURCES = \
   src/cli/calibrate.c \

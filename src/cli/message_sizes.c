@@ -47,5 +47,5 @@ void kith_cli_sends(const struct kith_algorithm *algorithm, char *text,
         (void)snprintf(factor, sizeof factor, "%.3g ", values);
     (void)snprintf(text, size, "%s%s%s", factor,
                    algorithm->pattern == KITH_PATTERN_ROUND ? "deg " : "",
-                   algorithm->compresses ? "C(d)" : "d");
+                   algorithm->flags & KITH_TAKES_COMPRESSOR ? "C(d)" : "d");
 }

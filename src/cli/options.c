@@ -1,4 +1,5 @@
 /* The command line: one table of options, each command names those it takes. */
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,6 +35,23 @@ int kith_cli_fail(const struct cli_arguments *arguments, int code,
     fprintf(stderr, "kith%s%s: %s\n", arguments->command[0] == '\0' ? "" : " ",
             arguments->command, line);
     return code;
+}
+
+int kith_cli_check(const struct cli_arguments *arguments, enum kith_err err,
+                   const char *error)
+{
+    return err == KITH_OK
+               ? KITH_EXIT_OK
+               : kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+}
+
+int kith_cli_flush(const struct cli_arguments *arguments, int code)
+{
+    return fflush(stdout) == 0
+               ? code
+               : kith_cli_fail(arguments, KITH_EXIT_WRITE,
+                               "cannot write to standard output: %s",
+                               strerror(errno));
 }
 
 bool kith_cli_given(const struct cli_arguments *arguments,
@@ -88,6 +106,21 @@ int kith_cli_target_loss(const struct cli_arguments *arguments, double *target)
     return kith_cli_fail(
         arguments, KITH_EXIT_USAGE,
         "--target-loss: found \"%.60s\"; allowed: a number above 0", text);
+}
+
+int kith_cli_settings(const struct cli_arguments *arguments,
+                      struct cli_settings *settings)
+{
+    uint64_t seed = 0;
+    const int code = kith_cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &seed);
+    settings->count = arguments->set_count;
+    memcpy(settings->texts, arguments->sets, sizeof arguments->sets);
+    if (code != KITH_EXIT_OK || !kith_cli_given(arguments, CLI_SEED))
+        return code;
+    (void)snprintf(settings->seed, sizeof settings->seed, "seed=%llu",
+                   (unsigned long long)seed);
+    settings->texts[settings->count++] = settings->seed;
+    return KITH_EXIT_OK;
 }
 
 /* --out is a file for those that say so, else a folder. */

@@ -67,30 +67,58 @@ enum kith_err kith_cli_read_text(const char *path, char *text, size_t size)
     return count < 0 ? KITH_EIO : KITH_OK;
 }
 
+int kith_cli_out_folder(const struct cli_arguments *arguments,
+                        const char **folder)
+{
+    *folder = arguments->values[CLI_OUT];
+    if (*folder == NULL)
+        *folder = ".";
+    else if (mkdir(*folder, 0777) != 0 && errno != EEXIST)
+        return kith_cli_fail(
+            arguments, KITH_EXIT_WRITE,
+            "cannot make the folder %s: %s; choose another with --out", *folder,
+            strerror(errno));
+    return KITH_EXIT_OK;
+}
+
+int kith_cli_replace_file(const struct cli_arguments *arguments,
+                          const char *path, const char *text)
+{
+    char temporary[KITH_PATH_BYTES_MAX + 16];
+    (void)snprintf(temporary, sizeof temporary, "%s.partial", path);
+    FILE *file = kith_file_create_stream(temporary);
+    bool good = file != NULL && fputs(text, file) >= 0 && fflush(file) == 0 &&
+                fsync(fileno(file)) == 0;
+    const int failed = errno;
+    if (file != NULL && fclose(file) != 0)
+        good = false;
+    else if (!good)
+        errno = failed;
+    if (good && rename(temporary, path) == 0)
+        return KITH_EXIT_OK;
+    const int code =
+        kith_cli_fail(arguments, KITH_EXIT_WRITE, "cannot write %.300s: %s",
+                      path, strerror(errno));
+    (void)unlink(temporary);
+    return code;
+}
+
 /* source: the text in place of the file; NULL: the file. */
 static int open_experiment(const struct cli_arguments *arguments,
                            const char *path, const char *source,
                            struct kith_experiment *experiment)
 {
-    const char *sets[CLI_WORDS_MAX];
-    char seed[64], error[KITH_EXPERIMENT_ERROR_BYTES];
-    uint32_t count = 0;
-    for (; count < arguments->set_count; count++)
-        sets[count] = arguments->sets[count];
-    uint64_t number = 0;
-    const int code =
-        kith_cli_number(arguments, CLI_SEED, 0, UINT64_MAX, &number);
+    char error[KITH_EXPERIMENT_ERROR_BYTES];
+    struct cli_settings sets;
+    const int code = kith_cli_settings(arguments, &sets);
     if (code != KITH_EXIT_OK)
         return code;
-    if (kith_cli_given(arguments, CLI_SEED)) {
-        snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)number);
-        sets[count++] = seed;
-    }
     const enum kith_err err =
         source == NULL
-            ? kith_experiment_load(path, sets, count, experiment, error)
-            : kith_experiment_parse(path, source, strlen(source), sets, count,
-                                    experiment, error);
+            ? kith_experiment_load(path, sets.texts, sets.count, experiment,
+                                   error)
+            : kith_experiment_parse(path, source, strlen(source), sets.texts,
+                                    sets.count, experiment, error);
     if (err == KITH_ENOMEM)
         return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "%s", error);
     if (err != KITH_OK)
@@ -150,25 +178,17 @@ static void store_counts(const struct cli_run *run, uint64_t samples)
 
 static int store_open(struct cli_run *run)
 {
-    const char *folder = run->arguments->values[CLI_OUT];
+    const char *folder;
     char error[KITH_RUNDB_ERROR_BYTES];
     if (run->path[0] != '\0') {
         const enum kith_err err =
             kith_rundb_reopen(run->path, kith_world_name(run->world),
                               &run->experiment, &run->store, error);
-        return err == KITH_OK
-                   ? KITH_EXIT_OK
-                   : kith_cli_fail(run->arguments, kith_cli_exit_of(err), "%s",
-                                   error);
+        return kith_cli_check(run->arguments, err, error);
     }
-    if (folder == NULL)
-        folder = ".";
-    else if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return kith_cli_fail(
-            run->arguments, KITH_EXIT_WRITE,
-            "cannot make the folder %s: %s; choose another with "
-            "--out",
-            folder, strerror(errno));
+    const int code = kith_cli_out_folder(run->arguments, &folder);
+    if (code != KITH_EXIT_OK)
+        return code;
     if (kith_rundb_create(folder, kith_world_name(run->world), &run->experiment,
                           &run->store, run->path, error) != KITH_OK)
         return kith_cli_fail(run->arguments, KITH_EXIT_WRITE, "%s", error);
@@ -245,10 +265,7 @@ int kith_cli_run_close(struct cli_run *run, enum kith_err err,
 {
     char store_error[KITH_RUNDB_ERROR_BYTES];
     kith_cli_progress_end();
-    int code = KITH_EXIT_OK;
-    if (err != KITH_OK)
-        code =
-            kith_cli_fail(run->arguments, kith_cli_exit_of(err), "%s", error);
+    int code = kith_cli_check(run->arguments, err, error);
     if (run->has_dataset && summary != NULL)
         store_counts(run, summary->samples);
     const enum kith_err stored = kith_rundb_close(run->store, store_error);
@@ -260,11 +277,7 @@ int kith_cli_run_close(struct cli_run *run, enum kith_err err,
             kith_summary_json(&run->experiment, summary, run->path);
         else
             kith_summary_print(&run->experiment, summary, run->path);
-        code = code_of(summary);
-        if (fflush(stdout) != 0)
-            code = kith_cli_fail(run->arguments, KITH_EXIT_WRITE,
-                                 "cannot write to standard output: %s",
-                                 strerror(errno));
+        code = kith_cli_flush(run->arguments, code_of(summary));
     }
     if (run->has_dataset)
         kith_dataset_close(&run->dataset);

@@ -6,27 +6,27 @@
 #include "kith/sweep.h"
 
 /* Data sets that are open while a plan is checked; forked children use them. */
-#define CLI_SHELF_SETS 4u
-struct cli_shelf {
+#define CLI_CACHE_SETS 4u
+struct cli_dataset_cache {
     struct {
         struct kith_data_config config;
         struct kith_dataset set;
         bool open;
-    } places[CLI_SHELF_SETS];
-    unsigned next; /* the place that is given up next */
+    } entries[CLI_CACHE_SETS];
+    unsigned next; /* the entry that is replaced next */
 };
 /* The set of this experiment, *set NULL where it needs none. On an error
- * `error` (KITH_EXPERIMENT_ERROR_BYTES) says why. The shelf keeps it. */
+ * `error` (KITH_EXPERIMENT_ERROR_BYTES) says why. The cache keeps it open. */
 KITH_MUST_CHECK enum kith_err
-kith_cli_shelf_get(struct cli_shelf *shelf,
-                   const struct kith_experiment *experiment,
-                   struct kith_dataset **set, char *error);
-void kith_cli_shelf_close(struct cli_shelf *shelf);
+kith_cli_dataset_cache_get(struct cli_dataset_cache *cache,
+                           const struct kith_experiment *experiment,
+                           struct kith_dataset **set, char *error);
+void kith_cli_dataset_cache_close(struct cli_dataset_cache *cache);
 
 /* Files x grid: every cell is loaded and checked before anything runs. 0, or an
  * exit code with the error printed and nothing to free. */
 int kith_cli_plan_open(const struct cli_arguments *arguments,
-                       struct cli_shelf *shelf, struct kith_plan *plan);
+                       struct cli_dataset_cache *cache, struct kith_plan *plan);
 
 struct sim_options;
 /* --sweep, --seeds, --all-cells and --resume of `kith sim`. */

@@ -33,7 +33,7 @@ struct axis {
 
 struct grid {
     const struct cli_arguments *arguments;
-    struct cli_shelf *shelf;
+    struct cli_dataset_cache *cache;
     struct axis *axes; /* (axis_count) */
     uint32_t axis_count;
     char *files[FILES_MAX]; /* malloc'd */
@@ -41,41 +41,42 @@ struct grid {
     bool all; /* of a folder: what makes no sense is left out */
 };
 
-enum kith_err kith_cli_shelf_get(struct cli_shelf *shelf,
-                                 const struct kith_experiment *experiment,
-                                 struct kith_dataset **set, char *error)
+enum kith_err
+kith_cli_dataset_cache_get(struct cli_dataset_cache *cache,
+                           const struct kith_experiment *experiment,
+                           struct kith_dataset **set, char *error)
 {
     const struct kith_data_config *config = &experiment->data.config;
     *set = NULL;
     if (experiment->model->input == KITH_INPUT_NONE)
         return KITH_OK;
-    for (unsigned i = 0; i < CLI_SHELF_SETS; i++)
-        if (shelf->places[i].open &&
-            memcmp(&shelf->places[i].config, config, sizeof *config) == 0) {
-            *set = &shelf->places[i].set;
+    for (unsigned i = 0; i < CLI_CACHE_SETS; i++)
+        if (cache->entries[i].open &&
+            memcmp(&cache->entries[i].config, config, sizeof *config) == 0) {
+            *set = &cache->entries[i].set;
             return KITH_OK;
         }
-    const unsigned at = shelf->next;
-    if (shelf->places[at].open)
-        kith_dataset_close(&shelf->places[at].set);
-    shelf->places[at].open = false;
+    const unsigned at = cache->next;
+    if (cache->entries[at].open)
+        kith_dataset_close(&cache->entries[at].set);
+    cache->entries[at].open = false;
     const enum kith_err err =
-        kith_dataset_open(config, &shelf->places[at].set, error);
+        kith_dataset_open(config, &cache->entries[at].set, error);
     if (err != KITH_OK)
         return err;
-    shelf->places[at].config = *config;
-    shelf->places[at].open = true;
-    shelf->next = (at + 1) % CLI_SHELF_SETS;
-    *set = &shelf->places[at].set;
+    cache->entries[at].config = *config;
+    cache->entries[at].open = true;
+    cache->next = (at + 1) % CLI_CACHE_SETS;
+    *set = &cache->entries[at].set;
     return KITH_OK;
 }
 
-void kith_cli_shelf_close(struct cli_shelf *shelf)
+void kith_cli_dataset_cache_close(struct cli_dataset_cache *cache)
 {
-    for (unsigned i = 0; i < CLI_SHELF_SETS; i++)
-        if (shelf->places[i].open)
-            kith_dataset_close(&shelf->places[i].set);
-    memset(shelf, 0, sizeof *shelf);
+    for (unsigned i = 0; i < CLI_CACHE_SETS; i++)
+        if (cache->entries[i].open)
+            kith_dataset_close(&cache->entries[i].set);
+    memset(cache, 0, sizeof *cache);
 }
 
 /* Length of the first value: up to a comma outside brackets and quotes. */
@@ -331,7 +332,7 @@ static enum kith_err check(const struct grid *grid,
         err = KITH_EUNSUPPORTED;
     }
     if (err == KITH_OK)
-        err = kith_cli_shelf_get(grid->shelf, experiment, &set, error);
+        err = kith_cli_dataset_cache_get(grid->cache, experiment, &set, error);
     if (err == KITH_OK)
         err = kith_experiment_check_data(
             experiment, set == NULL ? NULL : &set->train, error);
@@ -429,10 +430,10 @@ static int fill(struct grid *grid, struct kith_plan *plan)
 }
 
 int kith_cli_plan_open(const struct cli_arguments *arguments,
-                       struct cli_shelf *shelf, struct kith_plan *plan)
+                       struct cli_dataset_cache *cache, struct kith_plan *plan)
 {
     struct grid grid = {.arguments = arguments,
-                        .shelf = shelf,
+                        .cache = cache,
                         .all = kith_cli_given(arguments, CLI_ALL_CELLS)};
     *plan = (struct kith_plan){0};
     grid.axes = calloc(KITH_SETTINGS_MAX, sizeof *grid.axes);

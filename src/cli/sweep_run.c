@@ -20,6 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
+#include "kith/json.h"
 #include "kith/report.h"
 #include "kith/sim.h"
 #include "kith/text.h"
@@ -44,14 +47,14 @@ struct job {
 struct sweep {
     const struct cli_arguments *arguments;
     const struct sim_options *options;
-    struct cli_shelf *shelf;
+    struct cli_dataset_cache *cache;
     struct kith_runs *runs;
     char path[KITH_PATH_BYTES_MAX];
     struct job jobs[JOBS_MAX];
     struct share *shares; /* (job_count), shared */
     unsigned job_count, running;
     uint32_t next, todo, done, failed; /* runs of this command */
-    struct timespec began;
+    kith_ns began_ns;
     int code; /* of what ends the sweep early */
 };
 
@@ -83,7 +86,7 @@ static enum kith_err simulate(const struct sweep *sweep, uint32_t run,
     struct kith_rundb *store = NULL;
     struct kith_summary summary = {0};
     enum kith_err err =
-        kith_cli_shelf_get(sweep->shelf, experiment, &set, error);
+        kith_cli_dataset_cache_get(sweep->cache, experiment, &set, error);
     if (err != KITH_OK) {
         note_problem(share, err, false, error);
         return err;
@@ -145,10 +148,7 @@ static int child_main(const struct sweep *sweep, uint32_t run,
 
 static double elapsed_s(const struct sweep *sweep)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - sweep->began.tv_sec) +
-           1e-9 * (double)(now.tv_nsec - sweep->began.tv_nsec);
+    return 1e-9 * (double)(kith_cli_now() - sweep->began_ns);
 }
 
 static void show_progress(const struct sweep *sweep)
@@ -251,8 +251,7 @@ static void collect(struct sweep *sweep, unsigned at, int status)
     }
     sweep->done++;
     if (err != KITH_OK)
-        sweep->code =
-            kith_cli_fail(sweep->arguments, kith_cli_exit_of(err), "%s", error);
+        sweep->code = kith_cli_check(sweep->arguments, err, error);
 }
 
 static void reap(struct sweep *sweep, bool wait)
@@ -276,7 +275,7 @@ static void run_all(struct sweep *sweep)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
-    clock_gettime(CLOCK_MONOTONIC, &sweep->began);
+    sweep->began_ns = kith_cli_now();
     for (;;) {
         if (kith_cli_stop || sweep->code != KITH_EXIT_OK)
             break;
@@ -314,11 +313,11 @@ static int fail_text(const struct sweep *sweep, enum kith_err err,
 static int open_plan(struct sweep *sweep)
 {
     const struct cli_arguments *arguments = sweep->arguments;
-    const char *folder = arguments->values[CLI_OUT];
+    const char *folder =
+        kith_cli_given(arguments, CLI_OUT) ? arguments->values[CLI_OUT] : ".";
     char error[KITH_RUNDB_ERROR_BYTES] = "";
     struct kith_plan plan;
-    folder = folder == NULL ? "." : folder;
-    int code = kith_cli_plan_open(arguments, sweep->shelf, &plan);
+    int code = kith_cli_plan_open(arguments, sweep->cache, &plan);
     if (code != KITH_EXIT_OK)
         return code;
     enum kith_err err = KITH_OK;
@@ -332,14 +331,11 @@ static int open_plan(struct sweep *sweep)
                           "--resume: %s holds no unfinished %s of these cells; "
                           "leave it out to begin",
                           folder, plan.kind);
-    } else if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        code =
-            kith_cli_fail(arguments, KITH_EXIT_WRITE,
-                          "cannot make the folder %s: %s; choose another with "
-                          "--out",
-                          folder, strerror(errno));
     } else {
-        err = kith_runs_create(folder, &plan, &sweep->runs, sweep->path, error);
+        code = kith_cli_out_folder(arguments, &folder);
+        if (code == KITH_EXIT_OK)
+            err = kith_runs_create(folder, &plan, &sweep->runs, sweep->path,
+                                   error);
     }
     kith_plan_free(&plan);
     return err == KITH_OK ? code : fail_text(sweep, err, error);
@@ -365,9 +361,7 @@ static int open_named(struct sweep *sweep)
     enum kith_err err = kith_runs_open(sweep->path, &sweep->runs, error);
     if (err == KITH_OK)
         err = kith_runs_extend(sweep->runs, (uint32_t)seeds, error);
-    if (err != KITH_OK)
-        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
-    return KITH_EXIT_OK;
+    return kith_cli_check(arguments, err, error);
 }
 
 static int open_jobs(struct sweep *sweep)
@@ -426,26 +420,21 @@ static int show(struct sweep *sweep, const struct kith_plan *plan)
     const enum kith_err err =
         kith_compare(paths, 1, target_loss, &comparison, error);
     if (err != KITH_OK)
-        return kith_cli_fail(arguments, kith_cli_exit_of(err), "%s", error);
+        return kith_cli_check(arguments, err, error);
     if (kith_cli_given(arguments, CLI_JSON)) {
-        printf("{\"name\": \"%s\", \"kind\": \"%s\", \"seeds\": %" PRIu32
-               ", \"database\": ",
-               plan->name, plan->kind, plan->seeds);
-        kith_cli_json_text(sweep->path);
-        fputs(", ", stdout);
-        kith_comparison_json(&comparison, stdout);
-        puts("}");
+        json_t *document = json_pack(
+            "{s:o, s:o, s:I, s:o}", "name", kith_json_text(plan->name), "kind",
+            kith_json_text(plan->kind), "seeds", (json_int_t)plan->seeds,
+            "database", kith_json_text(sweep->path));
+        kith_comparison_add_to(&comparison, document);
+        kith_json_print(document, 9);
     } else {
         kith_comparison_print(&comparison, stdout);
         printf("  %-22s %s\n", "run database", sweep->path);
     }
     const bool well = all_well(&comparison);
     kith_comparison_close(&comparison);
-    if (fflush(stdout) != 0)
-        return kith_cli_fail(arguments, KITH_EXIT_WRITE,
-                             "cannot write to standard output: %s",
-                             strerror(errno));
-    return well ? KITH_EXIT_OK : KITH_EXIT_FAILED;
+    return kith_cli_flush(arguments, well ? KITH_EXIT_OK : KITH_EXIT_FAILED);
 }
 
 static int run_plan(struct sweep *sweep)
@@ -476,7 +465,7 @@ int kith_cli_sweep(const struct cli_arguments *arguments,
     const char *resume = arguments->values[CLI_RESUME];
     const bool named = resume != NULL && resume[0] != '\0';
     const unsigned wanted = kith_cli_given(arguments, CLI_ALL_CELLS) ? 0 : 1;
-    struct cli_shelf shelf = {0};
+    struct cli_dataset_cache cache = {0};
     struct sweep *sweep;
     if (!named && arguments->word_count != wanted)
         return kith_cli_fail(
@@ -493,13 +482,13 @@ int kith_cli_sweep(const struct cli_arguments *arguments,
         return kith_cli_fail(arguments, KITH_EXIT_RESOURCES, "out of memory");
     sweep->arguments = arguments;
     sweep->options = options;
-    sweep->shelf = &shelf;
+    sweep->cache = &cache;
     int code = named ? open_named(sweep) : open_plan(sweep);
     if (code == KITH_EXIT_OK)
         code = run_plan(sweep);
     if (sweep->runs != NULL)
         kith_runs_close(sweep->runs);
-    kith_cli_shelf_close(&shelf);
+    kith_cli_dataset_cache_close(&cache);
     free(sweep);
     return code;
 }

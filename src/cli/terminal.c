@@ -1,4 +1,4 @@
-/* Signals, progress and JSON text: what meets the terminal. */
+/* Signals and progress: what meets the terminal. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,14 +42,19 @@ void kith_cli_catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+kith_ns kith_cli_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
+}
+
 static bool line_open; /* the terminal's cursor stands behind a line */
 
 void kith_cli_progress(const char *format, ...)
 {
     static kith_ns next_ns;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const kith_ns now_ns = (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
+    const kith_ns now_ns = kith_cli_now();
     if (now_ns < next_ns)
         return;
     const bool terminal = isatty(STDERR_FILENO) == 1;
@@ -74,19 +79,4 @@ void kith_cli_progress_end(void)
     if (line_open)
         fputc('\n', stderr);
     line_open = false;
-}
-
-void kith_cli_json_text(const char *text)
-{
-    putchar('"');
-    for (; *text != '\0'; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < 0x20)
-            printf("\\u%04x", c);
-        else
-            putchar(c);
-    }
-    putchar('"');
 }

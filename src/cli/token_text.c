@@ -49,8 +49,7 @@ static int open_alphabet(struct cli_codec *codec, const struct cli_model *model)
     const enum kith_err err =
         kith_checkpoint_text(model->path, "alphabet", &codec->alphabet, error);
     if (err != KITH_OK)
-        return kith_cli_fail(model->arguments, kith_cli_exit_of(err), "%s",
-                             error);
+        return kith_cli_check(model->arguments, err, error);
     if (codec->alphabet == NULL)
         return kith_cli_fail(
             model->arguments, KITH_EXIT_EXPERIMENT,

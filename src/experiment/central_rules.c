@@ -3,10 +3,8 @@
 #include "kith/central.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "kith/fault.h"
-#include "kith/hash.h"
 #include "key_table.h"
 
 #define KITH_X(name, text, paper, summary) {text, paper, summary},
@@ -17,63 +15,6 @@ const struct kith_central_kind kith_central_exchanges[] = {
 const struct kith_central_kind kith_central_triggers[] = {
     KITH_CENTRAL_TRIGGERS(KITH_X){0}};
 #undef KITH_X
-
-static const char *method_name(unsigned index)
-{
-    return kith_central_methods[index].name;
-}
-
-static void choose_method(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->central.method = (enum kith_central_method)index;
-}
-
-const struct key_choice kith_experiment_choice_central_method = {method_name,
-                                                                 choose_method};
-
-static const char *exchange_name(unsigned index)
-{
-    return kith_central_exchanges[index].name;
-}
-
-static void choose_exchange(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->central.exchange = (enum kith_central_exchange)index;
-}
-
-const struct key_choice kith_experiment_choice_central_exchange = {
-    exchange_name, choose_exchange};
-
-static const char *trigger_name(unsigned index)
-{
-    return kith_central_triggers[index].name;
-}
-
-static void choose_trigger(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->central.trigger = (enum kith_central_trigger)index;
-}
-
-const struct key_choice kith_experiment_choice_central_trigger = {
-    trigger_name, choose_trigger};
-
-static const char *placement_name(unsigned index)
-{
-    static const char *const names[] = {"own", "workers", NULL};
-    return names[index];
-}
-
-static void choose_placement(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->central.on_workers = index == 1;
-}
-
-const struct key_choice kith_experiment_choice_central_placement = {
-    placement_name, choose_placement};
 
 /* The one trigger of a method that has no choice. */
 static bool fixed_trigger(enum kith_central_method method,
@@ -128,73 +69,49 @@ enum kith_err kith_experiment_read_central(const struct tree *tree,
     return KITH_OK;
 }
 
-/* Everything that decides whether a key is read. */
-struct readers {
-    bool gradient, collective, adhoc, elastic, tree, pipeline, local;
-    enum kith_central_trigger trigger;
-};
+#define BIT(name) (1u << KITH_CENTRAL_##name)
+#define ANY UINT32_MAX
 
-static struct readers readers_of(const struct kith_central *central)
-{
-    const enum kith_central_method method = central->method;
-    const bool gradient = method == KITH_CENTRAL_GRADIENT;
-    const bool sync = central->trigger == KITH_CENTRAL_SYNC;
-    return (struct readers){
-        .gradient = gradient,
-        .collective = (gradient && sync) || method == KITH_CENTRAL_SPARKNET ||
-                      method == KITH_CENTRAL_MPCA,
-        .adhoc = gradient && !sync,
-        .elastic = method == KITH_CENTRAL_EASGD ||
-                   method == KITH_CENTRAL_TREEEASGD ||
-                   method == KITH_CENTRAL_MPCA,
-        .tree = method == KITH_CENTRAL_TREEEASGD,
-        .pipeline = method == KITH_CENTRAL_VERTICAL,
-        .local = method == KITH_CENTRAL_SPARKNET ||
-                 method == KITH_CENTRAL_EASGD || method == KITH_CENTRAL_MPCA,
-        .trigger = central->trigger,
-    };
-}
+/* Methods that send by an exchange. */
+#define SENDS (BIT(GRADIENT) | BIT(SPARKNET) | BIT(MPCA))
+
+/* A key is read where the method, the exchange and the trigger are among these.
+ */
+static const struct reader {
+    const char *path;
+    uint32_t methods, exchanges, triggers;
+} readers[] = {
+    {"central.exchange", SENDS, ANY, ANY},
+    {"central.servers", SENDS, BIT(NAIVE), ANY},
+    {"central.placement", SENDS, ~(BIT(DOUBLING) | BIT(RING)), ANY},
+    {"central.replicas", BIT(GRADIENT), ANY, ~BIT(SYNC)},
+    {"central.proxies", SENDS, BIT(NAIVE), ANY},
+    {"central.staleness", BIT(GRADIENT), ANY, BIT(SSP) | BIT(ESSP)},
+    {"central.backup", BIT(GRADIENT), ANY, BIT(BACKUP) | BIT(QUORUM)},
+    {"central.bound", BIT(GRADIENT), ANY, BIT(VALUE)},
+    {"central.every", BIT(SPARKNET) | BIT(EASGD) | BIT(MPCA), ANY, ANY},
+    {"central.alpha", BIT(EASGD) | BIT(TREEEASGD) | BIT(MPCA), ANY, ANY},
+    {"central.beta", BIT(EASGD), ANY, ANY},
+    {"central.degree", BIT(TREEEASGD), ANY, ANY},
+    {"central.up", BIT(TREEEASGD), ANY, ANY},
+    {"central.down", BIT(TREEEASGD), ANY, ANY},
+    {"central.stages", BIT(VERTICAL), ANY, ANY},
+    {"central.micro_batches", BIT(VERTICAL), ANY, ANY},
+    {"central.in_flight", BIT(VERTICAL), ANY, ANY},
+};
 
 /* A key that was given, but that nothing will read. */
 static enum kith_err rule_unread(const struct tree *tree,
                                  const struct kith_central *central)
 {
-    const struct readers r = readers_of(central);
-    const bool ssp =
-        r.trigger == KITH_CENTRAL_SSP || r.trigger == KITH_CENTRAL_ESSP;
-    const bool late =
-        r.trigger == KITH_CENTRAL_BACKUP || r.trigger == KITH_CENTRAL_QUORUM;
-    const bool many =
-        (r.gradient || r.collective) && central->exchange == KITH_CENTRAL_NAIVE;
-    const struct {
-        const char *path;
-        bool read;
-    } keys[] = {
-        {"central.exchange", r.collective || r.adhoc},
-        {"central.servers", many},
-        {"central.placement", (r.collective || r.adhoc) &&
-                                  central->exchange != KITH_CENTRAL_DOUBLING &&
-                                  central->exchange != KITH_CENTRAL_RING},
-        {"central.replicas", r.adhoc},
-        {"central.proxies", many},
-        {"central.staleness", r.adhoc && ssp},
-        {"central.backup", r.adhoc && late},
-        {"central.bound", r.adhoc && r.trigger == KITH_CENTRAL_VALUE},
-        {"central.every", r.local},
-        {"central.alpha", r.elastic},
-        {"central.beta", central->method == KITH_CENTRAL_EASGD},
-        {"central.degree", r.tree},
-        {"central.up", r.tree},
-        {"central.down", r.tree},
-        {"central.stages", r.pipeline},
-        {"central.micro_batches", r.pipeline},
-        {"central.in_flight", r.pipeline},
-    };
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const struct tree_item *item = kith_yaml_find(tree, keys[i].path);
-        if (item != NULL && !keys[i].read)
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
+        const struct reader *const reader = &readers[i];
+        const struct tree_item *item = kith_yaml_find(tree, reader->path);
+        if (item != NULL && !(reader->methods >> central->method &
+                              reader->exchanges >> central->exchange &
+                              reader->triggers >> central->trigger & 1u))
             return kith_yaml_fail(
-                tree, item, keys[i].path, KITH_EINVAL,
+                tree, item, reader->path, KITH_EINVAL,
                 "method %s with trigger %s and exchange %s does not read it; "
                 "take it out",
                 kith_central_methods[central->method].name,
@@ -204,53 +121,63 @@ static enum kith_err rule_unread(const struct tree *tree,
     return KITH_OK;
 }
 
-static enum kith_err fail(const struct tree *tree, const char *path,
-                          const char *words)
+/* What cannot be, at which key, and what can. */
+struct conflict {
+    bool is_found;
+    const char *path, *words;
+};
+
+/* The first that is found. */
+static enum kith_err refuse_first(const struct tree *tree,
+                                  const struct conflict *conflicts,
+                                  size_t count)
 {
-    const struct tree_item *item = kith_yaml_find(tree, path);
-    return kith_yaml_fail(tree,
-                          item != NULL ? item : kith_yaml_find(tree, "central"),
-                          path, KITH_EINVAL, "%s", words);
+    for (size_t i = 0; i < count; i++) {
+        const struct tree_item *item = kith_yaml_find(tree, conflicts[i].path);
+        if (conflicts[i].is_found)
+            return kith_yaml_fail(
+                tree, item != NULL ? item : kith_yaml_find(tree, "central"),
+                conflicts[i].path, KITH_EINVAL, "%s", conflicts[i].words);
+    }
+    return KITH_OK;
 }
+#define REFUSE_FIRST(tree, conflicts)                                          \
+    refuse_first(tree, conflicts, sizeof(conflicts) / sizeof((conflicts)[0]))
 
 static enum kith_err rule_shape(const struct tree *tree,
                                 const struct kith_experiment *experiment)
 {
     const struct kith_central *central = &experiment->central;
-    const bool naive = central->exchange == KITH_CENTRAL_NAIVE;
-    if (experiment->peers > KITH_CENTRAL_PEERS_MAX)
-        return fail(tree, "peers",
-                    "central runs have at most 4096 workers; take fewer");
-    if (!naive && central->trigger != KITH_CENTRAL_SYNC &&
-        central->method == KITH_CENTRAL_GRADIENT)
-        return fail(tree, "central.exchange",
-                    "a collective needs all workers at once: trigger sync; "
-                    "other triggers exchange naive");
-    if (central->servers > experiment->peers)
-        return fail(tree, "central.servers",
-                    "found more servers than peers; allowed: at most as many");
-    if (central->proxies > experiment->peers)
-        return fail(tree, "central.proxies",
-                    "found more proxies than peers; allowed: at most as many");
-    if (central->proxies > 0 && (central->servers > 1 || central->on_workers))
-        return fail(tree, "central.proxies",
-                    "proxies stand before one server with a machine of its "
-                    "own; take out servers and placement");
-    if (central->proxies > 0 && (central->trigger == KITH_CENTRAL_ESSP ||
-                                 central->trigger == KITH_CENTRAL_BACKUP ||
-                                 central->trigger == KITH_CENTRAL_QUORUM))
-        return fail(tree, "central.proxies",
-                    "proxies pass on what their whole group has sent; allowed "
-                    "triggers: sync, async, ssp, value-bound");
-    if (central->replicas > 1 && central->on_workers)
-        return fail(tree, "central.replicas",
-                    "replicas have machines of their own; take out placement");
-    if (central->backup >= experiment->peers &&
-        (central->trigger == KITH_CENTRAL_BACKUP ||
-         central->trigger == KITH_CENTRAL_QUORUM))
-        return fail(tree, "central.backup",
-                    "found as many as peers or more; allowed: fewer");
-    return KITH_OK;
+    const uint32_t trigger = 1u << central->trigger;
+    const bool waits_not_for_all = trigger & (BIT(BACKUP) | BIT(QUORUM));
+    const struct conflict conflicts[] = {
+        {experiment->peers > KITH_CENTRAL_PEERS_MAX, "peers",
+         "central runs have at most 4096 workers; take fewer"},
+        {central->exchange != KITH_CENTRAL_NAIVE &&
+             central->trigger != KITH_CENTRAL_SYNC &&
+             central->method == KITH_CENTRAL_GRADIENT,
+         "central.exchange",
+         "a collective needs all workers at once: trigger sync; other triggers "
+         "exchange naive"},
+        {central->servers > experiment->peers, "central.servers",
+         "found more servers than peers; allowed: at most as many"},
+        {central->proxies > experiment->peers, "central.proxies",
+         "found more proxies than peers; allowed: at most as many"},
+        {central->proxies > 0 && (central->servers > 1 || central->on_workers),
+         "central.proxies",
+         "proxies stand before one server with a machine of its own; take out "
+         "servers and placement"},
+        {central->proxies > 0 &&
+             (waits_not_for_all || central->trigger == KITH_CENTRAL_ESSP),
+         "central.proxies",
+         "proxies pass on what their whole group has sent; allowed triggers: "
+         "sync, async, ssp, value-bound"},
+        {central->replicas > 1 && central->on_workers, "central.replicas",
+         "replicas have machines of their own; take out placement"},
+        {central->backup >= experiment->peers && waits_not_for_all,
+         "central.backup", "found as many as peers or more; allowed: fewer"},
+    };
+    return REFUSE_FIRST(tree, conflicts);
 }
 
 static enum kith_err rule_pipeline(const struct tree *tree,
@@ -261,29 +188,25 @@ static enum kith_err rule_pipeline(const struct tree *tree,
         return KITH_OK;
     const uint32_t stages =
         central->stages > 0 ? central->stages : experiment->peers;
-    if (stages < 2 || stages > experiment->peers)
-        return fail(tree, "central.stages",
-                    "a model is cut over 2 peers or more, and at most as many "
-                    "as there are");
-    if (experiment->train.batch % central->micro_batches != 0)
-        return fail(tree, "central.micro_batches",
-                    "must divide train.batch; choose another");
-    if (central->in_flight > stages)
-        return fail(tree, "central.in_flight",
-                    "more minibatches than stages keep nobody busier; allowed: "
-                    "at most as many");
-    if (central->in_flight > 1 && central->micro_batches > 1)
-        return fail(tree, "central.in_flight",
-                    "found beside micro_batches; allowed: one of them above 1");
-    if (experiment->train.config.clip > 0)
-        return fail(tree, "train.clip",
-                    "a stage does not know the norm of the others' gradients; "
-                    "take it out");
-    if (experiment->train.accumulate > 1)
-        return fail(tree, "train.accumulate",
-                    "the pipeline cuts batches itself; use "
-                    "central.micro_batches");
-    return KITH_OK;
+    const struct conflict conflicts[] = {
+        {stages < 2 || stages > experiment->peers, "central.stages",
+         "a model is cut over 2 peers or more, and at most as many as there "
+         "are"},
+        {experiment->train.batch % central->micro_batches != 0,
+         "central.micro_batches", "must divide train.batch; choose another"},
+        {central->in_flight > stages, "central.in_flight",
+         "more minibatches than stages keep nobody busier; allowed: at most as "
+         "many"},
+        {central->in_flight > 1 && central->micro_batches > 1,
+         "central.in_flight",
+         "found beside micro_batches; allowed: one of them above 1"},
+        {experiment->train.config.clip > 0, "train.clip",
+         "a stage does not know the norm of the others' gradients; take it "
+         "out"},
+        {experiment->train.accumulate > 1, "train.accumulate",
+         "the pipeline cuts batches itself; use central.micro_batches"},
+    };
+    return REFUSE_FIRST(tree, conflicts);
 }
 
 static enum kith_err rule_world(const struct tree *tree,
@@ -293,30 +216,27 @@ static enum kith_err rule_world(const struct tree *tree,
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
     for (uint32_t i = 0; i < experiment->atom_count; i++)
-        if (experiment->atoms[i].kind != KITH_FAULT_SLOW)
+        if (kith_fault_effect(experiment->atoms[i].kind) != KITH_EFFECT_SLOW)
             return kith_yaml_fail(
                 tree, kith_yaml_find(tree, "faults"), "faults", KITH_EINVAL,
                 "found a %s; central runs know slow peers alone",
                 kith_fault_name(experiment->atoms[i].kind));
-    if (size.gossiped != size.trained)
-        return fail(tree, "model",
-                    "this model keeps running statistics, which are no part of "
-                    "a gradient; take norm: group or a model without");
-    if (central->payload_bytes > 0 && size.dim > 0)
-        return fail(tree, "central.payload",
-                    "this model says itself how many bytes it has; take it "
-                    "out, or take model none");
-    if (experiment->network.drop_push > 0)
-        return fail(tree, "network.drop_push",
-                    "central runs lose no messages for good; take it out");
-    if (experiment->network.wire != KITH_WIRE_SIZED)
-        return fail(tree, "network.wire",
-                    "central runs carry no sealed bytes; allowed: sized");
-    if (experiment->backend->host != experiment->backend)
-        return fail(tree, "train.backend",
-                    "central runs compute in the host's memory; allowed: cpu, "
-                    "naive32, naive64");
-    return KITH_OK;
+    const struct conflict conflicts[] = {
+        {size.gossiped != size.trained, "model",
+         "this model keeps running statistics, which are no part of a "
+         "gradient; take norm: group or a model without"},
+        {central->payload_bytes > 0 && size.dim > 0, "central.payload",
+         "this model says itself how many bytes it has; take it out, or take "
+         "model none"},
+        {experiment->network.drop_push > 0, "network.drop_push",
+         "central runs lose no messages for good; take it out"},
+        {experiment->network.wire != KITH_WIRE_SIZED, "network.wire",
+         "central runs carry no sealed bytes; allowed: sized"},
+        {experiment->backend->host != experiment->backend, "train.backend",
+         "central runs compute in the host's memory; allowed: cpu, naive32, "
+         "naive64"},
+    };
+    return REFUSE_FIRST(tree, conflicts);
 }
 
 enum kith_err
@@ -333,26 +253,4 @@ kith_experiment_rule_central(const struct tree *tree,
     if (err == KITH_OK)
         err = rule_world(tree, experiment);
     return err;
-}
-
-uint64_t kith_experiment_hash_central(uint64_t hash,
-                                      const struct kith_central *central)
-{
-    const double numbers[] = {central->bound, central->alpha, central->beta};
-    const uint64_t words[] = {
-        central->method,     central->exchange,      central->trigger,
-        central->on_workers, central->servers,       central->replicas,
-        central->proxies,    central->staleness,     central->backup,
-        central->every,      central->degree,        central->stages,
-        central->up,         central->down,          central->micro_batches,
-        central->in_flight,  central->payload_bytes, central->reduce_bits,
-        central->update_bits};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        hash = kith_hash_word(hash, words[i]);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        uint64_t bits;
-        memcpy(&bits, &numbers[i], sizeof bits);
-        hash = kith_hash_word(hash, bits);
-    }
-    return hash;
 }

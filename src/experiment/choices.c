@@ -1,4 +1,5 @@
-/* Keys whose value is a name: the registries and a few short lists. */
+/* Keys whose value is a name: what the registries hold, and a few short lists.
+ * Each of them is a list of names and what a chosen one sets. */
 #include "key_table.h"
 
 #include "kith/backend.h"
@@ -6,252 +7,113 @@
 #include "kith/guard.h"
 #include "kith/text.h"
 
-static const char *algorithm_name(unsigned index)
-{
-    return kith_algorithms[index] == NULL ? NULL : kith_algorithms[index]->name;
-}
+/* `current` is the name that stands in `experiment`. */
+#define CHOICE(word, names, chosen, current)                                   \
+    static const char *word##_name(unsigned index)                             \
+    {                                                                          \
+        return names;                                                          \
+    }                                                                          \
+    static void choose_##word(void *object, unsigned index)                    \
+    {                                                                          \
+        struct kith_experiment *const experiment = object;                     \
+        chosen;                                                                \
+    }                                                                          \
+    static const char *chosen_##word(const void *object)                       \
+    {                                                                          \
+        const struct kith_experiment *const experiment = object;               \
+        return current;                                                        \
+    }                                                                          \
+    const struct key_choice kith_experiment_choice_##word = {                  \
+        word##_name, choose_##word, chosen_##word};
 
-static void choose_algorithm(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->gossip.algorithm = kith_algorithms[index];
-}
+/* A registry: the record is kept. */
+#define REGISTRY(word, table, field)                                           \
+    CHOICE(word, table[index] == NULL ? NULL : table[index]->name,             \
+           experiment->field = table[index],                                   \
+           experiment->field == NULL ? NULL : experiment->field->name)
+REGISTRY(algorithm, kith_algorithms, gossip.algorithm)
+REGISTRY(topology, kith_topology_kinds, gossip.topology)
+REGISTRY(graph, kith_topology_kinds, gossip.options.graph)
+REGISTRY(model, kith_models, model)
+REGISTRY(optimiser, kith_optimisers, train.optimiser)
+REGISTRY(data, kith_dataset_kinds, data.config.kind)
 
-const struct key_choice kith_experiment_choice_algorithm = {algorithm_name,
-                                                            choose_algorithm};
-
-static const char *topology_name(unsigned index)
-{
-    return kith_topology_kinds[index] == NULL
-               ? NULL
-               : kith_topology_kinds[index]->name;
-}
-
-static void choose_topology(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->gossip.topology = kith_topology_kinds[index];
-}
-
-const struct key_choice kith_experiment_choice_topology = {topology_name,
-                                                           choose_topology};
-
-static void choose_graph(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->gossip.options.graph = kith_topology_kinds[index];
-}
-
-const struct key_choice kith_experiment_choice_graph = {topology_name,
-                                                        choose_graph};
-
-static const char *weights_name(unsigned index)
-{
-    return kith_weights_name((enum kith_weights)index);
-}
-
-static void choose_weights(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->gossip.options.weights = (enum kith_weights)index;
-}
-
-const struct key_choice kith_experiment_choice_weights = {weights_name,
-                                                          choose_weights};
-
-static const char *model_name(unsigned index)
-{
-    return kith_models[index] == NULL ? NULL : kith_models[index]->name;
-}
-
-static void choose_model(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->model = kith_models[index];
-}
-
-const struct key_choice kith_experiment_choice_model = {model_name,
-                                                        choose_model};
-
-static const char *optimiser_name(unsigned index)
-{
-    return kith_optimisers[index] == NULL ? NULL : kith_optimisers[index]->name;
-}
-
-static void choose_optimiser(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->train.optimiser = kith_optimisers[index];
-}
-
-const struct key_choice kith_experiment_choice_optimiser = {optimiser_name,
-                                                            choose_optimiser};
+/* A registry of which the name is kept. */
+#define NAMES(word, table, field)                                              \
+    CHOICE(                                                                    \
+        word, table[index] == NULL ? NULL : table[index]->name,                \
+        kith_text_copy(experiment->field, KITH_NAME_MAX, table[index]->name),  \
+        experiment->field)
+NAMES(compressor, kith_compressors, gossip.compressor)
+NAMES(guard, kith_guards, gossip.guard)
 
 /* The first is `auto`: resolved here, once, so that a run has one backend. */
-static const char *backend_name(unsigned index)
+static const char *backend_at(unsigned index)
 {
     if (index == 0)
         return "auto";
     const struct kith_backend *backend = kith_backends[index - 1];
     return backend == NULL ? NULL : backend->name;
 }
+CHOICE(backend, backend_at(index),
+       experiment->backend = index == 0 ? kith_backend_auto()
+                                        : kith_backends[index - 1],
+       experiment->backend->name)
+CHOICE(products, kith_backend_products[index],
+       experiment->compute.products = kith_backend_products[index],
+       experiment->compute.products)
 
-static void choose_backend(void *object, unsigned index)
+/* An enumeration: names(value) is NULL past the last. */
+#define VALUES(word, names, type, field)                                       \
+    CHOICE(word, names((enum type)index),                                      \
+           experiment->field = (enum type)index, names(experiment->field))
+static const char *schedule_at(enum kith_schedule kind)
 {
-    struct kith_experiment *experiment = object;
-    experiment->backend =
-        index == 0 ? kith_backend_auto() : kith_backends[index - 1];
+    return kind < KITH_SCHEDULE_COUNT ? kith_schedule_name(kind) : NULL;
 }
+VALUES(weights, kith_weights_name, kith_weights, gossip.options.weights)
+VALUES(schedule, schedule_at, kith_schedule, train.schedule.kind)
 
-const struct key_choice kith_experiment_choice_backend = {backend_name,
-                                                          choose_backend};
+/* The same by a list of names. */
+#define LIST(word, list, type, field)                                          \
+    CHOICE(word, list[index], experiment->field = (type)index,                 \
+           list[(unsigned)experiment->field])
+static const char *const positions[] = {"learned", "rotary", NULL};
+LIST(positions, positions, bool, model_config.rotary)
 
-static const char *schedule_name(unsigned index)
+static const char *const norms[] = {"batch", "group", "layer", "rms", NULL};
+/* BATCH and LAYER are what their models take where no norm is given: these
+ * files mean the same, so they have the same text. */
+static const char *norm_shown(enum kith_model_norm norm)
 {
-    return index < KITH_SCHEDULE_COUNT
-               ? kith_schedule_name((enum kith_schedule)index)
+    return norm == KITH_MODEL_NORM_GROUP || norm == KITH_MODEL_NORM_RMS
+               ? norms[norm - KITH_MODEL_NORM_BATCH]
                : NULL;
 }
+CHOICE(norm, norms[index],
+       experiment->model_config.norm =
+           (enum kith_model_norm)(KITH_MODEL_NORM_BATCH + index),
+       norm_shown(experiment->model_config.norm))
 
-static void choose_schedule(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->train.schedule.kind = (enum kith_schedule)index;
-}
+static const char *const bests[] = {
+    [KITH_BEST_LOSS] = "loss", [KITH_BEST_ACCURACY] = "accuracy", NULL};
+LIST(best, bests, enum kith_best, best)
 
-const struct key_choice kith_experiment_choice_schedule = {schedule_name,
-                                                           choose_schedule};
+static const char *const wires[] = {
+    [KITH_WIRE_SIZED] = "sized", [KITH_WIRE_FULL] = "full", NULL};
+LIST(wire, wires, enum kith_wire_mode, network.wire)
 
-static const char *compressor_name(unsigned index)
-{
-    return kith_compressors[index] == NULL ? NULL
-                                           : kith_compressors[index]->name;
-}
+static const char *const suites[] = {"auto", "AESGCM", "ChaChaPoly", NULL};
+CHOICE(suite, suites[index],
+       kith_text_copy(experiment->network.suite, KITH_NAME_MAX, suites[index]),
+       experiment->network.suite)
 
-static void choose_compressor(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    kith_text_copy(experiment->gossip.compressor, KITH_NAME_MAX,
-                   kith_compressors[index]->name);
-}
+#define METHOD_NAME(index) kith_central_methods[index].name
+VALUES(central_method, METHOD_NAME, kith_central_method, central.method)
+#define EXCHANGE_NAME(index) kith_central_exchanges[index].name
+VALUES(central_exchange, EXCHANGE_NAME, kith_central_exchange, central.exchange)
+#define TRIGGER_NAME(index) kith_central_triggers[index].name
+VALUES(central_trigger, TRIGGER_NAME, kith_central_trigger, central.trigger)
 
-const struct key_choice kith_experiment_choice_compressor = {compressor_name,
-                                                             choose_compressor};
-
-static const char *guard_name(unsigned index)
-{
-    return kith_guards[index] == NULL ? NULL : kith_guards[index]->name;
-}
-
-static void choose_guard(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    kith_text_copy(experiment->gossip.guard, KITH_NAME_MAX,
-                   kith_guards[index]->name);
-}
-
-const struct key_choice kith_experiment_choice_guard = {guard_name,
-                                                        choose_guard};
-
-static const char *norm_name(unsigned index)
-{
-    static const char *const names[] = {"batch", "group", "layer", "rms", NULL};
-    return names[index];
-}
-
-static void choose_norm(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->model_config.norm =
-        (enum kith_model_norm)(KITH_MODEL_NORM_BATCH + index);
-}
-
-const struct key_choice kith_experiment_choice_norm = {norm_name, choose_norm};
-
-static const char *positions_name(unsigned index)
-{
-    static const char *const names[] = {"learned", "rotary", NULL};
-    return names[index];
-}
-
-static void choose_positions(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->model_config.rotary = index == 1;
-}
-
-const struct key_choice kith_experiment_choice_positions = {positions_name,
-                                                            choose_positions};
-
-static const char *best_name(unsigned index)
-{
-    static const char *const names[] = {
-        [KITH_BEST_LOSS] = "loss", [KITH_BEST_ACCURACY] = "accuracy", NULL};
-    return names[index];
-}
-
-static void choose_best(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->best = (enum kith_best)index;
-}
-
-const struct key_choice kith_experiment_choice_best = {best_name, choose_best};
-
-static const char *wire_name(unsigned index)
-{
-    static const char *const names[] = {
-        [KITH_WIRE_SIZED] = "sized", [KITH_WIRE_FULL] = "full", NULL};
-    return names[index];
-}
-
-static void choose_wire(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->network.wire = (enum kith_wire_mode)index;
-}
-
-const struct key_choice kith_experiment_choice_wire = {wire_name, choose_wire};
-
-static const char *suite_name(unsigned index)
-{
-    static const char *const names[] = {"auto", "AESGCM", "ChaChaPoly", NULL};
-    return names[index];
-}
-
-static void choose_suite(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    kith_text_copy(experiment->network.suite, KITH_NAME_MAX, suite_name(index));
-}
-
-const struct key_choice kith_experiment_choice_suite = {suite_name,
-                                                        choose_suite};
-
-static const char *products_name(unsigned index)
-{
-    return kith_backend_products[index];
-}
-
-static void choose_products(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->compute.products = products_name(index);
-}
-
-const struct key_choice kith_experiment_choice_products = {products_name,
-                                                           choose_products};
-
-static const char *data_name(unsigned index)
-{
-    return kith_dataset_kinds[index] == NULL ? NULL
-                                             : kith_dataset_kinds[index]->name;
-}
-
-static void choose_data(void *object, unsigned index)
-{
-    struct kith_experiment *experiment = object;
-    experiment->data.config.kind = kith_dataset_kinds[index];
-}
-
-const struct key_choice kith_experiment_choice_data = {data_name, choose_data};
+static const char *const placements[] = {"own", "workers", NULL};
+LIST(central_placement, placements, bool, central.on_workers)

@@ -12,24 +12,18 @@ enum kith_err
 kith_experiment_read_coefficients(const struct tree *tree,
                                   struct kith_experiment *experiment)
 {
-    static const char *const paths[] = {
-#define KITH_X(name, key, low, high, help) "gossip." key,
-        KITH_GOSSIP_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
-    enum kith_err err = KITH_OK;
     if (algorithm->schedule != NULL &&
         kith_yaml_find(tree, "gossip.topology") == NULL)
         experiment->gossip.topology = kith_topology_find(algorithm->schedule);
-    for (unsigned i = 0; i < KITH_GOSSIP_KEY_COUNT && err == KITH_OK; i++) {
-        if (kith_yaml_find(tree, paths[i]) == NULL)
+    for (unsigned i = 0; i < KITH_GOSSIP_KEY_COUNT; i++) {
+        char path[KITH_NAME_MAX];
+        kith_experiment_key_path(KITH_READER_ALGORITHM, i, path);
+        if (kith_yaml_find(tree, path) == NULL)
             experiment->gossip.coefficients[i] = algorithm->initial[i];
-        err = kith_experiment_unread_key(tree, paths[i], "algorithm",
-                                         algorithm->name,
-                                         algorithm->keys >> i & 1u);
     }
-    return err;
+    return kith_experiment_refuse_unread(tree, KITH_READER_ALGORITHM,
+                                         algorithm->name, algorithm->keys);
 }
 
 /* acid: e and alpha are the graph's where they are 0. */
@@ -90,40 +84,42 @@ kith_experiment_compression(const struct kith_experiment *experiment,
 
 bool kith_experiment_opaque(const struct kith_experiment *experiment)
 {
-    return experiment->gossip.algorithm->opaque &&
+    return experiment->gossip.algorithm->flags & KITH_CHECKS_ITS_MESSAGES &&
            !kith_compressor_find(experiment->gossip.compressor)->raw;
 }
 
 /* What a hook that counts bytes sees. */
-static size_t count(const struct kith_experiment *experiment, size_t dim,
-                    size_t (*bytes)(const struct kith_algebra *algebra))
+static struct kith_algebra
+counting_algebra(const struct kith_experiment *experiment, size_t dim,
+                 const struct kith_compression *compression)
 {
-    const struct kith_compression compression =
-        kith_experiment_compression(experiment, dim);
-    const struct kith_algebra algebra = {.backend = experiment->backend,
-                                         .dim = dim,
-                                         .peers = experiment->peers,
-                                         .graph = &experiment->gossip.graph,
-                                         .coefficients =
-                                             experiment->gossip.coefficients,
-                                         .compression = &compression};
-    return bytes(&algebra);
+    return (struct kith_algebra){.backend = experiment->backend,
+                                 .dim = dim,
+                                 .peers = experiment->peers,
+                                 .graph = &experiment->gossip.graph,
+                                 .coefficients =
+                                     experiment->gossip.coefficients,
+                                 .compression = compression};
 }
 
 size_t kith_experiment_payload(const struct kith_experiment *experiment,
                                size_t dim)
 {
-    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
-    return algorithm->payload == NULL || dim == 0
-               ? dim * experiment->backend->element_bytes
-               : count(experiment, dim, algorithm->payload);
+    const struct kith_compression compression =
+        kith_experiment_compression(experiment, dim);
+    const struct kith_algebra algebra =
+        counting_algebra(experiment, dim, &compression);
+    return kith_algorithm_payload(experiment->gossip.algorithm, &algebra);
 }
 
 size_t kith_experiment_slice(const struct kith_experiment *experiment,
                              size_t dim)
 {
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
-    return algorithm->slice == NULL || dim == 0
-               ? 0
-               : count(experiment, dim, algorithm->slice);
+    const struct kith_compression compression =
+        kith_experiment_compression(experiment, dim);
+    const struct kith_algebra algebra =
+        counting_algebra(experiment, dim, &compression);
+    return algorithm->slice == NULL || dim == 0 ? 0
+                                                : algorithm->slice(&algebra);
 }

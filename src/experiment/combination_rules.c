@@ -64,14 +64,16 @@ static enum kith_err match_graph(const struct tree *tree,
     const char *name = graph->kind->name;
     if (algorithm->pattern != KITH_PATTERN_ROUND)
         return KITH_OK;
-    if (algorithm->tree && !is_tree(graph))
+    if (algorithm->flags & KITH_NEEDS_TREE && !is_tree(graph))
         return fail(tree, "gossip.topology", experiment, name,
                     "a tree: path, star, binary-tree");
-    if (algorithm->conserves_sum && !algorithm->splits && !graph->doubly)
+    if (algorithm->flags & KITH_CONSERVES_SUM &&
+        !(algorithm->flags & KITH_SPLITS_MASS) && !graph->doubly)
         return fail(tree, "gossip.topology", experiment, name,
                     "weights whose columns sum to 1 as its rows do: try "
                     "gossip.weights metropolis");
-    if (algorithm->directed && algorithm->per_edge && gives_all(graph))
+    if (algorithm->flags & KITH_ALLOWS_DIRECTED_LINKS &&
+        algorithm->flags & KITH_SENDS_EDGE_MESSAGES && gives_all(graph))
         return fail(tree, "gossip.topology", experiment, name,
                     "shares of which something stays with each peer: try "
                     "gossip.weights metropolis or another graph");
@@ -85,7 +87,7 @@ static enum kith_err match_compressor(const struct tree *tree,
     const char *compressor = experiment->gossip.compressor;
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, &experiment->model_config);
-    if (!algorithm->compresses)
+    if (!(algorithm->flags & KITH_TAKES_COMPRESSOR))
         return strcmp(compressor, "none") == 0
                    ? KITH_OK
                    : fail(tree, "gossip.compressor", experiment, compressor,
@@ -103,7 +105,8 @@ static enum kith_err match_backend(const struct tree *tree,
     const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
     const struct kith_backend *backend = experiment->backend;
     char wanted[KITH_EXPERIMENT_ERROR_BYTES / 2];
-    if (!algorithm->needs_host_vectors || backend->host == backend)
+    if (!(algorithm->flags & KITH_NEEDS_HOST_VECTORS) ||
+        backend->host == backend)
         return KITH_OK;
     KITH_ASSERT(algorithm->on_device != NULL);
     (void)snprintf(wanted, sizeof wanted,
@@ -114,9 +117,8 @@ static enum kith_err match_backend(const struct tree *tree,
     return fail(tree, "train.backend", experiment, backend->name, wanted);
 }
 
-enum kith_err
-kith_experiment_rule_match(const struct tree *tree,
-                           const struct kith_experiment *experiment)
+enum kith_err kith_experiment_rule_match(const struct tree *tree,
+                                         struct kith_experiment *experiment)
 {
     enum kith_err err = match_graph(tree, experiment);
     if (err == KITH_OK)

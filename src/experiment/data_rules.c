@@ -59,24 +59,12 @@ enum kith_err kith_experiment_read_data(const struct tree *tree,
     if (kith_yaml_find(tree, "data") == NULL)
         return err;
     experiment->data.present =
-        config->kind->pathless || kith_yaml_find(tree, "data.path") != NULL;
+        config->kind->rows > 0 || kith_yaml_find(tree, "data.path") != NULL;
     if (err == KITH_OK && config->path[0] != '\0')
         err = kith_experiment_resolve_path(tree, "data.path", config->path);
     if (err == KITH_OK && config->cache[0] != '\0')
         err = kith_experiment_resolve_path(tree, "data.cache", config->cache);
     return err;
-}
-
-/* `path` was given, but this kind does not read it. */
-static enum kith_err unread(const struct tree *tree, const char *path,
-                            const struct kith_dataset_kind *kind, bool read,
-                            const char *why)
-{
-    const struct tree_item *item = kith_yaml_find(tree, path);
-    if (item == NULL || read)
-        return KITH_OK;
-    return kith_yaml_fail(tree, item, path, KITH_EINVAL,
-                          "data of kind %s %s; take it out", kind->name, why);
 }
 
 static const char *input_name(enum kith_input input)
@@ -118,28 +106,30 @@ kith_experiment_rule_data(const struct tree *tree,
     if (!experiment->data.present)
         return KITH_OK;
     const bool images = experiment->model->input == KITH_INPUT_IMAGES;
+    const bool files = kind->rows == 0;
+    const struct {
+        const char *path;
+        bool is_read;
+        const char *why;
+    } keys[] = {
+        {"data.path", files, "reads no files"},
+        {"data.cache", files, "reads no files"},
+        {"data.rows", !files, "has as many rows as its files"},
+        {"data.spread", kind->spreads, "has no classes with means to draw"},
+        {"data.test_share", kind->cut, "has a test set of its own"},
+        {"data.normalise", images || !experiment->data.config.normalise,
+         "holds tokens, which have no mean"},
+        {"train.augment", images, "holds tokens, not images"},
+    };
     enum kith_err err = rule_kind(tree, experiment);
-    if (err == KITH_OK)
-        err =
-            unread(tree, "data.path", kind, !kind->pathless, "reads no files");
-    if (err == KITH_OK)
-        err =
-            unread(tree, "data.cache", kind, !kind->pathless, "reads no files");
-    if (err == KITH_OK)
-        err = unread(tree, "data.rows", kind, kind->pathless,
-                     "has as many rows as its files");
-    if (err == KITH_OK)
-        err = unread(tree, "data.spread", kind, kind->spreads,
-                     "has no classes with means to draw");
-    if (err == KITH_OK)
-        err = unread(tree, "data.test_share", kind, kind->cut,
-                     "has a test set of its own");
-    if (err == KITH_OK && experiment->data.config.normalise)
-        err = unread(tree, "data.normalise", kind, images,
-                     "holds tokens, which have no mean");
-    if (err == KITH_OK)
-        err = unread(tree, "train.augment", kind, images,
-                     "holds tokens, not images");
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && err == KITH_OK;
+         i++) {
+        const struct tree_item *item = kith_yaml_find(tree, keys[i].path);
+        if (item != NULL && !keys[i].is_read)
+            err = kith_yaml_fail(tree, item, keys[i].path, KITH_EINVAL,
+                                 "data of kind %s %s; take it out", kind->name,
+                                 keys[i].why);
+    }
     if (err == KITH_OK && !images &&
         experiment->data.split.kind != KITH_SPLIT_IID)
         err = kith_yaml_fail(tree, kith_yaml_find(tree, "data.split"),
@@ -156,6 +146,8 @@ void kith_experiment_derive_data(struct kith_experiment *experiment)
     const struct kith_model_size size =
         kith_model_size_of(experiment->model, model);
     const bool image = model->image[0] > 0;
+    if (experiment->data.present && config->rows == 0)
+        config->rows = config->kind->rows;
     config->seed = experiment->seed;
     config->context = experiment->model->input == KITH_INPUT_TOKENS
                           ? (uint32_t)size.features

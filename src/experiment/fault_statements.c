@@ -14,6 +14,12 @@
 
 #define NAMES_MAX 32u
 
+static const char *const words[] = {
+#define KITH_X(name, word) [KITH_FAULT_KEY_##name] = (word),
+    KITH_FAULT_KEYS(KITH_X)
+#undef KITH_X
+};
+
 /* One statement as written. */
 struct reading {
     const struct tree *tree;
@@ -59,9 +65,13 @@ static enum kith_err read_by(struct reading *reading,
 static enum kith_err unknown_word(const struct reading *reading,
                                   const struct tree_item *item)
 {
-    const char *names[NAMES_MAX] = {"at", "for", "restart", "by"};
+    const char *names[NAMES_MAX] = {"at"};
     char hint[96], allowed[256];
-    uint32_t count = 4;
+    uint32_t count = 1;
+    while (count <= KITH_FAULT_KEY_COUNT) {
+        names[count] = words[count - 1];
+        count++;
+    }
     for (unsigned i = 0; kith_faults[i] != NULL && count + 1 < NAMES_MAX; i++)
         names[count++] = kith_faults[i]->name;
     names[count] = NULL;
@@ -108,24 +118,17 @@ static enum kith_err read_word(struct reading *reading,
         reading->at = item;
         return read_spread(reading, item, &statement->at);
     }
-    if (strcmp(item->key, "for") == 0)
-        return read_spread(reading, item, &statement->duration);
-    if (strcmp(item->key, "restart") == 0)
-        return read_spread(reading, item, &statement->restart);
-    if (strcmp(item->key, "by") == 0)
-        return read_by(reading, item);
+    for (unsigned i = 0; i < KITH_FAULT_KEY_COUNT; i++)
+        if (strcmp(item->key, words[i]) == 0)
+            return i == KITH_FAULT_KEY_BY
+                       ? read_by(reading, item)
+                       : read_spread(reading, item, &statement->length);
     return read_fault_name(reading, item);
 }
 
 /* What this fault needs and takes. */
 static enum kith_err check_words(const struct reading *reading)
 {
-    static const struct {
-        const char *word;
-        enum kith_fault_key key;
-    } words[] = {{"for", KITH_FAULT_KEY_FOR},
-                 {"restart", KITH_FAULT_KEY_RESTART},
-                 {"by", KITH_FAULT_KEY_BY}};
     const struct tree *tree = reading->tree;
     if (reading->at == NULL)
         return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,
@@ -135,15 +138,15 @@ static enum kith_err check_words(const struct reading *reading)
             tree, reading->map, reading->where, KITH_EINVAL,
             "found no fault; allowed: one of those in kith list "
             "faults, such as crash: \"n(1)\"");
-    for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (unsigned i = 0; i < KITH_FAULT_KEY_COUNT; i++) {
         const struct tree_item *item =
-            kith_yaml_child(tree, reading->map, words[i].word);
-        if (item != NULL && !(reading->fault->keys & (unsigned)words[i].key))
+            kith_yaml_child(tree, reading->map, words[i]);
+        if (item != NULL && !(reading->fault->keys >> i & 1u))
             return kith_yaml_fail(tree, item, reading->where, KITH_EINVAL,
                                   "%s does not take \"%s\"",
-                                  reading->fault->name, words[i].word);
+                                  reading->fault->name, words[i]);
     }
-    if ((reading->fault->keys & KITH_FAULT_KEY_BY) &&
+    if ((reading->fault->keys & KITH_FAULT_TAKES(BY)) &&
         !(reading->statement.by > 0))
         return kith_yaml_fail(tree, reading->map, reading->where, KITH_EINVAL,
                               "by: not given; allowed: a number above 1");
@@ -168,7 +171,7 @@ static enum kith_err expand(const struct reading *reading,
 {
     char error[KITH_FAULT_ERROR_BYTES];
     const enum kith_err err =
-        reading->fault->expand(&reading->statement, atoms, error);
+        kith_fault_expand(reading->fault, &reading->statement, atoms, error);
     const struct tree *tree = reading->tree;
     if (err == KITH_OK)
         return KITH_OK;

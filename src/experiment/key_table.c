@@ -2,8 +2,11 @@
  * default, and one line of help. */
 #include "key_table.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "kith/backend.h"
 #include "kith/text.h"
 
 static enum kith_err parse_split(const char *text, void *field)
@@ -62,25 +65,68 @@ static enum kith_err parse_evaluate(const char *text, void *field)
                                                              : err;
 }
 
-static enum kith_err parse_rate(const char *text, void *field)
+/* Texts of values that are not a field alone, for the experiment's hash. */
+static void show_split(const void *object, char *text)
 {
-    uint64_t rate = 0;
-    if (strcmp(text, "unlimited") != 0) {
-        const enum kith_err err = kith_text_rate(text, &rate);
-        if (err != KITH_OK)
-            return err;
-        if (rate < 1000 || rate > UINT64_C(1000000000000000))
-            return KITH_ELIMIT;
-    }
-    memcpy(field, &rate, sizeof rate);
-    return KITH_OK;
+    const struct kith_experiment *experiment = object;
+    const struct kith_split *split = &experiment->data.split;
+    const bool classes = split->kind == KITH_SPLIT_CLASSES;
+    char number[32];
+    kith_schema_number(classes ? split->classes : split->alpha, number,
+                       sizeof number);
+    if (split->kind != KITH_SPLIT_IID)
+        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "%s(%s)",
+                       classes ? "classes" : "dirichlet", number);
 }
 
-static enum kith_err parse_switch(const char *text, void *field)
+static void show_milestones(const void *object, char *text)
 {
-    bool *on = field;
-    *on = strcmp(text, "true") == 0;
-    return *on || strcmp(text, "false") == 0 ? KITH_OK : KITH_EPARSE;
+    const struct kith_experiment *experiment = object;
+    const struct kith_schedule_config *schedule = &experiment->train.schedule;
+    size_t at = 0;
+    for (uint32_t i = 0; i < schedule->milestone_count; i++) {
+        char number[32];
+        kith_schema_number(schedule->milestones[i], number, sizeof number);
+        at = kith_text_add(text, SCHEMA_SHOWN_BYTES, at, "%s%s",
+                           i == 0 ? "" : ", ", number);
+    }
+}
+
+static void show_augment(const void *object, char *text)
+{
+    const struct kith_experiment *experiment = object;
+    const struct kith_augment *augment = &experiment->train.augment;
+    if (augment->crop > 0 || augment->flip)
+        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "crop %u, flip %s",
+                       augment->crop, augment->flip ? "true" : "false");
+}
+
+/* What travels: vectors of other elements are other bytes. Which backend
+ * computes them is each peer's own affair. */
+static void show_backend(const void *object, char *text)
+{
+    const struct kith_experiment *experiment = object;
+    (void)snprintf(text, SCHEMA_SHOWN_BYTES, "of float%zu",
+                   8 * experiment->backend->element_bytes);
+}
+
+/* The edges themselves: where their file lies is each peer's own affair. */
+static void show_edges(const void *object, char *text)
+{
+    const struct kith_experiment *experiment = object;
+    if (experiment->gossip.edges_hash != 0)
+        (void)snprintf(text, SCHEMA_SHOWN_BYTES, "a list with hash %016" PRIx64,
+                       experiment->gossip.edges_hash);
+}
+
+/* Present or not: then `central:` replaces `gossip:`. */
+static void show_method(const void *object, char *text)
+{
+    const struct kith_central *central =
+        &((const struct kith_experiment *)object)->central;
+    if (central->present)
+        kith_text_copy(text, SCHEMA_SHOWN_BYTES,
+                       kith_central_methods[central->method].name);
 }
 
 /* false: fixed. */
@@ -101,7 +147,7 @@ static enum kith_err parse_spread(const char *text, void *field)
 #define MEMORY_MOST 0.999999
 
 const struct key kith_experiment_keys[] = {
-    {"name", KEY_NAME, KEY_REQUIRED, TEXT_AT(name),
+    {"name", KEY_NAME, KEY_REQUIRED | KEY_LOCAL, TEXT_AT(name),
      .help = "names the run database and the table"},
     {"seed", KEY_U64, AT(seed), .low = 0, .high = 1e20, .initial = "1",
      .help = "of every random draw"},
@@ -115,44 +161,44 @@ const struct key kith_experiment_keys[] = {
      .help = "training steps of each peer"},
     {"stop.time", KEY_TIME, KEY_ABOVE, AT(stop.time_ns), .low = 0, .high = 1e6,
      .help = "virtual or real time; alone or beside one of the others"},
-    {"stop.patience", KEY_U32, AT(stop.patience), .low = 0, .high = 1e6,
-     .initial = "0",
+    {"stop.patience", KEY_U32, KEY_LOCAL, AT(stop.patience), .low = 0,
+     .high = 1e6, .initial = "0",
      .help = "train, lab: evaluations without a better one; 0: no early stop"},
 
     {"model.kind", KEY_CHOICE, KEY_REQUIRED,
      .choice = &kith_experiment_choice_model, .help = "see kith list models"},
-    {"model.layers", KEY_CUSTOM,
+    {"model.layers", KEY_SIZES, TEXT_AT(model_config.layers), .low = 2,
      .allowed = "a list of 2 to 16 whole numbers above 0, input first, such as "
                 "[784, 128, 10]",
-     .help = "mlp, logistic: sizes, input first"},
+     .help = "sizes, input first"},
     {"model.dim", KEY_U32, AT(model_config.dim), .low = 1, .high = 1 << 30,
-     .help = "quadratic, consensus, noise: parameters"},
+     .help = "parameters"},
     {"model.spread", KEY_NUMBER, AT(model_config.spread), .low = 0, .high = 1e6,
-     .initial = "1", .help = "quadratic, noise: of targets, of gradients"},
+     .initial = "1", .help = "of targets, of gradients"},
 
-    {"model.image", KEY_CUSTOM,
+    {"model.image", KEY_SIZES, TEXT_AT(model_config.image), .low = 3,
      .allowed = "a list of 3 whole numbers above 0: height, width and "
                 "channels, such as [28, 28, 1]",
-     .help = "cnn, vgg, resnet: what the data holds"},
+     .help = "what the data holds"},
     {"model.classes", KEY_U32, AT(model_config.classes), .low = 2,
-     .high = KITH_CLASSES_MAX, .help = "cnn, vgg, resnet: scores"},
-    {"model.channels", KEY_CUSTOM,
+     .high = KITH_CLASSES_MAX, .help = "scores"},
+    {"model.channels", KEY_SIZES, TEXT_AT(model_config.channels), .low = 1,
      .allowed = "a list of 1 to 16 whole numbers above 0, such as [16, 32]",
-     .help = "cnn: of each convolution"},
+     .help = "of each convolution"},
     {"model.depth", KEY_U32, AT(model_config.depth), .low = 1, .high = 1024,
-     .help = "vgg, resnet: layers, as named; gpt: blocks"},
+     .help = "layers, as named, or blocks"},
     {"model.norm", KEY_CHOICE, .choice = &kith_experiment_choice_norm,
-     .help = "vgg, resnet: batch, group; gpt: layer, rms; initially the first"},
+     .help = "of which statistics; initially batch, in gpt layer"},
     {"model.positions", KEY_CHOICE, .choice = &kith_experiment_choice_positions,
-     .initial = "learned", .help = "gpt: a table, or rotations of q and k"},
+     .initial = "learned", .help = "a table, or rotations of q and k"},
     {"model.heads", KEY_U32, AT(model_config.heads), .low = 1, .high = 1024,
-     .help = "gpt: of the attention"},
+     .help = "of the attention"},
     {"model.width", KEY_U32, AT(model_config.width), .low = 1, .high = 65536,
-     .help = "gpt: of the residual stream"},
+     .help = "of the residual stream"},
     {"model.context", KEY_U32, AT(model_config.context), .low = 1,
-     .high = 65536, .help = "gpt: tokens of a sequence"},
+     .high = 65536, .help = "tokens of a sequence"},
     {"model.vocabulary", KEY_U32, AT(model_config.vocabulary), .low = 2,
-     .high = KITH_CLASSES_MAX, .help = "gpt: different tokens"},
+     .high = KITH_CLASSES_MAX, .help = "different tokens"},
     {"model.dropout", KEY_NUMBER, KEY_BELOW, AT(model_config.dropout), .low = 0,
      .high = 1, .initial = "0", .help = "share of values set to 0"},
     {"model.frozen", KEY_NAME, TEXT_AT(model_config.frozen),
@@ -160,15 +206,15 @@ const struct key kith_experiment_keys[] = {
 
     {"data.kind", KEY_CHOICE, .choice = &kith_experiment_choice_data,
      .initial = "idx", .help = "see kith list datasets"},
-    {"data.path", KEY_TEXT, TEXT_AT(data.config.path),
+    {"data.path", KEY_TEXT, KEY_LOCAL, TEXT_AT(data.config.path),
      .help = "folder or file, as the kind says; relative to this file"},
-    {"data.cache", KEY_TEXT, TEXT_AT(data.config.cache),
+    {"data.cache", KEY_TEXT, KEY_LOCAL, TEXT_AT(data.config.cache),
      .help = "folder on the local disk that keeps a checked copy of each file"},
     {"data.test_share", KEY_NUMBER, KEY_ABOVE | KEY_BELOW,
      AT(data.config.test_share), .low = 0, .high = 1, .initial = "0.1",
      .help = "text, bytes: the end of the file that is the test set"},
-    {"data.normalise", KEY_PARSED, AT(data.config.normalise),
-     .parse = parse_switch, .allowed = "true or false", .initial = "false",
+    {"data.normalise", KEY_SWITCH, AT(data.config.normalise),
+     .initial = "false",
      .help = "images: by the training set's mean and deviation per channel"},
     {"data.rows", KEY_U64, AT(data.config.rows), .low = 1, .high = 1e12,
      .help = "synthetic, gaussian: training examples; 10,000 or 8,000 where "
@@ -177,6 +223,7 @@ const struct key kith_experiment_keys[] = {
      .initial = "0.28",
      .help = "gaussian: deviation of the classes' means, per value"},
     {"data.split", KEY_PARSED, AT(data.split), .parse = parse_split,
+     .show = show_split,
      .allowed = "iid, dirichlet(A) with A above 0, classes(K)",
      .initial = "iid", .help = "which rows each peer has"},
 
@@ -186,21 +233,19 @@ const struct key kith_experiment_keys[] = {
      .low = 0, .high = 1e6, .initial = "0.05", .help = "at its peak"},
     {"train.momentum", KEY_NUMBER, AT(train.config.momentum), .low = 0,
      .high = MEMORY_MOST, .initial = "0", .help = "of the velocity"},
-    {"train.nesterov", KEY_PARSED, AT(train.config.nesterov),
-     .parse = parse_switch, .allowed = "true or false", .initial = "false",
-     .help = "look ahead along the velocity"},
+    {"train.nesterov", KEY_SWITCH, AT(train.config.nesterov),
+     .initial = "false", .help = "look ahead along the velocity"},
     {"train.beta1", KEY_NUMBER, AT(train.config.beta1), .low = 0,
-     .high = MEMORY_MOST, .initial = "0.9", .help = "adamw, muon: of the mean"},
+     .high = MEMORY_MOST, .initial = "0.9", .help = "of the mean"},
     {"train.beta2", KEY_NUMBER, AT(train.config.beta2), .low = 0,
-     .high = MEMORY_MOST, .initial = "0.999",
-     .help = "adamw, muon: of the mean square"},
+     .high = MEMORY_MOST, .initial = "0.999", .help = "of the mean square"},
     {"train.epsilon", KEY_NUMBER, AT(train.config.epsilon), .low = 1e-20,
      .high = 1, .initial = "1e-8",
      .allowed = "the squares of smaller gradients are 0 in float32, and what "
                 "is left is divided by it",
-     .help = "adamw, muon: added to the root"},
+     .help = "added to the root"},
     {"train.trust", KEY_NUMBER, KEY_ABOVE, AT(train.config.trust), .low = 0,
-     .high = 1e3, .initial = "0.001", .help = "lars: share of a norm per step"},
+     .high = 1e3, .initial = "0.001", .help = "share of a norm per step"},
     {"train.weight_decay", KEY_NUMBER, AT(train.config.weight_decay), .low = 0,
      .high = 1e3, .initial = "0",
      .help = "pull on weights; biases, scales and shifts are left alone"},
@@ -212,7 +257,7 @@ const struct key kith_experiment_keys[] = {
      .initial = "0", .help = "steps of linear climb before the schedule"},
     {"train.floor", KEY_NUMBER, AT(train.schedule.floor), .low = 0, .high = 1,
      .initial = "0", .help = "linear, cosine: share of the rate at the end"},
-    {"train.milestones", KEY_CUSTOM,
+    {"train.milestones", KEY_CUSTOM, .show = show_milestones,
      .allowed = "a list of 1 to 4 shares of all steps, ascending, such as "
                 "[0.5, 0.75]",
      .help = "step: where the rate drops"},
@@ -225,14 +270,14 @@ const struct key kith_experiment_keys[] = {
      .help = "parts of the batch whose gradients add up to one step"},
     {"train.smoothing", KEY_NUMBER, KEY_BELOW, AT(train.smoothing), .low = 0,
      .high = 1, .initial = "0", .help = "of labels, towards all classes alike"},
-    {"train.recompute", KEY_PARSED, AT(train.recompute), .parse = parse_switch,
-     .allowed = "true or false", .initial = "false",
+    {"train.recompute", KEY_SWITCH, KEY_LOCAL, AT(train.recompute),
+     .initial = "false",
      .help = "less memory: blocks run forward once more on the way back"},
-    {"train.augment", KEY_CUSTOM,
+    {"train.augment", KEY_CUSTOM, .show = show_augment,
      .allowed = "a mapping such as {crop: 4, flip: true}",
      .help = "images: pad and cut back at random, turn left to right"},
-    {"train.backend", KEY_CHOICE, .choice = &kith_experiment_choice_backend,
-     .initial = "cpu",
+    {"train.backend", KEY_CHOICE, .show = show_backend,
+     .choice = &kith_experiment_choice_backend, .initial = "cpu",
      .help = "arithmetic; auto: cuda where it runs, else cpu"},
 
     {"gossip.algorithm", KEY_CHOICE,
@@ -256,63 +301,59 @@ const struct key kith_experiment_keys[] = {
          .help = "see kith list topologies"},
     {"gossip.weights", KEY_CHOICE, .choice = &kith_experiment_choice_weights,
      .initial = "metropolis",
-     .help = "of a static undirected graph; optimal: the best constant; d2: "
-             "lazy where not given"},
+     .help = "of a static undirected graph; optimal: the best constant; lazy "
+             "where not given and the algorithm needs it"},
     {"gossip.degree", KEY_U32, AT(gossip.options.degree), .low = 1,
      .high = KITH_DEGREE_MAX,
-     .help = "neighbours; barabasi-albert: edges of a newcomer; base: most in "
-             "a round"},
+     .help = "neighbours, edges of a newcomer, or most in a round"},
     {"gossip.probability", KEY_NUMBER, KEY_ABOVE,
      AT(gossip.options.probability), .low = 0, .high = 1,
-     .help = "erdos-renyi: of an edge; else just enough to be connected"},
+     .help = "of an edge; else just enough to be connected"},
     {"gossip.rewire", KEY_NUMBER, AT(gossip.options.rewire), .low = 0,
      .high = 1, .initial = "0.1",
-     .help = "watts-strogatz: share of the lattice's edges that go astray"},
+     .help = "share of the lattice's edges that go astray"},
     {"gossip.regions", KEY_U32, AT(gossip.options.regions), .low = 1,
-     .high = KITH_PEERS_MAX,
-     .help = "regions: how many; else the root of the peers"},
-    {"gossip.leaders", KEY_PARSED, AT(gossip.options.leaders),
-     .parse = parse_switch, .allowed = "true or false", .initial = "false",
-     .help = "regions: only the first of each talks to other regions"},
+     .high = KITH_PEERS_MAX, .help = "how many; else the root of the peers"},
+    {"gossip.leaders", KEY_SWITCH, AT(gossip.options.leaders),
+     .initial = "false",
+     .help = "only the first of each region talks to other regions"},
     {"gossip.budget", KEY_NUMBER, KEY_ABOVE, AT(gossip.options.budget),
      .low = 0, .high = 1, .initial = "0.5",
-     .help = "matcha: mean share of its matchings that are active"},
+     .help = "mean share of its matchings that are active"},
     {"gossip.graph", KEY_CHOICE, .choice = &kith_experiment_choice_graph,
-     .help = "matcha, global-rounds: whose edges; else circulant"},
+     .help = "whose edges; else circulant"},
     {"gossip.eta", KEY_NUMBER, KEY_ABOVE, AT(gossip.options.eta), .low = 0,
-     .high = 1, .help = "od-equidyn: how far to the other; else the best"},
+     .high = 1, .help = "how far to the other; else the best"},
     {"gossip.period", KEY_U32, AT(gossip.options.period), .low = 1, .high = 1e9,
-     .help = "global-rounds: one of so many is of all; else 8"},
-    {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path),
-     .help = "file: its edges, a line \"FROM TO [WEIGHT]\" each; relative to "
-             "this file"},
+     .help = "one of so many rounds is of all; else 8"},
+    {"gossip.path", KEY_TEXT, TEXT_AT(gossip.path), .show = show_edges,
+     .help =
+         "its edges, a line \"FROM TO [WEIGHT]\" each; relative to this file"},
     {"gossip.compressor", KEY_CHOICE,
      .choice = &kith_experiment_choice_compressor, .initial = "none",
      .help = "see kith list compressors"},
     {"gossip.density", KEY_NUMBER, KEY_ABOVE, AT(gossip.compression.density),
      .low = 0, .high = 1, .initial = "0.01",
-     .help = "top-k, random-k: share of the values that travel"},
+     .help = "share of the values that travel"},
     {"gossip.levels", KEY_U32, AT(gossip.compression.levels), .low = 1,
      .high = KITH_COMPRESSOR_LEVELS_MAX, .initial = "15",
-     .help = "qsgd: above 0; 2^b - 1 of them take 1 + b bits a value"},
+     .help = "above 0; 2^b - 1 of them take 1 + b bits a value"},
     {"gossip.block", KEY_U32, AT(gossip.compression.block), .low = 0,
      .high = KITH_COMPRESSOR_BLOCK_MAX, .initial = "0",
-     .help = "top-k, sign, qsgd, int8: values compressed together; 0: the "
-             "compressor's own"},
-    {"gossip.unbiased", KEY_PARSED, AT(gossip.compression.unbiased),
-     .parse = parse_switch, .allowed = "true or false", .initial = "false",
-     .help = "random-k, qsgd: right on average, but no contraction"},
+     .help = "values compressed together; 0: the compressor's own"},
+    {"gossip.unbiased", KEY_SWITCH, AT(gossip.compression.unbiased),
+     .initial = "false", .help = "right on average, but no contraction"},
     {"gossip.guard", KEY_CHOICE, .choice = &kith_experiment_choice_guard,
      .initial = "none", .help = "after the finite gate, which is always on"},
-    {"gossip.retries", KEY_U32, AT(gossip.retries), .low = 0, .high = 16,
-     .initial = "8", .help = "other peers asked after a busy one"},
-    {"gossip.deadline", KEY_PARSED, AT(gossip.deadline_ns),
+    {"gossip.retries", KEY_U32, KEY_LOCAL, AT(gossip.retries), .low = 0,
+     .high = 16, .initial = "8", .help = "other peers asked after a busy one"},
+    {"gossip.deadline", KEY_PARSED, KEY_LOCAL, AT(gossip.deadline_ns),
      .parse = parse_deadline,
      .allowed = "measured, a time of at least 1ms with its unit, or never "
                 "(simulator only)",
      .initial = "measured", .help = "how long a round waits for a neighbour"},
 
-    {"central.method", KEY_CHOICE,
+    {"central.method", KEY_CHOICE, .show = show_method,
      .choice = &kith_experiment_choice_central_method, .initial = "gradient",
      .help = "in place of gossip, simulator only; see kith list central"},
     {"central.exchange", KEY_CHOICE,
@@ -373,80 +414,84 @@ const struct key kith_experiment_keys[] = {
      .help = "vertical: batches in the pipeline, each applied when it is back"},
     {"central.payload", KEY_U64, AT(central.payload_bytes), .low = 0,
      .high = 1e13, .initial = "0", .help = "model none: bytes of what is sent"},
-    {"central.reduce", KEY_PARSED, AT(central.reduce_bits), .parse = parse_rate,
+    {"central.reduce", KEY_RATE, AT(central.reduce_bits),
      .allowed = "unlimited, or a rate such as 10GB", .initial = "unlimited",
      .help = "how fast a machine adds two gradients"},
-    {"central.update", KEY_PARSED, AT(central.update_bits), .parse = parse_rate,
+    {"central.update", KEY_RATE, AT(central.update_bits),
      .allowed = "unlimited, or a rate such as 2GB", .initial = "unlimited",
      .help = "how fast it applies one to the model"},
 
-    {"network.latency", KEY_TIME, AT(network.latency_ns), .low = 0, .high = 60,
-     .initial = "0s", .help = "one way"},
-    {"network.jitter", KEY_TIME, AT(network.jitter_ns), .low = 0, .high = 60,
-     .initial = "0s", .help = "mean of an exponential, added to it"},
-    {"network.rate", KEY_PARSED, AT(network.rate_bits), .parse = parse_rate,
+    {"network.latency", KEY_TIME, KEY_LOCAL, AT(network.latency_ns), .low = 0,
+     .high = 60, .initial = "0s", .help = "one way"},
+    {"network.jitter", KEY_TIME, KEY_LOCAL, AT(network.jitter_ns), .low = 0,
+     .high = 60, .initial = "0s",
+     .help = "mean of an exponential, added to it"},
+    {"network.rate", KEY_RATE, KEY_LOCAL, AT(network.rate_bits),
      .allowed = "unlimited, or a rate from 1kbit to 1000Tbit per second with "
                 "its unit (10Gbit, 5MB)",
      .initial = "unlimited", .help = "of each peer, in each direction"},
-    {"network.loss", KEY_NUMBER, KEY_BELOW, AT(network.loss), .low = 0,
-     .high = 1, .initial = "0",
-     .help = "share of records that need a retransmission"},
-    {"network.drop_push", KEY_NUMBER, KEY_BELOW, AT(network.drop_push),
+    {"network.loss", KEY_NUMBER, KEY_BELOW | KEY_LOCAL, AT(network.loss),
      .low = 0, .high = 1, .initial = "0",
+     .help = "share of records that need a retransmission"},
+    {"network.drop_push", KEY_NUMBER, KEY_BELOW | KEY_LOCAL,
+     AT(network.drop_push), .low = 0, .high = 1, .initial = "0",
      .help = "share of push messages lost for good; simulator only"},
-    {"network.wire", KEY_CHOICE, .choice = &kith_experiment_choice_wire,
-     .initial = "sized",
+    {"network.wire", KEY_CHOICE, KEY_LOCAL,
+     .choice = &kith_experiment_choice_wire, .initial = "sized",
      .help = "simulator: charge the exact size, or carry the sealed bytes"},
-    {"network.suite", KEY_CHOICE, .choice = &kith_experiment_choice_suite,
-     .initial = "auto", .help = "cipher of the whole cluster"},
+    {"network.suite", KEY_CHOICE, KEY_LOCAL,
+     .choice = &kith_experiment_choice_suite, .initial = "auto",
+     .help = "cipher of the whole cluster"},
 
-    {"compute.step", KEY_TIME, AT(compute.step_ns), .low = 0, .high = 3600,
-     .initial = "0s", .help = "sim: cost of a step; lab: its minimum period"},
-    {"compute.merge", KEY_TIME, AT(compute.merge_ns), .low = 0, .high = 3600,
-     .initial = "0s", .help = "sim: cost of a snapshot or merge"},
-    {"compute.spread", KEY_PARSED, AT(compute.exponential),
+    {"compute.step", KEY_TIME, KEY_LOCAL, AT(compute.step_ns), .low = 0,
+     .high = 3600, .initial = "0s",
+     .help = "sim: cost of a step; lab: its minimum period"},
+    {"compute.merge", KEY_TIME, KEY_LOCAL, AT(compute.merge_ns), .low = 0,
+     .high = 3600, .initial = "0s", .help = "sim: cost of a snapshot or merge"},
+    {"compute.spread", KEY_PARSED, KEY_LOCAL, AT(compute.exponential),
      .parse = parse_spread, .allowed = "fixed or exponential",
      .initial = "fixed",
      .help = "sim: every step takes compute.step, or draws an exponential with "
              "that mean"},
-    {"compute.products", KEY_CHOICE, .choice = &kith_experiment_choice_products,
-     .initial = "own",
+    {"compute.products", KEY_CHOICE, KEY_LOCAL,
+     .choice = &kith_experiment_choice_products, .initial = "own",
      .help = "backend cpu: who multiplies matrices; see --calibrate"},
-    {"compute.threads", KEY_U32, AT(compute.threads), .low = 0, .high = 64,
-     .initial = "0",
+    {"compute.threads", KEY_U32, KEY_LOCAL, AT(compute.threads), .low = 0,
+     .high = 64, .initial = "0",
      .help = "train, peer: of the arithmetic; 0: one for each core. A lab's "
              "peers have one each"},
-    {"compute.peak", KEY_NUMBER, AT(compute.peak), .low = 0, .high = 1e18,
-     .initial = "0",
+    {"compute.peak", KEY_NUMBER, KEY_LOCAL, AT(compute.peak), .low = 0,
+     .high = 1e18, .initial = "0",
      .help = "FLOP/s this machine reaches at best, as --calibrate measured; "
              "0: not measured"},
-    {"compute.core_peak", KEY_NUMBER, AT(compute.core_peak), .low = 0,
-     .high = 1e18, .initial = "0",
+    {"compute.core_peak", KEY_NUMBER, KEY_LOCAL, AT(compute.core_peak),
+     .low = 0, .high = 1e18, .initial = "0",
      .help = "the same of one core, for a lab's peers"},
-    {"compute.slow", KEY_CUSTOM,
+    {"compute.slow", KEY_CUSTOM, KEY_LOCAL,
      .allowed = "a list such as [{peers: \"n(1)\", by: 10}]",
      .help = "peers whose steps take longer from the start"},
 
-    {"save", KEY_PARSED, AT(save_period_ns), .parse = parse_save,
+    {"save", KEY_PARSED, KEY_LOCAL, AT(save_period_ns), .parse = parse_save,
      .allowed = "a time of at least 1ms with its unit, or never",
      .initial = "5s", .help = "how often a peer writes its model to disk"},
-    {"evaluate", KEY_PARSED, AT(evaluate_ns), .parse = parse_evaluate,
+    {"evaluate", KEY_PARSED, KEY_LOCAL, AT(evaluate_ns),
+     .parse = parse_evaluate,
      .allowed = "a time of at least 1ms with its unit, end, or, for kith train "
                 "alone, a number of steps such as 500 steps",
      .help =
          "how often the averaged model is tested; where nothing is said, at "
          "the end, in kith train twenty times"},
-    {"best", KEY_CHOICE, .choice = &kith_experiment_choice_best,
+    {"best", KEY_CHOICE, KEY_LOCAL, .choice = &kith_experiment_choice_best,
      .initial = "loss",
      .help = "train: the checkpoint with the best test loss or accuracy is "
              "kept"},
-    {"target_loss", KEY_NUMBER, KEY_ABOVE, AT(target_loss), .low = 0,
-     .high = 1e9,
+    {"target_loss", KEY_NUMBER, KEY_ABOVE | KEY_LOCAL, AT(target_loss),
+     .low = 0, .high = 1e9,
      .help = "comparisons tell when the averaged model's test loss reached it"},
-    {"faults", KEY_CUSTOM,
+    {"faults", KEY_CUSTOM, KEY_LOCAL,
      .allowed = "a list such as [{at: 2s, crash: \"n(1)\", restart: 3s}]",
      .help = "see kith list faults"},
-    {"assert", KEY_CUSTOM,
+    {"assert", KEY_CUSTOM, KEY_LOCAL,
      .allowed = "a list such as [\"finally accuracy >= 0.85\"]",
      .help = "see kith list checks"},
     {.path = NULL},

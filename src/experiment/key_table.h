@@ -22,6 +22,13 @@ extern const struct key_choice kith_experiment_choice_algorithm,
     kith_experiment_choice_central_trigger,
     kith_experiment_choice_central_placement;
 
+/* A part of the file that the schema does not read, and what must hold of it.
+ */
+typedef enum kith_err (*experiment_reader)(const struct tree *tree,
+                                           struct kith_experiment *experiment);
+typedef enum kith_err (*experiment_rule)(
+    const struct tree *tree, const struct kith_experiment *experiment);
+
 /* fault_statements.c: `faults:` and `compute.slow` into atoms. */
 KITH_MUST_CHECK enum kith_err
 kith_experiment_read_faults(const struct tree *tree,
@@ -47,6 +54,13 @@ kith_experiment_rule_train(const struct tree *tree,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_unread_key(const struct tree *tree, const char *path,
                            const char *kind, const char *name, bool is_read);
+/* readers.c: the path of a kind's key; refuses a key that was given, but that
+ * `name` of that kind, which reads those in `mask`, does not read. */
+void kith_experiment_key_path(enum kith_reader reader, unsigned i,
+                              char path[KITH_NAME_MAX]);
+KITH_MUST_CHECK enum kith_err
+kith_experiment_refuse_unread(const struct tree *tree, enum kith_reader reader,
+                              const char *name, unsigned mask);
 /* coefficients.c: what the algorithm reads. */
 KITH_MUST_CHECK enum kith_err
 kith_experiment_read_coefficients(const struct tree *tree,
@@ -59,19 +73,12 @@ kith_experiment_resolve_mixing(const struct tree *tree,
  */
 KITH_MUST_CHECK enum kith_err
 kith_experiment_rule_match(const struct tree *tree,
-                           const struct kith_experiment *experiment);
-/* compression_rules.c: what the compressor reads. */
-KITH_MUST_CHECK enum kith_err
-kith_experiment_rule_compression(const struct tree *tree,
-                                 const struct kith_experiment *experiment);
+                           struct kith_experiment *experiment);
 /* topology_rules.c: the graph is built; refuses options that its kind does not
  * read. */
 KITH_MUST_CHECK enum kith_err
 kith_experiment_read_graph(const struct tree *tree,
                            struct kith_experiment *experiment);
-/* What is hashed of it: nothing where a file could not say it before. */
-uint64_t kith_experiment_hash_graph(uint64_t hash,
-                                    const struct kith_experiment *experiment);
 /* central_rules.c: `central:` in place of `gossip:`. */
 KITH_MUST_CHECK enum kith_err
 kith_experiment_read_central(const struct tree *tree,
@@ -79,12 +86,10 @@ kith_experiment_read_central(const struct tree *tree,
 KITH_MUST_CHECK enum kith_err
 kith_experiment_rule_central(const struct tree *tree,
                              const struct kith_experiment *experiment);
-uint64_t kith_experiment_hash_central(uint64_t hash,
-                                      const struct kith_central *central);
 /* rules.c: combinations that cannot work, with the line at fault. */
 KITH_MUST_CHECK enum kith_err
 kith_experiment_check_rules(const struct tree *tree,
-                            const struct kith_experiment *experiment);
+                            struct kith_experiment *experiment);
 /* The first fault that begins after `end_ns`, or NULL. */
 const struct kith_atom *
 kith_experiment_late_fault(const struct kith_experiment *experiment,

@@ -19,75 +19,13 @@
 #include "read_file.h"
 #include "yaml_tree.h"
 
-/* A list of sizes in `model:`. */
-struct sizes {
-    const char *path;
-    uint32_t least, most;
-    const char *example;
-};
-
-static enum kith_err size_fail(const struct tree *tree,
-                               const struct tree_item *item,
-                               const struct sizes *sizes)
+/* How many of a list were given: the others are 0. */
+static uint32_t count_sizes(const uint32_t sizes[KITH_LAYERS_MAX])
 {
-    char found[TREE_SHOWN_BYTES];
-    if (sizes->least == sizes->most)
-        return kith_yaml_fail(
-            tree, item, sizes->path, KITH_EINVAL,
-            "found %s; allowed: a list of %u whole numbers above "
-            "0, %s",
-            kith_yaml_show(item, found), sizes->most, sizes->example);
-    return kith_yaml_fail(tree, item, sizes->path, KITH_EINVAL,
-                          "found %s; allowed: a list of %u to %u whole numbers "
-                          "above 0, %s",
-                          kith_yaml_show(item, found), sizes->least,
-                          sizes->most, sizes->example);
-}
-
-static enum kith_err read_sizes(const struct tree *tree,
-                                const struct sizes *sizes, uint32_t *values,
-                                uint32_t *count)
-{
-    const struct tree_item *list = kith_yaml_find(tree, sizes->path);
-    *count = 0;
-    if (list == NULL)
-        return KITH_OK;
-    if (list->kind != TREE_LIST || list->count < sizes->least ||
-        list->count > sizes->most)
-        return size_fail(tree, list, sizes);
-    const struct tree_item *item = kith_yaml_first(tree, list);
-    for (; item != NULL; item = kith_yaml_next(tree, item)) {
-        uint64_t size;
-        if (item->kind != TREE_SCALAR ||
-            kith_text_u64(item->text, &size) != KITH_OK || size == 0 ||
-            size > UINT32_MAX)
-            return size_fail(tree, item, sizes);
-        values[(*count)++] = (uint32_t)size;
-    }
-    return KITH_OK;
-}
-
-static enum kith_err read_layers(const struct tree *tree,
-                                 struct kith_experiment *experiment)
-{
-    static const struct sizes layers = {"model.layers", 2, KITH_LAYERS_MAX,
-                                        "input first, such as [784, 128, 10]"};
-    static const struct sizes channels = {"model.channels", 1, KITH_LAYERS_MAX,
-                                          "of each convolution, such as "
-                                          "[16, 32]"};
-    static const struct sizes image = {"model.image", 3, 3,
-                                       "height, width and channels, such as "
-                                       "[28, 28, 1]"};
-    struct kith_model_config *config = &experiment->model_config;
-    uint32_t sides;
-    enum kith_err err =
-        read_sizes(tree, &layers, config->layers, &config->layer_count);
-    if (err == KITH_OK)
-        err = read_sizes(tree, &channels, config->channels,
-                         &config->channel_count);
-    if (err == KITH_OK)
-        err = read_sizes(tree, &image, config->image, &sides);
-    return err;
+    uint32_t count = 0;
+    while (count < KITH_LAYERS_MAX && sizes[count] > 0)
+        count++;
+    return count;
 }
 
 static enum kith_err read_checks(const struct tree *tree,
@@ -194,32 +132,27 @@ static enum kith_err read_experiment(const struct tree *tree, const char *text,
 {
     enum kith_err err =
         kith_schema_read(kith_experiment_keys, tree, experiment);
-    if (err == KITH_OK)
-        err = read_layers(tree, experiment);
-    if (err == KITH_OK)
-        err = read_checks(tree, experiment);
+    struct kith_model_config *config = &experiment->model_config;
+    config->layer_count = count_sizes(config->layers);
+    config->channel_count = count_sizes(config->channels);
     const bool rewrite = override_count > 0 ||
                          relative(experiment->data.config.path) ||
                          relative(experiment->data.config.cache) ||
                          relative(experiment->gossip.path);
-    if (err == KITH_OK)
-        err = kith_experiment_read_data(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_read_train(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_read_coefficients(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_read_central(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_read_faults(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_check_rules(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_read_graph(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_rule_match(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_resolve_mixing(tree, experiment);
+    static const experiment_reader readers[] = {
+        read_checks,
+        kith_experiment_read_data,
+        kith_experiment_read_train,
+        kith_experiment_read_coefficients,
+        kith_experiment_read_central,
+        kith_experiment_read_faults,
+        kith_experiment_check_rules,
+        kith_experiment_read_graph,
+        kith_experiment_rule_match,
+        kith_experiment_resolve_mixing};
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0] && err == KITH_OK;
+         i++)
+        err = readers[i](tree, experiment);
     if (err == KITH_OK)
         kith_experiment_derive_data(experiment);
     if (err == KITH_OK)

@@ -5,19 +5,21 @@ libkith_experiment_a_SOURCES = \
   src/experiment/choices.c \
   src/experiment/coefficients.c \
   src/experiment/combination_rules.c \
-  src/experiment/compression_rules.c \
   src/experiment/data_rules.c \
   src/experiment/derive.c \
-  src/experiment/difference.c \
+  src/experiment/experiment_hash.c \
   src/experiment/fault_statements.c \
   src/experiment/key_table.c \
   src/experiment/key_table.h \
   src/experiment/load.c \
   src/experiment/peer_file.c \
   src/experiment/read_file.h \
+  src/experiment/readers.c \
+  src/experiment/registry.c \
   src/experiment/rules.c \
   src/experiment/schema.c \
   src/experiment/schema.h \
+  src/experiment/task.c \
   src/experiment/topology_rules.c \
   src/experiment/train_rules.c \
   src/experiment/yaml_tree.c \
@@ -35,17 +37,14 @@ libkith_experiment_a_SOURCES = \
   src/experiment/check/failed.c \
   src/experiment/check/finite.c \
   src/experiment/check/loss.c \
-  src/experiment/check/registry.c \
   src/experiment/check/torn.c \
   src/experiment/check/waiting_share.c \
   src/experiment/fault/atoms.c \
   src/experiment/fault/crash.c \
   src/experiment/fault/expand.c \
-  src/experiment/fault/expand.h \
   src/experiment/fault/faults.def \
   src/experiment/fault/partition.c \
   src/experiment/fault/pause.c \
-  src/experiment/fault/registry.c \
   src/experiment/fault/selector.c \
   src/experiment/fault/slow.c \
   src/experiment/fault/spread.c

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kith/assert.h"
 #include "kith/fault.h"
 #include "kith/text.h"
 #include "key_table.h"
@@ -46,19 +47,11 @@ static enum kith_err rule_stop(const struct tree *tree,
 static enum kith_err rule_model_keys(const struct tree *tree,
                                      const struct kith_experiment *experiment)
 {
-    static const char *const paths[] = {
-#define KITH_X(name, key) "model." key,
-        KITH_MODEL_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_model *model = experiment->model;
-    for (unsigned i = 0; i < KITH_MODEL_KEY_COUNT; i++) {
-        const struct tree_item *item = kith_yaml_find(tree, paths[i]);
-        if (item != NULL && !(model->keys & 1u << i))
-            return kith_yaml_fail(tree, item, paths[i], KITH_EINVAL,
-                                  "model %s does not have it; take it out",
-                                  model->name);
-    }
+    const enum kith_err err = kith_experiment_refuse_unread(
+        tree, KITH_READER_MODEL, model->name, model->keys);
+    if (err != KITH_OK)
+        return err;
     const struct tree_item *data = kith_yaml_find(tree, "data");
     if (data != NULL && model->input == KITH_INPUT_NONE)
         return kith_yaml_fail(tree, data, "data", KITH_EINVAL,
@@ -104,7 +97,8 @@ static enum kith_err rule_model(const struct tree *tree,
 static const char *topology_wanted(const struct kith_algorithm *algorithm,
                                    const struct kith_topology_kind *topology)
 {
-    const bool one_way = topology->directed && !algorithm->directed;
+    const bool one_way =
+        topology->directed && !(algorithm->flags & KITH_ALLOWS_DIRECTED_LINKS);
     if (algorithm->schedule != NULL)
         return strcmp(algorithm->schedule, topology->name) == 0
                    ? NULL
@@ -113,12 +107,16 @@ static const char *topology_wanted(const struct kith_algorithm *algorithm,
         return "a graph: these rounds are an all-reduce's";
     switch (algorithm->pattern) {
     case KITH_PATTERN_ROUND:
-        if (algorithm->fixed_graph && (one_way || !topology->is_static))
-            return algorithm->directed ? "a static graph"
-                                       : "an undirected static graph";
-        return topology->any_pair ? "a graph or a schedule of rounds" : NULL;
+        if (algorithm->flags & KITH_NEEDS_STATIC_GRAPH &&
+            (one_way || !topology->is_static))
+            return algorithm->flags & KITH_ALLOWS_DIRECTED_LINKS
+                       ? "a static graph"
+                       : "an undirected static graph";
+        return kith_topology_is_any_pair(topology)
+                   ? "a graph or a schedule of rounds"
+                   : NULL;
     case KITH_PATTERN_SWAP:
-        if (topology->directed && !topology->any_pair)
+        if (topology->directed && !kith_topology_is_any_pair(topology))
             return "an undirected graph, or any pair";
         return NULL;
     case KITH_PATTERN_PUSH:
@@ -177,17 +175,24 @@ static enum kith_err rule_gossip(const struct tree *tree,
     return KITH_OK;
 }
 
+static enum kith_err rule_compressor(const struct tree *tree,
+                                     const struct kith_experiment *experiment)
+{
+    const struct kith_compressor *compressor =
+        kith_compressor_find(experiment->gossip.compressor);
+    KITH_ASSERT(compressor != NULL); /* chosen from the registry */
+    return kith_experiment_refuse_unread(tree, KITH_READER_COMPRESSOR,
+                                         compressor->name, compressor->keys);
+}
+
 const struct kith_atom *
 kith_experiment_late_fault(const struct kith_experiment *experiment,
                            kith_ns end_ns)
 {
     for (uint32_t i = 0; i < experiment->atom_count; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
-        const bool begins = atom->kind == KITH_FAULT_CRASH ||
-                            atom->kind == KITH_FAULT_PAUSE ||
-                            atom->kind == KITH_FAULT_CUT ||
-                            (atom->kind == KITH_FAULT_SLOW && atom->factor > 1);
-        if (begins && atom->at_ns > end_ns && atom->statement != UINT32_MAX)
+        if (kith_atom_begins(atom) && atom->at_ns > end_ns &&
+            atom->statement != UINT32_MAX)
             return atom;
     }
     return NULL;
@@ -236,26 +241,21 @@ static enum kith_err rule_late(const struct tree *tree,
         kith_fault_name(atom->kind), at, over);
 }
 
-enum kith_err
-kith_experiment_check_rules(const struct tree *tree,
-                            const struct kith_experiment *experiment)
+enum kith_err kith_experiment_check_rules(const struct tree *tree,
+                                          struct kith_experiment *experiment)
 {
-    enum kith_err err = rule_model(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_rule_data(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_rule_train(tree, experiment);
-    if (err == KITH_OK)
-        err = rule_stop(tree, experiment);
-    if (err == KITH_OK)
-        err = rule_topology(tree, experiment);
-    if (err == KITH_OK)
-        err = rule_gossip(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_rule_compression(tree, experiment);
-    if (err == KITH_OK)
-        err = kith_experiment_rule_central(tree, experiment);
-    if (err == KITH_OK)
-        err = rule_late(tree, experiment);
+    static const experiment_rule rules[] = {rule_model,
+                                            kith_experiment_rule_data,
+                                            kith_experiment_rule_train,
+                                            rule_stop,
+                                            rule_topology,
+                                            rule_gossip,
+                                            rule_compressor,
+                                            kith_experiment_rule_central,
+                                            rule_late};
+    enum kith_err err = KITH_OK;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && err == KITH_OK;
+         i++)
+        err = rules[i](tree, experiment);
     return err;
 }

@@ -1,6 +1,7 @@
 /* Reads a tree through a table of keys. See schema.h. */
 #include "schema.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,10 +88,15 @@ void kith_schema_allowed(const struct key *key, char text[SCHEMA_ALLOWED_BYTES])
         allowed_bounds(key, "a time with its unit (200us, 1.5ms, 3s)", "s",
                        text);
         return;
+    case KEY_SWITCH:
+        kith_text_copy(text, size, "true or false");
+        return;
     case KEY_CHOICE:
         choice_names(key->choice, names);
         allowed_names(names, text, size);
         return;
+    case KEY_RATE:
+    case KEY_SIZES:
     case KEY_PARSED:
     case KEY_CUSTOM:
         kith_text_copy(text, size, key->allowed);
@@ -167,6 +173,27 @@ static enum kith_err set_time(const struct key *key, const char *text,
     return KITH_OK;
 }
 
+static enum kith_err set_rate(const char *text, void *field)
+{
+    uint64_t rate = 0;
+    if (strcmp(text, "unlimited") != 0) {
+        const enum kith_err err = kith_text_rate(text, &rate);
+        if (err != KITH_OK)
+            return err;
+        if (rate < 1000 || rate > UINT64_C(1000000000000000))
+            return KITH_ELIMIT;
+    }
+    memcpy(field, &rate, sizeof rate);
+    return KITH_OK;
+}
+
+static enum kith_err set_switch(const char *text, void *field)
+{
+    bool *on = field;
+    *on = strcmp(text, "true") == 0;
+    return *on || strcmp(text, "false") == 0 ? KITH_OK : KITH_EPARSE;
+}
+
 static enum kith_err set_choice(const struct key *key, const char *text,
                                 void *object)
 {
@@ -178,8 +205,8 @@ static enum kith_err set_choice(const struct key *key, const char *text,
     return KITH_ENOENT;
 }
 
-static enum kith_err set_key(const struct key *key, const char *text,
-                             void *object)
+enum kith_err kith_schema_set(const struct key *key, const char *text,
+                              void *object)
 {
     void *field = (char *)object + key->offset;
     switch (key->type) {
@@ -193,14 +220,126 @@ static enum kith_err set_key(const struct key *key, const char *text,
         return set_number(key, text, field);
     case KEY_TIME:
         return set_time(key, text, field);
+    case KEY_RATE:
+        return set_rate(text, field);
+    case KEY_SWITCH:
+        return set_switch(text, field);
     case KEY_CHOICE:
         return set_choice(key, text, object);
     case KEY_PARSED:
         return key->parse(text, field);
+    case KEY_SIZES:
     case KEY_CUSTOM:
         break;
     }
     return KITH_OK;
+}
+
+void kith_schema_number(double value, char *text, size_t size)
+{
+    double back;
+    value += 0.0; /* -0 and 0 are the same setting */
+    (void)snprintf(text, size, "%.15g", value);
+    if (kith_text_double(text, &back) != KITH_OK || back != value)
+        (void)snprintf(text, size, "%.17g", value);
+}
+
+static void show_sizes(const uint32_t *sizes, size_t most, char *text)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < most && sizes[i] > 0; i++)
+        at = kith_text_add(text, SCHEMA_SHOWN_BYTES, at, "%s%" PRIu32,
+                           i == 0 ? "" : ", ", sizes[i]);
+}
+
+static void show_field(const struct key *key, const void *object, char *text)
+{
+    const size_t size = SCHEMA_SHOWN_BYTES;
+    const void *const field = (const char *)object + key->offset;
+    uint32_t narrow;
+    uint64_t wide;
+    double number;
+    switch (key->type) {
+    case KEY_NAME:
+    case KEY_TEXT:
+        kith_text_copy(text, size, field);
+        return;
+    case KEY_U32:
+        memcpy(&narrow, field, sizeof narrow);
+        (void)snprintf(text, size, "%" PRIu32, narrow);
+        return;
+    case KEY_U64:
+        memcpy(&wide, field, sizeof wide);
+        (void)snprintf(text, size, "%" PRIu64, wide);
+        return;
+    case KEY_RATE:
+        memcpy(&wide, field, sizeof wide);
+        if (wide == 0)
+            kith_text_copy(text, size, "unlimited");
+        else
+            (void)snprintf(text, size, "%" PRIu64 "bit", wide);
+        return;
+    case KEY_TIME:
+        memcpy(&wide, field, sizeof wide);
+        (void)snprintf(text, size, "%" PRIu64 "%s", wide, wide > 0 ? "ns" : "");
+        return;
+    case KEY_NUMBER:
+        memcpy(&number, field, sizeof number);
+        kith_schema_number(number, text, size);
+        return;
+    case KEY_SWITCH:
+        kith_text_copy(text, size, *(const bool *)field ? "true" : "false");
+        return;
+    case KEY_CHOICE:
+        if (key->choice->chosen(object) != NULL)
+            kith_text_copy(text, size, key->choice->chosen(object));
+        return;
+    case KEY_SIZES:
+        show_sizes(field, key->size / sizeof narrow, text);
+        return;
+    case KEY_PARSED:
+    case KEY_CUSTOM:
+        KITH_ASSERT(key->flags & KEY_LOCAL); /* else it has `show` */
+        return;
+    }
+}
+
+bool kith_schema_show(const struct key *key, const void *object,
+                      char text[SCHEMA_SHOWN_BYTES])
+{
+    text[0] = '\0';
+    if (key->show != NULL)
+        key->show(object, text);
+    else
+        show_field(key, object, text);
+    KITH_ASSERT(strlen(text) < SCHEMA_SHOWN_BYTES);
+    if (key->initial == NULL && strcmp(text, "0") == 0)
+        text[0] = '\0';
+    return text[0] == '\0' || (key->show == NULL && key->initial != NULL &&
+                               strcmp(text, key->initial) == 0);
+}
+
+/* The item that makes it no such list, or NULL. */
+static const struct tree_item *read_sizes(const struct key *key,
+                                          const struct tree *tree,
+                                          const struct tree_item *list,
+                                          void *object)
+{
+    uint32_t *const sizes = (void *)((char *)object + key->offset);
+    uint32_t count = 0;
+    if (list->kind != TREE_LIST || list->count < (uint32_t)key->low ||
+        list->count > key->size / sizeof *sizes)
+        return list;
+    const struct tree_item *item = kith_yaml_first(tree, list);
+    for (; item != NULL; item = kith_yaml_next(tree, item)) {
+        uint64_t size;
+        if (item->kind != TREE_SCALAR ||
+            kith_text_u64(item->text, &size) != KITH_OK || size == 0 ||
+            size > UINT32_MAX)
+            return item;
+        sizes[count++] = (uint32_t)size;
+    }
+    return NULL;
 }
 
 static enum kith_err read_value(const struct key *key, const struct tree *tree,
@@ -209,8 +348,12 @@ static enum kith_err read_value(const struct key *key, const struct tree *tree,
     if (key->type == KEY_CUSTOM)
         return KITH_OK;
     char found[TREE_SHOWN_BYTES], allowed[SCHEMA_ALLOWED_BYTES], hint[96] = "";
-    if (item->kind == TREE_SCALAR &&
-        set_key(key, item->text, object) == KITH_OK)
+    const bool is_list = key->type == KEY_SIZES;
+    if (is_list)
+        item = read_sizes(key, tree, item, object);
+    if (is_list ? item == NULL
+                : item->kind == TREE_SCALAR &&
+                      kith_schema_set(key, item->text, object) == KITH_OK)
         return KITH_OK;
     if (key->type == KEY_CHOICE && item->kind == TREE_SCALAR) {
         const char *names[NAMES_MAX + 1];
@@ -340,7 +483,8 @@ enum kith_err kith_schema_read(const struct key *keys, const struct tree *tree,
 {
     for (const struct key *key = keys; key->path != NULL; key++)
         if (key->initial != NULL && key->type != KEY_CUSTOM) {
-            const enum kith_err err = set_key(key, key->initial, object);
+            const enum kith_err err =
+                kith_schema_set(key, key->initial, object);
             KITH_ASSERT(err == KITH_OK); /* a bug in the table */
         }
     const enum kith_err err = read_items(keys, tree, object);

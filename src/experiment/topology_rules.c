@@ -175,20 +175,12 @@ static enum kith_err read_list(struct list *list)
 static enum kith_err check_keys(const struct tree *tree,
                                 const struct kith_experiment *experiment)
 {
-    static const char *const paths[] = {
-#define KITH_X(name, key) "gossip." key,
-        KITH_TOPOLOGY_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_topology_kind *kind = experiment->gossip.topology;
     const unsigned keys = kith_topology_keys(kind, &experiment->gossip.options);
-    for (unsigned i = 0; i < KITH_TOPOLOGY_KEY_COUNT; i++) {
-        const struct tree_item *item = kith_yaml_find(tree, paths[i]);
-        if (item != NULL && !(keys & 1u << i))
-            return kith_yaml_fail(tree, item, paths[i], KITH_EINVAL,
-                                  "topology %s does not have it; take it out",
-                                  kind->name);
-    }
+    const enum kith_err err = kith_experiment_refuse_unread(
+        tree, KITH_READER_TOPOLOGY, kind->name, keys);
+    if (err != KITH_OK)
+        return err;
     if ((keys & KITH_TOPOLOGY_READS(PATH)) && experiment->gossip.path[0] == 0)
         return kith_yaml_fail(tree, kith_yaml_find(tree, "gossip.topology"),
                               "gossip.path", KITH_EINVAL,
@@ -208,8 +200,8 @@ static void choose_weights(const struct tree *tree,
     const bool named =
         kith_yaml_find(tree, "gossip.weights") != NULL ||
         (options->edge_count > 0 && options->edges[0].weight > 0);
-    if (experiment->gossip.algorithm->lazy && !named &&
-        (keys & KITH_TOPOLOGY_READS(WEIGHTS)))
+    if (experiment->gossip.algorithm->flags & KITH_NEEDS_LAZY_WEIGHTS &&
+        !named && (keys & KITH_TOPOLOGY_READS(WEIGHTS)))
         options->weights = KITH_WEIGHTS_LAZY;
 }
 
@@ -217,18 +209,11 @@ static void choose_weights(const struct tree *tree,
 static enum kith_err fail_graph(const struct tree *tree, enum kith_err err,
                                 char *words)
 {
-    static const char *const keys[] = {
-#define KITH_X(name, key) key,
-        KITH_TOPOLOGY_KEYS(KITH_X)
-#undef KITH_X
-    };
     char path[KITH_NAME_MAX];
     const struct tree_item *item = kith_yaml_find(tree, "gossip.topology");
-    for (unsigned i = 0; i < KITH_TOPOLOGY_KEY_COUNT; i++) {
-        const size_t length = strlen(keys[i]);
-        if (strncmp(words, keys[i], length) != 0 || words[length] != ':')
-            continue;
-        (void)snprintf(path, sizeof path, "gossip.%s", keys[i]);
+    const size_t length = strcspn(words, ": ");
+    if (words[length] == ':') {
+        (void)snprintf(path, sizeof path, "gossip.%.*s", (int)length, words);
         const struct tree_item *own = kith_yaml_find(tree, path);
         return kith_yaml_fail(tree, own == NULL ? item : own, path, err, "%s",
                               words + length + 2);
@@ -255,7 +240,12 @@ static enum kith_err build(const struct tree *tree,
     if (err == KITH_OK)
         err =
             kith_topology_build(graph, experiment->gossip.graph_memory, words);
-    return err == KITH_OK ? KITH_OK : fail_graph(tree, err, words);
+    if (err != KITH_OK)
+        return fail_graph(tree, err, words);
+    /* Defaults that the kind has filled in: a file that names them is the same
+     * experiment as one that does not. */
+    experiment->gossip.options = graph->options;
+    return KITH_OK;
 }
 
 /* edges <- 64 bits over the list, for the experiment's hash. */
@@ -294,69 +284,7 @@ enum kith_err kith_experiment_read_graph(const struct tree *tree,
     options->edges = list.edges;
     options->edge_count = list.count;
     err = build(tree, experiment);
-    options->edges = NULL;
+    options->edges = NULL; /* where it failed */
     free(list.edges);
     return err;
-}
-
-static uint64_t hash_number(uint64_t hash, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return kith_hash_word(hash, bits);
-}
-
-/* Resolved options of the keys that are read, weights but where they are not
- * the default ones: a file that names none of them keeps its hash. */
-uint64_t kith_experiment_hash_graph(uint64_t hash,
-                                    const struct kith_experiment *experiment)
-{
-    const struct kith_topology_options *options =
-        &experiment->gossip.graph.options;
-    const unsigned keys =
-        kith_topology_keys(experiment->gossip.topology, options);
-    for (unsigned i = 0; i < KITH_TOPOLOGY_KEY_COUNT; i++) {
-        if (!(keys & 1u << i))
-            continue;
-        switch ((enum kith_topology_key)i) {
-        case KITH_TOPOLOGY_KEY_WEIGHTS:
-            if (options->weights != KITH_WEIGHTS_METROPOLIS)
-                hash = kith_hash_word(hash, (uint64_t)options->weights);
-            break;
-        case KITH_TOPOLOGY_KEY_DEGREE:
-            hash = kith_hash_word(hash, options->degree);
-            break;
-        case KITH_TOPOLOGY_KEY_PROBABILITY:
-            hash = hash_number(hash, options->probability);
-            break;
-        case KITH_TOPOLOGY_KEY_REWIRE:
-            hash = hash_number(hash, options->rewire);
-            break;
-        case KITH_TOPOLOGY_KEY_REGIONS:
-            hash = kith_hash_word(hash, options->regions);
-            break;
-        case KITH_TOPOLOGY_KEY_LEADERS:
-            hash = kith_hash_word(hash, options->leaders);
-            break;
-        case KITH_TOPOLOGY_KEY_BUDGET:
-            hash = hash_number(hash, options->budget);
-            break;
-        case KITH_TOPOLOGY_KEY_GRAPH:
-            hash = kith_hash_bytes(hash, options->graph->name,
-                                   strlen(options->graph->name));
-            break;
-        case KITH_TOPOLOGY_KEY_ETA:
-            hash = hash_number(hash, options->eta);
-            break;
-        case KITH_TOPOLOGY_KEY_PERIOD:
-            hash = kith_hash_word(hash, options->period);
-            break;
-        case KITH_TOPOLOGY_KEY_PATH:
-            hash = kith_hash_word(hash, experiment->gossip.edges_hash);
-            break;
-        case KITH_TOPOLOGY_KEY_COUNT:
-            break;
-        }
-    }
-    return hash;
 }

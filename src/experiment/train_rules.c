@@ -55,17 +55,9 @@ enum kith_err kith_experiment_unread_key(const struct tree *tree,
 static enum kith_err rule_optimiser(const struct tree *tree,
                                     const struct kith_experiment *experiment)
 {
-    static const char *const paths[] = {
-#define KITH_X(name, key) "train." key,
-        KITH_OPTIMISER_KEYS(KITH_X)
-#undef KITH_X
-    };
     const struct kith_optimiser *optimiser = experiment->train.optimiser;
-    enum kith_err err = KITH_OK;
-    for (unsigned i = 0; i < KITH_OPTIMISER_KEY_COUNT && err == KITH_OK; i++)
-        err = kith_experiment_unread_key(tree, paths[i], "optimiser",
-                                         optimiser->name,
-                                         optimiser->keys >> i & 1u);
+    enum kith_err err = kith_experiment_refuse_unread(
+        tree, KITH_READER_OPTIMISER, optimiser->name, optimiser->keys);
     if (err == KITH_OK && experiment->train.config.nesterov &&
         !(experiment->train.config.momentum > 0))
         err =

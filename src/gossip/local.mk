@@ -4,7 +4,6 @@ libkith_gossip_a_CFLAGS = $(C11)
 libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/acid.c \
   src/gossip/algorithm/adpsgd.c \
-  src/gossip/algorithm/algorithms.c \
   src/gossip/algorithm/algorithms.def \
   src/gossip/algorithm/allreduce_doubling.c \
   src/gossip/algorithm/allreduce_ring.c \
@@ -21,7 +20,6 @@ libkith_gossip_a_SOURCES = \
   src/gossip/algorithm/eager.c \
   src/gossip/algorithm/elastic.c \
   src/gossip/algorithm/epidemic.c \
-  src/gossip/algorithm/epidemic.h \
   src/gossip/algorithm/epidemic_oracle.c \
   src/gossip/algorithm/extra.c \
   src/gossip/algorithm/gasloc.c \
@@ -70,12 +68,10 @@ libkith_gossip_a_SOURCES = \
   src/gossip/compressor/none.c \
   src/gossip/compressor/qsgd.c \
   src/gossip/compressor/random_k.c \
-  src/gossip/compressor/registry.c \
   src/gossip/compressor/sign.c \
   src/gossip/compressor/top_k.c \
   src/gossip/guard/guards.def \
   src/gossip/guard/none.c \
-  src/gossip/guard/registry.c \
   src/gossip/topology/adjacency.c \
   src/gossip/topology/barabasi_albert.c \
   src/gossip/topology/base.c \
@@ -111,7 +107,6 @@ libkith_gossip_a_SOURCES = \
   src/gossip/topology/random_out.c \
   src/gossip/topology/random_regular.c \
   src/gossip/topology/regions.c \
-  src/gossip/topology/registry.c \
   src/gossip/topology/regular_rounds.c \
   src/gossip/topology/resistance.c \
   src/gossip/topology/rho.c \

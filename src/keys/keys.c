@@ -40,33 +40,48 @@ static enum kith_err start(char *error)
     return KITH_OK;
 }
 
-/* Writes a pair of files, or neither: the secret first. */
-static enum kith_err write_pair(const char *secret_path, const char *secret,
-                                const char *public_path, const char *public,
-                                char *error)
+/* A secret file and a public one in a folder. */
+struct key_pair {
+    char secret_path[KITH_PATH_BYTES_MAX], public_path[KITH_PATH_BYTES_MAX];
+    char secret[TEXT_BYTES], public[TEXT_BYTES];
+};
+
+/* The folder is made, and both paths, before a key is drawn. */
+static enum kith_err pair_open(struct key_pair *pair, const char *folder,
+                               const char *secret, const char *public,
+                               char *error)
+{
+    enum kith_err err = kith_key_file_make_folder(folder, error);
+    if (err == KITH_OK)
+        err = kith_key_file_path(pair->secret_path, folder, secret, error);
+    if (err == KITH_OK)
+        err = kith_key_file_path(pair->public_path, folder, public, error);
+    return err;
+}
+
+/* Writes both files, or neither: the secret first. Wipes the pair. */
+static enum kith_err pair_write(struct key_pair *pair, char *error)
 {
     enum kith_err err =
-        kith_key_file_write_new(secret_path, secret, true, error);
-    if (err != KITH_OK)
-        return err;
-    err = kith_key_file_write_new(public_path, public, false, error);
-    if (err != KITH_OK)
-        unlink(secret_path);
+        kith_key_file_write_new(pair->secret_path, pair->secret, true, error);
+    if (err == KITH_OK) {
+        err = kith_key_file_write_new(pair->public_path, pair->public, false,
+                                      error);
+        if (err != KITH_OK)
+            unlink(pair->secret_path);
+    }
+    sodium_memzero(pair, sizeof *pair);
     return err;
 }
 
 enum kith_err kith_keys_new_authority(const char *folder, char *error)
 {
-    char path[2][KITH_PATH_BYTES_MAX], secret[TEXT_BYTES], public[TEXT_BYTES];
     char cluster64[B64_32], key64[B64_32], secret64[B64_64];
+    struct key_pair pair;
     struct authority a;
     enum kith_err err = start(error);
     if (err == KITH_OK)
-        err = kith_key_file_make_folder(folder, error);
-    if (err == KITH_OK)
-        err = kith_key_file_path(path[0], folder, "ca.key", error);
-    if (err == KITH_OK)
-        err = kith_key_file_path(path[1], folder, "ca.pub", error);
+        err = pair_open(&pair, folder, "ca.key", "ca.pub", error);
     if (err != KITH_OK)
         return err;
     crypto_sign_keypair(a.key, a.secret);
@@ -74,14 +89,13 @@ enum kith_err kith_keys_new_authority(const char *folder, char *error)
     base64(cluster64, sizeof cluster64, a.cluster, sizeof a.cluster);
     base64(key64, sizeof key64, a.key, sizeof a.key);
     base64(secret64, sizeof secret64, a.secret, sizeof a.secret);
-    snprintf(secret, sizeof secret,
+    snprintf(pair.secret, sizeof pair.secret,
              KEYS_AUTHORITY "\ncluster: %s\nkey: %s\nsecret: %s\n", cluster64,
              key64, secret64);
-    snprintf(public, sizeof public, KEYS_CLUSTER " %s\nauthority %s\n",
-             cluster64, key64);
-    err = write_pair(path[0], secret, path[1], public, error);
+    snprintf(pair.public, sizeof pair.public,
+             KEYS_CLUSTER " %s\nauthority %s\n", cluster64, key64);
+    err = pair_write(&pair, error);
     sodium_memzero(&a, sizeof a);
-    sodium_memzero(secret, sizeof secret);
     sodium_memzero(secret64, sizeof secret64);
     return err;
 }
@@ -108,31 +122,26 @@ static enum kith_err check_name(const char *name, char *error)
 enum kith_err kith_keys_new_node(const char *folder, const char *name,
                                  char *error)
 {
-    char path[2][KITH_PATH_BYTES_MAX], private[TEXT_BYTES], public[TEXT_BYTES];
     char key64[B64_32], secret64[B64_32];
+    struct key_pair pair;
     uint8_t key[KITH_KEY_BYTES], secret[KITH_KEY_BYTES];
     enum kith_err err = start(error);
     if (err == KITH_OK)
         err = check_name(name, error);
     if (err == KITH_OK)
-        err = kith_key_file_make_folder(folder, error);
-    if (err == KITH_OK)
-        err = kith_key_file_path(path[0], folder, "node.key", error);
-    if (err == KITH_OK)
-        err = kith_key_file_path(path[1], folder, "node.request", error);
+        err = pair_open(&pair, folder, "node.key", "node.request", error);
     if (err != KITH_OK)
         return err;
     crypto_box_keypair(key, secret);
     base64(key64, sizeof key64, key, sizeof key);
     base64(secret64, sizeof secret64, secret, sizeof secret);
-    snprintf(private, sizeof private,
+    snprintf(pair.secret, sizeof pair.secret,
              KEYS_NODE "\nname: %s\ncreated: %lld\nkey: %s\nsecret: %s\n", name,
              (long long)time(NULL), key64, secret64);
-    snprintf(public, sizeof public, KEYS_REQUEST "\nname: %s\nkey: %s\n", name,
-             key64);
-    err = write_pair(path[0], private, path[1], public, error);
+    snprintf(pair.public, sizeof pair.public,
+             KEYS_REQUEST "\nname: %s\nkey: %s\n", name, key64);
+    err = pair_write(&pair, error);
     sodium_memzero(secret, sizeof secret);
-    sodium_memzero(private, sizeof private);
     sodium_memzero(secret64, sizeof secret64);
     return err;
 }

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kith/plain_file.h"
+
 enum kith_err kith_key_file_fail(char *error, enum kith_err code,
                                  const char *format, ...)
 {
@@ -26,15 +28,8 @@ enum kith_err kith_key_file_fail_errno(char *error, const char *what,
                                        const char *path)
 {
     const int code = errno;
-    enum kith_err err = KITH_EIO;
-    if (code == ENOENT || code == ENOTDIR)
-        err = KITH_ENOENT;
-    else if (code == EACCES || code == EPERM || code == EROFS)
-        err = KITH_EPERM;
-    else if (code == EEXIST)
-        err = KITH_EEXIST;
-    else if (code == ENOSPC || code == EDQUOT)
-        err = KITH_ENOSPC;
+    const enum kith_err err =
+        code == EEXIST ? KITH_EEXIST : kith_file_error(code);
     return kith_key_file_fail(error, err, "cannot %s %s: %s", what, path,
                               strerror(code));
 }

@@ -1,4 +1,4 @@
-/* Reading and writing key files; private to src/results/rundb/keys*.c. */
+/* Reading and writing key files; private to src/keys/. */
 #ifndef KITH_KEYS_KEYS_FILE_H
 #define KITH_KEYS_KEYS_FILE_H
 

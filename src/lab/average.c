@@ -65,7 +65,9 @@ enum kith_err kith_lab_average_open(
         double *model = NULL;
         size_t dim = 0;
         uint64_t step = 0;
-        err = kith_save_parameters(experiment, path, &model, &dim, &step, why);
+        const struct kith_task task = kith_experiment_task(experiment, NULL);
+        err = kith_save_parameters(&task, experiment->backend, path, &model,
+                                   &dim, &step, why);
         if (err == KITH_ENOMEM)
             goto fail;
         if (err != KITH_OK || dim != average->dim) {

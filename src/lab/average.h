@@ -9,6 +9,7 @@
 #include "kith/data.h"
 #include "kith/err.h"
 #include "kith/experiment.h"
+#include "kith/evaluation.h"
 #include "kith/types.h"
 #include "kith/worker.h"
 #include "src/lab/cluster.h"

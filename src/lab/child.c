@@ -37,13 +37,6 @@ struct speaker {
     kith_ns start_ns; /* the common instant; 0: not yet told */
 };
 
-static kith_ns monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
-}
-
 static void flush_queue(struct speaker *speaker, int wait_ms)
 {
     while (speaker->count > 0 &&
@@ -97,7 +90,7 @@ static void on_log(void *user, const char *line)
     struct lab_record record = {.kind = LAB_RECORD_LINE};
     const struct speaker *speaker = user;
     if (speaker->start_ns > 0)
-        record.time_ns = monotonic_ns() - speaker->start_ns;
+        record.time_ns = kith_lab_now() - speaker->start_ns;
     kith_text_copy(record.as.line, sizeof record.as.line, line);
     speak(user, &record, false);
 }
@@ -147,12 +140,12 @@ static kith_ns on_ready(void *user)
     uint64_t instant = 0;
     if (!read_line(speaker->control_fd, line, sizeof line) ||
         strncmp(line, "start ", 6) != 0)
-        return speaker->start_ns = monotonic_ns();
+        return speaker->start_ns = kith_lab_now();
     /* Before the machine's own start, for a run that goes on after a reboot. */
     const bool before = line[6] == '-';
     if (kith_text_u64(line + 6 + before, &instant) != KITH_OK ||
         instant > INT64_MAX)
-        return speaker->start_ns = monotonic_ns();
+        return speaker->start_ns = kith_lab_now();
     speaker->start_ns = before ? -(kith_ns)instant : (kith_ns)instant;
     return speaker->start_ns;
 }

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 #include "kith/err.h"
+#include "kith/lab.h"
 #include "kith/limits.h"
 #include "kith/peer.h"
 #include "kith/session.h"
-#include "src/lab/save_folder.h"
 
 struct lab_cluster {
     uint32_t peers;
@@ -22,7 +22,7 @@ struct lab_cluster {
     uint16_t *ports;                  /* (peers) */
     int *reserved; /* (peers) bound, never listening: keeps a dead peer's port
                       while connections to it are refused */
-    struct lab_folder folder;
+    struct kith_lab_folder folder;
 };
 
 /* port 0: any free ones, else port + rank. saves: kith_lab_folder_open's.

@@ -6,7 +6,7 @@
 
 #include "src/lab/launcher.h"
 
-void kith_lab_judge(struct lab *lab, double loss, double accuracy)
+void kith_lab_check_patience(struct lab *lab, double loss, double accuracy)
 {
     const struct kith_experiment *experiment = &lab->experiment;
     const bool by_accuracy = experiment->best == KITH_BEST_ACCURACY;
@@ -27,22 +27,23 @@ void kith_lab_judge(struct lab *lab, double loss, double accuracy)
                  (unsigned)lab->stale);
 }
 
-static void take_past(void *user, const struct kith_row *row)
+static void add_interrupted_row(void *user, const struct kith_row *row)
 {
     struct lab *lab = user;
-    if (row->time_ns > lab->past_ns)
-        lab->past_ns = row->time_ns;
+    if (row->time_ns > lab->resumed_ns)
+        lab->resumed_ns = row->time_ns;
     if (row->peer == KITH_NOBODY)
-        kith_lab_judge(lab, row->loss, row->accuracy);
+        kith_lab_check_patience(lab, row->loss, row->accuracy);
     else if (row->peer < lab->peer_count)
         lab->peers[row->peer].gone = lab->peers[row->peer].last = *row;
 }
 
-enum kith_err kith_lab_past(struct lab *lab)
+enum kith_err kith_lab_read_interrupted(struct lab *lab)
 {
     struct kith_rundb *store = lab->options->store;
     uint32_t first = 0;
-    enum kith_err err = kith_rundb_go_back(store, UINT64_MAX, lab, take_past);
+    enum kith_err err =
+        kith_rundb_go_back(store, UINT64_MAX, lab, add_interrupted_row);
     if (err == KITH_OK)
         err = kith_rundb_incarnation(store, &first);
     if (err != KITH_OK) {

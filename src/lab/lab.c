@@ -85,7 +85,7 @@ static enum kith_err open_peers(struct lab *lab)
         peer->child.resume = lab->options->resume;
     }
     if (lab->options->resume) {
-        const enum kith_err err = kith_lab_past(lab);
+        const enum kith_err err = kith_lab_read_interrupted(lab);
         if (err != KITH_OK)
             return err;
     }
@@ -141,7 +141,7 @@ static enum kith_err open_lab(struct lab *lab)
 static bool all_ready(const struct lab *lab)
 {
     for (uint32_t i = 0; i < lab->peer_count; i++)
-        if (!lab->peers[i].ready)
+        if (lab->peers[i].state != LAB_PEER_READY)
             return false;
     return true;
 }
@@ -156,11 +156,11 @@ static void start_together(struct lab *lab)
         return;
 
     const kith_ns period_ns = lab->experiment.evaluate_ns;
-    lab->start_ns = kith_lab_now() + LAB_LEAD_NS - lab->past_ns;
-    lab->progress_ns = lab->start_ns + lab->past_ns + LAB_PROGRESS_NS;
+    lab->start_ns = kith_lab_now() + LAB_LEAD_NS - lab->resumed_ns;
+    lab->progress_ns = lab->start_ns + lab->resumed_ns + LAB_PROGRESS_NS;
     if (period_ns > 0)
         lab->score_ns =
-            lab->start_ns + (lab->past_ns / period_ns + 1) * period_ns;
+            lab->start_ns + (lab->resumed_ns / period_ns + 1) * period_ns;
     lab->cpu_start_s = kith_lab_cpu_s();
     char line[64];
     snprintf(line, sizeof line, "start %lld", (long long)lab->start_ns);
@@ -174,14 +174,14 @@ static void start_together(struct lab *lab)
 /* Does the end wait for this peer? A paused one counts if it will go on. */
 static bool is_awaited(const struct lab_peer *peer)
 {
-    return peer->alive && !peer->finished &&
-           (!peer->paused ||
+    return kith_lab_peer_is_alive(peer) && !peer->finished &&
+           (!(peer->faults & LAB_FAULT_PAUSED) ||
             kith_lab_fault_ahead(peer->lab, peer->rank, KITH_FAULT_RESUME));
 }
 
 static bool may_come_back(const struct lab_peer *peer)
 {
-    return !peer->alive && !peer->left &&
+    return peer->state == LAB_PEER_DOWN &&
            kith_lab_fault_ahead(peer->lab, peer->rank, KITH_FAULT_RESTART);
 }
 
@@ -193,13 +193,13 @@ static bool is_over(struct lab *lab)
     bool any_healthy = false, any_left = false;
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const struct lab_peer *peer = &lab->peers[i];
-        any_alive = any_alive || peer->alive;
-        any_left = any_left || peer->left;
-        any_healthy =
-            any_healthy || ((peer->alive || peer->left) && !peer->affected);
+        any_alive = any_alive || kith_lab_peer_is_alive(peer);
+        any_left = any_left || peer->state == LAB_PEER_LEFT;
+        any_healthy = any_healthy || ((peer->state != LAB_PEER_DOWN) &&
+                                      !(peer->faults & LAB_FAULT_AFFECTED));
         coming = coming || may_come_back(peer);
         if (is_awaited(peer))
-            *(peer->affected ? &affected : &healthy) = true;
+            *(peer->faults & LAB_FAULT_AFFECTED ? &affected : &healthy) = true;
     }
     if (!any_alive && !coming) {
         if (!any_left)
@@ -257,7 +257,7 @@ static kith_ns stop_span(const struct lab *lab)
 static bool any_alive(const struct lab *lab)
 {
     for (uint32_t i = 0; i < lab->peer_count; i++)
-        if (lab->peers[i].alive)
+        if (kith_lab_peer_is_alive(&lab->peers[i]))
             return true;
     return false;
 }
@@ -270,7 +270,7 @@ static void stop(struct lab *lab)
     const kith_ns deadline_ns = kith_lab_now() + stop_span(lab);
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         struct lab_peer *peer = &lab->peers[i];
-        if (!peer->alive)
+        if (!kith_lab_peer_is_alive(peer))
             continue;
         kith_lab_process_signal(&peer->process, SIGCONT);
         if (!kith_lab_process_tell(&peer->process, "stop"))
@@ -280,7 +280,7 @@ static void stop(struct lab *lab)
            kith_lab_now() < deadline_ns)
         kith_lab_turn(lab, deadline_ns);
     for (uint32_t i = 0; i < lab->peer_count; i++)
-        if (lab->peers[i].alive && lab->err == KITH_OK)
+        if (kith_lab_peer_is_alive(&lab->peers[i]) && lab->err == KITH_OK)
             kith_lab_say(lab, "peer %u did not stop in time: killed",
                          (unsigned)i);
 }

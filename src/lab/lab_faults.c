@@ -15,7 +15,8 @@
 
 static void tell(struct lab_peer *peer, const char *line)
 {
-    if (peer->alive && !kith_lab_process_tell(&peer->process, line))
+    if (kith_lab_peer_is_alive(peer) &&
+        !kith_lab_process_tell(&peer->process, line))
         kith_lab_say(peer->lab,
                      "peer %u does not take \"%s\": its control pipe is "
                      "full or closed",
@@ -24,17 +25,17 @@ static void tell(struct lab_peer *peer, const char *line)
 
 static bool crash(struct lab_peer *peer)
 {
-    if (!peer->alive)
+    if (!kith_lab_peer_is_alive(peer))
         return false;
     kith_lab_process_signal(&peer->process, SIGKILL);
     kith_lab_peer_collect(peer);
-    peer->affected = true;
+    peer->faults |= LAB_FAULT_AFFECTED;
     return true;
 }
 
 static bool restart(struct lab_peer *peer)
 {
-    if (peer->alive || peer->left)
+    if (peer->state != LAB_PEER_DOWN)
         return false;
     peer->child.incarnation++;
     const enum kith_err err = kith_lab_peer_start(peer);
@@ -47,9 +48,14 @@ static bool restart(struct lab_peer *peer)
     return true;
 }
 
+static void set_fault(struct lab_peer *peer, enum lab_peer_fault fault, bool on)
+{
+    peer->faults = on ? peer->faults | fault : peer->faults & ~(unsigned)fault;
+}
+
 static bool set_paused(struct lab_peer *peer, bool paused)
 {
-    peer->paused = paused;
+    set_fault(peer, LAB_FAULT_PAUSED, paused);
     kith_lab_process_signal(&peer->process, paused ? SIGSTOP : SIGCONT);
     return true;
 }
@@ -74,37 +80,27 @@ static bool cut(struct lab_peer *peer, const char *verb, kith_id other)
 static bool carry_out(struct lab *lab, const struct kith_atom *atom)
 {
     struct lab_peer *peer = &lab->peers[atom->peer];
-    switch (atom->kind) {
-    case KITH_FAULT_CRASH:
-        return crash(peer);
-    case KITH_FAULT_RESTART:
-        return restart(peer);
-    case KITH_FAULT_PAUSE:
-        return set_paused(peer, true);
-    case KITH_FAULT_RESUME:
-        return set_paused(peer, false);
-    case KITH_FAULT_SLOW:
+    const bool begins = kith_atom_begins(atom);
+    switch (kith_fault_effect(atom->kind)) {
+    case KITH_EFFECT_STOP:
+        return begins ? crash(peer) : restart(peer);
+    case KITH_EFFECT_PAUSE:
+        return set_paused(peer, begins);
+    case KITH_EFFECT_SLOW:
         return slow(peer, atom->factor);
-    case KITH_FAULT_CUT:
-        return cut(peer, "cut", atom->other);
-    case KITH_FAULT_HEAL:
-        return cut(peer, "heal", atom->other);
-    case KITH_FAULT_COUNT:
+    case KITH_EFFECT_CUT:
+        return cut(peer, kith_fault_name(atom->kind), atom->other);
+    case KITH_EFFECT_COUNT:
         break;
     }
     return false;
-}
-
-static bool is_link_fault(enum kith_fault_kind kind)
-{
-    return kind == KITH_FAULT_CUT || kind == KITH_FAULT_HEAL;
 }
 
 static void announce(struct lab *lab, const struct kith_atom *atom,
                      kith_ns happened_ns, bool happened)
 {
     char what[64] = "";
-    if (atom->kind == KITH_FAULT_SLOW)
+    if (kith_fault_has_factor(atom->kind))
         snprintf(what, sizeof what, " by %g", atom->factor);
     kith_lab_say(lab, "%.3f s: %s peer %u%s%s", (double)happened_ns / 1e9,
                  kith_fault_name(atom->kind), (unsigned)atom->peer, what,
@@ -144,7 +140,7 @@ kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
         const bool happened = carry_out(lab, atom);
         const kith_ns since = kith_lab_now() - lab->start_ns;
         happened_ns = since > 0 ? since : 0;
-        if (!is_link_fault(atom->kind) && atom->statement != UINT32_MAX)
+        if (!kith_fault_is_link(atom->kind) && atom->statement != UINT32_MAX)
             announce(lab, atom, happened_ns, happened);
         /* compute.slow is a property of a peer, not something that happens. */
         if (!happened)
@@ -153,10 +149,30 @@ kith_ns kith_lab_faults(struct lab *lab, kith_ns now_ns)
         (void)kith_rundb_fault(lab->options->store, happened_ns, atom);
     }
     for (uint32_t i = first; i < lab->atom;)
-        i = is_link_fault(experiment->atoms[i].kind)
+        i = kith_fault_is_link(experiment->atoms[i].kind)
                 ? announce_links(lab, happened_ns, i)
                 : i + 1;
     return next_ns;
+}
+
+/* What a peer of a run that goes on was in when it ended; tell_cuts() knows of
+ * links. */
+static void take_over(struct lab_peer *peer, const struct kith_atom *atom)
+{
+    switch (kith_fault_effect(atom->kind)) {
+    case KITH_EFFECT_STOP:
+        set_fault(peer, LAB_FAULT_CRASHED, kith_atom_begins(atom));
+        return;
+    case KITH_EFFECT_PAUSE:
+        set_fault(peer, LAB_FAULT_PAUSED, kith_atom_begins(atom));
+        return;
+    case KITH_EFFECT_SLOW:
+        peer->slow = atom->factor;
+        return;
+    case KITH_EFFECT_CUT:
+    case KITH_EFFECT_COUNT:
+        return;
+    }
 }
 
 void kith_lab_faults_pass(struct lab *lab)
@@ -165,19 +181,14 @@ void kith_lab_faults_pass(struct lab *lab)
     for (; lab->atom < experiment->atom_count; lab->atom++) {
         const struct kith_atom *atom = &experiment->atoms[lab->atom];
         struct lab_peer *peer = &lab->peers[atom->peer];
-        if (atom->at_ns > lab->past_ns)
+        if (atom->at_ns > lab->resumed_ns)
             break;
-        if (atom->kind == KITH_FAULT_CRASH || atom->kind == KITH_FAULT_RESTART)
-            peer->crashed = atom->kind == KITH_FAULT_CRASH;
-        if (atom->kind == KITH_FAULT_PAUSE || atom->kind == KITH_FAULT_RESUME)
-            peer->paused = atom->kind == KITH_FAULT_PAUSE;
-        if (atom->kind == KITH_FAULT_SLOW)
-            peer->slow = atom->factor;
+        take_over(peer, atom);
         lab->faults += atom->statement != UINT32_MAX;
     }
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         kith_lab_faults_tell(&lab->peers[i]);
-        if (lab->peers[i].crashed)
+        if (lab->peers[i].faults & LAB_FAULT_CRASHED)
             (void)crash(&lab->peers[i]);
     }
 }
@@ -203,8 +214,8 @@ static void tell_cuts(struct lab_peer *peer)
     for (uint32_t i = 0; i < peer->lab->atom; i++) {
         const struct kith_atom *atom = &experiment->atoms[i];
         if (atom->peer == peer->rank &&
-            (atom->kind == KITH_FAULT_CUT || atom->kind == KITH_FAULT_HEAL))
-            is_cut[atom->other] = atom->kind == KITH_FAULT_CUT;
+            kith_fault_effect(atom->kind) == KITH_EFFECT_CUT)
+            is_cut[atom->other] = kith_atom_begins(atom);
     }
     for (uint32_t i = 0; i < peer->lab->peer_count; i++)
         if (is_cut[i])
@@ -217,6 +228,6 @@ void kith_lab_faults_tell(struct lab_peer *peer)
     if (peer->slow != 1)
         (void)slow(peer, peer->slow);
     tell_cuts(peer);
-    if (peer->paused)
+    if (peer->faults & LAB_FAULT_PAUSED)
         kith_lab_process_signal(&peer->process, SIGSTOP);
 }

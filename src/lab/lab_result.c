@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "kith/evaluation.h"
 #include "kith/worker.h"
 #include "src/lab/launcher.h"
 
@@ -19,55 +20,9 @@ double kith_lab_cpu_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void clear(struct kith_summary *summary)
-{
-    memset(summary, 0, sizeof *summary);
-    summary->world = "lab";
-    summary->virtual_s = NAN;
-    summary->events = UINT64_MAX;
-    summary->accuracy.averaged = summary->accuracy.mean = NAN;
-    summary->accuracy.worst = NAN;
-    summary->loss.averaged = summary->loss.mean = summary->loss.worst = NAN;
-    summary->consensus_distance = NAN;
-    summary->correlation.last = summary->correlation.lowest = NAN;
-    summary->staleness.mean = summary->staleness.max = NAN;
-    summary->utilisation = NAN;
-}
-
 static double known(double value)
 {
     return isfinite(value) ? value : 0;
-}
-
-static void add_rate(double *sum, double value)
-{
-    *sum = isnan(*sum) ? value : isnan(value) ? *sum : *sum + value;
-}
-
-void kith_lab_add_speed(struct kith_speed *all, const struct kith_speed *peer)
-{
-    if (!peer->measured)
-        return;
-    if (!all->measured) {
-        *all = *peer;
-        return;
-    }
-    add_rate(&all->samples_per_s, peer->samples_per_s);
-    add_rate(&all->tokens_per_s, peer->tokens_per_s);
-    add_rate(&all->flop_per_s, peer->flop_per_s);
-    add_rate(&all->mfu, peer->mfu);
-    add_rate(&all->data_wait_s, peer->data_wait_s);
-    add_rate(&all->exchange_overlap, peer->exchange_overlap);
-    if (all->memory_bytes < peer->memory_bytes)
-        all->memory_bytes = peer->memory_bytes;
-}
-
-void kith_lab_mean_speed(struct kith_speed *all, uint32_t peers)
-{
-    if (peers == 0)
-        return;
-    all->mfu /= peers;
-    all->exchange_overlap /= peers;
 }
 
 /* Of the peers that said how they ended. */
@@ -76,26 +31,10 @@ static void add_speeds(struct lab *lab, struct kith_summary *summary)
     uint32_t count = 0;
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const struct kith_speed *speed = &lab->peers[i].final.speed;
-        kith_lab_add_speed(&summary->speed, speed);
+        kith_speed_add_peer(&summary->speed, speed);
         count += speed->measured;
     }
-    kith_lab_mean_speed(&summary->speed, count);
-}
-
-/* Over all models that any peer received. */
-static void add_staleness(struct kith_summary *summary, uint64_t *received,
-                          const struct kith_row *row)
-{
-    if (row->received == 0)
-        return;
-    const double share =
-        (double)row->received / (double)(*received + row->received);
-    summary->staleness.mean =
-        *received == 0
-            ? row->staleness
-            : share * row->staleness + (1 - share) * summary->staleness.mean;
-    summary->staleness.max = fmax(summary->staleness.max, row->staleness_max);
-    *received += row->received;
+    kith_speed_mean(&summary->speed, count);
 }
 
 /* Time in training steps until the share was done, else the end; a share of
@@ -117,26 +56,31 @@ static double utilisation(const struct lab *lab)
  * database, belongs to the run: it is booked as other. */
 static void add_up(struct lab *lab, struct kith_summary *summary)
 {
-    uint64_t received = 0;
+    struct kith_row sum = {.received = 0};
+    summary->bytes_per_peer_max = 0;
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const struct kith_row *row = &lab->peers[i].last;
-        summary->steps += row->step;
-        summary->samples += row->samples;
-        summary->exchanges.attempts += row->attempts;
-        summary->exchanges.done += row->done;
-        summary->exchanges.failed += row->failed;
-        summary->exchanges.refused += row->refused;
-        summary->exchanges.skipped += row->skipped;
-        summary->exchanges.torn += row->torn;
-        add_staleness(summary, &received, row);
-        summary->bytes_sent += row->bytes_sent;
+        kith_row_add_peer(&sum, row);
         if (row->bytes_sent > summary->bytes_per_peer_max)
             summary->bytes_per_peer_max = row->bytes_sent;
-        summary->cpu.train_s += known(row->cpu_train_s);
-        summary->cpu.aead_s += known(row->cpu_aead_s);
-        summary->cpu.socket_s += known(row->cpu_socket_s);
-        summary->cpu.other_s += known(row->cpu_other_s);
     }
+    summary->steps = sum.step;
+    summary->samples = sum.samples;
+    summary->exchanges.attempts = sum.attempts;
+    summary->exchanges.done = sum.done;
+    summary->exchanges.failed = sum.failed;
+    summary->exchanges.refused = sum.refused;
+    summary->exchanges.skipped = sum.skipped;
+    summary->exchanges.torn = sum.torn;
+    summary->bytes_sent = sum.bytes_sent;
+    if (sum.received > 0) {
+        summary->staleness.mean = sum.staleness;
+        summary->staleness.max = sum.staleness_max;
+    }
+    summary->cpu.train_s = sum.cpu_train_s;
+    summary->cpu.aead_s = sum.cpu_aead_s;
+    summary->cpu.socket_s = sum.cpu_socket_s;
+    summary->cpu.other_s = sum.cpu_other_s;
     if (lab->start_ns != 0) {
         summary->cpu.other_s += kith_lab_cpu_s() - lab->cpu_start_s;
         summary->wall_s = (double)(lab->ended_ns - lab->start_ns) / 1e9;
@@ -215,8 +159,9 @@ static void evaluate(struct lab *lab, struct kith_summary *summary)
 {
     uint8_t wanted[KITH_LAB_PEERS_MAX] = {0};
     for (uint32_t i = 0; i < lab->peer_count; i++)
-        wanted[i] =
-            lab->peers[i].left && lab->peers[i].saved && !lab->peers[i].paused;
+        wanted[i] = lab->peers[i].state == LAB_PEER_LEFT &&
+                    lab->peers[i].saved &&
+                    !(lab->peers[i].faults & LAB_FAULT_PAUSED);
     struct lab_average average;
     if (kith_lab_average_open(&average, &lab->experiment, &lab->cluster, wanted,
                               lab, left_out) != KITH_OK) {
@@ -270,7 +215,7 @@ static void judge(struct lab *lab, struct kith_summary *summary)
 
 void kith_lab_result(struct lab *lab, struct kith_summary *summary)
 {
-    clear(summary);
+    *summary = kith_summary_unknown("lab");
     add_up(lab, summary);
     if (lab->err == KITH_OK && lab->start_ns != 0) {
         evaluate(lab, summary);

@@ -22,13 +22,6 @@
 /* Buffers of one child drained in one go after its end: a pipe holds 1 MiB. */
 #define DRAIN_READS 256
 
-kith_ns kith_lab_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
-}
-
 void kith_lab_say(struct lab *lab, const char *format, ...)
 {
     if (lab->options->on_line == NULL)
@@ -53,47 +46,10 @@ void kith_lab_fail(struct lab *lab, enum kith_err err, const char *format, ...)
 }
 
 /* Counters start again with every incarnation; the series goes on. */
-static void add_staleness(struct kith_row *row, const struct kith_row *gone)
-{
-    if (gone->received == 0)
-        return;
-    const double all = (double)(row->received + gone->received);
-    const double share = (double)row->received / all;
-    row->staleness = row->received == 0 ? gone->staleness
-                                        : share * row->staleness +
-                                              (1 - share) * gone->staleness;
-    row->staleness_max = fmax(row->staleness_max, gone->staleness_max);
-    row->received += gone->received;
-}
-
-static void add_gone(struct kith_row *row, const struct kith_row *gone)
-{
-    row->bytes_sent += gone->bytes_sent;
-    row->bytes_received += gone->bytes_received;
-    row->waiting_s += gone->waiting_s;
-    row->training_s += gone->training_s;
-    add_staleness(row, gone);
-    row->attempts += gone->attempts;
-    row->done += gone->done;
-    row->failed += gone->failed;
-    row->refused += gone->refused;
-    row->skipped += gone->skipped;
-    row->torn += gone->torn;
-    row->cpu_train_s += gone->cpu_train_s;
-    row->cpu_aead_s += gone->cpu_aead_s;
-    row->cpu_socket_s += gone->cpu_socket_s;
-    row->cpu_other_s += gone->cpu_other_s;
-    if (!gone->speed.measured)
-        return;
-    row->speed.data_wait_s += gone->speed.data_wait_s;
-    if (row->speed.memory_bytes < gone->speed.memory_bytes)
-        row->speed.memory_bytes = gone->speed.memory_bytes;
-}
-
 static void take_row(struct lab_peer *peer, const struct kith_row *row)
 {
     peer->last = *row;
-    add_gone(&peer->last, &peer->gone);
+    kith_row_add_incarnation(&peer->last, &peer->gone);
     (void)kith_rundb_row(peer->lab->options->store, &peer->last);
 }
 
@@ -160,7 +116,8 @@ static void take_record(void *user, const struct lab_record *record)
         return;
     switch (record->kind) {
     case LAB_RECORD_READY:
-        peer->ready = true;
+        if (peer->state == LAB_PEER_STARTED)
+            peer->state = LAB_PEER_READY;
         break;
     case LAB_RECORD_ROW:
         take_row(peer, &record->as.row);
@@ -206,7 +163,7 @@ static void take_score(void *user, const struct lab_record *record)
     lab->values.consensus_distance = score->consensus_distance;
     lab->values.correlation = score->correlation;
     lab->correlation_lowest = fmin(lab->correlation_lowest, score->correlation);
-    kith_lab_judge(lab, score->loss, score->accuracy);
+    kith_lab_check_patience(lab, score->loss, score->accuracy);
 }
 
 enum kith_err kith_lab_peer_start(struct lab_peer *peer)
@@ -240,8 +197,8 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer)
                       (unsigned)peer->rank, strerror(why));
         return err;
     }
-    peer->alive = true;
-    peer->ready = peer->finished = peer->saved = false;
+    peer->state = LAB_PEER_STARTED;
+    peer->finished = peer->saved = false;
     memset(&peer->final, 0, sizeof peer->final);
     return KITH_OK;
 }
@@ -249,7 +206,7 @@ enum kith_err kith_lab_peer_start(struct lab_peer *peer)
 static void bury(struct lab_peer *peer)
 {
     kith_lab_process_end(&peer->process);
-    peer->alive = false;
+    peer->state = LAB_PEER_DOWN;
     peer->gone = peer->last;
 }
 
@@ -277,10 +234,10 @@ static void peer_ended(struct lab_peer *peer)
     const bool in_order = peer->process.status == 0;
     bury(peer);
     if (in_order) {
-        peer->left = true;
+        peer->state = LAB_PEER_LEFT;
         return;
     }
-    peer->affected = true;
+    peer->faults |= LAB_FAULT_AFFECTED;
     peer->saved = false;
     const char *why = peer->final.text;
     if (lab->start_ns == 0)
@@ -303,7 +260,7 @@ static void read_peer(struct lab_peer *peer)
 
 static void check_peer(struct lab_peer *peer)
 {
-    if (peer->alive && peer->process.rows_fd < 0 &&
+    if (kith_lab_peer_is_alive(peer) && peer->process.rows_fd < 0 &&
         kith_lab_process_reap(&peer->process))
         peer_ended(peer);
 }
@@ -353,23 +310,19 @@ void kith_lab_values(struct lab *lab)
 {
     struct kith_values *values = &lab->values;
     values->finite = lab->nonfinite ? 0 : 1;
-    values->attempts = values->done = values->failed = 0;
-    values->refused = values->skipped = values->torn = 0;
-    double waited = 0;
-    for (uint32_t i = 0; i < lab->peer_count; i++) {
-        const struct kith_row *row = &lab->peers[i].last;
-        values->attempts += (double)row->attempts;
-        values->done += (double)row->done;
-        values->failed += (double)row->failed;
-        values->refused += (double)row->refused;
-        values->skipped += (double)row->skipped;
-        values->torn += (double)row->torn;
-        waited += isfinite(row->waiting_s) ? row->waiting_s : 0;
-    }
+    struct kith_row sum = {.received = 0};
+    for (uint32_t i = 0; i < lab->peer_count; i++)
+        kith_row_add_peer(&sum, &lab->peers[i].last);
+    values->attempts = (double)sum.attempts;
+    values->done = (double)sum.done;
+    values->failed = (double)sum.failed;
+    values->refused = (double)sum.refused;
+    values->skipped = (double)sum.skipped;
+    values->torn = (double)sum.torn;
     const kith_ns end = lab->ended_ns != 0 ? lab->ended_ns : kith_lab_now();
     const double wall = (double)(end - lab->start_ns) / 1e9;
     if (wall > 0)
-        values->waiting_share = waited / wall / (double)lab->peer_count;
+        values->waiting_share = sum.waiting_s / wall / (double)lab->peer_count;
 }
 
 static void show_progress(struct lab *lab, kith_ns now_ns)
@@ -378,19 +331,15 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
                                          .step_min = UINT64_MAX,
                                          .steps = lab->steps,
                                          .accuracy = lab->accuracy};
-    double loss = 0;
+    struct kith_row all = {.received = 0}, alive = {.received = 0};
     for (uint32_t i = 0; i < lab->peer_count; i++) {
         const struct lab_peer *peer = &lab->peers[i];
-        progress.exchanges += peer->last.done;
-        progress.failed += peer->last.failed;
-        progress.torn += peer->last.torn;
-        progress.bytes_sent += peer->last.bytes_sent;
+        kith_row_add_peer(&all, &peer->last);
         progress.finished += peer->finished;
-        if (!peer->alive)
+        if (!kith_lab_peer_is_alive(peer))
             continue;
         progress.alive++;
-        kith_lab_add_speed(&progress.speed, &peer->last.speed);
-        loss += peer->last.loss;
+        kith_row_add_peer(&alive, &peer->last);
         if (peer->last.step < progress.step_min)
             progress.step_min = peer->last.step;
         if (peer->last.step > progress.step_max)
@@ -398,8 +347,14 @@ static void show_progress(struct lab *lab, kith_ns now_ns)
     }
     if (progress.alive == 0)
         progress.step_min = 0;
-    kith_lab_mean_speed(&progress.speed, progress.alive);
-    progress.loss = progress.alive > 0 ? loss / progress.alive : NAN;
+    progress.exchanges = all.done;
+    progress.failed = all.failed;
+    progress.torn = all.torn;
+    progress.bytes_sent = all.bytes_sent;
+    progress.speed = alive.speed;
+    kith_speed_mean(&progress.speed, progress.alive);
+    progress.loss =
+        progress.alive > 0 ? alive.loss / progress.alive : (double)NAN;
     lab->options->on_progress(lab->options->user, &progress);
 }
 
@@ -454,9 +409,10 @@ void kith_lab_turn(struct lab *lab, kith_ns until_ns)
     fds[count++] =
         (struct pollfd){lab->scoring ? lab->score.rows_fd : -1, POLLIN, 0};
     for (uint32_t i = 0; i < lab->peer_count; i++)
-        fds[count++] = (struct pollfd){
-            lab->peers[i].alive ? lab->peers[i].process.rows_fd : -1, POLLIN,
-            0};
+        fds[count++] = (struct pollfd){kith_lab_peer_is_alive(&lab->peers[i])
+                                           ? lab->peers[i].process.rows_fd
+                                           : -1,
+                                       POLLIN, 0};
 
     wait_readable(lab, fds, count, until_ns);
 

@@ -40,25 +40,39 @@
 
 struct lab;
 
+enum lab_peer_state {
+    LAB_PEER_DOWN,    /* never started, or died */
+    LAB_PEER_STARTED, /* a process of it runs */
+    LAB_PEER_READY,   /* that process waits for `start`, or has it */
+    LAB_PEER_LEFT,    /* it ended in order */
+};
+
+enum lab_peer_fault {
+    LAB_FAULT_PAUSED = 1,   /* outlives a crash */
+    LAB_FAULT_CRASHED = 2,  /* before a resume */
+    LAB_FAULT_AFFECTED = 4, /* crashed or died once: does not hold up the end */
+};
+
 struct lab_peer {
     struct lab *lab;
     kith_id rank;
     struct lab_process process;
     struct lab_child child;
-    bool alive;           /* a process of it runs */
-    bool ready;           /* that process waits for `start`, or has it */
+    enum lab_peer_state state;
+    unsigned faults;      /* set of enum lab_peer_fault */
     bool finished;        /* own share done */
-    bool left;            /* it ended in order */
-    bool paused;          /* by a fault; outlives a crash */
-    bool crashed;         /* by a fault before a resume */
-    kith_ns finished_ns;  /* since the common start; 0: not yet */
-    bool affected;        /* crashed or died once: does not hold up the end */
     bool saved;           /* its last save is complete */
+    kith_ns finished_ns;  /* since the common start; 0: not yet */
     double slow;          /* factor, 1: none */
     struct kith_row last; /* the latest row, earlier incarnations added */
     struct kith_row gone; /* sums of earlier incarnations */
     struct lab_final final;
 };
+
+static inline bool kith_lab_peer_is_alive(const struct lab_peer *peer)
+{
+    return peer->state == LAB_PEER_STARTED || peer->state == LAB_PEER_READY;
+}
 
 struct lab {
     const struct kith_lab_options *options;
@@ -80,12 +94,12 @@ struct lab {
     struct lab_process score; /* an evaluation under way */
     struct lab_child score_child;
     bool scoring;
-    kith_ns score_ns; /* the next one; 0: none */
-    double accuracy;  /* the latest */
-    double best;      /* the best so far; NaN: none */
-    uint32_t stale;   /* evaluations since then */
-    bool early;       /* stop.patience is at its end */
-    kith_ns past_ns;  /* what ran before a resume */
+    kith_ns score_ns;   /* the next one; 0: none */
+    double accuracy;    /* the latest */
+    double best;        /* the best so far; NaN: none */
+    uint32_t stale;     /* evaluations since then */
+    bool early;         /* stop.patience is at its end */
+    kith_ns resumed_ns; /* run time before a resume */
 
     bool nonfinite; /* a peer met a value that is not finite */
     struct kith_checks checks;
@@ -98,7 +112,6 @@ struct lab {
 };
 
 /* launcher.c */
-kith_ns kith_lab_now(void);
 /* Handles what has happened, or waits until `until_ns`, whichever is first. */
 void kith_lab_turn(struct lab *lab, kith_ns until_ns);
 enum kith_err kith_lab_peer_start(struct lab_peer *peer);
@@ -122,18 +135,13 @@ void kith_lab_faults_tell(struct lab_peer *peer);
 /* Atoms of the time before a resume: their state, not their deeds. */
 void kith_lab_faults_pass(struct lab *lab);
 
-/* interrupted_run.c: rows of the time before a resume; whether to stop early.
- */
-KITH_MUST_CHECK enum kith_err kith_lab_past(struct lab *lab);
-void kith_lab_judge(struct lab *lab, double loss, double accuracy);
+/* interrupted_run.c: counters and evaluations of the time before a resume;
+ * whether an evaluation was the last that stop.patience allows. */
+KITH_MUST_CHECK enum kith_err kith_lab_read_interrupted(struct lab *lab);
+void kith_lab_check_patience(struct lab *lab, double loss, double accuracy);
 
 /* lab_result.c */
 void kith_lab_result(struct lab *lab, struct kith_summary *summary);
 double kith_lab_cpu_s(void);
-/* Adds a peer's speed to that of all: rates add up, what is a share is summed
- * for a mean over `peers`, memory is the largest. */
-void kith_lab_add_speed(struct kith_speed *all, const struct kith_speed *peer);
-/* The shares of such a sum. */
-void kith_lab_mean_speed(struct kith_speed *all, uint32_t peers);
 
 #endif

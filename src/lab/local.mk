@@ -1,6 +1,6 @@
 # Many real peers on one machine, and their launcher.
 noinst_LIBRARIES += libkith_lab.a
-libkith_lab_a_CFLAGS = $(GNU11)
+libkith_lab_a_CFLAGS = $(GNU11) $(MSGPACK_CFLAGS)
 libkith_lab_a_SOURCES = \
   src/lab/average.c \
   src/lab/average.h \
@@ -18,5 +18,4 @@ libkith_lab_a_SOURCES = \
   src/lab/process.h \
   src/lab/records.c \
   src/lab/records.h \
-  src/lab/save_folder.c \
-  src/lab/save_folder.h
+  src/lab/save_folder.c

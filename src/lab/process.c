@@ -15,11 +15,19 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kith/assert.h"
 
 #define LAST_FD ((unsigned)~0u)
+
+kith_ns kith_lab_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (kith_ns)now.tv_sec * KITH_S + now.tv_nsec;
+}
 
 static void close_fd(int *fd)
 {

@@ -21,6 +21,9 @@
 /* What the pipe is asked to hold; the kernel may give less. */
 #define LAB_PIPE_BYTES (1 << 20)
 
+/* CLOCK_MONOTONIC, which fork() shares. */
+kith_ns kith_lab_now(void);
+
 struct lab_process {
     pid_t pid;      /* 0: none */
     int rows_fd;    /* read end, not blocking; -1 once at its end */

@@ -1,267 +1,247 @@
-/* Records between a peer's process and the launcher: records.h has the layout.
- * Fields are written one by one, never as a struct: the format has no padding,
- * and does not change when a struct does. */
+/* Records between a peer's process and the launcher: records.h has the layout,
+ * and the tables below what stands in each kind. */
 #include "src/lab/records.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
+
+#include <msgpack.h>
 
 #include "kith/assert.h"
 #include "kith/lab.h"
 
-_Static_assert(sizeof(double) == 8, "doubles travel as 64 bits");
-_Static_assert(LAB_RECORD_HEADER + 64 + 60 + LAB_TEXT_BYTES < LAB_RECORD_BYTES,
-               "the longest body fits");
-_Static_assert(LAB_RECORD_HEADER + 8 + KITH_JOURNAL_PART_BYTES <=
-                   LAB_RECORD_BYTES,
-               "a part of the journal fits");
 _Static_assert(KITH_JOURNAL_PEERS_MAX == KITH_LAB_PEERS_MAX,
                "a journal is one of a lab");
+/* Array, version, kind; peer and incarnation; time. */
+#define HEADER_BYTES (3 + 2 + 2 * 5 + 9)
+_Static_assert(HEADER_BYTES + 5 + 3 + KITH_JOURNAL_PART_BYTES <=
+                   LAB_RECORD_BYTES,
+               "a part of the journal fits");
+_Static_assert(HEADER_BYTES + 40 * 9 <= LAB_RECORD_BYTES, "a row fits");
+_Static_assert(HEADER_BYTES + 14 * 9 + 2 + LAB_TEXT_BYTES <= LAB_RECORD_BYTES,
+               "a last record fits");
 
-/* A cursor over the body: `at` never passes LAB_RECORD_BYTES. */
+/* What a field of a record is, and what the reader lets through. */
+enum field_kind {
+    U32,
+    WHOLE,   /* uint64_t */
+    COUNT,   /* below 2^63, so that SQLite holds it */
+    REAL,    /* a diverging run has an infinite loss, and that is worth a row */
+    MEASURE, /* NaN: not measured; nothing infinite or negative */
+    SHARE,   /* and not above 1 */
+    FLAG,
+    PEER,  /* a rank, or nobody's */
+    PEERS, /* how many */
+    EVENT,
+    FAILURE,
+    TEXT,
+    PART,
+    ALWAYS = COUNT, /* kinds of a series' columns */
+    KNOWN = COUNT,
+};
+
+struct field {
+    enum field_kind kind;
+    size_t offset; /* in struct lab_record */
+};
+
+#define AT(name) offsetof(struct lab_record, as.name)
+#define SKIP(...)
+#define TAKE(...) __VA_ARGS__,
+#define OWN_row TAKE
+#define OWN_speed SKIP
+#define SPEED_row SKIP
+#define SPEED_speed TAKE
+
+static const struct field header[] = {
+    {PEER, offsetof(struct lab_record, peer)},
+    {U32, offsetof(struct lab_record, incarnation)},
+    {COUNT, offsetof(struct lab_record, time_ns)}};
+static const struct field row[] = {
+#define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
+    OWN_##place({kind, AT(row.name)})
+#include "kith/series.def"
+    {FLAG, AT(row.speed.measured)},
+#define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
+    SPEED_##place({kind, AT(row.speed.name)})
+#include "kith/series.def"
+};
+static const struct field event[] = {
+    {EVENT, AT(mark.kind)},       {PEER, AT(mark.peer)},
+    {WHOLE, AT(mark.id.counter)}, {U32, AT(mark.id.incarnation)},
+    {FLAG, AT(mark.initiator)},   {WHOLE, AT(mark.value)},
+    {REAL, AT(mark.sum)}};
+static const struct field line[] = {{TEXT, AT(line)}};
+static const struct field final[] = {{FAILURE, AT(final.err)},
+                                     {FLAG, AT(final.finished)},
+                                     {FLAG, AT(final.interrupted)},
+                                     {FLAG, AT(final.saved)},
+                                     {COUNT, AT(final.connected)},
+                                     {COUNT, AT(final.closed)},
+                                     {COUNT, AT(final.refused)},
+                                     {COUNT, AT(final.dial_failures)},
+                                     {COUNT, AT(final.dropped)},
+                                     {MEASURE, AT(final.merge_s)},
+                                     {FLAG, AT(final.speed.measured)},
+#define KITH_SERIES_COLUMN(place, schema, kind, name, add, chart)              \
+    SPEED_##place({kind, AT(final.speed.name)})
+#include "kith/series.def"
+                                     {TEXT, AT(final.text)}};
+static const struct field score[] = {{COUNT, AT(score.step)},
+                                     {PEERS, AT(score.peers)},
+                                     {REAL, AT(score.loss)},
+                                     {SHARE, AT(score.accuracy)},
+                                     {REAL, AT(score.consensus_distance)},
+                                     {REAL, AT(score.correlation)}};
+static const struct field journal[] = {{U32, AT(journal.part)},
+                                       {PART, AT(journal)}};
+
+#define FIELDS(table)                                                          \
+    {                                                                          \
+        table, sizeof(table) / sizeof *(table)                                 \
+    }
+static const struct {
+    const struct field *fields;
+    uint32_t count;
+} bodies[LAB_RECORD_KINDS] = {
+    [LAB_RECORD_ROW] = FIELDS(row),     [LAB_RECORD_MARK] = FIELDS(event),
+    [LAB_RECORD_LINE] = FIELDS(line),   [LAB_RECORD_FINAL] = FIELDS(final),
+    [LAB_RECORD_SCORE] = FIELDS(score), [LAB_RECORD_JOURNAL] = FIELDS(journal)};
+#define HEADER_COUNT (sizeof header / sizeof *header)
+
+/* ---- out */
+
 struct writer {
-    uint8_t *bytes;
+    uint8_t *bytes; /* (LAB_RECORD_BYTES) */
     size_t at;
 };
+
+static int write_bytes(void *data, const char *bytes, size_t size)
+{
+    struct writer *writer = data;
+    KITH_ASSERT(size <= LAB_RECORD_BYTES - writer->at);
+    memcpy(writer->bytes + writer->at, bytes, size);
+    writer->at += size;
+    return 0;
+}
+
+static void put_text(msgpack_packer *packer, const char *text)
+{
+    char clean[LAB_TEXT_BYTES];
+    size_t length = 0;
+    for (; length < sizeof clean - 1 && text[length] != '\0'; length++) {
+        const unsigned char c = (unsigned char)text[length];
+        clean[length] = c < 0x20 || c == 0x7f ? ' ' : text[length];
+    }
+    msgpack_pack_str_with_body(packer, clean, length);
+}
+
+static void put(msgpack_packer *packer, const struct field *field,
+                const struct lab_record *record)
+{
+    const void *value = (const char *)record + field->offset;
+    const struct lab_part *part = value;
+    switch (field->kind) {
+    case U32:
+    case PEER:
+    case PEERS:
+        msgpack_pack_uint32(packer, *(const uint32_t *)value);
+        break;
+    case WHOLE:
+    case COUNT:
+        msgpack_pack_uint64(packer, *(const uint64_t *)value);
+        break;
+    case REAL:
+    case MEASURE:
+    case SHARE:
+        msgpack_pack_double(packer, *(const double *)value);
+        break;
+    case FLAG:
+        (*(const bool *)value ? msgpack_pack_true : msgpack_pack_false)(packer);
+        break;
+    case EVENT:
+        msgpack_pack_uint32(packer, *(const enum kith_mark_kind *)value);
+        break;
+    case FAILURE:
+        msgpack_pack_uint32(packer, (uint32_t) - *(const enum kith_err *)value);
+        break;
+    case TEXT:
+        put_text(packer, value);
+        break;
+    case PART:
+        KITH_ASSERT(part->size > 0 && part->size <= KITH_JOURNAL_PART_BYTES);
+        msgpack_pack_bin_with_body(packer, part->bytes, part->size);
+        break;
+    }
+}
+
+void kith_lab_record_pack(const struct lab_record *record,
+                          uint8_t bytes[LAB_RECORD_BYTES])
+{
+    KITH_ASSERT(record->kind < LAB_RECORD_KINDS);
+    struct writer writer = {.bytes = bytes};
+    msgpack_packer packer;
+    memset(bytes, 0, LAB_RECORD_BYTES);
+    msgpack_packer_init(&packer, &writer, write_bytes);
+    msgpack_pack_array(&packer, 2 + HEADER_COUNT + bodies[record->kind].count);
+    msgpack_pack_uint8(&packer, LAB_RECORD_VERSION);
+    msgpack_pack_uint8(&packer, (uint8_t)record->kind);
+    for (size_t i = 0; i < HEADER_COUNT; i++)
+        put(&packer, &header[i], record);
+    for (uint32_t i = 0; i < bodies[record->kind].count; i++)
+        put(&packer, &bodies[record->kind].fields[i], record);
+}
+
+/* ---- in */
+
 struct reader {
-    const uint8_t *bytes;
-    size_t at, end;
+    const uint8_t *bytes; /* (LAB_RECORD_BYTES) */
+    size_t at;
     bool bad;
 };
 
-static void put32(struct writer *writer, uint32_t value)
+/* The next value. Arrays and maps are refused by their first byte: msgpack-c
+ * would reserve as much as they claim to hold. */
+static msgpack_object next(struct reader *reader, msgpack_object_type type)
 {
-    KITH_ASSERT(writer->at + 4 <= LAB_RECORD_BYTES);
-    for (int i = 0; i < 4; i++)
-        writer->bytes[writer->at++] = (uint8_t)(value >> 8 * i);
-}
-
-static void put64(struct writer *writer, uint64_t value)
-{
-    put32(writer, (uint32_t)value);
-    put32(writer, (uint32_t)(value >> 32));
-}
-
-static void put_double(struct writer *writer, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    put64(writer, bits);
-}
-
-/* Fixed width, zero-padded; the last byte is always zero. */
-static void put_text(struct writer *writer, const char *text)
-{
-    KITH_ASSERT(writer->at + LAB_TEXT_BYTES <= LAB_RECORD_BYTES);
-    uint8_t *out = writer->bytes + writer->at;
-    for (size_t i = 0; i < LAB_TEXT_BYTES - 1 && text[i] != 0; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        out[i] = c < 0x20 || c == 0x7f ? ' ' : c;
-    }
-    writer->at += LAB_TEXT_BYTES;
-}
-
-static uint32_t get32(struct reader *reader)
-{
-    if (reader->bad || reader->end - reader->at < 4) {
+    msgpack_unpacked unpacked;
+    msgpack_unpacked_init(&unpacked);
+    const uint8_t first =
+        reader->at < LAB_RECORD_BYTES ? reader->bytes[reader->at] : 0xdd;
+    const bool container =
+        (first >= 0x80 && first < 0xa0) || (first >= 0xdc && first < 0xe0);
+    if (!reader->bad &&
+        (container ||
+         msgpack_unpack_next(&unpacked, (const char *)reader->bytes,
+                             LAB_RECORD_BYTES,
+                             &reader->at) != MSGPACK_UNPACK_SUCCESS))
         reader->bad = true;
-        return 0;
-    }
-    uint32_t value = 0;
-    for (int i = 0; i < 4; i++)
-        value |= (uint32_t)reader->bytes[reader->at++] << 8 * i;
+    const msgpack_object value = unpacked.data; /* has nothing of its own */
+    msgpack_unpacked_destroy(&unpacked);
+    reader->bad = reader->bad || value.type != type;
+    return reader->bad ? (msgpack_object){.type = MSGPACK_OBJECT_NIL} : value;
+}
+
+static uint64_t get_whole(struct reader *reader, uint64_t most)
+{
+    const uint64_t value =
+        next(reader, MSGPACK_OBJECT_POSITIVE_INTEGER).via.u64;
+    reader->bad = reader->bad || value > most;
+    return reader->bad ? 0 : value;
+}
+
+static double get_real(struct reader *reader, double low, double high)
+{
+    const double value = next(reader, MSGPACK_OBJECT_FLOAT64).via.f64;
+    reader->bad = reader->bad || value < low || value > high;
     return value;
-}
-
-static uint64_t get64(struct reader *reader)
-{
-    const uint64_t low = get32(reader);
-    return low | (uint64_t)get32(reader) << 32;
-}
-
-static double get_double(struct reader *reader)
-{
-    const uint64_t bits = get64(reader);
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* Measured spans and losses: NaN means not measured; an infinite or negative
- * one does not exist. */
-static double get_measure(struct reader *reader)
-{
-    const double value = get_double(reader);
-    if (isinf(value) || value < 0)
-        reader->bad = true;
-    return value;
-}
-
-/* Counters of a run: below 2^63, so that SQLite holds them. */
-static uint64_t get_count(struct reader *reader)
-{
-    const uint64_t value = get64(reader);
-    if (value > INT64_MAX)
-        reader->bad = true;
-    return value;
-}
-
-static bool get_flag(struct reader *reader)
-{
-    const uint32_t value = get32(reader);
-    if (value > 1)
-        reader->bad = true;
-    return value == 1;
-}
-
-static void get_text(struct reader *reader, char *text)
-{
-    if (reader->bad || reader->end - reader->at < LAB_TEXT_BYTES) {
-        reader->bad = true;
-        return;
-    }
-    memcpy(text, reader->bytes + reader->at, LAB_TEXT_BYTES);
-    reader->at += LAB_TEXT_BYTES;
-    bool ended = false;
-    for (size_t i = 0; i < LAB_TEXT_BYTES; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        ended = ended || c == 0;
-        if (ended ? c != 0 : c < 0x20 || c == 0x7f)
-            reader->bad = true;
-    }
-    if (!ended)
-        reader->bad = true;
-}
-
-static void put_speed(struct writer *writer, const struct kith_speed *speed)
-{
-    put32(writer, speed->measured);
-    put_double(writer, speed->samples_per_s);
-    put_double(writer, speed->tokens_per_s);
-    put_double(writer, speed->flop_per_s);
-    put_double(writer, speed->mfu);
-    put_double(writer, speed->data_wait_s);
-    put_double(writer, speed->exchange_overlap);
-    put64(writer, speed->memory_bytes);
-}
-
-static void get_speed(struct reader *reader, struct kith_speed *speed)
-{
-    speed->measured = get_flag(reader);
-    speed->samples_per_s = get_measure(reader);
-    speed->tokens_per_s = get_measure(reader);
-    speed->flop_per_s = get_measure(reader);
-    speed->mfu = get_measure(reader);
-    speed->data_wait_s = get_measure(reader);
-    speed->exchange_overlap = get_measure(reader);
-    speed->memory_bytes = get_count(reader);
-    if (speed->exchange_overlap > 1)
-        reader->bad = true;
-}
-
-static void put_row(struct writer *writer, const struct kith_row *row)
-{
-    put64(writer, row->step);
-    put64(writer, row->samples);
-    put_double(writer, row->loss);
-    put_double(writer, row->accuracy);
-    put_double(writer, row->consensus_distance);
-    put64(writer, row->bytes_sent);
-    put64(writer, row->bytes_received);
-    put_double(writer, row->waiting_s);
-    put_double(writer, row->staleness);
-    put_double(writer, row->staleness_max);
-    put64(writer, row->received);
-    put_double(writer, row->training_s);
-    put64(writer, row->attempts);
-    put64(writer, row->done);
-    put64(writer, row->failed);
-    put64(writer, row->refused);
-    put64(writer, row->skipped);
-    put64(writer, row->torn);
-    put_double(writer, row->cpu_train_s);
-    put_double(writer, row->cpu_aead_s);
-    put_double(writer, row->cpu_socket_s);
-    put_double(writer, row->cpu_other_s);
-    put_speed(writer, &row->speed);
-}
-
-/* A diverging run has an infinite loss, and that is worth a row. */
-static void get_row(struct reader *reader, struct kith_row *row)
-{
-    row->step = get_count(reader);
-    row->samples = get_count(reader);
-    row->loss = get_double(reader);
-    row->accuracy = get_measure(reader);
-    row->consensus_distance = get_double(reader);
-    row->bytes_sent = get_count(reader);
-    row->bytes_received = get_count(reader);
-    row->waiting_s = get_measure(reader);
-    row->staleness = get_measure(reader);
-    row->staleness_max = get_measure(reader);
-    row->received = get_count(reader);
-    row->training_s = get_measure(reader);
-    row->attempts = get_count(reader);
-    row->done = get_count(reader);
-    row->failed = get_count(reader);
-    row->refused = get_count(reader);
-    row->skipped = get_count(reader);
-    row->torn = get_count(reader);
-    row->cpu_train_s = get_measure(reader);
-    row->cpu_aead_s = get_measure(reader);
-    row->cpu_socket_s = get_measure(reader);
-    row->cpu_other_s = get_measure(reader);
-    get_speed(reader, &row->speed);
-}
-
-static void put_mark(struct writer *writer, const struct kith_mark *mark)
-{
-    put32(writer, (uint32_t)mark->kind);
-    put32(writer, mark->peer);
-    put64(writer, mark->id.counter);
-    put32(writer, mark->id.incarnation);
-    put32(writer, mark->initiator);
-    put64(writer, mark->value);
-    put_double(writer, mark->sum);
-}
-
-static void get_mark(struct reader *reader, struct kith_mark *mark)
-{
-    const uint32_t kind = get32(reader);
-    if (kind >= KITH_MARK_COUNT)
-        reader->bad = true;
-    else
-        mark->kind = (enum kith_mark_kind)kind;
-    mark->peer = get32(reader);
-    if (mark->peer >= KITH_PEERS_MAX && mark->peer != KITH_NOBODY)
-        reader->bad = true;
-    mark->id.counter = get64(reader);
-    mark->id.incarnation = get32(reader);
-    mark->initiator = get_flag(reader);
-    mark->value = get64(reader);
-    mark->sum = get_double(reader);
-}
-
-static void put_final(struct writer *writer, const struct lab_final *final)
-{
-    put32(writer, (uint32_t)-final->err);
-    put32(writer, final->finished);
-    put32(writer, final->interrupted);
-    put32(writer, final->saved);
-    put64(writer, final->connected);
-    put64(writer, final->closed);
-    put64(writer, final->refused);
-    put64(writer, final->dial_failures);
-    put64(writer, final->dropped);
-    put_double(writer, final->merge_s);
-    put_speed(writer, &final->speed);
-    put_text(writer, final->text);
 }
 
 static enum kith_err get_err(struct reader *reader)
 {
-    const int32_t value = -(int32_t)(get32(reader) & INT32_MAX);
-    switch ((enum kith_err)value) {
+    const int32_t value = -(int32_t)get_whole(reader, INT32_MAX);
+    switch (value) {
 #define KITH_X(name, number, text) case name:
         KITH_ERRORS(KITH_X)
 #undef KITH_X
@@ -271,168 +251,102 @@ static enum kith_err get_err(struct reader *reader)
     return KITH_EPARSE;
 }
 
-static void get_final(struct reader *reader, struct lab_final *final)
+static void get_text(struct reader *reader, char *text)
 {
-    final->err = get_err(reader);
-    final->finished = get_flag(reader);
-    final->interrupted = get_flag(reader);
-    final->saved = get_flag(reader);
-    final->connected = get_count(reader);
-    final->closed = get_count(reader);
-    final->refused = get_count(reader);
-    final->dial_failures = get_count(reader);
-    final->dropped = get_count(reader);
-    final->merge_s = get_measure(reader);
-    get_speed(reader, &final->speed);
-    get_text(reader, final->text);
-}
-
-static void put_score(struct writer *writer, const struct lab_score *score)
-{
-    put64(writer, score->step);
-    put32(writer, score->peers);
-    put_double(writer, score->loss);
-    put_double(writer, score->accuracy);
-    put_double(writer, score->consensus_distance);
-    put_double(writer, score->correlation);
-}
-
-static void get_score(struct reader *reader, struct lab_score *score)
-{
-    score->step = get_count(reader);
-    score->peers = get32(reader);
-    score->loss = get_double(reader);
-    score->accuracy = get_measure(reader);
-    score->consensus_distance = get_double(reader);
-    score->correlation = get_double(reader);
-    if (score->accuracy > 1 || score->peers > KITH_PEERS_MAX)
-        reader->bad = true;
-}
-
-static void put_part(struct writer *writer, const struct lab_part *part)
-{
-    KITH_ASSERT(part->size > 0 && part->size <= KITH_JOURNAL_PART_BYTES);
-    put32(writer, part->part);
-    put32(writer, part->size);
-    memcpy(writer->bytes + writer->at, part->bytes, part->size);
-    writer->at += part->size;
+    const msgpack_object_str value = next(reader, MSGPACK_OBJECT_STR).via.str;
+    reader->bad = reader->bad || value.size >= LAB_TEXT_BYTES;
+    for (uint32_t i = 0; !reader->bad && i < value.size; i++) {
+        text[i] = value.ptr[i];
+        reader->bad = (unsigned char)text[i] < 0x20 || text[i] == 0x7f;
+    }
 }
 
 static void get_part(struct reader *reader, struct lab_part *part)
 {
-    part->part = get32(reader);
-    part->size = get32(reader);
-    if (reader->bad || part->size == 0 ||
-        part->size > KITH_JOURNAL_PART_BYTES ||
-        part->size > reader->end - reader->at) {
+    const msgpack_object_bin value = next(reader, MSGPACK_OBJECT_BIN).via.bin;
+    if (reader->bad || value.size == 0 ||
+        value.size > KITH_JOURNAL_PART_BYTES) {
         reader->bad = true;
         return;
     }
-    memcpy(part->bytes, reader->bytes + reader->at, part->size);
-    reader->at += part->size;
+    part->size = value.size;
+    memcpy(part->bytes, value.ptr, value.size);
 }
 
-void kith_lab_record_pack(const struct lab_record *record,
-                          uint8_t bytes[LAB_RECORD_BYTES])
+static void get(struct reader *reader, const struct field *field,
+                struct lab_record *record)
 {
-    KITH_ASSERT(record->kind < LAB_RECORD_KINDS);
-    memset(bytes, 0, LAB_RECORD_BYTES);
-    struct writer body = {bytes, LAB_RECORD_HEADER};
-    switch (record->kind) {
-    case LAB_RECORD_READY:
+    void *value = (char *)record + field->offset;
+    switch (field->kind) {
+    case U32:
+        *(uint32_t *)value = (uint32_t)get_whole(reader, UINT32_MAX);
         break;
-    case LAB_RECORD_ROW:
-        put_row(&body, &record->as.row);
+    case PEER:
+        *(kith_id *)value = (kith_id)get_whole(reader, UINT32_MAX);
+        reader->bad = reader->bad || (*(kith_id *)value >= KITH_PEERS_MAX &&
+                                      *(kith_id *)value != KITH_NOBODY);
         break;
-    case LAB_RECORD_MARK:
-        put_mark(&body, &record->as.mark);
+    case PEERS:
+        *(uint32_t *)value = (uint32_t)get_whole(reader, KITH_PEERS_MAX);
         break;
-    case LAB_RECORD_LINE:
-        put_text(&body, record->as.line);
+    case WHOLE:
+        *(uint64_t *)value = get_whole(reader, UINT64_MAX);
         break;
-    case LAB_RECORD_FINAL:
-        put_final(&body, &record->as.final);
+    case COUNT:
+        *(uint64_t *)value = get_whole(reader, INT64_MAX);
         break;
-    case LAB_RECORD_SCORE:
-        put_score(&body, &record->as.score);
+    case REAL:
+        *(double *)value = get_real(reader, -INFINITY, INFINITY);
         break;
-    case LAB_RECORD_JOURNAL:
-        put_part(&body, &record->as.journal);
+    case MEASURE:
+        *(double *)value = get_real(reader, 0, DBL_MAX);
         break;
-    case LAB_RECORD_KINDS:
+    case SHARE:
+        *(double *)value = get_real(reader, 0, 1);
         break;
-    }
-
-    bytes[0] = 'K';
-    bytes[1] = 'L';
-    bytes[2] = LAB_RECORD_VERSION;
-    bytes[3] = (uint8_t)record->kind;
-    struct writer header = {bytes, 4};
-    put32(&header, record->peer);
-    put32(&header, record->incarnation);
-    put32(&header, (uint32_t)(body.at - LAB_RECORD_HEADER));
-    put64(&header, (uint64_t)record->time_ns);
-}
-
-static void get_body(struct reader *reader, struct lab_record *record)
-{
-    switch (record->kind) {
-    case LAB_RECORD_READY:
+    case FLAG:
+        *(bool *)value = next(reader, MSGPACK_OBJECT_BOOLEAN).via.boolean;
         break;
-    case LAB_RECORD_ROW:
-        record->as.row.peer = record->peer;
-        record->as.row.time_ns = record->time_ns;
-        get_row(reader, &record->as.row);
+    case EVENT:
+        *(enum kith_mark_kind *)value =
+            (enum kith_mark_kind)get_whole(reader, KITH_MARK_COUNT - 1);
         break;
-    case LAB_RECORD_MARK:
-        get_mark(reader, &record->as.mark);
+    case FAILURE:
+        *(enum kith_err *)value = get_err(reader);
         break;
-    case LAB_RECORD_LINE:
-        get_text(reader, record->as.line);
+    case TEXT:
+        get_text(reader, value);
         break;
-    case LAB_RECORD_FINAL:
-        get_final(reader, &record->as.final);
+    case PART:
+        get_part(reader, value);
         break;
-    case LAB_RECORD_SCORE:
-        get_score(reader, &record->as.score);
-        break;
-    case LAB_RECORD_JOURNAL:
-        get_part(reader, &record->as.journal);
-        break;
-    case LAB_RECORD_KINDS:
-        reader->bad = true;
     }
 }
 
 enum kith_err kith_lab_record_unpack(const uint8_t bytes[LAB_RECORD_BYTES],
                                      struct lab_record *record)
 {
+    /* Behind the array's head, which the comparison below checks. */
+    struct reader reader = {.bytes = bytes, .at = bytes[0] == 0xdc ? 3 : 1};
+    uint8_t again[LAB_RECORD_BYTES];
     memset(record, 0, sizeof *record);
-    if (bytes[0] != 'K' || bytes[1] != 'L')
-        return KITH_EPARSE;
-    if (bytes[2] != LAB_RECORD_VERSION)
+    reader.bad = bytes[0] != 0xdc && bytes[0] >> 4 != 0x9;
+    const uint64_t version = get_whole(&reader, UINT8_MAX);
+    if (!reader.bad && version != LAB_RECORD_VERSION)
         return KITH_EVERSION;
-    if (bytes[3] >= LAB_RECORD_KINDS)
+    record->kind =
+        (enum lab_record_kind)get_whole(&reader, LAB_RECORD_KINDS - 1);
+    for (size_t i = 0; i < HEADER_COUNT; i++)
+        get(&reader, &header[i], record);
+    for (uint32_t i = 0; i < bodies[record->kind].count; i++)
+        get(&reader, &bodies[record->kind].fields[i], record);
+    if (reader.bad || record->peer == KITH_NOBODY)
         return KITH_EPARSE;
-
-    struct reader header = {bytes, 4, LAB_RECORD_HEADER, false};
-    record->kind = (enum lab_record_kind)bytes[3];
-    record->peer = get32(&header);
-    record->incarnation = get32(&header);
-    const uint32_t used = get32(&header);
-    const uint64_t time_ns = get64(&header);
-    if (record->peer >= KITH_PEERS_MAX || time_ns > INT64_MAX ||
-        used > LAB_RECORD_BYTES - LAB_RECORD_HEADER)
-        return KITH_EPARSE;
-    record->time_ns = (kith_ns)time_ns;
-
-    struct reader body = {bytes, LAB_RECORD_HEADER, LAB_RECORD_HEADER + used,
-                          false};
-    get_body(&body, record);
-    if (body.bad || body.at != body.end)
-        return KITH_EPARSE;
-    for (size_t i = body.end; i < LAB_RECORD_BYTES; i++)
-        if (bytes[i] != 0)
-            return KITH_EPARSE;
-    return KITH_OK;
+    if (record->kind == LAB_RECORD_ROW) {
+        record->as.row.peer = record->peer;
+        record->as.row.time_ns = record->time_ns;
+    }
+    /* One spelling is ours: shortest numbers, zeros behind the last. */
+    kith_lab_record_pack(record, again);
+    return memcmp(bytes, again, sizeof again) == 0 ? KITH_OK : KITH_EPARSE;
 }

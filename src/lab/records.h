@@ -1,14 +1,12 @@
-/* What a peer's process tells the launcher: fixed-size records over a pipe.
+/* What a peer's process tells the launcher: records of fixed size over a pipe.
  *
- *   0  'K' 'L'      magic
- *   2  version, kind
- *   4  peer, incarnation, body bytes in use   (3 x u32)
- *  16  time_ns                                (i64, since the common start)
- *  24  body, zero-padded to the end
+ *   [version, kind, peer, incarnation, time_ns, field...]
  *
- * Little-endian throughout. A record is one atomic pipe write (512 bytes, under
- * POSIX's PIPE_BUF), so a killed writer leaves whole records behind it. The
- * reader trusts nothing: whatever does not decode ends that peer.
+ * in msgpack, zeros behind it; time_ns since the common start. The fields of
+ * each kind stand in tables of records.c, those of a ROW in kith/series.def. A
+ * record is one atomic pipe write (512 bytes, under POSIX's PIPE_BUF), so a
+ * killed writer leaves whole records behind it. The reader trusts nothing:
+ * whatever does not decode ends that peer.
  * Test: unit/test_lab_rows.c. */
 #ifndef KITH_LAB_RECORDS_H
 #define KITH_LAB_RECORDS_H
@@ -24,8 +22,7 @@
 #include "kith/types.h"
 
 #define LAB_RECORD_BYTES 512u
-#define LAB_RECORD_VERSION 3u
-#define LAB_RECORD_HEADER 24u
+#define LAB_RECORD_VERSION 4u
 /* Longer lines are cut; terminator included. */
 #define LAB_TEXT_BYTES 360u
 
@@ -63,7 +60,7 @@ struct lab_score {
 };
 
 struct lab_part {
-    uint32_t part; /* 0, 1, ... of this life */
+    uint32_t part; /* 0, 1, ... of this incarnation */
     uint32_t size; /* 1 to KITH_JOURNAL_PART_BYTES */
     uint8_t bytes[KITH_JOURNAL_PART_BYTES];
 };

@@ -1,7 +1,5 @@
-/* The folder of a run's saves, and of runs that were killed. See save_folder.h.
+/* The folder of a run's saves, and of runs that were killed. See kith/lab.h.
  */
-#include "src/lab/save_folder.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -81,8 +79,8 @@ static void remove_abandoned(const char *base)
     closedir(entries);
 }
 
-static enum kith_err open_named(struct lab_folder *folder, const char *named,
-                                char *error)
+static enum kith_err open_named(struct kith_lab_folder *folder,
+                                const char *named, char *error)
 {
     const size_t length = strlen(named);
     int why = length + 64 < sizeof folder->path ? 0 : ENAMETOOLONG;
@@ -112,8 +110,8 @@ static enum kith_err open_named(struct lab_folder *folder, const char *named,
     return why == ENOSPC ? KITH_ENOSPC : KITH_EPERM;
 }
 
-enum kith_err kith_lab_folder_open(struct lab_folder *folder, const char *named,
-                                   char *error)
+enum kith_err kith_lab_folder_open(struct kith_lab_folder *folder,
+                                   const char *named, char *error)
 {
     folder->lock_fd = -1;
     if (named != NULL)
@@ -142,7 +140,7 @@ enum kith_err kith_lab_folder_open(struct lab_folder *folder, const char *named,
     return why == ENOSPC ? KITH_ENOSPC : KITH_EPERM;
 }
 
-void kith_lab_folder_close(struct lab_folder *folder)
+void kith_lab_folder_close(struct kith_lab_folder *folder)
 {
     if (folder->path[0] == 0)
         return;

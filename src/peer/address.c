@@ -6,10 +6,16 @@
 #include <string.h>
 #include <uv.h>
 
+#include "kith/assert.h"
 #include "kith/text.h"
+
+_Static_assert(INET6_ADDRSTRLEN <= 64, "a numeric address fits `host`");
+_Static_assert(64 + 2 + 1 + 5 < KITH_ADDRESS_BYTES,
+               "brackets, colon and port fit beside it");
 
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
+/* Port 0 is allowed: a listener then gets any free port. */
 static bool port_is_valid(const char *port)
 {
     uint64_t value;
@@ -17,6 +23,8 @@ static bool port_is_valid(const char *port)
            value <= 65535;
 }
 
+/* Text only, no look-up: a name is resolved where it is dialled, each time
+ * anew, because cloud machines keep names and change addresses. */
 enum kith_err kith_address_parse(const char *text, struct kith_address *address)
 {
     memset(address, 0, sizeof *address);
@@ -37,10 +45,14 @@ enum kith_err kith_address_parse(const char *text, struct kith_address *address)
     if (size >= sizeof address->host)
         return KITH_EPARSE;
     memcpy(address->host, text, size);
+    KITH_ASSERT(strlen(colon + 1) < sizeof address->port);
     kith_text_copy(address->port, sizeof address->port, colon + 1);
     return KITH_OK;
 }
 
+/* One form for both families, so that one peer that comes by IPv4 and by
+ * IPv4-mapped IPv6 (RFC 4291, section 2.5.5.2) is one source. Other families,
+ * of which a TCP listener reports none, are all zeros. */
 void kith_address_bytes(const struct sockaddr *from, uint8_t bytes[16])
 {
     memset(bytes, 0, 16);
@@ -54,11 +66,13 @@ void kith_address_bytes(const struct sockaddr *from, uint8_t bytes[16])
     }
 }
 
+/* IPv4 addresses are rationed one by one, IPv6 ones by network. */
 bool kith_address_is_mapped(const uint8_t bytes[16])
 {
     return memcmp(bytes, mapped, sizeof mapped) == 0;
 }
 
+/* 127.0.0.0/8 (RFC 1122), ::1, and the first in its mapped form. */
 bool kith_address_is_loopback(const struct sockaddr *from)
 {
     static const uint8_t six[16] = {[15] = 1};
@@ -68,6 +82,8 @@ bool kith_address_is_loopback(const struct sockaddr *from)
            (kith_address_is_mapped(bytes) && bytes[12] == 127);
 }
 
+/* IPv6 in brackets (RFC 3986, section 3.2.2), so that what a log shows can be
+ * dialled. */
 void kith_address_print(const struct sockaddr *from,
                         char text[KITH_ADDRESS_BYTES])
 {

@@ -13,21 +13,30 @@
 #include "kith/assert.h"
 #include "transport.h"
 
+_Static_assert(KITH_CONTROL_READ_BYTES < KITH_READ_BYTES,
+               "a read of models is longer than one of control frames");
+_Static_assert(KITH_PREAUTH_BYTES <= KITH_CHUNK_SMALL,
+               "the output of a handshake fits a small chunk");
+_Static_assert(KITH_DRAIN_NS >= KITH_MS, "timers count milliseconds");
+
 static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
                        size_t *size);
 static void link_read(struct kith_socket *socket, ssize_t size);
 static void link_closed(struct kith_socket *socket);
 static void link_timer(uv_timer_t *timer);
 
+/* Runs when libuv has closed both handles, and on the way out of link_new. */
 static void link_free(struct kith_link *link)
 {
     if (link->session != NULL)
         kith_session_close(link->session);
     free(link->session_memory);
-    free(link->rest);
+    free(link->partial);
     free(link);
 }
 
+/* The timer runs from the start: a stranger that connects and says nothing is
+ * closed by it. */
 struct kith_link *kith_link_new(struct kith_transport *transport,
                                 bool initiator)
 {
@@ -37,9 +46,10 @@ struct kith_link *kith_link_new(struct kith_transport *transport,
     link->transport = transport;
     link->initiator = initiator;
     link->rank = KITH_NOBODY;
-    link->rest_capacity = KITH_PREAUTH_BYTES;
-    link->rest = malloc(link->rest_capacity);
-    if (link->rest == NULL ||
+    link->ticket = KITH_TICKET_NONE;
+    link->partial_capacity = KITH_PREAUTH_BYTES;
+    link->partial = malloc(link->partial_capacity);
+    if (link->partial == NULL ||
         kith_socket_init(&link->socket, &transport->net, link) != KITH_OK) {
         link_free(link);
         return NULL;
@@ -62,15 +72,20 @@ struct kith_link *kith_link_new(struct kith_transport *transport,
     return link;
 }
 
+/* Once the peer is verified, or gone, its place is free for the next stranger.
+ * Twice is harmless. */
 static void give_ticket(struct kith_link *link)
 {
-    if (link->has_ticket)
-        kith_halfopen_release(&link->transport->halfopen, link->ticket);
-    link->has_ticket = false;
+    if (link->ticket != KITH_TICKET_NONE)
+        kith_half_open_release(&link->transport->half_open, link->ticket);
+    link->ticket = KITH_TICKET_NONE;
 }
 
+/* libuv calls back once for the TCP handle and once for the timer, in either
+ * order; the memory goes with the second. */
 static void handle_closed(struct kith_link *link)
 {
+    KITH_ASSERT(link->handles > 0 && link->state == KITH_LINK_CLOSED);
     if (--link->handles > 0)
         return;
     *link->back = link->next;
@@ -89,14 +104,19 @@ static void timer_closed(uv_handle_t *handle)
     handle_closed(handle->data);
 }
 
+/* Idempotent, for several callers may find the same link broken. The member is
+ * told last: it may dial at once, and must not find this link in use. */
 void kith_link_close(struct kith_link *link, const char *why)
 {
     if (link->state == KITH_LINK_CLOSED)
         return;
     struct kith_transport *transport = link->transport;
     if (link->known && link->state == KITH_LINK_OPEN) {
+        KITH_ASSERT(transport->session_count > 0);
         transport->closed++;
         transport->session_count--;
+        KITH_ASSERT(transport->connected - transport->closed ==
+                    transport->session_count);
         kith_transport_log(transport,
                            "closed rank=%u name=%s address=%s reason=\"%s\"",
                            link->rank, kith_session_peer(link->session)->name,
@@ -107,9 +127,11 @@ void kith_link_close(struct kith_link *link, const char *why)
     kith_socket_close(&link->socket);
     uv_close((uv_handle_t *)&link->timer, timer_closed);
     if (link->rank != KITH_NOBODY)
-        kith_contact_closed(&transport->contacts[link->rank], link, why);
+        kith_member_closed(&transport->members[link->rank], link, why);
 }
 
+/* Nothing is sent to the other side: a reason would help nobody but an
+ * attacker. A mismatch is the exception (flush_output in link_consume). */
 void kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
                       const char *detail)
 {
@@ -119,8 +141,14 @@ void kith_link_refuse(struct kith_link *link, enum kith_refusal refusal,
     kith_link_close(link, detail);
 }
 
-/* ---- out */
+/* ---- out
+ *
+ * Chunks come from the process's pool, are filled by the session, and belong to
+ * the socket once they are written. A chunk that cannot be had ends the link:
+ * a record that was sealed and not sent would break the order of nonces. */
 
+/* A loop, since HELLO may follow message 3 within one read; the session hands
+ * out all that it has at once, so it turns twice at the most. */
 static bool flush_output(struct kith_link *link)
 {
     struct kith_net *net = &link->transport->net;
@@ -130,6 +158,7 @@ static bool flush_output(struct kith_link *link)
             kith_link_close(link, "out of memory");
             return false;
         }
+        KITH_ASSERT(chunk->capacity >= KITH_PREAUTH_BYTES);
         chunk->size =
             kith_session_output(link->session, chunk->bytes, chunk->capacity);
         if (chunk->size == 0) {
@@ -140,11 +169,14 @@ static bool flush_output(struct kith_link *link)
     }
 }
 
+/* A queue that grows without end is a peer that does not read: it is cut off
+ * rather than given our memory. */
 bool kith_link_control(struct kith_link *link, const uint8_t *frame,
                        size_t size)
 {
     struct kith_net *net = &link->transport->net;
-    if (link->state != KITH_LINK_OPEN || link->fin_sent)
+    if (link->state != KITH_LINK_OPEN ||
+        (link->closing & KITH_CLOSING_FIN_SENT))
         return false;
     if (link->socket.queued >= KITH_CHUNKS_MAX) {
         kith_link_close(link, "the peer does not read");
@@ -175,12 +207,16 @@ bool kith_link_control(struct kith_link *link, const uint8_t *frame,
     return true;
 }
 
-void kith_link_settle(struct kith_link *link)
+/* Called whenever something has been sent or received while the link closes.
+ * Our FIN waits for the models under way; the connection for both FINs and the
+ * last chunk, so that neither side sees a reset. */
+void kith_link_finish_closing(struct kith_link *link)
 {
     struct kith_net *net = &link->transport->net;
-    if (!link->leaving || link->state != KITH_LINK_OPEN)
+    if (!(link->closing & KITH_CLOSING_BEGUN) || link->state != KITH_LINK_OPEN)
         return;
-    if (!link->fin_sent && kith_traffic_is_idle(link)) {
+    if (!(link->closing & KITH_CLOSING_FIN_SENT) &&
+        kith_traffic_is_idle(link)) {
         struct kith_chunk *chunk = kith_chunk_take(net, KITH_CHUNK_SMALL);
         if (chunk == NULL ||
             kith_session_seal_fin(link->session, chunk->bytes, chunk->capacity,
@@ -190,42 +226,54 @@ void kith_link_settle(struct kith_link *link)
             kith_link_close(link, "could not say goodbye");
             return;
         }
-        link->fin_sent = true;
+        link->closing |= KITH_CLOSING_FIN_SENT;
         kith_socket_write(&link->socket, chunk);
     }
-    if (link->fin_sent && link->fin_received && link->socket.queued == 0)
+    if ((link->closing & KITH_CLOSING_BOTH_FINS) == KITH_CLOSING_BOTH_FINS &&
+        link->socket.queued == 0)
         kith_link_close(link, "closed in order");
 }
 
+/* Idempotent. The timer ends it when the other side does not answer. */
 void kith_link_leave(struct kith_link *link)
 {
-    if (link->leaving || link->state != KITH_LINK_OPEN)
+    if ((link->closing & KITH_CLOSING_BEGUN) || link->state != KITH_LINK_OPEN)
         return;
-    link->leaving = true;
+    link->closing |= KITH_CLOSING_BEGUN;
     link->progress_ns = (kith_ns)uv_hrtime();
     uv_timer_start(&link->timer, link_timer,
                    (uint64_t)(KITH_DRAIN_NS / KITH_MS), 0);
-    kith_link_settle(link);
+    kith_link_finish_closing(link);
 }
 
-/* ---- in */
+/* ---- in
+ *
+ * The shared read buffer holds what was left of a record, then the new bytes;
+ * the session consumes them record by record, and what is left goes back into
+ * `partial`. A model's bytes go straight from this buffer, opened, into the
+ * inbox. */
 
+/* The read buffer is shared by all links, so what is left of a record is put
+ * before the new bytes. How much is asked for bounds how much a peer can make
+ * us process before others have their turn. */
 static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
                        size_t *size)
 {
     struct kith_link *link = socket->owner;
     struct kith_net *net = socket->net;
-    memcpy(net->read_buffer, link->rest, link->rest_size);
-    *bytes = net->read_buffer + link->rest_size;
+    KITH_ASSERT(link->partial_size <= link->partial_capacity);
+    KITH_ASSERT(link->partial_size + KITH_READ_BYTES <= net->read_bytes);
+    memcpy(net->read_buffer, link->partial, link->partial_size);
+    *bytes = net->read_buffer + link->partial_size;
     if (link->state == KITH_LINK_OPEN) {
-        const size_t most = KITH_READ_BYTES - KITH_TALK_BYTES;
+        const size_t most = KITH_READ_BYTES - KITH_CONTROL_READ_BYTES;
         const size_t expected = kith_traffic_expected(link);
-        *size = KITH_TALK_BYTES + (expected < most ? expected : most);
-        link->asked = *size;
+        *size = KITH_CONTROL_READ_BYTES + (expected < most ? expected : most);
+        link->read_limit = *size;
         return;
     }
     const size_t want = kith_session_want(link->session);
-    *size = want > link->rest_size ? want - link->rest_size : 1;
+    *size = want > link->partial_size ? want - link->partial_size : 1;
 }
 
 /* What the session made of a bad byte, as a kind of refusal. */
@@ -252,26 +300,31 @@ static enum kith_refusal refusal_of(const struct kith_link *link,
 static bool make_room(struct kith_link *link, size_t size)
 {
     const size_t capacity = KITH_RECORD_BYTES_MAX + 2u;
-    uint8_t *rest = size <= capacity ? realloc(link->rest, capacity) : NULL;
+    uint8_t *rest = size <= capacity ? realloc(link->partial, capacity) : NULL;
     if (rest == NULL)
         return false;
-    link->rest = rest;
-    link->rest_capacity = capacity;
+    link->partial = rest;
+    link->partial_capacity = capacity;
     return true;
 }
 
+/* Idle time counts from here. The ticket goes back before identify(), which
+ * may refuse. */
 static bool link_opened(struct kith_link *link)
 {
+    KITH_ASSERT(link->state == KITH_LINK_HANDSHAKE);
+    KITH_ASSERT(kith_session_is_open(link->session));
     give_ticket(link);
     link->state = KITH_LINK_OPEN;
     if (!kith_transport_identify(link))
         return false;
     const kith_ns idle = link->transport->options.limits.idle_ns;
     uv_timer_start(&link->timer, link_timer, (uint64_t)(idle / KITH_MS), 0);
-    struct kith_contact *contact = &link->transport->contacts[link->rank];
-    return kith_contact_opened(contact, link);
+    struct kith_member_state *member = &link->transport->members[link->rank];
+    return kith_member_opened(member, link);
 }
 
+/* False: the link is closed, or is to be left alone. */
 static bool link_event(struct kith_link *link,
                        const struct kith_session_event *event)
 {
@@ -284,10 +337,10 @@ static bool link_event(struct kith_link *link,
         return kept;
     }
     if (event->kind == KITH_SESSION_FIN) {
-        link->fin_received = true;
-        kith_contact_finished(&link->transport->contacts[link->rank], link);
+        link->closing |= KITH_CLOSING_FIN_RECEIVED;
+        kith_member_finished(&link->transport->members[link->rank], link);
         kith_link_leave(link);
-        kith_link_settle(link);
+        kith_link_finish_closing(link);
         return link->state == KITH_LINK_OPEN;
     }
     return kith_traffic_event(link, event);
@@ -298,8 +351,9 @@ static void link_consume(struct kith_link *link, size_t size)
 {
     struct kith_net *net = &link->transport->net;
     uint8_t *bytes = net->read_buffer;
+    KITH_ASSERT(size <= net->read_bytes);
     size_t at = 0;
-    link->rest_size = 0;
+    link->partial_size = 0;
     const enum kith_account_kind was =
         kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
     while (link->state != KITH_LINK_CLOSED && !link->held) {
@@ -308,6 +362,7 @@ static void link_consume(struct kith_link *link, size_t size)
         const enum kith_err err = kith_session_read(
             link->session, bytes + at, size - at, &consumed, &event);
         at += consumed;
+        KITH_ASSERT(at <= size);
         if (err != KITH_OK) {
             /* After a mismatch this is our HELLO: the peer names it too. */
             (void)flush_output(link);
@@ -323,38 +378,41 @@ static void link_consume(struct kith_link *link, size_t size)
     kith_account_switch(&net->account, was);
     if (link->state == KITH_LINK_CLOSED)
         return;
-    if (size - at > link->rest_capacity &&
+    if (size - at > link->partial_capacity &&
         (link->state != KITH_LINK_OPEN || !make_room(link, size - at))) {
         kith_link_close(link, "no room for a record that was cut short");
         return;
     }
-    link->rest_size = size - at;
-    memcpy(link->rest, bytes + at, link->rest_size);
+    link->partial_size = size - at;
+    KITH_ASSERT(link->partial_size <= link->partial_capacity);
+    memcpy(link->partial, bytes + at, link->partial_size);
     if (link->state != KITH_LINK_OPEN)
         flush_output(link);
 }
 
 /* A read that talk has filled: let the rest of the loop have its turn. */
-static void link_rest(struct kith_link *link, kith_ns began_ns)
+static void throttle_control(struct kith_link *link, kith_ns began_ns)
 {
     const kith_ns now = (kith_ns)uv_hrtime();
     if (link->state == KITH_LINK_OPEN && !link->held &&
-        kith_traffic_expected(link) < KITH_TALK_BYTES)
-        kith_socket_rest(&link->socket,
-                         now + KITH_TALK_REST * (now - began_ns));
+        kith_traffic_expected(link) < KITH_CONTROL_READ_BYTES)
+        kith_socket_throttle(&link->socket,
+                             now + KITH_CONTROL_THROTTLE * (now - began_ns));
 }
 
+/* libuv gives an error or EOF as a negative size. The time of processing is
+ * measured to throttle a peer that talks without end. */
 static void link_read(struct kith_socket *socket, ssize_t size)
 {
     struct kith_link *link = socket->owner;
     if (link->state == KITH_LINK_CLOSED)
         return;
     if (size >= 0) {
-        const bool filled = (size_t)size == link->asked;
+        const bool filled = (size_t)size == link->read_limit;
         const kith_ns began_ns = (kith_ns)uv_hrtime();
-        link_consume(link, link->rest_size + (size_t)size);
+        link_consume(link, link->partial_size + (size_t)size);
         if (filled)
-            link_rest(link, began_ns);
+            throttle_control(link, began_ns);
         return;
     }
     const char *why = size == UV_EOF ? "the peer closed the connection"
@@ -365,20 +423,27 @@ static void link_read(struct kith_socket *socket, ssize_t size)
         kith_link_refuse(link, KITH_REFUSAL_CLOSED, why);
 }
 
+/* What came during the hold lies in `partial`; reading was paused, so the
+ * kernel keeps the rest. */
 void kith_link_unhold(struct kith_link *link)
 {
     if (!link->held || link->state != KITH_LINK_OPEN)
         return;
     link->held = false;
     kith_socket_pause(&link->socket, false);
-    memcpy(link->transport->net.read_buffer, link->rest, link->rest_size);
-    link_consume(link, link->rest_size);
+    memcpy(link->transport->net.read_buffer, link->partial, link->partial_size);
+    link_consume(link, link->partial_size);
     if (link->state == KITH_LINK_OPEN)
         kith_traffic_pump(link);
 }
 
-/* ---- start and timeouts */
+/* ---- start and timeouts
+ *
+ * Every phase has a bound in time: TCP and each message message_ns, the whole
+ * handshake handshake_ns, an open link idle_ns, a closing one KITH_DRAIN_NS. */
 
+/* The session gets 32 random bytes, which are wiped here: it keeps its own
+ * copy until the keys are split. */
 void kith_link_start(struct kith_link *link)
 {
     struct kith_transport *transport = link->transport;
@@ -392,6 +457,8 @@ void kith_link_start(struct kith_link *link)
         .hello = options->hello,
         .utc_s = (int64_t)time(NULL),
     };
+    KITH_ASSERT(link->state == KITH_LINK_CONNECTING);
+    KITH_ASSERT(link->initiator == (link->rank != KITH_NOBODY));
     link->state = KITH_LINK_HANDSHAKE;
     link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
     link->session_memory = malloc(kith_session_size());
@@ -405,7 +472,9 @@ void kith_link_start(struct kith_link *link)
         kith_link_close(link, "a session could not be made");
         return;
     }
-    /* A responder's preface goes with message 2: one write, and a stranger who
+    /* The responder's first bytes wait for the initiator's: a port scanner that
+     * only connects sees an open port, and not what listens there.
+     * A responder's preface goes with message 2: one write, and a stranger who
      * says nothing learns nothing. */
     if (link->initiator && !flush_output(link))
         return;
@@ -413,6 +482,8 @@ void kith_link_start(struct kith_link *link)
         kith_link_close(link, "the socket could not be read");
 }
 
+/* Two limits: each message, against silence, and the whole, against one byte
+ * at a time (slow loris). */
 static void handshake_timer(struct kith_link *link, kith_ns now)
 {
     const struct kith_peer_limits *limits = &link->transport->options.limits;
@@ -428,6 +499,8 @@ static void handshake_timer(struct kith_link *link, kith_ns now)
                    (uint64_t)((due - now) / KITH_MS) + 1, 0);
 }
 
+/* One timer for all phases, set again to whatever comes next, which is cheaper
+ * than to restart it with every byte. */
 static void link_timer(uv_timer_t *timer)
 {
     struct kith_link *link = timer->data;
@@ -439,10 +512,10 @@ static void link_timer(uv_timer_t *timer)
         kith_link_close(link, "connecting took too long");
     } else if (link->state == KITH_LINK_HANDSHAKE) {
         handshake_timer(link, now);
-    } else if (link->leaving) {
+    } else if (link->closing & KITH_CLOSING_BEGUN) {
         kith_link_close(link, "closed after waiting for the peer");
     } else if (now - link->progress_ns >= idle) {
-        kith_contact_finished(&link->transport->contacts[link->rank], link);
+        kith_member_finished(&link->transport->members[link->rank], link);
         kith_link_leave(link);
     } else {
         const kith_ns left = idle - (now - link->progress_ns);

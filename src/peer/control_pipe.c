@@ -12,8 +12,14 @@
 #include <unistd.h>
 
 #include "driver.h"
+#include "kith/assert.h"
 #include "kith/text.h"
 
+_Static_assert(KITH_CONTROL_LINE_BYTES > sizeof "heal 4294967295\n",
+               "the longest line and its terminator fit");
+
+/* Lines that make no sense are logged and passed over: the launcher is of the
+ * same build, so it would be a bug there, and no reason to stop training. */
 static void control_line(struct kith_driver *driver, const char *line)
 {
     char verb[8] = "", argument[32] = "";
@@ -39,6 +45,7 @@ static void control_line(struct kith_driver *driver, const char *line)
     kith_transport_log(&driver->transport, "control line=\"%s\"", line);
 }
 
+/* Straight into the line buffer, behind what is there. */
 static void control_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct kith_driver *driver = handle->data;
@@ -49,6 +56,7 @@ static void control_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
                     (unsigned)(sizeof driver->line - 1 - driver->line_bytes));
 }
 
+/* Bytes may come in any portions; whole lines are cut off the front. */
 static void control_read(uv_stream_t *pipe, ssize_t size, const uv_buf_t *buf)
 {
     struct kith_driver *driver = pipe->data;
@@ -59,6 +67,7 @@ static void control_read(uv_stream_t *pipe, ssize_t size, const uv_buf_t *buf)
         kith_driver_stop(driver);
     } else {
         driver->line_bytes += (size_t)size;
+        KITH_ASSERT(driver->line_bytes < sizeof driver->line);
         driver->line[driver->line_bytes] = '\0';
         char *at = driver->line, *end;
         while ((end = strchr(at, '\n')) != NULL) {
@@ -72,6 +81,8 @@ static void control_read(uv_stream_t *pipe, ssize_t size, const uv_buf_t *buf)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* libuv delivers signals on the loop thread, between callbacks, so anything
+ * may be called here. */
 static void control_signal(uv_signal_t *handle, int number)
 {
     struct kith_driver *driver = handle->data;
@@ -81,11 +92,13 @@ static void control_signal(uv_signal_t *handle, int number)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* Also where nothing is opened: then a run is ended by its share or by
+ * stop.time. */
 enum kith_err kith_control_open(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
     if (options->signals) {
-        driver->has_signals = true;
+        driver->opened |= KITH_HANDLE_SIGNALS;
         uv_signal_init(&driver->loop, &driver->term);
         uv_signal_init(&driver->loop, &driver->interrupt);
         driver->term.data = driver->interrupt.data = driver;
@@ -96,7 +109,7 @@ enum kith_err kith_control_open(struct kith_driver *driver)
         return KITH_OK;
     uv_pipe_init(&driver->loop, &driver->control, 0);
     driver->control.data = driver;
-    driver->has_control = true;
+    driver->opened |= KITH_HANDLE_CONTROL;
     if (uv_pipe_open(&driver->control, options->control_fd) != 0 ||
         uv_read_start((uv_stream_t *)&driver->control, control_alloc,
                       control_read) != 0)
@@ -104,13 +117,15 @@ enum kith_err kith_control_open(struct kith_driver *driver)
     return KITH_OK;
 }
 
+/* Handles that were never initialised must not be closed, hence the set
+ * `opened`. */
 void kith_control_close(struct kith_driver *driver)
 {
-    if (driver->has_signals) {
+    if (driver->opened & KITH_HANDLE_SIGNALS) {
         uv_close((uv_handle_t *)&driver->term, NULL);
         uv_close((uv_handle_t *)&driver->interrupt, NULL);
     }
-    if (driver->has_control)
+    if (driver->opened & KITH_HANDLE_CONTROL)
         uv_close((uv_handle_t *)&driver->control, NULL);
-    driver->has_control = false;
+    driver->opened &= ~(unsigned)KITH_HANDLE_CONTROL;
 }

@@ -24,7 +24,9 @@
 #define CLOCK_NOTE_S 30
 #define CLOCK_FAIL_S 300
 
-struct patient {
+/* One member under examination: a blocking socket and its session. Bytes that
+ * do not make a whole record yet are held back, as the session asks. */
+struct diagnosis {
     const struct kith_doctor_options *options;
     kith_id rank;
     int fd;
@@ -35,10 +37,11 @@ struct patient {
     size_t held;
 };
 
-static void say(const struct kith_doctor_options *options, const char *format,
-                ...) KITH_PRINTF(2, 3);
-static void say(const struct kith_doctor_options *options, const char *format,
-                ...)
+static void report_line(const struct kith_doctor_options *options,
+                        const char *format, ...) KITH_PRINTF(2, 3);
+/* One line at a time as it is known: a time-out takes seconds. */
+static void report_line(const struct kith_doctor_options *options,
+                        const char *format, ...)
 {
     char line[KITH_PEER_LINE_BYTES];
     va_list arguments;
@@ -49,49 +52,61 @@ static void say(const struct kith_doctor_options *options, const char *format,
         options->on_line(options->user, line);
 }
 
-static bool well(const struct patient *patient, const char *layer,
-                 const char *found)
+/* Columns line up: layer, verdict, what was found. */
+static bool report_ok(const struct diagnosis *diagnosis, const char *layer,
+                      const char *found)
 {
-    say(patient->options, "  %-11s ok    %s", layer, found);
+    report_line(diagnosis->options, "  %-11s ok    %s", layer, found);
     return true;
 }
 
-static bool ill(const struct patient *patient, const char *layer,
-                const char *found, const char *advice)
+/* What was found and what to do about it: the person at the terminal can
+ * change something, a log reader cannot. */
+static bool report_failure(const struct diagnosis *diagnosis, const char *layer,
+                           const char *found, const char *advice)
 {
-    say(patient->options, "  %-11s FAIL  %s; %s", layer, found, advice);
+    report_line(diagnosis->options, "  %-11s FAIL  %s; %s", layer, found,
+                advice);
     return false;
 }
 
-static bool wait_for(const struct patient *patient, short events)
+/* Blocking with a deadline: a diagnosis has one connection and no loop. */
+static bool wait_for(const struct diagnosis *diagnosis, short events)
 {
-    const kith_ns left = patient->until_ns - (kith_ns)uv_hrtime();
-    struct pollfd poll_fd = {patient->fd, events, 0};
+    const kith_ns left = diagnosis->until_ns - (kith_ns)uv_hrtime();
+    struct pollfd poll_fd = {diagnosis->fd, events, 0};
     return left > 0 && poll(&poll_fd, 1, (int)(left / KITH_MS) + 1) == 1;
 }
 
-/* ---- name and TCP */
+/* ---- name and TCP
+ *
+ * The layers that need no cryptography: most of what goes wrong in a
+ * new cluster is a name, a port or a firewall. */
 
-static int connect_one(struct patient *patient, const struct addrinfo *at)
+/* A connect that does not block, then poll: the kernel alone would wait for
+ * two minutes. */
+static int connect_one(struct diagnosis *diagnosis, const struct addrinfo *at)
 {
     int number = 0;
     socklen_t size = sizeof number;
-    patient->fd =
+    diagnosis->fd =
         socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (patient->fd < 0)
+    if (diagnosis->fd < 0)
         return errno;
-    patient->until_ns =
-        (kith_ns)uv_hrtime() + patient->options->limits.message_ns;
-    if (connect(patient->fd, at->ai_addr, at->ai_addrlen) == 0)
+    diagnosis->until_ns =
+        (kith_ns)uv_hrtime() + diagnosis->options->limits.message_ns;
+    if (connect(diagnosis->fd, at->ai_addr, at->ai_addrlen) == 0)
         return 0;
     if (errno != EINPROGRESS)
         return errno;
-    if (!wait_for(patient, POLLOUT))
+    if (!wait_for(diagnosis, POLLOUT))
         return ETIMEDOUT;
-    (void)getsockopt(patient->fd, SOL_SOCKET, SO_ERROR, &number, &size);
+    (void)getsockopt(diagnosis->fd, SOL_SOCKET, SO_ERROR, &number, &size);
     return number;
 }
 
+/* A refusal proves that the machine answers; silence is most often a firewall.
+ */
 static const char *connect_advice(int number)
 {
     if (number == ECONNREFUSED)
@@ -103,58 +118,65 @@ static const char *connect_advice(int number)
     return "no route: check the address, and IPv6 on both sides";
 }
 
-static bool check_tcp(struct patient *patient, const struct addrinfo *found)
+/* Each address that the name stands for in turn, as a peer dials them (RFC
+ * 6724 order, from getaddrinfo). */
+static bool check_tcp(struct diagnosis *diagnosis, const struct addrinfo *found)
 {
     char text[KITH_ADDRESS_BYTES + 32], address[KITH_ADDRESS_BYTES];
     int number = EHOSTUNREACH;
     for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {
         kith_address_print(at->ai_addr, address);
         const kith_ns began_ns = (kith_ns)uv_hrtime();
-        number = connect_one(patient, at);
+        number = connect_one(diagnosis, at);
         if (number == 0) {
             snprintf(text, sizeof text, "%s in %.1f ms", address,
                      1e-6 * (double)((kith_ns)uv_hrtime() - began_ns));
-            return well(patient, "tcp", text);
+            return report_ok(diagnosis, "tcp", text);
         }
-        if (patient->fd >= 0)
-            close(patient->fd);
-        patient->fd = -1;
+        if (diagnosis->fd >= 0)
+            close(diagnosis->fd);
+        diagnosis->fd = -1;
     }
     snprintf(text, sizeof text, "%s: %s", address, strerror(number));
-    return ill(patient, "tcp", text, connect_advice(number));
+    return report_failure(diagnosis, "tcp", text, connect_advice(number));
 }
 
-static bool check_connection(struct patient *patient)
+/* The first two layers; the socket stays open for the session. */
+static bool check_connection(struct diagnosis *diagnosis)
 {
-    const char *text = patient->options->members[patient->rank].address;
+    const char *text = diagnosis->options->members[diagnosis->rank].address;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct kith_address address;
     struct addrinfo *found;
     if (kith_address_parse(text, &address) != KITH_OK)
-        return ill(patient, "name", "not HOST:PORT",
-                   "write it like vm-3:7117 or [2001:db8::3]:7117");
+        return report_failure(diagnosis, "name", "not HOST:PORT",
+                              "write it like vm-3:7117 or [2001:db8::3]:7117");
+    /* No AI_ADDRCONFIG here, unlike a peer: an address family that this machine
+     * lacks should show as "no route", not vanish. */
     const int looked = getaddrinfo(address.host, address.port, &hints, &found);
     if (looked != 0)
-        return ill(patient, "name", gai_strerror(looked),
-                   "correct the name, or use an address");
-    const bool connected =
-        well(patient, "name", address.host) && check_tcp(patient, found);
+        return report_failure(diagnosis, "name", gai_strerror(looked),
+                              "correct the name, or use an address");
+    const bool connected = report_ok(diagnosis, "name", address.host) &&
+                           check_tcp(diagnosis, found);
     freeaddrinfo(found);
     return connected;
 }
 
 /* ---- the session */
 
-static bool write_output(struct patient *patient)
+/* MSG_NOSIGNAL: the peer may have closed already, and SIGPIPE would end the
+ * command. */
+static bool write_output(struct diagnosis *diagnosis)
 {
     uint8_t out[KITH_PREAUTH_BYTES];
-    size_t size = kith_session_output(patient->session, out, sizeof out);
+    size_t size = kith_session_output(diagnosis->session, out, sizeof out);
     for (size_t at = 0; at < size;) {
         const ssize_t count =
-            send(patient->fd, out + at, size - at, MSG_NOSIGNAL);
+            send(diagnosis->fd, out + at, size - at, MSG_NOSIGNAL);
         if (count > 0)
             at += (size_t)count;
-        else if (errno != EAGAIN || !wait_for(patient, POLLOUT))
+        else if (errno != EAGAIN || !wait_for(diagnosis, POLLOUT))
             return false;
     }
     return true;
@@ -162,25 +184,26 @@ static bool write_output(struct patient *patient)
 
 /* Reads until the session is open or has failed. KITH_ECLOSED: the peer closed;
  * KITH_ETIMEOUT: it said nothing more. */
-static enum kith_err shake_hands(struct patient *patient)
+static enum kith_err run_handshake(struct diagnosis *diagnosis)
 {
     struct kith_session_event event = {.kind = KITH_SESSION_NONE};
     while (event.kind != KITH_SESSION_OPEN) {
-        if (!write_output(patient))
+        if (!write_output(diagnosis))
             return KITH_ECLOSED;
-        if (!wait_for(patient, POLLIN))
+        if (!wait_for(diagnosis, POLLIN))
             return KITH_ETIMEOUT;
-        const ssize_t count = read(patient->fd, patient->bytes + patient->held,
-                                   sizeof patient->bytes - patient->held);
+        const ssize_t count =
+            read(diagnosis->fd, diagnosis->bytes + diagnosis->held,
+                 sizeof diagnosis->bytes - diagnosis->held);
         if (count <= 0)
             return KITH_ECLOSED;
-        patient->received += (size_t)count;
-        const size_t size = patient->held + (size_t)count;
+        diagnosis->received += (size_t)count;
+        const size_t size = diagnosis->held + (size_t)count;
         size_t at = 0;
         for (;;) {
             size_t consumed;
             const enum kith_err err =
-                kith_session_read(patient->session, patient->bytes + at,
+                kith_session_read(diagnosis->session, diagnosis->bytes + at,
                                   size - at, &consumed, &event);
             at += consumed;
             if (err != KITH_OK)
@@ -188,106 +211,132 @@ static enum kith_err shake_hands(struct patient *patient)
             if (event.kind != KITH_SESSION_NONE || consumed == 0)
                 break;
         }
-        patient->held = size - at;
-        memmove(patient->bytes, patient->bytes + at, patient->held);
+        diagnosis->held = size - at;
+        memmove(diagnosis->bytes, diagnosis->bytes + at, diagnosis->held);
     }
     return KITH_OK;
 }
 
-static bool explain_silence(const struct patient *patient, enum kith_err err)
+/* How many bytes had come tells how far the peer got before it went silent. */
+static bool explain_silence(const struct diagnosis *diagnosis,
+                            enum kith_err err)
 {
     const char *found = err == KITH_ETIMEOUT
                             ? "connected, but nothing was said in time"
                             : "the peer closed the connection";
-    if (patient->received < KITH_PREFACE_BYTES)
-        return ill(patient, "preface", found,
-                   "another program listens there, or it is overloaded; its "
-                   "log would say `refused kind=half_open`");
-    well(patient, "preface", "kith");
-    return ill(patient, "handshake", found,
-               "the other side refused us: its log says `refused kind=...` "
-               "(our certificate revoked or expired, another authority, "
-               "another experiment)");
+    if (diagnosis->received < KITH_PREFACE_BYTES)
+        return report_failure(
+            diagnosis, "preface", found,
+            "another program listens there, or it is overloaded; its "
+            "log would say `refused kind=half_open`");
+    report_ok(diagnosis, "preface", "kith");
+    return report_failure(
+        diagnosis, "handshake", found,
+        "the other side refused us: its log says `refused kind=...` "
+        "(our certificate revoked or expired, another authority, "
+        "another experiment)");
 }
 
-static bool explain_failure(const struct patient *patient, enum kith_err err)
+/* The session names its reason; which layer that is follows from the error and
+ * from the bytes received. */
+static bool explain_failure(const struct diagnosis *diagnosis,
+                            enum kith_err err)
 {
-    const char *reason = kith_session_reason(patient->session);
+    const char *reason = kith_session_reason(diagnosis->session);
     if (err == KITH_EVERSION)
-        return ill(patient, "preface", reason,
-                   "use the same release and the same `network.suite`");
-    if (err == KITH_EPARSE && patient->received <= KITH_PREFACE_BYTES + 40)
-        return ill(patient, "preface", reason,
-                   "another program listens on that port");
-    well(patient, "preface", "kith");
+        return report_failure(
+            diagnosis, "preface", reason,
+            "use the same release and the same `network.suite`");
+    /* Fewer bytes than a preface and message 2: it was not kith that spoke. */
+    if (err == KITH_EPARSE && diagnosis->received <= KITH_PREFACE_BYTES + 40)
+        return report_failure(diagnosis, "preface", reason,
+                              "another program listens on that port");
+    report_ok(diagnosis, "preface", "kith");
     if (err == KITH_EMISMATCH) {
         /* HELLO is sealed: who said it had proved himself before. */
-        well(patient, "handshake", "keys agreed");
-        well(patient, "certificate", kith_session_peer(patient->session)->name);
-        return ill(patient, "model", reason,
-                   "give every peer the same experiment file, and start it "
-                   "again");
+        report_ok(diagnosis, "handshake", "keys agreed");
+        report_ok(diagnosis, "certificate",
+                  kith_session_peer(diagnosis->session)->name);
+        return report_failure(
+            diagnosis, "model", reason,
+            "give every peer the same experiment file, and start it "
+            "again");
     }
     if (err == KITH_EEXPIRED)
-        return ill(patient, "certificate", reason,
-                   "set both clocks by NTP; if they are right, certify the "
-                   "node again with `kith keys certify`");
+        return report_failure(
+            diagnosis, "certificate", reason,
+            "set both clocks by NTP; if they are right, certify the "
+            "node again with `kith keys certify`");
     if (err == KITH_EREVOKED)
-        return ill(patient, "certificate", reason,
-                   "this node was expelled: give it a new key, or leave it");
+        return report_failure(
+            diagnosis, "certificate", reason,
+            "this node was expelled: give it a new key, or leave it");
     if (err == KITH_EAUTH && strncmp(reason, "handshake", 9) != 0)
-        return ill(patient, "certificate", reason,
-                   "both need the same authority: compare ca.pub on both");
-    return ill(patient, "handshake", reason,
-               "compare the cluster id, the first line of ca.pub or allow");
+        return report_failure(
+            diagnosis, "certificate", reason,
+            "both need the same authority: compare ca.pub on both");
+    return report_failure(
+        diagnosis, "handshake", reason,
+        "compare the cluster id, the first line of ca.pub or allow");
 }
 
-static bool check_clock(const struct patient *patient)
+/* HELLO carries the sender's clock. Certificates tolerate five minutes, so a
+ * warning comes well before the refusal. */
+static bool check_clock(const struct diagnosis *diagnosis)
 {
-    const struct kith_hello *hello = kith_session_peer_hello(patient->session);
+    const struct kith_hello *hello =
+        kith_session_peer_hello(diagnosis->session);
     const long long apart =
         llabs((long long)hello->utc_s - (long long)time(NULL));
     char text[64];
     snprintf(text, sizeof text, "%lld s apart", apart);
     if (apart > CLOCK_FAIL_S)
-        return ill(patient, "clock", text,
-                   "set both by NTP, or certificates will be refused");
+        return report_failure(
+            diagnosis, "clock", text,
+            "set both by NTP, or certificates will be refused");
     if (apart > CLOCK_NOTE_S)
-        return well(patient, "clock", "more than 30 s apart: is NTP running?");
-    return well(patient, "clock", text);
+        return report_ok(diagnosis, "clock",
+                         "more than 30 s apart: is NTP running?");
+    return report_ok(diagnosis, "clock", text);
 }
 
-static bool check_open(const struct patient *patient)
+/* Encrypted and certified; still it may be another member than the list says.
+ */
+static bool check_open(const struct diagnosis *diagnosis)
 {
-    const struct kith_certificate *peer = kith_session_peer(patient->session);
-    const struct kith_hello *hello = kith_session_peer_hello(patient->session);
+    const struct kith_certificate *peer = kith_session_peer(diagnosis->session);
+    const struct kith_hello *hello =
+        kith_session_peer_hello(diagnosis->session);
     const struct kith_member *member =
-        &patient->options->members[patient->rank];
+        &diagnosis->options->members[diagnosis->rank];
     uint8_t fingerprint[KITH_FINGERPRINT_BYTES];
     char text[160];
-    well(patient, "preface", "kith");
-    well(patient, "handshake", "keys agreed");
-    kith_fingerprint(kith_session_peer_key(patient->session), KITH_KEY_BYTES,
+    report_ok(diagnosis, "preface", "kith");
+    report_ok(diagnosis, "handshake", "keys agreed");
+    kith_fingerprint(kith_session_peer_key(diagnosis->session), KITH_KEY_BYTES,
                      fingerprint);
-    if (hello->rank != patient->rank ||
+    if (hello->rank != diagnosis->rank ||
         (member->has_fingerprint &&
          memcmp(fingerprint, member->fingerprint, sizeof fingerprint) != 0)) {
         snprintf(text, sizeof text, "%s says it has rank %u", peer->name,
                  hello->rank);
-        return ill(patient, "certificate", text,
-                   "the member list gives this address or key to another "
-                   "rank: correct `members`");
+        return report_failure(
+            diagnosis, "certificate", text,
+            "the member list gives this address or key to another "
+            "rank: correct `members`");
     }
-    well(patient, "certificate", peer->name);
+    report_ok(diagnosis, "certificate", peer->name);
     snprintf(text, sizeof text, "%s, %llu parameters", hello->model,
              (unsigned long long)hello->dim);
-    well(patient, "model", text);
-    return check_clock(patient);
+    report_ok(diagnosis, "model", text);
+    return check_clock(diagnosis);
 }
 
-static bool check_session(struct patient *patient)
+/* KITH_NOBODY in HELLO says that this is a visitor: the peer proves itself,
+ * takes no place from anybody and closes. */
+static bool check_session(struct diagnosis *diagnosis)
 {
-    const struct kith_doctor_options *options = patient->options;
+    const struct kith_doctor_options *options = diagnosis->options;
     const struct kith_experiment *experiment = options->experiment;
     struct kith_session_config config = {
         .initiator = true,
@@ -305,43 +354,48 @@ static bool check_session(struct patient *patient)
     if (memory == NULL || err != KITH_OK ||
         uv_random(NULL, NULL, config.random, sizeof config.random, 0, NULL) !=
             0 ||
-        kith_session_init(memory, &config, &patient->session) != KITH_OK) {
+        kith_session_init(memory, &config, &diagnosis->session) != KITH_OK) {
         free(memory);
-        return ill(patient, "handshake", "no session could be made here",
-                   "check network.suite and the files of `identity`");
+        return report_failure(
+            diagnosis, "handshake", "no session could be made here",
+            "check network.suite and the files of `identity`");
     }
-    patient->until_ns = (kith_ns)uv_hrtime() + options->limits.handshake_ns;
-    err = shake_hands(patient);
-    const bool is_well = err == KITH_OK ? check_open(patient)
-                         : err == KITH_ECLOSED || err == KITH_ETIMEOUT
-                             ? explain_silence(patient, err)
-                             : explain_failure(patient, err);
-    kith_session_close(patient->session);
+    diagnosis->until_ns = (kith_ns)uv_hrtime() + options->limits.handshake_ns;
+    err = run_handshake(diagnosis);
+    const bool is_ok = err == KITH_OK ? check_open(diagnosis)
+                       : err == KITH_ECLOSED || err == KITH_ETIMEOUT
+                           ? explain_silence(diagnosis, err)
+                           : explain_failure(diagnosis, err);
+    kith_session_close(diagnosis->session);
     free(memory);
-    return is_well;
+    return is_ok;
 }
 
 /* Ourselves first: what nobody will accept needs no dial. */
 static bool check_own(const struct kith_doctor_options *options)
 {
-    struct patient self = {.options = options, .rank = options->self, .fd = -1};
+    struct diagnosis self = {
+        .options = options, .rank = options->self, .fd = -1};
     const struct kith_identity *identity = options->identity;
     struct kith_certificate decoded;
-    say(options, "own identity, rank %u", options->self);
+    report_line(options, "own identity, rank %u", options->self);
     const enum kith_err err = kith_trust_check(
         options->trust, identity->certificate, identity->certificate_bytes,
         identity->key, (int64_t)time(NULL), &decoded);
     if (err == KITH_OK)
-        return well(&self, "certificate",
-                    identity->certificate_bytes > 0 ? decoded.name
-                                                    : "on the allow-list");
-    return ill(&self, "certificate", kith_err_text(err),
-               err == KITH_EEXPIRED
-                   ? "set the clock by NTP, or certify this node again"
-                   : "certify this node's request with the authority whose "
-                     "ca.pub lies here");
+        return report_ok(&self, "certificate",
+                         identity->certificate_bytes > 0 ? decoded.name
+                                                         : "on the allow-list");
+    return report_failure(
+        &self, "certificate", kith_err_text(err),
+        err == KITH_EEXPIRED
+            ? "set the clock by NTP, or certify this node again"
+            : "certify this node's request with the authority whose "
+              "ca.pub lies here");
 }
 
+/* Members are asked one after another: the output is read from top to bottom,
+ * and a cluster has few. */
 enum kith_err kith_doctor_run(const struct kith_doctor_options *options,
                               uint32_t *failures, char *error)
 {
@@ -358,11 +412,14 @@ enum kith_err kith_doctor_run(const struct kith_doctor_options *options,
     for (kith_id rank = 0; rank < peers; rank++) {
         if (rank == options->self)
             continue;
-        struct patient patient = {.options = options, .rank = rank, .fd = -1};
-        say(options, "member %u, %s", rank, options->members[rank].address);
-        *failures += !(check_connection(&patient) && check_session(&patient));
-        if (patient.fd >= 0)
-            close(patient.fd);
+        struct diagnosis diagnosis = {
+            .options = options, .rank = rank, .fd = -1};
+        report_line(options, "member %u, %s", rank,
+                    options->members[rank].address);
+        *failures +=
+            !(check_connection(&diagnosis) && check_session(&diagnosis));
+        if (diagnosis.fd >= 0)
+            close(diagnosis.fd);
     }
     return KITH_OK;
 }

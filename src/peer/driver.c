@@ -10,12 +10,15 @@
 
 #include "kith/assert.h"
 
+/* The run's clock starts at START; until then it stands at zero. */
 kith_ns kith_driver_now(const struct kith_driver *driver)
 {
     const kith_ns now = (kith_ns)uv_hrtime() - driver->start_ns;
     return now > 0 ? now : 0;
 }
 
+/* Marks go to the database, and two of them mean something here: a protocol
+ * breach costs its author tokens, and the end of the share is worth a line. */
 static void apply_mark(struct kith_driver *driver, kith_ns now_ns,
                        const struct kith_mark *mark)
 {
@@ -32,6 +35,8 @@ static void apply_mark(struct kith_driver *driver, kith_ns now_ns,
                        (long long)(now_ns / KITH_MS));
 }
 
+/* In the order that the contract of node.h names: cancelled slots first, for a
+ * send may fill one of them again. */
 static void apply_effects(struct kith_driver *driver, kith_ns now_ns)
 {
     const struct kith_effects *effects = &driver->effects;
@@ -40,9 +45,11 @@ static void apply_effects(struct kith_driver *driver, kith_ns now_ns)
     for (uint32_t i = 0; i < effects->send_count; i++)
         kith_transport_send(&driver->transport, effects->sends[i].to,
                             &effects->sends[i].message);
+    KITH_ASSERT(effects->deadline_ns == KITH_NEVER ||
+                effects->deadline_ns >= 0);
     if (effects->has_work)
         kith_thread_submit(&driver->thread, &effects->work);
-    kith_alarm_set(&driver->deadline,
+    kith_timer_set(&driver->deadline,
                    effects->deadline_ns == KITH_NEVER
                        ? KITH_NEVER
                        : driver->start_ns + effects->deadline_ns);
@@ -50,11 +57,18 @@ static void apply_effects(struct kith_driver *driver, kith_ns now_ns)
         apply_mark(driver, now_ns, &effects->marks[i]);
 }
 
+/* Not re-entrant: what happens during a step is kept for the next turn of the
+ * loop. The wall clock is for certificates alone; the node decides by now_ns.
+ */
 void kith_driver_step(struct kith_driver *driver, struct kith_event *event)
 {
     KITH_ASSERT(!driver->stepping);
     if (driver->phase > KITH_DRIVER_QUIETING)
         return;
+    KITH_ASSERT((event->kind == KITH_EVENT_MESSAGE) ==
+                (event->message != NULL));
+    KITH_ASSERT((event->kind == KITH_EVENT_WORK_DONE) ==
+                (event->result != NULL));
     driver->stepping = true;
     event->now_ns = kith_driver_now(driver);
     event->utc_s = (int64_t)time(NULL);
@@ -66,9 +80,12 @@ void kith_driver_step(struct kith_driver *driver, struct kith_event *event)
     kith_driver_check_end(driver);
 }
 
+/* START comes before any message, so the transport holds those back until now.
+ */
 void kith_driver_begin(struct kith_driver *driver)
 {
     struct kith_event event = {.kind = KITH_EVENT_START, .from = KITH_NOBODY};
+    KITH_ASSERT(driver->phase == KITH_DRIVER_WAITING);
     driver->phase = KITH_DRIVER_RUNNING;
     kith_rows_start(driver);
     kith_journal_starts(driver);
@@ -76,6 +93,8 @@ void kith_driver_begin(struct kith_driver *driver)
     kith_transport_unhold(&driver->transport);
 }
 
+/* A link of the same member may go down and up within a turn: both are told,
+ * in order. */
 static void driver_link(struct kith_driver *driver, enum kith_event_kind kind,
                         kith_id peer)
 {
@@ -93,6 +112,7 @@ static void driver_down(void *arg, kith_id peer)
     driver_link(arg, KITH_EVENT_LINK_DOWN, peer);
 }
 
+/* The age of a model is booked before the step, which may consume it. */
 static void driver_message(void *arg, kith_id from,
                            const struct kith_message *message)
 {
@@ -102,6 +122,7 @@ static void driver_message(void *arg, kith_id from,
     kith_driver_step(arg, &event);
 }
 
+/* Asked before the bytes are received, so that they go to their final place. */
 static uint32_t driver_inbox(void *arg, kith_id from,
                              const struct kith_message *message)
 {
@@ -109,6 +130,8 @@ static uint32_t driver_inbox(void *arg, kith_id from,
     return kith_node_inbox(driver->node, from, message);
 }
 
+/* Asked again for each burst: a snapshot may share its vector with the live
+ * model and move with it (worker.h). */
 static void *driver_slot(void *arg, uint32_t slot)
 {
     const struct kith_driver *driver = arg;
@@ -122,16 +145,19 @@ static enum kith_outgoing driver_outgoing(void *arg, uint32_t slot)
     const enum kith_outgoing outgoing =
         kith_worker_outgoing(driver->worker, slot, false);
     if (kith_worker_failed(driver->worker) != NULL)
-        kith_driver_lost_soon(driver);
+        kith_driver_backend_failed_later(driver);
     return outgoing;
 }
 
+/* A backend with memory of its own starts copying now, while training goes on.
+ */
 static void driver_arrived(void *arg, uint32_t slot)
 {
     const struct kith_driver *driver = arg;
     kith_worker_arrived(driver->worker, slot);
 }
 
+/* The transport knows no node: these functions are all that it calls. */
 struct kith_transport_user kith_driver_user(struct kith_driver *driver)
 {
     return (struct kith_transport_user){.arg = driver,
@@ -144,17 +170,21 @@ struct kith_transport_user kith_driver_user(struct kith_driver *driver)
                                         .arrived = driver_arrived};
 }
 
+/* The step of a save is that of its work item, not of now: training goes on
+ * meanwhile. */
 static void driver_saved(struct kith_driver *driver)
 {
     const bool saved = driver->options->save != NULL && !driver->save_failed;
     driver->report->saved = saved;
     driver->save_failed = false;
     if (saved) {
-        driver->kept = true;
-        driver->kept_step = driver->thread.work.step;
+        driver->has_save = true;
+        driver->save_step = driver->thread.work.step;
     }
 }
 
+/* Runs on the loop thread, by the async handle. A loss that is not finite is
+ * kept out of the mean; the node deals with the model. */
 void kith_driver_worked(void *arg, const struct kith_work_result *result)
 {
     struct kith_driver *driver = arg;
@@ -177,6 +207,8 @@ void kith_driver_worked(void *arg, const struct kith_work_result *result)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* A save that fails ends nothing: the one before it is whole, and the disk may
+ * have room next time. */
 void kith_driver_save_failed(void *arg, enum kith_err err, const char *error)
 {
     struct kith_driver *driver = arg;

@@ -21,7 +21,7 @@
 /* A stopping peer finishes its exchanges for at most this long, */
 #define KITH_QUIET_NS KITH_S
 /* and its sessions are closed in order for at most this long. */
-#define KITH_FAREWELL_NS (500 * KITH_MS)
+#define KITH_CLOSE_GRACE_NS (500 * KITH_MS)
 #define KITH_CONTROL_LINE_BYTES 128u
 
 enum kith_driver_phase {
@@ -30,6 +30,13 @@ enum kith_driver_phase {
     KITH_DRIVER_QUIETING, /* told to stop, exchanges end */
     KITH_DRIVER_LEAVING,  /* sessions close */
     KITH_DRIVER_ENDED,    /* handles close */
+};
+
+/* Handles that not every run has. */
+enum kith_driver_handle {
+    KITH_HANDLE_CONTROL = 1,
+    KITH_HANDLE_SIGNALS = 2,
+    KITH_HANDLE_DEADLINE = 4,
 };
 
 struct kith_driver {
@@ -50,12 +57,12 @@ struct kith_driver {
     bool stepping;
 
     kith_ns start_ns; /* uv_hrtime() of the run's zero */
-    struct kith_alarm deadline;
+    struct kith_timer deadline;
     uv_timer_t start, rows, limit, grace;
     uv_pipe_t control;
     uv_signal_t term, interrupt;
-    bool has_control, has_signals, has_deadline;
-    kith_ns farewell_until_ns;
+    unsigned opened; /* enum kith_driver_handle: what close_all() closes */
+    kith_ns close_until_ns;
     char line[KITH_CONTROL_LINE_BYTES];
     size_t line_bytes;
 
@@ -64,8 +71,8 @@ struct kith_driver {
     double last_loss;
     double cpu_zero_s; /* the process's before the run */
 
-    bool kept, save_failed; /* there is a save; the last one failed */
-    uint64_t kept_step;     /* of the save */
+    bool has_save, save_failed; /* the last one failed */
+    uint64_t save_step;         /* of the save */
     double peak; /* FLOP/s, of the checkpoint or the experiment; 0: unknown */
     struct kith_meter meter, whole; /* since the last row; of the run */
     kith_ns trained_ns;             /* when the last step ended */
@@ -101,9 +108,9 @@ void kith_driver_save_failed(void *arg, enum kith_err err, const char *error);
 void kith_driver_stop(struct kith_driver *driver);
 /* The backend has failed for good, `why`: nothing that it computed leaves any
  * more, sessions close in order, and what was saved stays. */
-void kith_driver_lost(void *arg, const char *why);
+void kith_driver_backend_failed(void *arg, const char *why);
 /* The same, from within a call that may hold a link. */
-void kith_driver_lost_soon(struct kith_driver *driver);
+void kith_driver_backend_failed_later(struct kith_driver *driver);
 /* After every event: is a stopping peer quiet, an ending one alone? */
 void kith_driver_check_end(struct kith_driver *driver);
 

@@ -9,9 +9,13 @@
 #include "driver.h"
 #include "kith/assert.h"
 
+/* A part may end within an entry: the reader joins the parts of one
+ * incarnation. */
 static void hand_on(struct kith_driver *driver, size_t size)
 {
     const struct kith_peer_options *options = driver->options;
+    KITH_ASSERT(size > 0 && size <= driver->journal.size);
+    KITH_ASSERT(size <= KITH_JOURNAL_PART_BYTES);
     options->on_journal(options->user, driver->journal.bytes, size,
                         driver->phase == KITH_DRIVER_LEAVING);
     driver->journal.size -= size;
@@ -19,6 +23,7 @@ static void hand_on(struct kith_driver *driver, size_t size)
             driver->journal.size);
 }
 
+/* Entries are bounded, so one always fits behind a part that is not full. */
 static void add(struct kith_driver *driver,
                 const struct kith_journal_entry *entry)
 {
@@ -26,10 +31,13 @@ static void add(struct kith_driver *driver,
     driver->journal.size +=
         kith_journal_pack(&driver->journal.clock, entry,
                           driver->journal.bytes + driver->journal.size);
+    KITH_ASSERT(driver->journal.size <= sizeof driver->journal.bytes);
     if (driver->journal.size >= KITH_JOURNAL_PART_BYTES)
         hand_on(driver, KITH_JOURNAL_PART_BYTES);
 }
 
+/* With every row, so that a killed peer loses at most what it had told nobody.
+ */
 void kith_journal_flush(struct kith_driver *driver)
 {
     if (driver->options->on_journal != NULL && driver->journal.size > 0)
@@ -53,6 +61,8 @@ enum kith_err kith_journal_restored(struct kith_driver *driver, uint64_t step)
     return KITH_OK;
 }
 
+/* Names the save that the run goes on from; a replay must find the same model.
+ */
 void kith_journal_starts(struct kith_driver *driver)
 {
     const struct kith_journal_entry entry = {.kind = KITH_JOURNAL_BEGIN,
@@ -65,6 +75,8 @@ void kith_journal_starts(struct kith_driver *driver)
     add(driver, &entry);
 }
 
+/* Before the effects leave: what a neighbour has seen must be in the journal,
+ * or a replay could not explain it. */
 void kith_journal_stepped(struct kith_driver *driver,
                           const struct kith_event *event)
 {
@@ -79,11 +91,14 @@ void kith_journal_stepped(struct kith_driver *driver,
         kith_journal_flush(driver);
 }
 
+/* Whether the last item ran is not visible from events: the thread may have
+ * been stopped before it. */
 void kith_journal_ends(struct kith_driver *driver)
 {
     const struct kith_thread *thread = &driver->thread;
     const struct kith_journal_entry entry = {
-        .kind = KITH_JOURNAL_END, .ran = thread->busy && !thread->has_item};
+        .kind = KITH_JOURNAL_END,
+        .ran = thread->busy && thread->item != KITH_ITEM_SUBMITTED};
     if (!driver->journal.begun)
         return;
     add(driver, &entry);

@@ -20,39 +20,43 @@
 
 /* Addresses whose rate is remembered; the one unseen for longest is replaced,
  * which can only be too kind to it. */
-#define KITH_SOURCES_MAX 512u
+#define KITH_HALF_OPEN_SOURCES_MAX 512u
 
-struct kith_halfopen_entry {
+/* No place in the table. */
+#define KITH_TICKET_NONE UINT32_MAX
+
+struct kith_half_open_entry {
     uint8_t network[16]; /* address cut to /24 or /56 */
     bool used, exempt;
 };
 
-struct kith_source {
+struct kith_half_open_source {
     uint8_t address[16]; /* IPv6: cut to /56 */
     kith_ns seen_ns;
     double tokens;
 };
 
-struct kith_halfopen {
+struct kith_half_open_table {
     const struct kith_peer_limits *limits;
-    struct kith_halfopen_entry *entries; /* (limits->half_open_max) */
+    struct kith_half_open_entry *entries; /* (limits->half_open_max) */
     uint32_t count;
     double budget; /* handshakes that may still begin, at budget_ns */
     kith_ns budget_ns;
-    struct kith_source sources[KITH_SOURCES_MAX];
+    struct kith_half_open_source sources[KITH_HALF_OPEN_SOURCES_MAX];
     uint32_t source_count;
 };
 
 KITH_MUST_CHECK enum kith_err
-kith_halfopen_init(struct kith_halfopen *halfopen,
-                   const struct kith_peer_limits *limits);
-void kith_halfopen_close(struct kith_halfopen *halfopen);
+kith_half_open_init(struct kith_half_open_table *table,
+                    const struct kith_peer_limits *limits);
+void kith_half_open_close(struct kith_half_open_table *table);
 
 /* KITH_REFUSAL_COUNT: admitted, `*ticket` is to be given back. Otherwise the
  * reason why not. */
-enum kith_refusal kith_halfopen_admit(struct kith_halfopen *halfopen,
-                                      const struct sockaddr *from,
-                                      kith_ns now_ns, uint32_t *ticket);
-void kith_halfopen_release(struct kith_halfopen *halfopen, uint32_t ticket);
+enum kith_refusal kith_half_open_admit(struct kith_half_open_table *table,
+                                       const struct sockaddr *from,
+                                       kith_ns now_ns, uint32_t *ticket);
+void kith_half_open_release(struct kith_half_open_table *table,
+                            uint32_t ticket);
 
 #endif

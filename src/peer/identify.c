@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kith/assert.h"
 #include "kith/text.h"
 #include "transport.h"
 
@@ -24,6 +25,8 @@ struct proof {
     uint8_t fingerprint[KITH_FINGERPRINT_BYTES]; /* of the key */
 };
 
+/* Noise has proved the key, the authority the name; this is the one place
+ * where the two meet the member list. */
 static struct proof proof_of(const struct kith_link *link)
 {
     struct proof proof = {.key = kith_session_peer_key(link->session),
@@ -36,23 +39,23 @@ static struct proof proof_of(const struct kith_link *link)
 }
 
 /* The member list gives this rank to this key. */
-static bool is_listed(const struct kith_member *member,
+static bool is_listed(const struct kith_member *listed,
                       const struct proof *proof)
 {
-    return member->has_fingerprint &&
-           memcmp(proof->fingerprint, member->fingerprint,
+    return listed->has_fingerprint &&
+           memcmp(proof->fingerprint, listed->fingerprint,
                   sizeof proof->fingerprint) == 0;
 }
 
 /* The rank was claimed by this name, or key, before. */
-static bool is_pinned(const struct kith_contact *contact,
+static bool is_pinned(const struct kith_member_state *member,
                       const struct proof *proof)
 {
-    if (!contact->has_pin)
+    if (!member->has_pin)
         return false;
     return proof->certified
-               ? strcmp(contact->pin_name, proof->name) == 0
-               : memcmp(contact->pin_key, proof->key, KITH_KEY_BYTES) == 0;
+               ? strcmp(member->pin_name, proof->name) == 0
+               : memcmp(member->pin_key, proof->key, KITH_KEY_BYTES) == 0;
 }
 
 /* A rank other than `but` that is theirs already, or KITH_NOBODY. */
@@ -61,79 +64,84 @@ static kith_id rank_of(const struct kith_transport *transport,
 {
     for (kith_id i = 0; i < transport->options.peers; i++)
         if (i != but && (is_listed(&transport->options.members[i], proof) ||
-                         is_pinned(&transport->contacts[i], proof)))
+                         is_pinned(&transport->members[i], proof)))
             return i;
     return KITH_NOBODY;
 }
 
-static void pin(struct kith_contact *contact, const struct proof *proof)
+/* Trust on first use, within what the authority certifies: it ends with the
+ * process. */
+static void pin(struct kith_member_state *member, const struct proof *proof)
 {
-    contact->has_pin = true;
-    memcpy(contact->pin_key, proof->key, KITH_KEY_BYTES);
-    kith_text_copy(contact->pin_name, sizeof contact->pin_name, proof->name);
+    member->has_pin = true;
+    memcpy(member->pin_key, proof->key, KITH_KEY_BYTES);
+    kith_text_copy(member->pin_name, sizeof member->pin_name, proof->name);
 }
 
 /* True when this is the rank's member; else says why not. */
 static bool is_member(const struct kith_link *link,
-                      struct kith_contact *contact, char detail[DETAIL_BYTES])
+                      struct kith_member_state *member,
+                      char detail[DETAIL_BYTES])
 {
     const struct kith_transport *transport = link->transport;
-    const struct kith_member *member =
-        &transport->options.members[contact->rank];
+    const struct kith_member *listed =
+        &transport->options.members[member->rank];
     const struct proof proof = proof_of(link);
-    if (member->has_fingerprint && is_listed(member, &proof)) {
-        pin(contact, &proof);
+    if (listed->has_fingerprint && is_listed(listed, &proof)) {
+        pin(member, &proof);
         return true;
     }
-    if (member->has_fingerprint) {
+    if (listed->has_fingerprint) {
         snprintf(detail, DETAIL_BYTES,
                  "rank %u has another key than the member list says: %s",
-                 contact->rank, proof.name);
+                 member->rank, proof.name);
         return false;
     }
-    if (is_pinned(contact, &proof))
+    if (is_pinned(member, &proof))
         return true;
-    if (contact->has_pin) {
+    if (member->has_pin) {
         snprintf(detail, DETAIL_BYTES,
-                 "rank %u is taken by %s, now claimed by %s", contact->rank,
-                 contact->pin_name, proof.name);
+                 "rank %u is taken by %s, now claimed by %s", member->rank,
+                 member->pin_name, proof.name);
         return false;
     }
-    const kith_id other = rank_of(transport, &proof, contact->rank);
+    const kith_id other = rank_of(transport, &proof, member->rank);
     if (other != KITH_NOBODY) {
         snprintf(detail, DETAIL_BYTES, "%s has rank %u and claims rank %u too",
-                 proof.name, other, contact->rank);
+                 proof.name, other, member->rank);
         return false;
     }
-    pin(contact, &proof);
+    pin(member, &proof);
     return true;
 }
 
 /* Takes one of a member's tokens, for coming or for a bad message: the rate of
  * handshakes from one address, per member. False when there was none. */
-static bool take_token(struct kith_contact *contact)
+static bool take_token(struct kith_member_state *member)
 {
-    const struct kith_peer_limits *limits = &contact->transport->options.limits;
+    const struct kith_peer_limits *limits = &member->transport->options.limits;
     const kith_ns now = (kith_ns)uv_hrtime();
     const double burst = limits->handshake_burst;
-    const double elapsed_s = (double)(now - contact->token_ns) / (double)KITH_S;
+    const double elapsed_s = (double)(now - member->token_ns) / (double)KITH_S;
     const double tokens =
-        contact->token_ns == 0
+        member->token_ns == 0
             ? burst
-            : contact->tokens + elapsed_s * limits->handshake_rate;
-    contact->token_ns = now;
-    contact->tokens = tokens > burst ? burst : tokens;
-    if (contact->tokens < 1)
+            : member->tokens + elapsed_s * limits->handshake_rate;
+    member->token_ns = now;
+    member->tokens = tokens > burst ? burst : tokens;
+    if (member->tokens < 1)
         return false;
-    contact->tokens -= 1;
+    member->tokens -= 1;
     return true;
 }
 
+/* Members pay from the same bucket for reconnecting and for breaches: an
+ * honest one needs neither often. */
 void kith_transport_charge(struct kith_transport *transport, kith_id peer)
 {
     struct kith_link *next;
     if (peer >= transport->options.peers ||
-        take_token(&transport->contacts[peer]))
+        take_token(&transport->members[peer]))
         return;
     for (struct kith_link *l = transport->links; l != NULL; l = next) {
         next = l->next;
@@ -145,11 +153,11 @@ void kith_transport_charge(struct kith_transport *transport, kith_id peer)
 
 /* Our HELLO is on its way. All visitors share one member's tokens: ours, whom
  * nobody else uses. */
-static void see_off(struct kith_link *link)
+static void close_visitor(struct kith_link *link)
 {
     struct kith_transport *transport = link->transport;
     const char *name = kith_session_peer(link->session)->name;
-    if (!take_token(&transport->contacts[transport->options.self])) {
+    if (!take_token(&transport->members[transport->options.self])) {
         kith_link_refuse(link, KITH_REFUSAL_RATE, name);
         return;
     }
@@ -199,21 +207,26 @@ static bool may_be(const struct kith_link *link, kith_id rank,
                  "the certificate of %s lacks the role train", peer->name);
     else
         return may_send_models(link, detail) &&
-               is_member(link, &transport->contacts[rank], detail);
+               is_member(link, &transport->members[rank], detail);
     return false;
 }
 
+/* The flow's random stream is of the pair, not of the connection: the same
+ * delays whichever side dialled, as in the simulator. */
 static void connected(struct kith_link *link, kith_id rank)
 {
     struct kith_transport *transport = link->transport;
     const struct kith_transport_options *options = &transport->options;
     if (!link->initiator) {
         link->rank = rank;
-        kith_lane_init(&link->socket.lane, options->seed, options->self, rank);
+        kith_shaper_flow_init(&link->socket.flow, options->seed, options->self,
+                              rank);
     }
+    KITH_ASSERT(!link->known && link->rank == rank && rank != options->self);
     link->known = true;
     transport->session_count++;
     transport->connected++;
+    KITH_ASSERT(transport->session_count <= options->limits.sessions_max);
     const struct kith_aead *aead =
         options->aead ? options->aead : kith_aead_best(options->suite);
     kith_transport_log(transport,
@@ -225,6 +238,8 @@ static void connected(struct kith_link *link, kith_id rank)
                        kith_session_peer_hello(link->session)->incarnation);
 }
 
+/* From cheap to dear, and tokens only from who may be here: a stranger cannot
+ * spend a member's. */
 bool kith_transport_identify(struct kith_link *link)
 {
     struct kith_transport *transport = link->transport;
@@ -232,14 +247,14 @@ bool kith_transport_identify(struct kith_link *link)
     const kith_id rank = kith_session_peer_hello(link->session)->rank;
     char detail[DETAIL_BYTES];
     if (rank == KITH_NOBODY && !link->initiator) {
-        see_off(link);
+        close_visitor(link);
         return false;
     }
     if (!may_be(link, rank, detail)) {
         kith_link_refuse(link, KITH_REFUSAL_MEMBER, detail);
         return false;
     }
-    if (!take_token(&transport->contacts[rank])) {
+    if (!take_token(&transport->members[rank])) {
         kith_link_refuse(link, KITH_REFUSAL_RATE, name);
         return false;
     }

@@ -9,8 +9,11 @@
 #include "address.h"
 #include "kith/text.h"
 
+/* Connections that TCP has completed and we have not accepted: a whole lab that
+ * starts at once. The kernel cuts it to net.core.somaxconn. */
 #define BACKLOG 512
 
+/* What the caller's exit code depends on. */
 static enum kith_err listen_error(int number)
 {
     switch (number) {
@@ -26,6 +29,7 @@ static enum kith_err listen_error(int number)
     }
 }
 
+/* The four mistakes that people make with addresses. */
 static const char *listen_advice(int number)
 {
     if (number == EADDRINUSE)
@@ -56,6 +60,7 @@ static int listen_on(const struct addrinfo *at)
     return -1;
 }
 
+/* The kernel's answer, since port 0 asks for any. */
 static void print_bound(int fd, char *bound)
 {
     struct sockaddr_storage name;
@@ -65,6 +70,8 @@ static void print_bound(int fd, char *bound)
     kith_address_print((const struct sockaddr *)&name, bound);
 }
 
+/* The first address of the name on which listening succeeds; the error shown
+ * is the last one's. */
 enum kith_err kith_peer_listen(const char *text, int *fd, char *bound,
                                char *error)
 {
@@ -105,6 +112,9 @@ enum kith_err kith_peer_listen(const char *text, int *fd, char *bound,
     return KITH_OK;
 }
 
+/* `auto` must give the same answer on all machines of a cluster that have the
+ * same hardware: AES where a provider has it, else ChaCha20. Others name the
+ * suite in the file. */
 enum kith_err kith_peer_suite(const struct kith_experiment *experiment,
                               enum kith_suite *suite)
 {

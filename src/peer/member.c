@@ -5,7 +5,7 @@
  * the other one, and what was under way there still arrives. A second
  * connection from the same side replaces the first, which its initiator must
  * have given up.
- * Test: unit/test_contact.c. */
+ * Test: unit/test_member.c. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,130 +14,153 @@
 #include "kith/hash.h"
 #include "transport.h"
 
-static void dial(struct kith_contact *contact);
-static void dial_address(struct kith_contact *contact);
+static void dial(struct kith_member_state *member);
+static void dial_address(struct kith_member_state *member);
 
-static kith_id self_of(const struct kith_contact *contact)
+/* Ranks decide ties between two connections of a pair. */
+static kith_id self_of(const struct kith_member_state *member)
 {
-    return contact->transport->options.self;
+    return member->transport->options.self;
 }
 
-static void tell_down(struct kith_contact *contact)
+/* Never at once: the caller may be within a step of the node, which must not
+ * be entered again. */
+static void schedule_down(struct kith_member_state *member)
 {
-    contact->down_due = true;
-    kith_transport_soon(contact->transport);
+    member->down_due = true;
+    kith_transport_notify_soon(member->transport);
 }
 
-static bool is_dialling(const struct kith_contact *contact)
+/* Looking the name up counts: it may take seconds. */
+static bool is_dialling(const struct kith_member_state *member)
 {
-    return contact->dialled != NULL || contact->lookup != NULL;
+    return member->dialled != NULL || member->lookup != NULL;
 }
 
-static void wait_in_line(struct kith_contact *contact,
-                         const struct kith_message *message)
+/* Bounded: a dial that takes long loses messages, which the protocol repeats,
+ * rather than growing a queue. */
+static void enqueue_message(struct kith_member_state *member,
+                            const struct kith_message *message)
 {
-    if (contact->waiting == NULL)
-        contact->waiting = malloc(KITH_WAITING_MAX * sizeof *contact->waiting);
-    if (contact->waiting == NULL || contact->waiting_count == KITH_WAITING_MAX)
+    if (member->waiting == NULL)
+        member->waiting = malloc(KITH_WAITING_MAX * sizeof *member->waiting);
+    if (member->waiting == NULL || member->waiting_count == KITH_WAITING_MAX)
         return; /* Lost: the protocol repeats what matters. */
-    contact->waiting[contact->waiting_count++] = *message;
+    KITH_ASSERT(member->waiting_count < KITH_WAITING_MAX);
+    member->waiting[member->waiting_count++] = *message;
 }
 
-void kith_contact_send(struct kith_contact *contact,
-                       const struct kith_message *message)
+/* Dials on demand: who exchanges nothing has no connection. During back-off
+ * the answer is a LINK_DOWN, so that the node picks somebody else. */
+void kith_member_send(struct kith_member_state *member,
+                      const struct kith_message *message)
 {
-    struct kith_transport *transport = contact->transport;
+    struct kith_transport *transport = member->transport;
     if (transport->stopping)
         return;
-    if (contact->link != NULL) {
-        kith_traffic_send(contact->link, message);
+    if (member->link != NULL) {
+        kith_traffic_send(member->link, message);
         return;
     }
-    const bool dialling = is_dialling(contact);
-    if (!dialling && (kith_ns)uv_hrtime() < contact->retry_ns) {
-        tell_down(contact);
+    const bool dialling = is_dialling(member);
+    if (!dialling && (kith_ns)uv_hrtime() < member->retry_ns) {
+        schedule_down(member);
         return;
     }
-    wait_in_line(contact, message);
+    enqueue_message(member, message);
     if (!dialling)
-        dial(contact);
+        dial(member);
 }
 
-void kith_contact_cancel(struct kith_contact *contact, uint32_t slots)
+/* A snapshot that is filled again must not leave as if it were the old one. */
+void kith_member_cancel(struct kith_member_state *member, uint32_t slots)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < contact->waiting_count; i++) {
-        const struct kith_message *message = &contact->waiting[i];
+    for (uint32_t i = 0; i < member->waiting_count; i++) {
+        const struct kith_message *message = &member->waiting[i];
         if (message->kind == KITH_MESSAGE_MODEL &&
             kith_slot_cancelled(slots, message->slot))
             continue;
-        contact->waiting[kept++] = *message;
+        member->waiting[kept++] = *message;
     }
-    contact->waiting_count = kept;
+    KITH_ASSERT(kept <= member->waiting_count);
+    member->waiting_count = kept;
 }
 
-/* ---- dialling */
+/* ---- dialling
+ *
+ *   idle -> (look-up) -> TCP, address by address -> handshake -> open
+ *     ^                     |                          |
+ *     +---- back-off <------+--------------------------+
+ *
+ * Only a wish to send begins a dial, and only after the back-off is over. */
 
 /* A member that is down, or that has another experiment, is dialled for as long
  * as this peer runs. */
-static void dial_failed_log(struct kith_contact *contact, const char *layer,
+static void dial_failed_log(struct kith_member_state *member, const char *layer,
                             const char *why)
 {
-    struct kith_transport *transport = contact->transport;
+    struct kith_transport *transport = member->transport;
     const uint64_t failure =
         kith_hash_bytes(kith_hash_bytes(KITH_HASH_START, layer, strlen(layer)),
                         why, strlen(why));
-    contact->failures = failure == contact->failure ? contact->failures + 1 : 1;
-    contact->failure = failure;
-    if (!kith_repeat_is_said(contact->failures))
+    member->failures = failure == member->failure ? member->failures + 1 : 1;
+    member->failure = failure;
+    if (!kith_log_limit_passes(member->failures))
         return;
     kith_transport_log(
         transport,
         "dial-failed rank=%u address=%s layer=%s reason=\"%s\" retry_ms=%lld "
         "count=%llu",
-        contact->rank, transport->options.members[contact->rank].address, layer,
-        why, (long long)(contact->backoff_ns / KITH_MS),
-        (unsigned long long)contact->failures);
+        member->rank, transport->options.members[member->rank].address, layer,
+        why, (long long)(member->backoff_ns / KITH_MS),
+        (unsigned long long)member->failures);
 }
 
-static void dial_failed(struct kith_contact *contact, const char *layer,
+/* Back-off doubles up to dial_max_ns, without jitter: peers start at different
+ * times anyway, and a listener's rate limit spreads the rest. */
+static void dial_failed(struct kith_member_state *member, const char *layer,
                         const char *why)
 {
-    struct kith_transport *transport = contact->transport;
+    struct kith_transport *transport = member->transport;
     const struct kith_peer_limits *limits = &transport->options.limits;
-    if (contact->found != NULL)
-        uv_freeaddrinfo(contact->found);
-    contact->found = contact->candidate = NULL;
-    if (contact->link != NULL || transport->stopping)
+    if (member->found != NULL)
+        uv_freeaddrinfo(member->found);
+    member->found = member->candidate = NULL;
+    if (member->link != NULL || transport->stopping)
         return;
     transport->dial_failures++;
-    const kith_ns next = 2 * contact->backoff_ns;
-    contact->backoff_ns = contact->backoff_ns == 0     ? limits->dial_first_ns
-                          : next > limits->dial_max_ns ? limits->dial_max_ns
-                                                       : next;
-    contact->retry_ns = (kith_ns)uv_hrtime() + contact->backoff_ns;
-    dial_failed_log(contact, layer, why);
-    contact->waiting_count = 0;
-    tell_down(contact);
+    const kith_ns next = 2 * member->backoff_ns;
+    member->backoff_ns = member->backoff_ns == 0      ? limits->dial_first_ns
+                         : next > limits->dial_max_ns ? limits->dial_max_ns
+                                                      : next;
+    KITH_ASSERT(member->backoff_ns >= limits->dial_first_ns &&
+                member->backoff_ns <= limits->dial_max_ns);
+    member->retry_ns = (kith_ns)uv_hrtime() + member->backoff_ns;
+    dial_failed_log(member, layer, why);
+    member->waiting_count = 0;
+    schedule_down(member);
 }
 
+/* A name may stand for several addresses: the next one is tried before the
+ * dial counts as failed. */
 static void dial_connected(uv_connect_t *connect, int status)
 {
     struct kith_link *link = connect->data;
     struct kith_transport *transport = link->transport;
-    struct kith_contact *contact = &transport->contacts[link->rank];
+    struct kith_member_state *member = &transport->members[link->rank];
     if (link->state != KITH_LINK_CONNECTING)
-        return; /* Closed meanwhile: link_close has told the contact. */
+        return; /* Closed meanwhile: link_close has told the member. */
     const enum kith_account_kind was = kith_net_enter(&transport->net);
     if (status == 0) {
         kith_link_start(link);
     } else {
-        if (contact->candidate != NULL)
-            contact->candidate = contact->candidate->ai_next;
-        if (contact->candidate != NULL) {
-            contact->dialled = NULL; /* The name has another address. */
+        if (member->candidate != NULL)
+            member->candidate = member->candidate->ai_next;
+        if (member->candidate != NULL) {
+            member->dialled = NULL; /* The name has another address. */
             kith_link_close(link, uv_strerror(status));
-            dial_address(contact);
+            dial_address(member);
         } else {
             kith_link_close(link, uv_strerror(status));
         }
@@ -145,55 +168,62 @@ static void dial_connected(uv_connect_t *connect, int status)
     kith_net_leave(&transport->net, was);
 }
 
-static void dial_socket(struct kith_contact *contact,
+/* The flow is known here, since we chose whom to dial; for incoming links it
+ * is set when they are identified. */
+static void dial_socket(struct kith_member_state *member,
                         const struct sockaddr *address)
 {
-    struct kith_transport *transport = contact->transport;
+    struct kith_transport *transport = member->transport;
+    KITH_ASSERT(member->dialled == NULL && member->rank != self_of(member));
     struct kith_link *link = kith_link_new(transport, true);
     if (link == NULL) {
-        dial_failed(contact, "memory", "out of memory");
+        dial_failed(member, "memory", "out of memory");
         return;
     }
-    link->rank = contact->rank;
+    link->rank = member->rank;
     kith_address_print(address, link->address);
-    kith_lane_init(&link->socket.lane, transport->options.seed,
-                   self_of(contact), contact->rank);
-    link->socket.lane.stalled = contact->stalled;
+    kith_shaper_flow_init(&link->socket.flow, transport->options.seed,
+                          self_of(member), member->rank);
+    link->socket.flow.stalled = member->stalled;
     link->connect.data = link;
-    contact->dialled = link;
+    member->dialled = link;
     const int failed = uv_tcp_connect(&link->connect, &link->socket.tcp,
                                       address, dial_connected);
     if (failed != 0)
         kith_link_close(link, uv_strerror(failed));
 }
 
-static void dial_address(struct kith_contact *contact)
+/* The list belongs to getaddrinfo and lives until the dial has ended. */
+static void dial_address(struct kith_member_state *member)
 {
-    dial_socket(contact, contact->candidate->ai_addr);
+    dial_socket(member, member->candidate->ai_addr);
 }
 
+/* The wish may be gone: the other side may have connected meanwhile. */
 static void dial_looked_up(uv_getaddrinfo_t *lookup, int status,
                            struct addrinfo *found)
 {
-    struct kith_contact *contact = lookup->data;
-    struct kith_transport *transport = contact->transport;
+    struct kith_member_state *member = lookup->data;
+    struct kith_transport *transport = member->transport;
     const enum kith_account_kind was = kith_net_enter(&transport->net);
     free(lookup);
-    contact->lookup = NULL;
-    contact->found = contact->candidate = found;
+    member->lookup = NULL;
+    member->found = member->candidate = found;
     if (status != 0 || found == NULL)
-        dial_failed(contact, "name", uv_strerror(status));
-    else if (transport->stopping || contact->link != NULL)
-        dial_failed(contact, "name", "not needed any more");
+        dial_failed(member, "name", uv_strerror(status));
+    else if (transport->stopping || member->link != NULL)
+        dial_failed(member, "name", "not needed any more");
     else
-        dial_address(contact);
+        dial_address(member);
     kith_net_leave(&transport->net, was);
 }
 
-static void dial(struct kith_contact *contact)
+/* Numeric addresses go without the resolver's thread pool, which a slow DNS
+ * server can block. */
+static void dial(struct kith_member_state *member)
 {
-    struct kith_transport *transport = contact->transport;
-    const char *text = transport->options.members[contact->rank].address;
+    struct kith_transport *transport = member->transport;
+    const char *text = transport->options.members[member->rank].address;
     struct kith_address address;
     union {
         struct sockaddr any;
@@ -201,49 +231,56 @@ static void dial(struct kith_contact *contact)
         struct sockaddr_in6 v6;
     } numeric;
     if (kith_address_parse(text, &address) != KITH_OK) {
-        dial_failed(contact, "name", "not HOST:PORT");
+        dial_failed(member, "name", "not HOST:PORT");
         return;
     }
     const int port = atoi(address.port);
     if (uv_ip4_addr(address.host, port, &numeric.v4) == 0 ||
         uv_ip6_addr(address.host, port, &numeric.v6) == 0) {
-        dial_socket(contact, &numeric.any);
+        dial_socket(member, &numeric.any);
         return;
     }
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_ADDRCONFIG};
-    contact->lookup = malloc(sizeof *contact->lookup);
-    if (contact->lookup == NULL) {
-        dial_failed(contact, "memory", "out of memory");
+    member->lookup = malloc(sizeof *member->lookup);
+    if (member->lookup == NULL) {
+        dial_failed(member, "memory", "out of memory");
         return;
     }
-    contact->lookup->data = contact;
+    member->lookup->data = member;
     const int failed =
-        uv_getaddrinfo(transport->loop, contact->lookup, dial_looked_up,
+        uv_getaddrinfo(transport->loop, member->lookup, dial_looked_up,
                        address.host, address.port, &hints);
     if (failed != 0) {
-        free(contact->lookup);
-        contact->lookup = NULL;
-        dial_failed(contact, "name", uv_strerror(failed));
+        free(member->lookup);
+        member->lookup = NULL;
+        dial_failed(member, "name", uv_strerror(failed));
     }
 }
 
-/* ---- links that open and close */
+/* ---- links that open and close
+ *
+ * `link` is the one that is used for sending; others of the same member may
+ * still receive until they are closed. The node is told of a member's first
+ * link and of the loss of its last one. */
 
-void kith_contact_flush(struct kith_contact *contact)
+/* Counted before sending: what fails to be sent is not queued again here. */
+void kith_member_flush(struct kith_member_state *member)
 {
-    const uint32_t count = contact->waiting_count;
-    if (contact->link == NULL && is_dialling(contact))
+    const uint32_t count = member->waiting_count;
+    if (member->link == NULL && is_dialling(member))
         return; /* the hold ends before the dial: they wait on */
-    contact->waiting_count = 0;
-    for (uint32_t i = 0; i < count && contact->link != NULL; i++)
-        kith_traffic_send(contact->link, &contact->waiting[i]);
+    member->waiting_count = 0;
+    for (uint32_t i = 0; i < count && member->link != NULL; i++)
+        kith_traffic_send(member->link, &member->waiting[i]);
 }
 
 /* Another link with the same member is open already. */
-static bool settle_pair(struct kith_contact *contact, struct kith_link *link)
+static bool resolve_duplicate(struct kith_member_state *member,
+                              struct kith_link *link)
 {
-    struct kith_link *other = contact->link;
+    struct kith_link *other = member->link;
+    KITH_ASSERT(other != link && other->rank == link->rank);
     const uint32_t now = kith_session_peer_hello(link->session)->incarnation;
     const uint32_t then = kith_session_peer_hello(other->session)->incarnation;
     if (now < then) {
@@ -253,103 +290,115 @@ static bool settle_pair(struct kith_contact *contact, struct kith_link *link)
     }
     if (now > then || link->initiator == other->initiator) {
         /* A restart, or its initiator gave the older one up: down, then up. */
-        contact->link = NULL;
-        tell_down(contact);
+        member->link = NULL;
+        schedule_down(member);
         kith_link_close(other, "replaced by a newer connection");
         return true;
     }
     /* Both sides answer alike. */
-    const bool better = link->initiator == (self_of(contact) < contact->rank);
+    const bool better = link->initiator == (self_of(member) < member->rank);
     struct kith_link *loser = better ? other : link;
     if (better)
-        contact->link = link;
+        member->link = link;
     /* The winner's initiator opens last, so the winner is open on both sides
      * by now and nothing sent there can come before this FIN. */
-    if (self_of(contact) < contact->rank)
+    if (self_of(member) < member->rank)
         kith_link_leave(loser);
     return true;
 }
 
-bool kith_contact_opened(struct kith_contact *contact, struct kith_link *link)
+/* Both sides decide alike which of two connections stays, by ranks and roles
+ * alone, so they need no message about it. */
+bool kith_member_opened(struct kith_member_state *member,
+                        struct kith_link *link)
 {
-    struct kith_transport *transport = contact->transport;
+    struct kith_transport *transport = member->transport;
     const struct kith_transport_user *user = &transport->options.user;
-    if (contact->dialled == link) {
-        contact->dialled = NULL;
-        if (contact->found != NULL)
-            uv_freeaddrinfo(contact->found);
-        contact->found = contact->candidate = NULL;
+    if (member->dialled == link) {
+        member->dialled = NULL;
+        if (member->found != NULL)
+            uv_freeaddrinfo(member->found);
+        member->found = member->candidate = NULL;
     }
-    contact->backoff_ns = contact->retry_ns = 0;
-    contact->failures = 0;
-    kith_socket_stall(&link->socket, contact->stalled);
+    member->backoff_ns = member->retry_ns = 0;
+    member->failures = 0;
+    kith_socket_stall(&link->socket, member->stalled);
     link->held = transport->held;
     if (link->held)
         kith_socket_pause(&link->socket, true);
-    const bool was_up = contact->link != NULL;
-    if (was_up && !settle_pair(contact, link))
+    const bool was_up = member->link != NULL;
+    if (was_up && !resolve_duplicate(member, link))
         return false;
-    kith_contact_turn(contact); /* A LINK_DOWN that is due comes first. */
-    if (contact->link == NULL)
-        contact->link = link;
-    if (!link->held && !contact->is_up) {
-        contact->is_up = true;
-        user->up(user->arg, contact->rank);
+    kith_member_notify(member); /* A LINK_DOWN that is due comes first. */
+    if (member->link == NULL)
+        member->link = link;
+    if (!link->held && !member->is_up) {
+        member->is_up = true;
+        user->up(user->arg, member->rank);
     }
     if (!transport->held)
-        kith_contact_flush(contact);
+        kith_member_flush(member);
     return link->state == KITH_LINK_OPEN;
 }
 
 /* Another open link of this member that is not on its way out. */
-static struct kith_link *spare_link(const struct kith_contact *contact,
+static struct kith_link *spare_link(const struct kith_member_state *member,
                                     const struct kith_link *but)
 {
-    for (struct kith_link *l = contact->transport->links; l; l = l->next)
-        if (l != but && l->known && l->rank == contact->rank &&
-            l->state == KITH_LINK_OPEN && !l->leaving && !l->fin_received)
+    for (struct kith_link *l = member->transport->links; l; l = l->next)
+        if (l != but && l->known && l->rank == member->rank &&
+            l->state == KITH_LINK_OPEN &&
+            !(l->closing & (KITH_CLOSING_BEGUN | KITH_CLOSING_FIN_RECEIVED)))
             return l;
     return NULL;
 }
 
-void kith_contact_finished(struct kith_contact *contact, struct kith_link *link)
+/* The peer reads no more on this link; another open one takes its place, if
+ * there is one. */
+void kith_member_finished(struct kith_member_state *member,
+                          struct kith_link *link)
 {
-    if (contact->link != link)
+    if (member->link != link)
         return;
-    contact->link = spare_link(contact, link);
-    if (contact->link == NULL)
-        tell_down(contact);
+    member->link = spare_link(member, link);
+    if (member->link == NULL)
+        schedule_down(member);
 }
 
-void kith_contact_closed(struct kith_contact *contact, struct kith_link *link,
-                         const char *why)
+/* A dial that fails in TCP is a network's fault, one that fails in the
+ * handshake a configuration's: the log says which. */
+void kith_member_closed(struct kith_member_state *member,
+                        struct kith_link *link, const char *why)
 {
-    if (contact->dialled == link) {
-        contact->dialled = NULL;
-        dial_failed(contact, link->session == NULL ? "tcp" : "handshake", why);
+    if (member->dialled == link) {
+        member->dialled = NULL;
+        dial_failed(member, link->session == NULL ? "tcp" : "handshake", why);
     }
-    kith_contact_finished(contact, link);
+    kith_member_finished(member, link);
 }
 
-void kith_contact_turn(struct kith_contact *contact)
+/* DOWN before UP where both are due: the node sees each change once, and in
+ * order. */
+void kith_member_notify(struct kith_member_state *member)
 {
-    struct kith_transport *transport = contact->transport;
+    struct kith_transport *transport = member->transport;
     const struct kith_transport_user *user = &transport->options.user;
-    if (!contact->down_due || transport->held)
+    if (!member->down_due || transport->held)
         return;
-    contact->down_due = false;
-    contact->is_up = false;
-    user->down(user->arg, contact->rank);
-    if (contact->link != NULL) {
-        contact->is_up = true; /* A link opened before this could be said. */
-        user->up(user->arg, contact->rank);
+    member->down_due = false;
+    member->is_up = false;
+    user->down(user->arg, member->rank);
+    if (member->link != NULL) {
+        member->is_up = true; /* A link opened before this could be said. */
+        user->up(user->arg, member->rank);
     }
 }
 
-void kith_contact_free(struct kith_contact *contact)
+/* The loop has run dry, so no look-up is under way. */
+void kith_member_free(struct kith_member_state *member)
 {
-    KITH_ASSERT(contact->lookup == NULL);
-    if (contact->found != NULL)
-        uv_freeaddrinfo(contact->found);
-    free(contact->waiting);
+    KITH_ASSERT(member->lookup == NULL);
+    if (member->found != NULL)
+        uv_freeaddrinfo(member->found);
+    free(member->waiting);
 }

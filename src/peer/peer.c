@@ -3,9 +3,10 @@
  *   WAITING -> RUNNING -> QUIETING -> LEAVING -> ENDED
  *
  * Ending has two graces: exchanges under way may finish (KITH_QUIET_NS), then
- * every session gets its FIN (KITH_FAREWELL_NS). Between the two the training
- * thread stops and the final save is written. A backend that fails skips the
- * first grace and the save: nothing that it holds may be kept or sent. */
+ * every session gets its FIN (KITH_CLOSE_GRACE_NS). Between the two the
+ * training thread stops and the final save is written. A backend that fails
+ * skips the first grace and the save: nothing that it holds may be kept or
+ * sent. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "kith/assert.h"
 #include "kith/text.h"
 
+/* For faults of the system, where the error's own text says enough. */
 static enum kith_err fail(struct kith_driver *driver, enum kith_err err,
                           const char *what)
 {
@@ -25,16 +27,23 @@ static enum kith_err fail(struct kith_driver *driver, enum kith_err err,
     return err;
 }
 
-/* ---- ending */
+/* ---- ending
+ *
+ * Each step is a timer's callback, never a call from within an event: whoever
+ * finds out that the run is over may hold a link or be in a step of the node.
+ */
 
+/* Every handle, since uv_run() returns only when none is left. The report
+ * comes first: it reads what is closed below. */
 static void close_all(struct kith_driver *driver)
 {
+    KITH_ASSERT(driver->phase != KITH_DRIVER_ENDED);
     driver->phase = KITH_DRIVER_ENDED;
     kith_rows_report(driver);
     kith_thread_stop(&driver->thread);
     kith_control_close(driver);
-    if (driver->has_deadline)
-        kith_alarm_close(&driver->deadline);
+    if (driver->opened & KITH_HANDLE_DEADLINE)
+        kith_timer_close(&driver->deadline);
     uv_timer_t *timers[] = {&driver->start, &driver->rows, &driver->limit,
                             &driver->grace};
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
@@ -42,18 +51,22 @@ static void close_all(struct kith_driver *driver)
     kith_transport_stop(&driver->transport);
 }
 
-static void farewell_over(uv_timer_t *timer)
+/* Polls every 2 ms, for sessions end by many paths and none of them should
+ * have to know about the end of the run. */
+static void close_grace_over(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
     const kith_ns now = (kith_ns)uv_hrtime();
     if (!kith_transport_is_empty(&driver->transport) &&
-        now < driver->farewell_until_ns) {
-        uv_timer_start(timer, farewell_over, 2, 0);
+        now < driver->close_until_ns) {
+        uv_timer_start(timer, close_grace_over, 2, 0);
         return;
     }
     close_all(driver);
 }
 
+/* On the loop thread: the training thread has stopped, so the vectors are
+ * ours. */
 static void final_save(struct kith_driver *driver)
 {
     char error[KITH_DATA_ERROR_BYTES];
@@ -84,8 +97,9 @@ static void final_save(struct kith_driver *driver)
 /* Exchanges are over, or have had their time. */
 static void leave(struct kith_driver *driver)
 {
+    KITH_ASSERT(driver->phase < KITH_DRIVER_LEAVING);
     driver->phase = KITH_DRIVER_LEAVING;
-    kith_alarm_set(&driver->deadline, KITH_NEVER);
+    kith_timer_set(&driver->deadline, KITH_NEVER);
     uv_timer_stop(&driver->rows);
     kith_rows_send(driver);
     kith_thread_stop(&driver->thread);
@@ -96,11 +110,14 @@ static void leave(struct kith_driver *driver)
     if (driver->failed == KITH_EDEVICE)
         kith_transport_cancel(&driver->transport, UINT32_MAX);
     kith_transport_leave(&driver->transport);
-    driver->farewell_until_ns = (kith_ns)uv_hrtime() + KITH_FAREWELL_NS;
-    uv_timer_start(&driver->grace, farewell_over, 0, 0);
+    driver->close_until_ns = (kith_ns)uv_hrtime() + KITH_CLOSE_GRACE_NS;
+    uv_timer_start(&driver->grace, close_grace_over, 0, 0);
 }
 
-void kith_driver_lost(void *arg, const char *why)
+/* Nothing that the backend computed may leave or be kept; the save on disk is
+ * from before the failure. Data that cannot be read any more end a run in the
+ * same way. */
+void kith_driver_backend_failed(void *arg, const char *why)
 {
     struct kith_driver *driver = arg;
     struct kith_node_counters counters;
@@ -108,11 +125,11 @@ void kith_driver_lost(void *arg, const char *why)
     if (driver->phase >= KITH_DRIVER_LEAVING)
         return;
     kith_node_counters(driver->node, &counters);
-    if (driver->kept)
+    if (driver->has_save)
         snprintf(kept, sizeof kept,
                  "its save of step %llu is untouched: start it again to go on "
                  "from there",
-                 (unsigned long long)driver->kept_step);
+                 (unsigned long long)driver->save_step);
     snprintf(driver->error, KITH_PEER_ERROR_BYTES,
              "training on %s, step %llu: %s; %s",
              driver->options->experiment->backend->name,
@@ -127,18 +144,22 @@ void kith_driver_lost(void *arg, const char *why)
     kith_net_leave(&driver->transport.net, was);
 }
 
-static void lost_due(uv_timer_t *timer)
+/* The timer's callback holds no link, so the transport may be closed. */
+static void backend_failed_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
-    kith_driver_lost(driver, kith_worker_failed(driver->worker));
+    kith_driver_backend_failed(driver, kith_worker_failed(driver->worker));
 }
 
-void kith_driver_lost_soon(struct kith_driver *driver)
+/* From within a send: closing the link under its caller would free what it
+ * still uses. */
+void kith_driver_backend_failed_later(struct kith_driver *driver)
 {
     if (driver->phase < KITH_DRIVER_LEAVING)
-        uv_timer_start(&driver->grace, lost_due, 0, 0);
+        uv_timer_start(&driver->grace, backend_failed_due, 0, 0);
 }
 
+/* The first grace is over, by time or because everything is quiet. */
 static void quiet_over(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
@@ -148,6 +169,7 @@ static void quiet_over(uv_timer_t *timer)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* After each event, because what ends an exchange is an event. */
 void kith_driver_check_end(struct kith_driver *driver)
 {
     /* Not from here: the caller may hold a link that leaving would close. */
@@ -156,6 +178,8 @@ void kith_driver_check_end(struct kith_driver *driver)
         uv_timer_start(&driver->grace, quiet_over, 0, 0);
 }
 
+/* The node gets LEAVE: it answers those who ask, says BYE and begins nothing
+ * new. */
 void kith_driver_stop(struct kith_driver *driver)
 {
     struct kith_event event = {.kind = KITH_EVENT_LEAVE, .from = KITH_NOBODY};
@@ -171,8 +195,12 @@ void kith_driver_stop(struct kith_driver *driver)
         kith_driver_step(driver, &event);
 }
 
-/* ---- timers */
+/* ---- timers
+ *
+ * libuv's own, in milliseconds, where a millisecond is enough; the node's
+ * deadline is a kith_timer, since it may be tens of microseconds away. */
 
+/* All peers of a lab start at one instant of the monotonic clock. */
 static void start_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
@@ -182,6 +210,8 @@ static void start_due(uv_timer_t *timer)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* Rows stop with the share, not with the process: what follows is answered for
+ * others. */
 static void rows_due(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
@@ -191,6 +221,7 @@ static void rows_due(uv_timer_t *timer)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* stop.time: the share is then as long as the time was. */
 static void limit_reached(uv_timer_t *timer)
 {
     struct kith_driver *driver = timer->data;
@@ -201,6 +232,7 @@ static void limit_reached(uv_timer_t *timer)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* The node asked to be woken: it reads the time from the event. */
 static void deadline_passed(void *arg)
 {
     struct kith_driver *driver = arg;
@@ -210,12 +242,15 @@ static void deadline_passed(void *arg)
     kith_net_leave(&driver->transport.net, was);
 }
 
+/* Rounded up: a timer that fires early would fire again at once. */
 static uint64_t ms_until(kith_ns at_ns)
 {
     const kith_ns left = at_ns - (kith_ns)uv_hrtime();
     return left > 0 ? (uint64_t)((left + KITH_MS - 1) / KITH_MS) : 0;
 }
 
+/* on_ready may block (the lab's barrier), so the loop's idea of now is renewed
+ * after it. */
 static void start_timers(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
@@ -236,7 +271,10 @@ static void start_timers(struct kith_driver *driver)
                        ms_until(driver->start_ns + time_ns), 0);
 }
 
-/* ---- setting up */
+/* ---- setting up
+ *
+ * Whatever can fail for a reason of the user's (port, save, suite) fails before
+ * a neighbour hears of this peer. */
 
 /* From the save, where it is wanted and there; what there is to say about it
  * is logged. */
@@ -251,7 +289,7 @@ static enum kith_err resume(struct kith_driver *driver,
         kith_save_resume(driver->worker, options->save, standing, words);
     if (err == KITH_ENOENT)
         return KITH_OK;
-    driver->kept = err == KITH_OK;
+    driver->has_save = err == KITH_OK;
     if (err != KITH_OK)
         kith_text_copy(driver->error, KITH_PEER_ERROR_BYTES, words);
     else if (words[0] != '\0' && options->on_log != NULL) {
@@ -261,6 +299,8 @@ static enum kith_err resume(struct kith_driver *driver,
     return err;
 }
 
+/* Topology, worker, save, node, in this order: each needs the one before, and
+ * all memory of the run is taken here. */
 static enum kith_err open_node(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
@@ -274,7 +314,7 @@ static enum kith_err open_node(struct kith_driver *driver)
     if (err != KITH_OK)
         return fail(driver, err, "opening the topology");
     const struct kith_worker_config config = {
-        .experiment = experiment,
+        .task = kith_experiment_task(experiment, NULL),
         .backend = experiment->backend,
         .train = options->train,
         .self = options->self,
@@ -292,7 +332,7 @@ static enum kith_err open_node(struct kith_driver *driver)
         err = kith_journal_restored(driver, standing.step);
     if (err != KITH_OK)
         goto no_node;
-    driver->kept_step = standing.step;
+    driver->save_step = standing.step;
     driver->peak = standing.peak > 0 ? standing.peak : experiment->compute.peak;
     const size_t size = kith_node_size(&driver->config);
     driver->node_memory = malloc(size);
@@ -310,6 +350,8 @@ no_node:
     return err;
 }
 
+/* The hello is what both ends compare: experiment, size and name of the model.
+ */
 static enum kith_err open_transport(struct kith_driver *driver, int fd)
 {
     const struct kith_peer_options *options = driver->options;
@@ -358,6 +400,7 @@ static enum kith_err open_transport(struct kith_driver *driver, int fd)
     return err == KITH_OK ? err : fail(driver, err, "opening the transport");
 }
 
+/* All four, so that close_all() may close all four. */
 static void init_timers(struct kith_driver *driver)
 {
     uv_timer_t *timers[] = {&driver->start, &driver->rows, &driver->limit,
@@ -380,20 +423,22 @@ static enum kith_err open_handles(struct kith_driver *driver)
         .arg = driver,
         .done = kith_driver_worked,
         .save_failed = kith_driver_save_failed,
-        .failed = kith_driver_lost,
+        .failed = kith_driver_backend_failed,
     };
     init_timers(driver);
-    enum kith_err err = kith_alarm_init(&driver->deadline, &driver->loop,
+    enum kith_err err = kith_timer_init(&driver->deadline, &driver->loop,
                                         deadline_passed, driver);
     if (err != KITH_OK)
         return fail(driver, err, "making a timer");
-    driver->has_deadline = true;
+    driver->opened |= KITH_HANDLE_DEADLINE;
     err = kith_thread_start(&driver->thread, &driver->loop, &thread);
     if (err == KITH_OK)
         err = kith_control_open(driver);
     return err == KITH_OK ? err : fail(driver, err, "starting the threads");
 }
 
+/* The transport owns the listening socket from its init on, also where that
+ * fails. */
 static enum kith_err run_loop(struct kith_driver *driver, int fd)
 {
     enum kith_err err = open_transport(driver, fd);
@@ -416,6 +461,8 @@ static enum kith_err run_loop(struct kith_driver *driver, int fd)
     return err == KITH_OK ? driver->failed : err;
 }
 
+/* A peer is a function call: no global state but SIGPIPE's disposition, so
+ * tests run many in one process. */
 enum kith_err kith_peer_run(const struct kith_peer_options *options,
                             struct kith_peer_report *report, char *error)
 {

@@ -3,6 +3,8 @@
 
 #include "kith/peer.h"
 
+/* The figures stand in docs/protocol.md with their reasons; test_transport.c
+ * floods them. */
 void kith_peer_limits_default(struct kith_peer_limits *limits)
 {
     *limits = (struct kith_peer_limits){
@@ -25,6 +27,7 @@ void kith_peer_limits_default(struct kith_peer_limits *limits)
     };
 }
 
+/* -1 is "none" for descriptors and cores, where 0 is a valid one. */
 void kith_peer_options_default(struct kith_peer_options *options)
 {
     memset(options, 0, sizeof *options);
@@ -35,6 +38,7 @@ void kith_peer_options_default(struct kith_peer_options *options)
     kith_peer_limits_default(&options->limits);
 }
 
+/* For people. */
 const char *kith_refusal_name(enum kith_refusal refusal)
 {
     static const char *const names[KITH_REFUSAL_COUNT] = {
@@ -45,6 +49,7 @@ const char *kith_refusal_name(enum kith_refusal refusal)
     return refusal < KITH_REFUSAL_COUNT ? names[refusal] : "?";
 }
 
+/* For grep: stable, one word. */
 const char *kith_refusal_word(enum kith_refusal refusal)
 {
     static const char *const words[KITH_REFUSAL_COUNT] = {

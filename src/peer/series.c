@@ -45,7 +45,8 @@ void kith_rows_start(struct kith_driver *driver)
     const struct kith_experiment *experiment = driver->options->experiment;
     struct kith_node_counters counters;
     kith_node_counters(driver->node, &counters);
-    kith_meter_start(&driver->meter, experiment, driver->peak,
+    kith_meter_start(&driver->meter, experiment->model,
+                     &experiment->model_config, driver->peak,
                      samples_of(driver, counters.steps), 0);
     driver->whole = driver->meter;
 }
@@ -121,28 +122,24 @@ void kith_rows_make(struct kith_driver *driver, struct kith_row *row)
         driver->last_loss = driver->loss_sum / (double)driver->loss_count;
     driver->loss_sum = 0;
     driver->loss_count = 0;
-    *row = (struct kith_row){
-        .peer = driver->options->self,
-        .time_ns = kith_driver_now(driver),
-        .step = counters.steps,
-        .samples = counters.steps * driver->options->experiment->train.batch,
-        .loss = driver->last_loss,
-        .accuracy = NAN,
-        .consensus_distance = NAN,
-        .bytes_sent = transport->net.bytes_sent,
-        .bytes_received = transport->net.bytes_received,
-        .waiting_s = 1e-9 * (double)counters.waited_ns,
-        .attempts = counters.attempts,
-        .done = counters.done,
-        .failed = counters.failed,
-        .refused = counters.refused,
-        .skipped = counters.skipped,
-        .torn = counters.torn,
-        .cpu_train_s = cpu->train_s,
-        .cpu_aead_s = cpu->aead_s,
-        .cpu_socket_s = cpu->socket_s,
-        .cpu_other_s = cpu->other_s + cpu->merge_s,
-    };
+    *row = kith_row_unknown(driver->options->self);
+    row->time_ns = kith_driver_now(driver);
+    row->step = counters.steps;
+    row->samples = samples_of(driver, counters.steps);
+    row->loss = driver->last_loss;
+    row->bytes_sent = transport->net.bytes_sent;
+    row->bytes_received = transport->net.bytes_received;
+    row->waiting_s = 1e-9 * (double)counters.waited_ns;
+    row->attempts = counters.attempts;
+    row->done = counters.done;
+    row->failed = counters.failed;
+    row->refused = counters.refused;
+    row->skipped = counters.skipped;
+    row->torn = counters.torn;
+    row->cpu_train_s = cpu->train_s;
+    row->cpu_aead_s = cpu->aead_s;
+    row->cpu_socket_s = cpu->socket_s;
+    row->cpu_other_s = cpu->other_s + cpu->merge_s;
     add_staleness(driver, row);
     measure_speed(driver, &driver->meter, counters.steps, row->time_ns,
                   &row->speed);

@@ -3,6 +3,7 @@
 #include <sodium.h>
 #include <time.h>
 
+#include "kith/assert.h"
 #include "kith/keys.h"
 #include "transport.h"
 
@@ -10,7 +11,7 @@
 #define QUIET_NS (200 * KITH_MS)
 
 /* Takes the new lists over where they are not older than ours. */
-static void reread_trust(struct kith_transport *transport)
+static void reload_trust(struct kith_transport *transport)
 {
     struct kith_identity identity;
     struct kith_trust trust;
@@ -34,9 +35,10 @@ static void reread_trust(struct kith_transport *transport)
         return;
     }
     if (transport->trust_is_ours)
-        kith_keys_free(&transport->reread, &transport->trust);
+        kith_keys_free(&transport->reloaded, &transport->trust);
+    KITH_ASSERT(trust.revoked_sequence >= transport->trust.revoked_sequence);
     transport->trust = trust;
-    transport->reread = identity;
+    transport->reloaded = identity;
     transport->trust_is_ours = true;
 }
 
@@ -48,13 +50,15 @@ static void renew_old(struct kith_link *link, kith_ns now_ns)
     struct kith_transport *transport = link->transport;
     const struct kith_peer_limits *limits = &transport->options.limits;
     const kith_ns age = now_ns - link->born_ns;
+    KITH_ASSERT(age >= 0 && limits->renew_ns >= 0);
     const kith_ns tenth = limits->renew_ns / 10;
     const kith_ns due = 9 * tenth + link->born_ns % (2 * tenth + 1);
     struct kith_session_counters counters;
     kith_session_counters(link->session, &counters);
     const uint64_t bytes = counters.bytes_sealed + counters.bytes_opened;
     const uint64_t most = limits->renew_bytes;
-    if (link->leaving || link->held || (age < due && bytes < most))
+    if ((link->closing & KITH_CLOSING_BEGUN) || link->held ||
+        (age < due && bytes < most))
         return;
     const bool quiet = kith_traffic_is_idle(link) && !link->traffic.receiving &&
                        now_ns - link->progress_ns >= QUIET_NS;
@@ -63,13 +67,16 @@ static void renew_old(struct kith_link *link, kith_ns now_ns)
     kith_transport_log(transport, "renewing rank=%u age_s=%lld bytes=%llu",
                        link->rank, (long long)(age / KITH_S),
                        (unsigned long long)bytes);
-    kith_contact_finished(&transport->contacts[link->rank], link);
+    kith_member_finished(&transport->members[link->rank], link);
     kith_link_leave(link);
 }
 
-void kith_transport_recheck(struct kith_transport *transport)
+/* A certificate is checked at the handshake and again here, since sessions
+ * outlive it: without this a revoked peer would stay until it restarts. Trust
+ * is read first, so that one tick applies it. */
+void kith_transport_expire_sessions(struct kith_transport *transport)
 {
-    reread_trust(transport);
+    reload_trust(transport);
     struct kith_link *next;
     for (struct kith_link *l = transport->links; l != NULL; l = next) {
         next = l->next;

@@ -3,7 +3,7 @@
  *   leaves   = max(now, line free) + bits / rate      (one line per peer out)
  *   released = max(leaves + latency + jitter [+ retransmissions], the last)
  *
- * Pure: time is an argument, the queue is socket.c's. A stalled lane (a
+ * Pure: time is an argument, the queue is socket.c's. A stalled flow (a
  * partition) releases nothing until it is healed. Where nothing is shaped
  * kith_shaper_passes() is true and no other function is called.
  * Test: unit/test_shaper.c. */
@@ -31,7 +31,7 @@ struct kith_shaper {
 };
 
 /* One per connection and direction. */
-struct kith_lane {
+struct kith_shaper_flow {
     struct kith_rng rng;
     kith_ns last_ns; /* nothing overtakes */
     bool stalled;
@@ -39,18 +39,19 @@ struct kith_lane {
 
 void kith_shaper_init(struct kith_shaper *shaper,
                       const struct kith_shape *shape);
-void kith_lane_init(struct kith_lane *lane, uint64_t seed, kith_id from,
-                    kith_id to);
+void kith_shaper_flow_init(struct kith_shaper_flow *flow, uint64_t seed,
+                           kith_id from, kith_id to);
 
 static inline bool kith_shaper_passes(const struct kith_shaper *shaper,
-                                      const struct kith_lane *lane)
+                                      const struct kith_shaper_flow *flow)
 {
-    return !shaper->shaped && !lane->stalled;
+    return !shaper->shaped && !flow->stalled;
 }
 
 /* The instant at which `bytes` handed over now reach the socket. */
-kith_ns kith_shaper_release(struct kith_shaper *shaper, struct kith_lane *lane,
-                            kith_ns now_ns, size_t bytes);
+kith_ns kith_shaper_release(struct kith_shaper *shaper,
+                            struct kith_shaper_flow *flow, kith_ns now_ns,
+                            size_t bytes);
 /* The line in: the instant until which reading rests after `bytes`. */
 kith_ns kith_shaper_arrive(struct kith_shaper *shaper, kith_ns now_ns,
                            size_t bytes);

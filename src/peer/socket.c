@@ -13,6 +13,8 @@
 static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
 static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf);
 
+/* `back` points at whatever points at this socket, so that removing it needs
+ * no search. */
 enum kith_err kith_socket_init(struct kith_socket *socket, struct kith_net *net,
                                void *owner)
 {
@@ -30,6 +32,8 @@ enum kith_err kith_socket_init(struct kith_socket *socket, struct kith_net *net,
     return KITH_OK;
 }
 
+/* TCP_NODELAY: frames are small and waited for; Nagle's algorithm (RFC 896)
+ * would hold them back for an ACK. */
 enum kith_err kith_socket_start(struct kith_socket *socket)
 {
     uv_tcp_nodelay(&socket->tcp, 1);
@@ -46,6 +50,7 @@ enum kith_err kith_socket_start(struct kith_socket *socket)
                : KITH_EIO;
 }
 
+/* Pause and throttle are independent: reading goes on when neither holds. */
 void kith_socket_pause(struct kith_socket *socket, bool paused)
 {
     if (socket->closing || socket->reading == !paused)
@@ -53,10 +58,12 @@ void kith_socket_pause(struct kith_socket *socket, bool paused)
     socket->reading = !paused;
     if (paused)
         uv_read_stop((uv_stream_t *)&socket->tcp);
-    else if (!socket->resting)
+    else if (!socket->throttled)
         uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc, socket_read);
 }
 
+/* The owner knows where bytes go; a size of 0 makes libuv report UV_ENOBUFS,
+ * which closes the link. */
 static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct kith_socket *socket = handle->data;
@@ -69,13 +76,15 @@ static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     kith_net_leave(socket->net, was);
 }
 
-void kith_socket_rest(struct kith_socket *socket, kith_ns until_ns)
+/* Reading stops and the kernel's receive window fills: the sender slows down
+ * by TCP itself. */
+void kith_socket_throttle(struct kith_socket *socket, kith_ns until_ns)
 {
     if (socket->closing)
         return;
-    if (!socket->resting || socket->rest_until_ns < until_ns)
-        socket->rest_until_ns = until_ns;
-    socket->resting = true;
+    if (!socket->throttled || socket->throttled_until_ns < until_ns)
+        socket->throttled_until_ns = until_ns;
+    socket->throttled = true;
     uv_read_stop((uv_stream_t *)&socket->tcp);
     kith_net_schedule(socket->net);
 }
@@ -91,9 +100,10 @@ static void socket_shape(struct kith_socket *socket, size_t size)
     /* Shorter rests than a tenth of a millisecond cost more than they shape. */
     if (until - now < KITH_MS / 10)
         return;
-    kith_socket_rest(socket, until);
+    kith_socket_throttle(socket, until);
 }
 
+/* A size of 0 means EAGAIN, not the end. */
 static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf)
 {
     struct kith_socket *socket = tcp->data;
@@ -110,16 +120,19 @@ static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf)
     kith_net_leave(net, was);
 }
 
+/* The owner is told before the chunk is reused. */
 static void chunk_done(struct kith_chunk *chunk)
 {
     struct kith_socket *socket = chunk->socket;
-    KITH_ASSERT(socket->queued > 0);
+    KITH_ASSERT(socket->queued > 0 && chunk->written <= chunk->size);
     socket->queued--;
     if (chunk->done)
         chunk->done(chunk);
     kith_chunk_give(socket->net, chunk);
 }
 
+/* A failed write is only noted: the owner closes the link at its next use, in
+ * a callback where that is safe. */
 static void socket_written(uv_write_t *write, int status)
 {
     struct kith_chunk *chunk = write->data;
@@ -166,6 +179,7 @@ static void socket_submit(struct kith_socket *socket, struct kith_chunk *chunk)
         chunk_done(chunk);
 }
 
+/* While something waits before it a chunk must queue, or it would overtake. */
 void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk)
 {
     struct kith_net *net = socket->net;
@@ -173,11 +187,11 @@ void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk)
     chunk->socket = socket;
     socket->queued++;
     if (socket->first == NULL &&
-        kith_shaper_passes(&net->shaper, &socket->lane)) {
+        kith_shaper_passes(&net->shaper, &socket->flow)) {
         socket_submit(socket, chunk);
         return;
     }
-    chunk->release_ns = kith_shaper_release(&net->shaper, &socket->lane,
+    chunk->release_ns = kith_shaper_release(&net->shaper, &socket->flow,
                                             (kith_ns)uv_hrtime(), chunk->size);
     chunk->next = NULL;
     if (socket->last != NULL)
@@ -189,9 +203,11 @@ void kith_socket_write(struct kith_socket *socket, struct kith_chunk *chunk)
         kith_net_schedule(net);
 }
 
+/* The caller has checked that there is one. */
 static struct kith_chunk *socket_pop(struct kith_socket *socket)
 {
     struct kith_chunk *chunk = socket->first;
+    KITH_ASSERT((socket->first == NULL) == (socket->last == NULL));
     socket->first = chunk->next;
     if (socket->first == NULL)
         socket->last = NULL;
@@ -199,38 +215,46 @@ static struct kith_chunk *socket_pop(struct kith_socket *socket)
     return chunk;
 }
 
+/* A chunk that the kernel takes at once may free the next one; one loop does
+ * them all. */
 void kith_socket_release(struct kith_socket *socket, kith_ns now_ns)
 {
     if (socket->closing)
         return;
-    while (socket->first && !socket->lane.stalled &&
+    while (socket->first && !socket->flow.stalled &&
            socket->first->release_ns <= now_ns)
         socket_submit(socket, socket_pop(socket));
-    if (socket->resting && socket->rest_until_ns <= now_ns) {
-        socket->resting = false;
+    if (socket->throttled && socket->throttled_until_ns <= now_ns) {
+        socket->throttled = false;
         if (socket->reading && !socket->closing)
             uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc,
                           socket_read);
     }
 }
 
+/* A partition in one direction: bytes queue here, sealed, and leave in order
+ * when it heals. */
 void kith_socket_stall(struct kith_socket *socket, bool stalled)
 {
-    if (socket->lane.stalled == stalled)
+    if (socket->flow.stalled == stalled)
         return;
-    socket->lane.stalled = stalled;
+    socket->flow.stalled = stalled;
     if (!stalled)
         kith_socket_release(socket, (kith_ns)uv_hrtime());
     kith_net_schedule(socket->net);
 }
 
+/* What waited is given back to the pool; its owners hear of it as of chunks
+ * that were written. */
 static void socket_closed(uv_handle_t *handle)
 {
     struct kith_socket *socket = handle->data;
     struct kith_net *net = socket->net;
     const enum kith_account_kind was = kith_net_enter(net);
+    KITH_ASSERT(socket->closing);
     while (socket->first != NULL)
         chunk_done(socket_pop(socket));
+    KITH_ASSERT(socket->queued == 0);
     *socket->back = socket->next;
     if (socket->next != NULL)
         socket->next->back = socket->back;
@@ -238,6 +262,7 @@ static void socket_closed(uv_handle_t *handle)
     kith_net_leave(net, was);
 }
 
+/* Idempotent; libuv cancels its writes, each with a callback. */
 void kith_socket_close(struct kith_socket *socket)
 {
     if (socket->closing)

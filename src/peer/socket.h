@@ -43,7 +43,7 @@ struct kith_net {
     uv_loop_t *loop;
     struct kith_account account;
     struct kith_shaper shaper;
-    struct kith_alarm alarm; /* the next release of any delay queue */
+    struct kith_timer release_timer; /* the next release of any delay queue */
     struct kith_socket *streams;
     struct kith_chunk *small, *large; /* free lists */
     uint32_t small_count, large_count;
@@ -77,11 +77,11 @@ struct kith_socket {
     uv_tcp_t tcp;
     struct kith_net *net;
     struct kith_socket *next, **back; /* in net->streams */
-    struct kith_lane lane;
+    struct kith_shaper_flow flow;
     struct kith_chunk *first, *last; /* delay queue */
     uint32_t queued;                 /* chunks not yet done */
-    bool reading, resting, closing, failed;
-    kith_ns rest_until_ns; /* the line in is busy */
+    bool reading, throttled, closing, failed;
+    kith_ns throttled_until_ns; /* the line in is busy */
 
     /* The owner: set before the first read. */
     void *owner;
@@ -99,7 +99,7 @@ kith_socket_init(struct kith_socket *socket, struct kith_net *net, void *owner);
 KITH_MUST_CHECK enum kith_err kith_socket_start(struct kith_socket *socket);
 void kith_socket_pause(struct kith_socket *socket, bool paused);
 /* Reads nothing before `until_ns`. */
-void kith_socket_rest(struct kith_socket *socket, kith_ns until_ns);
+void kith_socket_throttle(struct kith_socket *socket, kith_ns until_ns);
 /* Idempotent. `closed` runs later; then the memory may go. */
 void kith_socket_close(struct kith_socket *socket);
 

@@ -1,4 +1,6 @@
-/* The one-shot nanosecond timer: a timerfd watched by the loop. */
+/* The one-shot nanosecond timer: a timerfd (timerfd_create(2)) watched by the
+ * loop. epoll waits in whole milliseconds, a descriptor becomes readable at the
+ * nanosecond. */
 #include "timer.h"
 
 #include <sys/timerfd.h>
@@ -6,41 +8,47 @@
 
 #include "kith/assert.h"
 
-static void alarm_rang(uv_poll_t *poll, int status, int events)
+/* The count must be read, or the descriptor stays readable. EAGAIN: the timer
+ * was set again meanwhile. */
+static void timer_expired(uv_poll_t *poll, int status, int events)
 {
-    struct kith_alarm *alarm = poll->data;
+    struct kith_timer *timer = poll->data;
     uint64_t count;
     (void)events;
-    if (status < 0 || read(alarm->fd, &count, sizeof count) <= 0)
+    if (status < 0 || read(timer->fd, &count, sizeof count) <= 0)
         return;
-    alarm->at_ns = KITH_NEVER;
-    alarm->ring(alarm->arg);
+    timer->at_ns = KITH_NEVER;
+    timer->expired(timer->arg);
 }
 
-enum kith_err kith_alarm_init(struct kith_alarm *alarm, uv_loop_t *loop,
-                              void (*ring)(void *arg), void *arg)
+/* CLOCK_MONOTONIC, as uv_hrtime(): one clock for everything. */
+enum kith_err kith_timer_init(struct kith_timer *timer, uv_loop_t *loop,
+                              void (*expired)(void *arg), void *arg)
 {
-    *alarm = (struct kith_alarm){.at_ns = KITH_NEVER, .ring = ring, .arg = arg};
-    alarm->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (alarm->fd < 0)
+    *timer = (struct kith_timer){
+        .at_ns = KITH_NEVER, .expired = expired, .arg = arg};
+    timer->fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (timer->fd < 0)
         return KITH_EIO;
-    if (uv_poll_init(loop, &alarm->poll, alarm->fd) != 0) {
-        close(alarm->fd);
+    if (uv_poll_init(loop, &timer->poll, timer->fd) != 0) {
+        close(timer->fd);
         return KITH_EIO;
     }
-    alarm->poll.data = alarm;
-    if (uv_poll_start(&alarm->poll, UV_READABLE, alarm_rang) != 0) {
-        kith_alarm_close(alarm);
+    timer->poll.data = timer;
+    if (uv_poll_start(&timer->poll, UV_READABLE, timer_expired) != 0) {
+        kith_timer_close(timer);
         return KITH_EIO;
     }
     return KITH_OK;
 }
 
-void kith_alarm_set(struct kith_alarm *alarm, kith_ns at_ns)
+/* A system call, so setting the same time again costs nothing. */
+void kith_timer_set(struct kith_timer *timer, kith_ns at_ns)
 {
-    if (at_ns == alarm->at_ns)
+    if (at_ns == timer->at_ns)
         return;
-    alarm->at_ns = at_ns;
+    KITH_ASSERT(at_ns >= 0);
+    timer->at_ns = at_ns;
     struct itimerspec when = {{0, 0}, {0, 0}};
     if (at_ns != KITH_NEVER) {
         /* An absolute instant of zero would switch the timer off. */
@@ -49,19 +57,21 @@ void kith_alarm_set(struct kith_alarm *alarm, kith_ns at_ns)
         when.it_value.tv_nsec = (long)(at % KITH_S);
     }
     const int failed =
-        timerfd_settime(alarm->fd, TFD_TIMER_ABSTIME, &when, NULL);
+        timerfd_settime(timer->fd, TFD_TIMER_ABSTIME, &when, NULL);
     KITH_ASSERT(failed == 0);
 }
 
-static void alarm_closed(uv_handle_t *handle)
+/* libuv must have stopped polling before the descriptor goes. */
+static void timer_closed(uv_handle_t *handle)
 {
-    const struct kith_alarm *alarm = handle->data;
-    close(alarm->fd);
+    const struct kith_timer *timer = handle->data;
+    close(timer->fd);
 }
 
-void kith_alarm_close(struct kith_alarm *alarm)
+/* The descriptor is closed by the callback, the memory by the owner. */
+void kith_timer_close(struct kith_timer *timer)
 {
-    uv_poll_stop(&alarm->poll);
-    alarm->poll.data = alarm;
-    uv_close((uv_handle_t *)&alarm->poll, alarm_closed);
+    uv_poll_stop(&timer->poll);
+    timer->poll.data = timer;
+    uv_close((uv_handle_t *)&timer->poll, timer_closed);
 }

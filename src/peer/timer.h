@@ -8,21 +8,21 @@
 #include "kith/err.h"
 #include "kith/types.h"
 
-struct kith_alarm {
+struct kith_timer {
     uv_poll_t poll;
     int fd;
     kith_ns at_ns; /* uv_hrtime() instant, KITH_NEVER when off */
-    void (*ring)(void *arg);
+    void (*expired)(void *arg);
     void *arg;
 };
 
-KITH_MUST_CHECK enum kith_err kith_alarm_init(struct kith_alarm *alarm,
+KITH_MUST_CHECK enum kith_err kith_timer_init(struct kith_timer *timer,
                                               uv_loop_t *loop,
-                                              void (*ring)(void *arg),
+                                              void (*expired)(void *arg),
                                               void *arg);
-/* Rings once at `at_ns`, replacing what was set; KITH_NEVER: off. */
-void kith_alarm_set(struct kith_alarm *alarm, kith_ns at_ns);
+/* Expires once at `at_ns`, replacing what was set; KITH_NEVER: off. */
+void kith_timer_set(struct kith_timer *timer, kith_ns at_ns);
 /* The memory may go after the loop has run its closing callbacks. */
-void kith_alarm_close(struct kith_alarm *alarm);
+void kith_timer_close(struct kith_timer *timer);
 
 #endif

@@ -1,4 +1,10 @@
-/* The training thread. */
+/* The training thread.
+ *
+ *   loop thread   submit -> SUBMITTED            deliver: DONE -> NONE
+ *   this thread             SUBMITTED -> DONE -> async
+ *
+ * The mutex guards the item's state and the sums; the item itself belongs to
+ * whoever the state names, so that it runs without the lock. */
 #define _GNU_SOURCE /* pthread_setaffinity_np */
 #include "training_thread.h"
 
@@ -10,6 +16,7 @@
 #include "account.h"
 #include "kith/assert.h"
 
+/* For benches alone: a scheduler that moves threads shows as noise. */
 void kith_thread_pin(int core)
 {
     cpu_set_t set;
@@ -21,6 +28,8 @@ void kith_thread_pin(int core)
     (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
+/* Without the mutex: the loop thread reads nothing that an item writes until
+ * it is done. A save is the driver's item, since the worker knows no path. */
 static void run_item(struct kith_thread *thread)
 {
     const struct kith_thread_options *options = &thread->options;
@@ -55,13 +64,15 @@ static void pad_step(struct kith_thread *thread, kith_ns began_ns)
     }
 }
 
+/* One item at a time, so the worker needs no lock (ARCHITECTURE.md,
+ * ownership). */
 static void thread_main(void *arg)
 {
     struct kith_thread *thread = arg;
     kith_thread_pin(thread->options.core);
     uv_mutex_lock(&thread->mutex);
     for (;;) {
-        while (!thread->has_item && !thread->stopping)
+        while (thread->item != KITH_ITEM_SUBMITTED && !thread->stopping)
             uv_cond_wait(&thread->changed, &thread->mutex);
         if (thread->stopping)
             break;
@@ -86,20 +97,23 @@ static void thread_main(void *arg)
         } else {
             thread->merge_cpu_ns += spent_ns;
         }
-        thread->has_item = false;
-        thread->has_result = true;
+        KITH_ASSERT(thread->item == KITH_ITEM_SUBMITTED);
+        thread->item = KITH_ITEM_DONE;
         uv_async_send(&thread->async);
     }
     uv_mutex_unlock(&thread->mutex);
 }
 
+/* On the loop thread. libuv may join several wake-ups into one, or deliver one
+ * late: the item's state decides, not the call. */
 static void thread_result(uv_async_t *async)
 {
     struct kith_thread *thread = async->data;
     const struct kith_thread_options *options = &thread->options;
     uv_mutex_lock(&thread->mutex);
-    const bool has_result = thread->has_result && !thread->stopping;
-    thread->has_result = false;
+    const bool has_result = thread->item == KITH_ITEM_DONE && !thread->stopping;
+    if (thread->item == KITH_ITEM_DONE)
+        thread->item = KITH_ITEM_NONE;
     const struct kith_work_result result = thread->result;
     const enum kith_err save_err = thread->save_err;
     const char *failed = thread->failed;
@@ -107,6 +121,7 @@ static void thread_result(uv_async_t *async)
     uv_mutex_unlock(&thread->mutex);
     if (!has_result)
         return;
+    KITH_ASSERT(thread->busy);
     thread->busy = false;
     if (failed != NULL) {
         options->failed(options->arg, failed);
@@ -117,6 +132,7 @@ static void thread_result(uv_async_t *async)
     options->done(options->arg, &result);
 }
 
+/* Nothing is left behind on an error but a handle that the loop closes. */
 enum kith_err kith_thread_start(struct kith_thread *thread, uv_loop_t *loop,
                                 const struct kith_thread_options *options)
 {
@@ -144,26 +160,32 @@ no_mutex:
     return KITH_ENOMEM;
 }
 
+/* The node submits the next item only after the result of the last one. */
 void kith_thread_submit(struct kith_thread *thread,
                         const struct kith_work *work)
 {
     KITH_ASSERT(!thread->busy);
     thread->busy = true;
     uv_mutex_lock(&thread->mutex);
+    KITH_ASSERT(thread->item == KITH_ITEM_NONE);
     thread->work = *work;
-    thread->has_item = true;
+    thread->item = KITH_ITEM_SUBMITTED;
     uv_cond_signal(&thread->changed);
     uv_mutex_unlock(&thread->mutex);
 }
 
+/* Also wakes a step that is being padded, so that an end of the fault counts
+ * at once. */
 void kith_thread_slow(struct kith_thread *thread, double factor)
 {
+    KITH_ASSERT(factor >= 1);
     uv_mutex_lock(&thread->mutex);
     thread->factor = factor;
     uv_cond_signal(&thread->changed);
     uv_mutex_unlock(&thread->mutex);
 }
 
+/* By the thread's CPU clock: padding and waiting cost nothing. */
 void kith_thread_cpu_spent(struct kith_thread *thread, kith_ns *train_ns,
                            kith_ns *merge_ns)
 {
@@ -173,6 +195,8 @@ void kith_thread_cpu_spent(struct kith_thread *thread, kith_ns *train_ns,
     uv_mutex_unlock(&thread->mutex);
 }
 
+/* Copied out of the worker after each item, because only the thread may ask
+ * it. */
 double kith_thread_data_wait(struct kith_thread *thread)
 {
     uv_mutex_lock(&thread->mutex);
@@ -181,6 +205,8 @@ double kith_thread_data_wait(struct kith_thread *thread)
     return 1e-9 * (double)waited_ns;
 }
 
+/* Idempotent. An item that runs is waited for: half a step must not be saved.
+ */
 void kith_thread_stop(struct kith_thread *thread)
 {
     if (!thread->started)

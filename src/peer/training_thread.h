@@ -31,6 +31,13 @@ struct kith_thread_options {
     void (*failed)(void *arg, const char *why);
 };
 
+/* Of the one item that may be out. */
+enum kith_item_state {
+    KITH_ITEM_NONE,
+    KITH_ITEM_SUBMITTED, /* waiting, or running */
+    KITH_ITEM_DONE,      /* its result is to be delivered */
+};
+
 struct kith_thread {
     struct kith_thread_options options;
     uv_thread_t thread;
@@ -40,7 +47,8 @@ struct kith_thread {
 
     uv_mutex_t mutex; /* guards the rest */
     uv_cond_t changed;
-    bool has_item, has_result, stopping;
+    enum kith_item_state item;
+    bool stopping;
     const char *failed; /* the backend's word; NULL: it is well */
     struct kith_work work;
     struct kith_work_result result;

@@ -17,13 +17,24 @@
 
 #define FRAME_DROPPED 0xc0u
 
+/* A ring: transfers leave in the order in which they were asked for. */
+_Static_assert(KITH_WIRE_BYTES_MAX <= KITH_CONTROL_BYTES_MAX,
+               "a header is a control frame");
+_Static_assert(KITH_BURSTS_MIN >= 2 && KITH_BURSTS_MIN <= KITH_BURSTS_MAX,
+               "one burst is sealed while another is sent");
+_Static_assert(KITH_BURSTS_MAX < KITH_CHUNKS_MAX,
+               "models alone never look like a peer that does not read");
+_Static_assert((FRAME_DROPPED & 0xf0u) != 0x90u, "no header begins so");
+
 static struct kith_transfer *transfer_at(struct kith_traffic *traffic,
                                          uint32_t index)
 {
+    KITH_ASSERT(index < KITH_TRANSFERS_MAX);
     return &traffic->transfers[(traffic->transfer_first + index) %
                                KITH_TRANSFERS_MAX];
 }
 
+/* The header of a MODEL is a control frame like any other. */
 static bool send_header(struct kith_link *link,
                         const struct kith_message *message)
 {
@@ -32,6 +43,8 @@ static bool send_header(struct kith_link *link,
     return kith_link_control(link, frame, size);
 }
 
+/* A model waits for its turn on the link, a control message goes before the
+ * next burst. */
 void kith_traffic_send(struct kith_link *link,
                        const struct kith_message *message)
 {
@@ -50,6 +63,8 @@ void kith_traffic_send(struct kith_link *link,
     kith_traffic_pump(link);
 }
 
+/* A transfer whose header has left is taken back by DROPPED; one that still
+ * waits was never announced. */
 void kith_traffic_cancel(struct kith_link *link, uint32_t slots)
 {
     struct kith_traffic *traffic = &link->traffic;
@@ -63,30 +78,37 @@ void kith_traffic_cancel(struct kith_link *link, uint32_t slots)
         else
             *transfer_at(traffic, traffic->transfer_count++) = transfer;
     }
-    if (dropped && link->state == KITH_LINK_OPEN && !link->fin_sent) {
+    if (dropped && link->state == KITH_LINK_OPEN &&
+        !(link->closing & KITH_CLOSING_FIN_SENT)) {
         const uint8_t frame[1] = {FRAME_DROPPED};
         if (kith_link_control(link, frame, sizeof frame))
             kith_traffic_pump(link);
     }
 }
 
+/* Nothing waits, and the kernel has everything: FIN may follow. */
 bool kith_traffic_is_idle(const struct kith_link *link)
 {
     return link->traffic.transfer_count == 0 && link->traffic.bursts == 0;
 }
 
+/* What a read may ask for. A peer that sends other things than the model it
+ * announced, or models that nobody wants, gets small reads. */
 size_t kith_traffic_expected(const struct kith_link *link)
 {
     const struct kith_traffic *traffic = &link->traffic;
-    if (!traffic->receiving || traffic->in_talk > KITH_TALK_FRAMES ||
-        traffic->unasked > KITH_UNASKED_MAX)
+    if (!traffic->receiving || traffic->in_frames > KITH_FRAMES_PER_BURST_MAX ||
+        traffic->unrequested > KITH_UNREQUESTED_MAX)
         return 0;
     return (size_t)traffic->model.payload_bytes - traffic->in_offset;
 }
 
+/* The kernel has the burst: there is room for another. Sent bytes count as
+ * progress, so that a slow receiver is not idle. */
 static void burst_done(struct kith_chunk *chunk)
 {
     struct kith_link *link = chunk->socket->owner;
+    KITH_ASSERT(link->traffic.bursts > 0);
     link->traffic.bursts--;
     if (link->state != KITH_LINK_OPEN)
         return;
@@ -96,7 +118,7 @@ static void burst_done(struct kith_chunk *chunk)
         return;
     }
     kith_traffic_pump(link);
-    kith_link_settle(link);
+    kith_link_finish_closing(link);
 }
 
 /* Long links need more bursts in flight: a round trip's worth. */
@@ -123,6 +145,7 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     struct kith_net *net = &transport->net;
     const struct kith_transport_user *user = &transport->options.user;
     const size_t total = (size_t)transfer->message.payload_bytes;
+    KITH_ASSERT(transfer->announced && transfer->offset < total);
     const size_t left = total - transfer->offset;
     const size_t length = left < KITH_BURST_BYTES ? left : KITH_BURST_BYTES;
     const uint8_t *source = user->slot(user->arg, transfer->message.slot);
@@ -134,10 +157,12 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
     }
     const enum kith_account_kind was =
         kith_account_switch(&net->account, KITH_ACCOUNT_AEAD);
-    const enum kith_err err = kith_session_seal_burst(
-        link->session, link->traffic.out_id - 1, transfer->offset,
-        source + transfer->offset, length, chunk->bytes, chunk->capacity,
-        &chunk->size);
+    const enum kith_err err =
+        kith_session_seal_burst(link->session,
+                                &(const struct kith_session_burst){
+                                    link->traffic.out_id - 1, transfer->offset,
+                                    source + transfer->offset, length},
+                                chunk->bytes, chunk->capacity, &chunk->size);
     kith_account_switch(&net->account, was);
     if (err != KITH_OK) {
         kith_chunk_give(net, chunk);
@@ -145,14 +170,17 @@ static bool send_burst(struct kith_link *link, struct kith_transfer *transfer)
         return false;
     }
     transfer->offset += length;
+    KITH_ASSERT(transfer->offset <= total);
     chunk->done = burst_done;
     link->traffic.bursts++;
     kith_socket_write(&link->socket, chunk);
     return link->state == KITH_LINK_OPEN;
 }
 
-static void transfer_over(struct kith_traffic *traffic)
+/* Sent, dropped, or never to be sent. */
+static void transfer_finish(struct kith_traffic *traffic)
 {
+    KITH_ASSERT(traffic->transfer_count > 0);
     traffic->transfer_first =
         (traffic->transfer_first + 1) % KITH_TRANSFERS_MAX;
     traffic->transfer_count--;
@@ -160,7 +188,8 @@ static void transfer_over(struct kith_traffic *traffic)
 
 /* Is the next model there to be sent? One that will never be is dropped: the
  * exchange ends as one whose answer is lost. */
-static bool is_there(struct kith_link *link, struct kith_transfer *transfer)
+static bool snapshot_ready(struct kith_link *link,
+                           struct kith_transfer *transfer)
 {
     const struct kith_transport_user *user = &link->transport->options.user;
     if (transfer->announced || user->outgoing == NULL)
@@ -171,7 +200,7 @@ static bool is_there(struct kith_link *link, struct kith_transfer *transfer)
     case KITH_OUTGOING_WAITS:
         break;
     case KITH_OUTGOING_NEVER:
-        transfer_over(&link->traffic);
+        transfer_finish(&link->traffic);
         break;
     }
     if (link->traffic.transfer_count > 0)
@@ -179,6 +208,8 @@ static bool is_there(struct kith_link *link, struct kith_transfer *transfer)
     return false;
 }
 
+/* Fills the window and no more: sealed bytes are memory, and control frames
+ * queue behind them. */
 void kith_traffic_pump(struct kith_link *link)
 {
     struct kith_traffic *traffic = &link->traffic;
@@ -186,11 +217,11 @@ void kith_traffic_pump(struct kith_link *link)
     if (traffic->pumping)
         return; /* A burst that the kernel took at once ends up here. */
     traffic->pumping = true;
-    while (link->state == KITH_LINK_OPEN && !link->held && !link->fin_sent &&
-           !link->socket.failed && traffic->transfer_count > 0 &&
-           traffic->bursts < most) {
+    while (link->state == KITH_LINK_OPEN && !link->held &&
+           !(link->closing & KITH_CLOSING_FIN_SENT) && !link->socket.failed &&
+           traffic->transfer_count > 0 && traffic->bursts < most) {
         struct kith_transfer *transfer = transfer_at(traffic, 0);
-        if (!is_there(link, transfer))
+        if (!snapshot_ready(link, transfer))
             break;
         if (!transfer->announced) {
             transfer->announced = true;
@@ -202,19 +233,27 @@ void kith_traffic_pump(struct kith_link *link)
         if (transfer->offset < total && !send_burst(link, transfer))
             break;
         if (transfer->offset == total)
-            transfer_over(traffic);
+            transfer_finish(traffic);
     }
     traffic->pumping = false;
 }
 
-/* ---- in */
+/* ---- in
+ *
+ * A certified peer may still be hostile: it can send any authenticated bytes.
+ * So a model must have been announced, be of the size that the experiment says,
+ * stay within its certificate's quota, come in bursts of the expected offsets,
+ * and be finite; and its inbox is asked for again before every burst. */
 
+/* The node decides what a message means; the transport has checked its form. */
 static void deliver(struct kith_link *link, const struct kith_message *message)
 {
     const struct kith_transport_user *user = &link->transport->options.user;
     user->message(user->arg, link->rank, message);
 }
 
+/* A distance is known only where the reference stayed at rest to the end; NaN
+ * tells the guard that it is not. */
 static void deliver_model(struct kith_link *link)
 {
     struct kith_traffic *traffic = &link->traffic;
@@ -273,6 +312,8 @@ static bool is_within_quota(struct kith_link *link,
     return quota == 0 || traffic->quota_bytes <= quota;
 }
 
+/* Size, quota, and one at a time are checked before a slot is asked for: a
+ * certified peer may still be hostile. */
 static bool model_begins(struct kith_link *link,
                          const struct kith_message *message)
 {
@@ -312,32 +353,35 @@ static bool model_begins(struct kith_link *link,
     traffic->reference = NULL;
     const uint32_t slot = user->inbox(user->arg, link->rank, message);
     traffic->model.slot = slot;
-    if (traffic->unasked <= KITH_UNASKED_MAX)
-        traffic->unasked++;
+    if (traffic->unrequested <= KITH_UNREQUESTED_MAX)
+        traffic->unrequested++;
     if (slot != KITH_SLOT_NONE) {
-        traffic->unasked = 0;
+        traffic->unrequested = 0;
         claim(link, slot);
         traffic->target = user->slot(user->arg, slot);
         /* Only a guard looks at distances, and only our own snapshot of a swap
          * is surely at rest now. */
-        if (options->measure_distance && slot == KITH_SLOT_ACTIVE_INBOX &&
+        if (options->measure_distance && slot == KITH_SLOT_INITIATED_INBOX &&
             message->pattern == KITH_PATTERN_SWAP &&
             (user->outgoing == NULL ||
-             user->outgoing(user->arg, KITH_SLOT_ACTIVE_SENT) ==
+             user->outgoing(user->arg, KITH_SLOT_INITIATED_SENT) ==
                  KITH_OUTGOING_READY))
-            traffic->reference = user->slot(user->arg, KITH_SLOT_ACTIVE_SENT);
+            traffic->reference =
+                user->slot(user->arg, KITH_SLOT_INITIATED_SENT);
     }
     if (due == 0)
         deliver_model(link);
     return true;
 }
 
+/* DROPPED is the one frame that is no message: msgpack's nil, which no header
+ * can begin with. */
 static bool step_control(struct kith_link *link, const uint8_t *frame,
                          size_t size)
 {
     struct kith_message message;
-    if (link->traffic.in_talk <= KITH_TALK_FRAMES)
-        link->traffic.in_talk++;
+    if (link->traffic.in_frames <= KITH_FRAMES_PER_BURST_MAX)
+        link->traffic.in_frames++;
     if (size == 1 && frame[0] == FRAME_DROPPED) {
         link->traffic.receiving = false;
         return true;
@@ -354,6 +398,8 @@ static bool step_control(struct kith_link *link, const uint8_t *frame,
     return true;
 }
 
+/* Announced by the session's peer, so every number is compared with what we
+ * expect; none is used as it is. */
 static bool step_bulk(struct kith_link *link,
                       const struct kith_session_event *event)
 {
@@ -374,13 +420,15 @@ static bool step_bulk(struct kith_link *link,
             traffic->model.slot)
         discard(traffic);
     traffic->in_burst = true;
-    traffic->in_talk = 0;
+    traffic->in_frames = 0;
     kith_session_sink(link->session, traffic->target
                                          ? traffic->target + traffic->in_offset
                                          : NULL);
     return true;
 }
 
+/* The finite gate costs a pass over bytes that decryption has just brought
+ * into the cache. */
 static void step_record(struct kith_link *link,
                         const struct kith_session_event *event)
 {
@@ -397,6 +445,7 @@ static void step_record(struct kith_link *link,
             traffic->model.slot)
         traffic->reference = NULL;
     const size_t at = traffic->in_offset + event->record_at;
+    KITH_ASSERT(at + event->record_bytes <= traffic->model.payload_bytes);
     const size_t n = event->record_bytes / backend->element_bytes;
     if (traffic->reference != NULL) {
         const double distance = backend->distance_squared(
@@ -412,17 +461,22 @@ static void step_record(struct kith_link *link,
         traffic->finite && backend->finite(n, traffic->target + at);
 }
 
+/* The session promises that the burst was whole, so the offset moves by its
+ * length. */
 static void step_burst(struct kith_link *link)
 {
     struct kith_traffic *traffic = &link->traffic;
     const size_t total = (size_t)traffic->model.payload_bytes;
     const size_t left = total - traffic->in_offset;
+    KITH_ASSERT(traffic->in_burst && left > 0);
     traffic->in_burst = false;
     traffic->in_offset += left < KITH_BURST_BYTES ? left : KITH_BURST_BYTES;
     if (traffic->in_offset == total)
         deliver_model(link);
 }
 
+/* Bulk records stay on the account of the AEAD: switching costs a clock read,
+ * and there are thousands. */
 bool kith_traffic_event(struct kith_link *link,
                         const struct kith_session_event *event)
 {

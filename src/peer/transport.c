@@ -13,6 +13,7 @@
 
 #define BACKLOG 512
 
+/* Lines of KEY=VALUE: a shell can cut them, docs/protocol.md lists them. */
 void kith_transport_log(struct kith_transport *transport, const char *format,
                         ...)
 {
@@ -38,15 +39,18 @@ static uint64_t refusal_hash(enum kith_refusal refusal, const char *address,
     return kith_hash_bytes(hash, detail, strlen(detail));
 }
 
+/* Two limits: one line for repeats of the same, and KITH_REFUSALS_PER_S for
+ * floods of different ones. Counters count all. */
 void kith_transport_refuse(struct kith_transport *transport,
                            enum kith_refusal refusal, const char *address,
                            const char *detail)
 {
+    KITH_ASSERT(refusal < KITH_REFUSAL_COUNT);
     transport->refusals[refusal]++;
     const kith_ns now = (kith_ns)uv_hrtime();
-    const uint64_t times = kith_repeat(
-        &transport->repeats, refusal_hash(refusal, address, detail), now);
-    if (!kith_repeat_is_said(times))
+    const uint64_t times = kith_log_limit_count(
+        &transport->log_limit, refusal_hash(refusal, address, detail), now);
+    if (!kith_log_limit_passes(times))
         return;
     if (now - transport->log_second_ns >= KITH_S) {
         if (transport->log_left_out > 0)
@@ -67,15 +71,20 @@ void kith_transport_refuse(struct kith_transport *transport,
                        (unsigned long long)times);
 }
 
-/* ---- listening */
+/* ---- listening
+ *
+ * A stranger passes three gates: the kernel's backlog, the half-open table, the
+ * handshake. Only the third costs us cryptography. */
 
+/* For connections that never became a link. */
 static void close_plain(uv_handle_t *handle)
 {
     free(handle);
 }
 
 /* Takes a connection only to close it: it would wait in the backlog. */
-static void turn_away(struct kith_transport *transport, uv_stream_t *listener)
+static void accept_and_close(struct kith_transport *transport,
+                             uv_stream_t *listener)
 {
     uv_tcp_t *tcp = malloc(sizeof *tcp);
     if (tcp == NULL)
@@ -85,12 +94,14 @@ static void turn_away(struct kith_transport *transport, uv_stream_t *listener)
     uv_close((uv_handle_t *)tcp, close_plain);
 }
 
+/* Admission before a byte is read; the kernel has completed TCP, which is all
+ * that a stranger gets for nothing. */
 static void transport_accept(struct kith_transport *transport,
                              uv_stream_t *listener)
 {
     struct kith_link *link = kith_link_new(transport, false);
     if (link == NULL) {
-        turn_away(transport, listener);
+        accept_and_close(transport, listener);
         return;
     }
     struct sockaddr_storage from;
@@ -104,16 +115,17 @@ static void transport_accept(struct kith_transport *transport,
     }
     const struct sockaddr *address = (const struct sockaddr *)&from;
     kith_address_print(address, link->address);
-    const enum kith_refusal refusal = kith_halfopen_admit(
-        &transport->halfopen, address, (kith_ns)uv_hrtime(), &link->ticket);
+    const enum kith_refusal refusal = kith_half_open_admit(
+        &transport->half_open, address, (kith_ns)uv_hrtime(), &link->ticket);
     if (refusal != KITH_REFUSAL_COUNT) {
         kith_link_refuse(link, refusal, "");
         return;
     }
-    link->has_ticket = true;
     kith_link_start(link);
 }
 
+/* Errors of accept (descriptors used up, most often) are logged and survived.
+ */
 static void transport_connection(uv_stream_t *listener, int status)
 {
     struct kith_transport *transport = listener->data;
@@ -122,35 +134,43 @@ static void transport_connection(uv_stream_t *listener, int status)
         kith_transport_log(transport, "accept-failed reason=\"%s\"",
                            uv_strerror(status));
     else if (transport->stopping)
-        turn_away(transport, listener);
+        accept_and_close(transport, listener);
     else
         transport_accept(transport, listener);
     kith_net_leave(&transport->net, was);
 }
 
-/* ---- turns */
+/* ---- turns
+ *
+ * What must not happen within the call that caused it happens at the end of the
+ * loop's turn (idle handle) or at the next tick (timer). */
 
-static void transport_turn(uv_idle_t *idle)
+/* All members: few have news, and looking is cheaper than a list of those who
+ * have. */
+static void transport_notify(uv_idle_t *idle)
 {
     struct kith_transport *transport = idle->data;
     const enum kith_account_kind was = kith_net_enter(&transport->net);
     uv_idle_stop(idle);
     for (kith_id i = 0; i < transport->options.peers; i++)
-        kith_contact_turn(&transport->contacts[i]);
+        kith_member_notify(&transport->members[i]);
     kith_net_leave(&transport->net, was);
 }
 
-void kith_transport_soon(struct kith_transport *transport)
+/* An idle handle runs before the next poll, that is after all callbacks of
+ * this turn. */
+void kith_transport_notify_soon(struct kith_transport *transport)
 {
     if (!transport->stopping)
-        uv_idle_start(&transport->soon, transport_turn);
+        uv_idle_start(&transport->notify, transport_notify);
 }
 
+/* Every revoked_ns. */
 static void transport_tick(uv_timer_t *timer)
 {
     struct kith_transport *transport = timer->data;
     const enum kith_account_kind was = kith_net_enter(&transport->net);
-    kith_transport_recheck(transport);
+    kith_transport_expire_sessions(transport);
     kith_net_leave(&transport->net, was);
 }
 
@@ -158,6 +178,7 @@ static void transport_tick(uv_timer_t *timer)
  * thread of its driver's: asking is simpler. */
 #define POLL_MS 1
 
+/* Only links with a model to send can be waiting for a copy. */
 static void transport_polled(uv_timer_t *timer)
 {
     struct kith_transport *transport = timer->data;
@@ -168,11 +189,12 @@ static void transport_polled(uv_timer_t *timer)
         if (l->state != KITH_LINK_OPEN || l->traffic.transfer_count == 0)
             continue;
         kith_traffic_pump(l);
-        kith_link_settle(l);
+        kith_link_finish_closing(l);
     }
     kith_net_leave(&transport->net, was);
 }
 
+/* Idempotent while it is set; not after stop(). */
 void kith_transport_poll(struct kith_transport *transport)
 {
     if (!uv_is_active((uv_handle_t *)&transport->poll) &&
@@ -180,8 +202,13 @@ void kith_transport_poll(struct kith_transport *transport)
         uv_timer_start(&transport->poll, transport_polled, POLL_MS, 0);
 }
 
-/* ---- begin and end */
+/* ---- begin and end
+ *
+ * init -> (hold) -> unhold -> leave -> stop -> the loop runs dry -> free.
+ * leave() is for a run that ends in order, stop() for any. */
 
+/* The socket listens already where it comes from kith_peer_listen(): again is
+ * harmless, and its backlog is kept. */
 static enum kith_err start_listening(struct kith_transport *transport, int fd)
 {
     uv_tcp_init(transport->loop, &transport->listener);
@@ -193,6 +220,8 @@ static enum kith_err start_listening(struct kith_transport *transport, int fd)
     return KITH_OK;
 }
 
+/* Handles that were opened before a failure need the loop to close, so it is
+ * run dry here. */
 enum kith_err kith_transport_init(struct kith_transport *transport,
                                   uv_loop_t *loop,
                                   const struct kith_transport_options *options,
@@ -208,24 +237,26 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
                             : options->model_bytes;
     const size_t burst = most < KITH_BURST_BYTES ? most : KITH_BURST_BYTES;
     const size_t room = kith_session_burst_size(burst);
-    transport->contacts = calloc(options->peers, sizeof *transport->contacts);
-    if (transport->contacts == NULL)
+    KITH_ASSERT(options->self < options->peers);
+    KITH_ASSERT(options->slice_bytes <= most);
+    transport->members = calloc(options->peers, sizeof *transport->members);
+    if (transport->members == NULL)
         return KITH_ENOMEM;
     for (kith_id i = 0; i < options->peers; i++) {
-        transport->contacts[i].transport = transport;
-        transport->contacts[i].rank = i;
+        transport->members[i].transport = transport;
+        transport->members[i].rank = i;
     }
     enum kith_err err =
-        kith_halfopen_init(&transport->halfopen, &transport->options.limits);
+        kith_half_open_init(&transport->half_open, &transport->options.limits);
     if (err != KITH_OK)
-        goto no_halfopen;
+        goto no_half_open;
     err = kith_net_init(&transport->net, loop, &options->shape,
                         room > KITH_CHUNK_SMALL ? room : KITH_CHUNK_SMALL + 1);
     if (err != KITH_OK)
         goto no_net;
     transport->net.congestion = options->congestion;
-    uv_idle_init(loop, &transport->soon);
-    transport->soon.data = transport;
+    uv_idle_init(loop, &transport->notify);
+    transport->notify.data = transport;
     uv_timer_init(loop, &transport->tick);
     transport->tick.data = transport;
     uv_timer_init(loop, &transport->poll);
@@ -241,23 +272,25 @@ enum kith_err kith_transport_init(struct kith_transport *transport,
     return err;
 
 no_net:
-    kith_halfopen_close(&transport->halfopen);
-no_halfopen:
-    free(transport->contacts);
+    kith_half_open_close(&transport->half_open);
+no_half_open:
+    free(transport->members);
     return err;
 }
 
+/* Links first, as UP; then what they said during the hold; then what we have
+ * for them. */
 void kith_transport_unhold(struct kith_transport *transport)
 {
     const struct kith_transport_user *user = &transport->options.user;
     KITH_ASSERT(transport->held);
     transport->held = false;
     for (kith_id i = 0; i < transport->options.peers; i++) {
-        struct kith_contact *contact = &transport->contacts[i];
-        kith_contact_turn(contact);
-        if (contact->link == NULL || contact->is_up)
+        struct kith_member_state *member = &transport->members[i];
+        kith_member_notify(member);
+        if (member->link == NULL || member->is_up)
             continue;
-        contact->is_up = true;
+        member->is_up = true;
         user->up(user->arg, i);
     }
     struct kith_link *next;
@@ -266,16 +299,18 @@ void kith_transport_unhold(struct kith_transport *transport)
         kith_link_unhold(l);
     }
     for (kith_id i = 0; i < transport->options.peers; i++)
-        kith_contact_flush(&transport->contacts[i]);
+        kith_member_flush(&transport->members[i]);
 }
 
+/* May fail in any way: the node learns of it by LINK_DOWN, or by a deadline. */
 void kith_transport_send(struct kith_transport *transport, kith_id to,
                          const struct kith_message *message)
 {
     KITH_ASSERT(to < transport->options.peers);
-    kith_contact_send(&transport->contacts[to], message);
+    kith_member_send(&transport->members[to], message);
 }
 
+/* Links and members' queues: a model may wait in either. */
 void kith_transport_cancel(struct kith_transport *transport, uint32_t slots)
 {
     struct kith_link *next;
@@ -285,25 +320,27 @@ void kith_transport_cancel(struct kith_transport *transport, uint32_t slots)
             kith_traffic_cancel(l, slots);
     }
     for (kith_id i = 0; i < transport->options.peers; i++)
-        if (transport->contacts[i].waiting_count > 0)
-            kith_contact_cancel(&transport->contacts[i], slots);
+        if (transport->members[i].waiting_count > 0)
+            kith_member_cancel(&transport->members[i], slots);
 }
 
+/* Also for links that open later: the member remembers it. */
 void kith_transport_stall(struct kith_transport *transport, kith_id peer,
                           bool stalled)
 {
     if (peer >= transport->options.peers)
         return;
-    transport->contacts[peer].stalled = stalled;
+    transport->members[peer].stalled = stalled;
     for (struct kith_link *l = transport->links; l != NULL; l = l->next)
         if (l->rank == peer && l->state != KITH_LINK_CLOSED)
             kith_socket_stall(&l->socket, stalled);
 }
 
+/* Open sessions get their FIN; whatever is not open yet has nothing to lose. */
 void kith_transport_leave(struct kith_transport *transport)
 {
     transport->stopping = true;
-    uv_idle_stop(&transport->soon);
+    uv_idle_stop(&transport->notify);
     struct kith_link *next;
     for (struct kith_link *l = transport->links; l != NULL; l = next) {
         next = l->next;
@@ -314,17 +351,21 @@ void kith_transport_leave(struct kith_transport *transport)
     }
 }
 
+/* Links leave the list when libuv has closed their handles. */
 bool kith_transport_is_empty(const struct kith_transport *transport)
 {
     return transport->links == NULL;
 }
 
+/* stop() may run twice: after an error in init, and from close_all(). */
 static void close_once(void *handle)
 {
     if (!uv_is_closing(handle))
         uv_close(handle, NULL);
 }
 
+/* Look-ups cannot be closed, only cancelled; their callbacks run in the loop.
+ */
 void kith_transport_stop(struct kith_transport *transport)
 {
     transport->stopping = true;
@@ -334,22 +375,24 @@ void kith_transport_stop(struct kith_transport *transport)
         kith_link_close(l, "this peer leaves");
     }
     for (kith_id i = 0; i < transport->options.peers; i++)
-        if (transport->contacts[i].lookup != NULL)
-            uv_cancel((uv_req_t *)transport->contacts[i].lookup);
+        if (transport->members[i].lookup != NULL)
+            uv_cancel((uv_req_t *)transport->members[i].lookup);
     kith_net_stop(&transport->net);
     close_once(&transport->listener);
     close_once(&transport->tick);
     close_once(&transport->poll);
-    close_once(&transport->soon);
+    close_once(&transport->notify);
 }
 
+/* After uv_run() has returned: every callback has run. */
 void kith_transport_free(struct kith_transport *transport)
 {
+    KITH_ASSERT(transport->links == NULL && transport->session_count == 0);
     for (kith_id i = 0; i < transport->options.peers; i++)
-        kith_contact_free(&transport->contacts[i]);
-    free(transport->contacts);
-    kith_halfopen_close(&transport->halfopen);
+        kith_member_free(&transport->members[i]);
+    free(transport->members);
+    kith_half_open_close(&transport->half_open);
     kith_net_free(&transport->net);
     if (transport->trust_is_ours)
-        kith_keys_free(&transport->reread, &transport->trust);
+        kith_keys_free(&transport->reloaded, &transport->trust);
 }

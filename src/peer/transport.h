@@ -37,12 +37,12 @@
  * millisecond. Where that much had piled up, the link then rests for this many
  * times as long as it took: a neighbour that talks without end gets a ninth of
  * the loop, and training goes on. */
-#define KITH_TALK_BYTES 16384u
-#define KITH_TALK_REST 8
+#define KITH_CONTROL_READ_BYTES 16384u
+#define KITH_CONTROL_THROTTLE 8
 /* Control frames between two bursts of a model; more is talk. */
-#define KITH_TALK_FRAMES 32u
+#define KITH_FRAMES_PER_BURST_MAX 32u
 /* Models in a row that nobody here waited for; more is talk. */
-#define KITH_UNASKED_MAX 4u
+#define KITH_UNREQUESTED_MAX 4u
 /* Chunks on their way; a peer that reads nothing is cut off beyond that. */
 #define KITH_CHUNKS_MAX 1024u
 /* Sealed bursts in flight per link; more where the link is long. */
@@ -74,8 +74,8 @@ struct kith_traffic {
 
     /* In. */
     bool receiving, in_burst;
-    uint32_t in_talk;     /* control frames since the last burst */
-    uint32_t unasked;     /* models since the last one that had an inbox */
+    uint32_t in_frames;   /* control frames since the last burst */
+    uint32_t unrequested; /* models since the last one that had an inbox */
     uint64_t quota_bytes; /* of models, in the exchange of `model` */
     struct kith_message model;
     uint64_t in_id;
@@ -93,6 +93,14 @@ enum kith_link_state {
     KITH_LINK_CLOSED, /* handles are closing */
 };
 
+/* How far closing in order has come: all three, and the link is closed. */
+enum kith_link_closing {
+    KITH_CLOSING_BEGUN = 1,
+    KITH_CLOSING_FIN_SENT = 2,
+    KITH_CLOSING_FIN_RECEIVED = 4,
+    KITH_CLOSING_BOTH_FINS = KITH_CLOSING_FIN_SENT | KITH_CLOSING_FIN_RECEIVED,
+};
+
 struct kith_link {
     struct kith_socket socket;
     uv_timer_t timer;
@@ -103,20 +111,20 @@ struct kith_link {
     void *session_memory;
     enum kith_link_state state;
     bool initiator, known, held;
-    bool leaving, fin_sent, fin_received; /* closing in order */
-    bool has_ticket;
-    uint32_t ticket, handles;
-    kith_id rank; /* dialled or verified, else KITH_NOBODY */
+    unsigned closing; /* enum kith_link_closing; 0: not yet */
+    uint32_t ticket;  /* KITH_TICKET_NONE: not half-open */
+    uint32_t handles; /* that libuv has not closed */
+    kith_id rank;     /* dialled or verified, else KITH_NOBODY */
     kith_ns born_ns, progress_ns;
-    uint8_t *rest; /* a record cut short, (rest_capacity) */
-    size_t rest_size, rest_capacity;
-    size_t asked; /* by the read under way, once open */
+    uint8_t *partial; /* a record cut short, (partial_capacity) */
+    size_t partial_size, partial_capacity;
+    size_t read_limit; /* of the read under way, once open */
     struct kith_traffic traffic;
     char address[KITH_ADDRESS_BYTES];
 };
 
 /* One member as seen from here. */
-struct kith_contact {
+struct kith_member_state {
     struct kith_transport *transport;
     kith_id rank;
     struct kith_link *link;    /* the open one that is used */
@@ -182,19 +190,19 @@ struct kith_transport {
     uv_tcp_t listener;
     uv_timer_t tick; /* revocation, deferred LINK_DOWN */
     uv_timer_t poll; /* snapshots that are not there yet */
-    uv_idle_t soon;
+    uv_idle_t notify;
     bool listening, stopping, held;
-    struct kith_halfopen halfopen;
+    struct kith_half_open_table half_open;
     struct kith_link *links;
-    struct kith_contact *contacts; /* (peers) */
+    struct kith_member_state *members; /* (peers) */
     uint32_t session_count;
     /* The trust in force; its arrays are ours once it has been read again. */
     struct kith_trust trust;
-    struct kith_identity reread; /* only the trust beside it is used */
+    struct kith_identity reloaded; /* only the trust beside it is used */
     bool trust_is_ours;
     uint64_t refusals[KITH_REFUSAL_COUNT];
     uint64_t connected, closed, dial_failures;
-    struct kith_repeats repeats; /* refusals */
+    struct kith_log_limit log_limit; /* of refusals */
     kith_ns log_second_ns;
     uint32_t log_count, log_left_out;
 };
@@ -223,36 +231,37 @@ void kith_transport_log(struct kith_transport *transport, const char *format,
 /* Who has proved itself? Sets link->rank and known; false: it was refused. */
 bool kith_transport_identify(struct kith_link *link);
 /* Reads the revocation list again, closes what it forbids and what is old. */
-void kith_transport_recheck(struct kith_transport *transport);
+void kith_transport_expire_sessions(struct kith_transport *transport);
 /* This member broke the protocol: it has tokens for a few such messages, then
  * its connection is closed. */
 void kith_transport_charge(struct kith_transport *transport, kith_id peer);
 /* A snapshot waits for its copy: all links try again in a moment. */
 void kith_transport_poll(struct kith_transport *transport);
 /* Something is to be told to the driver at the next turn of the loop. */
-void kith_transport_soon(struct kith_transport *transport);
+void kith_transport_notify_soon(struct kith_transport *transport);
 /* Counts and logs why a connection from `address` was not kept. */
 void kith_transport_refuse(struct kith_transport *transport,
                            enum kith_refusal refusal, const char *address,
                            const char *detail);
 
 /* member.c */
-void kith_contact_send(struct kith_contact *contact,
-                       const struct kith_message *message);
+void kith_member_send(struct kith_member_state *member,
+                      const struct kith_message *message);
 /* A link has proved itself as this member's; false: it was refused. */
-bool kith_contact_opened(struct kith_contact *contact, struct kith_link *link);
+bool kith_member_opened(struct kith_member_state *member,
+                        struct kith_link *link);
 /* A link known to be this member's, or our dial, is gone. */
-void kith_contact_closed(struct kith_contact *contact, struct kith_link *link,
-                         const char *why);
+void kith_member_closed(struct kith_member_state *member,
+                        struct kith_link *link, const char *why);
 /* The peer said FIN on this link: it is used no more. */
-void kith_contact_finished(struct kith_contact *contact,
-                           struct kith_link *link);
-void kith_contact_cancel(struct kith_contact *contact, uint32_t slots);
+void kith_member_finished(struct kith_member_state *member,
+                          struct kith_link *link);
+void kith_member_cancel(struct kith_member_state *member, uint32_t slots);
 /* Sends what waited for a link. */
-void kith_contact_flush(struct kith_contact *contact);
+void kith_member_flush(struct kith_member_state *member);
 /* Tells the driver of what could not be told at once. */
-void kith_contact_turn(struct kith_contact *contact);
-void kith_contact_free(struct kith_contact *contact);
+void kith_member_notify(struct kith_member_state *member);
+void kith_member_free(struct kith_member_state *member);
 
 /* connection.c */
 struct kith_link *kith_link_new(struct kith_transport *transport,
@@ -266,7 +275,7 @@ void kith_link_close(struct kith_link *link, const char *why);
 /* In order: what is queued, then FIN, then the other side's FIN. */
 void kith_link_leave(struct kith_link *link);
 /* Goes on with FIN and closing when nothing is left to send. */
-void kith_link_settle(struct kith_link *link);
+void kith_link_finish_closing(struct kith_link *link);
 /* Reads on after the hold. */
 void kith_link_unhold(struct kith_link *link);
 /* Seals one control frame and sends it; false when the link broke. */

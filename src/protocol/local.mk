@@ -46,14 +46,22 @@ endif
 noinst_LIBRARIES += libkith_core.a
 libkith_core_a_CFLAGS = $(C11)
 libkith_core_a_SOURCES = \
-  src/protocol/core/active.c \
-  src/protocol/core/mailbox.c \
+  src/protocol/core/exchange.c \
+  src/protocol/core/exchange.h \
+  src/protocol/core/exchange_initiator.c \
+  src/protocol/core/exchange_responder.c \
   src/protocol/core/mark_names.c \
+  src/protocol/core/mode.h \
   src/protocol/core/node.c \
   src/protocol/core/node_state.h \
   src/protocol/core/round.c \
-  src/protocol/core/round_catch.c \
+  src/protocol/core/round.h \
+  src/protocol/core/round_cast.c \
   src/protocol/core/round_edge.c \
-  src/protocol/core/round_list.c \
+  src/protocol/core/round_mailbox.c \
+  src/protocol/core/round_mutual.c \
+  src/protocol/core/round_neighbours.c \
+  src/protocol/core/round_rejoin.c \
   src/protocol/core/round_trip.c \
-  src/protocol/core/served.c
+  src/protocol/core/round_trip.h \
+  src/protocol/core/suspects.c

@@ -1,24 +1,32 @@
 # What a run leaves behind: its database, and pages made of it.
 noinst_LIBRARIES += libkith_rundb.a
-libkith_rundb_a_CFLAGS = $(GNU11)
+libkith_rundb_a_CFLAGS = $(GNU11) $(JANSSON_CFLAGS)
+libkith_rundb_a_CPPFLAGS = $(AM_CPPFLAGS) \
+  -DKITH_RUNDB_SOURCE='"$(srcdir)/src/results/rundb"'
 libkith_rundb_a_SOURCES = \
+  src/results/rundb/events.c \
   src/results/rundb/journal_bytes.c \
   src/results/rundb/journal_read.c \
-  src/results/rundb/marks.c \
-  src/results/rundb/marks_thread.c \
+  src/results/rundb/json.c \
+  src/results/rundb/query.c \
   src/results/rundb/rundb.c \
   src/results/rundb/rundb.h \
   src/results/rundb/rundb_open.c \
   src/results/rundb/rundb_reopen.c \
+  src/results/rundb/series.c \
+  src/results/rundb/sql.c \
   src/results/rundb/summary.c \
   src/results/rundb/sweep_plan.c \
   src/results/rundb/sweep_plan.h \
-  src/results/rundb/sweep_runs.c \
-  src/results/rundb/tables.h
+  src/results/rundb/sweep_runs.c
+
+RUNDB_ASSETS = src/results/rundb/schema.sql src/results/rundb/statements.sql
+EXTRA_DIST += $(RUNDB_ASSETS)
+src/results/rundb/libkith_rundb_a-rundb.$(OBJEXT): $(RUNDB_ASSETS)
 
 # The page carries dygraphs and its own script; both are read at build time.
 noinst_LIBRARIES += libkith_report.a
-libkith_report_a_CFLAGS = $(GNU11)
+libkith_report_a_CFLAGS = $(GNU11) $(JANSSON_CFLAGS)
 libkith_report_a_CPPFLAGS = $(AM_CPPFLAGS) -DKITH_DYGRAPHS='"$(DYGRAPHS)"' \
   -DKITH_REPORT_SOURCE='"$(srcdir)/src/results/report"'
 libkith_report_a_SOURCES = \
@@ -27,14 +35,15 @@ libkith_report_a_SOURCES = \
   src/results/report/compare.c \
   src/results/report/compare.h \
   src/results/report/compare_table.c \
+  src/results/report/csv.c \
+  src/results/report/csv.h \
   src/results/report/database.c \
   src/results/report/database.h \
-  src/results/report/escape.c \
-  src/results/report/escape.h \
   src/results/report/page.c \
   src/results/report/page.h \
   src/results/report/report.c
 REPORT_ASSETS = src/results/report/dygraphs-licence.txt \
-  src/results/report/page.css src/results/report/page.js
+  src/results/report/page.css src/results/report/page.js \
+  src/results/report/report.sql
 EXTRA_DIST += $(REPORT_ASSETS)
 src/results/report/libkith_report_a-assets.$(OBJEXT): $(REPORT_ASSETS)

@@ -5,6 +5,7 @@ libkith_backend_a_CPPFLAGS = $(AM_CPPFLAGS) \
   -DKITH_LIBRARY_FOLDER='"$(pkglibdir)"'
 libkith_backend_a_SOURCES = \
   src/training/backend/backends.def \
+  src/training/backend/choose.c \
   src/training/backend/cpu.c \
   src/training/backend/cpu.h \
   src/training/backend/cpu.inc.h \
@@ -38,8 +39,6 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cuda.inc.h \
   src/training/backend/cuda_bf16.c \
   src/training/backend/cuda_module.c \
-  src/training/backend/cuda_module.h \
-  src/training/backend/dropout.h \
   src/training/backend/f16.h \
   src/training/backend/f16_avx2.h \
   src/training/backend/f16_avx512.h \
@@ -62,9 +61,7 @@ libkith_backend_a_SOURCES = \
   src/training/backend/pool.c \
   src/training/backend/pool.h \
   src/training/backend/products.c \
-  src/training/backend/products.h \
-  src/training/backend/registry.c \
-  src/training/backend/series.h
+  src/training/backend/products.h
 
 noinst_LIBRARIES += libkith_model.a
 libkith_model_a_CFLAGS = $(C11)
@@ -94,7 +91,6 @@ libkith_model_a_SOURCES = \
   src/training/model/operations/rotary.c \
   src/training/model/operations/sum.c \
   src/training/model/quadratic.c \
-  src/training/model/registry.c \
   src/training/model/resnet.c \
   src/training/model/vector.c \
   src/training/model/vector.h \
@@ -104,7 +100,6 @@ libkith_model_a_SOURCES = \
   src/training/optimiser/lars.c \
   src/training/optimiser/muon.c \
   src/training/optimiser/optimisers.def \
-  src/training/optimiser/registry.c \
   src/training/optimiser/schedule.c \
   src/training/optimiser/sgd.c \
   src/training/optimiser/terms.h
@@ -138,7 +133,6 @@ libkith_data_a_SOURCES = \
   src/training/data/npy.c \
   src/training/data/pixels.c \
   src/training/data/plain_file.c \
-  src/training/data/registry.c \
   src/training/data/split.c \
   src/training/data/synthetic.c \
   src/training/data/text.c \
@@ -178,7 +172,7 @@ libkith_worker_a_SOURCES = \
   src/training/worker/worker_state.h
 
 # The CUDA module: kith-cuda.so, compiled by nvcc where there is one, loaded at
-# run time (src/training/backend/cuda_module.h). CUDA_TARGETS says for which devices:
+# run time (include/kith/cuda_module.h). CUDA_TARGETS says for which devices:
 # machine code for Hopper, and PTX that newer and some older ones translate.
 CUDA_UNITS = \
   src/training/cuda/attention.cu \
@@ -198,9 +192,9 @@ CUDA_UNITS = \
   src/training/cuda/vector.cu
 CUDA_INCLUDED = \
   include/kith/backend.h \
+  include/kith/cuda_module.h \
+  include/kith/dropout.h \
   include/kith/ops.h \
-  src/training/backend/cuda_module.h \
-  src/training/backend/dropout.h \
   src/training/cuda/attention.cuh \
   src/training/cuda/columns.cuh \
   src/training/cuda/common.cuh \

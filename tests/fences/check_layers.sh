@@ -28,7 +28,9 @@ check() {
             if (line ~ /^#/ || line == "") continue
             n = split(line, word, /[ \t]+/)
             level[word[2]] = word[1]
-            for (i = 3; i <= n; i++) header["kith/" word[i] ".h"] = word[1]
+            for (i = 3; i <= n; i++)
+                header["kith/" word[i] ".h"] = \
+                    header["kith/" word[i] ".def"] = word[1]
         }
         while ((getline line < libs) > 0) {
             if (line ~ /^#/ || line == "") continue

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Goal: the manual names every command, option, exit code and key there is.
-# Method: the program's own lists and kith/exit.h against docs/kith.1.
+# Method: the program's own lists and kith/exit.h against docs/kith.1, whose keys
+# docs/make_manual.py writes.
 # shellcheck source=tests/integration/lab.sh
 . "${srcdir:-$(dirname "$0")/../..}/tests/integration/lab.sh"
 manual=$top/docs/kith.1
@@ -16,10 +17,10 @@ for command in $("$kith" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
     done
 done
 
-"$kith" list keys | sed -n 's/^  \([a-z0-9._]*\) .*/\1/p' | sort >"$scratch/keys"
-sed -n '/^\.\\" keys/,/^\.\\" end of keys/p' "$manual" |
-    sed -n 's/^\([a-z0-9._]*\)	.*/\1/p' | sort >"$scratch/told"
-diff "$scratch/keys" "$scratch/told" >&2 || fail "other keys than the loader's"
+python3 "$top/docs/make_manual.py" "$kith" <"$manual" >"$scratch/made" ||
+    fail "docs/make_manual.py failed"
+diff -u "$manual" "$scratch/made" >&2 || fail "other keys than the loader's: \
+python3 docs/make_manual.py ./kith <docs/kith.1 >NEW"
 
 sed -n 's/^ *KITH_EXIT_[A-Z]* = \([0-9]*\),.*/\1/p' \
     "$top/include/kith/exit.h" | sort >"$scratch/codes"

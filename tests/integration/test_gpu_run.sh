@@ -210,13 +210,14 @@ unset GPU_LIMITS
 # Interrupted: what there is stays, with a table.
 rm -rf "$out"
 PLANT=waits GPU_BUNDLE=$bundle PATH=$scratch/bin:$PATH PYTHON=$scratch/python \
-    "$run" --parts ceilings,kernels "$out" >"$scratch/said" 2>&1 &
+    TMPDIR=$scratch "$run" --parts ceilings,kernels "$out" >"$scratch/said" 2>&1 &
 pid=$!
-for _ in 1 2 3 4 5 6 7 8 9 10; do
+waited=0 # a busy machine takes its time until the second part has a row
+while [ "$waited" -lt 120 ] &&
+    ! grep -qs 'kernels.*before' "$scratch"/kith-gpu.*/now.log; do
     sleep 0.5
-    ! grep -q '== ceilings' "$scratch/said" || break
+    waited=$((waited + 1))
 done
-sleep 0.5
 kill "$pid"
 wait "$pid"
 [ $? -eq 130 ] || fail "an interrupted run: status $?"

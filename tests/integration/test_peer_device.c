@@ -12,6 +12,7 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "kith/evaluation.h"
 #include "kith/worker.h"
 #include "tests/support/peers.h"
 #include "tests/unit/cuda_cases.h"
@@ -55,9 +56,11 @@ static double mean(const struct peers *peers, kith_id rank)
     size_t dim;
     uint64_t step;
     peers_save_path(peers, rank, path);
-    assert_int_equal(
-        kith_save_parameters(&peers->experiment, path, &z, &dim, &step, error),
-        KITH_OK);
+    const struct kith_task task =
+        kith_experiment_task(&peers->experiment, NULL);
+    assert_int_equal(kith_save_parameters(&task, peers->experiment.backend,
+                                          path, &z, &dim, &step, error),
+                     KITH_OK);
     for (size_t i = 0; i < dim; i++)
         sum += z[i] / (double)dim;
     free(z);

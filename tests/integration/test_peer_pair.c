@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "kith/evaluation.h"
 #include "kith/worker.h"
 #include "tests/support/peers.h"
 
@@ -24,8 +25,11 @@ static void sums(const struct peers *peers, double *sum, size_t *dim,
         char path[96], error[KITH_DATA_ERROR_BYTES];
         uint64_t step;
         peers_save_path(peers, i, path);
-        assert_int_equal(kith_save_parameters(&peers->experiment, path,
-                                              &models[i], dim, &step, error),
+        const struct kith_task task =
+            kith_experiment_task(&peers->experiment, NULL);
+        assert_int_equal(kith_save_parameters(&task, peers->experiment.backend,
+                                              path, &models[i], dim, &step,
+                                              error),
                          KITH_OK);
     }
     for (size_t k = 0; k < *dim; k++) {

@@ -214,10 +214,12 @@ static uint64_t send_models(const struct visit *visit,
         assert_int_equal(kith_session_seal_control(visit->session, frame, size,
                                                    out, room, &at),
                          KITH_OK);
-        assert_int_equal(kith_session_seal_burst(visit->session, sent, 0, model,
-                                                 bytes, out + at, room - at,
-                                                 &written),
-                         KITH_OK);
+        assert_int_equal(
+            kith_session_seal_burst(
+                visit->session,
+                &(const struct kith_session_burst){sent, 0, model, bytes},
+                out + at, room - at, &written),
+            KITH_OK);
         if (send(visit->fd, out, at + written, MSG_NOSIGNAL) <
             (ssize_t)(at + written))
             break;

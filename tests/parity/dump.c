@@ -188,12 +188,12 @@ static void first_gradient(const struct dump *dump, const double *start)
 
 static void train(const struct dump *dump, uint64_t steps)
 {
-    const struct kith_worker_config config = {.experiment = &dump->experiment,
-                                              .backend =
-                                                  dump->experiment.backend,
-                                              .train = &dump->set.train,
-                                              .steps = steps,
-                                              .peers = 1};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&dump->experiment, NULL),
+        .backend = dump->experiment.backend,
+        .train = &dump->set.train,
+        .steps = steps,
+        .peers = 1};
     struct kith_worker *worker;
     char error[KITH_DATA_ERROR_BYTES];
     if (kith_worker_open(&config, &worker, error) != KITH_OK)

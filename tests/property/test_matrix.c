@@ -184,7 +184,8 @@ static void note_weights(const struct sim_world *world, kith_id peer, void *arg)
 static bool is_one_way(const struct cell *cell)
 {
     return cell->algorithm->pattern == KITH_PATTERN_ROUND &&
-           cell->topology->directed && !cell->algorithm->splits;
+           cell->topology->directed &&
+           !(cell->algorithm->flags & KITH_SPLITS_MASS);
 }
 
 /* false: it did not even run. */
@@ -212,7 +213,8 @@ static bool run(const struct cell *cell, bool faults, const char *text,
     bool right = probe->summary.completed && !probe->report.stalled;
     for (size_t i = 0; i < probe->peers * probe->dim; i++)
         right = right && isfinite(probe->z[i]);
-    if (cell->algorithm->conserves_sum && !(faults && is_one_way(cell)))
+    if (cell->algorithm->flags & KITH_CONSERVES_SUM &&
+        !(faults && is_one_way(cell)))
         right = right && balance->error_max <= 1e-12 &&
                 balance->mismatched == 0 && balance->unsettled == 0;
     if (!right)
@@ -261,7 +263,7 @@ static void run_calm(const struct cell *cell, unsigned peers)
         printf("%s\n", what);
     if (fabs(weight - 1) > 1e-12)
         complain(cell, text, what);
-    if ((algorithm->conserves_sum || weighs) &&
+    if ((algorithm->flags & KITH_CONSERVES_SUM || weighs) &&
         fabs(after - before) > 1e-12 * fmax(1, fabs(before)))
         complain(cell, text, what);
     probe_close(&probe);

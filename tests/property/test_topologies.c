@@ -194,7 +194,7 @@ static void test_every_size(void **state)
     for (size_t k = 0; kith_topology_kinds[k] != NULL; k++)
         for (int s = 0; s < SIZES; s++) {
             struct graph graph;
-            if (kith_topology_kinds[k]->any_pair ||
+            if (kith_topology_is_any_pair(kith_topology_kinds[k]) ||
                 !open_kind(kith_topology_kinds[k], sizes[s], &graph))
                 continue;
             check_graph(&graph.topology);
@@ -249,7 +249,7 @@ static void test_seeds(void **state)
         const struct kith_topology_kind *kind = kith_topology_kinds[k];
         struct graph graphs[3];
         bool differs = false;
-        if (kind->any_pair)
+        if (kith_topology_is_any_pair(kind))
             continue;
         for (int g = 0; g < 3; g++)
             graph_must(kind->name, 64, g == 2 ? 6 : 5, NULL, &graphs[g]);
@@ -289,8 +289,7 @@ static void test_registry(void **state)
             kith_topology_kinds[count];
         assert_ptr_equal(kith_topology_find(kind->name), kind);
         assert_true(strlen(kind->paper) > 0 && strlen(kind->summary) > 0);
-        assert_true(kind->any_pair == (kind->neighbours == NULL));
-        assert_true(kind->any_pair == (kind->degree == NULL));
+        assert_true(kith_topology_is_any_pair(kind) == (kind->degree == NULL));
         assert_true(kind->directed == (kind->sources != NULL));
         assert_true((kind->size == NULL) == (kind->build == NULL));
         assert_true(!kind->is_static || kind->period == NULL);
@@ -408,7 +407,7 @@ static void allow_neighbours(const struct kith_topology *topology, kith_id self,
     const uint32_t count =
         kith_topology_neighbours(topology, self, 3, out, NULL);
     for (kith_id i = 0; i < topology->peers; i++)
-        allowed[i] = topology->kind->any_pair && i != self;
+        allowed[i] = kith_topology_is_any_pair(topology->kind) && i != self;
     for (uint32_t k = 0; k < count; k++)
         allowed[out[k]] = true;
 }

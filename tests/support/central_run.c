@@ -8,8 +8,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "sim/central/central_run.h"
-
 struct setting {
     char yaml[4096];
     char error[KITH_EXPERIMENT_ERROR_BYTES > SIM_ERROR_BYTES
@@ -43,6 +41,33 @@ static void setting_close(struct setting *setting)
     kith_experiment_close(&setting->experiment);
 }
 
+/* Each event ends with the models as they are; the last ones stay. */
+static void keep_models(const struct sim_world *world, kith_id peer, void *arg)
+{
+    struct centralised *run = arg;
+    struct kith_worker *worker = sim_worker(world, 0);
+    run->dim = worker ? kith_worker_dim(worker) : 0;
+    if (worker && peer < CENTRAL_WORKERS_MAX &&
+        (worker = sim_worker(world, peer)))
+        kith_worker_read(worker, run->workers + peer * run->dim);
+    if ((worker = sim_worker(world, KITH_NOBODY)))
+        kith_worker_read(worker, run->shared);
+}
+
+static void run_setting(struct setting *setting, struct centralised *run)
+{
+    const struct sim_options options = {
+        .experiment = &setting->experiment,
+        .dataset = setting->has_dataset ? &setting->dataset : NULL,
+        .observe = keep_models,
+        .arg = run};
+    if (sim_run(&options, &run->summary, &run->report, setting->error) !=
+        KITH_OK)
+        fail_msg("%s", setting->error);
+    assert_true(run->summary.completed);
+    setting_close(setting);
+}
+
 void centralise(struct centralised *run, const char *format, ...)
 {
     static struct setting setting;
@@ -50,30 +75,9 @@ void centralise(struct centralised *run, const char *format, ...)
     va_start(list, format);
     setting_open(&setting, format, list);
     va_end(list);
-    const struct sim_options options = {
-        .experiment = &setting.experiment,
-        .dataset = setting.has_dataset ? &setting.dataset : NULL};
-    struct sim_central_models models = {.shared = run->shared,
-                                        .workers = run->workers};
     assert_true(setting.experiment.peers <= CENTRAL_WORKERS_MAX ||
                 !kith_model_learns(setting.experiment.model));
-    if (sim_central_probe(&options, &run->summary, &run->report, &models,
-                          setting.error) != KITH_OK)
-        fail_msg("%s", setting.error);
-    assert_true(run->summary.completed);
-    run->dim = models.dim;
-    setting_close(&setting);
-}
-
-/* Each event ends with the models as they are; the last one stays. */
-static void keep_models(const struct sim_world *world, kith_id peer, void *arg)
-{
-    struct centralised *run = arg;
-    if (peer >= CENTRAL_WORKERS_MAX || !sim_worker(world, peer))
-        return;
-    struct kith_worker *worker = sim_worker(world, peer);
-    run->dim = kith_worker_dim(worker);
-    kith_worker_read(worker, run->workers + peer * run->dim);
+    run_setting(&setting, run);
 }
 
 void gossip_along(struct centralised *run, const char *format, ...)
@@ -83,16 +87,7 @@ void gossip_along(struct centralised *run, const char *format, ...)
     va_start(list, format);
     setting_open(&setting, format, list);
     va_end(list);
-    const struct sim_options options = {
-        .experiment = &setting.experiment,
-        .dataset = setting.has_dataset ? &setting.dataset : NULL,
-        .observe = keep_models,
-        .arg = run};
-    if (sim_run(&options, &run->summary, &run->report, setting.error) !=
-        KITH_OK)
-        fail_msg("%s", setting.error);
-    assert_true(run->summary.completed);
-    setting_close(&setting);
+    run_setting(&setting, run);
 }
 
 double relative(size_t n, const double *a, const double *b)

@@ -151,8 +151,9 @@ static void finish(struct net *net, kith_id self)
     for (uint32_t i = 0; i < peer->work.edge_count; i++)
         inboxes[i] = peer->slots[peer->work.edges[i].inbox];
     algebra.inboxes = inboxes;
-    (void)net->config.algorithm->finish(&algebra, peer->work.edges,
-                                        peer->work.edge_count);
+    algebra.merged = peer->work.edges;
+    algebra.merged_count = peer->work.edge_count;
+    (void)net->config.algorithm->finish(&algebra);
 }
 
 static void run_work(struct net *net, kith_id self)

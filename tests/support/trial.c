@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kith/assert.h"
+#include "kith/evaluation.h"
 #include "kith/worker.h"
 
 static void observe(const struct sim_world *world, kith_id peer, void *arg)

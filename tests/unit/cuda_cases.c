@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "kith/rng.h"
-#include "src/training/backend/cuda_module.h"
+#include "kith/cuda_module.h"
 
 #define EMULATION "tests/cuda/kith-cuda-host.so"
 

@@ -15,7 +15,7 @@
 
 #define PER_S 500u /* the default */
 
-static struct kith_halfopen halfopen;
+static struct kith_half_open_table halfopen;
 static struct kith_peer_limits limits;
 
 static int setup(void **state)
@@ -23,14 +23,14 @@ static int setup(void **state)
     (void)state;
     kith_peer_limits_default(&limits);
     assert_int_equal(PER_S, limits.handshakes_per_s);
-    assert_int_equal(KITH_OK, kith_halfopen_init(&halfopen, &limits));
+    assert_int_equal(KITH_OK, kith_half_open_init(&halfopen, &limits));
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    kith_halfopen_close(&halfopen);
+    kith_half_open_close(&halfopen);
     return 0;
 }
 
@@ -47,9 +47,9 @@ static enum kith_refusal visit(const char *from_text, kith_ns now_ns)
     if (uv_ip4_addr(from_text, 9, &from.v4) != 0)
         assert_int_equal(0, uv_ip6_addr(from_text, 9, &from.v6));
     const enum kith_refusal refusal =
-        kith_halfopen_admit(&halfopen, &from.any, now_ns, &ticket);
+        kith_half_open_admit(&halfopen, &from.any, now_ns, &ticket);
     if (refusal == KITH_REFUSAL_COUNT)
-        kith_halfopen_release(&halfopen, ticket);
+        kith_half_open_release(&halfopen, ticket);
     return refusal;
 }
 

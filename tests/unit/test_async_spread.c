@@ -36,7 +36,8 @@ static void side(const struct kith_algorithm *algorithm, kith_id i, bool merge,
                                    .vectors = vectors,
                                    .sent = sent,
                                    .received = received};
-    struct kith_work_edge edge = {.weight = 0.5, .sent = KITH_SLOT_ACTIVE_SENT};
+    struct kith_work_edge edge = {.weight = 0.5,
+                                  .sent = KITH_SLOT_INITIATED_SENT};
     if (merge)
         algorithm->merge(&algebra, &edge);
     else if (algorithm->make != NULL)

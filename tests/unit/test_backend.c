@@ -16,7 +16,7 @@
 #include "kith/backend.h"
 #include "kith/rng.h"
 #include "src/training/backend/cpu.h"
-#include "src/training/backend/series.h"
+#include "kith/exp_log.h"
 
 #define N_MAX 1100
 static const size_t sizes[] = {0, 1, 7, 15, 16, 17, 31, 33, 100, 1024, 1100};

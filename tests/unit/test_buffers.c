@@ -32,7 +32,7 @@ struct trio {
 static struct kith_worker *open_worker(const struct trio *trio, kith_id self)
 {
     const struct kith_worker_config config = {
-        .experiment = &trio->experiment,
+        .task = kith_experiment_task(&trio->experiment, NULL),
         .backend = trio->experiment.backend,
         .train = &trio->examples,
         .self = self,
@@ -127,12 +127,12 @@ static void test_swap(void **state)
     trio_open(&trio, "adpsgd");
     struct kith_work_edge active = {.peer = 1,
                                     .weight = 0.5,
-                                    .sent = KITH_SLOT_ACTIVE_SENT,
-                                    .inbox = KITH_SLOT_ACTIVE_INBOX};
+                                    .sent = KITH_SLOT_INITIATED_SENT,
+                                    .inbox = KITH_SLOT_INITIATED_INBOX};
     struct kith_work_edge served = {.peer = 0,
                                     .weight = 0.5,
-                                    .sent = KITH_SLOT_SERVED_SENT,
-                                    .inbox = KITH_SLOT_SERVED_INBOX};
+                                    .sent = KITH_SLOT_ANSWERED_SENT,
+                                    .inbox = KITH_SLOT_ANSWERED_INBOX};
     const enum kith_pattern swap = KITH_PATTERN_SWAP;
 
     work(&trio, 0,
@@ -141,14 +141,14 @@ static void test_swap(void **state)
                             .snapshot_first = false,
                             .edges = &active,
                             .edge_count = 1});
-    carry(&trio, 0, KITH_SLOT_ACTIVE_SENT, 1, KITH_SLOT_SERVED_INBOX);
+    carry(&trio, 0, KITH_SLOT_INITIATED_SENT, 1, KITH_SLOT_ANSWERED_INBOX);
     work(&trio, 1,
          (struct kith_work){.kind = KITH_WORK_MERGE,
                             .pattern = swap,
                             .snapshot_first = true,
                             .edges = &served,
                             .edge_count = 1});
-    carry(&trio, 1, KITH_SLOT_SERVED_SENT, 0, KITH_SLOT_ACTIVE_INBOX);
+    carry(&trio, 1, KITH_SLOT_ANSWERED_SENT, 0, KITH_SLOT_INITIATED_INBOX);
     work(&trio, 0,
          (struct kith_work){.kind = KITH_WORK_MERGE,
                             .pattern = swap,
@@ -213,19 +213,19 @@ static void test_push(void **state)
     for (unsigned times = 0; times < 5; times++) {
         struct kith_work_edge out = {.peer = 1,
                                      .weight = 0.7,
-                                     .sent = KITH_SLOT_ACTIVE_SENT,
+                                     .sent = KITH_SLOT_INITIATED_SENT,
                                      .inbox = KITH_SLOT_NONE};
         struct kith_work_edge in = {.peer = 0,
                                     .weight = 0.7,
                                     .sent = KITH_SLOT_NONE,
-                                    .inbox = KITH_SLOT_SERVED_INBOX};
+                                    .inbox = KITH_SLOT_ANSWERED_INBOX};
         work(&trio, 0,
              (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
                                 .pattern = push,
                                 .snapshot_first = false,
                                 .edges = &out,
                                 .edge_count = 1});
-        carry(&trio, 0, KITH_SLOT_ACTIVE_SENT, 1, KITH_SLOT_SERVED_INBOX);
+        carry(&trio, 0, KITH_SLOT_INITIATED_SENT, 1, KITH_SLOT_ANSWERED_INBOX);
         memcpy(in.scalars_received, out.scalars_sent, sizeof out.scalars_sent);
         work(&trio, 1,
              (struct kith_work){.kind = KITH_WORK_MERGE,
@@ -292,9 +292,9 @@ static void test_undo_keeps_variances(void **state)
     trio_open(&trio, "adpsgd");
     struct kith_work_edge edge = {.peer = 1,
                                   .weight = 0.5,
-                                  .sent = KITH_SLOT_SERVED_SENT,
-                                  .inbox = KITH_SLOT_SERVED_INBOX};
-    double *inbox = kith_worker_slot(trio.workers[0], KITH_SLOT_SERVED_INBOX);
+                                  .sent = KITH_SLOT_ANSWERED_SENT,
+                                  .inbox = KITH_SLOT_ANSWERED_INBOX};
+    double *inbox = kith_worker_slot(trio.workers[0], KITH_SLOT_ANSWERED_INBOX);
     for (size_t i = 0; i < trio.size.gossiped; i++)
         inbox[i] = 100;
     work(&trio, 0,
@@ -337,8 +337,8 @@ static void test_weight_above_one(void **state)
         trio_open(&trio, "adpsgd");
         struct kith_work_edge edge = {.peer = 1,
                                       .weight = weights[i],
-                                      .sent = KITH_SLOT_SERVED_SENT,
-                                      .inbox = KITH_SLOT_SERVED_INBOX};
+                                      .sent = KITH_SLOT_ANSWERED_SENT,
+                                      .inbox = KITH_SLOT_ANSWERED_INBOX};
         (void)fflush(NULL);
         const pid_t child = fork();
         assert_true(child >= 0);

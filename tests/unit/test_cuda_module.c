@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "kith/backend.h"
-#include "src/training/backend/cuda_module.h"
+#include "kith/cuda_module.h"
 
 #define EMULATION "tests/cuda/kith-cuda-host.so"
 #define SCRATCH "test_cuda_module.so"

@@ -278,27 +278,6 @@ static void test_evaluations(void **state)
     kith_experiment_close(&experiment);
 }
 
-/* What a person is told whose checkpoint is of another experiment. */
-static void test_differ(void **state)
-{
-    (void)state;
-    struct kith_experiment here;
-    char what[200];
-    must_parse("seed=8", &here);
-    kith_experiment_differ(base, &here, what, sizeof what);
-    assert_non_null(strstr(what, "this run's is 8"));
-    assert_non_null(strstr(what, "its seed is "));
-    kith_experiment_differ("{not: yaml", &here, what, sizeof what);
-    assert_string_equal(what, "its settings differ");
-    kith_experiment_differ(NULL, &here, what, sizeof what);
-    assert_string_equal(what, "its settings differ");
-    kith_experiment_close(&here);
-    must_parse("train.smoothing=0.1", &here);
-    kith_experiment_differ(base, &here, what, sizeof what);
-    assert_non_null(strstr(what, "gossip or stop differ"));
-    kith_experiment_close(&here);
-}
-
 static void test_late_fault(void **state)
 {
     (void)state;
@@ -316,11 +295,11 @@ static void test_late_fault(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_models), cmocka_unit_test(test_gpt_keys),
-        cmocka_unit_test(test_source), cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_steps),  cmocka_unit_test(test_node_config),
-        cmocka_unit_test(test_worlds), cmocka_unit_test(test_evaluations),
-        cmocka_unit_test(test_differ), cmocka_unit_test(test_late_fault),
+        cmocka_unit_test(test_models),     cmocka_unit_test(test_gpt_keys),
+        cmocka_unit_test(test_source),     cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_steps),      cmocka_unit_test(test_node_config),
+        cmocka_unit_test(test_worlds),     cmocka_unit_test(test_evaluations),
+        cmocka_unit_test(test_late_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,9 +25,9 @@ static unsigned long (*count_commands)(void);
 
 static const char *topology_of(const struct kith_algorithm *algorithm)
 {
-    return algorithm->schedule != NULL ? algorithm->schedule
-           : algorithm->tree           ? "path"
-                                       : "ring";
+    return algorithm->schedule != NULL            ? algorithm->schedule
+           : (algorithm->flags & KITH_NEEDS_TREE) ? "path"
+                                                  : "ring";
 }
 
 static enum kith_err parse(const struct kith_algorithm *algorithm,
@@ -78,7 +78,7 @@ static void test_each_loads_or_is_refused(void **state)
             fail_msg("%s", line);
         kith_experiment_close(&experiment);
         for (size_t k = 0; k < 2; k++) {
-            if (algorithm->needs_host_vectors) {
+            if (algorithm->flags & KITH_NEEDS_HOST_VECTORS) {
                 refused_on(algorithm, names[k]);
                 continue;
             }
@@ -173,13 +173,14 @@ static void run_exchange(struct kith_worker *worker,
     const enum kith_pattern pattern = algorithm->pattern;
     const bool rounds = pattern == KITH_PATTERN_ROUND;
     const size_t bytes = kith_worker_payload(worker);
-    struct kith_work_edge edge = {.peer = 1,
-                                  .weight = 0.25,
-                                  .sent = !rounds ? KITH_SLOT_ACTIVE_SENT
-                                          : algorithm->per_edge
-                                              ? kith_slot_outbox(0)
-                                              : KITH_SLOT_ROUND_SENT,
-                                  .inbox = KITH_SLOT_NONE};
+    struct kith_work_edge edge = {
+        .peer = 1,
+        .weight = 0.25,
+        .sent = !rounds ? KITH_SLOT_INITIATED_SENT
+                : (algorithm->flags & KITH_SENDS_EDGE_MESSAGES)
+                    ? kith_slot_outbox(0)
+                    : KITH_SLOT_ROUND_SENT,
+        .inbox = KITH_SLOT_NONE};
     struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
                              .pattern = pattern,
                              .step = round,
@@ -188,7 +189,7 @@ static void run_exchange(struct kith_worker *worker,
                              .edge_count = 1};
     (void)run(worker, work);
     note_sent(record, worker, edge.sent, bytes);
-    edge.inbox = rounds ? kith_slot_inbox(0, round) : KITH_SLOT_ACTIVE_INBOX;
+    edge.inbox = rounds ? kith_slot_inbox(0, round) : KITH_SLOT_INITIATED_INBOX;
     memcpy(edge.scalars_received, algorithm->scalars_start,
            sizeof edge.scalars_received);
     receive(worker, edge.inbox, bytes, round);
@@ -210,15 +211,15 @@ static void run_pull(struct kith_worker *worker,
 {
     const size_t bytes = kith_worker_bytes(worker);
     struct kith_work_edge edge = {
-        .peer = 1, .sent = KITH_SLOT_SERVED_SENT, .inbox = KITH_SLOT_NONE};
+        .peer = 1, .sent = KITH_SLOT_ANSWERED_SENT, .inbox = KITH_SLOT_NONE};
     struct kith_work work = {.kind = KITH_WORK_SNAPSHOT,
                              .pattern = KITH_PATTERN_PULL,
                              .edges = &edge,
                              .edge_count = 1};
     (void)run(worker, work);
     note_sent(record, worker, edge.sent, bytes);
-    edge.sent = KITH_SLOT_ACTIVE_SENT;
-    edge.inbox = KITH_SLOT_ACTIVE_INBOX;
+    edge.sent = KITH_SLOT_INITIATED_SENT;
+    edge.inbox = KITH_SLOT_INITIATED_INBOX;
     memcpy(edge.scalars_received, algorithm->scalars_start,
            sizeof edge.scalars_received);
     receive(worker, edge.inbox, bytes, 0);
@@ -267,7 +268,7 @@ static void test_same_as_host(void **state)
         skip();
     for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
         const struct kith_algorithm *algorithm = kith_algorithms[i];
-        if (algorithm->needs_host_vectors)
+        if (algorithm->flags & KITH_NEEDS_HOST_VECTORS)
             continue;
         struct record want =
             run_all(algorithm, kith_backend_find("cpu"), SMALL);
@@ -311,7 +312,8 @@ static void test_commands(void **state)
         const struct kith_algorithm *algorithm = kith_algorithms[i];
         const unsigned long few = commands_of(algorithm, SMALL);
         const unsigned long many = commands_of(algorithm, LARGE);
-        if ((many > few + MORE) != algorithm->needs_host_vectors)
+        if ((many > few + MORE) !=
+            ((algorithm->flags & KITH_NEEDS_HOST_VECTORS) != 0))
             fail_msg("%s: %lu commands, %lu for a larger model",
                      algorithm->name, few, many);
     }

@@ -55,11 +55,12 @@ static struct kith_experiment resnet(const char *backend, bool group)
 static struct kith_worker *open_worker(const struct kith_experiment *experiment,
                                        const struct kith_examples *train)
 {
-    const struct kith_worker_config config = {.experiment = experiment,
-                                              .backend = experiment->backend,
-                                              .train = train,
-                                              .steps = 100,
-                                              .peers = 1};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(experiment, NULL),
+        .backend = experiment->backend,
+        .train = train,
+        .steps = 100,
+        .peers = 1};
     struct kith_worker *worker = NULL;
     char error[KITH_DATA_ERROR_BYTES];
     if (kith_worker_open(&config, &worker, error) != KITH_OK)

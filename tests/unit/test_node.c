@@ -13,7 +13,7 @@ static void test_swap_story(void **state)
     say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
     assert_non_null(sent(KITH_MESSAGE_MODEL));
     assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.slot,
-                     KITH_SLOT_ACTIVE_SENT);
+                     KITH_SLOT_INITIATED_SENT);
     give_model(&request);
     effects.has_work = true; /* the step still running */
     worked(KITH_WORK_TRAIN);
@@ -60,7 +60,7 @@ static void test_silence_aborts(void **state)
     }
     expire();
     assert_non_null(sent(KITH_MESSAGE_ABORT));
-    assert_true((effects.cancel & 1u << KITH_SLOT_ACTIVE_SENT) != 0);
+    assert_true((effects.cancel & 1u << KITH_SLOT_INITIATED_SENT) != 0);
     say(request.to, about(&request, KITH_MESSAGE_PROBE));
     assert_non_null(sent(KITH_MESSAGE_ABORT));
     say(request.to, about(&request, KITH_MESSAGE_ABORTED));
@@ -95,7 +95,7 @@ static void test_non_finite_model_is_refused(void **state)
     say(request.to, about(&request, KITH_MESSAGE_ACCEPT));
     struct kith_message model = about(&request, KITH_MESSAGE_MODEL);
     model.slot = kith_node_inbox(node, request.to, &model);
-    assert_int_equal(model.slot, KITH_SLOT_ACTIVE_INBOX);
+    assert_int_equal(model.slot, KITH_SLOT_INITIATED_INBOX);
     model.finite = false;
     say(request.to, model);
     assert_true(marked(KITH_MARK_GATED));
@@ -141,7 +141,7 @@ static void test_served_swap_and_undo(void **state)
     assert_true(effects.work.snapshot_first);
     worked(KITH_WORK_MERGE);
     assert_int_equal(sent(KITH_MESSAGE_MODEL)->message.slot,
-                     KITH_SLOT_SERVED_SENT);
+                     KITH_SLOT_ANSWERED_SENT);
 
     /* Still there: nothing to repeat. After a broken link: say it again. */
     say(1, about(&request, KITH_MESSAGE_PROBE));

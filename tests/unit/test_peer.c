@@ -78,26 +78,26 @@ static void rang(void *arg)
 static void alarms(void **state)
 {
     uv_loop_t loop;
-    struct kith_alarm alarm;
+    struct kith_timer alarm;
     int count = 0;
     (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
-    assert_int_equal(kith_alarm_init(&alarm, &loop, rang, &count), KITH_OK);
+    assert_int_equal(kith_timer_init(&alarm, &loop, rang, &count), KITH_OK);
     const kith_ns due = (kith_ns)uv_hrtime() + 300 * KITH_US;
-    kith_alarm_set(&alarm, due + KITH_S);
-    kith_alarm_set(&alarm, due); /* replaces */
+    kith_timer_set(&alarm, due + KITH_S);
+    kith_timer_set(&alarm, due); /* replaces */
     while (count == 0)
         uv_run(&loop, UV_RUN_ONCE);
     assert_true((kith_ns)uv_hrtime() >= due);
-    kith_alarm_set(&alarm, 0); /* long past: at once */
+    kith_timer_set(&alarm, 0); /* long past: at once */
     while (count == 1)
         uv_run(&loop, UV_RUN_ONCE);
-    kith_alarm_set(&alarm, (kith_ns)uv_hrtime() + 2 * KITH_MS);
-    kith_alarm_set(&alarm, KITH_NEVER);
+    kith_timer_set(&alarm, (kith_ns)uv_hrtime() + 2 * KITH_MS);
+    kith_timer_set(&alarm, KITH_NEVER);
     usleep(4000);
     uv_run(&loop, UV_RUN_NOWAIT);
     assert_int_equal(count, 2);
-    kith_alarm_close(&alarm);
+    kith_timer_close(&alarm);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
 }
@@ -138,11 +138,11 @@ static void setup(struct bench *bench, kith_ns step_ns, const char *save)
     assert_int_equal(kith_experiment_parse("test", yaml, sizeof yaml - 1, NULL,
                                            0, &bench->experiment, error),
                      KITH_OK);
-    const struct kith_worker_config config = {.experiment = &bench->experiment,
-                                              .backend =
-                                                  bench->experiment.backend,
-                                              .steps = 10,
-                                              .peers = 1};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&bench->experiment, NULL),
+        .backend = bench->experiment.backend,
+        .steps = 10,
+        .peers = 1};
     assert_int_equal(kith_worker_open(&config, &bench->worker, error), KITH_OK);
     assert_int_equal(uv_loop_init(&bench->loop), 0);
     const struct kith_thread_options options = {.worker = bench->worker,

@@ -292,7 +292,9 @@ static void take(struct hand *hand, uint64_t step, const double *received)
     algebra.received = received;
     algebra.inboxes = &inbox;
     hand->algorithm->merge(&algebra, &edge);
-    (void)hand->algorithm->finish(&algebra, &edge, 1);
+    algebra.merged = &edge;
+    algebra.merged_count = 1;
+    (void)hand->algorithm->finish(&algebra);
 }
 
 static void run_pair(struct hand pair[2], const char *name)

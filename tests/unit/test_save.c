@@ -47,12 +47,13 @@ static struct kith_experiment make_experiment(void)
 static struct kith_worker *open_worker(const struct kith_experiment *experiment,
                                        kith_id self)
 {
-    const struct kith_worker_config config = {.experiment = experiment,
-                                              .backend = experiment->backend,
-                                              .train = &examples,
-                                              .self = self,
-                                              .steps = 100,
-                                              .peers = 2};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(experiment, NULL),
+        .backend = experiment->backend,
+        .train = &examples,
+        .self = self,
+        .steps = 100,
+        .peers = 2};
     struct kith_worker *worker = NULL;
     if (kith_worker_open(&config, &worker, error) != KITH_OK)
         fail_msg("%s", error);
@@ -109,8 +110,9 @@ static void check_resume(const struct kith_experiment *experiment)
     double *z = NULL;
     size_t saved_dim = 0;
     uint64_t step = 0;
-    if (kith_save_parameters(experiment, path, &z, &saved_dim, &step, error) !=
-        KITH_OK)
+    const struct kith_task task = kith_experiment_task(experiment, NULL);
+    if (kith_save_parameters(&task, experiment->backend, path, &z, &saved_dim,
+                             &step, error) != KITH_OK)
         fail_msg("%s", error);
     kith_worker_read(first, a);
     assert_int_equal(saved_dim, dim);
@@ -288,13 +290,14 @@ static void test_foreign(void **state)
     worker = open_worker(&experiment, 1);
     expect_refusal(worker, path, KITH_EMISMATCH, "another peer");
     kith_worker_close(worker);
-    struct kith_worker_config alone = {.experiment = &experiment,
-                                       .backend = experiment.backend,
-                                       .train = &examples,
-                                       .steps = 100,
-                                       .peers = 2};
+    struct kith_worker_config alone = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = experiment.backend,
+        .train = &examples,
+        .steps = 100,
+        .peers = 2};
     struct kith_experiment named = experiment;
-    alone.named = &named;
+    alone.task = kith_experiment_task(&experiment, &named);
     assert_int_equal(kith_worker_open(&alone, &worker, error), KITH_OK);
     expect_refusal(worker, path, KITH_EMISMATCH, "not to kith train");
     kith_worker_close(worker);

@@ -58,9 +58,11 @@ static void send_burst(struct sessions *pair, int from, size_t length)
     size_t written = 0;
     memset(inbox, 0, sizeof inbox);
     b->sink = inbox;
-    assert_int_equal(KITH_OK, kith_session_seal_burst(a->session, 5, 1000,
-                                                      vector, length, wire,
-                                                      sizeof wire, &written));
+    assert_int_equal(KITH_OK,
+                     kith_session_seal_burst(a->session,
+                                             &(const struct kith_session_burst){
+                                                 5, 1000, vector, length},
+                                             wire, sizeof wire, &written));
     assert_int_equal(written, kith_session_burst_size(length));
     assert_int_equal(KITH_OK, sessions_feed(b, wire, written));
     assert_int_equal(KITH_SESSION_BURST, b->last.kind);
@@ -175,9 +177,11 @@ static void test_events_of_a_burst(void **state)
     const size_t length = 2 * KITH_BULK_BYTES + 100;
     size_t written = 0, consumed = 0, at = 0;
     struct kith_session_event event;
-    assert_int_equal(KITH_OK,
-                     kith_session_seal_burst(a, 9, 4096, vector, length, wire,
-                                             sizeof wire, &written));
+    assert_int_equal(
+        KITH_OK,
+        kith_session_seal_burst(
+            a, &(const struct kith_session_burst){9, 4096, vector, length},
+            wire, sizeof wire, &written));
 
     assert_int_equal(KITH_OK,
                      kith_session_read(b, wire, written, &consumed, &event));
@@ -210,17 +214,21 @@ static void test_discarded_burst(void **state)
     (void)state;
     struct sessions *pair = open_any();
     size_t written = 0;
-    assert_int_equal(KITH_OK, kith_session_seal_burst(pair->ends[0].session, 1,
-                                                      0, vector, 200000, wire,
-                                                      sizeof wire, &written));
+    assert_int_equal(
+        KITH_OK, kith_session_seal_burst(
+                     pair->ends[0].session,
+                     &(const struct kith_session_burst){1, 0, vector, 200000},
+                     wire, sizeof wire, &written));
     pair->ends[1].sink = NULL;
     assert_int_equal(KITH_OK, sessions_feed(&pair->ends[1], wire, written));
     assert_int_equal(KITH_SESSION_BURST, pair->ends[1].last.kind);
     send_control(pair, 0, 5);
 
-    assert_int_equal(KITH_OK, kith_session_seal_burst(pair->ends[0].session, 1,
-                                                      0, vector, 200000, wire,
-                                                      sizeof wire, &written));
+    assert_int_equal(
+        KITH_OK, kith_session_seal_burst(
+                     pair->ends[0].session,
+                     &(const struct kith_session_burst){1, 0, vector, 200000},
+                     wire, sizeof wire, &written));
     wire[written - 1] ^= 1; /* Discarded, authenticated all the same. */
     assert_int_equal(KITH_EAUTH, sessions_feed(&pair->ends[1], wire, written));
     sessions_close(pair);
@@ -336,17 +344,24 @@ static void test_limits(void **state)
                                       wire, sizeof wire, &n));
     assert_int_equal(KITH_ELIMIT,
                      kith_session_seal_control(a, vector, 10, wire, 28, &n));
-    assert_int_equal(
-        KITH_ELIMIT,
-        kith_session_seal_burst(a, 1, 0, vector, 0, wire, sizeof wire, &n));
-    assert_int_equal(KITH_ELIMIT, kith_session_seal_burst(
-                                      a, 1, 0, vector, KITH_BURST_BYTES + 1,
-                                      wire, sizeof wire, &n));
-    assert_int_equal(KITH_ELIMIT, kith_session_seal_burst(
-                                      a, 1, 0, vector, 100, wire,
-                                      kith_session_burst_size(100) - 1, &n));
     assert_int_equal(KITH_ELIMIT,
-                     kith_session_seal_burst(a, 1, UINT64_MAX - 5, vector, 10,
+                     kith_session_seal_burst(
+                         a, &(const struct kith_session_burst){1, 0, vector, 0},
+                         wire, sizeof wire, &n));
+    assert_int_equal(KITH_ELIMIT, kith_session_seal_burst(
+                                      a,
+                                      &(const struct kith_session_burst){
+                                          1, 0, vector, KITH_BURST_BYTES + 1},
+                                      wire, sizeof wire, &n));
+    assert_int_equal(KITH_ELIMIT,
+                     kith_session_seal_burst(
+                         a,
+                         &(const struct kith_session_burst){1, 0, vector, 100},
+                         wire, kith_session_burst_size(100) - 1, &n));
+    assert_int_equal(KITH_ELIMIT,
+                     kith_session_seal_burst(a,
+                                             &(const struct kith_session_burst){
+                                                 1, UINT64_MAX - 5, vector, 10},
                                              wire, sizeof wire, &n));
     assert_int_equal(KITH_ELIMIT, kith_session_seal_fin(a, wire, 18, &n));
     exchange(pair); /* Nothing was spent on them. */

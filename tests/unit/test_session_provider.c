@@ -40,29 +40,19 @@ static enum kith_err faulty_key(union kith_aead_state *state,
 }
 
 static enum kith_err faulty_seal(union kith_aead_state *state,
-                                 enum kith_suite suite, const uint8_t *nonce,
-                                 const uint8_t *ad, size_t ad_bytes,
-                                 const uint8_t *plain, size_t bytes,
-                                 uint8_t *sealed)
+                                 enum kith_suite suite,
+                                 const struct kith_aead_text *text)
 {
     const enum kith_err err = faulty();
-    return err == KITH_OK
-               ? kith_aead_sodium.seal(state, suite, nonce, ad, ad_bytes, plain,
-                                       bytes, sealed)
-               : err;
+    return err == KITH_OK ? kith_aead_sodium.seal(state, suite, text) : err;
 }
 
 static enum kith_err faulty_open(union kith_aead_state *state,
-                                 enum kith_suite suite, const uint8_t *nonce,
-                                 const uint8_t *ad, size_t ad_bytes,
-                                 const uint8_t *sealed, size_t bytes,
-                                 uint8_t *plain)
+                                 enum kith_suite suite,
+                                 const struct kith_aead_text *text)
 {
     const enum kith_err err = faulty();
-    return err == KITH_OK
-               ? kith_aead_sodium.open(state, suite, nonce, ad, ad_bytes,
-                                       sealed, bytes, plain)
-               : err;
+    return err == KITH_OK ? kith_aead_sodium.open(state, suite, text) : err;
 }
 
 /* Every call of the provider fails once, up to a burst and a rekey: the session
@@ -92,8 +82,9 @@ static void test_provider_fails(void **state)
         if (alive) {
             pair.ends[0].session->send.since_rekey = KITH_REKEY_RECORDS - 2;
             const enum kith_err err = kith_session_seal_burst(
-                pair.ends[0].session, 1, 0, vector, sizeof vector, wire,
-                sizeof wire, &written);
+                pair.ends[0].session,
+                &(const struct kith_session_burst){1, 0, vector, sizeof vector},
+                wire, sizeof wire, &written);
             assert_true(err == KITH_OK ||
                         (err == KITH_EDEVICE && written == 0));
             good = err == KITH_OK ? n : -1;

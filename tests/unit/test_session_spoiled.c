@@ -69,9 +69,11 @@ static size_t seal_some(uint8_t *out, size_t capacity)
     assert_int_equal(KITH_OK,
                      kith_session_seal_control(pair.ends[0].session, payload,
                                                20, out, capacity, &n));
-    assert_int_equal(KITH_OK, kith_session_seal_burst(pair.ends[0].session, 1,
-                                                      0, payload, 100, out + n,
-                                                      capacity - n, &m));
+    assert_int_equal(KITH_OK,
+                     kith_session_seal_burst(
+                         pair.ends[0].session,
+                         &(const struct kith_session_burst){1, 0, payload, 100},
+                         out + n, capacity - n, &m));
     return n + m;
 }
 

@@ -9,32 +9,32 @@
 #include "kith/limits.h"
 #include "src/peer/shaper.h"
 
-static void setup(struct kith_shaper *shaper, struct kith_lane *lane,
+static void setup(struct kith_shaper *shaper, struct kith_shaper_flow *flow,
                   struct kith_shape shape)
 {
     kith_shaper_init(shaper, &shape);
-    kith_lane_init(lane, 7, 0, 1);
+    kith_shaper_flow_init(flow, 7, 0, 1);
 }
 
 static void nothing_shaped_passes(void **state)
 {
     struct kith_shaper shaper;
-    struct kith_lane lane;
+    struct kith_shaper_flow flow;
     (void)state;
-    setup(&shaper, &lane, (struct kith_shape){.latency_ns = 0});
-    assert_true(kith_shaper_passes(&shaper, &lane));
-    lane.stalled = true;
-    assert_false(kith_shaper_passes(&shaper, &lane));
+    setup(&shaper, &flow, (struct kith_shape){.latency_ns = 0});
+    assert_true(kith_shaper_passes(&shaper, &flow));
+    flow.stalled = true;
+    assert_false(kith_shaper_passes(&shaper, &flow));
 }
 
 static void latency_is_added(void **state)
 {
     struct kith_shaper shaper;
-    struct kith_lane lane;
+    struct kith_shaper_flow flow;
     (void)state;
-    setup(&shaper, &lane, (struct kith_shape){.latency_ns = 200 * KITH_US});
-    assert_false(kith_shaper_passes(&shaper, &lane));
-    assert_int_equal(kith_shaper_release(&shaper, &lane, 1000, 100),
+    setup(&shaper, &flow, (struct kith_shape){.latency_ns = 200 * KITH_US});
+    assert_false(kith_shaper_passes(&shaper, &flow));
+    assert_int_equal(kith_shaper_release(&shaper, &flow, 1000, 100),
                      1000 + 200 * KITH_US);
 }
 
@@ -43,10 +43,10 @@ static void latency_is_added(void **state)
 static void rate_is_shared_by_lanes(void **state)
 {
     struct kith_shaper shaper;
-    struct kith_lane a, b;
+    struct kith_shaper_flow a, b;
     (void)state;
     setup(&shaper, &a, (struct kith_shape){.rate_bits = 1000000000});
-    kith_lane_init(&b, 7, 0, 2);
+    kith_shaper_flow_init(&b, 7, 0, 2);
     assert_int_equal(kith_shaper_release(&shaper, &a, 0, 125000), KITH_MS);
     assert_int_equal(kith_shaper_release(&shaper, &b, 0, 125000), 2 * KITH_MS);
     /* After a pause the line is free again. */
@@ -59,25 +59,25 @@ static void rate_is_shared_by_lanes(void **state)
 static void a_slow_line_does_not_overflow(void **state)
 {
     struct kith_shaper shaper;
-    struct kith_lane lane;
+    struct kith_shaper_flow flow;
     (void)state;
-    setup(&shaper, &lane, (struct kith_shape){.rate_bits = 8});
-    assert_int_equal(kith_shaper_release(&shaper, &lane, 0, 1000000),
+    setup(&shaper, &flow, (struct kith_shape){.rate_bits = 8});
+    assert_int_equal(kith_shaper_release(&shaper, &flow, 0, 1000000),
                      1000000 * KITH_S);
 }
 
 static void jitter_has_its_mean_and_keeps_order(void **state)
 {
     struct kith_shaper shaper;
-    struct kith_lane lane;
+    struct kith_shaper_flow flow;
     const int count = 20000;
     double sum = 0;
     kith_ns last = 0;
     (void)state;
-    setup(&shaper, &lane, (struct kith_shape){.jitter_ns = 100 * KITH_US});
+    setup(&shaper, &flow, (struct kith_shape){.jitter_ns = 100 * KITH_US});
     for (int i = 0; i < count; i++) {
         const kith_ns now = (kith_ns)i * 100 * KITH_MS;
-        const kith_ns at = kith_shaper_release(&shaper, &lane, now, 1);
+        const kith_ns at = kith_shaper_release(&shaper, &flow, now, 1);
         assert_true(at >= last && at >= now);
         last = at;
         sum += (double)(at - now);
@@ -85,7 +85,7 @@ static void jitter_has_its_mean_and_keeps_order(void **state)
     assert_true(sum / count > 0.97e5 && sum / count < 1.03e5);
     /* Handed over at one instant, nothing overtakes. */
     for (int i = 0; i < 100; i++) {
-        const kith_ns at = kith_shaper_release(&shaper, &lane, last, 1);
+        const kith_ns at = kith_shaper_release(&shaper, &flow, last, 1);
         assert_true(at >= last);
         last = at;
     }
@@ -94,31 +94,31 @@ static void jitter_has_its_mean_and_keeps_order(void **state)
 static void loss_costs_round_trips(void **state)
 {
     struct kith_shaper shaper;
-    struct kith_lane lane;
+    struct kith_shaper_flow flow;
     const kith_ns latency = 5 * KITH_MS;
     int lost = 0;
     (void)state;
-    setup(&shaper, &lane,
+    setup(&shaper, &flow,
           (struct kith_shape){.latency_ns = latency, .loss = 0.1});
     for (int i = 0; i < 10000; i++) {
         const kith_ns now = (kith_ns)i * KITH_S;
         const kith_ns at =
-            kith_shaper_release(&shaper, &lane, now, KITH_BULK_BYTES) - now;
+            kith_shaper_release(&shaper, &flow, now, KITH_BULK_BYTES) - now;
         assert_true(at == latency || at == 3 * latency);
         lost += at == 3 * latency;
     }
     assert_in_range(lost, 900, 1100);
 }
 
-/* Another lane's draws do not shift this one's: a named stream per link. */
+/* Another flow's draws do not shift this one's: a named stream per link. */
 static void lanes_draw_by_themselves(void **state)
 {
     struct kith_shaper shaper;
-    struct kith_lane a, again, other;
+    struct kith_shaper_flow a, again, other;
     (void)state;
     setup(&shaper, &a, (struct kith_shape){.jitter_ns = KITH_MS});
-    kith_lane_init(&again, 7, 0, 1);
-    kith_lane_init(&other, 7, 1, 0);
+    kith_shaper_flow_init(&again, 7, 0, 1);
+    kith_shaper_flow_init(&other, 7, 1, 0);
     const kith_ns first = kith_shaper_release(&shaper, &a, 0, 1);
     assert_int_equal(kith_shaper_release(&shaper, &again, 0, 1), first);
     assert_int_not_equal(kith_shaper_release(&shaper, &other, 0, 1), first);

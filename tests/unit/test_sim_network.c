@@ -161,26 +161,26 @@ static void test_table(void **state)
 {
     (void)state;
     enum { PEERS = 300 };
-    struct sim_table table;
-    assert_int_equal(sim_table_open(&table), KITH_OK);
+    struct sim_link_table table;
+    assert_int_equal(sim_link_table_open(&table), KITH_OK);
     uint32_t count = 0;
     for (kith_id a = 0; a < PEERS; a++) {
         for (kith_id b = a + 1; b < PEERS; b += 7) {
             uint32_t index, again;
             bool made;
-            assert_non_null(sim_table_get(&table, a, b, &index, &made));
+            assert_non_null(sim_link_table_get(&table, a, b, &index, &made));
             assert_true(made);
             assert_int_equal(index, count);
             count++;
             const struct sim_link *link =
-                sim_table_get(&table, b, a, &again, &made);
+                sim_link_table_get(&table, b, a, &again, &made);
             assert_false(made);
             assert_int_equal(index, again);
             assert_int_equal(link->end[0], a);
             assert_int_equal(link->end[1], b);
         }
     }
-    sim_table_close(&table);
+    sim_link_table_close(&table);
 }
 
 int main(void)

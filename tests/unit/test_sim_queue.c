@@ -1,7 +1,7 @@
 /* Goal: both queues pop any events in the order (time, peer, sequence).
  * Method: the calendar beside the heap under the loads that could break it:
  * spread times, one instant for all, bursts with long silence, far timers, and
- * events pushed into the day or the instant in hand, in any order. */
+ * events pushed into the current day or the current time, in any order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

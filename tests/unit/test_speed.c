@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "kith/experiment.h"
 #include "kith/speed.h"
 
 static bool near(double x, double wanted)
@@ -40,7 +41,8 @@ static void test_rates(void **state)
     struct kith_meter meter;
     struct kith_speed speed;
 
-    kith_meter_start(&meter, &experiment, 1e9, 1000, 2);
+    kith_meter_start(&meter, experiment.model, &experiment.model_config, 1e9,
+                     1000, 2);
     assert_true(meter.flop >= 3 * 1280 && meter.flop < 3 * 1600);
     kith_meter_look(&meter, 1600, 2.5, &speed);
 
@@ -72,7 +74,8 @@ static void test_tokens(void **state)
     struct kith_meter meter;
     struct kith_speed speed;
 
-    kith_meter_start(&meter, &experiment, 0, 0, 0);
+    kith_meter_start(&meter, experiment.model, &experiment.model_config, 0, 0,
+                     0);
     kith_meter_look(&meter, 10, 2, &speed);
 
     assert_true(near(speed.samples_per_s, 5));
@@ -91,7 +94,8 @@ static void test_nothing(void **state)
     struct kith_meter meter;
     struct kith_speed speed;
 
-    kith_meter_start(&meter, &experiment, 1e9, 0, 0);
+    kith_meter_start(&meter, experiment.model, &experiment.model_config, 1e9, 0,
+                     0);
     kith_meter_look(&meter, 10, 2, &speed);
 
     assert_true(near(speed.samples_per_s, 5));

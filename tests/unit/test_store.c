@@ -279,7 +279,7 @@ static void test_ahead(void **state)
     enum { MARKS = 10000 };
     char path[KITH_PATH_BYTES_MAX], error[KITH_RUNDB_ERROR_BYTES];
     struct kith_rundb *store = create(path);
-    kith_rundb_ahead(store);
+    kith_rundb_start_writer(store);
     for (uint64_t i = 1; i <= MARKS; i++) {
         assert_int_equal(put_mark(store, i), KITH_OK);
         if (i % 997 == 0 && i < 7000)
@@ -307,7 +307,7 @@ static void fill_up(bool ahead, enum kith_err (*put)(struct kith_rundb *store,
     struct rlimit old, small;
     struct kith_rundb *store = create(path);
     if (ahead)
-        kith_rundb_ahead(store);
+        kith_rundb_start_writer(store);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = old;
     small.rlim_cur = 256 * 1024;

@@ -27,7 +27,7 @@ static struct simulated run(const struct kith_algorithm *algorithm,
                             const char *slow)
 {
     const bool rounds = algorithm->pattern == KITH_PATTERN_ROUND;
-    const bool directed = algorithm->directed;
+    const bool directed = algorithm->flags & KITH_ALLOWS_DIRECTED_LINKS;
     char yaml[1024];
     snprintf(yaml, sizeof yaml,
              "name: stragglers\nseed: 1\npeers: 8\nstop: {steps: 600}\n"

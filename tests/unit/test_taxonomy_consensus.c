@@ -70,7 +70,7 @@ static void pair_round(struct outer *outer, unsigned i, unsigned j, double a,
     }
     for (unsigned side = 0; side < 2; side++) {
         noloco->merge(&algebra[side], &edge);
-        (void)noloco->finish(&algebra[side], &edge, 1);
+        (void)noloco->finish(&algebra[side]);
         assert_true(live[side] == outer->f[who[side]]);
     }
 }

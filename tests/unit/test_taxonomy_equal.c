@@ -172,7 +172,7 @@ static bool keeps_mean(const struct kith_algorithm *algorithm)
     for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(algorithm->name, others[i]) == 0)
             return true;
-    return algorithm->conserves_sum;
+    return algorithm->flags & KITH_CONSERVES_SUM;
 }
 
 static void test_t8_3_means(void **state)

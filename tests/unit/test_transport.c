@@ -62,24 +62,24 @@ static struct sockaddr_storage source(const char *text)
     return from;
 }
 
-static enum kith_refusal admit(struct kith_halfopen *halfopen,
+static enum kith_refusal admit(struct kith_half_open_table *halfopen,
                                const char *from_text, kith_ns now_ns,
                                uint32_t *ticket)
 {
     const struct sockaddr_storage from = source(from_text);
-    return kith_halfopen_admit(halfopen, (const struct sockaddr *)&from, now_ns,
-                               ticket);
+    return kith_half_open_admit(halfopen, (const struct sockaddr *)&from,
+                                now_ns, ticket);
 }
 
-static void setup(struct kith_halfopen *halfopen,
+static void setup(struct kith_half_open_table *halfopen,
                   struct kith_peer_limits *limits)
 {
     kith_peer_limits_default(limits);
-    assert_int_equal(kith_halfopen_init(halfopen, limits), KITH_OK);
+    assert_int_equal(kith_half_open_init(halfopen, limits), KITH_OK);
 }
 
 /* Fills `count` places from distinct networks. */
-static void fill(struct kith_halfopen *halfopen, uint32_t count)
+static void fill(struct kith_half_open_table *halfopen, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         char text[32];
@@ -91,7 +91,7 @@ static void fill(struct kith_halfopen *halfopen, uint32_t count)
 
 static void a_cluster_in_one_network_starts(void **state)
 {
-    struct kith_halfopen halfopen;
+    struct kith_half_open_table halfopen;
     struct kith_peer_limits limits;
     uint32_t ticket;
     (void)state;
@@ -102,12 +102,12 @@ static void a_cluster_in_one_network_starts(void **state)
     /* Above 32 the limits per source bind. */
     assert_int_equal(admit(&halfopen, "192.168.1.8", 0, &ticket),
                      KITH_REFUSAL_NETWORK);
-    kith_halfopen_close(&halfopen);
+    kith_half_open_close(&halfopen);
 }
 
 static void the_total_binds_everybody(void **state)
 {
-    struct kith_halfopen halfopen;
+    struct kith_half_open_table halfopen;
     struct kith_peer_limits limits;
     uint32_t ticket;
     (void)state;
@@ -115,16 +115,16 @@ static void the_total_binds_everybody(void **state)
     fill(&halfopen, 64);
     assert_int_equal(admit(&halfopen, "127.0.0.1", 0, &ticket),
                      KITH_REFUSAL_HALF_OPEN);
-    kith_halfopen_release(&halfopen, 5);
+    kith_half_open_release(&halfopen, 5);
     assert_int_equal(admit(&halfopen, "127.0.0.1", 0, &ticket),
                      KITH_REFUSAL_COUNT);
     assert_int_equal(ticket, 5);
-    kith_halfopen_close(&halfopen);
+    kith_half_open_close(&halfopen);
 }
 
 static void four_per_network_above_the_free_ones(void **state)
 {
-    struct kith_halfopen halfopen;
+    struct kith_half_open_table halfopen;
     struct kith_peer_limits limits;
     uint32_t ticket;
     char text[64];
@@ -150,12 +150,12 @@ static void four_per_network_above_the_free_ones(void **state)
                      KITH_REFUSAL_COUNT);
     assert_int_equal(admit(&halfopen, "127.0.0.1", 0, &ticket),
                      KITH_REFUSAL_COUNT);
-    kith_halfopen_close(&halfopen);
+    kith_half_open_close(&halfopen);
 }
 
 static void handshakes_per_second(void **state)
 {
-    struct kith_halfopen halfopen;
+    struct kith_half_open_table halfopen;
     struct kith_peer_limits limits;
     uint32_t ticket;
     int admitted = 0;
@@ -167,7 +167,7 @@ static void handshakes_per_second(void **state)
             admit(&halfopen, "172.16.6.1", KITH_S, &ticket);
         if (refusal == KITH_REFUSAL_COUNT) {
             admitted++;
-            kith_halfopen_release(&halfopen, ticket);
+            kith_half_open_release(&halfopen, ticket);
         } else {
             assert_int_equal(refusal, KITH_REFUSAL_RATE);
         }
@@ -177,33 +177,33 @@ static void handshakes_per_second(void **state)
     assert_int_equal(
         admit(&halfopen, "172.16.6.1", KITH_S + 51 * KITH_MS, &ticket),
         KITH_REFUSAL_COUNT);
-    kith_halfopen_release(&halfopen, ticket);
+    kith_half_open_release(&halfopen, ticket);
     assert_int_equal(
         admit(&halfopen, "172.16.6.1", KITH_S + 52 * KITH_MS, &ticket),
         KITH_REFUSAL_RATE);
-    kith_halfopen_close(&halfopen);
+    kith_half_open_close(&halfopen);
 }
 
 /* More addresses than places: the table never grows, the oldest is forgotten.
  */
 static void many_sources(void **state)
 {
-    struct kith_halfopen halfopen;
+    struct kith_half_open_table halfopen;
     struct kith_peer_limits limits;
     uint32_t ticket;
     (void)state;
     setup(&halfopen, &limits);
-    for (uint32_t i = 0; i < 4 * KITH_SOURCES_MAX; i++) {
+    for (uint32_t i = 0; i < 4 * KITH_HALF_OPEN_SOURCES_MAX; i++) {
         char text[32];
         snprintf(text, sizeof text, "11.%u.%u.1", i / 256, i % 256);
         assert_int_equal(
             admit(&halfopen, text, (kith_ns)i * 3 * KITH_MS, &ticket),
             KITH_REFUSAL_COUNT);
-        kith_halfopen_release(&halfopen, ticket);
+        kith_half_open_release(&halfopen, ticket);
     }
-    assert_int_equal(halfopen.source_count, KITH_SOURCES_MAX);
+    assert_int_equal(halfopen.source_count, KITH_HALF_OPEN_SOURCES_MAX);
     assert_int_equal(halfopen.count, 0);
-    kith_halfopen_close(&halfopen);
+    kith_half_open_close(&halfopen);
 }
 
 static void refusals_have_names(void **state)

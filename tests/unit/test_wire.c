@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -229,11 +231,54 @@ static void test_names(void **state)
     assert_string_equal(kith_pattern_name(KITH_PATTERN_COUNT), "unknown");
 }
 
+/* tests/golden/old/wire-50ce217.txt: every kind and pattern, as 50ce217 packed
+ * it. Other bytes are another wire version. */
+static void test_old_bytes(void **state)
+{
+    (void)state;
+    char path[4096], line[256];
+    const char *top = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/tests/golden/old/wire-50ce217.txt",
+             top == NULL ? "." : top);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    unsigned lines = 0;
+    for (; fgets(line, sizeof line, file) != NULL; lines++) {
+        const unsigned kind = lines / KITH_PATTERN_COUNT;
+        const unsigned pattern = lines % KITH_PATTERN_COUNT;
+        const bool bulk =
+            kind == KITH_MESSAGE_MODEL || kind == KITH_MESSAGE_REQUEST;
+        const struct kith_message message = {
+            .kind = (enum kith_message_kind)kind,
+            .pattern = (enum kith_pattern)pattern,
+            .id = {.counter = 300 + kind, .incarnation = 1 + pattern},
+            .mine = (kind + pattern) % 2 == 1,
+            .step = 70000 + pattern,
+            .scalar_count = kind == KITH_MESSAGE_MODEL,
+            .scalars = {0.5},
+            .payload_bytes = bulk ? 4096 : 0};
+        uint8_t bytes[KITH_WIRE_BYTES_MAX];
+        char wanted[256];
+        const size_t size = kith_wire_pack(&message, bytes);
+        size_t at = (size_t)snprintf(wanted, sizeof wanted, "%s %s ",
+                                     kith_message_name(message.kind),
+                                     kith_pattern_name(message.pattern));
+        for (size_t i = 0; i < size; i++)
+            at += (size_t)snprintf(wanted + at, sizeof wanted - at, "%02x",
+                                   bytes[i]);
+        line[strcspn(line, "\n")] = '\0';
+        assert_string_equal(line, wanted);
+    }
+    (void)fclose(file);
+    assert_int_equal(lines, KITH_MESSAGE_COUNT * KITH_PATTERN_COUNT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_fixed_bytes),
+        cmocka_unit_test(test_old_bytes),
         cmocka_unit_test(test_not_a_header),
         cmocka_unit_test(test_out_of_range),
         cmocka_unit_test(test_wide_forms),

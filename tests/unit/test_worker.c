@@ -40,12 +40,12 @@ static void swap_on(const char *backend_name)
     kith_worker_read(b, before_b);
     struct kith_work_edge active = {.peer = 1,
                                     .weight = 0.5,
-                                    .sent = KITH_SLOT_ACTIVE_SENT,
-                                    .inbox = KITH_SLOT_ACTIVE_INBOX};
+                                    .sent = KITH_SLOT_INITIATED_SENT,
+                                    .inbox = KITH_SLOT_INITIATED_INBOX};
     struct kith_work_edge served = {.peer = 0,
                                     .weight = 0.5,
-                                    .sent = KITH_SLOT_SERVED_SENT,
-                                    .inbox = KITH_SLOT_SERVED_INBOX};
+                                    .sent = KITH_SLOT_ANSWERED_SENT,
+                                    .inbox = KITH_SLOT_ANSWERED_INBOX};
 
     run(a, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
                               .pattern = KITH_PATTERN_SWAP,
@@ -53,13 +53,13 @@ static void swap_on(const char *backend_name)
                               .edge_count = 1});
     /* consensus learns nothing: TRAIN must leave x alone. */
     train(a, 3);
-    carry(a, KITH_SLOT_ACTIVE_SENT, b, KITH_SLOT_SERVED_INBOX);
+    carry(a, KITH_SLOT_INITIATED_SENT, b, KITH_SLOT_ANSWERED_INBOX);
     run(b, (struct kith_work){.kind = KITH_WORK_MERGE,
                               .pattern = KITH_PATTERN_SWAP,
                               .snapshot_first = true,
                               .edges = &served,
                               .edge_count = 1});
-    carry(b, KITH_SLOT_SERVED_SENT, a, KITH_SLOT_ACTIVE_INBOX);
+    carry(b, KITH_SLOT_ANSWERED_SENT, a, KITH_SLOT_INITIATED_INBOX);
     run(a, (struct kith_work){.kind = KITH_WORK_MERGE,
                               .pattern = KITH_PATTERN_SWAP,
                               .edges = &active,
@@ -104,14 +104,14 @@ static void test_undo_is_exact_on_exact_sums(void **state)
     experiment.backend = kith_backend_find("cpu");
     struct kith_worker *a = open_worker(&experiment, NULL, 0, 10);
     float *x = kith_worker_slot(a, KITH_SLOT_LIVE);
-    float *inbox = kith_worker_slot(a, KITH_SLOT_SERVED_INBOX), kept[DIM];
+    float *inbox = kith_worker_slot(a, KITH_SLOT_ANSWERED_INBOX), kept[DIM];
     for (size_t i = 0; i < DIM; i++) {
         x[i] = kept[i] = (float)i / 8;
         inbox[i] = (float)(DIM - i) / 4;
     }
     struct kith_work_edge edge = {.weight = 0.5,
-                                  .sent = KITH_SLOT_SERVED_SENT,
-                                  .inbox = KITH_SLOT_SERVED_INBOX};
+                                  .sent = KITH_SLOT_ANSWERED_SENT,
+                                  .inbox = KITH_SLOT_ANSWERED_INBOX};
     run(a, (struct kith_work){.kind = KITH_WORK_MERGE,
                               .snapshot_first = true,
                               .edges = &edge,
@@ -140,11 +140,11 @@ static void test_snapshots_stay(void **state)
     struct kith_worker *a = open_worker(&experiment, NULL, 0, 10);
     struct kith_worker *b = open_worker(&experiment, NULL, 1, 10);
     struct kith_work_edge active = {.weight = 0.5,
-                                    .sent = KITH_SLOT_ACTIVE_SENT,
-                                    .inbox = KITH_SLOT_ACTIVE_INBOX};
+                                    .sent = KITH_SLOT_INITIATED_SENT,
+                                    .inbox = KITH_SLOT_INITIATED_INBOX};
     struct kith_work_edge served = {.weight = 0.5,
-                                    .sent = KITH_SLOT_SERVED_SENT,
-                                    .inbox = KITH_SLOT_SERVED_INBOX};
+                                    .sent = KITH_SLOT_ANSWERED_SENT,
+                                    .inbox = KITH_SLOT_ANSWERED_INBOX};
     const struct kith_work snapshot = {.kind = KITH_WORK_SNAPSHOT,
                                        .pattern = KITH_PATTERN_SWAP,
                                        .edges = &active,
@@ -167,32 +167,32 @@ static void test_snapshots_stay(void **state)
         if (round > 0)
             train(a, 1);
         read_slot(a, KITH_SLOT_LIVE, second);
-        carry(b, KITH_SLOT_LIVE, a, KITH_SLOT_SERVED_INBOX);
+        carry(b, KITH_SLOT_LIVE, a, KITH_SLOT_ANSWERED_INBOX);
         run(a, serve);
         read_slot(a, KITH_SLOT_LIVE, x);
         for (size_t i = 0; i < DIM; i++)
             assert_true(x[i] == second[i] + 0.5 * (other[i] - second[i]));
         if (round > 1)
             train(a, 1);
-        read_slot(a, KITH_SLOT_ACTIVE_SENT, got);
+        read_slot(a, KITH_SLOT_INITIATED_SENT, got);
         assert_memory_equal(got, first, sizeof first);
-        read_slot(a, KITH_SLOT_SERVED_SENT, got);
+        read_slot(a, KITH_SLOT_ANSWERED_SENT, got);
         assert_memory_equal(got, second, sizeof second);
 
         read_slot(a, KITH_SLOT_LIVE, x);
-        carry(b, KITH_SLOT_LIVE, a, KITH_SLOT_ACTIVE_INBOX);
+        carry(b, KITH_SLOT_LIVE, a, KITH_SLOT_INITIATED_INBOX);
         run(a, merge);
         read_slot(a, KITH_SLOT_LIVE, got);
         for (size_t i = 0; i < DIM; i++)
             assert_true(got[i] == x[i] + 0.5 * (other[i] - first[i]));
-        read_slot(a, KITH_SLOT_SERVED_SENT, got);
+        read_slot(a, KITH_SLOT_ANSWERED_SENT, got);
         assert_memory_equal(got, second, sizeof second);
 
         run(a, (struct kith_work){.kind = KITH_WORK_UNDO,
                                   .pattern = KITH_PATTERN_SWAP,
                                   .edges = &served,
                                   .edge_count = 1});
-        read_slot(a, KITH_SLOT_SERVED_SENT, got);
+        read_slot(a, KITH_SLOT_ANSWERED_SENT, got);
         assert_memory_equal(got, second, sizeof second);
     }
 
@@ -201,7 +201,7 @@ static void test_snapshots_stay(void **state)
     run(a, snapshot);
     run(a, merge);
     read_slot(a, KITH_SLOT_LIVE, x);
-    read_slot(a, KITH_SLOT_ACTIVE_SENT, got);
+    read_slot(a, KITH_SLOT_INITIATED_SENT, got);
     assert_memory_equal(got, first, sizeof first);
     for (size_t i = 0; i < DIM; i++)
         assert_true(x[i] == first[i] + 0.5 * (other[i] - first[i]));
@@ -277,7 +277,7 @@ static void test_push(void **state)
     kith_worker_read(a, z);
     struct kith_work_edge edge = {.peer = 1,
                                   .weight = 0.5,
-                                  .sent = KITH_SLOT_ACTIVE_SENT,
+                                  .sent = KITH_SLOT_INITIATED_SENT,
                                   .inbox = KITH_SLOT_NONE};
     run(a, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
                               .pattern = KITH_PATTERN_PUSH,
@@ -304,9 +304,9 @@ static void test_push(void **state)
     assert_true(kith_worker_scalars(a)[0] == 0.5);
 
     struct kith_work_edge in = {
-        .peer = 0, .sent = KITH_SLOT_NONE, .inbox = KITH_SLOT_SERVED_INBOX};
+        .peer = 0, .sent = KITH_SLOT_NONE, .inbox = KITH_SLOT_ANSWERED_INBOX};
     in.scalars_received[0] = edge.scalars_sent[0];
-    carry(a, KITH_SLOT_ACTIVE_SENT, b, KITH_SLOT_SERVED_INBOX);
+    carry(a, KITH_SLOT_INITIATED_SENT, b, KITH_SLOT_ANSWERED_INBOX);
     run(b, (struct kith_work){.kind = KITH_WORK_MERGE,
                               .pattern = KITH_PATTERN_PUSH,
                               .edges = &in,
@@ -349,7 +349,7 @@ static void test_adopt(void **state)
     kith_worker_scalars(old)[0] = 0.25;
     kith_worker_read(old, z);
     memcpy(x, kith_worker_slot(old, KITH_SLOT_LIVE), sizeof x);
-    struct kith_work_edge served = {.sent = KITH_SLOT_SERVED_SENT,
+    struct kith_work_edge served = {.sent = KITH_SLOT_ANSWERED_SENT,
                                     .inbox = KITH_SLOT_NONE};
     run(old, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
                                 .pattern = KITH_PATTERN_PULL,
@@ -358,9 +358,9 @@ static void test_adopt(void **state)
     assert_memory_equal(x, kith_worker_slot(old, KITH_SLOT_LIVE), sizeof x);
     assert_true(served.scalars_sent[0] == 0.25);
 
-    carry(old, KITH_SLOT_SERVED_SENT, young, KITH_SLOT_ACTIVE_INBOX);
+    carry(old, KITH_SLOT_ANSWERED_SENT, young, KITH_SLOT_INITIATED_INBOX);
     struct kith_work_edge active = {.sent = KITH_SLOT_NONE,
-                                    .inbox = KITH_SLOT_ACTIVE_INBOX};
+                                    .inbox = KITH_SLOT_INITIATED_INBOX};
     active.scalars_received[0] = 0.25;
     run(young, (struct kith_work){.kind = KITH_WORK_ADOPT,
                                   .pattern = KITH_PATTERN_PULL,
@@ -387,11 +387,11 @@ static void test_swap_memory(void **state)
         fixture_experiment("consensus", "adpsgd", 2);
     struct kith_worker *worker = open_worker(&experiment, NULL, 0, 10);
     double own[DIM] = {3};
-    void *old = kith_worker_swap(worker, KITH_SLOT_ACTIVE_INBOX, own);
-    assert_ptr_equal(kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX), own);
-    assert_ptr_equal(kith_worker_swap(worker, KITH_SLOT_ACTIVE_INBOX, old),
+    void *old = kith_worker_swap(worker, KITH_SLOT_INITIATED_INBOX, own);
+    assert_ptr_equal(kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX), own);
+    assert_ptr_equal(kith_worker_swap(worker, KITH_SLOT_INITIATED_INBOX, old),
                      own);
-    for (uint32_t slot = 0; slot <= KITH_SLOT_SERVED_INBOX; slot++)
+    for (uint32_t slot = 0; slot <= KITH_SLOT_ANSWERED_INBOX; slot++)
         assert_int_equal((uintptr_t)kith_worker_slot(worker, slot) % 64, 0);
     kith_worker_close(worker);
 }
@@ -419,10 +419,10 @@ static void test_variances(void **state)
 
     struct kith_work_edge edge = {.peer = 1,
                                   .weight = 0.5,
-                                  .sent = KITH_SLOT_ACTIVE_SENT,
-                                  .inbox = KITH_SLOT_ACTIVE_INBOX};
+                                  .sent = KITH_SLOT_INITIATED_SENT,
+                                  .inbox = KITH_SLOT_INITIATED_INBOX};
     double *live = kith_worker_slot(worker, KITH_SLOT_LIVE);
-    double *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
+    double *inbox = kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX);
     (void)run(worker, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
                                          .pattern = KITH_PATTERN_SWAP,
                                          .edges = &edge,
@@ -457,11 +457,12 @@ static void test_memory(void **state)
         fixture_experiment("quadratic", "adpsgd", 2);
     experiment.model_config.dim = 1u << 20;
     experiment.backend = kith_backend_find("naive32");
-    struct kith_worker_config config = {.experiment = &experiment,
-                                        .backend = experiment.backend,
-                                        .steps = 1,
-                                        .together = UINT32_MAX,
-                                        .peers = 1};
+    struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = experiment.backend,
+        .steps = 1,
+        .together = UINT32_MAX,
+        .peers = 1};
     struct kith_worker *worker;
 
     assert_int_equal(kith_worker_open(&config, &worker, error), KITH_ENOMEM);
@@ -489,9 +490,9 @@ static void adopt_within(const struct kith_algorithm *algorithm)
     train(worker, 2);
     for (size_t i = 0; i < DIM; i++)
         y[i] = 3 + (double)i;
-    memcpy(kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX), y, sizeof y);
+    memcpy(kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX), y, sizeof y);
     struct kith_work_edge pulled = {.sent = KITH_SLOT_NONE,
-                                    .inbox = KITH_SLOT_ACTIVE_INBOX};
+                                    .inbox = KITH_SLOT_INITIATED_INBOX};
     run(worker, (struct kith_work){.kind = KITH_WORK_ADOPT,
                                    .pattern = KITH_PATTERN_PULL,
                                    .step = 2,
@@ -525,7 +526,8 @@ static void test_adopt_within(void **state)
     (void)state;
     for (size_t i = 0; kith_algorithms[i] != NULL; i++) {
         const struct kith_algorithm *algorithm = kith_algorithms[i];
-        if (algorithm->before_step != NULL && !algorithm->no_churn &&
+        if (algorithm->before_step != NULL &&
+            !(algorithm->flags & KITH_NEEDS_STABLE_MEMBERS) &&
             algorithm->pattern == KITH_PATTERN_ROUND)
             adopt_within(algorithm);
     }
@@ -540,9 +542,9 @@ static void empty_with(const struct kith_algorithm *algorithm)
              "name: e\npeers: 3\nmodel: {kind: none}\nstop: {steps: 9}\n"
              "gossip: {algorithm: %s, topology: %s}\n",
              algorithm->name,
-             algorithm->schedule != NULL ? algorithm->schedule
-             : algorithm->tree           ? "path"
-                                         : "ring");
+             algorithm->schedule != NULL          ? algorithm->schedule
+             : algorithm->flags & KITH_NEEDS_TREE ? "path"
+                                                  : "ring");
     if (kith_experiment_parse("e.yaml", text, strlen(text), NULL, 0,
                               &experiment, error) != KITH_OK)
         fail_msg("%s", error);
@@ -551,11 +553,12 @@ static void empty_with(const struct kith_algorithm *algorithm)
     struct kith_work_edge edge = {
         .peer = 1,
         .weight = 0.25,
-        .sent = pattern != KITH_PATTERN_ROUND ? KITH_SLOT_ACTIVE_SENT
-                : algorithm->per_edge         ? kith_slot_outbox(0)
-                                              : KITH_SLOT_ROUND_SENT,
+        .sent = pattern != KITH_PATTERN_ROUND ? KITH_SLOT_INITIATED_SENT
+                : algorithm->flags & KITH_SENDS_EDGE_MESSAGES
+                    ? kith_slot_outbox(0)
+                    : KITH_SLOT_ROUND_SENT,
         .inbox = pattern == KITH_PATTERN_ROUND ? kith_slot_inbox(0, 0)
-                                               : KITH_SLOT_ACTIVE_INBOX};
+                                               : KITH_SLOT_INITIATED_INBOX};
     memcpy(edge.scalars_received, algorithm->scalars_start,
            sizeof edge.scalars_received);
     struct kith_work work = {.pattern = pattern,

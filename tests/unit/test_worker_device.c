@@ -46,7 +46,7 @@ static struct kith_worker *open_on(const struct kith_backend *backend)
 
 static void snapshot(struct kith_worker *worker)
 {
-    struct kith_work_edge edge = {.sent = KITH_SLOT_ACTIVE_SENT,
+    struct kith_work_edge edge = {.sent = KITH_SLOT_INITIATED_SENT,
                                   .inbox = KITH_SLOT_NONE};
     (void)run(worker, (struct kith_work){.kind = KITH_WORK_SNAPSHOT,
                                          .pattern = KITH_PATTERN_SWAP,
@@ -57,8 +57,8 @@ static void snapshot(struct kith_worker *worker)
 static double merge(struct kith_worker *worker)
 {
     struct kith_work_edge edge = {.weight = 0.5,
-                                  .sent = KITH_SLOT_ACTIVE_SENT,
-                                  .inbox = KITH_SLOT_ACTIVE_INBOX};
+                                  .sent = KITH_SLOT_INITIATED_SENT,
+                                  .inbox = KITH_SLOT_INITIATED_INBOX};
     (void)run(worker, (struct kith_work){.kind = KITH_WORK_MERGE,
                                          .pattern = KITH_PATTERN_SWAP,
                                          .edges = &edge,
@@ -76,7 +76,7 @@ static double *parameters(struct kith_worker *worker)
 
 static enum kith_outgoing outgoing(struct kith_worker *worker, bool wait)
 {
-    return kith_worker_outgoing(worker, KITH_SLOT_ACTIVE_SENT, wait);
+    return kith_worker_outgoing(worker, KITH_SLOT_INITIATED_SENT, wait);
 }
 
 /* What is sent is x when the snapshot was taken, however late it comes and
@@ -96,7 +96,7 @@ static void test_snapshot_comes_late(void **state)
         train(worker, 1); /* Asked by nobody, it stays on its way. */
         assert_int_equal(outgoing(worker, round == 1), KITH_OUTGOING_READY);
         late(0);
-        const float *sent = kith_worker_slot(worker, KITH_SLOT_ACTIVE_SENT);
+        const float *sent = kith_worker_slot(worker, KITH_SLOT_INITIATED_SENT);
         double *now = parameters(worker);
         bool moved = false;
         for (size_t i = 0; i < dim; i++) {
@@ -117,11 +117,11 @@ static double *exchange(bool early, long copies, double *shift)
     struct kith_worker *worker = open_on(gpu);
     late(copies);
     snapshot(worker);
-    float *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
+    float *inbox = kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX);
     for (size_t i = 0; i < kith_worker_dim(worker); i++)
         inbox[i] = (float)i / 16;
     if (early)
-        kith_worker_arrived(worker, KITH_SLOT_ACTIVE_INBOX);
+        kith_worker_arrived(worker, KITH_SLOT_INITIATED_INBOX);
     train(worker, 3);
     *shift = merge(worker);
     snapshot(worker); /* over the old one, which nobody has asked for */
@@ -166,11 +166,11 @@ static void test_no_room_for_copies(void **state)
             memory(1);
         snapshot(worker);
         assert_int_equal(outgoing(worker, true), KITH_OUTGOING_READY);
-        float *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
-        const float *sent = kith_worker_slot(worker, KITH_SLOT_ACTIVE_SENT);
+        float *inbox = kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX);
+        const float *sent = kith_worker_slot(worker, KITH_SLOT_INITIATED_SENT);
         for (size_t i = 0; i < dim; i++)
             inbox[i] = sent[i] + (float)i / 16;
-        kith_worker_arrived(worker, KITH_SLOT_ACTIVE_INBOX);
+        kith_worker_arrived(worker, KITH_SLOT_INITIATED_INBOX);
         (void)merge(worker);
         train(worker, 1);
         z[round] = parameters(worker);
@@ -192,11 +192,12 @@ static enum kith_err open_exchange(const char *algorithm, uint32_t dim,
     experiment.backend = gpu;
     const bool rounds =
         experiment.gossip.algorithm->pattern == KITH_PATTERN_ROUND;
-    const struct kith_worker_config config = {.experiment = &experiment,
-                                              .backend = gpu,
-                                              .steps = 10,
-                                              .edges_max = rounds ? 2 : 0,
-                                              .peers = 3};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = gpu,
+        .steps = 10,
+        .edges_max = rounds ? 2 : 0,
+        .peers = 3};
     return kith_worker_open(&config, worker, error);
 }
 
@@ -249,11 +250,12 @@ static void test_pinning_is_refused(void **state)
     const size_t vector = (kith_worker_bytes(worker) + 63) / 64 * 64;
     kith_worker_close(worker);
     pinnable(before + SLOTS * vector);
-    const struct kith_worker_config config = {.experiment = &experiment,
-                                              .backend = gpu,
-                                              .train = &examples,
-                                              .steps = 10,
-                                              .peers = 2};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = gpu,
+        .train = &examples,
+        .steps = 10,
+        .peers = 2};
     assert_int_equal(kith_worker_open(&config, &worker, error), KITH_ENOMEM);
     assert_non_null(strstr(error, "batches of 0.0 MiB each, pinned"));
     assert_non_null(strstr(error, "train.batch"));
@@ -323,10 +325,10 @@ static void test_not_finite(void **state)
         assert_int_equal(outgoing(worker, true), KITH_OUTGOING_NEVER);
         save_refused(worker, path, KITH_ENONFINITE, "not finite");
 
-        float *inbox = kith_worker_slot(worker, KITH_SLOT_ACTIVE_INBOX);
+        float *inbox = kith_worker_slot(worker, KITH_SLOT_INITIATED_INBOX);
         memset(inbox, 0, kith_worker_bytes(worker));
-        struct kith_work_edge edge = {.sent = KITH_SLOT_ACTIVE_SENT,
-                                      .inbox = KITH_SLOT_ACTIVE_INBOX};
+        struct kith_work_edge edge = {.sent = KITH_SLOT_INITIATED_SENT,
+                                      .inbox = KITH_SLOT_INITIATED_INBOX};
         (void)run(worker, (struct kith_work){.kind = KITH_WORK_ADOPT,
                                              .pattern = KITH_PATTERN_PULL,
                                              .edges = &edge,
@@ -364,7 +366,7 @@ static void test_device_fails(void **state)
     assert_int_equal(outgoing(worker, true), KITH_OUTGOING_NEVER);
     snapshot(worker);
     assert_int_equal(outgoing(worker, true), KITH_OUTGOING_NEVER);
-    kith_worker_arrived(worker, KITH_SLOT_ACTIVE_INBOX);
+    kith_worker_arrived(worker, KITH_SLOT_INITIATED_INBOX);
     save_refused(worker, path, KITH_EDEVICE, "ECC");
     assert_int_equal(kith_evaluate(&experiment, gpu, &examples, z, &score),
                      KITH_EDEVICE);
@@ -372,11 +374,12 @@ static void test_device_fails(void **state)
     kith_worker_close(worker);
 
     struct kith_worker *again = NULL;
-    const struct kith_worker_config config = {.experiment = &experiment,
-                                              .backend = gpu,
-                                              .train = &examples,
-                                              .steps = 10,
-                                              .peers = 2};
+    const struct kith_worker_config config = {
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = gpu,
+        .train = &examples,
+        .steps = 10,
+        .peers = 2};
     assert_int_equal(kith_worker_open(&config, &again, error), KITH_EDEVICE);
     assert_non_null(strstr(error, "ECC"));
 
@@ -385,9 +388,10 @@ static void test_device_fails(void **state)
     size_t dim;
     uint64_t step;
     experiment.backend = kith_backend_find("cpu");
-    assert_int_equal(
-        kith_save_parameters(&experiment, path, &kept, &dim, &step, error),
-        KITH_OK);
+    const struct kith_task task = kith_experiment_task(&experiment, NULL);
+    assert_int_equal(kith_save_parameters(&task, experiment.backend, path,
+                                          &kept, &dim, &step, error),
+                     KITH_OK);
     assert_memory_equal(kept, z, dim * sizeof *z);
     free(kept);
     free(z);

@@ -24,7 +24,9 @@ static void test_refusals(void **state)
     const struct kith_examples examples =
         fixture_examples(images, labels, 2, 4, 2);
     struct kith_worker_config config = {
-        .experiment = &experiment, .backend = experiment.backend, .peers = 1};
+        .task = kith_experiment_task(&experiment, NULL),
+        .backend = experiment.backend,
+        .peers = 1};
     struct kith_worker *worker;
     assert_int_equal(kith_worker_open(&config, &worker, error), KITH_EINVAL);
     assert_non_null(strstr(error, "data:"));
@@ -37,7 +39,7 @@ static void test_refusals(void **state)
     assert_int_equal(kith_worker_open(&config, &worker, error), KITH_EINVAL);
     assert_non_null(strstr(error, "data.split"));
     config.peers = 2;
-    experiment.train.batch = 0;
+    config.task.batch = 0;
     assert_int_equal(kith_worker_open(&config, &worker, error), KITH_ELIMIT);
     assert_null(worker);
     kith_worker_close(NULL);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kith/evaluation.h"
 #include "kith/worker.h"
 
 static inline struct kith_experiment

@@ -14,7 +14,7 @@ open_worker(const struct kith_experiment *experiment,
             const struct kith_examples *train, kith_id self, uint64_t steps)
 {
     const struct kith_worker_config config = {
-        .experiment = experiment,
+        .task = kith_experiment_task(experiment, NULL),
         .backend = experiment->backend,
         .train = train,
         .self = self,

@@ -1,16 +1,11 @@
 /* accuracy: of the averaged model on the test set, in [0, 1]. */
 #include "kith/check.h"
 
-static double accuracy_value(const struct kith_values *values)
-{
-    return values->accuracy;
-}
-
 extern const struct kith_quantity kith_quantity_accuracy;
 const struct kith_quantity kith_quantity_accuracy = {
     .name = "accuracy",
     .summary = "of the averaged model on the test set, in [0, 1]",
     .paper = "-",
     .needs_data = true,
-    .value = accuracy_value,
+    .field = KITH_VALUE(accuracy),
 };

@@ -1,16 +1,11 @@
 /* accuracy_mean: the mean of the peers' own accuracies. */
 #include "kith/check.h"
 
-static double accuracy_mean_value(const struct kith_values *values)
-{
-    return values->accuracy_mean;
-}
-
 extern const struct kith_quantity kith_quantity_accuracy_mean;
 const struct kith_quantity kith_quantity_accuracy_mean = {
     .name = "accuracy_mean",
     .summary = "mean over peers of their own models' accuracy",
     .paper = "-",
     .needs_data = true,
-    .value = accuracy_mean_value,
+    .field = KITH_VALUE(accuracy_mean),
 };

@@ -133,7 +133,9 @@ enum kith_verdict kith_check_evaluate(const struct kith_check *check,
 {
     const struct kith_quantity *quantity = kith_quantity_find(check->quantity);
     KITH_ASSERT(quantity != NULL);
-    *value = quantity->value(values);
+    *value = quantity->value != NULL
+                 ? quantity->value(values)
+                 : *(const double *)((const char *)values + quantity->field);
     if (isnan(*value))
         return KITH_VERDICT_UNKNOWN;
     return relation_holds(check->relation, *value, check->bound)
@@ -143,26 +145,9 @@ enum kith_verdict kith_check_evaluate(const struct kith_check *check,
 
 void kith_values_clear(struct kith_values *values)
 {
-    *values = (struct kith_values){
-        .finite = NAN,
-        .accuracy = NAN,
-        .accuracy_mean = NAN,
-        .accuracy_worst = NAN,
-        .loss = NAN,
-        .loss_mean = NAN,
-        .loss_worst = NAN,
-        .consensus_distance = NAN,
-        .correlation = NAN,
-        .conservation_error = NAN,
-        .conservation_tolerance = NAN,
-        .attempts = NAN,
-        .done = NAN,
-        .failed = NAN,
-        .refused = NAN,
-        .skipped = NAN,
-        .torn = NAN,
-        .waiting_share = NAN,
-    };
+    double *const all = (double *)values;
+    for (size_t i = 0; i < sizeof *values / sizeof *all; i++)
+        all[i] = NAN;
 }
 
 void kith_checks_start(struct kith_checks *checks)

@@ -3,15 +3,10 @@
  *   sqrt((1/n) sum_i |x_i - mean|^2). */
 #include "kith/check.h"
 
-static double consensus_distance_value(const struct kith_values *values)
-{
-    return values->consensus_distance;
-}
-
 extern const struct kith_quantity kith_quantity_consensus_distance;
 const struct kith_quantity kith_quantity_consensus_distance = {
     .name = "consensus_distance",
     .summary = "root mean square distance of the models from their mean",
     .paper = "Koloskova et al., ICML 2020",
-    .value = consensus_distance_value,
+    .field = KITH_VALUE(consensus_distance),
 };

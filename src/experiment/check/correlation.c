@@ -2,15 +2,10 @@
  * all are one. See kith_correlation. */
 #include "kith/check.h"
 
-static double correlation_value(const struct kith_values *values)
-{
-    return values->correlation;
-}
-
 extern const struct kith_quantity kith_quantity_correlation;
 const struct kith_quantity kith_quantity_correlation = {
     .name = "correlation",
     .summary = "correlation of the values of two models, over all pairs",
     .paper = "Beton et al., 2025",
-    .value = correlation_value,
+    .field = KITH_VALUE(correlation),
 };

@@ -1,16 +1,11 @@
 /* finite(model): no live model holds a NaN or an infinity. */
 #include "kith/check.h"
 
-static double finite_value(const struct kith_values *values)
-{
-    return values->finite;
-}
-
 extern const struct kith_quantity kith_quantity_finite;
 const struct kith_quantity kith_quantity_finite = {
     .name = "finite(model)",
     .summary = "no live model holds a NaN or an infinity",
     .paper = "-",
     .predicate = true,
-    .value = finite_value,
+    .field = KITH_VALUE(finite),
 };

@@ -2,13 +2,14 @@
  *
  * Statements may overlap. A peer is down while any of them says so: per
  * subject (a peer, or a link) the begins and ends are swept in time order with
- * a depth, and only the first begin and the last end are kept. Factors of
- * `slow` multiply; each change becomes one atom with the product. */
+ * a depth, and only the first begin and the last end are kept. Factors
+ * multiply; each change becomes one atom with the product. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kith/assert.h"
 #include "kith/fault.h"
+#include "kith/hash.h"
 
 struct entry {
     struct kith_atom atom;
@@ -16,7 +17,58 @@ struct entry {
     bool keep;
 };
 
-enum group { GROUP_DOWN, GROUP_PAUSED, GROUP_SLOW, GROUP_CUT };
+static const struct {
+    enum kith_fault_kind begin, end;
+    bool is_link, has_factor;
+} effects[] = {
+#define KITH_X(name, begin, end, is_link, has_factor)                          \
+    {KITH_FAULT_##begin, KITH_FAULT_##end, is_link, has_factor},
+    KITH_EFFECTS(KITH_X)
+#undef KITH_X
+};
+
+static const struct {
+    const char *name;
+    enum kith_effect effect;
+} kinds[] = {
+#define KITH_X(name, text, effect) {text, KITH_EFFECT_##effect},
+    KITH_FAULTS(KITH_X)
+#undef KITH_X
+};
+
+const char *kith_fault_name(enum kith_fault_kind kind)
+{
+    return (unsigned)kind < KITH_FAULT_COUNT ? kinds[kind].name : "unknown";
+}
+
+enum kith_effect kith_fault_effect(enum kith_fault_kind kind)
+{
+    KITH_ASSERT((unsigned)kind < KITH_FAULT_COUNT);
+    return kinds[kind].effect;
+}
+
+bool kith_fault_is_link(enum kith_fault_kind kind)
+{
+    return effects[kith_fault_effect(kind)].is_link;
+}
+
+bool kith_fault_has_factor(enum kith_fault_kind kind)
+{
+    return effects[kith_fault_effect(kind)].has_factor;
+}
+
+enum kith_fault_kind kith_effect_atom(enum kith_effect effect, bool begins)
+{
+    KITH_ASSERT((unsigned)effect < KITH_EFFECT_COUNT);
+    return begins ? effects[effect].begin : effects[effect].end;
+}
+
+bool kith_atom_begins(const struct kith_atom *atom)
+{
+    const enum kith_effect effect = kith_fault_effect(atom->kind);
+    return effects[effect].has_factor ? atom->factor > 1
+                                      : atom->kind == effects[effect].begin;
+}
 
 enum kith_err kith_atoms_add(struct kith_atoms *atoms,
                              const struct kith_atom *atom)
@@ -36,42 +88,16 @@ enum kith_err kith_atoms_add(struct kith_atoms *atoms,
     return KITH_OK;
 }
 
-static enum group atom_group(const struct kith_atom *atom)
-{
-    switch (atom->kind) {
-    case KITH_FAULT_CRASH:
-    case KITH_FAULT_RESTART:
-        return GROUP_DOWN;
-    case KITH_FAULT_PAUSE:
-    case KITH_FAULT_RESUME:
-        return GROUP_PAUSED;
-    case KITH_FAULT_SLOW:
-        return GROUP_SLOW;
-    case KITH_FAULT_CUT:
-    case KITH_FAULT_HEAL:
-    case KITH_FAULT_COUNT:
-        break;
-    }
-    return GROUP_CUT;
-}
-
-static bool atom_ends(const struct kith_atom *atom)
-{
-    if (atom->kind == KITH_FAULT_SLOW)
-        return atom->factor <= 1;
-    return atom->kind == KITH_FAULT_RESTART ||
-           atom->kind == KITH_FAULT_RESUME || atom->kind == KITH_FAULT_HEAL;
-}
-
 static int order_of(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
 }
 
-/* Group, peer, other: the subject. */
+/* Effect, peer, other: the subject. */
 static int compare_subject(const struct entry *a, const struct entry *b)
 {
-    int order = order_of(atom_group(&a->atom), atom_group(&b->atom));
+    int order = order_of(kith_fault_effect(a->atom.kind),
+                         kith_fault_effect(b->atom.kind));
     if (order == 0)
         order = order_of(a->atom.peer, b->atom.peer);
     if (order == 0)
@@ -97,26 +123,12 @@ static int compare_sweep(const void *x, const void *y)
     if (order == 0)
         order = order_of((uint64_t)a->atom.at_ns, (uint64_t)b->atom.at_ns);
     if (order == 0)
-        order = order_of(atom_ends(&a->atom), atom_ends(&b->atom));
+        order =
+            order_of(!kith_atom_begins(&a->atom), !kith_atom_begins(&b->atom));
     return order != 0 ? order : compare_time(x, y);
 }
 
-static void sweep_depth(struct entry *entries, uint32_t count)
-{
-    uint32_t depth = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (atom_ends(&entries[i].atom)) {
-            KITH_ASSERT(depth > 0);
-            depth--;
-            entries[i].keep = depth == 0;
-        } else {
-            entries[i].keep = depth == 0;
-            depth++;
-        }
-    }
-}
-
-/* Factors in force on one peer, oldest first. */
+/* Intervals in force on one subject, oldest first. */
 struct active {
     double factor;
     uint32_t statement;
@@ -126,7 +138,7 @@ struct active {
 static uint32_t active_change(struct active *active, uint32_t count,
                               const struct kith_atom *atom)
 {
-    if (!atom_ends(atom)) {
+    if (kith_atom_begins(atom)) {
         active[count] = (struct active){atom->factor, atom->statement};
         return count + 1;
     }
@@ -138,8 +150,10 @@ static uint32_t active_change(struct active *active, uint32_t count,
     return count - 1;
 }
 
-/* The product is formed anew at every change: exact, no division. */
-static enum kith_err sweep_factors(struct entry *entries, uint32_t count)
+/* What changes nothing is dropped: a begin while another interval is in force,
+ * an end that is not the last; of a factor, what leaves the product as it was.
+ * The product is formed anew at every change: exact, no division. */
+static enum kith_err sweep_subject(struct entry *entries, uint32_t count)
 {
     struct active *active = malloc(count * sizeof *active);
     if (active == NULL)
@@ -147,13 +161,17 @@ static enum kith_err sweep_factors(struct entry *entries, uint32_t count)
     double now = 1;
     uint32_t active_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        active_count = active_change(active, active_count, &entries[i].atom);
+        struct kith_atom *const atom = &entries[i].atom;
+        const bool begins = kith_atom_begins(atom);
+        active_count = active_change(active, active_count, atom);
+        entries[i].keep = active_count == (begins ? 1 : 0);
+        if (!kith_fault_has_factor(atom->kind))
+            continue;
         double product = 1;
         for (uint32_t k = 0; k < active_count; k++)
             product *= active[k].factor;
         entries[i].keep = product > now || product < now;
-        entries[i].atom.factor = product;
-        now = product;
+        atom->factor = now = product;
     }
     free(active);
     return KITH_OK;
@@ -161,19 +179,15 @@ static enum kith_err sweep_factors(struct entry *entries, uint32_t count)
 
 static enum kith_err sweep(struct entry *entries, uint32_t count)
 {
-    for (uint32_t i = 0; i < count;) {
+    enum kith_err err = KITH_OK;
+    for (uint32_t i = 0; i < count && err == KITH_OK;) {
         uint32_t end = i + 1;
         while (end < count && compare_subject(&entries[i], &entries[end]) == 0)
             end++;
-        if (atom_group(&entries[i].atom) == GROUP_SLOW) {
-            const enum kith_err err = sweep_factors(entries + i, end - i);
-            if (err != KITH_OK)
-                return err;
-        } else
-            sweep_depth(entries + i, end - i);
+        err = sweep_subject(entries + i, end - i);
         i = end;
     }
-    return KITH_OK;
+    return err;
 }
 
 enum kith_err kith_atoms_settle(struct kith_atoms *atoms)
@@ -197,4 +211,13 @@ enum kith_err kith_atoms_settle(struct kith_atoms *atoms)
     }
     free(entries);
     return err;
+}
+
+uint64_t kith_fault_entity(const char *fault, const char *target,
+                           const char *at, uint32_t twin)
+{
+    uint64_t hash = kith_hash_bytes(KITH_HASH_START, fault, strlen(fault));
+    hash = kith_hash_bytes(hash, target, strlen(target));
+    hash = kith_hash_bytes(hash, at, strlen(at));
+    return kith_hash_word(hash, twin);
 }

@@ -1,37 +1,55 @@
-/* One interval on each peer that a selector names. */
-#include "expand.h"
-
+/* From a statement's target to its atoms: each effect of the fault begins on
+ * every peer that a selector names, or on every link between two groups, and
+ * ends after the statement's length. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "kith/assert.h"
+#include "kith/fault.h"
 #include "kith/hash.h"
 
-static enum kith_err expand_peer(const struct kith_fault_statement *statement,
-                                 struct kith_atom *atom,
-                                 enum kith_fault_kind end,
-                                 const struct kith_spread *length,
-                                 struct kith_atoms *atoms)
+/* `from_ns` and `to_ns` (KITH_NEVER: it does not end) of every effect. */
+static enum kith_err add_interval(const struct kith_fault *fault,
+                                  const struct kith_fault_statement *statement,
+                                  struct kith_atom atom, kith_ns to_ns,
+                                  struct kith_atoms *atoms)
 {
-    /* A stream per peer: choosing other peers shifts nobody's times. */
-    struct kith_rng rng;
-    kith_rng_init(&rng, statement->seed, KITH_STREAM_FAULT,
-                  kith_hash_word(statement->entity, atom->peer + UINT64_C(1)));
-    atom->at_ns = kith_spread_draw(&statement->at, &rng);
-    enum kith_err err = kith_atoms_add(atoms, atom);
-    if (err != KITH_OK || length->kind == KITH_SPREAD_NONE)
-        return err;
-    struct kith_atom last = *atom;
-    last.kind = end;
-    last.factor = 1;
-    last.at_ns += kith_spread_draw(length, &rng);
-    return kith_atoms_add(atoms, &last);
+    const kith_ns from_ns = atom.at_ns;
+    enum kith_err err = KITH_OK;
+    for (unsigned i = 0; i < KITH_EFFECT_COUNT && err == KITH_OK; i++) {
+        if (!(fault->effects >> i & 1u))
+            continue;
+        atom.kind = kith_effect_atom((enum kith_effect)i, true);
+        KITH_ASSERT(kith_fault_is_link(atom.kind) ==
+                    (atom.other != KITH_NOBODY));
+        atom.at_ns = from_ns;
+        atom.factor = kith_fault_has_factor(atom.kind) ? statement->by : 1;
+        err = kith_atoms_add(atoms, &atom);
+        if (err != KITH_OK || to_ns == KITH_NEVER)
+            continue;
+        atom.kind = kith_effect_atom((enum kith_effect)i, false);
+        atom.at_ns = to_ns;
+        atom.factor = 1;
+        err = kith_atoms_add(atoms, &atom);
+    }
+    return err;
 }
 
-enum kith_err kith_fault_expand(const struct kith_fault_statement *statement,
-                                enum kith_fault_kind begin,
-                                enum kith_fault_kind end,
-                                const struct kith_spread *length, double factor,
-                                struct kith_atoms *atoms, char *error)
+/* When the interval begins, and *to_ns when it ends. */
+static kith_ns draw_interval(const struct kith_fault_statement *statement,
+                             struct kith_rng *rng, kith_ns *to_ns)
+{
+    const kith_ns from_ns = kith_spread_draw(&statement->at, rng);
+    *to_ns = statement->length.kind == KITH_SPREAD_NONE
+                 ? KITH_NEVER
+                 : from_ns + kith_spread_draw(&statement->length, rng);
+    return from_ns;
+}
+
+static enum kith_err expand_peers(const struct kith_fault *fault,
+                                  const struct kith_fault_statement *statement,
+                                  struct kith_atoms *atoms, char *error)
 {
     uint8_t *chosen = malloc(statement->peers);
     if (chosen == NULL)
@@ -43,13 +61,112 @@ enum kith_err kith_fault_expand(const struct kith_fault_statement *statement,
     for (uint32_t i = 0; i < statement->peers && err == KITH_OK; i++) {
         if (!chosen[i])
             continue;
-        struct kith_atom atom = {.kind = begin,
-                                 .peer = i,
-                                 .other = KITH_NOBODY,
-                                 .factor = factor,
-                                 .statement = statement->index};
-        err = expand_peer(statement, &atom, end, length, atoms);
+        struct kith_atom atom = {
+            .peer = i, .other = KITH_NOBODY, .statement = statement->index};
+        kith_ns to_ns;
+        /* A stream per peer: choosing other peers shifts nobody's times. */
+        kith_rng_init(&rng, statement->seed, KITH_STREAM_FAULT,
+                      kith_hash_word(statement->entity, i + UINT64_C(1)));
+        atom.at_ns = draw_interval(statement, &rng, &to_ns);
+        err = add_interval(fault, statement, atom, to_ns, atoms);
     }
     free(chosen);
     return err;
+}
+
+struct sides {
+    uint8_t *from, *to; /* (peers) */
+    bool both_ways;
+};
+
+/* "A <-> B": A's text and B's, in place. */
+static enum kith_err split_target(char *target, char **right, bool *both_ways,
+                                  char *error)
+{
+    char *arrow = strstr(target, "<->");
+    *both_ways = arrow != NULL;
+    size_t width = 3;
+    if (arrow == NULL) {
+        arrow = strstr(target, "->");
+        width = 2;
+    }
+    if (arrow == NULL) {
+        snprintf(error, KITH_FAULT_ERROR_BYTES,
+                 "found \"%.100s\"; allowed: SELECTOR <-> SELECTOR or "
+                 "SELECTOR -> SELECTOR, such as \"peer(0..3) <-> peer(4..7)\"",
+                 target);
+        return KITH_EPARSE;
+    }
+    *right = arrow + width;
+    *arrow = '\0';
+    return KITH_OK;
+}
+
+static enum kith_err expand_sides(const struct kith_fault *fault,
+                                  const struct kith_fault_statement *statement,
+                                  const struct sides *sides,
+                                  struct kith_rng *rng,
+                                  struct kith_atoms *atoms)
+{
+    kith_ns to_ns;
+    const kith_ns from_ns = draw_interval(statement, rng, &to_ns);
+    enum kith_err err = KITH_OK;
+    for (uint32_t i = 0; i < statement->peers; i++)
+        for (uint32_t j = 0; sides->from[i] && j < statement->peers; j++) {
+            if (!sides->to[j] || i == j)
+                continue;
+            struct kith_atom atom = {.at_ns = from_ns,
+                                     .peer = i,
+                                     .other = j,
+                                     .statement = statement->index};
+            err = add_interval(fault, statement, atom, to_ns, atoms);
+            atom.peer = j;
+            atom.other = i;
+            if (err == KITH_OK && sides->both_ways)
+                err = add_interval(fault, statement, atom, to_ns, atoms);
+            if (err != KITH_OK) /* KITH_ATOMS_MAX bounds both loops */
+                return err;
+        }
+    return err;
+}
+
+static enum kith_err expand_links(const struct kith_fault *fault,
+                                  const struct kith_fault_statement *statement,
+                                  struct kith_atoms *atoms, char *error)
+{
+    char left[sizeof statement->target];
+    char *right;
+    struct sides sides = {0};
+    memcpy(left, statement->target, sizeof left);
+    enum kith_err err = split_target(left, &right, &sides.both_ways, error);
+    if (err != KITH_OK)
+        return err;
+    sides.from = malloc(statement->peers);
+    sides.to = malloc(statement->peers);
+    if (sides.from == NULL || sides.to == NULL) {
+        err = KITH_ENOMEM;
+        goto out;
+    }
+    struct kith_rng rng;
+    kith_rng_init(&rng, statement->seed, KITH_STREAM_FAULT, statement->entity);
+    err = kith_selector_parse(left, statement->peers, &rng, sides.from, error);
+    if (err == KITH_OK)
+        err =
+            kith_selector_parse(right, statement->peers, &rng, sides.to, error);
+    if (err == KITH_OK)
+        err = expand_sides(fault, statement, &sides, &rng, atoms);
+out:
+    free(sides.from);
+    free(sides.to);
+    return err;
+}
+
+enum kith_err kith_fault_expand(const struct kith_fault *fault,
+                                const struct kith_fault_statement *statement,
+                                struct kith_atoms *atoms, char *error)
+{
+    if (fault->expand != NULL)
+        return fault->expand(statement, atoms, error);
+    return fault->between ? expand_links(fault, statement, atoms, error)
+                          : expand_peers(fault, statement, atoms, error);
 }

@@ -25,11 +25,6 @@
 
 enum { COPY, BEFORE };
 
-static void start(struct kith_algebra *algebra)
-{
-    algebra->backend->copy(algebra->dim, algebra->vectors[COPY], algebra->live);
-}
-
 static void before_step(struct kith_algebra *algebra)
 {
     algebra->backend->copy(algebra->dim, algebra->vectors[BEFORE],
@@ -59,14 +54,10 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const struct kith_term draw = {a, copy, NULL};
     const struct kith_term drawn = {1, x, NULL};
     const struct kith_update updates[] = {
-        {.y = x,
-         .own = 1,
-         .count = 1,
-         .terms = &pull,
-         .change = &edge->delta_sum},
+        kith_one_term(x, 1, &pull, &edge->delta_sum),
         {.y = copy, .own = 1, .count = 2, .terms = apart},
-        {.y = x, .own = 1, .count = 1, .terms = &draw},
-        {.y = copy, .own = 1 - 2 * a, .count = 1, .terms = &drawn}};
+        kith_one_term(x, 1, &draw, NULL),
+        kith_one_term(copy, 1 - 2 * a, &drawn, NULL)};
     kith_algorithm_update(algebra->backend, algebra->dim, 4, updates);
 }
 
@@ -84,10 +75,10 @@ const struct kith_algorithm kith_algorithm_acid = {
     .summary = "pairwise averaging, accelerated: a copy of x carries momentum",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
-    .exclusive = true,
+    .flags = KITH_NEEDS_EXCLUSIVE_EXCHANGE,
     .keys = KITH_GOSSIP_READS(MIXING) | KITH_GOSSIP_READS(STRENGTH),
     .vectors = 2,
-    .start = start,
+    .start = kith_algorithm_start,
     .before_step = before_step,
     .after_step = after_step,
     .merge = merge,

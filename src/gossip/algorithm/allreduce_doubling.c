@@ -18,19 +18,14 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     edge->delta_sum = 0;
     if (last && algebra->self > edge->peer &&
         (algebra->peers & (algebra->peers - 1)) != 0) {
-        algebra->backend->copy(algebra->dim, algebra->vectors[COLLECTIVE_SUM],
-                               algebra->received);
-        *kith_collective_count(algebra) = edge->scalars_received[0];
+        kith_collective_take(algebra, edge);
     } else {
         kith_collective_add(algebra, edge);
     }
 }
 
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
-    (void)edges;
-    (void)edge_count;
     return kith_collective_phase(algebra) + 1 == kith_collective_phases(algebra)
                ? kith_collective_end(algebra)
                : 0;
@@ -42,8 +37,8 @@ const struct kith_algorithm kith_algorithm_allreduce_doubling = {
     .summary = "the mean of all models by recursive doubling: synchronous SGD",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .flags = KITH_NEEDS_LOSSLESS_LINK,
     .schedule = "collective-doubling",
-    .lossless = true,
     .scalar_count = 1,
     .scalars_start = {1},
     .scalars_high = COLLECTIVE_COUNT_MAX,

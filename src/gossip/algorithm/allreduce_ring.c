@@ -40,12 +40,6 @@ static struct part part_of(const struct kith_algebra *algebra, int64_t by)
     return part;
 }
 
-static void *in(const struct kith_algebra *algebra, void *vector,
-                struct part part)
-{
-    return (char *)vector + part.offset * algebra->backend->element_bytes;
-}
-
 /* Rounds since the means began to travel; negative: sums do. */
 static int64_t gathered(const struct kith_algebra *algebra)
 {
@@ -61,7 +55,8 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     if (phase == 0)
         kith_collective_begin(algebra);
     const struct part part = part_of(algebra, q < 0 ? -phase : 1 - q);
-    void *const sum = in(algebra, algebra->vectors[COLLECTIVE_SUM], part);
+    void *const sum = kith_algorithm_at(
+        algebra, algebra->vectors[COLLECTIVE_SUM], part.offset);
     if (q == 0)
         backend->scale(part.count, 1 / *kith_collective_count(algebra), sum);
     backend->copy(part.count, algebra->sent, sum);
@@ -75,12 +70,15 @@ static void take(struct kith_algebra *algebra, double count,
     const int64_t q = gathered(algebra);
     const struct part part = part_of(
         algebra, q < 0 ? -1 - (int64_t)kith_collective_phase(algebra) : -q);
-    void *const sum = in(algebra, algebra->vectors[COLLECTIVE_SUM], part);
+    void *const sum = kith_algorithm_at(
+        algebra, algebra->vectors[COLLECTIVE_SUM], part.offset);
     if (q < 0 && received != NULL)
         backend->add(part.count, 1.0, received, sum);
     else if (q >= 0)
-        backend->copy(part.count, sum,
-                      count > 0 ? received : in(algebra, algebra->live, part));
+        backend->copy(
+            part.count, sum,
+            count > 0 ? received
+                      : kith_algorithm_at(algebra, algebra->live, part.offset));
     *kith_collective_count(algebra) = q < 0 ? count + 1 : count;
 }
 
@@ -90,11 +88,9 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     edge->delta_sum = 0;
 }
 
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
-    (void)edges;
-    if (edge_count == 0 && algebra->peers > 1)
+    if (algebra->merged_count == 0 && algebra->peers > 1)
         take(algebra, 0, NULL);
     if (kith_collective_phase(algebra) + 1 < kith_collective_phases(algebra))
         return 0;
@@ -109,8 +105,8 @@ const struct kith_algorithm kith_algorithm_allreduce_ring = {
                "SGD",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .flags = KITH_NEEDS_LOSSLESS_LINK,
     .schedule = "collective-ring",
-    .lossless = true,
     .scalar_count = 1,
     .scalars_start = {1},
     .scalars_high = COLLECTIVE_COUNT_MAX,

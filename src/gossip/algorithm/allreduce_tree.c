@@ -17,23 +17,17 @@ static bool is_up(const struct kith_algebra *algebra)
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     edge->delta_sum = 0;
-    if (is_up(algebra)) {
+    if (is_up(algebra))
         kith_collective_add(algebra, edge);
-        return;
-    }
-    algebra->backend->copy(algebra->dim, algebra->vectors[COLLECTIVE_SUM],
-                           algebra->received);
-    *kith_collective_count(algebra) = edge->scalars_received[0];
+    else
+        kith_collective_take(algebra, edge);
 }
 
 /* At the end of the way up all but the root start over from their own, which
  * they keep should nothing come down. */
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
     const uint64_t next = kith_collective_phase(algebra) + 1;
-    (void)edges;
-    (void)edge_count;
     if (next == kith_collective_phases(algebra) / 2 && algebra->self != 0)
         kith_collective_begin(algebra);
     return next == kith_collective_phases(algebra)
@@ -47,8 +41,8 @@ const struct kith_algorithm kith_algorithm_allreduce_tree = {
     .summary = "the mean of all models along a binomial tree: synchronous SGD",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
+    .flags = KITH_NEEDS_LOSSLESS_LINK,
     .schedule = "collective-tree",
-    .lossless = true,
     .scalar_count = 1,
     .scalars_start = {1},
     .scalars_high = COLLECTIVE_COUNT_MAX,

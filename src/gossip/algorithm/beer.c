@@ -13,7 +13,6 @@
  * unit/test_taxonomy_bias.c (T6). */
 #include "replicas.h"
 
-enum { TRACKED, BEFORE, VECTORS };
 enum { H_MINE, H_THEIRS, G_MINE, G_THEIRS, COPIES };
 enum { MODEL, GRADIENT, PARTS };
 
@@ -40,14 +39,9 @@ static void start(struct kith_algebra *algebra)
 
 static void direction(struct kith_algebra *algebra)
 {
-    const struct kith_backend *backend = algebra->backend;
-    void *const tracked = algebra->vectors[TRACKED];
-    mix_copies(algebra, algebra->trained, G_MINE, G_THEIRS, tracked);
-    kith_algorithm_add_difference(backend, algebra->trained, algebra->gradient,
-                                  algebra->vectors[BEFORE], tracked);
-    backend->copy(algebra->trained, algebra->vectors[BEFORE],
-                  algebra->gradient);
-    backend->copy(algebra->trained, algebra->gradient, tracked);
+    mix_copies(algebra, algebra->trained, G_MINE, G_THEIRS,
+               algebra->vectors[KITH_TRACKED]);
+    kith_algorithm_track(algebra);
 }
 
 static void after_step(struct kith_algebra *algebra)
@@ -73,7 +67,7 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     kith_replica_make(algebra, MODEL, algebra->live,
                       kith_replica_of(algebra, H_MINE),
                       part_of(algebra, algebra->sent, MODEL));
-    kith_replica_make(algebra, GRADIENT, algebra->vectors[TRACKED],
+    kith_replica_make(algebra, GRADIENT, algebra->vectors[KITH_TRACKED],
                       kith_replica_of(algebra, G_MINE),
                       part_of(algebra, algebra->sent, GRADIENT));
 }
@@ -101,10 +95,8 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
         news[i].plus = kith_replica_read(
             algebra, mine ? algebra->self : edge->peer, part, wire, i);
         news[i].minus = NULL;
-        updates[i] = (struct kith_update){.y = kith_replica_of(algebra, i),
-                                          .own = 1,
-                                          .count = 1,
-                                          .terms = &news[i]};
+        updates[i] =
+            kith_one_term(kith_replica_of(algebra, i), 1, &news[i], NULL);
         edge->refused = edge->refused || news[i].plus == NULL;
     }
     if (edge->refused)
@@ -119,19 +111,16 @@ const struct kith_algorithm kith_algorithm_beer = {
     .summary = "gradient tracking over compressed differences",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .fixed_graph = true,
-    .no_churn = true,
-    .exact = true,
-    .compresses = true,
-    .per_edge = true,
-    .opaque = true,
-    .needs_host_vectors = true,
+    .flags = KITH_NEEDS_STATIC_GRAPH | KITH_NEEDS_STABLE_MEMBERS |
+             KITH_REMOVES_DATA_BIAS | KITH_TAKES_COMPRESSOR |
+             KITH_SENDS_EDGE_MESSAGES | KITH_CHECKS_ITS_MESSAGES |
+             KITH_NEEDS_HOST_VECTORS,
     .on_device = "gt",
     .keys = KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_CONSENSUS] = 0.01},
     .scalar_count = 1,
     .scalars_high = REPLICA_NUMBER_MAX,
-    .vectors = VECTORS,
+    .vectors = KITH_TRACKED_VECTORS,
     .edge_vectors = COPIES,
     .payload = payload,
     .scratch_bytes = scratch,

@@ -53,13 +53,9 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
          NULL}};
     const struct kith_term pull = {gamma * edge->weight, theirs, mine};
     const struct kith_update updates[] = {
-        {.y = theirs, .own = 1, .count = 1, .terms = &news[0]},
-        {.y = mine, .own = 1, .count = 1, .terms = &news[1]},
-        {.y = algebra->live,
-         .own = 1,
-         .count = 1,
-         .terms = &pull,
-         .change = &edge->delta_sum}};
+        kith_one_term(theirs, 1, &news[0], NULL),
+        kith_one_term(mine, 1, &news[1], NULL),
+        kith_one_term(algebra->live, 1, &pull, &edge->delta_sum)};
     edge->refused = news[0].plus == NULL || news[1].plus == NULL;
     if (edge->refused)
         return;
@@ -74,12 +70,9 @@ const struct kith_algorithm kith_algorithm_choco = {
                "travel",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .conserves_sum = true,
-    .fixed_graph = true,
-    .compresses = true,
-    .per_edge = true,
-    .opaque = true,
-    .needs_host_vectors = true,
+    .flags = KITH_CONSERVES_SUM | KITH_NEEDS_STATIC_GRAPH |
+             KITH_TAKES_COMPRESSOR | KITH_SENDS_EDGE_MESSAGES |
+             KITH_CHECKS_ITS_MESSAGES | KITH_NEEDS_HOST_VECTORS,
     .on_device = "dpsgd-atc",
     .keys = KITH_GOSSIP_READS(CONSENSUS),
     .initial = {[KITH_GOSSIP_CONSENSUS] = 0.02},

@@ -14,13 +14,6 @@
 
 #include <math.h>
 
-/* All is done at the end: the radius depends on every neighbour. */
-static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
-{
-    (void)algebra;
-    edge->delta_sum = 0;
-}
-
 static double distance(const struct kith_algebra *algebra, const void *y)
 {
     return sqrt(
@@ -43,23 +36,24 @@ static double radius_of(const struct kith_algebra *algebra,
     return given > 0 ? given : count >= 2 ? second : first;
 }
 
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+/* The radius depends on every neighbour. */
+static double finish(struct kith_algebra *algebra)
 {
     double distances[KITH_DEGREE_MAX];
     struct kith_term terms[KITH_DEGREE_MAX];
-    for (uint32_t i = 0; i < edge_count; i++)
+    for (uint32_t i = 0; i < algebra->merged_count; i++)
         distances[i] = distance(algebra, algebra->inboxes[i]);
-    const double radius = radius_of(algebra, distances, edge_count);
-    for (uint32_t i = 0; i < edge_count; i++) {
+    const double radius = radius_of(algebra, distances, algebra->merged_count);
+    for (uint32_t i = 0; i < algebra->merged_count; i++) {
         const double share = distances[i] > radius ? radius / distances[i] : 1;
-        terms[i] = (struct kith_term){edges[i].weight * share,
+        terms[i] = (struct kith_term){algebra->merged[i].weight * share,
                                       algebra->inboxes[i], algebra->sent};
     }
-    return edge_count == 0
+    return algebra->merged_count == 0
                ? 0
                : kith_algorithm_combine(algebra->backend, algebra->dim, 1,
-                                        algebra->live, edge_count, terms);
+                                        algebra->live, algebra->merged_count,
+                                        terms);
 }
 
 const struct kith_algorithm kith_algorithm_clipped = {
@@ -69,6 +63,6 @@ const struct kith_algorithm kith_algorithm_clipped = {
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
     .keys = KITH_GOSSIP_READS(RADIUS),
-    .merge = merge,
+    .merge = kith_algorithm_merge_later,
     .finish = finish,
 };

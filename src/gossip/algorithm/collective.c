@@ -20,8 +20,7 @@ double *kith_collective_count(const struct kith_algebra *algebra)
 
 void kith_collective_begin(struct kith_algebra *algebra)
 {
-    algebra->backend->copy(algebra->dim, algebra->vectors[COLLECTIVE_SUM],
-                           algebra->live);
+    kith_algorithm_start(algebra);
     *kith_collective_count(algebra) = 1;
 }
 
@@ -45,6 +44,14 @@ void kith_collective_add(struct kith_algebra *algebra,
     algebra->backend->add(algebra->dim, 1.0, algebra->received,
                           algebra->vectors[COLLECTIVE_SUM]);
     *kith_collective_count(algebra) += edge->scalars_received[0];
+}
+
+void kith_collective_take(struct kith_algebra *algebra,
+                          const struct kith_work_edge *edge)
+{
+    algebra->backend->copy(algebra->dim, algebra->vectors[COLLECTIVE_SUM],
+                           algebra->received);
+    *kith_collective_count(algebra) = edge->scalars_received[0];
 }
 
 double kith_collective_end(struct kith_algebra *algebra)

@@ -11,6 +11,7 @@
 
 #include "updates.h"
 
+/* The sum is the first, as kith_algorithm_start has it. */
 enum { COLLECTIVE_SUM, COLLECTIVE_VECTORS };
 
 /* The most models in one sum. */
@@ -28,6 +29,9 @@ void kith_collective_make(struct kith_algebra *algebra,
 /* and sum <- sum + received, with its count. */
 void kith_collective_add(struct kith_algebra *algebra,
                          const struct kith_work_edge *edge);
+/* sum <- received, with its count: a mean on its way back. */
+void kith_collective_take(struct kith_algebra *algebra,
+                          const struct kith_work_edge *edge);
 /* x <- sum / count; returns what that added to the sum of x. */
 double kith_collective_end(struct kith_algebra *algebra);
 

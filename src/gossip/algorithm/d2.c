@@ -19,25 +19,19 @@ enum { CORRECTION };
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const size_t n = algebra->trained, at = n * backend->element_bytes;
-    char *const x = algebra->live, *const sent = algebra->sent;
+    void *const x = algebra->live, *const sent = algebra->sent;
     const struct kith_term c = {1, algebra->vectors[CORRECTION], NULL};
     const struct kith_term all = {1, x, NULL};
-    const struct kith_update updates[] = {
-        {.y = x, .own = 1, .count = 1, .terms = &c},
-        {.y = sent, .count = 1, .terms = &all}};
+    const struct kith_update updates[] = {kith_one_term(x, 1, &c, NULL),
+                                          kith_one_term(sent, 0, &all, NULL)};
     (void)edge;
-    kith_algorithm_update(backend, n, 2, updates);
-    backend->copy(algebra->dim - n, sent + at, x + at);
+    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    kith_algorithm_copy_buffers(algebra, sent, x);
 }
 
 /* y - (x + u) = (y - sent) + c. */
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
-    (void)edges;
-    (void)edge_count;
     kith_algorithm_add_difference(algebra->backend, algebra->trained,
                                   algebra->live, algebra->sent,
                                   algebra->vectors[CORRECTION]);
@@ -51,11 +45,9 @@ const struct kith_algorithm kith_algorithm_d2 = {
                "no bias on unlike data",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .fixed_graph = true,
-    .lossless = true,
-    .no_churn = true,
-    .exact = true,
-    .lazy = true,
+    .flags = KITH_NEEDS_STATIC_GRAPH | KITH_NEEDS_LOSSLESS_LINK |
+             KITH_NEEDS_STABLE_MEMBERS | KITH_REMOVES_DATA_BIAS |
+             KITH_NEEDS_LAZY_WEIGHTS,
     .vectors = 1,
     .make = make,
     .merge = kith_algorithm_mix,

@@ -11,14 +11,6 @@
  * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T14). */
 #include "outer.h"
 
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
-{
-    (void)edges;
-    (void)edge_count;
-    return kith_outer_step(algebra, true);
-}
-
 const struct kith_algorithm kith_algorithm_diloco = {
     .name = "diloco",
     .paper = "Douillard et al., 2023",
@@ -28,8 +20,8 @@ const struct kith_algorithm kith_algorithm_diloco = {
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_RATE] = 0.7},
     .vectors = OUTER_VECTORS,
-    .start = kith_outer_start,
-    .before_step = kith_outer_before_step,
+    .start = kith_algorithm_start,
+    .before_step = kith_algorithm_before_step,
     .merge = kith_algorithm_mix,
-    .finish = finish,
+    .finish = kith_outer_nesterov,
 };

@@ -18,6 +18,6 @@ const struct kith_algorithm kith_algorithm_dpsgd_atc = {
                "x = sum_j W_ij (x_j - eta g_j)",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .conserves_sum = true,
+    .flags = KITH_CONSERVES_SUM,
     .merge = kith_algorithm_mix,
 };

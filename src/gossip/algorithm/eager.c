@@ -15,12 +15,6 @@
 
 enum { THETA, MOMENTUM, OTHERS, VECTORS };
 
-static void start(struct kith_algebra *algebra)
-{
-    algebra->backend->copy(algebra->dim, algebra->vectors[THETA],
-                           algebra->live);
-}
-
 /* Elements [from, from + n): OTHERS becomes D, and then 0. */
 static void advance(struct kith_algebra *algebra, size_t from, size_t n,
                     double alpha, double mu)
@@ -38,12 +32,12 @@ static void advance(struct kith_algebra *algebra, size_t from, size_t n,
                                       {-alpha * mu, momentum, NULL}};
     const struct kith_term next = {1, theta, NULL};
     const struct kith_update updates[] = {
-        {.y = sent, .count = 1, .terms = &own},
-        {.y = sum, .own = 1, .count = 1, .terms = &share},
-        {.y = momentum, .own = mu, .count = 1, .terms = &all},
+        kith_one_term(sent, 0, &own, NULL),
+        kith_one_term(sum, 1, &share, NULL),
+        kith_one_term(momentum, mu, &all, NULL),
         {.y = theta, .own = 1, .count = 2, .terms = steps},
-        {.y = x, .count = 1, .terms = &next},
-        {.y = sum, .count = 1, .terms = &none}};
+        kith_one_term(x, 0, &next, NULL),
+        kith_one_term(sum, 0, &none, NULL)};
     kith_algorithm_update(algebra->backend, n, 6, updates);
 }
 
@@ -71,13 +65,12 @@ const struct kith_algorithm kith_algorithm_eager = {
                "later",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
-    .lossless = true,
-    .no_churn = true,
+    .flags = KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_STABLE_MEMBERS,
     .schedule = "complete",
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_RATE] = 0.7},
     .vectors = VECTORS,
-    .start = start,
+    .start = kith_algorithm_start,
     .make = make,
     .merge = merge,
 };

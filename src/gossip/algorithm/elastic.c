@@ -28,7 +28,7 @@ const struct kith_algorithm kith_algorithm_elastic = {
     .summary = "two peers move towards each other: x += a (s_j - s_i)",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
-    .conserves_sum = true,
+    .flags = KITH_CONSERVES_SUM,
     .keys = KITH_GOSSIP_READS(ELASTICITY),
     .initial = {[KITH_GOSSIP_ELASTICITY] = 0.25},
     .merge = merge,

@@ -8,28 +8,19 @@
  * Source: de Vos et al., "Epidemic Learning: Boosting Decentralized Learning
  * with Randomized Communication", NeurIPS 2023, Alg. 2 (EL-Local).
  * Test: unit/test_rules_rounds.c, unit/test_epidemic.c (T2). */
-#include "epidemic.h"
+#include "updates.h"
 
-void kith_epidemic_merge(struct kith_algebra *algebra,
-                         struct kith_work_edge *edge)
-{
-    (void)algebra;
-    edge->delta_sum = 0;
-}
-
-double kith_epidemic_finish(struct kith_algebra *algebra,
-                            const struct kith_work_edge *edges,
-                            uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
     struct kith_term terms[KITH_DEGREE_MAX];
-    (void)edges;
-    for (uint32_t i = 0; i < edge_count; i++)
-        terms[i] = (struct kith_term){1 / (1.0 + edge_count),
+    for (uint32_t i = 0; i < algebra->merged_count; i++)
+        terms[i] = (struct kith_term){1 / (1.0 + algebra->merged_count),
                                       algebra->inboxes[i], algebra->sent};
-    return edge_count == 0
+    return algebra->merged_count == 0
                ? 0
                : kith_algorithm_combine(algebra->backend, algebra->dim, 1,
-                                        algebra->live, edge_count, terms);
+                                        algebra->live, algebra->merged_count,
+                                        terms);
 }
 
 const struct kith_algorithm kith_algorithm_epidemic = {
@@ -39,8 +30,8 @@ const struct kith_algorithm kith_algorithm_epidemic = {
                "what came",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .directed = true,
+    .flags = KITH_ALLOWS_DIRECTED_LINKS,
     .schedule = "random-out",
-    .merge = kith_epidemic_merge,
-    .finish = kith_epidemic_finish,
+    .merge = kith_algorithm_merge_later,
+    .finish = finish,
 };

@@ -15,7 +15,7 @@ const struct kith_algorithm kith_algorithm_epidemic_oracle = {
     .summary = "averaging over a regular graph that changes in each round",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .conserves_sum = true,
+    .flags = KITH_CONSERVES_SUM,
     .schedule = "regular-rounds",
     .merge = kith_algorithm_mix,
 };

@@ -15,11 +15,6 @@
 
 enum { BEFORE, CORRECTION };
 
-static void before_step(struct kith_algebra *algebra)
-{
-    kith_algorithm_stash(algebra, BEFORE);
-}
-
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct kith_backend *backend = algebra->backend;
@@ -31,24 +26,14 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const size_t n = algebra->trained, at = n * backend->element_bytes;
-    const char *const received = algebra->received, *const sent = algebra->sent;
-    char *const x = algebra->live;
-    const struct kith_term all = {edge->weight, received, sent};
-    const struct kith_term half = {edge->weight / 2, received, sent};
-    const struct kith_update updates[] = {{.y = x,
-                                           .own = 1,
-                                           .count = 1,
-                                           .terms = &all,
-                                           .change = &edge->delta_sum},
-                                          {.y = algebra->vectors[CORRECTION],
-                                           .own = 1,
-                                           .count = 1,
-                                           .terms = &half}};
-    kith_algorithm_update(backend, n, 2, updates);
-    edge->delta_sum += backend->mix(algebra->dim - n, edge->weight,
-                                    received + at, sent + at, x + at);
+    const struct kith_term all = {edge->weight, algebra->received,
+                                  algebra->sent};
+    const struct kith_term half = {edge->weight / 2, all.plus, all.minus};
+    const struct kith_update updates[] = {
+        kith_one_term(algebra->live, 1, &all, &edge->delta_sum),
+        kith_one_term(algebra->vectors[CORRECTION], 1, &half, NULL)};
+    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    edge->delta_sum += kith_algorithm_mix_buffers(algebra, edge->weight);
 }
 
 const struct kith_algorithm kith_algorithm_extra = {
@@ -58,12 +43,10 @@ const struct kith_algorithm kith_algorithm_extra = {
                "data",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .fixed_graph = true,
-    .lossless = true,
-    .no_churn = true,
-    .exact = true,
+    .flags = KITH_NEEDS_STATIC_GRAPH | KITH_NEEDS_LOSSLESS_LINK |
+             KITH_NEEDS_STABLE_MEMBERS | KITH_REMOVES_DATA_BIAS,
     .vectors = 2,
-    .before_step = before_step,
+    .before_step = kith_algorithm_before_step,
     .make = make,
     .merge = merge,
 };

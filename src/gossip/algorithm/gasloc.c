@@ -23,57 +23,42 @@ static void start(struct kith_algebra *algebra)
 /* x becomes y, and y travels. */
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const struct kith_backend *backend = algebra->backend;
     const double alpha = algebra->coefficients[KITH_GOSSIP_RATE];
-    const size_t n = algebra->trained, at = n * backend->element_bytes;
-    char *const x = algebra->live, *const sent = algebra->sent;
+    void *const x = algebra->live, *const sent = algebra->sent;
     const struct kith_term base = {1 - alpha, algebra->vectors[BASE], NULL};
     const struct kith_term y = {1, x, NULL};
-    const struct kith_update updates[] = {
-        {.y = x, .own = alpha, .count = 1, .terms = &base},
-        {.y = sent, .count = 1, .terms = &y}};
+    const struct kith_update updates[] = {kith_one_term(x, alpha, &base, NULL),
+                                          kith_one_term(sent, 0, &y, NULL)};
     (void)edge;
-    kith_algorithm_update(backend, n, 2, updates);
-    backend->copy(algebra->dim - n, sent + at, x + at);
+    kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
+    kith_algorithm_copy_buffers(algebra, sent, x);
 }
 
 /* Running statistics are averaged plainly. */
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const size_t at = algebra->trained * backend->element_bytes;
-    edge->delta_sum = backend->mix(
+    edge->delta_sum = algebra->backend->mix(
         algebra->trained,
         edge->weight * algebra->coefficients[KITH_GOSSIP_CONSENSUS],
         algebra->received, algebra->sent, algebra->live);
-    edge->delta_sum += backend->mix(
-        algebra->dim - algebra->trained, edge->weight,
-        (const char *)algebra->received + at, (const char *)algebra->sent + at,
-        (char *)algebra->live + at);
+    edge->delta_sum += kith_algorithm_mix_buffers(algebra, edge->weight);
 }
 
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
-    const struct kith_backend *backend = algebra->backend;
-    const size_t n = algebra->trained, at = n * backend->element_bytes;
-    const size_t rest = algebra->dim - n;
-    char *const x = algebra->live, *const sent = algebra->sent;
-    char *const base = algebra->vectors[BASE];
-    char *const y_before = algebra->vectors[Y_BEFORE];
+    void *const x = algebra->live, *const sent = algebra->sent;
+    void *const base = algebra->vectors[BASE];
+    void *const y_before = algebra->vectors[Y_BEFORE];
     const struct kith_term step = {algebra->coefficients[KITH_GOSSIP_MOMENTUM],
                                    sent, y_before};
     const struct kith_term y = {1, sent, NULL}, all = {1, x, NULL};
     double added;
-    const struct kith_update updates[] = {
-        {.y = x, .own = 1, .count = 1, .terms = &step, .change = &added},
-        {.y = y_before, .count = 1, .terms = &y},
-        {.y = base, .count = 1, .terms = &all}};
-    (void)edges;
-    (void)edge_count;
-    kith_algorithm_update(backend, n, 3, updates);
-    backend->copy(rest, y_before + at, sent + at);
-    backend->copy(rest, base + at, x + at);
+    const struct kith_update updates[] = {kith_one_term(x, 1, &step, &added),
+                                          kith_one_term(y_before, 0, &y, NULL),
+                                          kith_one_term(base, 0, &all, NULL)};
+    kith_algorithm_update(algebra->backend, algebra->trained, 3, updates);
+    kith_algorithm_copy_buffers(algebra, y_before, sent);
+    kith_algorithm_copy_buffers(algebra, base, x);
     return added;
 }
 

@@ -16,7 +16,7 @@ const struct kith_algorithm kith_algorithm_gossip_pga = {
                "rounds",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .conserves_sum = true,
+    .flags = KITH_CONSERVES_SUM,
     .schedule = "global-rounds",
     .merge = kith_algorithm_mix,
 };

@@ -27,7 +27,7 @@ const struct kith_algorithm kith_algorithm_gossip_push = {
     .summary = "a model goes to a random peer: x_j = (x_j + x_i) / 2",
     .pattern = KITH_PATTERN_PUSH,
     .wait = KITH_WAIT_NO,
-    .directed = true,
+    .flags = KITH_ALLOWS_DIRECTED_LINKS,
     .merge = merge,
     .undo = undo,
 };

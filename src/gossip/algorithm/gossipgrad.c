@@ -16,9 +16,8 @@ const struct kith_algorithm kith_algorithm_gossipgrad = {
     .summary = "averaging with one other in each step, 2^k places on",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
-    .directed = true,
-    .conserves_sum = true,
-    .lossless = true,
+    .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM |
+             KITH_NEEDS_LOSSLESS_LINK,
     .schedule = "dissemination",
     .merge = kith_algorithm_mix,
 };

@@ -12,13 +12,6 @@
  * Test: unit/test_rules.c, unit/test_taxonomy_bias.c (T6). */
 #include "updates.h"
 
-enum { TRACKED, BEFORE };
-
-static void direction(struct kith_algebra *algebra)
-{
-    kith_algorithm_track(algebra, TRACKED, BEFORE);
-}
-
 const struct kith_algorithm kith_algorithm_gt = {
     .name = "gt",
     .paper = "Qu and Li, 2018",
@@ -26,13 +19,11 @@ const struct kith_algorithm kith_algorithm_gt = {
                "no bias on unlike data",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .conserves_sum = true,
-    .lossless = true,
-    .no_churn = true,
-    .exact = true,
-    .vectors = 2,
+    .flags = KITH_CONSERVES_SUM | KITH_NEEDS_LOSSLESS_LINK |
+             KITH_NEEDS_STABLE_MEMBERS | KITH_REMOVES_DATA_BIAS,
+    .vectors = KITH_TRACKED_VECTORS,
     .payload = kith_algorithm_two_vectors,
-    .direction = direction,
+    .direction = kith_algorithm_track,
     .make = kith_algorithm_make_two,
     .merge = kith_algorithm_mix_two,
 };

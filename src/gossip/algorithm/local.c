@@ -9,5 +9,5 @@ const struct kith_algorithm kith_algorithm_local = {
     .summary = "never communicates: n independent runs of SGD",
     .pattern = KITH_PATTERN_NONE,
     .wait = KITH_WAIT_NO,
-    .conserves_sum = true,
+    .flags = KITH_CONSERVES_SUM,
 };

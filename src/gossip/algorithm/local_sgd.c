@@ -17,6 +17,6 @@ const struct kith_algorithm kith_algorithm_local_sgd = {
     .summary = "H local steps, then averaging with all neighbours",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .conserves_sum = true,
+    .flags = KITH_CONSERVES_SUM,
     .merge = kith_algorithm_mix,
 };

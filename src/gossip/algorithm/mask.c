@@ -31,12 +31,6 @@ static struct mask mask_of(const struct kith_algebra *algebra)
     return mask;
 }
 
-static void *element(const struct kith_algebra *algebra, const void *vector,
-                     size_t at)
-{
-    return (char *)vector + at * algebra->backend->element_bytes;
-}
-
 /* Coordinates that are drawn together, and before those of the group before
  * are touched: they stand far apart in memory, which is asked for ahead, into
  * the second cache: it takes more requests at a time than the first. */
@@ -62,8 +56,8 @@ static void draw_some(const struct kith_algebra *algebra, struct mask *mask,
     for (size_t i = 0; i < group->count; i++) {
         const size_t run = group->at + i;
         group->places[i] = run * each + (run < more ? run : more) + offsets[i];
-        __builtin_prefetch(element(algebra, algebra->live, group->places[i]), 0,
-                           2);
+        __builtin_prefetch(
+            kith_algorithm_at(algebra, algebra->live, group->places[i]), 0, 2);
     }
 }
 
@@ -105,8 +99,9 @@ static void gather(const struct kith_algebra *algebra,
 {
     const struct kith_backend *backend = algebra->backend;
     for (size_t i = 0; !is_host(backend) && i < group->count; i++)
-        backend->copy(1, element(algebra, values, i),
-                      element(algebra, algebra->live, group->places[i]));
+        backend->copy(
+            1, kith_algorithm_at(algebra, values, i),
+            kith_algorithm_at(algebra, algebra->live, group->places[i]));
     if (is_host(backend) && backend->element_bytes == sizeof(float))
         take(algebra->live, group, values, sizeof(float));
     else if (is_host(backend))
@@ -122,7 +117,7 @@ void kith_mask_make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     for (unsigned g = 0; groups[g].count > 0; g = 1 - g) {
         draw(algebra, &mask, &groups[1 - g]);
         gather(algebra, &groups[g],
-               element(algebra, algebra->sent, groups[g].at));
+               kith_algorithm_at(algebra, algebra->sent, groups[g].at));
     }
 }
 
@@ -131,15 +126,16 @@ static double mix_group(struct kith_algebra *algebra, double weight,
                         const struct group *group)
 {
     const struct kith_backend *backend = algebra->backend;
-    const void *received = element(algebra, algebra->received, group->at);
-    const void *sent = element(algebra, algebra->sent, group->at);
+    const void *received =
+        kith_algorithm_at(algebra, algebra->received, group->at);
+    const void *sent = kith_algorithm_at(algebra, algebra->sent, group->at);
     double beside[TOGETHER], added = 0; /* of any element's size */
     if (!is_host(backend)) {
         for (size_t i = 0; i < group->count; i++)
-            added +=
-                backend->mix(1, weight, element(algebra, received, i),
-                             element(algebra, sent, i),
-                             element(algebra, algebra->live, group->places[i]));
+            added += backend->mix(
+                1, weight, kith_algorithm_at(algebra, received, i),
+                kith_algorithm_at(algebra, sent, i),
+                kith_algorithm_at(algebra, algebra->live, group->places[i]));
         return added;
     }
     gather(algebra, group, beside);

@@ -17,7 +17,7 @@ const struct kith_algorithm kith_algorithm_matcha = {
                "connect more often",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .conserves_sum = true,
+    .flags = KITH_CONSERVES_SUM,
     .schedule = "matcha",
     .merge = kith_algorithm_mix,
 };

@@ -19,7 +19,7 @@ const struct kith_algorithm kith_algorithm_moshpit = {
                "one each time",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .conserves_sum = true,
+    .flags = KITH_CONSERVES_SUM,
     .schedule = "grid-groups",
     .merge = kith_algorithm_mix,
 };

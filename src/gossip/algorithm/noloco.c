@@ -15,11 +15,6 @@
 
 enum { SLOW, MOMENTUM, VECTORS };
 
-static void start(struct kith_algebra *algebra)
-{
-    algebra->backend->copy(algebra->dim, algebra->vectors[SLOW], algebra->live);
-}
-
 /* Elements [from, from + n) of the first `count` vectors. */
 static void make_part(struct kith_algebra *algebra, size_t from, size_t n,
                       unsigned count)
@@ -32,14 +27,11 @@ static void make_part(struct kith_algebra *algebra, size_t from, size_t n,
     const struct kith_term all = {1, slow, NULL}, difference = {1, x, slow};
     const struct kith_term step = {coefficients[KITH_GOSSIP_RATE], x, slow};
     const struct kith_update updates[] = {
-        {.y = sent, .count = 1, .terms = &all},
-        {.y = algorithm_second(algebra, sent),
-         .count = 1,
-         .terms = &difference},
-        {.y = (char *)algebra->vectors[MOMENTUM] + skip,
-         .own = coefficients[KITH_GOSSIP_MOMENTUM],
-         .count = 1,
-         .terms = &step}};
+        kith_one_term(sent, 0, &all, NULL),
+        kith_one_term(kith_algorithm_second(algebra, sent), 0, &difference,
+                      NULL),
+        kith_one_term((char *)algebra->vectors[MOMENTUM] + skip,
+                      coefficients[KITH_GOSSIP_MOMENTUM], &step, NULL)};
     kith_algorithm_update(algebra->backend, n, count, updates);
 }
 
@@ -75,16 +67,15 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
         {edge->weight * coefficients[KITH_GOSSIP_CONSENSUS], algebra->received,
          algebra->sent},
         {edge->weight * coefficients[KITH_GOSSIP_RATE],
-         algorithm_second(algebra, algebra->received),
-         algorithm_second(algebra, algebra->sent)}};
+         kith_algorithm_second(algebra, algebra->received),
+         kith_algorithm_second(algebra, algebra->sent)}};
     kith_algorithm_combine_only(backend, algebra->trained, 1, momentum, 2,
                                 terms);
     mix_buffers(algebra, edge->weight);
     edge->delta_sum = 0;
 }
 
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
     const struct kith_backend *backend = algebra->backend;
     const size_t n = algebra->trained, at = n * backend->element_bytes;
@@ -92,11 +83,8 @@ static double finish(struct kith_algebra *algebra,
     const struct kith_term step = {1, algebra->vectors[MOMENTUM], NULL};
     const struct kith_term all = {1, slow, NULL};
     double added;
-    const struct kith_update updates[] = {
-        {.y = slow, .own = 1, .count = 1, .terms = &step},
-        {.y = x, .count = 1, .terms = &all, .change = &added}};
-    (void)edges;
-    (void)edge_count;
+    const struct kith_update updates[] = {kith_one_term(slow, 1, &step, NULL),
+                                          kith_one_term(x, 0, &all, &added)};
     kith_algorithm_update(backend, n, 2, updates);
     backend->copy(algebra->dim - n, slow + at, x + at);
     return added;
@@ -115,7 +103,7 @@ const struct kith_algorithm kith_algorithm_noloco = {
                 [KITH_GOSSIP_CONSENSUS] = 0.7},
     .vectors = VECTORS,
     .payload = kith_algorithm_two_vectors,
-    .start = start,
+    .start = kith_algorithm_start,
     .make = make,
     .merge = merge,
     .finish = finish,

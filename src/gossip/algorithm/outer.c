@@ -1,17 +1,7 @@
 /* Outer steps: see outer.h. */
 #include "outer.h"
 
-void kith_outer_start(struct kith_algebra *algebra)
-{
-    kith_algorithm_keep(algebra, OUTER_BEFORE);
-}
-
-void kith_outer_before_step(struct kith_algebra *algebra)
-{
-    kith_algorithm_stash(algebra, OUTER_BEFORE);
-}
-
-double kith_outer_step(struct kith_algebra *algebra, bool nesterov)
+static double step(struct kith_algebra *algebra, bool nesterov)
 {
     const double momentum = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
     const double rate = algebra->coefficients[KITH_GOSSIP_RATE];
@@ -26,8 +16,18 @@ double kith_outer_step(struct kith_algebra *algebra, bool nesterov)
         {nesterov ? -rate * momentum : -rate, buffer, NULL}};
     double added;
     const struct kith_update updates[] = {
-        {.y = buffer, .own = momentum, .count = 1, .terms = &moved},
+        kith_one_term(buffer, momentum, &moved, NULL),
         {.y = x, .own = own, .count = 2, .terms = steps, .change = &added}};
     kith_algorithm_update(algebra->backend, algebra->trained, 2, updates);
     return added;
+}
+
+double kith_outer_heavy_ball(struct kith_algebra *algebra)
+{
+    return step(algebra, false);
+}
+
+double kith_outer_nesterov(struct kith_algebra *algebra)
+{
+    return step(algebra, true);
 }

@@ -4,14 +4,13 @@
 
 #include "updates.h"
 
+/* OUTER_BEFORE is kept by kith_algorithm_start and _before_step. */
 enum { OUTER_BEFORE, OUTER_BUFFER, OUTER_VECTORS };
 
-/* theta, where a model was adopted in the midst of the H steps. */
-void kith_outer_start(struct kith_algebra *algebra);
-void kith_outer_before_step(struct kith_algebra *algebra);
-/* D = before - x, x the mean of the neighbours;  v <- momentum v + D
- * x <- before - rate v, or with nesterov before - rate (D + momentum v).
- * Returns what that added to the sum of x. */
-double kith_outer_step(struct kith_algebra *algebra, bool nesterov);
+/* `finish`: D = before - x, x the mean of the neighbours;  v <- momentum v + D
+ * x <- before - rate v */
+double kith_outer_heavy_ball(struct kith_algebra *algebra);
+/* x <- before - rate (D + momentum v) */
+double kith_outer_nesterov(struct kith_algebra *algebra);
 
 #endif

@@ -18,12 +18,9 @@ const struct kith_algorithm kith_algorithm_overlap_sgp = {
                "step",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_ROUND,
-    .directed = true,
-    .conserves_sum = true,
-    .lossless = true,
-    .no_churn = true,
-    .per_edge = true,
-    .splits = true,
+    .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_CONSERVES_SUM |
+             KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_STABLE_MEMBERS |
+             KITH_SENDS_EDGE_MESSAGES | KITH_SPLITS_MASS,
     .scalar_count = 1,
     .scalars_start = {1.0},
     .make = kith_push_sum_make,

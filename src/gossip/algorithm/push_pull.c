@@ -12,51 +12,42 @@
  * Test: unit/test_rules_rounds.c (T6, T8.1). */
 #include "push_sum.h"
 
-enum { TRACKED, BEFORE };
-
-static void direction(struct kith_algebra *algebra)
-{
-    kith_algorithm_track(algebra, TRACKED, BEFORE);
-}
-
 /* (x, C_ji y); y keeps the rest. */
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const double fraction = kith_push_sum_fraction(algebra, edge);
-    void *const y = algebra->vectors[TRACKED];
+    void *const y = algebra->vectors[KITH_TRACKED];
     const struct kith_term x = {1, algebra->live, NULL};
     const struct kith_term gift = {fraction, y, NULL},
                            loss = {-fraction, y, NULL};
     const struct kith_update updates[] = {
-        {.y = algebra->sent, .count = 1, .terms = &x},
-        {.y = algorithm_second(algebra, algebra->sent),
-         .count = 1,
-         .terms = &gift},
-        {.y = y, .own = 1, .count = 1, .terms = &loss}};
+        kith_one_term(algebra->sent, 0, &x, NULL),
+        kith_one_term(kith_algorithm_second(algebra, algebra->sent), 0, &gift,
+                      NULL),
+        kith_one_term(y, 1, &loss, NULL)};
     kith_algorithm_update(algebra->backend, algebra->dim, 3, updates);
 }
 
 static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     algebra->backend->add(algebra->dim, 1.0,
-                          algorithm_second(algebra, algebra->received),
-                          algebra->vectors[TRACKED]);
+                          kith_algorithm_second(algebra, algebra->received),
+                          algebra->vectors[KITH_TRACKED]);
     edge->delta_sum = 0;
 }
 
 /* Weights of what did not come stay with x. */
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
     struct kith_term terms[KITH_DEGREE_MAX];
     double own = 1;
-    for (uint32_t i = 0; i < edge_count; i++) {
-        own -= edges[i].weight;
-        terms[i] =
-            (struct kith_term){edges[i].weight, algebra->inboxes[i], NULL};
+    for (uint32_t i = 0; i < algebra->merged_count; i++) {
+        own -= algebra->merged[i].weight;
+        terms[i] = (struct kith_term){algebra->merged[i].weight,
+                                      algebra->inboxes[i], NULL};
     }
     return kith_algorithm_combine(algebra->backend, algebra->dim, own,
-                                  algebra->live, edge_count, terms);
+                                  algebra->live, algebra->merged_count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_push_pull = {
@@ -66,14 +57,12 @@ const struct kith_algorithm kith_algorithm_push_pull = {
                "gradients pushed",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .directed = true,
-    .lossless = true,
-    .no_churn = true,
-    .exact = true,
-    .per_edge = true,
-    .vectors = 2,
+    .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_NEEDS_LOSSLESS_LINK |
+             KITH_NEEDS_STABLE_MEMBERS | KITH_REMOVES_DATA_BIAS |
+             KITH_SENDS_EDGE_MESSAGES,
+    .vectors = KITH_TRACKED_VECTORS,
     .payload = kith_algorithm_two_vectors,
-    .direction = direction,
+    .direction = kith_algorithm_track,
     .make = make,
     .merge = merge,
     .finish = finish,

@@ -14,12 +14,8 @@ void kith_push_sum_make(struct kith_algebra *algebra,
     const struct kith_term share = {fraction, algebra->live, NULL};
     const struct kith_term given = {-1, algebra->sent, NULL};
     const struct kith_update updates[] = {
-        {.y = algebra->sent, .count = 1, .terms = &share},
-        {.y = algebra->live,
-         .own = 1,
-         .count = 1,
-         .terms = &given,
-         .change = &edge->delta_sum}};
+        kith_one_term(algebra->sent, 0, &share, NULL),
+        kith_one_term(algebra->live, 1, &given, &edge->delta_sum)};
     kith_algorithm_update(algebra->backend, algebra->dim, 2, updates);
     edge->scalars_sent[0] = fraction * algebra->scalars[0];
     algebra->scalars[0] -= edge->scalars_sent[0];

@@ -18,12 +18,6 @@ enum { SECOND = QUASI_GLOBAL_VECTORS, VECTORS };
 enum { CHUNK = 256 };
 static const double epsilon = 1e-8;
 
-static void *at(const struct kith_algebra *algebra, void *vector,
-                size_t element)
-{
-    return (char *)vector + element * algebra->backend->element_bytes;
-}
-
 static void direction(struct kith_algebra *algebra)
 {
     const struct kith_backend *backend = algebra->backend;
@@ -33,11 +27,15 @@ static void direction(struct kith_algebra *algebra)
     for (size_t from = 0; from < algebra->trained; from += CHUNK) {
         const size_t rest = algebra->trained - from;
         const size_t n = rest < CHUNK ? rest : CHUNK;
-        void *const gradient = at(algebra, algebra->gradient, from);
+        void *const gradient =
+            kith_algorithm_at(algebra, algebra->gradient, from);
         backend->read(n, gradient, g);
+        backend->read(n,
+                      kith_algorithm_at(
+                          algebra, algebra->vectors[QUASI_GLOBAL_BUFFER], from),
+                      m);
         backend->read(
-            n, at(algebra, algebra->vectors[QUASI_GLOBAL_BUFFER], from), m);
-        backend->read(n, at(algebra, algebra->vectors[SECOND], from), v);
+            n, kith_algorithm_at(algebra, algebra->vectors[SECOND], from), v);
         for (size_t i = 0; i < n; i++)
             g[i] = (beta1 * m[i] + g[i]) /
                    (sqrt(beta2 * v[i] + (1 - beta2) * g[i] * g[i]) + epsilon);
@@ -45,26 +43,20 @@ static void direction(struct kith_algebra *algebra)
     }
 }
 
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
     const double beta1 = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
     const double beta2 = algebra->coefficients[KITH_GOSSIP_DECAY];
     const void *const before = algebra->vectors[QUASI_GLOBAL_BEFORE];
     const double length = sqrt(algebra->backend->distance_squared(
         algebra->trained, before, algebra->live));
-    (void)edges;
-    (void)edge_count;
     if (!(length > 0))
         return 0;
     const struct kith_term d = {(1 - beta1) / length, before, algebra->live};
     const struct kith_term square = {sqrt(1 - beta2) / length, before,
                                      algebra->live};
     const struct kith_update updates[] = {
-        {.y = algebra->vectors[QUASI_GLOBAL_BUFFER],
-         .own = beta1,
-         .count = 1,
-         .terms = &d},
+        kith_one_term(algebra->vectors[QUASI_GLOBAL_BUFFER], beta1, &d, NULL),
         {.y = algebra->vectors[SECOND],
          .own = beta2,
          .count = 1,
@@ -81,14 +73,13 @@ const struct kith_algorithm kith_algorithm_qg_adam = {
                "together",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .conserves_sum = true,
-    .needs_host_vectors = true,
+    .flags = KITH_CONSERVES_SUM | KITH_NEEDS_HOST_VECTORS,
     .on_device = "qg-dsgdm",
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(DECAY),
     .initial = {[KITH_GOSSIP_MOMENTUM] = 0.9, [KITH_GOSSIP_DECAY] = 0.99},
     .vectors = VECTORS,
-    .start = kith_quasi_global_start,
-    .before_step = kith_quasi_global_before,
+    .start = kith_algorithm_start,
+    .before_step = kith_algorithm_before_step,
     .direction = direction,
     .merge = kith_algorithm_mix,
     .finish = finish,

@@ -1,30 +1,16 @@
 /* The buffer of quasi-global momentum: see quasi_global.h. */
 #include "quasi_global.h"
 
-void kith_quasi_global_start(struct kith_algebra *algebra)
-{
-    kith_algorithm_keep(algebra, QUASI_GLOBAL_BEFORE);
-}
-
-void kith_quasi_global_before(struct kith_algebra *algebra)
-{
-    kith_algorithm_stash(algebra, QUASI_GLOBAL_BEFORE);
-}
-
 void kith_quasi_global_step(struct kith_algebra *algebra, double factor)
 {
     algebra->backend->add(algebra->trained, -factor,
                           algebra->vectors[QUASI_GLOBAL_BUFFER], algebra->live);
 }
 
-double kith_quasi_global_finish(struct kith_algebra *algebra,
-                                const struct kith_work_edge *edges,
-                                uint32_t edge_count)
+double kith_quasi_global_finish(struct kith_algebra *algebra)
 {
     const double mu = algebra->coefficients[KITH_GOSSIP_DECAY];
     void *const buffer = algebra->vectors[QUASI_GLOBAL_BUFFER];
-    (void)edges;
-    (void)edge_count;
     const struct kith_term moved = {(1 - mu) / algebra->every,
                                     algebra->vectors[QUASI_GLOBAL_BEFORE],
                                     algebra->live};

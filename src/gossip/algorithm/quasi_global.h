@@ -13,13 +13,8 @@
 
 enum { QUASI_GLOBAL_BEFORE, QUASI_GLOBAL_BUFFER, QUASI_GLOBAL_VECTORS };
 
-/* x before the round, where a model was adopted between two of them. */
-void kith_quasi_global_start(struct kith_algebra *algebra);
-void kith_quasi_global_before(struct kith_algebra *algebra);
 /* x <- x - factor v */
 void kith_quasi_global_step(struct kith_algebra *algebra, double factor);
-double kith_quasi_global_finish(struct kith_algebra *algebra,
-                                const struct kith_work_edge *edges,
-                                uint32_t edge_count);
+double kith_quasi_global_finish(struct kith_algebra *algebra);
 
 #endif

@@ -17,12 +17,6 @@
 enum { FIRST, VECTORS };
 enum { HEARD, COPIES };
 
-static void start(struct kith_algebra *algebra)
-{
-    algebra->backend->copy(algebra->dim, algebra->vectors[FIRST],
-                           algebra->live);
-}
-
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     struct kith_term terms[KITH_DEGREE_MAX + 1] = {{1, algebra->live, NULL}};
@@ -49,15 +43,12 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     edge->delta_sum = 0;
 }
 
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
     const double share = 1.0 / algebra->peers;
     struct kith_term terms[KITH_DEGREE_MAX + 1];
     double missing = algebra->peers - 1.0;
     uint32_t count = 0;
-    (void)edges;
-    (void)edge_count;
     for (; count < algebra->edge_count; count++) {
         terms[count] = (struct kith_term){
             share, algebra->edges[count * COPIES + HEARD], NULL};
@@ -75,17 +66,14 @@ const struct kith_algorithm kith_algorithm_relaysgd = {
     .summary = "sums travel along a tree: all hear all, no bias on unlike data",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .fixed_graph = true,
-    .tree = true,
-    .lossless = true,
-    .no_churn = true,
-    .exact = true,
-    .per_edge = true,
+    .flags = KITH_NEEDS_STATIC_GRAPH | KITH_NEEDS_TREE |
+             KITH_NEEDS_LOSSLESS_LINK | KITH_NEEDS_STABLE_MEMBERS |
+             KITH_REMOVES_DATA_BIAS | KITH_SENDS_EDGE_MESSAGES,
     .scalar_count = 1,
     .scalars_high = KITH_PEERS_MAX,
     .vectors = VECTORS,
     .edge_vectors = COPIES,
-    .start = start,
+    .start = kith_algorithm_start,
     .make = make,
     .merge = merge,
     .finish = finish,

@@ -45,9 +45,9 @@ static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const struct kith_term loss = {-fraction, algebra->live, NULL};
     const struct kith_term all = {1, given, NULL};
     const struct kith_update updates[] = {
-        {.y = given, .own = 1, .count = 1, .terms = &gift},
-        {.y = algebra->live, .own = 1, .count = 1, .terms = &loss},
-        {.y = algebra->sent, .count = 1, .terms = &all}};
+        kith_one_term(given, 1, &gift, NULL),
+        kith_one_term(algebra->live, 1, &loss, NULL),
+        kith_one_term(algebra->sent, 0, &all, NULL)};
     if ((1 - fraction) * algebra->scalars[0] >= PUSH_SUM_LIGHT) {
         kith_algorithm_update(backend, algebra->dim, 3, updates);
         algebra->scalars[0] -= share;
@@ -72,12 +72,8 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
     const struct kith_term more = {1, algebra->received, taken};
     const struct kith_term all = {1, algebra->received, NULL};
     const struct kith_update updates[] = {
-        {.y = algebra->live,
-         .own = 1,
-         .count = 1,
-         .terms = &more,
-         .change = &edge->delta_sum},
-        {.y = taken, .count = 1, .terms = &all}};
+        kith_one_term(algebra->live, 1, &more, &edge->delta_sum),
+        kith_one_term(taken, 0, &all, NULL)};
     kith_algorithm_update(backend, algebra->dim, 2, updates);
     algebra->scalars[0] += weight - *before;
     *before = weight;
@@ -89,11 +85,9 @@ const struct kith_algorithm kith_algorithm_running_sums = {
     .summary = "push-sum of totals: exact whatever is lost, nobody waits",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_NO,
-    .directed = true,
-    .fixed_graph = true,
-    .steps_at_z = true,
-    .no_churn = true,
-    .per_edge = true,
+    .flags = KITH_ALLOWS_DIRECTED_LINKS | KITH_NEEDS_STATIC_GRAPH |
+             KITH_NEEDS_STABLE_MEMBERS | KITH_SENDS_EDGE_MESSAGES |
+             KITH_STEPS_AT_Z,
     .scalar_count = 1,
     .scalars_start = {1.0},
     .scalars_high = WEIGHT_MAX,

@@ -34,7 +34,7 @@ static size_t payload(const struct kith_algebra *algebra)
 static void before_step(struct kith_algebra *algebra)
 {
     if (algebra->step / algebra->every % period(algebra) == 0)
-        kith_algorithm_stash(algebra, OUTER_BEFORE);
+        kith_algorithm_before_step(algebra);
 }
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
@@ -53,12 +53,9 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
         edge->delta_sum = kith_mask_mix(algebra, edge->weight);
 }
 
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
-    (void)edges;
-    (void)edge_count;
-    return is_whole(algebra) ? kith_outer_step(algebra, true) : 0;
+    return is_whole(algebra) ? kith_outer_nesterov(algebra) : 0;
 }
 
 const struct kith_algorithm kith_algorithm_sparta_diloco = {
@@ -68,7 +65,7 @@ const struct kith_algorithm kith_algorithm_sparta_diloco = {
                "step now and then",
     .pattern = KITH_PATTERN_ROUND,
     .wait = KITH_WAIT_STRICT,
-    .needs_host_vectors = true,
+    .flags = KITH_NEEDS_HOST_VECTORS,
     .on_device = "diloco",
     .keys = KITH_GOSSIP_READS(MOMENTUM) | KITH_GOSSIP_READS(RATE) |
             KITH_GOSSIP_READS(SHARE) | KITH_GOSSIP_READS(OUTER_EVERY),
@@ -79,7 +76,7 @@ const struct kith_algorithm kith_algorithm_sparta_diloco = {
     .vectors = OUTER_VECTORS,
     .payload = payload,
     .slice = kith_mask_payload,
-    .start = kith_outer_start,
+    .start = kith_algorithm_start,
     .before_step = before_step,
     .make = make,
     .merge = merge,

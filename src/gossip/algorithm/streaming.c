@@ -47,94 +47,84 @@ static struct fragment fragment_of(const struct kith_algebra *algebra)
     return fragment;
 }
 
-static void *at(const struct kith_algebra *algebra, const void *vector,
-                size_t element)
-{
-    return (char *)vector + element * algebra->backend->element_bytes;
-}
-
 static size_t bytes(const struct kith_algebra *algebra)
 {
     return most(algebra) * algebra->backend->element_bytes;
-}
-
-static void start(struct kith_algebra *algebra)
-{
-    algebra->backend->copy(algebra->dim, algebra->vectors[THETA],
-                           algebra->live);
 }
 
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct fragment fragment = fragment_of(algebra);
     (void)edge;
-    algebra->backend->copy(fragment.count, algebra->sent,
-                           at(algebra, algebra->live, fragment.offset));
-}
-
-static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
-{
-    (void)algebra;
-    edge->delta_sum = 0;
+    algebra->backend->copy(
+        fragment.count, algebra->sent,
+        kith_algorithm_at(algebra, algebra->live, fragment.offset));
 }
 
 /* factor (mean - sent) from element `from` of the fragment on, as terms
- * (edge_count). */
-static void mean_terms(const struct kith_algebra *algebra,
-                       const struct kith_work_edge *edges, uint32_t edge_count,
-                       size_t from, double factor, struct kith_term *terms)
+ * (merged_count). */
+static void mean_terms(const struct kith_algebra *algebra, size_t from,
+                       double factor, struct kith_term *terms)
 {
-    for (uint32_t i = 0; i < edge_count; i++)
-        terms[i] = (struct kith_term){factor * edges[i].weight,
-                                      at(algebra, algebra->inboxes[i], from),
-                                      at(algebra, algebra->sent, from)};
+    for (uint32_t i = 0; i < algebra->merged_count; i++)
+        terms[i] = (struct kith_term){
+            factor * algebra->merged[i].weight,
+            kith_algorithm_at(algebra, algebra->inboxes[i], from),
+            kith_algorithm_at(algebra, algebra->sent, from)};
 }
 
 /* theta <- (1 - alpha) theta + alpha mean - alpha mu m; x is blended with it.
  * Returns what that added to the sum of x. */
 static double outer(const struct kith_algebra *algebra,
-                    const struct fragment *fragment,
-                    const struct kith_work_edge *edges, uint32_t edge_count)
+                    const struct fragment *fragment)
 {
     const double mu = algebra->coefficients[KITH_GOSSIP_MOMENTUM];
     const double alpha = algebra->coefficients[KITH_GOSSIP_RATE];
     const double blend = algebra->coefficients[KITH_GOSSIP_BLEND];
     const size_t from = fragment->offset;
-    void *const theta = at(algebra, algebra->vectors[THETA], from);
-    void *const momentum = at(algebra, algebra->vectors[MOMENTUM], from);
+    void *const theta =
+        kith_algorithm_at(algebra, algebra->vectors[THETA], from);
+    void *const momentum =
+        kith_algorithm_at(algebra, algebra->vectors[MOMENTUM], from);
     struct kith_term moved[KITH_TERMS_MAX], steps[KITH_TERMS_MAX];
     const struct kith_term global = {1 - blend, theta, NULL};
     double added;
     const struct kith_update updates[] = {
-        {.y = momentum, .own = mu, .count = 1 + edge_count, .terms = moved},
-        {.y = theta, .own = 1 - alpha, .count = 2 + edge_count, .terms = steps},
-        {.y = at(algebra, algebra->live, from),
+        {.y = momentum,
+         .own = mu,
+         .count = 1 + algebra->merged_count,
+         .terms = moved},
+        {.y = theta,
+         .own = 1 - alpha,
+         .count = 2 + algebra->merged_count,
+         .terms = steps},
+        {.y = kith_algorithm_at(algebra, algebra->live, from),
          .own = blend,
          .count = 1,
          .terms = &global,
          .change = &added}};
     moved[0] = (struct kith_term){1, theta, algebra->sent};
-    mean_terms(algebra, edges, edge_count, 0, -1, moved + 1);
+    mean_terms(algebra, 0, -1, moved + 1);
     steps[0] = (struct kith_term){alpha, algebra->sent, NULL};
     steps[1] = (struct kith_term){-alpha * mu, momentum, NULL};
-    mean_terms(algebra, edges, edge_count, 0, alpha, steps + 2);
+    mean_terms(algebra, 0, alpha, steps + 2);
     kith_algorithm_update(algebra->backend, fragment->trained, 3, updates);
     return added;
 }
 
 /* Running statistics move by what the mean adds. */
-static double finish(struct kith_algebra *algebra,
-                     const struct kith_work_edge *edges, uint32_t edge_count)
+static double finish(struct kith_algebra *algebra)
 {
     const struct fragment fragment = fragment_of(algebra);
     const size_t n = fragment.trained;
     struct kith_term terms[KITH_TERMS_MAX];
-    const double added = outer(algebra, &fragment, edges, edge_count);
-    mean_terms(algebra, edges, edge_count, n, 1, terms);
-    return added + kith_algorithm_combine(
-                       algebra->backend, fragment.count - n, 1,
-                       at(algebra, algebra->live, fragment.offset + n),
-                       edge_count, terms);
+    const double added = outer(algebra, &fragment);
+    mean_terms(algebra, n, 1, terms);
+    return added +
+           kith_algorithm_combine(
+               algebra->backend, fragment.count - n, 1,
+               kith_algorithm_at(algebra, algebra->live, fragment.offset + n),
+               algebra->merged_count, terms);
 }
 
 const struct kith_algorithm kith_algorithm_streaming = {
@@ -151,8 +141,8 @@ const struct kith_algorithm kith_algorithm_streaming = {
                 [KITH_GOSSIP_BLEND] = 0.5},
     .vectors = VECTORS,
     .payload = bytes,
-    .start = start,
+    .start = kith_algorithm_start,
     .make = make,
-    .merge = merge,
+    .merge = kith_algorithm_merge_later,
     .finish = finish,
 };

@@ -18,17 +18,11 @@
 
 enum { PUBLISHED };
 
-static void start(struct kith_algebra *algebra)
-{
-    algebra->backend->copy(algebra->dim, algebra->vectors[PUBLISHED],
-                           algebra->live);
-}
-
 /* Who initiates is at the end of its H steps. */
 static void make(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     void *const published = algebra->vectors[PUBLISHED];
-    if (edge->sent == KITH_SLOT_ACTIVE_SENT)
+    if (edge->sent == KITH_SLOT_INITIATED_SENT)
         kith_algorithm_copy_twice(algebra->backend, algebra->dim, algebra->live,
                                   published, algebra->sent);
     else
@@ -39,15 +33,9 @@ static void merge(struct kith_algebra *algebra, struct kith_work_edge *edge)
 {
     const struct kith_term pull = {edge->weight, algebra->received,
                                    algebra->sent};
-    const struct kith_update updates[] = {{.y = algebra->live,
-                                           .own = 1,
-                                           .count = 1,
-                                           .terms = &pull,
-                                           .change = &edge->delta_sum},
-                                          {.y = algebra->vectors[PUBLISHED],
-                                           .own = 1,
-                                           .count = 1,
-                                           .terms = &pull}};
+    const struct kith_update updates[] = {
+        kith_one_term(algebra->live, 1, &pull, &edge->delta_sum),
+        kith_one_term(algebra->vectors[PUBLISHED], 1, &pull, NULL)};
     kith_algorithm_update(algebra->backend, algebra->dim, 2, updates);
 }
 
@@ -65,10 +53,9 @@ const struct kith_algorithm kith_algorithm_swarm = {
                "x += (y_j - y_i) / 2, every H steps",
     .pattern = KITH_PATTERN_SWAP,
     .wait = KITH_WAIT_NO,
-    .conserves_sum = true,
-    .exclusive = true,
+    .flags = KITH_CONSERVES_SUM | KITH_NEEDS_EXCLUSIVE_EXCHANGE,
     .vectors = 1,
-    .start = start,
+    .start = kith_algorithm_start,
     .make = make,
     .merge = merge,
     .undo = undo,

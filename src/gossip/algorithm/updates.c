@@ -168,7 +168,7 @@ void kith_algorithm_make_two(struct kith_algebra *algebra,
     (void)edge;
     algebra->backend->copy(algebra->dim, algebra->sent, algebra->live);
     algebra->backend->copy(algebra->dim,
-                           algorithm_second(algebra, algebra->sent),
+                           kith_algorithm_second(algebra, algebra->sent),
                            algebra->vectors[0]);
 }
 
@@ -176,32 +176,55 @@ void kith_algorithm_mix_two(struct kith_algebra *algebra,
                             struct kith_work_edge *edge)
 {
     kith_algorithm_mix(algebra, edge);
-    (void)algebra->backend->mix(algebra->dim, edge->weight,
-                                algorithm_second(algebra, algebra->received),
-                                algorithm_second(algebra, algebra->sent),
-                                algebra->vectors[0]);
+    (void)algebra->backend->mix(
+        algebra->dim, edge->weight,
+        kith_algorithm_second(algebra, algebra->received),
+        kith_algorithm_second(algebra, algebra->sent), algebra->vectors[0]);
 }
 
-void kith_algorithm_keep(struct kith_algebra *algebra, unsigned index)
+void kith_algorithm_start(struct kith_algebra *algebra)
 {
-    algebra->backend->copy(algebra->dim, algebra->vectors[index],
-                           algebra->live);
+    algebra->backend->copy(algebra->dim, algebra->vectors[0], algebra->live);
 }
 
-void kith_algorithm_stash(struct kith_algebra *algebra, unsigned index)
+void kith_algorithm_before_step(struct kith_algebra *algebra)
 {
     if (algebra->step % algebra->every == 0)
-        kith_algorithm_keep(algebra, index);
+        kith_algorithm_start(algebra);
 }
 
-void kith_algorithm_track(struct kith_algebra *algebra, unsigned tracked,
-                          unsigned before)
+void kith_algorithm_merge_later(struct kith_algebra *algebra,
+                                struct kith_work_edge *edge)
+{
+    (void)algebra;
+    edge->delta_sum = 0;
+}
+
+void kith_algorithm_copy_buffers(const struct kith_algebra *algebra, void *to,
+                                 const void *from)
+{
+    const size_t n = algebra->trained;
+    algebra->backend->copy(algebra->dim - n, kith_algorithm_at(algebra, to, n),
+                           kith_algorithm_at(algebra, from, n));
+}
+
+double kith_algorithm_mix_buffers(struct kith_algebra *algebra, double weight)
+{
+    const size_t n = algebra->trained;
+    return algebra->backend->mix(
+        algebra->dim - n, weight,
+        kith_algorithm_at(algebra, algebra->received, n),
+        kith_algorithm_at(algebra, algebra->sent, n),
+        kith_algorithm_at(algebra, algebra->live, n));
+}
+
+void kith_algorithm_track(struct kith_algebra *algebra)
 {
     const struct kith_backend *backend = algebra->backend;
-    void *const y = algebra->vectors[tracked];
+    void *const y = algebra->vectors[KITH_TRACKED];
     kith_algorithm_add_difference(backend, algebra->trained, algebra->gradient,
-                                  algebra->vectors[before], y);
-    backend->copy(algebra->trained, algebra->vectors[before],
+                                  algebra->vectors[KITH_GRADIENT_BEFORE], y);
+    backend->copy(algebra->trained, algebra->vectors[KITH_GRADIENT_BEFORE],
                   algebra->gradient);
     backend->copy(algebra->trained, algebra->gradient, y);
 }

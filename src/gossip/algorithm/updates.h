@@ -20,16 +20,35 @@ void kith_algorithm_make_two(struct kith_algebra *algebra,
 void kith_algorithm_mix_two(struct kith_algebra *algebra,
                             struct kith_work_edge *edge);
 
-/* direction: own vector `tracked` <- itself + g - g before, which the optimiser
- * gets in the place of g; own vector `before` <- g. */
-void kith_algorithm_track(struct kith_algebra *algebra, unsigned tracked,
-                          unsigned before);
+/* direction: tracked <- tracked + g - g before, which the optimiser gets in the
+ * place of g; then g before <- g. */
+enum { KITH_TRACKED, KITH_GRADIENT_BEFORE, KITH_TRACKED_VECTORS };
+void kith_algorithm_track(struct kith_algebra *algebra);
 
-/* Own vector `index` <- x. */
-void kith_algorithm_keep(struct kith_algebra *algebra, unsigned index);
-/* before_step: the same, where a round has just been. Who adopts a model does
- * so at any step, and keeps it in `start`. */
-void kith_algorithm_stash(struct kith_algebra *algebra, unsigned index);
+/* start: the first of the algorithm's own vectors <- x. */
+void kith_algorithm_start(struct kith_algebra *algebra);
+/* before_step: the same, in the step after a round. A model may be adopted at
+ * any step; `start` keeps it. */
+void kith_algorithm_before_step(struct kith_algebra *algebra);
+/* merge: `finish` does all, since it depends on what else was received. */
+void kith_algorithm_merge_later(struct kith_algebra *algebra,
+                                struct kith_work_edge *edge);
+
+/* Running statistics, which come after what trains, are averaged plainly by
+ * methods that treat the trained part in their own way. */
+void kith_algorithm_copy_buffers(const struct kith_algebra *algebra, void *to,
+                                 const void *from);
+/* Returns the sum of what that added. */
+double kith_algorithm_mix_buffers(struct kith_algebra *algebra, double weight);
+
+/* y <- own y + term; the sum of what that changed goes to `change`, NULL: it is
+ * not asked for. */
+static inline struct kith_update
+kith_one_term(void *y, double own, const struct kith_term *term, double *change)
+{
+    return (struct kith_update){
+        .y = y, .own = own, .count = 1, .terms = term, .change = change};
+}
 /* backend.h's combine, or the passes that it stands for. */
 void kith_algorithm_update(const struct kith_backend *backend, size_t n,
                            unsigned count, const struct kith_update *updates);
@@ -47,11 +66,18 @@ void kith_algorithm_copy_twice(const struct kith_backend *backend, size_t n,
 /* y <- y + a - b, (n) elements. */
 void kith_algorithm_add_difference(const struct kith_backend *backend, size_t n,
                                    const void *a, const void *b, void *y);
-/* The second vector of a message of two. */
-static inline void *algorithm_second(const struct kith_algebra *algebra,
-                                     const void *message)
+/* A vector from element `index` on. */
+static inline void *kith_algorithm_at(const struct kith_algebra *algebra,
+                                      const void *vector, size_t index)
 {
-    return (char *)message + algebra->dim * algebra->backend->element_bytes;
+    return (char *)vector + index * algebra->backend->element_bytes;
+}
+
+/* The second vector of a message of two. */
+static inline void *kith_algorithm_second(const struct kith_algebra *algebra,
+                                          const void *message)
+{
+    return kith_algorithm_at(algebra, message, algebra->dim);
 }
 
 #endif

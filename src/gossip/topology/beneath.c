@@ -18,9 +18,9 @@ enum kith_err kith_beneath_prepare(struct kith_topology *topology, char *error)
     struct kith_topology graph;
     size_t size;
     if (options->graph == NULL)
-        options->graph = kith_topology_find("circulant");
+        options->graph = &kith_topology_circulant;
     if (!options->graph->is_static || options->graph->directed ||
-        options->graph->any_pair)
+        kith_topology_is_any_pair(options->graph))
         return kith_topology_refuse(error, KITH_EINVAL,
                                     "graph: found %s; allowed: a static "
                                     "undirected one",

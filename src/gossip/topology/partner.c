@@ -67,7 +67,7 @@ kith_id kith_topology_partner(const struct kith_topology *topology,
     KITH_ASSERT(self < topology->peers);
     KITH_ASSERT(avoid_count <= KITH_AVOID_MAX);
     *weight = 0.5;
-    if (topology->kind->any_pair)
+    if (kith_topology_is_any_pair(topology->kind))
         return draw_any(topology->peers, self, rng, avoid, avoid_count);
 
     kith_id out[KITH_DEGREE_MAX];

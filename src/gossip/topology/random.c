@@ -17,6 +17,5 @@ const struct kith_topology_kind kith_topology_random = {
     .name = "random",
     .paper = "Boyd et al., IEEE Trans. Information Theory 52(6), 2006",
     .summary = "a partner drawn uniformly from all live peers",
-    .any_pair = true,
     .contraction = contraction,
 };

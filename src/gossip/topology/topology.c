@@ -104,7 +104,7 @@ enum kith_err kith_topology_prepare(const struct kith_topology_kind *kind,
                                     struct kith_topology *topology,
                                     size_t *size, char *error)
 {
-    KITH_ASSERT(kind->any_pair || kind->neighbours != NULL);
+    KITH_ASSERT(kith_topology_is_any_pair(kind) || kind->neighbours != NULL);
     KITH_ASSERT((kind->size == NULL) == (kind->build == NULL));
     *size = 0;
     *topology = (struct kith_topology){.kind = kind,
@@ -125,7 +125,8 @@ enum kith_err kith_topology_prepare(const struct kith_topology_kind *kind,
     *size = own_size(topology);
     if (is_optimal(topology))
         *size += KITH_RHO_SCRATCH(peers) * sizeof(double);
-    return *size == own_size(topology) && *size == 0 && !kind->any_pair
+    return *size == own_size(topology) && *size == 0 &&
+                   !kith_topology_is_any_pair(kind)
                ? check_degrees(topology, error)
                : KITH_OK;
 }
@@ -152,7 +153,7 @@ enum kith_err kith_topology_build(struct kith_topology *topology, void *memory,
             return err;
     }
     topology->options.edges = NULL;
-    if (kind->any_pair)
+    if (kith_topology_is_any_pair(kind))
         return KITH_OK;
     const enum kith_err err = check_degrees(topology, error);
     if (err != KITH_OK || !(kind->keys & KITH_TOPOLOGY_READS(WEIGHTS)))
@@ -228,7 +229,7 @@ uint32_t kith_topology_neighbours(const struct kith_topology *topology,
                                   double weights[KITH_DEGREE_MAX])
 {
     const struct kith_topology_kind *const kind = topology->kind;
-    return kind->any_pair || topology->peers == 1
+    return kith_topology_is_any_pair(kind) || topology->peers == 1
                ? 0
                : list(topology, kind->neighbours, self, round, out, weights);
 }
@@ -239,7 +240,7 @@ uint32_t kith_topology_sources(const struct kith_topology *topology,
                                double weights[KITH_DEGREE_MAX])
 {
     const struct kith_topology_kind *const kind = topology->kind;
-    return kind->any_pair || topology->peers == 1
+    return kith_topology_is_any_pair(kind) || topology->peers == 1
                ? 0
                : list(topology,
                       kind->directed ? kind->sources : kind->neighbours, self,
@@ -309,7 +310,7 @@ uint32_t kith_topology_degree(const struct kith_topology *topology,
                               kith_id self)
 {
     const struct kith_topology_kind *const kind = topology->kind;
-    if (kind->any_pair || topology->peers == 1)
+    if (kith_topology_is_any_pair(kind) || topology->peers == 1)
         return 0;
     uint32_t degree = kind->degree(topology, self);
     if (kind->directed && kind->is_static) {
@@ -327,7 +328,6 @@ unsigned kith_topology_keys(const struct kith_topology_kind *kind,
     if (!(kind->keys & KITH_TOPOLOGY_READS(GRAPH)))
         return kind->keys;
     const struct kith_topology_kind *const graph =
-        options->graph == NULL ? kith_topology_find("circulant")
-                               : options->graph;
+        options->graph == NULL ? &kith_topology_circulant : options->graph;
     return kind->keys | (graph->keys & ~KITH_TOPOLOGY_READS(WEIGHTS));
 }

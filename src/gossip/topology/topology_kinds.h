@@ -4,6 +4,9 @@
 
 #include "kith/topology.h"
 
+/* The graph that stands under a schedule where none is named. */
+extern const struct kith_topology_kind kith_topology_circulant;
+
 /* The stream of (seed; kind, round); a static random graph's round is the
  * attempt at it. */
 void kith_topology_stream(const struct kith_topology *topology, uint64_t round,

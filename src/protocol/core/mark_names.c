@@ -8,6 +8,8 @@ const char *kith_mark_name(enum kith_mark_kind kind)
         KITH_MARKS(KITH_X)
 #undef KITH_X
     };
+    _Static_assert(sizeof names / sizeof *names == KITH_MARK_COUNT,
+                   "a name for each");
     return (unsigned)kind < KITH_MARK_COUNT ? names[kind] : "unknown";
 }
 
@@ -18,5 +20,7 @@ const char *kith_work_name(enum kith_work_kind kind)
         KITH_WORKS(KITH_X)
 #undef KITH_X
     };
+    _Static_assert(sizeof names / sizeof *names == KITH_WORK_COUNT,
+                   "a name for each");
     return (unsigned)kind < KITH_WORK_COUNT ? names[kind] : "unknown";
 }

@@ -3,23 +3,29 @@
  * The worker runs one item at a time. Whenever it is free, `schedule` picks the
  * next one: what a neighbour waits for first, then our own exchange, then the
  * trigger that the last step left behind, then a save, then the next step. So
- * merges and replies happen at step boundaries and nothing is ever locked. */
-#include "src/protocol/core/node_state.h"
+ * merges and replies happen at step boundaries and nothing is ever locked.
+ *
+ * What an exchange or a round does is its mode's (struct kith_mode). */
+#include "src/protocol/core/round.h"
 
 #include <string.h>
 
 _Static_assert(sizeof(struct kith_node) <= 384,
                "an idle peer must stay small: a million of them fit a machine");
-_Static_assert(KITH_SUSPECTS_MAX <= 8, "suspects have a bit each in charged");
 _Static_assert(KITH_SLOT_ROUND_EDGES <= 32, "slots below it have cancel bits");
 
+/* The round follows the node in one block of memory. */
 static size_t aligned(size_t bytes)
 {
+    _Static_assert(_Alignof(struct kith_round) <= 8,
+                   "what memory is aligned to");
     return (bytes + 7u) & ~(size_t)7u;
 }
 
+/* Asked for by the driver, which owns the memory. */
 size_t kith_node_size(const struct kith_node_config *config)
 {
+    KITH_ASSERT(config->topology->peers >= 1);
     return aligned(sizeof(struct kith_node)) + kith_round_size(config);
 }
 
@@ -27,7 +33,23 @@ size_t kith_node_size(const struct kith_node_config *config)
  * worker has no room for one. */
 static bool communicates(const struct kith_node *node)
 {
+    KITH_ASSERT(node->config->algorithm->pattern < KITH_PATTERN_COUNT);
     return node->config->algorithm->pattern != KITH_PATTERN_NONE;
+}
+
+/* A round's mode follows from what its algorithm does and its graph allows. */
+static const struct kith_mode *mode_of(const struct kith_node_config *config)
+{
+    const struct kith_algorithm *algorithm = config->algorithm;
+    KITH_ASSERT(algorithm->pattern != KITH_PATTERN_PULL);
+    if (algorithm->pattern != KITH_PATTERN_ROUND)
+        return &kith_mode_exchange;
+    if (algorithm->wait == KITH_WAIT_NO)
+        return &kith_mode_mailbox;
+    return algorithm->flags & KITH_SPLITS_MASS ||
+                   config->topology->kind->directed
+               ? &kith_mode_cast
+               : &kith_mode_mutual;
 }
 
 struct kith_node *kith_node_init(void *memory,
@@ -40,14 +62,17 @@ struct kith_node *kith_node_init(void *memory,
     struct kith_node *node = memory;
     memset(memory, 0, kith_node_size(config));
     node->config = config;
+    node->mode = mode_of(config);
     node->self = self;
     node->incarnation = incarnation;
     node->steps = resume_step;
     node->adopting = adopt && communicates(node);
+    /* Until START the node only listens. */
+    node->owner = OWNER_UNSTARTED;
     node->next_counter = 1;
     node->save_ns = KITH_NEVER;
     node->blocked_ns = node->leave_ns = KITH_NEVER;
-    node->active.deadline_ns = node->served.deadline_ns = KITH_NEVER;
+    kith_exchange_init(node);
     for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
         node->suspects[i].peer = KITH_NOBODY;
     if (config->algorithm->pattern == KITH_PATTERN_ROUND)
@@ -55,110 +80,45 @@ struct kith_node *kith_node_init(void *memory,
     return node;
 }
 
-void kith_node_mark(struct kith_node *node, struct kith_effects *effects,
-                    enum kith_mark_kind kind,
+/* A mark names the exchange that it is about, so that the books of both
+ * sides can be joined. */
+void kith_node_mark(struct kith_node *node, enum kith_mark_kind kind,
                     const struct kith_exchange *exchange, kith_id peer,
                     uint64_t value, double sum)
 {
-    KITH_ASSERT(effects->mark_count < KITH_EFFECT_MARKS);
-    struct kith_mark *mark = &effects->marks[effects->mark_count++];
+    KITH_ASSERT(node->effects->mark_count < KITH_EFFECT_MARKS);
+    struct kith_mark *mark = &node->effects->marks[node->effects->mark_count++];
     *mark = (struct kith_mark){
         .kind = kind, .peer = peer, .value = value, .sum = sum};
     if (exchange != NULL) {
         mark->id.counter = exchange->counter;
         mark->id.incarnation = exchange->incarnation;
-        mark->initiator = exchange == &node->active;
+        mark->initiator = kith_exchange_is_ours(node, exchange);
     }
 }
 
-void kith_node_tell(const struct kith_node *node, struct kith_effects *effects,
-                    const struct kith_exchange *exchange, bool mine,
-                    enum kith_message_kind kind)
+void kith_node_bad(struct kith_node *node, const struct kith_exchange *exchange,
+                   kith_id peer, const struct kith_message *message)
 {
-    struct kith_message *message = kith_node_send(effects, exchange->edge.peer);
-    const bool carries = kind == KITH_MESSAGE_MODEL;
-    const bool sized = carries || kind == KITH_MESSAGE_REQUEST;
-    *message = (struct kith_message){
-        .kind = kind,
-        .pattern = (enum kith_pattern)exchange->pattern,
-        .id = {.counter = exchange->counter,
-               .incarnation = exchange->incarnation},
-        .mine = mine,
-        .step = node->steps,
-        .payload_bytes =
-            sized ? kith_node_payload(node->config,
-                                      (enum kith_pattern)exchange->pattern,
-                                      exchange->counter)
-                  : 0,
-        .slot = carries ? exchange->edge.sent : KITH_SLOT_NONE,
-    };
-    if (carries) {
-        message->scalar_count = node->config->algorithm->scalar_count;
-        memcpy(message->scalars, exchange->edge.scalars_sent,
-               sizeof message->scalars);
-    }
+    KITH_ASSERT(peer != node->self);
+    node->bad++;
+    kith_node_mark(node, KITH_MARK_BAD, exchange, peer, message->kind, 0);
 }
 
-void kith_node_cancel(struct kith_effects *effects, enum kith_slot slot)
+/* The slots of edges have no bit: they are cancelled with the snapshot of
+ * their round. */
+void kith_node_cancel(const struct kith_node *node, uint32_t slot)
 {
-    effects->cancel |= 1u << slot;
+    KITH_ASSERT(slot > KITH_SLOT_LIVE && slot < KITH_SLOT_ROUND_EDGES);
+    node->effects->cancel |= 1u << slot;
 }
 
-void kith_node_suspect(struct kith_node *node, struct kith_effects *effects,
-                       kith_id peer, kith_ns now_ns, kith_ns span_ns)
-{
-    struct kith_suspect *place = &node->suspects[0];
-    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++) {
-        struct kith_suspect *at = &node->suspects[i];
-        if (at->peer == peer || at->peer == KITH_NOBODY) {
-            place = at;
-            break;
-        }
-        if ((int32_t)(at->until_ms - place->until_ms) < 0)
-            place = at;
-    }
-    if (place->peer != peer)
-        node->charged &= (uint8_t) ~(1u << (place - node->suspects));
-    place->peer = peer;
-    place->until_ms = (uint32_t)((now_ns + span_ns) / KITH_MS);
-    kith_node_mark(node, effects, KITH_MARK_SUSPECT, NULL, peer, 0, 0);
-}
-
-static bool charge_bit(const struct kith_node *node, size_t i)
-{
-    return (node->charged >> i & 1u) != 0;
-}
-
-void kith_node_charge(struct kith_node *node, struct kith_effects *effects,
-                      kith_id peer, kith_ns now_ns, kith_ns span_ns)
-{
-    kith_node_suspect(node, effects, peer, now_ns, span_ns);
-    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
-        if (node->suspects[i].peer == peer)
-            node->charged |= (uint8_t)(1u << i);
-}
-
-bool kith_node_is_charged(const struct kith_node *node, kith_id peer,
-                          kith_ns now_ns)
-{
-    const uint32_t now_ms = (uint32_t)(now_ns / KITH_MS);
-    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
-        if (node->suspects[i].peer == peer && charge_bit(node, i))
-            return (int32_t)(node->suspects[i].until_ms - now_ms) > 0;
-    return false;
-}
-
-void kith_node_forgive(struct kith_node *node, kith_id peer)
-{
-    for (size_t i = 0; i < KITH_SUSPECTS_MAX; i++)
-        if (node->suspects[i].peer == peer && !charge_bit(node, i))
-            node->suspects[i].peer = KITH_NOBODY;
-}
-
+/* Never asserted: these numbers are a peer's. */
 bool kith_node_sane(const struct kith_node *node,
                     const struct kith_message *model)
 {
     const struct kith_node_config *config = node->config;
+    KITH_ASSERT(model->slot != KITH_SLOT_NONE);
     for (uint32_t i = 0; i < model->scalar_count; i++)
         if (!kith_algorithm_is_sane(config->algorithm, config->topology->peers,
                                     model->scalars[i]))
@@ -177,12 +137,21 @@ uint64_t kith_node_payload(const struct kith_node_config *config,
                : config->payload_bytes;
 }
 
+/* A REQUEST is answered at once, between two steps: what it takes is the
+ * network's alone. */
+kith_ns kith_node_control_timeout(const struct kith_node *node, uint32_t tries)
+{
+    KITH_ASSERT(tries <= KITH_TRIES_MAX);
+    return kith_estimate_timeout(&node->control, KITH_TIMEOUT_INITIAL_NS,
+                                 tries);
+}
+
 /* A pull may carry far more than the exchanges that were measured. */
 static bool pulls(const struct kith_node *node)
 {
+    KITH_ASSERT(node->pulls <= KITH_PULLS_MAX);
     return node->config->model_bytes > node->config->payload_bytes &&
-           (node->adopting || (node->served.state != SERVED_IDLE &&
-                               node->served.pattern == KITH_PATTERN_PULL));
+           (node->adopting || kith_exchange_is_pulled(node));
 }
 
 kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries)
@@ -195,147 +164,91 @@ kith_ns kith_node_turn_timeout(const struct kith_node *node, uint32_t tries)
     const kith_ns initial =
         2 * KITH_TIMEOUT_INITIAL_NS +
         (kith_ns)(bits / (KITH_INITIAL_BITS_PER_S / 1000u)) * KITH_MS;
+    KITH_ASSERT(initial > 0);
     return kith_estimate_timeout(pull ? &unknown : &node->turn, initial, tries);
 }
 
-void kith_node_work(struct kith_node *node, struct kith_effects *effects,
-                    enum owner owner, enum kith_work_kind kind,
-                    enum kith_pattern pattern, uint64_t round,
-                    struct kith_work_edge *edges, uint32_t edge_count,
-                    bool snapshot_first)
-{
-    KITH_ASSERT(node->owner == OWNER_NONE);
-    KITH_ASSERT(!effects->has_work);
-    node->owner = (uint8_t)owner;
-    effects->has_work = true;
-    effects->work = (struct kith_work){.kind = kind,
-                                       .pattern = pattern,
-                                       .snapshot_first = snapshot_first,
-                                       .step = node->steps,
-                                       .round = round,
-                                       .edges = edges,
-                                       .edge_count = edge_count};
-}
-
+/* A save may hold more steps than this run asks for. */
 static bool share_done(const struct kith_node *node)
 {
     return node->steps >= node->config->steps;
 }
 
-/* Before the next round may open, or before anything else may be done. */
-static bool waits_for_round(const struct kith_node *node)
+/* The trigger of the step just done. Where one is open still it is skipped, or
+ * waits until training may go on. */
+static void fire(struct kith_node *node)
 {
-    return node->round != NULL && node->round->state != ROUND_CLOSED &&
-           !kith_round_is_mailbox(node) &&
-           (node->trigger_due ||
-            node->config->algorithm->wait == KITH_WAIT_STRICT);
-}
-
-static bool is_outstanding(const struct kith_node *node)
-{
-    return node->round != NULL ? node->round->state != ROUND_CLOSED
-                               : node->active.state != ACTIVE_IDLE;
-}
-
-/* One exchange at a time: what is answered first. */
-static bool is_engaged(const struct kith_node *node)
-{
-    return node->config->algorithm->exclusive &&
-           node->served.state != SERVED_IDLE;
-}
-
-/* The trigger of the step just done. A round waits until the last one is
- * closed; an exchange still outstanding makes the trigger pass. */
-static void fire(struct kith_node *node, kith_ns now_ns,
-                 struct kith_effects *effects)
-{
-    if (!node->trigger_due || waits_for_round(node) || is_engaged(node))
+    KITH_ASSERT(node->trigger_due && !node->leaving);
+    const struct kith_mode *mode = node->mode;
+    if (mode->defers_trigger != NULL && mode->defers_trigger(node))
         return;
     node->trigger_due = false;
+    /* Counted though it may be skipped: mixing is measured per trigger. */
     node->attempts++;
-    if (is_outstanding(node)) {
+    if (mode->is_open(node)) {
+        const struct kith_exchange *last = &node->exchanges[0];
         node->skipped++;
-        kith_node_mark(node, effects, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
+        kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
                        node->attempts, 0);
-        kith_node_mark(node, effects, KITH_MARK_SKIPPED, &node->active,
-                       node->active.edge.peer, 0, 0);
-    } else if (node->round != NULL) {
-        kith_mailbox_catch_up(node);
-        kith_round_open(node, now_ns, effects);
+        kith_node_mark(node, KITH_MARK_SKIPPED, last, last->edge.peer, 0, 0);
     } else {
-        kith_active_open(node, node->config->algorithm->pattern, now_ns,
-                         effects);
+        mode->trigger(node);
     }
 }
 
-/* A restarted peer, or one whose own step went non-finite, takes a
- * neighbour's model before it trains on. */
-static void adopt(struct kith_node *node, kith_ns now_ns,
-                  struct kith_effects *effects)
+/* Whether training is held back, for how long in all. */
+static void block(struct kith_node *node, bool blocked)
 {
-    if (!node->adopting || node->active.state != ACTIVE_IDLE)
-        return;
-    if (node->pulls >= KITH_PULLS_MAX) {
-        node->adopting = false;
-        return;
-    }
-    if (node->active.deadline_ns != KITH_NEVER)
-        return; /* between two pulls */
-    node->pulls++;
-    kith_active_open(node, KITH_PATTERN_PULL, now_ns, effects);
-}
-
-static void block(struct kith_node *node, bool blocked, kith_ns now_ns)
-{
+    KITH_ASSERT(node->blocked_ns == KITH_NEVER ||
+                node->blocked_ns <= node->now_ns);
     if (blocked && node->blocked_ns == KITH_NEVER)
-        node->blocked_ns = now_ns;
+        node->blocked_ns = node->now_ns;
     if (!blocked && node->blocked_ns != KITH_NEVER) {
-        node->waited_ns += now_ns - node->blocked_ns;
+        node->waited_ns += node->now_ns - node->blocked_ns;
         node->blocked_ns = KITH_NEVER;
     }
 }
 
-/* What is idle has no work: most steps find it so, and call nothing. */
-static bool own_turn(struct kith_node *node, struct kith_effects *effects)
+/* Opens what is due: a pull, the trigger's exchange or round, what a mailbox
+ * passes on. True where there may be an item for it. */
+static bool open_due(struct kith_node *node)
 {
-    return (node->active.state != ACTIVE_IDLE &&
-            kith_active_schedule(node, effects)) ||
-           (node->round != NULL && kith_round_schedule(node, effects));
+    KITH_ASSERT(node->owner == OWNER_NONE && !node->leaving);
+    const bool due = node->adopting || node->trigger_due;
+    if (node->adopting)
+        kith_exchange_adopt(node);
+    if (node->trigger_due)
+        fire(node);
+    if (node->mode->idle != NULL)
+        node->mode->idle(node);
+    return due || node->mode->idle != NULL;
 }
 
-static void schedule(struct kith_node *node, kith_ns now_ns,
-                     struct kith_effects *effects)
+static void schedule(struct kith_node *node)
 {
-    if (node->owner != OWNER_NONE || !node->started)
+    const struct kith_mode *mode = node->mode;
+    if (node->owner != OWNER_NONE || mode->schedule(node))
         return;
-    if (node->served.state != SERVED_IDLE &&
-        kith_served_schedule(node, effects))
+    if (!node->leaving && open_due(node) && mode->schedule(node))
         return;
-    if (own_turn(node, effects))
-        return;
-    if (!node->leaving) {
-        adopt(node, now_ns, effects);
-        fire(node, now_ns, effects);
-        if (kith_mailbox_is_due(node))
-            kith_mailbox_pass_on(node, now_ns, effects);
-        if (own_turn(node, effects))
-            return;
-    }
+    KITH_ASSERT(!node->effects->has_work);
     if (node->saving_due) {
         node->saving_due = false;
-        kith_node_work(node, effects, OWNER_SAVE, KITH_WORK_SAVE,
-                       KITH_PATTERN_NONE, 0, NULL, 0, false);
+        kith_node_work(node, OWNER_SAVE,
+                       (struct kith_work){.kind = KITH_WORK_SAVE});
         return;
     }
+    /* A peer whose share is done answers others and waits for nobody. */
     if (node->leaving || share_done(node)) {
-        block(node, false, now_ns);
+        block(node, false);
         return;
     }
-    const bool held = node->adopting || waits_for_round(node);
-    block(node, held, now_ns);
+    const bool held = node->adopting || (mode->holds_training != NULL &&
+                                         mode->holds_training(node));
+    block(node, held);
     if (!held)
-        kith_node_work(node, effects, OWNER_TRAIN, KITH_WORK_TRAIN,
-                       KITH_PATTERN_NONE, 0, NULL, 0, false);
+        kith_node_work(node, OWNER_TRAIN,
+                       (struct kith_work){.kind = KITH_WORK_TRAIN});
 }
 
 /* Every H steps, with probability p; where there is one exchange at a time, by
@@ -344,8 +257,11 @@ static void schedule(struct kith_node *node, kith_ns now_ns,
 static bool triggers(const struct kith_node *node)
 {
     const struct kith_node_config *config = node->config;
-    const bool exclusive = config->algorithm->exclusive;
+    /* The draw is a function of the step, so that a replay needs no state of
+     * the stream. */
+    const bool exclusive = kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE);
     double chance = config->chance == 0 ? 1 : config->chance;
+    KITH_ASSERT(chance > 0 && chance <= 1);
     if (exclusive)
         chance /= 2.0 * config->every;
     if (node->leaving || !communicates(node) ||
@@ -359,187 +275,162 @@ static bool triggers(const struct kith_node *node)
     return kith_rng_double(&rng) < chance;
 }
 
-static void step_trained(struct kith_node *node,
-                         const struct kith_work_result *result, kith_ns now_ns,
-                         struct kith_effects *effects)
+static void mark_step(struct kith_node *node, enum kith_mark_kind kind)
 {
+    kith_node_mark(node, kind, NULL, KITH_NOBODY, node->steps, 0);
+}
+
+static void step_trained(struct kith_node *node,
+                         const struct kith_work_result *result)
+{
+    KITH_ASSERT(result->kind == KITH_WORK_TRAIN);
     node->steps++;
-    kith_node_mark(node, effects, KITH_MARK_STEP, NULL, KITH_NOBODY,
-                   node->steps, 0);
+    mark_step(node, KITH_MARK_STEP);
+    /* Its own model is lost: the next one is a neighbour's. */
     if (!result->finite) {
-        kith_node_mark(node, effects, KITH_MARK_NONFINITE, NULL, KITH_NOBODY,
-                       node->steps, 0);
+        mark_step(node, KITH_MARK_NONFINITE);
         node->adopting =
             communicates(node) && node->config->topology->peers > 1;
         node->pulls = 0;
     } else if (triggers(node)) {
         node->trigger_due = true;
     }
-    if (node->config->save_period_ns > 0 && now_ns >= node->save_ns) {
+    if (node->config->save_period_ns > 0 && node->now_ns >= node->save_ns) {
         node->saving_due = true;
-        node->save_ns = now_ns + node->config->save_period_ns;
+        node->save_ns = node->now_ns + node->config->save_period_ns;
     }
     if (share_done(node))
-        kith_node_mark(node, effects, KITH_MARK_FINISHED, NULL, KITH_NOBODY,
-                       node->steps, 0);
+        mark_step(node, KITH_MARK_FINISHED);
 }
 
-static void step_worked(struct kith_node *node, const struct kith_event *event,
-                        struct kith_effects *effects)
+/* The owner is cleared first, so that what follows may start the next item. */
+static void step_worked(struct kith_node *node,
+                        const struct kith_work_result *result)
 {
-    const struct kith_work_result *result = event->result;
-    const enum owner owner = (enum owner)node->owner;
+    const uint32_t owner = node->owner;
+    KITH_ASSERT(owner < OWNER_EXCHANGE + KITH_EXCHANGES_MAX);
+    KITH_ASSERT(owner > OWNER_UNSTARTED); /* WORK_DONE without work */
     node->owner = OWNER_NONE;
-    switch (owner) {
-    case OWNER_TRAIN:
-        step_trained(node, result, event->now_ns, effects);
-        break;
-    case OWNER_ACTIVE:
-        kith_active_worked(node, result->kind, event->now_ns, effects);
-        break;
-    case OWNER_SERVED:
-        kith_served_worked(node, result->kind, event->now_ns, effects);
-        break;
-    case OWNER_ROUND:
-        kith_round_worked(node, result->kind, event->now_ns, effects);
-        break;
-    case OWNER_SAVE:
-        break;
-    case OWNER_NONE:
-        KITH_ASSERT(owner != OWNER_NONE); /* WORK_DONE without work */
-    }
+    if (owner == OWNER_TRAIN)
+        step_trained(node, result);
+    else if (owner == OWNER_ROUND)
+        kith_round_worked(node, result->kind);
+    else if (owner >= OWNER_EXCHANGE)
+        kith_exchange_worked(node, owner - OWNER_EXCHANGE, result->kind);
 }
 
-static void step_message(struct kith_node *node, const struct kith_event *event,
-                         struct kith_effects *effects)
+static void step_message(struct kith_node *node, kith_id from,
+                         const struct kith_message *message)
 {
-    const struct kith_message *message = event->message;
-    const kith_id from = event->from;
+    /* The driver names senders by their certificate; no graph has such a
+     * peer. */
     if (from >= node->config->topology->peers || from == node->self) {
         node->bad++;
         return;
     }
+    /* Whatever it says, it is alive. */
     kith_node_forgive(node, from);
-    if (message->kind == KITH_MESSAGE_BYE) {
-        kith_node_suspect(node, effects, from, event->now_ns,
-                          KITH_TIMEOUT_MAX_NS);
-        if (node->round != NULL)
-            kith_round_down(node, from, effects, event->now_ns);
-    } else if (message->pattern == KITH_PATTERN_ROUND) {
-        kith_round_message(node, from, message, event->now_ns, effects);
-    } else if (message->mine) {
-        kith_served_message(node, from, message, event->now_ns, effects);
-    } else {
-        kith_active_message(node, from, message, event->now_ns, effects);
+    if (message->kind != KITH_MESSAGE_BYE) {
+        node->mode->message(node, from, message);
+        return;
     }
+    kith_node_suspect(node, from, KITH_TIMEOUT_MAX_NS);
+    if (node->mode->peer_left != NULL)
+        node->mode->peer_left(node, from);
 }
 
-static void wake(struct kith_node *node, kith_ns now_ns,
-                 struct kith_effects *effects)
+/* On LEAVE a round that the last step began may finish: closing it early would
+ * abort it for the neighbours, who are told to leave at the same time. */
+static void leave_in_time(struct kith_node *node)
 {
-    if (now_ns >= node->active.deadline_ns)
-        kith_active_wake(node, now_ns, effects);
-    if (now_ns >= node->served.deadline_ns)
-        kith_served_wake(node, now_ns, effects);
-    if (node->round != NULL && now_ns >= node->round->deadline_ns)
-        kith_round_wake(node, now_ns, effects);
-}
-
-static void leave(struct kith_node *node, kith_ns now_ns,
-                  struct kith_effects *effects)
-{
+    if (node->leave_ns == KITH_NEVER ||
+        (node->now_ns < node->leave_ns && node->round != NULL &&
+         share_done(node) && !kith_node_finished(node)))
+        return;
+    KITH_ASSERT(node->leave_ns <= node->now_ns + KITH_LEAVE_NS);
     node->leave_ns = KITH_NEVER;
     node->leaving = true;
     node->trigger_due = false;
+    if (node->mode->leave != NULL)
+        node->mode->leave(node);
+}
+
+static void step_started(struct kith_node *node)
+{
+    KITH_ASSERT(node->owner == OWNER_UNSTARTED);
+    node->owner = OWNER_NONE;
+    if (node->config->save_period_ns > 0)
+        node->save_ns = node->now_ns + node->config->save_period_ns;
+    if (share_done(node)) {
+        node->adopting = false; /* its model is the end of its work */
+        mark_step(node, KITH_MARK_FINISHED);
+    }
+}
+
+/* Holds after every event, whatever peers and driver did. */
+static void check(const struct kith_node *node)
+{
+    KITH_ASSERT(!node->effects->has_work || node->owner > OWNER_UNSTARTED);
+    KITH_ASSERT(!node->leaving || !node->trigger_due);
+    KITH_ASSERT(node->waited_ns <= node->now_ns);
+    kith_exchange_check(node);
     if (node->round != NULL)
-        kith_round_leave(node, now_ns, effects);
-}
-
-/* Where all have done their steps all are told to leave, and the round that the
- * last step began is still open: who gave it up at once would take it from its
- * neighbours. */
-static void leave_in_time(struct kith_node *node, kith_ns now_ns,
-                          struct kith_effects *effects)
-{
-    if (node->leave_ns != KITH_NEVER &&
-        (now_ns >= node->leave_ns || node->round == NULL || !share_done(node) ||
-         kith_node_finished(node)))
-        leave(node, now_ns, effects);
-}
-
-static kith_ns earliest(kith_ns a, kith_ns b)
-{
-    return a < b ? a : b;
+        kith_round_check(node);
 }
 
 void kith_node_step(struct kith_node *node, const struct kith_event *event,
                     struct kith_effects *effects)
 {
+    const struct kith_mode *mode = node->mode;
+    /* A driver's clock never runs back; that of a recorded file might. */
+    if (event->now_ns > node->now_ns)
+        node->now_ns = event->now_ns;
+    KITH_ASSERT(node->effects == NULL); /* not within another event */
+    node->effects = effects;
     effects->send_count = effects->mark_count = effects->cancel = 0;
     effects->has_work = false;
-    const kith_ns now_ns = event->now_ns;
     switch (event->kind) {
     case KITH_EVENT_START:
-        KITH_ASSERT(!node->started);
-        node->started = true;
-        if (node->config->save_period_ns > 0)
-            node->save_ns = now_ns + node->config->save_period_ns;
-        if (share_done(node)) {
-            node->adopting = false; /* its model is the end of its work */
-            kith_node_mark(node, effects, KITH_MARK_FINISHED, NULL, KITH_NOBODY,
-                           node->steps, 0);
-        }
+        step_started(node);
         break;
     case KITH_EVENT_WAKE:
     case KITH_EVENT_LINK_UP:
         break;
     case KITH_EVENT_MESSAGE:
-        step_message(node, event, effects);
+        step_message(node, event->from, event->message);
         break;
     case KITH_EVENT_LINK_DOWN:
-        kith_active_down(node, event->from, now_ns, effects);
-        kith_served_down(node, event->from, now_ns, effects);
-        if (node->round != NULL)
-            kith_round_down(node, event->from, effects, now_ns);
+        mode->link_down(node, event->from);
         break;
     case KITH_EVENT_WORK_DONE:
-        step_worked(node, event, effects);
+        step_worked(node, event->result);
         break;
     case KITH_EVENT_LEAVE:
-        node->leave_ns = now_ns + KITH_LEAVE_NS;
+        node->leave_ns = node->now_ns + KITH_LEAVE_NS;
         break;
     }
-    wake(node, now_ns, effects);
-    leave_in_time(node, now_ns, effects);
-    schedule(node, now_ns, effects);
+    /* Deadlines after the event: what it brought may have met one that is
+     * due. */
+    mode->wake(node);
+    leave_in_time(node);
+    schedule(node);
     effects->deadline_ns =
-        earliest(node->leave_ns,
-                 earliest(node->active.deadline_ns, node->served.deadline_ns));
-    if (node->round != NULL)
-        effects->deadline_ns =
-            earliest(effects->deadline_ns, node->round->deadline_ns);
+        kith_node_earliest(node->leave_ns, mode->deadline(node));
+    check(node);
+    node->effects = NULL;
 }
 
 uint32_t kith_node_inbox(const struct kith_node *node, kith_id from,
                          const struct kith_message *model)
 {
-    if (model->payload_bytes != kith_node_payload(node->config, model->pattern,
+    if (from == node->self ||
+        model->payload_bytes != kith_node_payload(node->config, model->pattern,
                                                   model->id.counter) ||
         model->scalar_count != node->config->algorithm->scalar_count)
         return KITH_SLOT_NONE;
-    if (model->pattern == KITH_PATTERN_ROUND)
-        return kith_round_inbox(node, from, model);
-    const struct kith_exchange *exchange =
-        model->mine ? &node->served : &node->active;
-    const uint8_t due = model->mine ? SERVED_ACCEPTED : ACTIVE_SENT;
-    const bool carries = exchange->pattern == KITH_PATTERN_SWAP ||
-                         exchange->pattern == (model->mine ? KITH_PATTERN_PUSH
-                                                           : KITH_PATTERN_PULL);
-    if (exchange->state != due || !carries || exchange->running ||
-        exchange->edge.peer != from || exchange->counter != model->id.counter ||
-        exchange->incarnation != model->id.incarnation)
-        return KITH_SLOT_NONE;
-    return model->mine ? KITH_SLOT_SERVED_INBOX : KITH_SLOT_ACTIVE_INBOX;
+    const uint32_t slot = node->mode->inbox(node, from, model);
+    KITH_ASSERT(slot == KITH_SLOT_NONE || kith_slot_is_inbox(slot));
+    return slot;
 }
 
 void kith_node_counters(const struct kith_node *node,
@@ -547,34 +438,21 @@ void kith_node_counters(const struct kith_node *node,
 {
     *counters = (struct kith_node_counters){
         .steps = node->steps,
-        .attempts = node->attempts,
-        .skipped = node->skipped,
-        .refused = node->refused,
-        .done = node->done,
-        .failed = node->failed,
-        .torn = node->torn,
-        .served = node->serving,
-        .bad = node->bad,
-        .gated = node->gated,
-        .undone = node->undone,
         .rounds = node->round != NULL ? node->round->round : 0,
-        .late = node->late,
         .waited_ns = node->waited_ns,
+#define KITH_X(name) .name = node->name,
+        KITH_NODE_COUNTS(KITH_X)
+#undef KITH_X
     };
 }
 
 bool kith_node_quiet(const struct kith_node *node)
 {
-    return node->active.state == ACTIVE_IDLE &&
-           node->served.state == SERVED_IDLE && !node->trigger_due &&
-           (node->round == NULL || node->round->state == ROUND_CLOSED) &&
-           !kith_mailbox_is_due(node);
+    return !node->trigger_due && node->mode->is_quiet(node);
 }
 
 bool kith_node_finished(const struct kith_node *node)
 {
     return share_done(node) && !node->trigger_due &&
-           node->owner != OWNER_TRAIN && node->active.state == ACTIVE_IDLE &&
-           (node->round == NULL || node->round->state == ROUND_CLOSED ||
-            node->round->passing);
+           node->owner != OWNER_TRAIN && node->mode->is_finished(node);
 }

@@ -1,68 +1,135 @@
 /* Rounds with all neighbours of a graph that may change from round to round.
  *
- *   CLOSED -> SNAPSHOT -> OPEN -> MERGE -> CLOSED
+ *   CLOSED -> SNAPSHOT -> OPEN -> MERGE -> CLOSED       mutual, cast
+ *   CLOSED -> SNAPSHOT -> MERGE -> OPEN -> CLOSED       mailbox
  *
- * An undirected edge commits on its own, the lower rank deciding:
- *
- *   both     MODEL(r) at once
- *   higher   READY   "I hold your model"
- *   lower    ACK     "I hold yours too: merge", or ABORT at its deadline
- *
- * An edge that is not committed is left out on both ends, so its weight goes to
- * self on both ends and the sum is kept. Only a READY without an answer is in
- * doubt: PROBE, and torn when nobody answers. The merge of all committed edges
- * is one item against one snapshot:
+ * The merge of all committed edges is one item against one snapshot:
  *
  *   x <- x + sum_j W_ij (received_j - sent)
  *
- * A directed edge has one model and one READY, which ends it on either side: a
- * peer that waits for nobody's READY could run ahead of its readers' inboxes.
+ * This file holds what all modes share: the states, the items, the deadline.
+ * How an edge is committed or left out is its mode's: round_mutual.c,
+ * round_cast.c, round_mailbox.c.
  *
- * Mailbox: a round on which training never waits. Merged is what came last from
- * each neighbour, of whatever round.
- *
- *   CLOSED -> SNAPSHOT -> MERGE -> OPEN (until all hold our model) -> CLOSED
- *
- * Source: Lian et al., NIPS 2017 (D-PSGD); Bornstein et al., ICLR 2023 (SWIFT).
- */
-#include "src/protocol/core/node_state.h"
+ * Source: Lian et al., NIPS 2017 (D-PSGD). */
+#include "src/protocol/core/round.h"
 
 #include <string.h>
 
 /* Deadlines are doubled so often at most. */
 #define PATIENCE_MAX 5
 
+/* Checked after every event, as for exchanges. */
+void kith_round_check(const struct kith_node *node)
+{
+    const struct kith_round *round = node->round;
+    const struct kith_round_list *list = kith_round_current(node);
+    KITH_ASSERT(round->running == (node->owner == OWNER_ROUND));
+    KITH_ASSERT(!round->running || round->state == ROUND_SNAPSHOT ||
+                round->state == ROUND_MERGE);
+    KITH_ASSERT(round->state != ROUND_CLOSED ||
+                round->deadline_ns == KITH_NEVER);
+    KITH_ASSERT(list->round == round->round || node->mode->list_mask == 0);
+    KITH_ASSERT(round->patience <= PATIENCE_MAX);
+    KITH_ASSERT(round->passed <= round->generations);
+}
+
+bool kith_round_is_open(const struct kith_node *node)
+{
+    KITH_ASSERT(node->round->state <= ROUND_MERGE);
+    return node->round->state != ROUND_CLOSED;
+}
+
+/* Training waits before the next round may open (x <- W x - eta g), or before
+ * anything else may be done (x <- W (x - eta g)). */
+bool kith_round_holds(const struct kith_node *node)
+{
+    KITH_ASSERT(node->config->algorithm->wait != KITH_WAIT_NO);
+    return kith_round_is_open(node) &&
+           (node->trigger_due ||
+            node->config->algorithm->wait == KITH_WAIT_STRICT);
+}
+
+bool kith_round_is_committed(const struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->decision <= EDGE_DROPPED);
+    return edge->flags & EDGE_RECEIVED && edge->decision == EDGE_COMMITTED;
+}
+
+bool kith_round_is_quiet(const struct kith_node *node)
+{
+    KITH_ASSERT(node->round->running <= kith_round_is_open(node));
+    return kith_exchange_is_quiet(node) && !kith_round_is_open(node);
+}
+
+/* A round that only passes on what others sent does not keep a peer that is
+ * done. */
+bool kith_round_is_finished(const struct kith_node *node)
+{
+    return kith_exchange_is_finished(node) &&
+           (!kith_round_is_open(node) || node->round->passing);
+}
+
+kith_ns kith_round_deadline(const struct kith_node *node)
+{
+    return kith_node_earliest(node->round->deadline_ns,
+                              kith_exchange_deadline(node));
+}
+
+/* The snapshot is an item of its own, so a round opens at a step boundary. */
 static void reopen(struct kith_round *round)
 {
+    KITH_ASSERT(round->state == ROUND_CLOSED && !round->running);
     round->lapsed = false;
     round->merged = false;
     round->state = ROUND_SNAPSHOT;
 }
 
-static void close_round(struct kith_node *node, struct kith_effects *effects)
+void kith_round_open(struct kith_node *node)
 {
     struct kith_round *round = node->round;
-    const bool missed = kith_round_review(node);
-    kith_round_remember(node);
-    kith_node_cancel(effects, KITH_SLOT_ROUND_SENT);
-    kith_node_mark(node, effects, KITH_MARK_ROUND, NULL, KITH_NOBODY,
-                   round->round, 0);
-    round->state = ROUND_CLOSED;
-    round->deadline_ns = KITH_NEVER;
-    round->round++;
-    if (kith_round_is_mailbox(node))
-        return; /* its one list keeps what came */
+    kith_node_mark(node, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY, node->attempts,
+                   0);
+    reopen(round);
+    round->opened_ns = node->now_ns;
+    if (node->config->topology->kind->is_static &&
+        kith_round_current(node)->count == 0 &&
+        node->config->algorithm->finish == NULL)
+        round->state = ROUND_CLOSED; /* alone, and nothing of its own to do */
+}
+
+void kith_round_go_on(struct kith_node *node, bool catches_up)
+{
+    struct kith_round *round = node->round;
+    KITH_ASSERT(round->state == ROUND_CLOSED);
+    /* A neighbour may be in the next round already: its model needs an
+     * inbox. */
     kith_round_list_fill(node, round->round + 1);
-    if (missed) /* join the others, or trail for ever */
-        kith_round_catch_up(node, effects);
-    kith_round_ask_early(node, effects);
+    if (catches_up) /* join the others, or stay behind for ever */
+        kith_round_catch_up(node);
+    kith_round_ask_early(node);
     /* A cycle is one exchange: nothing is trained within it. */
     if (kith_round_is_within(node) && !node->leaving)
         reopen(round);
 }
 
-static void try_close(struct kith_node *node, kith_ns now_ns,
-                      struct kith_effects *effects)
+/* The outcome is remembered before the lists move on: a neighbour in doubt
+ * will ask for it. */
+void kith_round_close(struct kith_node *node)
+{
+    struct kith_round *round = node->round;
+    KITH_ASSERT(kith_round_has_begun(node) && !round->running);
+    const bool missed = kith_round_review(node);
+    kith_round_remember(node);
+    kith_node_cancel(node, KITH_SLOT_ROUND_SENT);
+    kith_node_mark(node, KITH_MARK_ROUND, NULL, KITH_NOBODY, round->round, 0);
+    round->state = ROUND_CLOSED;
+    round->deadline_ns = KITH_NEVER;
+    round->round++;
+    node->mode->closed(node, missed);
+}
+
+void kith_round_try_close(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
@@ -73,8 +140,11 @@ static void try_close(struct kith_node *node, kith_ns now_ns,
         const struct kith_round_edge *edge = &list->edges[e];
         if (edge->decision == EDGE_OPEN)
             return;
+        /* One edge is enough for a merge; a round without any is over as it
+         * is. */
         committed |= edge->decision == EDGE_COMMITTED;
     }
+    KITH_ASSERT(!round->running);
     const bool merges = committed || node->config->algorithm->finish != NULL;
     round->deadline_ns = KITH_NEVER;
     /* A round that somebody let lapse says nothing of how long one takes
@@ -82,404 +152,357 @@ static void try_close(struct kith_node *node, kith_ns now_ns,
     if (round->lapsed && round->patience < PATIENCE_MAX)
         round->patience++;
     if (!round->lapsed && committed)
-        kith_estimate_add(&node->turn, now_ns - round->opened_ns);
+        kith_estimate_add(&node->turn, node->now_ns - round->opened_ns);
     if (!round->lapsed)
         round->patience = 0;
     if (merges && !round->merged)
         round->state = ROUND_MERGE;
     else
-        close_round(node, effects);
+        kith_round_close(node);
 }
 
-void kith_round_open(struct kith_node *node, kith_ns now_ns,
-                     struct kith_effects *effects)
+/* ---- Work items. */
+
+/* The slot of what is sent over edge `e`: one snapshot for all, or its own. */
+static uint32_t sent_slot(const struct kith_node *node, uint32_t e)
+{
+    KITH_ASSERT(e < KITH_DEGREE_MAX);
+    return kith_node_has(node, KITH_SENDS_EDGE_MESSAGES) ? kith_slot_outbox(e)
+                                                         : KITH_SLOT_ROUND_SENT;
+}
+
+/* The edges of an item are the node's memory: the worker writes into them
+ * what it found. */
+static void put_work(struct kith_node *node, enum kith_work_kind kind,
+                     uint32_t count)
 {
     struct kith_round *round = node->round;
-    KITH_ASSERT(round->state == ROUND_CLOSED);
-    kith_node_mark(node, effects, KITH_MARK_ATTEMPT, NULL, KITH_NOBODY,
-                   node->attempts, 0);
-    reopen(round);
-    round->opened_ns = now_ns;
-    if (node->config->topology->kind->is_static &&
-        kith_round_current(node)->count == 0 &&
-        node->config->algorithm->finish == NULL)
-        round->state = ROUND_CLOSED; /* alone, and nothing of its own to do */
+    KITH_ASSERT(!round->running && count <= KITH_DEGREE_MAX);
+    round->running = true;
+    kith_node_work(node, OWNER_ROUND,
+                   (struct kith_work){.kind = kind,
+                                      .pattern = KITH_PATTERN_ROUND,
+                                      .round = round->round,
+                                      .edges = round->work,
+                                      .edge_count = count});
 }
 
-static void schedule_snapshot(struct kith_node *node,
-                              struct kith_effects *effects)
+static void schedule_snapshot(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    const bool per_edge = node->config->algorithm->per_edge;
+    const bool shared = sent_slot(node, 0) == KITH_SLOT_ROUND_SENT;
+    KITH_ASSERT(round->state == ROUND_SNAPSHOT);
     uint32_t count = 0;
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];
-        edge->made = edge->out && !edge->down && !kith_edge_is_past(node, edge);
-        if (!per_edge || !edge->made)
-            continue;
-        round->work[count++] =
-            (struct kith_work_edge){.peer = edge->peer,
-                                    .weight = edge->share,
-                                    .sent = kith_slot_outbox(e),
-                                    .inbox = KITH_SLOT_NONE};
+        kith_edge_plan(node, edge);
+        if (!shared && edge->flags & EDGE_MADE)
+            round->work[count++] =
+                (struct kith_work_edge){.peer = edge->peer,
+                                        .weight = edge->share,
+                                        .sent = sent_slot(node, e),
+                                        .inbox = KITH_SLOT_NONE};
     }
-    if (!per_edge)
+    /* One snapshot for all, though nobody may be there to send it to:
+     * `finish` reads it. */
+    if (shared)
         round->work[count++] =
             (struct kith_work_edge){.peer = KITH_NOBODY,
                                     .sent = KITH_SLOT_ROUND_SENT,
                                     .inbox = KITH_SLOT_NONE};
-    kith_node_work(node, effects, OWNER_ROUND, KITH_WORK_SNAPSHOT,
-                   KITH_PATTERN_ROUND, round->round, round->work, count, false);
+    put_work(node, KITH_WORK_SNAPSHOT, count);
 }
 
-/* Mailbox: what came last stays, and is merged again where nothing newer did,
- * as long as its sender is alive: it would hold us back for ever. */
-static bool is_merged(const struct kith_node *node,
-                      const struct kith_round_edge *edge)
-{
-    return edge->have &&
-           (kith_round_is_mailbox(node) ? !edge->down
-                                        : edge->decision == EDGE_COMMITTED);
-}
-
-static void schedule_merge(struct kith_node *node, struct kith_effects *effects)
+static void schedule_merge(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    const bool per_edge = node->config->algorithm->per_edge;
-    const bool mailbox = kith_round_is_mailbox(node);
+    KITH_ASSERT(round->state == ROUND_MERGE && !round->merged);
     uint32_t count = 0;
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];
-        if (!is_merged(node, edge))
+        if (!node->mode->is_merged(edge))
             continue;
+        const uint32_t sent = sent_slot(node, e);
         struct kith_work_edge *work = &round->work[count++];
+        /* What comes meanwhile goes into the other inbox. */
         edge->merging = edge->held;
         *work = (struct kith_work_edge){
             .peer = edge->peer,
             .weight = edge->weight,
-            .sent = !per_edge    ? KITH_SLOT_ROUND_SENT
-                    : edge->made ? kith_slot_outbox(e)
-                                 : KITH_SLOT_NONE,
-            .inbox = kith_slot_inbox(e, mailbox ? edge->held : round->round)};
+            .sent = sent == KITH_SLOT_ROUND_SENT || edge->flags & EDGE_MADE
+                        ? sent
+                        : KITH_SLOT_NONE,
+            .inbox = kith_slot_inbox(e, edge->held)};
         memcpy(work->scalars_received, edge->scalars,
                sizeof work->scalars_received);
     }
     if (count < list->count)
-        round->work[count].peer = KITH_NOBODY; /* `merged` reads so far */
-    kith_node_work(node, effects, OWNER_ROUND, KITH_WORK_MERGE,
-                   KITH_PATTERN_ROUND, round->round, round->work, count, false);
+        round->work[count].peer = KITH_NOBODY; /* step_merged reads so far */
+    put_work(node, KITH_WORK_MERGE, count);
 }
 
-bool kith_round_schedule(struct kith_node *node, struct kith_effects *effects)
+bool kith_round_schedule(struct kith_node *node)
 {
-    struct kith_round *round = node->round;
-    if (round->running ||
-        (round->state != ROUND_SNAPSHOT && round->state != ROUND_MERGE))
-        return false;
-    round->running = true;
-    if (round->state == ROUND_SNAPSHOT)
-        schedule_snapshot(node, effects);
+    KITH_ASSERT(!node->round->running);
+    if (kith_exchange_schedule(node))
+        return true;
+    if (node->round->state == ROUND_SNAPSHOT)
+        schedule_snapshot(node);
+    else if (node->round->state == ROUND_MERGE)
+        schedule_merge(node);
     else
-        schedule_merge(node, effects);
+        return false;
     return true;
 }
 
-static kith_ns deadline_of(const struct kith_node *node, kith_ns now_ns)
+/* Measured round trips unless the file sets a time; longer after rounds that
+ * lapsed, since a fixed one would cut off the same slow peer again and
+ * again. */
+static kith_ns deadline_after(const struct kith_node *node)
 {
     const kith_ns fixed = node->config->round_deadline_ns;
+    KITH_ASSERT(fixed >= 0);
     return fixed == KITH_NEVER ? KITH_NEVER
            : fixed > 0
-               ? now_ns + fixed
-               : now_ns + kith_node_turn_timeout(node, node->round->patience);
+               ? node->now_ns + fixed
+               : node->now_ns +
+                     kith_node_turn_timeout(node, node->round->patience);
 }
 
 /* Our snapshot is taken. */
-static void opened(struct kith_node *node, kith_ns now_ns,
-                   struct kith_effects *effects)
+static void step_snapshot(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
-    round->opened_ns = now_ns;
-    round->deadline_ns = deadline_of(node, now_ns);
+    KITH_ASSERT(round->state == ROUND_SNAPSHOT);
+    /* The time until our own snapshot was taken is not the neighbours'. */
+    round->opened_ns = node->now_ns;
+    round->deadline_ns = deadline_after(node);
     for (uint32_t e = 0; e < list->count; e++)
-        kith_edge_open(node, effects, &list->edges[e]);
-    if (kith_round_is_mailbox(node)) {
-        round->state = ROUND_MERGE;
-        return;
-    }
-    round->state = ROUND_OPEN;
-    for (uint32_t e = 0; e < list->count; e++) {
-        struct kith_round_edge *edge = &list->edges[e];
-        if (edge->gone && edge->decision == EDGE_OPEN)
-            kith_edge_lapse(node, effects, edge);
-        kith_round_ask(node, effects, edge);
-        kith_edge_advance(node, effects, edge);
-    }
-    try_close(node, now_ns, effects);
+        kith_edge_open(node, &list->edges[e]);
+    node->mode->opened(node);
 }
 
-static void merged(struct kith_node *node, kith_ns now_ns,
-                   struct kith_effects *effects)
+static void step_merged(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
+    KITH_ASSERT(round->state == ROUND_MERGE);
     uint32_t count = 0;
     for (uint32_t e = 0; e < list->count; e++) {
         struct kith_round_edge *edge = &list->edges[e];
         const struct kith_work_edge *work = &round->work[count];
+        /* Items keep the order of the list, so one pass finds each edge's
+         * result. */
         if (work->peer != edge->peer)
             continue;
         count++;
         node->gated += work->refused;
-        kith_edge_mark(node, effects,
-                       work->refused ? KITH_MARK_GATED : KITH_MARK_MERGED, edge,
-                       work->delta_sum);
+        kith_edge_mark(node, work->refused ? KITH_MARK_GATED : KITH_MARK_MERGED,
+                       edge, work->delta_sum);
     }
     round->merged = true;
-    if (!kith_round_is_mailbox(node)) {
-        close_round(node, effects);
-        return;
-    }
-    round->state = ROUND_OPEN;
-    for (uint32_t e = 0; e < list->count; e++)
-        kith_edge_advance(node, effects, &list->edges[e]);
-    try_close(node, now_ns, effects);
+    node->mode->merged(node);
 }
 
-void kith_round_worked(struct kith_node *node, enum kith_work_kind kind,
-                       kith_ns now_ns, struct kith_effects *effects)
+void kith_round_worked(struct kith_node *node, enum kith_work_kind kind)
 {
     KITH_ASSERT(node->round->running);
+    KITH_ASSERT(kind == KITH_WORK_SNAPSHOT || kind == KITH_WORK_MERGE);
     node->round->running = false;
     if (kind == KITH_WORK_SNAPSHOT)
-        opened(node, now_ns, effects);
+        step_snapshot(node);
     else
-        merged(node, now_ns, effects);
+        step_merged(node);
 }
 
-/* What this side knows about an older round, for one who still asks; who hears
- * nothing writes it off. */
-static void answer_past(struct kith_node *node, struct kith_effects *effects,
-                        kith_id peer, uint64_t number)
+/* ---- Messages. */
+
+uint32_t kith_round_edge_inbox(const struct kith_node *node, uint32_t e,
+                               uint64_t number)
 {
     const struct kith_round *round = node->round;
-    const struct kith_round_edge *edge =
-        number == round->round ? kith_round_find(kith_round_current(node), peer)
-                               : NULL;
-    const bool committed = edge != NULL && round->state != ROUND_CLOSED &&
-                                   round->state != ROUND_SNAPSHOT
-                               ? edge->decision == EDGE_COMMITTED
-                               : kith_round_was_committed(node, peer, number);
-    if (edge == NULL && kith_round_is_forgotten(node, number))
-        return;
-    kith_round_tell(node, effects, peer,
-                    committed ? KITH_MESSAGE_ACK : KITH_MESSAGE_ABORT, number);
+    const struct kith_round_list *list = kith_round_list_of(node, number);
+    const struct kith_round_edge *edge = &list->edges[e];
+    KITH_ASSERT(e < list->count);
+    if (edge->flags & EDGE_RECEIVED || list->round != number ||
+        !kith_round_comes(node, number))
+        return KITH_SLOT_NONE;
+    /* An edge that is decided takes nothing more: its inbox may be read by a
+     * merge. */
+    const bool open =
+        number > round->round || !kith_round_has_begun(node) ||
+        (round->state == ROUND_OPEN && edge->decision == EDGE_OPEN);
+    return open ? kith_slot_inbox(e, number) : KITH_SLOT_NONE;
 }
 
+uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
+                          const struct kith_message *model)
+{
+    const uint64_t number = model->id.counter;
+    if (model->pattern != KITH_PATTERN_ROUND)
+        return kith_exchange_inbox(node, from, model);
+    const struct kith_round_list *list = kith_round_list_of(node, number);
+    const struct kith_round_edge *edge = kith_round_find(list, from);
+    KITH_ASSERT(edge == NULL || edge->peer == from);
+    if (edge == NULL || !(edge->flags & EDGE_IN))
+        return KITH_SLOT_NONE;
+    return node->mode->edge_inbox(node, kith_edge_index(list, edge), number);
+}
+
+/* What came over this edge cannot be merged. */
 static void gate(struct kith_node *node, struct kith_round_edge *edge,
-                 uint64_t number, struct kith_effects *effects)
+                 uint64_t number)
 {
-    const struct kith_round *round = node->round;
+    KITH_ASSERT(edge->peer != node->self);
     node->gated++;
-    kith_edge_mark(node, effects, KITH_MARK_GATED, edge, 0);
-    kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ABORT, number);
-    if (number == round->round && round->state == ROUND_OPEN &&
-        edge->decision == EDGE_OPEN && !edge->told_ready)
-        kith_edge_drop(node, effects, edge);
+    kith_edge_mark(node, KITH_MARK_GATED, edge, 0);
+    kith_round_tell(node, edge->peer, KITH_MESSAGE_ABORT, number);
+    if (kith_edge_is_open(node, edge, number) &&
+        !(edge->flags & EDGE_TOLD_READY))
+        kith_edge_drop(node, edge);
+}
+
+bool kith_round_store(struct kith_node *node, struct kith_round_edge *edge,
+                      uint32_t inbox, const struct kith_message *message)
+{
+    KITH_ASSERT(edge->flags & EDGE_IN);
+    KITH_ASSERT(message->slot != KITH_SLOT_NONE);
+    if (message->slot != inbox || !kith_node_sane(node, message)) {
+        gate(node, edge, message->id.counter);
+        return false;
+    }
+    memcpy(edge->scalars, message->scalars, sizeof message->scalars);
+    /* Kept for the books: a restarted sender names its exchanges anew. */
+    edge->incarnation = message->id.incarnation;
+    edge->flags |= EDGE_RECEIVED;
+    edge->held = (inbox - KITH_SLOT_ROUND_EDGES) % KITH_SLOTS_PER_EDGE & 1u;
+    return true;
 }
 
 /* A model that has no place: one that came twice may be merged already. Where
  * there is one by now, for a round closed while it was under way, it is asked
  * for again. */
-static void refuse_model(struct kith_node *node, kith_id from, uint64_t number,
-                         const struct kith_round_edge *edge,
-                         struct kith_effects *effects)
+static void refuse(struct kith_node *node, const struct kith_round_edge *edge,
+                   kith_id from, const struct kith_message *message)
 {
-    const bool over = number <= node->round->round;
-    const bool committed = over && kith_round_was_committed(node, from, number);
-    if (edge != NULL && edge->have)
+    const uint64_t number = message->id.counter, at = node->round->round;
+    KITH_ASSERT(edge == NULL || edge->peer == from);
+    node->late++;
+    /* Noted once, asked for when its round comes: otherwise a fast
+     * neighbour's model would be lost for good. */
+    if (number > at + 1 && number <= node->round->most)
+        kith_round_note_early(node, from, number);
+    if (kith_node_inbox(node, from, message) != KITH_SLOT_NONE)
+        kith_round_tell(node, from, KITH_MESSAGE_REQUEST, number);
+    else if (edge != NULL && edge->flags & EDGE_RECEIVED)
         return;
-    if (committed && kith_round_is_one_way(node))
-        kith_round_tell(node, effects, from, KITH_MESSAGE_READY, number);
-    else if (committed && kith_edge_decides(node, from))
-        kith_round_tell(node, effects, from, KITH_MESSAGE_ACK, number);
-    else if (!committed && (over || !kith_round_comes(node, number)))
-        kith_round_tell(node, effects, from, KITH_MESSAGE_ABORT, number);
+    else if (number <= at && kith_round_was_committed(node, from, number))
+        node->mode->confirm(node, from, number);
+    else if (number <= at || !kith_round_comes(node, number))
+        kith_round_tell(node, from, KITH_MESSAGE_ABORT, number);
 }
 
-static void step_model(struct kith_node *node, kith_id from,
-                       struct kith_round_edge *known,
-                       const struct kith_message *message,
-                       struct kith_effects *effects)
+struct kith_round_edge *kith_round_take(struct kith_node *node,
+                                        struct kith_round_edge *edge,
+                                        kith_id from,
+                                        const struct kith_message *message)
 {
-    struct kith_round *round = node->round;
-    const uint64_t number = message->id.counter;
-    const bool mailbox = kith_round_is_mailbox(node);
-    const bool at_hand = mailbox || number == round->round;
-    const bool due = at_hand || number == round->round + 1;
-    struct kith_round_edge *edge =
-        at_hand ? known
-        : due   ? kith_round_find(kith_round_list_of(node, number), from)
-                : NULL;
-    if (edge == NULL || !edge->in || message->slot == KITH_SLOT_NONE) {
-        node->late++;
-        if (!due && number > round->round && number <= round->most)
-            kith_round_note_early(node, from, number);
-        if (mailbox && edge != NULL)
-            kith_mailbox_discard(node, from, message, effects);
-        else if (!mailbox &&
-                 kith_node_inbox(node, from, message) != KITH_SLOT_NONE)
-            kith_round_tell(node, effects, from, KITH_MESSAGE_REQUEST, number);
-        else if (!mailbox)
-            refuse_model(node, from, number, edge, effects);
-        return;
+    const uint64_t number = message->id.counter, at = node->round->round;
+    const struct kith_round_list *list = kith_round_list_of(node, number);
+    KITH_ASSERT(edge == NULL || edge->peer == from);
+    /* Two rounds have inboxes, that at hand and the next one. */
+    if (number != at)
+        edge = number == at + 1 ? kith_round_find(list, from) : NULL;
+    if (edge == NULL || !(edge->flags & EDGE_IN) ||
+        message->slot == KITH_SLOT_NONE) {
+        refuse(node, edge, from, message);
+        return NULL;
     }
-    const uint32_t e =
-        (uint32_t)(edge - kith_round_list_of(node, number)->edges);
-    if (message->slot != kith_slot_inbox(e, mailbox ? !edge->held : number) ||
-        !kith_node_sane(node, message)) {
-        gate(node, edge, number, effects);
-        return;
-    }
-    memcpy(edge->scalars, message->scalars, sizeof message->scalars);
-    edge->incarnation = message->id.incarnation;
-    edge->have = true;
-    edge->held ^= 1;
-    if (mailbox)
-        kith_mailbox_hear(node, message);
-    if (!kith_edge_is_mutual(node, edge))
-        kith_round_tell(node, effects, from, KITH_MESSAGE_READY, number);
-    if (number == round->round)
-        kith_edge_advance(node, effects, edge);
+    const uint32_t inbox = kith_slot_inbox(kith_edge_index(list, edge), number);
+    return kith_round_store(node, edge, inbox, message) ? edge : NULL;
 }
 
-static void step_ready(struct kith_node *node, kith_id from,
-                       struct kith_round_edge *edge, uint64_t number,
-                       struct kith_effects *effects)
+/* A REQUEST: our model came too early, now there is room; or too late. */
+static void step_request(struct kith_node *node,
+                         const struct kith_round_edge *edge, kith_id from,
+                         uint64_t number)
 {
-    const struct kith_round *round = node->round;
-    const bool undecided = edge != NULL && number == round->round &&
-                           round->state == ROUND_OPEN &&
-                           edge->decision == EDGE_OPEN;
-    const bool early = edge != NULL && number == round->round &&
-                       round->state == ROUND_MERGE &&
-                       kith_round_is_mailbox(node);
-    if (undecided || early) {
-        edge->heard_ready = true;
-        kith_edge_advance(node, effects, edge);
-    } else if (number <= round->round && kith_edge_decides(node, from) &&
-               !kith_round_is_one_way(node)) {
-        answer_past(node, effects, from, number);
-    }
-}
-
-static void bad(struct kith_node *node, kith_id from,
-                const struct kith_message *message,
-                struct kith_effects *effects)
-{
-    node->bad++;
-    kith_node_mark(node, effects, KITH_MARK_BAD, NULL, from, message->kind, 0);
+    KITH_ASSERT(edge == NULL || edge->decision == EDGE_OPEN);
+    if (edge != NULL && node->mode->resend != NULL &&
+        (edge->flags & (EDGE_MADE | EDGE_HEARD_READY)) == EDGE_MADE)
+        node->mode->resend(node, edge);
+    else if (number < node->round->round)
+        kith_round_tell(node, from, KITH_MESSAGE_ABORT, number);
 }
 
 void kith_round_message(struct kith_node *node, kith_id from,
-                        const struct kith_message *message, kith_ns now_ns,
-                        struct kith_effects *effects)
+                        const struct kith_message *message)
 {
-    struct kith_round *round = node->round;
+    const struct kith_mode *mode = node->mode;
+    if (message->pattern != KITH_PATTERN_ROUND) {
+        kith_exchange_message(node, from, message);
+        return;
+    }
     struct kith_round_edge *known =
-        round != NULL ? kith_round_find(kith_round_current(node), from) : NULL;
-    if (round == NULL || message->mine == kith_edge_decides(node, from) ||
+        kith_round_find(kith_round_current(node), from);
+    KITH_ASSERT(known == NULL || known->peer == from);
+    /* Of a pair the lower rank is the initiator in both directions; any
+     * other claim is a fault of the sender's. */
+    if (message->mine == kith_edge_decides(node, from) ||
         (known == NULL && node->config->topology->kind->is_static)) {
-        bad(node, from, message, effects);
+        kith_node_bad(node, NULL, from, message);
         return;
     }
     kith_round_hear(node, from, message->step);
     const uint64_t number = message->id.counter;
     struct kith_round_edge *edge =
-        number == round->round && round->state == ROUND_OPEN ? known : NULL;
-    const bool undecided = edge != NULL && edge->decision == EDGE_OPEN;
+        kith_edge_is_open(node, known, number) ? known : NULL;
     switch (message->kind) {
     case KITH_MESSAGE_MODEL:
-        step_model(node, from, known, message, effects);
+        mode->model(node, known, from, message);
         break;
     case KITH_MESSAGE_READY:
-        step_ready(node, from, known, number, effects);
+        mode->ready(node, known, from, number);
         break;
     case KITH_MESSAGE_ACK:
-        if (undecided && edge->told_ready && kith_edge_is_mutual(node, edge))
-            kith_edge_commit(node, edge);
+        if (edge != NULL)
+            mode->ack(node, edge);
         break;
     case KITH_MESSAGE_ABORT:
-        if (undecided && kith_edge_is_mutual(node, edge))
-            kith_edge_drop(node, effects, edge);
-        else if (undecided)
-            kith_edge_lapse(node, effects, edge);
-        else
-            kith_round_note_gone(node, from, number);
+        mode->aborted(node, edge, from, number);
         break;
     case KITH_MESSAGE_PROBE:
-        if (kith_round_is_one_way(node))
-            kith_round_answer(node, effects, from, number);
-        else if (kith_edge_decides(node, from) && !undecided &&
-                 number <= round->round)
-            answer_past(node, effects, from, number);
+        mode->probe(node, edge, from, number);
         break;
-    case KITH_MESSAGE_REQUEST: /* it came too early: now there is room */
-        if (undecided && edge->made && !edge->heard_ready &&
-            !kith_round_is_mailbox(node))
-            kith_edge_send(node, effects, edge);
-        else if (number < round->round)
-            kith_round_tell(node, effects, from, KITH_MESSAGE_ABORT, number);
+    case KITH_MESSAGE_REQUEST:
+        step_request(node, edge, from, number);
         break;
     case KITH_MESSAGE_ACCEPT:
     case KITH_MESSAGE_BUSY:
     case KITH_MESSAGE_ABORTED:
     case KITH_MESSAGE_BYE:
     case KITH_MESSAGE_COUNT:
-        bad(node, from, message, effects);
+        kith_node_bad(node, NULL, from, message);
         break;
     }
-    kith_round_heed(node, effects, known);
-    try_close(node, now_ns, effects);
+    if (mode->heard != NULL && known != NULL)
+        mode->heard(node, known);
+    kith_round_try_close(node);
 }
 
-/* Leave this edge out, or ask about it while it is in doubt. */
-static bool settle(struct kith_node *node, struct kith_effects *effects,
-                   struct kith_round_edge *edge)
-{
-    if (!kith_edge_is_mutual(node, edge)) {
-        if (edge->out && !edge->heard_ready) /* it need not wait for us */
-            kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ABORT,
-                            node->round->round);
-        kith_edge_lapse(node, effects, edge);
-        return true;
-    }
-    if (kith_edge_decides(node, edge->peer) || !edge->told_ready) {
-        kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ABORT,
-                        node->round->round);
-        kith_edge_drop(node, effects, edge);
-        return true;
-    }
-    if (++edge->tries <= KITH_TRIES_MAX) {
-        kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_PROBE,
-                        node->round->round);
-        return false;
-    }
-    /* They may have merged our model; we cannot know. Our half is 0. */
-    node->torn++;
-    kith_edge_mark(node, effects, KITH_MARK_TORN, edge, 0);
-    kith_edge_drop(node, effects, edge);
-    return true;
-}
+/* ---- The deadline, links, the end. */
 
-void kith_round_wake(struct kith_node *node, kith_ns now_ns,
-                     struct kith_effects *effects)
+/* Edges that are open at the deadline are left out, or asked about while they
+ * are in doubt. */
+static void settle_all(struct kith_node *node)
 {
     struct kith_round *round = node->round;
     const struct kith_round_list *list = kith_round_current(node);
     uint32_t doubts = 0;
+    KITH_ASSERT(list->count <= KITH_DEGREE_MAX);
     round->deadline_ns = KITH_NEVER;
     if (round->state != ROUND_OPEN)
         return;
@@ -487,62 +510,56 @@ void kith_round_wake(struct kith_node *node, kith_ns now_ns,
         struct kith_round_edge *edge = &list->edges[e];
         if (edge->decision != EDGE_OPEN)
             continue;
-        const bool settled = settle(node, effects, edge);
+        /* Each edge is settled on its own: one silent neighbour costs its
+         * own weight alone. */
+        const bool settled = node->mode->settle(node, edge);
+        KITH_ASSERT(settled == (edge->decision != EDGE_OPEN));
         round->lapsed |= settled;
         if (settled)
-            kith_round_count_silent(node, effects, edge->peer, now_ns);
+            kith_round_count_silent(node, edge->peer);
         else
             doubts = edge->tries > doubts ? edge->tries : doubts;
     }
     if (doubts > 0)
         round->deadline_ns =
-            now_ns +
+            node->now_ns +
             kith_estimate_timeout(&node->turn, KITH_TIMEOUT_INITIAL_NS, doubts);
-    try_close(node, now_ns, effects);
+    kith_round_try_close(node);
 }
 
-/* What came for a round that has not begun here: its sender leaves the edge
- * out, or comes back as another incarnation with another model. */
-static void forget(struct kith_node *node, kith_id peer)
+void kith_round_wake(struct kith_node *node)
 {
-    const struct kith_round *round = node->round;
-    const bool begun =
-        round->state == ROUND_OPEN || round->state == ROUND_MERGE;
-    for (unsigned k = begun; k < 2; k++) {
-        struct kith_round_edge *edge =
-            kith_round_find(kith_round_list_of(node, round->round + k), peer);
-        if (edge != NULL && kith_edge_is_mutual(node, edge))
-            edge->have = false;
-    }
+    kith_exchange_wake(node);
+    if (node->now_ns >= node->round->deadline_ns)
+        settle_all(node);
+    KITH_ASSERT(node->round->deadline_ns > node->now_ns);
 }
 
-void kith_round_down(struct kith_node *node, kith_id peer,
-                     struct kith_effects *effects, kith_ns now_ns)
+void kith_round_peer_left(struct kith_node *node, kith_id peer)
 {
-    struct kith_round *round = node->round;
     struct kith_round_edge *edge =
         kith_round_find(kith_round_current(node), peer);
+    const bool open = kith_edge_is_open(node, edge, node->round->round);
+    KITH_ASSERT(edge == NULL || edge->peer == peer);
     kith_round_set_down(node, peer);
-    forget(node, peer);
-    if (edge == NULL || round->state != ROUND_OPEN ||
-        edge->decision != EDGE_OPEN)
-        return;
-    if (!kith_edge_is_mutual(node, edge))
-        kith_edge_lapse(node, effects, edge);
-    else if (kith_edge_decides(node, peer) || !edge->told_ready)
-        kith_edge_drop(node, effects, edge);
-    else if (now_ns + KITH_TIMEOUT_MIN_NS < round->deadline_ns)
-        round->deadline_ns = now_ns + KITH_TIMEOUT_MIN_NS;
-    try_close(node, now_ns, effects);
+    node->mode->edge_down(node, open ? edge : NULL, peer);
+    if (open)
+        kith_round_try_close(node);
 }
 
-void kith_round_leave(struct kith_node *node, kith_ns now_ns,
-                      struct kith_effects *effects)
+void kith_round_link_down(struct kith_node *node, kith_id peer)
+{
+    kith_exchange_link_down(node, peer);
+    kith_round_peer_left(node, peer);
+}
+
+void kith_round_leave(struct kith_node *node)
 {
     const struct kith_round_list *list = kith_round_current(node);
+    KITH_ASSERT(node->leaving);
     for (uint32_t e = 0; e < list->count; e++)
-        if (!list->edges[e].down)
-            kith_round_tell(node, effects, list->edges[e].peer,
-                            KITH_MESSAGE_BYE, node->round->round);
-    kith_round_wake(node, now_ns, effects); /* as at the deadline */
+        if (!(list->edges[e].flags & EDGE_DOWN))
+            kith_round_tell(node, list->edges[e].peer, KITH_MESSAGE_BYE,
+                            node->round->round);
+    settle_all(node); /* as at the deadline */
 }

@@ -1,30 +1,41 @@
 /* One neighbour's part in a round: what it is told, how it ends. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round.h"
 
 #include <string.h>
 
-static struct kith_message *say(const struct kith_node *node,
-                                struct kith_effects *effects, kith_id peer,
+static struct kith_message *say(const struct kith_node *node, kith_id peer,
                                 enum kith_message_kind kind, uint64_t number)
 {
-    struct kith_message *message = kith_node_send(effects, peer);
+    KITH_ASSERT(peer != node->self && peer < node->config->topology->peers);
+    struct kith_message *message = kith_node_send(node, peer);
     *message = (struct kith_message){
         .kind = kind,
         .pattern = KITH_PATTERN_ROUND,
-        .id = {.counter = number,
-               .incarnation = kith_round_splits(node) ? node->incarnation : 0},
+        .id = {.counter = number},
         .mine = kith_edge_decides(node, peer),
-        /* Where we are, for one who fell behind. */
-        .step = kith_round_is_mailbox(node) ? node->steps : node->round->round,
+        /* Where we are, for a peer that fell behind. */
+        .step = node->mode->says_round ? node->round->round : node->steps,
         .slot = KITH_SLOT_NONE,
     };
+    /* A message that takes mass out of x is an exchange, its sender's. */
+    if (kith_node_has(node, KITH_SPLITS_MASS))
+        message->id.incarnation = node->incarnation;
     return message;
 }
 
-void kith_round_tell(const struct kith_node *node, struct kith_effects *effects,
-                     kith_id peer, enum kith_message_kind kind, uint64_t number)
+/* Everything but a model fits into one record. */
+void kith_round_tell(const struct kith_node *node, kith_id peer,
+                     enum kith_message_kind kind, uint64_t number)
 {
-    (void)say(node, effects, peer, kind, number);
+    KITH_ASSERT(kind != KITH_MESSAGE_MODEL);
+    (void)say(node, peer, kind, number);
+}
+
+uint32_t kith_edge_index(const struct kith_round_list *list,
+                         const struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge >= list->edges && edge < list->edges + list->count);
+    return (uint32_t)(edge - list->edges);
 }
 
 /* What the snapshot made for this edge; stands until the merge. */
@@ -32,122 +43,114 @@ static const struct kith_work_edge *made_for(const struct kith_node *node,
                                              const struct kith_round_edge *edge)
 {
     const struct kith_round_list *list = kith_round_current(node);
+    KITH_ASSERT(edge->flags & EDGE_MADE);
+    /* Items are packed: an edge without a message has none. */
     uint32_t at = 0;
-    if (node->config->algorithm->per_edge)
+    if (kith_node_has(node, KITH_SENDS_EDGE_MESSAGES))
         for (uint32_t e = 0; &list->edges[e] < edge; e++)
-            at += list->edges[e].made;
+            at += (list->edges[e].flags & EDGE_MADE) != 0;
     return &node->round->work[at];
 }
 
-void kith_edge_send(const struct kith_node *node, struct kith_effects *effects,
+void kith_edge_send(const struct kith_node *node,
                     const struct kith_round_edge *edge)
 {
-    const struct kith_round *round = node->round;
-    const struct kith_algorithm *algorithm = node->config->algorithm;
+    const uint64_t number = node->round->round;
     const struct kith_work_edge *made = made_for(node, edge);
     struct kith_message *message =
-        say(node, effects, edge->peer, KITH_MESSAGE_MODEL, round->round);
+        say(node, edge->peer, KITH_MESSAGE_MODEL, number);
+    KITH_ASSERT(made->sent != KITH_SLOT_NONE);
+    /* Some rounds carry whole models, most a slice. */
     message->payload_bytes =
-        kith_node_payload(node->config, KITH_PATTERN_ROUND, round->round);
+        kith_node_payload(node->config, KITH_PATTERN_ROUND, number);
     message->slot = made->sent;
-    message->scalar_count = algorithm->scalar_count;
+    message->scalar_count = node->config->algorithm->scalar_count;
     memcpy(message->scalars, made->scalars_sent, sizeof message->scalars);
 }
 
-void kith_edge_mark(struct kith_node *node, struct kith_effects *effects,
-                    enum kith_mark_kind kind,
+/* A mutual edge's exchange is named by the end that decides; a message that
+ * takes mass out of x is an exchange of its sender, who books its loss. */
+void kith_edge_mark(struct kith_node *node, enum kith_mark_kind kind,
                     const struct kith_round_edge *edge, double sum)
 {
-    kith_node_mark(node, effects, kind, NULL, edge->peer, node->round->round,
-                   sum);
-    struct kith_mark *mark = &effects->marks[effects->mark_count - 1];
     const bool ours = kind == KITH_MARK_SPLIT || kind == KITH_MARK_TORN;
+    const bool splits = kith_node_has(node, KITH_SPLITS_MASS);
+    kith_node_mark(node, kind, NULL, edge->peer, node->round->round, sum);
+    KITH_ASSERT(node->effects->mark_count > 0);
+    struct kith_mark *mark =
+        &node->effects->marks[node->effects->mark_count - 1];
     mark->id.counter = node->round->round;
-    mark->initiator =
-        kith_round_splits(node) ? ours : kith_edge_decides(node, edge->peer);
-    if (kith_round_splits(node))
+    mark->initiator = splits ? ours : kith_edge_decides(node, edge->peer);
+    if (splits)
         mark->id.incarnation = ours ? node->incarnation : edge->incarnation;
 }
 
-void kith_edge_drop(struct kith_node *node, struct kith_effects *effects,
-                    struct kith_round_edge *edge)
+void kith_edge_drop(struct kith_node *node, struct kith_round_edge *edge)
 {
+    KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_DROPPED;
-    if (kith_edge_decides(node, edge->peer))
-        node->failed++;
-    kith_edge_mark(node, effects, KITH_MARK_FAILED, edge, 0);
+    /* Counted by one end, so that a sum over peers counts each edge once. */
+    node->failed += kith_edge_decides(node, edge->peer);
+    kith_edge_mark(node, KITH_MARK_FAILED, edge, 0);
 }
 
 void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge)
 {
+    KITH_ASSERT(edge->decision == EDGE_OPEN);
     edge->decision = EDGE_COMMITTED;
-    if (kith_edge_decides(node, edge->peer))
-        node->done++;
+    node->done += kith_edge_decides(node, edge->peer);
 }
 
-void kith_edge_lapse(struct kith_node *node, struct kith_effects *effects,
-                     struct kith_round_edge *edge)
+/* Its peer is known to be away, or sends nothing in this round, so nobody
+ * counts it as failed. */
+void kith_edge_leave_out(struct kith_node *node, struct kith_round_edge *edge)
 {
-    if (kith_round_splits(node) && edge->made && !edge->heard_ready) {
-        node->torn++;
-        kith_edge_mark(node, effects, KITH_MARK_TORN, edge, edge->split);
-    }
-    if (edge->in && edge->have)
-        kith_edge_commit(node, edge);
+    KITH_ASSERT(edge->decision == EDGE_OPEN);
+    edge->decision = EDGE_DROPPED;
+    kith_edge_mark(node, KITH_MARK_FAILED, edge, 0);
+}
+
+void kith_edge_advance(struct kith_node *node, struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->peer != node->self);
+    if (kith_edge_is_open(node, edge, node->round->round))
+        node->mode->advance(node, edge);
+}
+
+void kith_edge_advance_all(struct kith_node *node)
+{
+    const struct kith_round_list *list = kith_round_current(node);
+    KITH_ASSERT(node->round->state == ROUND_OPEN);
+    for (uint32_t e = 0; e < list->count; e++)
+        kith_edge_advance(node, &list->edges[e]);
+}
+
+void kith_edge_plan(const struct kith_node *node, struct kith_round_edge *edge)
+{
+    KITH_ASSERT(edge->flags & (EDGE_IN | EDGE_OUT));
+    if ((edge->flags & (EDGE_OUT | EDGE_DOWN)) == EDGE_OUT &&
+        !kith_edge_is_past(node, edge))
+        edge->flags |= EDGE_MADE;
     else
-        kith_edge_drop(node, effects, edge);
+        edge->flags &= ~(uint32_t)EDGE_MADE;
 }
 
-/* A directed edge is over where ours arrived and theirs did. */
-static void advance_directed(struct kith_node *node,
-                             struct kith_round_edge *edge)
+void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge)
 {
-    const bool ours = !edge->out || edge->heard_ready;
-    const bool theirs = !edge->in || edge->have || kith_round_is_mailbox(node);
-    if (ours && theirs)
-        kith_edge_commit(node, edge);
-}
-
-void kith_edge_advance(struct kith_node *node, struct kith_effects *effects,
-                       struct kith_round_edge *edge)
-{
-    const struct kith_round *round = node->round;
-    if (round->state != ROUND_OPEN || edge->decision != EDGE_OPEN)
-        return;
-    if (!kith_edge_is_mutual(node, edge)) {
-        advance_directed(node, edge);
-    } else if (edge->have && !kith_edge_decides(node, edge->peer)) {
-        if (!edge->told_ready)
-            kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_READY,
-                            round->round);
-        edge->told_ready = true;
-    } else if (edge->have && edge->heard_ready) {
-        kith_round_tell(node, effects, edge->peer, KITH_MESSAGE_ACK,
-                        round->round);
-        kith_edge_commit(node, edge);
-    }
-}
-
-void kith_edge_open(struct kith_node *node, struct kith_effects *effects,
-                    struct kith_round_edge *edge)
-{
-    const bool past = kith_edge_is_past(node, edge);
-    if (!node->config->algorithm->per_edge)
-        edge->made = edge->out && !edge->down && !past;
+    const bool splits = kith_node_has(node, KITH_SPLITS_MASS);
+    KITH_ASSERT(!kith_round_has_begun(node));
+    if (!kith_node_has(node, KITH_SENDS_EDGE_MESSAGES))
+        kith_edge_plan(node, edge); /* what is shared suits the last moment */
     edge->tries = 0;
-    edge->told_ready = false;
-    edge->heard_ready = false;
+    edge->flags &= ~(uint32_t)(EDGE_TOLD_READY | EDGE_HEARD_READY);
     edge->decision = EDGE_OPEN;
-    edge->split = edge->made ? made_for(node, edge)->delta_sum : 0;
-    if (edge->made && kith_round_splits(node))
-        kith_edge_mark(node, effects, KITH_MARK_SPLIT, edge, edge->split);
-    if (edge->made && (!edge->down || kith_round_splits(node))) {
-        kith_edge_send(node, effects, edge);
-    } else if (edge->have && kith_round_is_one_way(node)) {
-        /* It came before the link broke, or its sender went on. */
-        kith_edge_lapse(node, effects, edge);
-    } else if (edge->down || edge->out || past) {
-        edge->decision = EDGE_DROPPED;
-        kith_edge_mark(node, effects, KITH_MARK_FAILED, edge, 0);
-    }
+    const bool made = edge->flags & EDGE_MADE;
+    edge->split = made ? made_for(node, edge)->delta_sum : 0;
+    if (made && splits)
+        kith_edge_mark(node, KITH_MARK_SPLIT, edge, edge->split);
+    /* What has left x is sent though the link is down: it may be repaired. */
+    if (made && (splits || !(edge->flags & EDGE_DOWN)))
+        kith_edge_send(node, edge);
+    else
+        node->mode->unsent(node, edge);
 }

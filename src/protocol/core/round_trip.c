@@ -1,4 +1,4 @@
-/* Deadlines from measured round trips: nobody guesses a timeout.
+/* Deadlines from measured round trips; no timeout is a guess.
  *
  *   deviation <- deviation + (|sample - mean| - deviation) / 4
  *   mean      <- mean + (sample - mean) / 8
@@ -6,13 +6,15 @@
  *
  * Source: Jacobson and Karels, "Congestion avoidance and control", SIGCOMM
  * 1988; RFC 6298. A sample counts for no more than the timeout in force, so
- * that one neighbour which drags its feet cannot lift every deadline at once.
+ * that one slow neighbour cannot lift every deadline at once.
  * The factor 4 on top is there because an answer waits for the
  * other side's step boundary, whose phase is random. */
-#include "src/protocol/core/node_state.h"
+#include "src/protocol/core/round_trip.h"
+#include "kith/assert.h"
 
 void kith_estimate_add(struct kith_estimate *estimate, kith_ns sample_ns)
 {
+    KITH_ASSERT(sample_ns >= 0);
     const kith_ns most = estimate->mean_us == 0
                              ? KITH_TIMEOUT_MAX_NS
                              : kith_estimate_timeout(estimate, 0, 0);
@@ -30,12 +32,15 @@ void kith_estimate_add(struct kith_estimate *estimate, kith_ns sample_ns)
     estimate->mean_us += error / 8;
     if (estimate->mean_us < 1)
         estimate->mean_us = 1;
+    KITH_ASSERT(estimate->mean_us <= KITH_TIMEOUT_MAX_NS / KITH_US);
+    KITH_ASSERT(estimate->deviation_us >= 0);
 }
 
 kith_ns kith_estimate_timeout(const struct kith_estimate *estimate,
                               kith_ns initial_ns, uint32_t tries)
 {
     kith_ns timeout = initial_ns;
+    KITH_ASSERT(estimate->mean_us >= 0 && estimate->deviation_us >= 0);
     if (estimate->mean_us > 0)
         timeout =
             4 * KITH_US *

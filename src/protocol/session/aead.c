@@ -1,6 +1,15 @@
 /* The table of AEAD providers, fastest first, and the names of suites. */
 #include "src/protocol/session/aead.h"
 
+#include "kith/assert.h"
+
+/* A suite is one byte of the preface, and 0 is what an old or foreign peer
+ * sends there. */
+#define KITH_X(name, byte, text)                                               \
+    _Static_assert((byte) > 0 && (byte) <= UINT8_MAX, "a suite is a byte");
+KITH_SUITES(KITH_X)
+#undef KITH_X
+
 /* libcrypto leads: 2.5 times libsodium's AES-256-GCM where the processor has
  * wide AES instructions, and more than twice its ChaCha20. */
 const struct kith_aead *const kith_aeads[] = {
@@ -10,7 +19,11 @@ const struct kith_aead *const kith_aeads[] = {
     &kith_aead_sodium,
     NULL,
 };
+_Static_assert(sizeof kith_aeads >= 2 * sizeof kith_aeads[0],
+               "at least one provider before the terminator");
 
+/* The names are Noise's own (revision 34, section 8): they are hashed into the
+ * transcript, so two peers that spell one differently cannot agree on keys. */
 const char *kith_suite_name(enum kith_suite suite)
 {
     switch (suite) {
@@ -25,6 +38,7 @@ const char *kith_suite_name(enum kith_suite suite)
 
 const char *kith_aead_name(const struct kith_aead *aead)
 {
+    KITH_ASSERT(aead->name != NULL && aead->name[0] != '\0');
     return aead->name;
 }
 
@@ -35,6 +49,7 @@ bool kith_aead_has(const struct kith_aead *aead, enum kith_suite suite)
 
 const struct kith_aead *kith_aead_best(enum kith_suite suite)
 {
+    /* First match: the table is ordered by speed. */
     for (size_t i = 0; kith_aeads[i]; i++)
         if (kith_aeads[i]->has(suite))
             return kith_aeads[i];

@@ -25,6 +25,17 @@ union kith_aead_state {
 
 enum kith_direction { KITH_SEAL, KITH_OPEN };
 
+/* One text to seal or to open. `bytes` counts the plain text: the sealed one is
+ * KITH_TAG_BYTES longer. `in` and `out` are equal or apart. */
+struct kith_aead_text {
+    const uint8_t *nonce; /* (KITH_NONCE_BYTES) */
+    const uint8_t *ad;
+    size_t ad_bytes;
+    const uint8_t *in;
+    uint8_t *out;
+    size_t bytes;
+};
+
 struct kith_aead {
     const char *name;
     bool (*has)(enum kith_suite suite);
@@ -36,14 +47,9 @@ struct kith_aead {
                          const uint8_t key[KITH_KEY_BYTES],
                          enum kith_direction direction);
     enum kith_err (*seal)(union kith_aead_state *state, enum kith_suite suite,
-                          const uint8_t nonce[KITH_NONCE_BYTES],
-                          const uint8_t *ad, size_t ad_bytes,
-                          const uint8_t *plain, size_t bytes, uint8_t *sealed);
-    /* bytes counts the plain text: `sealed` is bytes + 16 long. */
+                          const struct kith_aead_text *text);
     enum kith_err (*open)(union kith_aead_state *state, enum kith_suite suite,
-                          const uint8_t nonce[KITH_NONCE_BYTES],
-                          const uint8_t *ad, size_t ad_bytes,
-                          const uint8_t *sealed, size_t bytes, uint8_t *plain);
+                          const struct kith_aead_text *text);
 };
 
 extern const struct kith_aead kith_aead_sodium;

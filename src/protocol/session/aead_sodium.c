@@ -16,6 +16,22 @@ _Static_assert(_Alignof(crypto_aead_aes256gcm_state) <=
                    _Alignof(union kith_aead_state),
                "the expanded key is aligned");
 
+_Static_assert(crypto_aead_aes256gcm_KEYBYTES == KITH_KEY_BYTES &&
+                   crypto_aead_chacha20poly1305_ietf_KEYBYTES == KITH_KEY_BYTES,
+               "keys of 256 bits");
+_Static_assert(crypto_aead_aes256gcm_NPUBBYTES == KITH_NONCE_BYTES &&
+                   crypto_aead_chacha20poly1305_ietf_NPUBBYTES ==
+                       KITH_NONCE_BYTES,
+               "nonces of 96 bits, as Noise writes them");
+_Static_assert(crypto_aead_aes256gcm_ABYTES == KITH_TAG_BYTES &&
+                   crypto_aead_chacha20poly1305_ietf_ABYTES == KITH_TAG_BYTES,
+               "tags of 128 bits");
+
+static crypto_aead_aes256gcm_state *expanded_of(union kith_aead_state *state)
+{
+    return (crypto_aead_aes256gcm_state *)(void *)state->bytes;
+}
+
 static bool sodium_has(enum kith_suite suite)
 {
     /* Detects the processor's features on its first call, then costs nothing.
@@ -38,6 +54,7 @@ static enum kith_err sodium_create(union kith_aead_state *state,
     return sodium_has(suite) ? KITH_OK : KITH_EUNSUPPORTED;
 }
 
+/* memzero, for a compiler may leave out a memset of what is not read again. */
 static void sodium_destroy(union kith_aead_state *state)
 {
     sodium_memzero(state, sizeof *state);
@@ -48,11 +65,10 @@ static enum kith_err sodium_key(union kith_aead_state *state,
                                 const uint8_t key[KITH_KEY_BYTES],
                                 enum kith_direction direction)
 {
-    (void)direction; /* One expansion serves both. */
+    (void)direction; /* GCM and ChaCha run the cipher forward either way. */
     switch (suite) {
     case KITH_SUITE_AESGCM:
-        crypto_aead_aes256gcm_beforenm(
-            (crypto_aead_aes256gcm_state *)(void *)state->bytes, key);
+        crypto_aead_aes256gcm_beforenm(expanded_of(state), key);
         return KITH_OK;
     case KITH_SUITE_CHACHAPOLY:
         memcpy(state->bytes, key, KITH_KEY_BYTES);
@@ -61,23 +77,22 @@ static enum kith_err sodium_key(union kith_aead_state *state,
     return KITH_EUNSUPPORTED;
 }
 
+/* The detached calls would save nothing: a tag follows its text on the wire. */
 static enum kith_err sodium_seal(union kith_aead_state *state,
                                  enum kith_suite suite,
-                                 const uint8_t nonce[KITH_NONCE_BYTES],
-                                 const uint8_t *ad, size_t ad_bytes,
-                                 const uint8_t *plain, size_t bytes,
-                                 uint8_t *sealed)
+                                 const struct kith_aead_text *text)
 {
+    KITH_ASSERT(text->bytes <= KITH_RECORD_BYTES_MAX);
     switch (suite) {
     case KITH_SUITE_AESGCM:
         crypto_aead_aes256gcm_encrypt_afternm(
-            sealed, NULL, plain, bytes, ad, ad_bytes, NULL, nonce,
-            (const crypto_aead_aes256gcm_state *)(const void *)state->bytes);
+            text->out, NULL, text->in, text->bytes, text->ad, text->ad_bytes,
+            NULL, text->nonce, expanded_of(state));
         return KITH_OK;
     case KITH_SUITE_CHACHAPOLY:
-        crypto_aead_chacha20poly1305_ietf_encrypt(sealed, NULL, plain, bytes,
-                                                  ad, ad_bytes, NULL, nonce,
-                                                  state->bytes);
+        crypto_aead_chacha20poly1305_ietf_encrypt(
+            text->out, NULL, text->in, text->bytes, text->ad, text->ad_bytes,
+            NULL, text->nonce, state->bytes);
         return KITH_OK;
     }
     return KITH_EUNSUPPORTED;
@@ -85,30 +100,29 @@ static enum kith_err sodium_seal(union kith_aead_state *state,
 
 static enum kith_err sodium_open(union kith_aead_state *state,
                                  enum kith_suite suite,
-                                 const uint8_t nonce[KITH_NONCE_BYTES],
-                                 const uint8_t *ad, size_t ad_bytes,
-                                 const uint8_t *sealed, size_t bytes,
-                                 uint8_t *plain)
+                                 const struct kith_aead_text *text)
 {
+    const size_t sealed_bytes = text->bytes + KITH_TAG_BYTES;
     int bad = -1;
+    KITH_ASSERT(text->bytes <= KITH_RECORD_BYTES_MAX);
     switch (suite) {
     case KITH_SUITE_AESGCM:
         bad = crypto_aead_aes256gcm_decrypt_afternm(
-            plain, NULL, NULL, sealed, bytes + KITH_TAG_BYTES, ad, ad_bytes,
-            nonce,
-            (const crypto_aead_aes256gcm_state *)(const void *)state->bytes);
+            text->out, NULL, NULL, text->in, sealed_bytes, text->ad,
+            text->ad_bytes, text->nonce, expanded_of(state));
         break;
     case KITH_SUITE_CHACHAPOLY:
         bad = crypto_aead_chacha20poly1305_ietf_decrypt(
-            plain, NULL, NULL, sealed, bytes + KITH_TAG_BYTES, ad, ad_bytes,
-            nonce, state->bytes);
+            text->out, NULL, NULL, text->in, sealed_bytes, text->ad,
+            text->ad_bytes, text->nonce, state->bytes);
         break;
     }
-    if (bad != 0) {
-        memset(plain, 0, bytes);
-        return KITH_EAUTH;
-    }
-    return KITH_OK;
+    if (bad == 0)
+        return KITH_OK;
+    /* libsodium has not written, or zeroed, the target; the contract promises
+     * zeros in either case. */
+    memset(text->out, 0, text->bytes);
+    return KITH_EAUTH;
 }
 
 const struct kith_aead kith_aead_sodium = {

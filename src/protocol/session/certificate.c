@@ -32,8 +32,19 @@ enum tag {
     TAG_SIGNATURE,
 };
 
+/* Two bytes of tag and length before each value; the longest name. */
+#define BODY_BYTES_MAX                                                         \
+    (10u * 2u + 1u + KITH_CLUSTER_BYTES + 8u + KITH_KEY_BYTES +                \
+     (KITH_NAME_MAX - 1u) + 8u + 8u + 4u + 8u + 8u)
 #define SIGNATURE_FIELD_BYTES (2u + KITH_SIGNATURE_BYTES)
 static const char context[] = "kith-cert-v1"; /* its zero byte included */
+
+_Static_assert(BODY_BYTES_MAX + SIGNATURE_FIELD_BYTES <=
+                   KITH_CERTIFICATE_BYTES_MAX,
+               "the longest certificate fits");
+_Static_assert(KITH_NAME_MAX - 1 <= UINT8_MAX &&
+                   KITH_SIGNATURE_BYTES <= UINT8_MAX,
+               "the length of a value is one byte");
 
 /* A reader over the fields; `good` turns false once and stays so. */
 struct reader {
@@ -47,6 +58,7 @@ struct reader {
 static const uint8_t *read_field(struct reader *reader, enum tag tag,
                                  size_t least, size_t most, size_t *length)
 {
+    KITH_ASSERT(least <= most && most <= UINT8_MAX);
     if (reader->good && reader->left >= 2 && reader->at[0] == tag) {
         const uint8_t *value = reader->at + 2;
         *length = reader->at[1];
@@ -61,10 +73,14 @@ static const uint8_t *read_field(struct reader *reader, enum tag tag,
     return NULL;
 }
 
+/* Numbers have one width each: a minimal encoding would need a rule against
+ * leading zeros, a fixed one needs none. */
 static uint64_t read_number(struct reader *reader, enum tag tag, size_t width)
 {
     size_t length = 0;
+    KITH_ASSERT(width >= 1 && width <= sizeof(uint64_t));
     const uint8_t *value = read_field(reader, tag, width, width, &length);
+    KITH_ASSERT(value == NULL || length == width);
     return value ? get_be(value, width) : 0;
 }
 
@@ -73,10 +89,13 @@ static void read_bytes(struct reader *reader, enum tag tag, uint8_t *target,
 {
     size_t length = 0;
     const uint8_t *value = read_field(reader, tag, size, size, &length);
+    KITH_ASSERT(value == NULL || length == size);
     if (value)
         memcpy(target, value, size);
 }
 
+/* An allow-list of characters, not a list of bad ones: names go unescaped into
+ * log lines of KEY=VALUE, into file names and into HTML. */
 bool kith_name_is_safe(const uint8_t *name, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -89,6 +108,7 @@ bool kith_name_is_safe(const uint8_t *name, size_t length)
     return length >= 1 && length < KITH_NAME_MAX;
 }
 
+/* The one field of variable length; its terminator is the zeroed struct's. */
 static void read_name(struct reader *reader, char name[KITH_NAME_MAX])
 {
     size_t length = 0;
@@ -103,6 +123,8 @@ static void read_name(struct reader *reader, char name[KITH_NAME_MAX])
 enum kith_err kith_certificate_decode(const uint8_t *bytes, size_t size,
                                       struct kith_certificate *certificate)
 {
+    /* Zeroed first: a caller that ignores the error finds no role and no key.
+     */
     memset(certificate, 0, sizeof *certificate);
     if (size > KITH_CERTIFICATE_BYTES_MAX)
         return KITH_EPARSE;
@@ -119,6 +141,8 @@ enum kith_err kith_certificate_decode(const uint8_t *bytes, size_t size,
     c.quota_round_bytes = read_number(&r, TAG_QUOTA_ROUND, 8);
     c.quota_model_bytes = read_number(&r, TAG_QUOTA_MODEL, 8);
     read_bytes(&r, TAG_SIGNATURE, c.signature, sizeof c.signature);
+    /* Trailing bytes are refused: two encodings of one certificate would have
+     * two fingerprints, and a revocation would name one of them. */
     if (!r.good || r.left != 0 || version != CERTIFICATE_VERSION)
         return KITH_EPARSE;
     if (not_before > not_after || not_after > INT64_MAX || c.roles == 0 ||
@@ -126,13 +150,17 @@ enum kith_err kith_certificate_decode(const uint8_t *bytes, size_t size,
         return KITH_EPARSE;
     c.not_before_s = (int64_t)not_before;
     c.not_after_s = (int64_t)not_after;
+    KITH_ASSERT(0 <= c.not_before_s && c.not_before_s <= c.not_after_s);
     *certificate = c;
     return KITH_OK;
 }
 
+/* Writers return the place after the field, so that the fields stand below each
+ * other in body_encode() as in the definition. */
 static uint8_t *write_bytes(uint8_t *at, enum tag tag, const void *value,
                             size_t size)
 {
+    KITH_ASSERT(size <= UINT8_MAX);
     at[0] = (uint8_t)tag;
     at[1] = (uint8_t)size;
     memcpy(at + 2, value, size);
@@ -143,6 +171,8 @@ static uint8_t *write_number(uint8_t *at, enum tag tag, uint64_t value,
                              size_t width)
 {
     uint8_t bytes[8];
+    KITH_ASSERT(width <= sizeof bytes);
+    KITH_ASSERT(width == 8 || value >> (8 * width) == 0);
     put_be(bytes, value, width);
     return write_bytes(at, tag, bytes, width);
 }
@@ -164,19 +194,25 @@ static size_t body_encode(const struct kith_certificate *c, uint8_t *bytes)
     at = write_number(at, TAG_ROLES, c->roles, 4);
     at = write_number(at, TAG_QUOTA_ROUND, c->quota_round_bytes, 8);
     at = write_number(at, TAG_QUOTA_MODEL, c->quota_model_bytes, 8);
+    KITH_ASSERT((size_t)(at - bytes) <= BODY_BYTES_MAX);
     return (size_t)(at - bytes);
 }
 
-/* What the signature covers; returns its size. */
+/* What the signature covers; returns its size. The context keeps a signature of
+ * a certificate from being one of a revocation list (RFC 8032, section 8.3, on
+ * contexts). */
 static size_t
 signed_bytes(const uint8_t *body, size_t body_bytes,
              uint8_t out[sizeof context + KITH_CERTIFICATE_BYTES_MAX])
 {
+    KITH_ASSERT(body_bytes <= KITH_CERTIFICATE_BYTES_MAX);
     memcpy(out, context, sizeof context);
     memcpy(out + sizeof context, body, body_bytes);
     return sizeof context + body_bytes;
 }
 
+/* Ed25519 (RFC 8032): deterministic, so a certificate signed twice has the same
+ * bytes and the same fingerprint. */
 size_t kith_certificate_sign(const struct kith_certificate *certificate,
                              const uint8_t secret[64],
                              uint8_t bytes[KITH_CERTIFICATE_BYTES_MAX])
@@ -200,6 +236,7 @@ bool kith_certificate_is_signed_by(const uint8_t *bytes, size_t size,
     uint8_t covered[sizeof context + KITH_CERTIFICATE_BYTES_MAX];
     const size_t covered_bytes =
         signed_bytes(bytes, size - SIGNATURE_FIELD_BYTES, covered);
+    KITH_ASSERT(covered_bytes + SIGNATURE_FIELD_BYTES == size + sizeof context);
     return crypto_sign_verify_detached(bytes + size - KITH_SIGNATURE_BYTES,
                                        covered, covered_bytes, authority) == 0;
 }

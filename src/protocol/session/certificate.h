@@ -11,11 +11,12 @@ bool kith_name_is_safe(const uint8_t *name, size_t length);
 bool kith_certificate_is_signed_by(const uint8_t *bytes, size_t size,
                                    const uint8_t authority[32]);
 
-/* kith_trust_check() that also says why not, in at most reason_size bytes. */
+#define KITH_REASON_BYTES 200u
+/* kith_trust_check() that also says why not, in `reason`. */
 KITH_MUST_CHECK enum kith_err
 kith_trust_explain(const struct kith_trust *trust, const uint8_t *certificate,
                    size_t size, const uint8_t key[KITH_KEY_BYTES],
                    int64_t utc_s, struct kith_certificate *decoded,
-                   char *reason, size_t reason_size);
+                   char reason[KITH_REASON_BYTES]);
 
 #endif

@@ -10,11 +10,15 @@
 #include "kith/assert.h"
 #include "src/protocol/session/bytes.h"
 
+_Static_assert(KITH_NONCE_BYTES == 4 + sizeof(uint64_t),
+               "a nonce is four zero bytes and n");
+
 enum kith_err kith_cipher_create(struct kith_cipher *cipher,
                                  const struct kith_aead *aead,
                                  enum kith_suite suite,
                                  enum kith_direction direction)
 {
+    KITH_ASSERT(direction == KITH_SEAL || direction == KITH_OPEN);
     memset(cipher, 0, sizeof *cipher);
     cipher->aead = aead;
     cipher->suite = suite;
@@ -25,9 +29,11 @@ enum kith_err kith_cipher_create(struct kith_cipher *cipher,
 void kith_cipher_destroy(struct kith_cipher *cipher)
 {
     cipher->aead->destroy(&cipher->state);
+    /* The plain key lies here too, for Rekey. */
     sodium_memzero(cipher, sizeof *cipher);
 }
 
+/* n comes with the key: a handshake key starts at 0, Rekey goes on counting. */
 enum kith_err kith_cipher_key(struct kith_cipher *cipher,
                               const uint8_t key[KITH_KEY_BYTES], uint64_t n)
 {
@@ -37,6 +43,8 @@ enum kith_err kith_cipher_key(struct kith_cipher *cipher,
                              cipher->direction);
 }
 
+/* Noise gives the two suites different byte orders (section 12.3, 12.4), each
+ * after its cipher's own convention. */
 static void nonce_write(enum kith_suite suite, uint64_t n,
                         uint8_t nonce[KITH_NONCE_BYTES])
 {
@@ -52,17 +60,34 @@ static void nonce_write(enum kith_suite suite, uint64_t n,
     }
 }
 
+/* Providers write the target while they read the source: one place or two, but
+ * never places that overlap in part. */
+static bool are_apart(const uint8_t *a, size_t a_bytes, const uint8_t *b,
+                      size_t b_bytes)
+{
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return x == y || x + a_bytes <= y || y + b_bytes <= x;
+}
+
 enum kith_err kith_cipher_seal(struct kith_cipher *cipher, const uint8_t *ad,
                                size_t ad_bytes, const uint8_t *plain,
                                size_t bytes, uint8_t *sealed)
 {
     KITH_ASSERT(cipher->direction == KITH_SEAL);
+    KITH_ASSERT(are_apart(plain, bytes, sealed, bytes + KITH_TAG_BYTES));
     if (cipher->n == UINT64_MAX)
         return KITH_ELIMIT;
     uint8_t nonce[KITH_NONCE_BYTES];
+    /* Spent before it is used: a nonce that was used twice under one key gives
+     * away GCM's authentication key (Joux 2006), one left out costs nothing. */
     nonce_write(cipher->suite, cipher->n++, nonce);
-    return cipher->aead->seal(&cipher->state, cipher->suite, nonce, ad,
-                              ad_bytes, plain, bytes, sealed);
+    const struct kith_aead_text text = {.nonce = nonce,
+                                        .ad = ad,
+                                        .ad_bytes = ad_bytes,
+                                        .in = plain,
+                                        .out = sealed,
+                                        .bytes = bytes};
+    return cipher->aead->seal(&cipher->state, cipher->suite, &text);
 }
 
 enum kith_err kith_cipher_open(struct kith_cipher *cipher, const uint8_t *ad,
@@ -70,32 +95,46 @@ enum kith_err kith_cipher_open(struct kith_cipher *cipher, const uint8_t *ad,
                                size_t bytes, uint8_t *plain)
 {
     KITH_ASSERT(cipher->direction == KITH_OPEN);
+    KITH_ASSERT(are_apart(sealed, bytes + KITH_TAG_BYTES, plain, bytes));
     if (cipher->n == UINT64_MAX)
         return KITH_ELIMIT;
     uint8_t nonce[KITH_NONCE_BYTES];
     nonce_write(cipher->suite, cipher->n, nonce);
+    const struct kith_aead_text text = {.nonce = nonce,
+                                        .ad = ad,
+                                        .ad_bytes = ad_bytes,
+                                        .in = sealed,
+                                        .out = plain,
+                                        .bytes = bytes};
     const enum kith_err err =
-        cipher->aead->open(&cipher->state, cipher->suite, nonce, ad, ad_bytes,
-                           sealed, bytes, plain);
-    /* A failed message does not advance n (section 5.1). */
+        cipher->aead->open(&cipher->state, cipher->suite, &text);
+    /* A message that does not authenticate must not advance n (revision 34,
+     * section 5.1): else a forger could make both sides disagree. */
     if (err == KITH_OK)
         cipher->n++;
     return err;
 }
 
+/* Rekey (section 11.3), without a word on the wire: both ends count records.
+ * It gives forward secrecy within a session, and keeps GCM far below its
+ * limits of use (KITH_REKEY_RECORDS). */
 enum kith_err kith_cipher_rekey(struct kith_cipher *cipher)
 {
     static const uint8_t zeros[KITH_KEY_BYTES] = {0};
+    const uint64_t before = cipher->n;
     uint8_t nonce[KITH_NONCE_BYTES], sealed[KITH_KEY_BYTES + KITH_TAG_BYTES];
     nonce_write(cipher->suite, UINT64_MAX, nonce);
-    /* Encrypts in both directions: an opening state is turned for one call. */
+    const struct kith_aead_text text = {
+        .nonce = nonce, .in = zeros, .out = sealed, .bytes = sizeof zeros};
+    /* Rekey encrypts in both directions: an opening state is turned for one
+     * call. */
     enum kith_err err = cipher->aead->key(&cipher->state, cipher->suite,
                                           cipher->key, KITH_SEAL);
     if (err == KITH_OK)
-        err = cipher->aead->seal(&cipher->state, cipher->suite, nonce, NULL, 0,
-                                 zeros, sizeof zeros, sealed);
+        err = cipher->aead->seal(&cipher->state, cipher->suite, &text);
     if (err == KITH_OK)
         err = kith_cipher_key(cipher, sealed, cipher->n);
     sodium_memzero(sealed, sizeof sealed);
+    KITH_ASSERT(cipher->n == before);
     return err;
 }

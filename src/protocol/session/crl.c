@@ -14,7 +14,11 @@
 #include "src/protocol/session/certificate.h"
 
 static const char context[] = "kith-crl-v1"; /* its zero byte included */
-_Static_assert(sizeof context == 12, "KITH_CRL_HEAD_BYTES counts 12");
+_Static_assert(KITH_CRL_HEAD_BYTES ==
+                   sizeof context + KITH_CLUSTER_BYTES + 8 + 8 + 4,
+               "context, cluster, sequence, issued, count");
+_Static_assert(KITH_REVOKED_MAX <= UINT32_MAX / KITH_FINGERPRINT_BYTES,
+               "sizes of lists fit 32 bits");
 
 size_t kith_crl_size(uint32_t count)
 {
@@ -22,6 +26,8 @@ size_t kith_crl_size(uint32_t count)
            KITH_SIGNATURE_BYTES;
 }
 
+/* Strictly: a fingerprint that stands twice would give one list two encodings,
+ * and look-ups are binary searches. */
 static bool ascending(const uint8_t (*list)[KITH_FINGERPRINT_BYTES],
                       uint32_t count)
 {
@@ -31,6 +37,8 @@ static bool ascending(const uint8_t (*list)[KITH_FINGERPRINT_BYTES],
     return true;
 }
 
+/* The caller's list is signed as it is, not sorted here: who keeps it keeps it
+ * sorted, and a mistake shows as KITH_EINVAL instead of as another list. */
 enum kith_err kith_crl_sign(const struct kith_crl *crl,
                             const uint8_t secret[64], uint8_t *bytes)
 {
@@ -50,6 +58,8 @@ enum kith_err kith_crl_sign(const struct kith_crl *crl,
     if (list_bytes)
         memcpy(at, crl->fingerprints, list_bytes);
     at += list_bytes;
+    KITH_ASSERT((size_t)(at - bytes) + KITH_SIGNATURE_BYTES ==
+                kith_crl_size(crl->count));
     crypto_sign_detached(at, NULL, bytes, (size_t)(at - bytes), secret);
     return KITH_OK;
 }
@@ -58,6 +68,7 @@ enum kith_err kith_crl_decode(const uint8_t *bytes, size_t size,
                               struct kith_crl *crl)
 {
     memset(crl, 0, sizeof *crl);
+    /* The least size first: the head is read below. */
     if (size < kith_crl_size(0) || memcmp(bytes, context, sizeof context) != 0)
         return KITH_EPARSE;
     const uint8_t *at = bytes + sizeof context;
@@ -75,6 +86,7 @@ enum kith_err kith_crl_decode(const uint8_t *bytes, size_t size,
     crl->issued_s = (int64_t)issued;
     crl->count = (uint32_t)count;
     crl->fingerprints = list;
+    KITH_ASSERT(kith_crl_size(crl->count) == size);
     return KITH_OK;
 }
 
@@ -88,7 +100,9 @@ enum kith_err kith_crl_verify(const struct kith_trust *trust,
         return err;
     if (memcmp(crl->cluster, trust->cluster, KITH_CLUSTER_BYTES) != 0)
         return KITH_EAUTH;
+    /* Either authority may sign: during a roll both are in force. */
     const size_t covered = size - KITH_SIGNATURE_BYTES;
+    KITH_ASSERT(covered >= KITH_CRL_HEAD_BYTES);
     bool good = false;
     for (uint32_t i = 0; i < trust->authority_count; i++)
         good =
@@ -96,5 +110,7 @@ enum kith_err kith_crl_verify(const struct kith_trust *trust,
                                                 trust->authority[i]) == 0;
     if (!good)
         return KITH_EAUTH;
+    /* An older list is authentic too: without this an attacker who replays one
+     * would take a revocation back. */
     return crl->sequence > trust->revoked_sequence ? KITH_OK : KITH_EEXPIRED;
 }

@@ -26,9 +26,16 @@ static const enum token xx[3][TOKENS_MAX] = {
 static const size_t overhead[3] = {KITH_NOISE_OVERHEAD_1, KITH_NOISE_OVERHEAD_2,
                                    KITH_NOISE_OVERHEAD_3};
 
+_Static_assert(KITH_NOISE_OVERHEAD_1 == KITH_KEY_BYTES, "e");
+_Static_assert(KITH_NOISE_OVERHEAD_2 == 2 * KITH_KEY_BYTES + 2 * KITH_TAG_BYTES,
+               "e, sealed s, tag of the payload");
+_Static_assert(KITH_NOISE_OVERHEAD_3 == KITH_KEY_BYTES + 2 * KITH_TAG_BYTES,
+               "sealed s, tag of the payload");
+
 static void mix_hash(struct kith_noise *noise, const uint8_t *bytes,
                      size_t size)
 {
+    KITH_ASSERT(bytes != noise->hash);
     kith_digest_two(noise->digest, noise->hash, noise->hash, KITH_HASH_BYTES,
                     bytes, size);
 }
@@ -37,7 +44,9 @@ void kith_noise_init(struct kith_noise *noise,
                      const struct kith_noise_options *options)
 {
     const size_t name_bytes = strlen(options->protocol);
+    /* A longer name would be hashed (section 5.2); ours are not. */
     KITH_ASSERT(name_bytes <= KITH_HASH_BYTES);
+    KITH_ASSERT(options->send != options->receive);
     memset(noise, 0, sizeof *noise);
     noise->digest = options->digest;
     noise->initiator = options->initiator;
@@ -51,15 +60,18 @@ void kith_noise_init(struct kith_noise *noise,
     mix_hash(noise, options->prologue, options->prologue_bytes);
 }
 
-/* MixKey(DH(secret, key)). */
+/* MixKey(DH(secret, key)). Low-order points of a peer (RFC 7748, section 6.1)
+ * are refused by libsodium; the result is wiped in either case. */
 static enum kith_err mix_dh(struct kith_noise *noise, const uint8_t *secret,
                             const uint8_t *key)
 {
     uint8_t shared[KITH_KEY_BYTES], derived[KITH_HASH_BYTES];
+    KITH_ASSERT(noise->message >= 1 && noise->message < 3);
     const int bad = crypto_scalarmult(shared, secret, key);
     if (bad == 0) {
         kith_digest_hkdf(noise->digest, noise->chain, shared, sizeof shared,
                          noise->chain, derived);
+        /* HASHLEN is 64: the key is its first 32 bytes (section 5.2). */
         memcpy(noise->k, derived, KITH_KEY_BYTES);
         noise->keyed = true;
         noise->n = 0;
@@ -73,6 +85,7 @@ static enum kith_err mix_dh(struct kith_noise *noise, const uint8_t *secret,
  */
 static enum kith_err mix_token(struct kith_noise *noise, enum token token)
 {
+    KITH_ASSERT(token == TOKEN_EE || token == TOKEN_ES || token == TOKEN_SE);
     const bool own_ephemeral =
         token == TOKEN_EE || (token == TOKEN_ES) == noise->initiator;
     const bool peer_ephemeral = token == TOKEN_EE || !own_ephemeral;
@@ -80,12 +93,18 @@ static enum kith_err mix_token(struct kith_noise *noise, enum token token)
                   peer_ephemeral ? noise->peer_ephemeral : noise->peer_key);
 }
 
+/* The transcript's hash is the associated data, so that a message authenticates
+ * everything before it. */
 static enum kith_err encrypt_and_hash(struct kith_noise *noise,
                                       const uint8_t *plain, size_t bytes,
                                       uint8_t *sealed, size_t *sealed_bytes)
 {
     enum kith_err err = KITH_OK;
     *sealed_bytes = bytes;
+    /* Message 1 is in the clear; ee keys everything after it. n restarts with
+     * every MixKey, and no key seals more than s and a payload. */
+    KITH_ASSERT(noise->keyed == (noise->message > 0));
+    KITH_ASSERT(noise->n <= 1);
     if (noise->keyed) {
         *sealed_bytes += KITH_TAG_BYTES;
         err = kith_cipher_key(noise->send, noise->k, noise->n++);
@@ -105,6 +124,8 @@ static enum kith_err decrypt_and_hash(struct kith_noise *noise,
                                       uint8_t *plain)
 {
     enum kith_err err = KITH_OK;
+    KITH_ASSERT(noise->keyed == (noise->message > 0));
+    KITH_ASSERT(!noise->keyed || bytes >= KITH_TAG_BYTES);
     if (noise->keyed) {
         err = kith_cipher_key(noise->receive, noise->k, noise->n++);
         if (err == KITH_OK)
@@ -118,6 +139,8 @@ static enum kith_err decrypt_and_hash(struct kith_noise *noise,
     return err;
 }
 
+/* The token table is walked alike by writer and reader: what one sends is what
+ * the other expects, by construction. */
 enum kith_err kith_noise_write(struct kith_noise *noise, const uint8_t *payload,
                                size_t payload_bytes, uint8_t *message,
                                size_t *message_bytes)
@@ -147,10 +170,14 @@ enum kith_err kith_noise_write(struct kith_noise *noise, const uint8_t *payload,
         err = encrypt_and_hash(noise, payload, payload_bytes, message + at,
                                &used);
     *message_bytes = at + used;
+    KITH_ASSERT(err != KITH_OK ||
+                *message_bytes == payload_bytes + overhead[noise->message]);
     noise->message++;
     return err;
 }
 
+/* A reader that fails halfway has mixed what it read; the state is then of no
+ * further use, and the session ends. */
 enum kith_err kith_noise_read(struct kith_noise *noise, const uint8_t *message,
                               size_t message_bytes, uint8_t *payload,
                               size_t *payload_bytes)
@@ -175,6 +202,7 @@ enum kith_err kith_noise_read(struct kith_noise *noise, const uint8_t *message,
             err = mix_token(noise, *token);
         }
     }
+    KITH_ASSERT((size_t)(at - message) <= message_bytes);
     const size_t rest = message_bytes - (size_t)(at - message);
     if (err == KITH_OK)
         err = decrypt_and_hash(noise, at, rest, payload);
@@ -187,6 +215,7 @@ enum kith_err kith_noise_split(struct kith_noise *noise)
 {
     KITH_ASSERT(noise->message == 3);
     uint8_t first[KITH_HASH_BYTES], second[KITH_HASH_BYTES];
+    /* The first key is the initiator's to send with (section 5.2, Split). */
     kith_digest_hkdf(noise->digest, noise->chain, NULL, 0, first, second);
     enum kith_err err =
         kith_cipher_key(noise->send, noise->initiator ? first : second, 0);
@@ -201,6 +230,8 @@ enum kith_err kith_noise_split(struct kith_noise *noise)
 
 void kith_noise_wipe(struct kith_noise *noise)
 {
+    /* Forward secrecy: who takes this process later learns no session key. The
+     * hash and the peer's key are public. */
     sodium_memzero(noise->k, sizeof noise->k);
     sodium_memzero(noise->chain, sizeof noise->chain);
     sodium_memzero(noise->ephemeral, sizeof noise->ephemeral);

@@ -22,6 +22,19 @@
 
 static const uint8_t magic[4] = {'k', 'i', 't', 'h'};
 
+_Static_assert(sizeof magic + 4 == KITH_PREFACE_BYTES,
+               "magic, version, suite, two reserved bytes");
+_Static_assert(KITH_PROTOCOL_VERSION <= UINT8_MAX, "the version is a byte");
+_Static_assert(KITH_HELLO_HEAD_BYTES == 34,
+               "HELLO's fields lie at offsets 1, 9, 17, 21, 25 and 33");
+_Static_assert(KITH_NAME_MAX - 1 <= UINT8_MAX, "the name's length is a byte");
+_Static_assert(KITH_MESSAGE_BYTES_MAX <= UINT16_MAX,
+               "a handshake message's length has two bytes");
+_Static_assert(KITH_NOISE_OVERHEAD_3 <= KITH_NOISE_OVERHEAD_2,
+               "room for message 2 is room for message 3");
+
+/* In the clear, and so small that a foreign protocol is recognised before any
+ * cryptography is spent on it. */
 static void preface_write(enum kith_suite suite,
                           uint8_t preface[KITH_PREFACE_BYTES])
 {
@@ -31,13 +44,16 @@ static void preface_write(enum kith_suite suite,
     preface[5] = (uint8_t)suite;
 }
 
+/* Output waits in the session until the caller fetches it: the session does no
+ * I/O, and a handshake's whole output has a bound (KITH_PENDING_BYTES). */
 static uint8_t *pending_end(struct kith_session *s, size_t room)
 {
     KITH_ASSERT(s->pending_bytes + room <= sizeof s->pending);
     return s->pending + s->pending_bytes;
 }
 
-/* Why a handshake step failed, in constant words. */
+/* Why a handshake step failed, in constant words: nothing that a stranger sent
+ * gets into a log. */
 static enum kith_err refuse_message(struct kith_session *s, enum kith_err err)
 {
     if (err == KITH_EAUTH)
@@ -56,6 +72,7 @@ enum kith_err kith_handshake_start(struct kith_session *s,
                                    const uint8_t random[32])
 {
     uint8_t prologue[KITH_PREFACE_BYTES + KITH_CLUSTER_BYTES];
+    KITH_ASSERT(s->pending_bytes == 0);
     preface_write(s->suite, prologue);
     memcpy(prologue + KITH_PREFACE_BYTES, s->trust->cluster,
            KITH_CLUSTER_BYTES);
@@ -81,6 +98,7 @@ enum kith_err kith_handshake_start(struct kith_session *s,
                                pending_end(s, KITH_NOISE_OVERHEAD_1), &n);
         s->pending_bytes += n;
     }
+    KITH_ASSERT(err != KITH_OK || s->noise.message == (s->initiator ? 1u : 0u));
     s->phase = KITH_PHASE_PREFACE;
     return err;
 }
@@ -88,6 +106,9 @@ enum kith_err kith_handshake_start(struct kith_session *s,
 static enum kith_err read_preface(struct kith_session *s, const uint8_t *bytes)
 {
     uint8_t ours[KITH_PREFACE_BYTES];
+    KITH_ASSERT(s->phase == KITH_PHASE_PREFACE);
+    /* Each field on its own, so that the log says which one differs; the whole
+     * is under the transcript's hash anyway (as the prologue). */
     preface_write(s->suite, ours);
     if (memcmp(bytes, magic, sizeof magic) != 0)
         return kith_session_refuse(
@@ -112,9 +133,14 @@ static enum kith_err read_preface(struct kith_session *s, const uint8_t *bytes)
     return KITH_OK;
 }
 
-/* Appends message 2 or 3, our certificate inside, to the output. */
+/* The certificate is Noise's payload: message 2 encrypts it to whoever sent the
+ * ephemeral key, message 3 to the authenticated responder (revision 34, section
+ * 7.8: identity hiding of XX).
+ * Appends message 2 or 3, our certificate inside, to the output. */
 static enum kith_err write_message(struct kith_session *s)
 {
+    KITH_ASSERT(s->phase ==
+                (s->initiator ? KITH_PHASE_MESSAGE2 : KITH_PHASE_MESSAGE3));
     const size_t room = KITH_LENGTH_BYTES + KITH_NOISE_OVERHEAD_2 +
                         s->identity->certificate_bytes;
     uint8_t *out = pending_end(s, room);
@@ -124,14 +150,17 @@ static enum kith_err write_message(struct kith_session *s)
         out + KITH_LENGTH_BYTES, &n);
     if (err != KITH_OK)
         return refuse_message(s, err);
+    KITH_ASSERT(KITH_LENGTH_BYTES + n <= room);
     put_be(out, n, KITH_LENGTH_BYTES);
     s->pending_bytes += KITH_LENGTH_BYTES + n;
     return KITH_OK;
 }
 
-/* Keys both directions and appends our HELLO. */
+/* Keys both directions and appends our HELLO. It is the first record, not a
+ * part of message 3, so that both sides send theirs sealed and at once. */
 static enum kith_err finish_handshake(struct kith_session *s)
 {
+    KITH_ASSERT(s->send.records == 0 && s->receive.records == 0);
     enum kith_err err = kith_noise_split(&s->noise);
     if (err != KITH_OK)
         return kith_session_refuse(s, err, "AEAD provider failed");
@@ -152,34 +181,44 @@ static enum kith_err finish_handshake(struct kith_session *s)
     if (err != KITH_OK)
         return err;
     s->pending_bytes += n + KITH_RECORD_OVERHEAD;
+    KITH_ASSERT(s->send.records == 1 && s->send.cipher.n == 1);
     s->phase = KITH_PHASE_HELLO;
     return KITH_OK;
 }
 
+/* The first curve operations that a stranger can make us do: two products,
+ * which half_open.h rations. */
 static enum kith_err read_message1(struct kith_session *s, const uint8_t *bytes)
 {
-    uint8_t none[1];
+    uint8_t none[1]; /* message 1 has no payload: it would be in the clear */
     size_t none_bytes = 0;
+    KITH_ASSERT(!s->initiator && s->phase == KITH_PHASE_MESSAGE1);
     const enum kith_err err = kith_noise_read(
         &s->noise, bytes, KITH_NOISE_OVERHEAD_1, none, &none_bytes);
     if (err != KITH_OK)
         return refuse_message(s, err);
+    KITH_ASSERT(none_bytes == 0);
     s->phase = KITH_PHASE_MESSAGE3;
     return write_message(s);
 }
 
-/* Message 2 or 3: who is it? */
+/* Message 2 or 3: who is it? Noise has proved that the peer holds the secret of
+ * peer_key; the certificate says whose key that is. Whoever dials sees
+ * the responder's certificate; the initiator's goes to a verified responder. */
 static enum kith_err read_identity(struct kith_session *s, const uint8_t *bytes,
                                    size_t size)
 {
+    KITH_ASSERT(s->initiator == (s->phase == KITH_PHASE_MESSAGE2));
+    KITH_ASSERT(size <= KITH_MESSAGE_BYTES_MAX);
     enum kith_err err =
         kith_noise_read(&s->noise, bytes, size, s->peer_certificate,
                         &s->peer_certificate_bytes);
     if (err != KITH_OK)
         return refuse_message(s, err);
+    KITH_ASSERT(s->peer_certificate_bytes <= KITH_CERTIFICATE_BYTES_MAX);
     err = kith_trust_explain(s->trust, s->peer_certificate,
                              s->peer_certificate_bytes, s->noise.peer_key,
-                             s->utc_s, &s->peer, s->reason, sizeof s->reason);
+                             s->utc_s, &s->peer, s->reason);
     if (err != KITH_OK)
         return err;
     if (memcmp(s->noise.peer_key, s->identity->key, KITH_KEY_BYTES) == 0)
@@ -191,6 +230,7 @@ static enum kith_err read_identity(struct kith_session *s, const uint8_t *bytes,
     return err == KITH_OK ? finish_handshake(s) : err;
 }
 
+/* Without a certificate: the length of a peer under an allow-list. */
 static size_t least_message(const struct kith_session *s)
 {
     return s->initiator ? KITH_NOISE_OVERHEAD_2 : KITH_NOISE_OVERHEAD_3;
@@ -199,6 +239,7 @@ static size_t least_message(const struct kith_session *s)
 enum kith_err kith_handshake_read(struct kith_session *s, const uint8_t *bytes,
                                   size_t size, size_t *used)
 {
+    KITH_ASSERT(s->phase <= KITH_PHASE_MESSAGE3 && *used == 0);
     if (s->phase == KITH_PHASE_PREFACE) {
         if (size < KITH_PREFACE_BYTES)
             return KITH_OK;
@@ -225,8 +266,11 @@ enum kith_err kith_handshake_read(struct kith_session *s, const uint8_t *bytes,
     return read_identity(s, bytes + KITH_LENGTH_BYTES, n);
 }
 
+/* An initiator may find the responder's preface and message 2 in one segment,
+ * since a responder writes them together (connection.c). */
 size_t kith_handshake_want(const struct kith_session *s)
 {
+    KITH_ASSERT(s->phase <= KITH_PHASE_HELLO);
     if (s->phase == KITH_PHASE_PREFACE && s->initiator)
         return KITH_PREFACE_BYTES + KITH_LENGTH_BYTES + KITH_MESSAGE_BYTES_MAX;
     if (s->phase == KITH_PHASE_PREFACE)
@@ -238,10 +282,12 @@ size_t kith_handshake_want(const struct kith_session *s)
     return KITH_LENGTH_BYTES + least_message(s) + KITH_CERTIFICATE_BYTES_MAX;
 }
 
-/* Both must train the same thing; says which part differs. */
+/* Both must train the same thing; says which part differs. The model and its
+ * size first: a user reads them faster than two hashes. */
 static enum kith_err compare_hello(struct kith_session *s)
 {
     const struct kith_hello *ours = &s->hello, *theirs = &s->peer_hello;
+    KITH_ASSERT(strlen(theirs->model) < sizeof theirs->model);
     if (strcmp(ours->model, theirs->model) != 0)
         kith_text_add(s->reason, sizeof s->reason, 0,
                       "model differs: peer has %s, we have %s", theirs->model,
@@ -267,6 +313,7 @@ static enum kith_err compare_hello(struct kith_session *s)
 enum kith_err kith_handshake_hello(struct kith_session *s, const uint8_t *frame,
                                    size_t frame_bytes)
 {
+    KITH_ASSERT(s->phase == KITH_PHASE_HELLO && s->noise.message == 3);
     if (frame_bytes < KITH_HELLO_HEAD_BYTES || frame[0] != KITH_FRAME_HELLO ||
         frame_bytes != KITH_HELLO_HEAD_BYTES + (size_t)frame[33] ||
         !(frame[33] == 0 ||

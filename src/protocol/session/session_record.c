@@ -20,22 +20,39 @@ _Static_assert(KITH_BURST_RECORDS + 1 <= KITH_REKEY_RECORDS,
                "a burst fits under one key");
 _Static_assert(KITH_BULK_BYTES + KITH_TAG_BYTES <= KITH_RECORD_BYTES_MAX,
                "a bulk record fits a Noise message");
+_Static_assert(1 + KITH_CONTROL_BYTES_MAX + KITH_TAG_BYTES <=
+                   KITH_RECORD_BYTES_MAX,
+               "a control record fits a Noise message");
+_Static_assert(KITH_HELLO_BYTES_MAX <= 1 + KITH_CONTROL_BYTES_MAX,
+               "a HELLO is no longer than other frames");
+_Static_assert(KITH_RECORD_BYTES_MAX <= UINT16_MAX,
+               "a record's length has two bytes");
+_Static_assert(KITH_ANNOUNCEMENT_BYTES == 21,
+               "transfer, offset and length lie at 1, 9 and 17");
+_Static_assert(KITH_BURST_BYTES % KITH_BULK_BYTES == 0,
+               "only the last record of a transfer is short");
 _Static_assert(KITH_BURST_BYTES <= UINT32_MAX, "the announcement's length");
 
 static size_t record_count(uint64_t length)
 {
+    KITH_ASSERT(length <= UINT64_MAX - KITH_BULK_BYTES);
     return (size_t)((length + KITH_BULK_BYTES - 1) / KITH_BULK_BYTES);
 }
 
-/* Counts one record of this direction, then rekeys if the next `needed` ones
+/* The payload of a burst never crosses a Rekey: the reader then opens all of it
+ * under one key schedule, into one target.
+ * Counts one record of this direction, then rekeys if the next `needed` ones
  * do not fit under the key. */
 static enum kith_err channel_count(struct kith_channel *channel, size_t bytes,
                                    size_t needed)
 {
+    /* Both ends count the same way from the same bytes, so that Rekey needs no
+     * message that could be lost, delayed or forged. */
+    KITH_ASSERT(needed >= 1 && needed <= KITH_BURST_RECORDS);
+    KITH_ASSERT(channel->since_rekey < KITH_REKEY_RECORDS);
     channel->records++;
     channel->bytes += bytes + KITH_RECORD_OVERHEAD;
     channel->since_rekey++;
-    KITH_ASSERT(channel->since_rekey <= KITH_REKEY_RECORDS);
     if (channel->since_rekey + needed <= KITH_REKEY_RECORDS)
         return KITH_OK;
     channel->since_rekey = 0;
@@ -45,6 +62,7 @@ static enum kith_err channel_count(struct kith_channel *channel, size_t bytes,
 
 static enum kith_err refuse_record(struct kith_session *s, enum kith_err err)
 {
+    KITH_ASSERT(err != KITH_OK);
     if (err == KITH_EAUTH)
         return kith_session_refuse(s, err, "record does not authenticate");
     if (err == KITH_ELIMIT)
@@ -52,11 +70,16 @@ static enum kith_err refuse_record(struct kith_session *s, enum kith_err err)
     return kith_session_refuse(s, err, "AEAD provider failed");
 }
 
-/* Seals one record; `needed` more must fit under the key after it. A failure
+/* n is spent even where the record is then lost, and never used again.
+ * Seals one record; `needed` more must fit under the key after it. A failure
  * ends the session: a nonce may be spent on a record that is never written. */
 static enum kith_err seal_one(struct kith_session *s, const uint8_t *plain,
                               size_t bytes, size_t needed, uint8_t *out)
 {
+    KITH_ASSERT(bytes + KITH_TAG_BYTES <= KITH_RECORD_BYTES_MAX);
+    KITH_ASSERT(s->send.since_rekey < KITH_REKEY_RECORDS);
+    /* The length is not authenticated: a changed one moves the tag, which then
+     * does not fit. */
     put_be(out, bytes + KITH_TAG_BYTES, KITH_LENGTH_BYTES);
     enum kith_err err = kith_cipher_seal(&s->send.cipher, NULL, 0, plain, bytes,
                                          out + KITH_LENGTH_BYTES);
@@ -77,9 +100,12 @@ enum kith_err kith_record_seal(struct kith_session *s, const uint8_t *plain,
 
 static bool can_seal(const struct kith_session *s)
 {
+    /* Keys exist from HELLO on, yet nothing of ours may be said before the
+     * peer's HELLO has shown that it is the right experiment. */
     return kith_session_is_open(s) && !s->fin_sent;
 }
 
+/* Length, type, frame, tag: what a caller allocates. */
 size_t kith_session_control_size(size_t frame_bytes)
 {
     return KITH_RECORD_OVERHEAD + 1 + frame_bytes;
@@ -91,6 +117,10 @@ static enum kith_err seal_frame(struct kith_session *s, enum kith_frame type,
                                 size_t needed, uint8_t *out)
 {
     uint8_t *plain = out + KITH_LENGTH_BYTES;
+    KITH_ASSERT(frame_bytes <= KITH_CONTROL_BYTES_MAX);
+    KITH_ASSERT(type == KITH_FRAME_BULK || needed == 1);
+    KITH_ASSERT(type != KITH_FRAME_BULK ||
+                frame_bytes == KITH_ANNOUNCEMENT_BYTES - 1);
     if (frame_bytes)
         memmove(plain + 1, frame, frame_bytes);
     plain[0] = (uint8_t)type;
@@ -115,6 +145,9 @@ enum kith_err kith_session_seal_control(struct kith_session *session,
     return err;
 }
 
+/* FIN is sealed: a connection that is cut by somebody else ends without one,
+ * and is told apart from an end in order (truncation, RFC 8446, section 6.1).
+ */
 enum kith_err kith_session_seal_fin(struct kith_session *session, uint8_t *out,
                                     size_t capacity, size_t *written)
 {
@@ -125,6 +158,7 @@ enum kith_err kith_session_seal_fin(struct kith_session *session, uint8_t *out,
         return KITH_ELIMIT;
     const enum kith_err err =
         seal_frame(session, KITH_FRAME_FIN, NULL, 0, 1, out);
+    /* Also where sealing failed: the session has ended either way. */
     session->fin_sent = true;
     if (err == KITH_OK)
         *written = kith_session_control_size(0);
@@ -137,27 +171,32 @@ size_t kith_session_burst_size(size_t length)
            record_count(length) * KITH_RECORD_OVERHEAD;
 }
 
+/* Straight from the caller's vector: one pass over its bytes, which leave the
+ * cache sealed. */
 enum kith_err kith_session_seal_burst(struct kith_session *session,
-                                      uint64_t transfer, uint64_t offset,
-                                      const void *payload, size_t length,
+                                      const struct kith_session_burst *burst,
                                       uint8_t *out, size_t capacity,
                                       size_t *written)
 {
+    const size_t length = burst->length;
     *written = 0;
     if (!can_seal(session))
         return KITH_ECLOSED;
     if (length == 0 || length > KITH_BURST_BYTES ||
-        offset > UINT64_MAX - length ||
+        burst->offset > UINT64_MAX - length ||
         capacity < kith_session_burst_size(length))
         return KITH_ELIMIT;
     uint8_t body[KITH_ANNOUNCEMENT_BYTES - 1];
-    put_be(body, transfer, 8);
-    put_be(body + 8, offset, 8);
+    put_be(body, burst->transfer, 8);
+    put_be(body + 8, burst->offset, 8);
     put_be(body + 16, length, 4);
     enum kith_err err = seal_frame(session, KITH_FRAME_BULK, body, sizeof body,
                                    record_count(length), out);
     uint8_t *at = out + KITH_RECORD_OVERHEAD + KITH_ANNOUNCEMENT_BYTES;
-    const uint8_t *source = payload;
+    const uint8_t *source = burst->payload;
+    KITH_ASSERT(err != KITH_OK ||
+                session->send.since_rekey + record_count(length) <=
+                    KITH_REKEY_RECORDS);
     for (size_t done = 0; err == KITH_OK && done < length;) {
         const size_t left = length - done;
         const size_t n = left < KITH_BULK_BYTES ? left : KITH_BULK_BYTES;
@@ -167,21 +206,28 @@ enum kith_err kith_session_seal_burst(struct kith_session *session,
     }
     if (err == KITH_OK)
         *written = (size_t)(at - out);
+    KITH_ASSERT(err != KITH_OK || *written == kith_session_burst_size(length));
     return err;
 }
 
-/* The longest record that may come now. */
+/* The longest record that may come now. A peer whose HELLO is outstanding is
+ * verified, but has no business with a long frame yet. */
 static size_t record_limit(const struct kith_session *s)
 {
+    KITH_ASSERT(s->phase == KITH_PHASE_HELLO || s->phase == KITH_PHASE_OPEN);
     if (s->phase == KITH_PHASE_HELLO)
         return KITH_HELLO_BYTES_MAX + KITH_TAG_BYTES;
     return 1 + KITH_CONTROL_BYTES_MAX + KITH_TAG_BYTES;
 }
 
+/* Each record is authenticated before the next is looked at, though the model
+ * is used only when the burst is whole: a forged byte ends the session early.
+ */
 static enum kith_err open_bulk(struct kith_session *s, uint8_t *record,
                                size_t n, struct kith_session_event *event)
 {
     struct kith_burst *burst = &s->burst;
+    KITH_ASSERT(n >= 1 && n <= burst->length - burst->done);
     /* Nowhere to go: opened where it lies, which authenticates it too. */
     uint8_t *target = burst->sink ? burst->sink + burst->done : record;
     enum kith_err err =
@@ -194,15 +240,18 @@ static enum kith_err open_bulk(struct kith_session *s, uint8_t *record,
     event->record_at = burst->done;
     event->record_bytes = n;
     burst->done += n;
+    KITH_ASSERT(burst->done <= burst->length);
     return KITH_OK;
 }
 
+/* One record a call, then a BURST event without bytes of its own. The event
+ * repeats what was announced: the caller keeps no copy of it. */
 static enum kith_err read_bulk(struct kith_session *s, uint8_t *bytes,
                                size_t size, size_t *used,
                                struct kith_session_event *event)
 {
     struct kith_burst *burst = &s->burst;
-    KITH_ASSERT(burst->sink_given);
+    KITH_ASSERT(burst->sink_given && burst->done <= burst->length);
     event->transfer = burst->transfer;
     event->offset = burst->offset;
     event->length = burst->length;
@@ -215,6 +264,8 @@ static enum kith_err read_bulk(struct kith_session *s, uint8_t *bytes,
         return KITH_OK;
     const uint64_t left = burst->length - burst->done;
     const size_t n = left < KITH_BULK_BYTES ? (size_t)left : KITH_BULK_BYTES;
+    /* The announcement was authenticated, the length before a record is not:
+     * they must agree, or a record could write past the target. */
     if (get_be(bytes, KITH_LENGTH_BYTES) != n + KITH_TAG_BYTES)
         return kith_session_refuse(s, KITH_EPARSE,
                                    "bulk record has not the announced length");
@@ -224,12 +275,16 @@ static enum kith_err read_bulk(struct kith_session *s, uint8_t *bytes,
     return open_bulk(s, bytes + KITH_LENGTH_BYTES, n, event);
 }
 
+/* Authenticated does not mean honest: each number is checked against our
+ * limits, and whether anybody waits for the transfer is the caller's question.
+ */
 static enum kith_err read_announcement(struct kith_session *s,
                                        const uint8_t *frame, size_t n,
                                        struct kith_session_event *event)
 {
     static const struct kith_burst none = {.length = 0};
     struct kith_burst burst = none;
+    KITH_ASSERT(s->burst.length == 0 && s->phase == KITH_PHASE_OPEN);
     if (n == KITH_ANNOUNCEMENT_BYTES) {
         burst.transfer = get_be(frame + 1, 8);
         burst.offset = get_be(frame + 9, 8);
@@ -239,6 +294,7 @@ static enum kith_err read_announcement(struct kith_session *s,
         burst.offset > UINT64_MAX - burst.length)
         return kith_session_refuse(s, KITH_EPARSE,
                                    "bulk announcement is malformed");
+    KITH_ASSERT(record_count(burst.length) <= KITH_BURST_RECORDS);
     s->burst = burst;
     event->kind = KITH_SESSION_BULK;
     event->transfer = burst.transfer;
@@ -251,6 +307,7 @@ static enum kith_err read_announcement(struct kith_session *s,
 static enum kith_err read_frame(struct kith_session *s, const uint8_t *frame,
                                 size_t n, struct kith_session_event *event)
 {
+    KITH_ASSERT(n >= 1 && n <= 1 + KITH_CONTROL_BYTES_MAX);
     if (s->phase == KITH_PHASE_HELLO) {
         event->kind = KITH_SESSION_OPEN;
         return kith_handshake_hello(s, frame, n);
@@ -277,17 +334,21 @@ enum kith_err kith_record_read(struct kith_session *s, uint8_t *bytes,
                                size_t size, size_t *used,
                                struct kith_session_event *event)
 {
+    KITH_ASSERT(*used == 0 && event->kind == KITH_SESSION_NONE);
     if (s->burst.length > 0)
         return read_bulk(s, bytes, size, used, event);
     if (size < KITH_LENGTH_BYTES)
         return KITH_OK;
     const size_t sealed = (size_t)get_be(bytes, KITH_LENGTH_BYTES);
+    /* Before a byte of it is awaited: a length is all that an attacker needs to
+     * make us wait and buffer. */
     if (sealed < 1 + KITH_TAG_BYTES || sealed > record_limit(s))
         return kith_session_refuse(s, KITH_EPARSE,
                                    "record has an impossible length");
     if (size < KITH_LENGTH_BYTES + sealed)
         return KITH_OK;
     *used = KITH_LENGTH_BYTES + sealed;
+    /* Opened in place: the caller's buffer is the only copy. */
     uint8_t *frame = bytes + KITH_LENGTH_BYTES;
     const size_t n = sealed - KITH_TAG_BYTES;
     enum kith_err err =
@@ -298,6 +359,7 @@ enum kith_err kith_record_read(struct kith_session *s, uint8_t *bytes,
         return refuse_record(s, err);
     if (err != KITH_OK)
         return err;
+    /* After the frame has been read, since a burst decides about Rekey. */
     err = channel_count(
         &s->receive, n,
         event->kind == KITH_SESSION_BULK ? record_count(event->length) : 1);

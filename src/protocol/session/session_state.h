@@ -4,9 +4,8 @@
 #ifndef KITH_PROTOCOL_SESSION_SESSION_STATE_H
 #define KITH_PROTOCOL_SESSION_SESSION_STATE_H
 
+#include "src/protocol/session/certificate.h"
 #include "src/protocol/session/noise.h"
-
-#define KITH_REASON_BYTES 200u
 
 /* Frame types: the first plain byte of a control record. */
 enum kith_frame {

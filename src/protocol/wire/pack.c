@@ -48,6 +48,7 @@ size_t kith_wire_pack(const struct kith_message *message, uint8_t *bytes)
     msgpack_pack_uint64(&packer, message->payload_bytes);
     for (uint32_t i = 0; i < message->scalar_count; i++)
         msgpack_pack_double(&packer, message->scalars[i]);
+    KITH_ASSERT(cursor.size == kith_wire_size(message));
     return cursor.size;
 }
 

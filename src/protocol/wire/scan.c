@@ -38,6 +38,7 @@ enum kith_err kith_wire_scan(const uint8_t *bytes, size_t size)
         if (step == 0 || step > size - at)
             return KITH_EPARSE;
         at += step;
+        KITH_ASSERT(at <= size);
     }
     return at == size ? KITH_OK : KITH_EPARSE;
 }

@@ -146,6 +146,8 @@ static int on_array(struct reader *reader, unsigned count, struct value *out)
     return store(out, VALUE_ARRAY, 0);
 }
 
+/* A field that is out of its range ends the parse: -1 is msgpack-c's word for a
+ * malformed message, and the caller then zeroes everything. */
 static int read_whole(struct value value, uint64_t most, uint64_t *out)
 {
     if (value.kind != VALUE_UNSIGNED || value.as.whole > most)
@@ -154,6 +156,8 @@ static int read_whole(struct value value, uint64_t most, uint64_t *out)
     return 0;
 }
 
+/* NaN and infinity are refused here, once, rather than by every algorithm that
+ * multiplies by a neighbour's weight. */
 static int read_scalar(struct value value, double *out)
 {
     if (value.kind != VALUE_REAL || !isfinite(value.as.real))
@@ -168,6 +172,10 @@ static int on_array_item(struct reader *reader, struct value *array,
     (void)array;
     struct kith_message *const message = reader->message;
     const uint32_t index = reader->index++;
+    /* The scan and on_array() have bounded the count: more than that many items
+     * would be a bug of the parser, not of a peer. */
+    KITH_ASSERT(index < KITH_WIRE_SCALARS + message->scalar_count);
+    KITH_ASSERT(message->scalar_count <= KITH_SCALARS_MAX);
     uint64_t whole = 0;
     int status = 0;
 
@@ -204,6 +212,7 @@ static int on_array_item(struct reader *reader, struct value *array,
 enum kith_err kith_wire_unpack(const uint8_t *bytes, size_t size,
                                struct kith_message *message)
 {
+    /* Zeroed on every error, so that no half of a message is ever acted on. */
     *message = (struct kith_message){.slot = 0};
     const enum kith_err err = kith_wire_scan(bytes, size);
     if (err != KITH_OK)
@@ -214,6 +223,7 @@ enum kith_err kith_wire_unpack(const uint8_t *bytes, size_t size,
     size_t at = 0;
     const int done =
         wire_unpack_execute(&context, (const char *)bytes, size, &at);
+    KITH_ASSERT(at <= size);
     if (done == 1 && at == size &&
         wire_unpack_data(&context).kind == VALUE_ARRAY)
         return KITH_OK;

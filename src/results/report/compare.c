@@ -12,99 +12,9 @@
 #include <string.h>
 
 #include "kith/text.h"
-#include "src/results/rundb/tables.h"
 
 /* Rows of one comparison, over all databases. */
 #define ROWS_MAX (2 * KITH_RUNS_MAX)
-
-/* Values of a run in the order of KITH_COLUMNS, from the table runs; ?1 is the
- * target loss or NULL. */
-static const char new_runs[] =
-    "SELECT r.run_id, r.cell, r.seed, r.state, r.problem, r.violations, "
-    "accuracy, loss, CASE WHEN ?1 IS NULL THEN time_to_target_s ELSE "
-    "(SELECT min(time_s) FROM series s WHERE s.run_id = r.run_id AND "
-    "s.peer IS NULL AND s.loss <= ?1) END, steps, bytes_mean, bytes_max, "
-    "staleness_mean, staleness_max, consensus_distance, utilisation "
-    "FROM runs r ORDER BY r.cell, r.run_id";
-
-/* Before schema 3: one run, which the summary tells of. */
-#define VALUE(key) "(SELECT value FROM summary WHERE key = '" key "')"
-static const char old_runs[] =
-    "SELECT 1, 1, (SELECT value FROM run WHERE key = 'seed'), "
-    "CASE " VALUE(
-        "completed") " WHEN '1' THEN 'done' ELSE 'interrupted' END, "
-                     "NULL, " VALUE("violations") ", " VALUE(
-                         "accuracy."
-                         "averaged") ", " VALUE("loss.averaged") ", (SELECT "
-                                                                 "min(time_s) "
-                                                                 "FROM "
-                                                                 "series WHERE "
-                                                                 "peer IS "
-                                                                 "NULL AND "
-                                                                 "loss <= "
-                                                                 "?1), " VALUE("steps") ", " VALUE(
-                                                                     "bytes."
-                                                                     "sent") " "
-                                                                             "*"
-                                                                             " "
-                                                                             "1"
-                                                                             "."
-                                                                             "0"
-                                                                             " "
-                                                                             "/"
-                                                                             " "
-                                                                             "("
-                                                                             "S"
-                                                                             "E"
-                                                                             "L"
-                                                                             "E"
-                                                                             "C"
-                                                                             "T"
-                                                                             " "
-                                                                             "v"
-                                                                             "a"
-                                                                             "l"
-                                                                             "u"
-                                                                             "e"
-                                                                             " "
-                                                                             "F"
-                                                                             "R"
-                                                                             "O"
-                                                                             "M"
-                                                                             " "
-                                                                             "r"
-                                                                             "u"
-                                                                             "n"
-                                                                             " "
-                                                                             "W"
-                                                                             "H"
-                                                                             "E"
-                                                                             "R"
-                                                                             "E"
-                                                                             " "
-                                                                             "k"
-                                                                             "e"
-                                                                             "y"
-                                                                             " "
-                                                                             "="
-                                                                             " "
-                                                                             "'"
-                                                                             "p"
-                                                                             "e"
-                                                                             "e"
-                                                                             "r"
-                                                                             "s"
-                                                                             "'"
-                                                                             ")"
-                                                                             ","
-                                                                             " " VALUE(
-                                                                                 "byt"
-                                                                                 "es."
-                                                                                 "per"
-                                                                                 "_pe"
-                                                                                 "er_"
-                                                                                 "ma"
-                                                                                 "x") ", NULL, NULL, " VALUE("consensus_distance") ", NULL";
 
 static enum kith_err fail(const struct kith_database *database, char *error)
 {
@@ -122,21 +32,6 @@ static enum kith_err no_memory(char *error)
     return KITH_ENOMEM;
 }
 
-static void column_copy(sqlite3_stmt *row, int at, char *text, size_t size)
-{
-    const char *value = (const char *)sqlite3_column_text(row, at);
-    kith_text_copy(text, size, value == NULL ? "" : value);
-}
-
-/* A number, also one that stands as text, as older summaries have it. */
-static double column_real(sqlite3_stmt *row, int at)
-{
-    const double value = sqlite3_column_double(row, at);
-    return sqlite3_column_type(row, at) == SQLITE_NULL || !isfinite(value)
-               ? NAN
-               : value;
-}
-
 static struct kith_cell_outcome *cell_add(struct kith_comparison *comparison)
 {
     const size_t count = (size_t)comparison->cell_count + 1;
@@ -152,42 +47,28 @@ static struct kith_cell_outcome *cell_add(struct kith_comparison *comparison)
     return cell;
 }
 
-/* A database of one run is a cell of its own, named by experiment and world. */
-static const char *cells_of(const struct kith_database *database)
-{
-    return database->many
-               ? "SELECT cell, label, refused FROM cells ORDER BY cell"
-               : "SELECT 1, (SELECT value FROM run WHERE key = 'name') || "
-                 "' ' || (SELECT value FROM run WHERE key = 'world'), NULL";
-}
-
 static enum kith_err add_cells(struct kith_comparison *comparison,
                                const struct kith_database *database,
                                uint32_t index, char *error)
 {
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database->handle, cells_of(database), -1, &row,
-                           NULL) != SQLITE_OK) {
-        return fail(database, error);
-    }
+    struct kith_query query;
+    char sql[KITH_SQL_BYTES];
     enum kith_err err = KITH_OK;
-    int code = sqlite3_step(row);
-    for (; code == SQLITE_ROW && err == KITH_OK; code = sqlite3_step(row)) {
+    kith_database_sql(database, database->many ? "cells" : "cells.1", sql);
+    kith_query_begin(&query, database->handle, sql, "");
+    while (err == KITH_OK && kith_query_next(&query)) {
         struct kith_cell_outcome *cell = cell_add(comparison);
         if (cell == NULL) {
             err = no_memory(error);
             break;
         }
         cell->database = index;
-        cell->cell = (uint32_t)sqlite3_column_int64(row, 0);
-        column_copy(row, 1, cell->label, sizeof cell->label);
-        column_copy(row, 2, cell->refused, sizeof cell->refused);
+        cell->cell = (uint32_t)kith_query_whole(&query, 0);
+        kith_query_text(&query, 1, cell->label, sizeof cell->label);
+        kith_query_text(&query, 2, cell->refused, sizeof cell->refused);
     }
-    if (err == KITH_OK && code != SQLITE_DONE) {
-        err = fail(database, error);
-    }
-    sqlite3_finalize(row);
-    return err;
+    return kith_query_end(&query) || err != KITH_OK ? err
+                                                    : fail(database, error);
 }
 
 /* The cell of this number, or NULL. Both lists are in order of number. */
@@ -209,74 +90,71 @@ static enum kith_err add_settings(struct kith_comparison *comparison,
                                   const struct kith_database *database,
                                   uint32_t first, char *error)
 {
-    sqlite3_stmt *row;
-    if (!database->many) {
-        return KITH_OK;
-    }
-    if (sqlite3_prepare_v2(
-            database->handle,
-            "SELECT cell, key, value FROM settings ORDER BY cell, key", -1,
-            &row, NULL) != SQLITE_OK) {
-        return fail(database, error);
-    }
+    struct kith_query query;
+    char sql[KITH_SQL_BYTES];
     uint32_t from = first;
-    int code;
-    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+    if (!database->many)
+        return KITH_OK;
+    kith_database_sql(database, "settings", sql);
+    kith_query_begin(&query, database->handle, sql, "");
+    while (kith_query_next(&query)) {
         struct kith_cell_outcome *cell =
-            cell_find(comparison, &from, sqlite3_column_int64(row, 0));
-        if (cell == NULL || cell->setting_count == KITH_SETTINGS_MAX) {
+            cell_find(comparison, &from, kith_query_whole(&query, 0));
+        if (cell == NULL || cell->setting_count == KITH_SETTINGS_MAX)
             continue;
-        }
         struct kith_setting *setting = &cell->settings[cell->setting_count++];
-        column_copy(row, 1, setting->key, sizeof setting->key);
-        column_copy(row, 2, setting->value, sizeof setting->value);
+        kith_query_text(&query, 1, setting->key, sizeof setting->key);
+        kith_query_text(&query, 2, setting->value, sizeof setting->value);
     }
-    sqlite3_finalize(row);
-    return code == SQLITE_DONE ? KITH_OK : fail(database, error);
+    return kith_query_end(&query) ? KITH_OK : fail(database, error);
 }
 
-static enum kith_run_state state_of(const char *name)
+/* The last column of that name, or -1, which reads as NULL. */
+static int find_column(const struct kith_query *query, const char *name)
 {
-    unsigned state = 0;
-    while (state + 1 < KITH_RUN_STATE_COUNT &&
-           strcmp(name, kith_run_state_name((enum kith_run_state)state)) != 0) {
-        state++;
-    }
-    return (enum kith_run_state)state;
+    int at = sqlite3_column_count(query->statement) - 1;
+    while (at >= 0 &&
+           strcmp(sqlite3_column_name(query->statement, at), name) != 0)
+        at--;
+    return at;
 }
 
-static bool add_outcome(struct kith_comparison *comparison, sqlite3_stmt *row,
-                        uint32_t cell)
+static int64_t whole_of(const struct kith_query *query, const char *name)
+{
+    return kith_query_whole(query, find_column(query, name));
+}
+
+static bool add_outcome(struct kith_comparison *comparison,
+                        const struct kith_query *query, uint32_t cell)
 {
     const size_t count = (size_t)comparison->outcome_count + 1;
     /* Doubled: a sweep may have many. */
-    if (count > ROWS_MAX) {
+    if (count > ROWS_MAX)
         return false;
-    }
     if ((count & (count - 1)) == 0) {
         struct kith_outcome *more =
             realloc(comparison->outcomes, 2 * count * sizeof *more);
-        if (more == NULL) {
+        if (more == NULL)
             return false;
-        }
         comparison->outcomes = more;
     }
     char state[32];
-    column_copy(row, 3, state, sizeof state);
+    kith_query_text(query, find_column(query, "state"), state, sizeof state);
     struct kith_outcome *outcome =
         &comparison->outcomes[comparison->outcome_count++];
     *outcome = (struct kith_outcome){
         .database = comparison->cells[cell].database,
-        .run_id = (uint32_t)sqlite3_column_int64(row, 0),
+        .run_id = (uint32_t)whole_of(query, "run_id"),
         .cell = cell,
-        .seed = (uint64_t)sqlite3_column_int64(row, 2),
-        .violations = (uint32_t)sqlite3_column_int64(row, 5),
-        .state = state_of(state),
+        .seed = (uint64_t)whole_of(query, "seed"),
+        .violations = (uint32_t)whole_of(query, "violations"),
+        .state = kith_run_state_find(state, KITH_RUN_REFUSED),
     };
-    column_copy(row, 4, outcome->problem, sizeof outcome->problem);
-    for (int i = 0; i < KITH_COLUMN_COUNT; i++) {
-        outcome->values[i] = column_real(row, 6 + i);
-    }
+    kith_query_text(query, find_column(query, "problem"), outcome->problem,
+                    sizeof outcome->problem);
+    for (int i = 0; i < KITH_COLUMN_COUNT; i++)
+        outcome->values[i] = kith_query_real(
+            query, find_column(query, kith_comparison_columns[i].name));
     return true;
 }
 
@@ -284,33 +162,18 @@ static enum kith_err add_runs(struct kith_comparison *comparison,
                               const struct kith_database *database,
                               uint32_t first, double target_loss, char *error)
 {
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database->handle,
-                           database->version >= 3 ? new_runs : old_runs, -1,
-                           &row, NULL) != SQLITE_OK) {
-        return fail(database, error);
-    }
-    if (isfinite(target_loss)) {
-        sqlite3_bind_double(row, 1, target_loss);
-    }
+    struct kith_query query;
+    char sql[KITH_SQL_BYTES];
     enum kith_err err = KITH_OK;
     uint32_t from = first;
-    int code = sqlite3_step(row);
-    for (; code == SQLITE_ROW; code = sqlite3_step(row)) {
-        if (cell_find(comparison, &from, sqlite3_column_int64(row, 1)) ==
-            NULL) {
-            continue;
-        }
-        if (!add_outcome(comparison, row, from)) {
+    kith_database_sql(database, database->version >= 3 ? "runs" : "run.1", sql);
+    kith_query_begin(&query, database->handle, sql, "r", target_loss);
+    while (err == KITH_OK && kith_query_next(&query))
+        if (cell_find(comparison, &from, whole_of(&query, "cell")) != NULL &&
+            !add_outcome(comparison, &query, from))
             err = no_memory(error);
-            break;
-        }
-    }
-    if (err == KITH_OK && code != SQLITE_DONE) {
-        err = fail(database, error);
-    }
-    sqlite3_finalize(row);
-    return err;
+    return kith_query_end(&query) || err != KITH_OK ? err
+                                                    : fail(database, error);
 }
 
 enum kith_err kith_comparison_add(struct kith_comparison *comparison,

@@ -12,6 +12,22 @@ kith_comparison_add(struct kith_comparison *comparison,
                     double target_loss, char *error);
 /* Spreads of all cells, once all runs are there. */
 void kith_comparison_finish(struct kith_comparison *comparison);
+/* "columns" of a page: what is compared, for its table. */
+json_t *kith_comparison_heads(void);
+
+/* How the values of a column are written for people. */
+enum kith_comparison_format {
+    KITH_FORMAT_NUMBER,
+    KITH_FORMAT_WHOLE,
+    KITH_FORMAT_SECONDS,
+    KITH_FORMAT_BYTES,
+    KITH_FORMAT_PERCENT,
+};
+/* results.def, by place. */
+extern const struct kith_comparison_column {
+    const char *name, *heading, *title; /* title: of the page */
+    enum kith_comparison_format format;
+} kith_comparison_columns[KITH_COLUMN_COUNT];
 /* A row for each run; `files` are the databases' names. */
 void kith_comparison_csv(const struct kith_comparison *comparison,
                          const struct kith_database *databases, FILE *out);

@@ -3,18 +3,21 @@
 #include <math.h>
 #include <string.h>
 
+#include <jansson.h>
+
+#include "kith/json.h"
 #include "kith/text.h"
 #include "src/results/report/compare.h"
-#include "src/results/report/escape.h"
+#include "src/results/report/csv.h"
 
 #define CELL_BYTES 48u
 
-static const struct {
-    const char *name, *heading;
-} columns[] = {
-#define KITH_X(name, heading) {#name, heading},
-    KITH_COLUMNS(KITH_X)
-#undef KITH_X
+const struct kith_comparison_column kith_comparison_columns[KITH_COLUMN_COUNT] =
+    {
+#define KITH_RESULT(kind, name)
+#define KITH_COMPARED(kind, name, place, heading, title, format)               \
+    [place] = {#name, heading, title, KITH_FORMAT_##format},
+#include "kith/results.def"
 };
 
 /* Bytes in the unit that suits `size`. */
@@ -34,25 +37,19 @@ static double scaled(double value, double size, const char **unit)
 static void print_value(enum kith_column column, double value, char text[20])
 {
     const char *unit;
-    switch (column) {
-    case KITH_COLUMN_accuracy:
-    case KITH_COLUMN_utilisation:
+    switch (kith_comparison_columns[column].format) {
+    case KITH_FORMAT_PERCENT:
         kith_text_add(text, 20, 0, "%.2f", 100 * value);
-        return;
-    case KITH_COLUMN_bytes_mean:
-    case KITH_COLUMN_bytes_max:
+        break;
+    case KITH_FORMAT_BYTES:
         value = scaled(value, value, &unit);
         kith_text_add(text, 20, 0, "%.4g %s", value, unit);
-        return;
-    case KITH_COLUMN_steps:
+        break;
+    case KITH_FORMAT_WHOLE:
         kith_text_add(text, 20, 0, "%.10g", value);
-        return;
-    case KITH_COLUMN_loss:
-    case KITH_COLUMN_time_to_target_s:
-    case KITH_COLUMN_staleness_mean:
-    case KITH_COLUMN_staleness_max:
-    case KITH_COLUMN_consensus_distance:
-    case KITH_COLUMN_COUNT:
+        break;
+    case KITH_FORMAT_SECONDS:
+    case KITH_FORMAT_NUMBER:
         kith_text_add(text, 20, 0, "%.4g", value);
     }
 }
@@ -62,22 +59,23 @@ static void print_deviation(enum kith_column column, double mean, double value,
                             char text[20])
 {
     const char *unit;
-    if (column == KITH_COLUMN_accuracy || column == KITH_COLUMN_utilisation) {
-        kith_text_add(text, 20, 0, "%.2f", 100 * value);
-        return;
-    }
-    if (column == KITH_COLUMN_bytes_mean || column == KITH_COLUMN_bytes_max) {
+    const enum kith_comparison_format format =
+        kith_comparison_columns[column].format;
+    if (format == KITH_FORMAT_BYTES)
         value = scaled(value, mean, &unit);
-    }
-    kith_text_add(text, 20, 0, "%.2g", value);
+    if (format == KITH_FORMAT_PERCENT)
+        kith_text_add(text, 20, 0, "%.2f", 100 * value);
+    else
+        kith_text_add(text, 20, 0, "%.2g", value);
 }
 
 static const char *unit_of(enum kith_column column)
 {
-    return column == KITH_COLUMN_accuracy || column == KITH_COLUMN_utilisation
-               ? " %"
-           : column == KITH_COLUMN_time_to_target_s ? " s"
-                                                    : "";
+    const enum kith_comparison_format format =
+        kith_comparison_columns[column].format;
+    return format == KITH_FORMAT_PERCENT   ? " %"
+           : format == KITH_FORMAT_SECONDS ? " s"
+                                           : "";
 }
 
 /* "0.369 ±0.002", "1.2 s (3 of 5)", "-". */
@@ -170,13 +168,16 @@ void kith_comparison_print(const struct kith_comparison *comparison, FILE *out)
     }
     fprintf(out, "\n%-*s  runs", label, "cell");
     for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++) {
-        widths[k] = any_value(comparison, k) ? width(columns[k].heading) : 0;
+        widths[k] = any_value(comparison, k)
+                        ? width(kith_comparison_columns[k].heading)
+                        : 0;
         for (uint32_t i = 0; i < comparison->cell_count && widths[k] > 0; i++) {
             cell_text(comparison, i, k, text);
             widths[k] = width(text) > widths[k] ? width(text) : widths[k];
         }
         if (widths[k] > 0) {
-            fprintf(out, "  %*s", widths[k], columns[k].heading);
+            fprintf(out, "  %*s", widths[k],
+                    kith_comparison_columns[k].heading);
         }
     }
     fputc('\n', out);
@@ -198,113 +199,98 @@ void kith_comparison_print(const struct kith_comparison *comparison, FILE *out)
     print_troubles(comparison, out);
 }
 
-static void put_number(FILE *out, double value, const char *none)
+static json_t *text_or_null(const char *text)
 {
-    if (isfinite(value)) {
-        fprintf(out, "%.9g", value);
-    } else {
-        fputs(none, out);
-    }
+    return kith_json_text(text[0] == '\0' ? NULL : text);
 }
 
-static void put_text(FILE *out, const char *text)
+static json_t *settings_of(const struct kith_cell_outcome *cell)
 {
-    if (text[0] == '\0') {
-        fputs("null", out);
-    } else {
-        kith_write_json_text(out, text, strlen(text));
-    }
+    json_t *settings = json_object();
+    for (uint32_t i = 0; i < cell->setting_count; i++)
+        (void)json_object_set_new(settings, cell->settings[i].key,
+                                  text_or_null(cell->settings[i].value));
+    return settings;
 }
 
-static void put_settings(const struct kith_cell_outcome *cell, FILE *out)
+static json_t *cell_object(const struct kith_cell_outcome *cell)
 {
-    fputs(", \"settings\": {", out);
-    for (uint32_t i = 0; i < cell->setting_count; i++) {
-        fputs(i == 0 ? "" : ", ", out);
-        put_text(out, cell->settings[i].key);
-        fputs(": ", out);
-        put_text(out, cell->settings[i].value);
-    }
-    fputc('}', out);
-}
-
-static void put_cell(const struct kith_cell_outcome *cell, FILE *out)
-{
-    fprintf(out,
-            "{\"database\": %" PRIu32 ", \"cell\": %" PRIu32 ", \"label\": ",
-            cell->database, cell->cell);
-    put_text(out, cell->label);
-    put_settings(cell, out);
-    fputs(", \"refused\": ", out);
-    put_text(out, cell->refused);
-    fprintf(out, ", \"runs\": %" PRIu32 ", \"violations\": %" PRIu32,
-            cell->runs, cell->violations);
-    for (unsigned state = 0; state < KITH_RUN_REFUSED; state++) {
-        fprintf(out, ", \"%s\": %" PRIu32,
-                kith_run_state_name((enum kith_run_state)state),
-                cell->states[state]);
-    }
+    json_t *object = json_pack(
+        "{s:I, s:I, s:o, s:o, s:o, s:I, s:I}", "database",
+        (json_int_t)cell->database, "cell", (json_int_t)cell->cell, "label",
+        text_or_null(cell->label), "settings", settings_of(cell), "refused",
+        text_or_null(cell->refused), "runs", (json_int_t)cell->runs,
+        "violations", (json_int_t)cell->violations);
+    for (unsigned state = 0; state < KITH_RUN_REFUSED; state++)
+        (void)json_object_set_new(
+            object, kith_run_state_name((enum kith_run_state)state),
+            json_integer(cell->states[state]));
     for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++) {
         const struct kith_spread *spread = &cell->spreads[k];
-        const struct {
-            const char *key;
-            double value;
-        } parts[] = {{"mean", spread->mean},
-                     {"deviation", spread->deviation},
-                     {"low", spread->low},
-                     {"high", spread->high}};
-        fprintf(out, ", \"%s\": {\"count\": %" PRIu32, columns[k].name,
-                spread->count);
-        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-            fprintf(out, ", \"%s\": ", parts[i].key);
-            put_number(out, parts[i].value, "null");
-        }
-        fputc('}', out);
+        (void)json_object_set_new(
+            object, kith_comparison_columns[k].name,
+            json_pack("{s:I, s:o, s:o, s:o, s:o}", "count",
+                      (json_int_t)spread->count, "mean",
+                      kith_json_real(spread->mean), "deviation",
+                      kith_json_real(spread->deviation), "low",
+                      kith_json_real(spread->low), "high",
+                      kith_json_real(spread->high)));
     }
-    fputc('}', out);
+    return object;
 }
 
-static void put_run(const struct kith_comparison *comparison,
-                    const struct kith_outcome *outcome, FILE *out)
+static json_t *run_object(const struct kith_comparison *comparison,
+                          const struct kith_outcome *outcome)
 {
     const struct kith_cell_outcome *cell = &comparison->cells[outcome->cell];
-    fprintf(out,
-            "{\"database\": %" PRIu32 ", \"run_id\": %" PRIu32
-            ", \"cell\": %" PRIu32 ", \"label\": ",
-            outcome->database, outcome->run_id, cell->cell);
-    put_text(out, cell->label);
-    put_settings(cell, out);
-    fprintf(out, ", \"seed\": %" PRIu64 ", \"state\": \"%s\", \"problem\": ",
-            outcome->seed, kith_run_state_name(outcome->state));
-    put_text(out, outcome->problem);
-    fprintf(out, ", \"violations\": %" PRIu32, outcome->violations);
-    for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++) {
-        fprintf(out, ", \"%s\": ", columns[k].name);
-        put_number(out, outcome->values[k], "null");
-    }
-    fputc('}', out);
+    json_t *object = json_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:I, s:s, s:o, s:I}", "database",
+        (json_int_t)outcome->database, "run_id", (json_int_t)outcome->run_id,
+        "cell", (json_int_t)cell->cell, "label", text_or_null(cell->label),
+        "settings", settings_of(cell), "seed", (json_int_t)outcome->seed,
+        "state", kith_run_state_name(outcome->state), "problem",
+        text_or_null(outcome->problem), "violations",
+        (json_int_t)outcome->violations);
+    for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++)
+        (void)json_object_set_new(object, kith_comparison_columns[k].name,
+                                  kith_json_real(outcome->values[k]));
+    return object;
 }
 
-void kith_comparison_json(const struct kith_comparison *comparison, FILE *out)
+void kith_comparison_add_to(const struct kith_comparison *comparison,
+                            json_t *document)
 {
-    fputs("\"cells\": [", out);
-    for (uint32_t i = 0; i < comparison->cell_count; i++) {
-        fputs(i == 0 ? "" : ", ", out);
-        put_cell(&comparison->cells[i], out);
-    }
-    fputs("], \"runs\": [", out);
-    for (uint32_t i = 0; i < comparison->outcome_count; i++) {
-        fputs(i == 0 ? "" : ", ", out);
-        put_run(comparison, &comparison->outcomes[i], out);
-    }
-    fputc(']', out);
+    json_t *cells = json_array(), *runs = json_array();
+    for (uint32_t i = 0; i < comparison->cell_count; i++)
+        (void)json_array_append_new(cells, cell_object(&comparison->cells[i]));
+    for (uint32_t i = 0; i < comparison->outcome_count; i++)
+        (void)json_array_append_new(
+            runs, run_object(comparison, &comparison->outcomes[i]));
+    (void)json_object_set_new(document, "cells", cells);
+    (void)json_object_set_new(document, "runs", runs);
+}
+
+json_t *kith_comparison_heads(void)
+{
+    static const char *const formats[] = {[KITH_FORMAT_NUMBER] = "number",
+                                          [KITH_FORMAT_WHOLE] = "number",
+                                          [KITH_FORMAT_SECONDS] = "seconds",
+                                          [KITH_FORMAT_BYTES] = "bytes",
+                                          [KITH_FORMAT_PERCENT] = "percent"};
+    json_t *heads = json_array();
+    for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++)
+        (void)json_array_append_new(
+            heads, json_pack("[s, s, s]", kith_comparison_columns[k].name,
+                             kith_comparison_columns[k].title,
+                             formats[kith_comparison_columns[k].format]));
+    return heads;
 }
 
 static void put_csv(FILE *out, const char *text)
 {
     fputc(',', out);
     if (text[0] != '\0') {
-        kith_write_csv_text(out, text, strlen(text));
+        kith_csv_text(out, text);
     }
 }
 
@@ -313,7 +299,7 @@ void kith_comparison_csv(const struct kith_comparison *comparison,
 {
     fputs("database,run_id,cell,label,seed,state,problem,violations", out);
     for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++) {
-        fprintf(out, ",%s", columns[k].name);
+        fprintf(out, ",%s", kith_comparison_columns[k].name);
     }
     fputs("\r\n", out);
     for (uint32_t i = 0; i < comparison->outcome_count; i++) {
@@ -323,7 +309,7 @@ void kith_comparison_csv(const struct kith_comparison *comparison,
         const char *path = databases[outcome->database].path;
         const char *name = strrchr(path, '/');
         name = name != NULL ? name + 1 : path;
-        kith_write_csv_text(out, name, strlen(name));
+        kith_csv_text(out, name);
         fprintf(out, ",%" PRIu32 ",%" PRIu32, outcome->run_id, cell->cell);
         put_csv(out, cell->label);
         fprintf(out, ",%" PRIu64, outcome->seed);
@@ -332,7 +318,8 @@ void kith_comparison_csv(const struct kith_comparison *comparison,
         fprintf(out, ",%" PRIu32, outcome->violations);
         for (unsigned k = 0; k < KITH_COLUMN_COUNT; k++) {
             fputc(',', out);
-            put_number(out, outcome->values[k], "");
+            if (isfinite(outcome->values[k]))
+                fprintf(out, "%.9g", outcome->values[k]);
         }
         fputs("\r\n", out);
     }

@@ -7,6 +7,8 @@
 #include <sqlite3.h>
 
 #include "kith/err.h"
+#include "kith/json.h"
+#include "kith/query.h"
 
 struct kith_database {
     sqlite3 *handle;
@@ -27,11 +29,14 @@ void kith_database_close(struct kith_database *database);
 KITH_MUST_CHECK enum kith_err
 kith_database_lines(const struct kith_database *database, unsigned *lines,
                     char *error);
-/* Those as JSON objects, comma between; `runs` of the whole page share its room
+/* Appends those to the array `pages`; `runs` of the whole page share its room
  * for points. `index`: of the database in the comparison. */
 KITH_MUST_CHECK enum kith_err
 kith_database_json(const struct kith_database *database, unsigned index,
-                   unsigned runs, FILE *out, char *error);
+                   unsigned runs, json_t *pages, char *error);
+/* A section of report.sql for the schema of this database. */
+void kith_database_sql(const struct kith_database *database, const char *name,
+                       char sql[KITH_SQL_BYTES]);
 /* All rows of the series as CSV, the run's file name in front. */
 KITH_MUST_CHECK enum kith_err
 kith_database_csv(const struct kith_database *database, bool heading, FILE *out,

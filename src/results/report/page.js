@@ -9,27 +9,13 @@ const PALETTE = ['#0b6fa4', '#d1495b', '#2e8b57', '#b8860b', '#7b4fa6',
 const FAULT_COLOURS = {crash: '#c62828', restart: '#2e7d32', pause: '#ef6c00',
     resume: '#2e7d32', slow: '#8e24aa',
     'slow ends': '#2e7d32', cut: '#6d4c41', heal: '#2e7d32'};
-const CHARTS = [
-    {key: 'accuracy', title: 'Accuracy', unit: 'share of the test set',
-     format: v => (100 * v).toFixed(2) + ' %', axis: v => Number((100 * v).toPrecision(4)) + ' %'},
-    {key: 'loss', title: 'Loss', unit: 'of peers on their batches, of the average on the test set'},
-    {key: 'consensus_distance', title: 'Consensus distance',
-     unit: '|x − mean|, root of the squared distance'},
-    {key: 'bytes_sent', counter: true, title: 'Bytes sent', unit: 'per peer, on the wire',
-     format: bytes, axis: bytes},
-    {key: 'done', counter: true, title: 'Exchanges done', unit: 'per peer'},
-    {key: 'waiting_s', counter: true, title: 'Waiting', unit: 'training held back, seconds'},
-    {key: 'samples_per_s', counter: true, title: 'Speed', unit: 'samples trained per second, per peer'},
-    {key: 'mfu', counter: true, title: 'Utilisation (MFU)', unit: 'FLOP/s of the model, share of the measured peak',
-     format: v => Number((100 * v).toPrecision(3)) + ' %', axis: v => Number((100 * v).toPrecision(3)) + ' %'},
-    {key: 'data_wait_s', counter: true, title: 'Data wait', unit: 'steps waited for their batch, seconds'},
-    {key: 'exchange_overlap', counter: true, title: 'Exchange overlap',
-     unit: 'share of the time of exchanges in which a step ran',
-     format: v => (100 * v).toFixed(1) + ' %', axis: v => Number((100 * v).toPrecision(3)) + ' %'},
-    {key: 'memory_bytes', counter: true, title: 'Memory', unit: 'resident at most, per process',
-     format: bytes, axis: bytes},
-    {key: 'staleness', counter: true, title: 'Staleness', unit: 'steps, mean of the models received so far'},
-];
+const percent = v => (100 * v).toFixed(2) + ' %';
+const digits = n => v => Number((100 * v).toPrecision(n)) + ' %';
+/* How values of a chart and of its axis are written; else as numbers. */
+const FORMATS = {percent: [percent, digits(4)], share: [digits(3), digits(3)],
+    overlap: [v => (100 * v).toFixed(1) + ' %', digits(3)], bytes: [bytes, bytes]};
+const CHARTS = report.charts.map(chart => ({...chart,
+    format: (FORMATS[chart.format] || [])[0], axis: (FORMATS[chart.format] || [])[1]}));
 const view = {x: location.hash === '#samples' ? 'samples' : 'time', averaged: true,
               peers: report.runs.length <= 4, hidden: new Set()};
 
@@ -568,14 +554,8 @@ function summary() {
 
 /* --- the comparison ---------------------------------------------------- */
 
-const percent = v => (100 * v).toFixed(2) + ' %';
-const COLUMNS = [
-    ['accuracy', 'accuracy', percent], ['loss', 'loss', number],
-    ['time_to_target_s', 'time to target', seconds], ['steps', 'steps', number],
-    ['bytes_mean', 'bytes per node', bytes], ['bytes_max', 'at most', bytes],
-    ['staleness_mean', 'staleness', number], ['staleness_max', 'at most', number],
-    ['consensus_distance', 'consensus distance', number],
-    ['utilisation', 'utilisation', percent]];
+const COLUMNS = report.comparison.columns.map(([key, head, format]) =>
+    [key, head, {number, seconds, bytes, percent}[format]]);
 
 /* "0.3689 ± 0.002", and of how many where some have no value. */
 function spreadText(spread, format, all) {

@@ -11,12 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kith/plain_file.h"
+#include <jansson.h>
+
+#include "kith/json.h"
 #include "kith/limits.h"
+#include "kith/plain_file.h"
+#include "kith/series.h"
 #include "kith/text.h"
 #include "src/results/report/compare.h"
 #include "src/results/report/page.h"
-#include "src/results/report/escape.h"
 
 #define WRITER "kith " PACKAGE_VERSION
 
@@ -35,50 +38,58 @@ struct writing {
     const struct kith_comparison *comparison;
 };
 
-static enum kith_err write_runs(const struct writing *writing, FILE *out,
-                                char *error)
+static enum kith_err add_runs(const struct writing *writing, json_t *runs,
+                              char *error)
 {
     unsigned lines[KITH_REPORT_RUNS_MAX], all = 0;
-    bool any = false;
-    for (unsigned i = 0; i < writing->count; i++) {
-        const enum kith_err err =
-            kith_database_lines(&writing->databases[i], &lines[i], error);
-        if (err != KITH_OK) {
-            return err;
-        }
-        all += lines[i];
+    enum kith_err err = KITH_OK;
+    for (unsigned i = 0; i < writing->count && err == KITH_OK; i++) {
+        err = kith_database_lines(&writing->databases[i], &lines[i], error);
+        all += err == KITH_OK ? lines[i] : 0;
     }
-    for (unsigned i = 0; i < writing->count; i++) {
-        if (lines[i] == 0) {
-            continue;
+    for (unsigned i = 0; i < writing->count && err == KITH_OK; i++)
+        if (lines[i] > 0)
+            err =
+                kith_database_json(&writing->databases[i], i, all, runs, error);
+    return err;
+}
+
+/* The charts of the series' columns, in the order of the page. A counter has no
+ * value of the averaged model. */
+static json_t *charts(void)
+{
+    json_t *charts = json_array();
+    for (int place = 1; place <= (int)kith_series_column_count; place++)
+        for (unsigned i = 0; i < kith_series_column_count; i++) {
+            const struct kith_series_column *column = &kith_series_columns[i];
+            if (column->chart == place)
+                (void)json_array_append_new(
+                    charts,
+                    json_pack("{s:s, s:s, s:s, s:b, s:s?}", "key", column->name,
+                              "title", column->title, "unit", column->unit,
+                              "counter", column->add != KITH_SERIES_MODEL,
+                              "format", column->format));
         }
-        fputs(any ? ",\n" : "", out);
-        any = true;
-        const enum kith_err err =
-            kith_database_json(&writing->databases[i], i, all, out, error);
-        if (err != KITH_OK) {
-            return err;
-        }
-    }
-    return KITH_OK;
+    return charts;
 }
 
 static enum kith_err write_page(const struct writing *writing, FILE *out,
                                 char *error)
 {
-    kith_page_begin(out);
-    fputs("{\"writer\":", out);
-    kith_write_json_text(out, WRITER, strlen(WRITER));
-    fputs(",\"runs\":[", out);
-    const enum kith_err err = write_runs(writing, out, error);
-    if (err != KITH_OK) {
-        return err;
+    json_t *runs = json_array(), *comparison = json_object();
+    const enum kith_err err = add_runs(writing, runs, error);
+    (void)json_object_set_new(comparison, "columns", kith_comparison_heads());
+    kith_comparison_add_to(writing->comparison, comparison);
+    json_t *page = json_pack("{s:s, s:o, s:o, s:o}", "writer", WRITER, "charts",
+                             charts(), "runs", runs, "comparison", comparison);
+    if (err == KITH_OK) {
+        kith_page_begin(out);
+        kith_json_embed(out, page);
+        kith_page_end(out);
+    } else {
+        json_decref(page);
     }
-    fputs("],\n\"comparison\":{", out);
-    kith_comparison_json(writing->comparison, out);
-    fputs("}}", out);
-    kith_page_end(out);
-    return KITH_OK;
+    return err;
 }
 
 static enum kith_err write_points(const struct writing *writing, FILE *out,

@@ -14,14 +14,13 @@
 #include "kith/plain_file.h"
 #include "kith/journal.h"
 #include "rundb.h"
-#include "tables.h"
 
-struct life {
-    sqlite3_stmt *parts;
-    uint32_t last;        /* the last life that the database holds */
+struct peer_journal {
+    struct kith_query parts;
+    uint32_t last;        /* the last one that the database holds */
     uint32_t incarnation; /* of the parts that have been read */
-    uint32_t part;        /* the next one of this life */
-    bool any, over;
+    uint32_t part;        /* the next one of this incarnation */
+    bool any;
     struct kith_journal_clock clock;
     size_t at, fill;
     uint8_t bytes[KITH_JOURNAL_PART_BYTES + KITH_JOURNAL_ENTRY_BYTES_MAX];
@@ -31,7 +30,7 @@ struct kith_journal {
     sqlite3 *database;
     char path[KITH_PATH_BYTES_MAX];
     uint32_t peers;
-    struct life *lives; /* (peers) */
+    struct peer_journal *readers; /* (peers) */
 };
 
 static enum kith_err refuse(char *error, const char *path, enum kith_err err,
@@ -50,31 +49,16 @@ static enum kith_err refuse(char *error, const char *path, enum kith_err err,
     return err;
 }
 
-static bool says(sqlite3 *database, const char *key, char text[256])
-{
-    char sql[96];
-    snprintf(sql, sizeof sql,
-             "SELECT value FROM run WHERE run_id=1 AND key='%s'", key);
-    return kith_rundb_read_text(database, sql, text, 256);
-}
-
 static enum kith_err check_file(sqlite3 *database, const char *path,
                                 char *error)
 {
-    char text[256], wanted[32];
-    snprintf(wanted, sizeof wanted, "%d", RUNDB_APPLICATION_ID);
-    if (!kith_rundb_read_text(database, "PRAGMA application_id", text,
-                              sizeof text) ||
-        strcmp(text, wanted) != 0)
-        return refuse(error, path, KITH_EPARSE, "not a run database of kith");
-    snprintf(wanted, sizeof wanted, "%d", RUNDB_SCHEMA_VERSION);
-    if (!kith_rundb_read_text(database, "PRAGMA user_version", text,
-                              sizeof text) ||
-        strcmp(text, wanted) != 0)
-        return refuse(error, path, KITH_EVERSION,
-                      "found schema %.20s, this kith reads %s; record the run "
-                      "again",
-                      text, wanted);
+    char what[96];
+    const enum kith_err err =
+        kith_rundb_check_file(database, what, sizeof what);
+    if (err == KITH_EVERSION)
+        return refuse(error, path, err, "%s; record the run again", what);
+    if (err != KITH_OK)
+        return refuse(error, path, err, "%s", what);
     if (!kith_rundb_is_plain(database))
         return refuse(error, path, KITH_EPARSE,
                       "found a view or a virtual table in place of run, "
@@ -91,12 +75,13 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
         return refuse(error, path, KITH_ELIMIT,
                       "found %" PRIu32 " peers; allowed: %u, the most of a lab",
                       experiment->peers, KITH_JOURNAL_PEERS_MAX);
-    if (!says(database, "world", text) || strcmp(text, "lab") != 0)
+    if (!kith_rundb_fact(database, "world", text, sizeof text) ||
+        strcmp(text, "lab") != 0)
         return refuse(error, path, KITH_EMISMATCH,
                       "found a run of kith %.20s; allowed: one of kith lab "
                       "--record",
                       text);
-    if (!says(database, "journal", text))
+    if (!kith_rundb_fact(database, "journal", text, sizeof text))
         return refuse(error, path, KITH_EMISMATCH,
                       "it has no journal; record one with kith lab "
                       "EXPERIMENT.yaml --record");
@@ -106,14 +91,15 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
                       "found a journal of version %.20s, this kith reads %s; "
                       "record the run again",
                       text, wanted);
-    if (says(database, "resumed_utc", text))
+    if (kith_rundb_fact(database, "resumed_utc", text, sizeof text))
         return refuse(error, path, KITH_EMISMATCH,
                       "the run was gone on with (%.20s) after its journal "
                       "ended; record one that is not interrupted",
                       text);
-    snprintf(wanted, sizeof wanted, "%016" PRIx64,
-             kith_experiment_hash(experiment));
-    if (!says(database, "experiment_hash", text) || strcmp(text, wanted) != 0)
+    /* 16 digits alone are a hash of version 1: nothing to compare with. */
+    kith_experiment_hash_text(experiment, wanted);
+    if (!kith_rundb_fact(database, "experiment_hash", text, sizeof text) ||
+        (strlen(text) != 16 && strcmp(text, wanted) != 0))
         return refuse(error, path, KITH_EMISMATCH,
                       "its experiment has the hash %.20s, the text that it "
                       "keeps %s: one of them was changed",
@@ -132,26 +118,26 @@ static void set_limits(sqlite3 *database, size_t dim)
                   (int)(most + KITH_YAML_BYTES_MAX + 4096));
 }
 
-static enum kith_err open_lives(struct kith_journal *journal, char *error)
+static enum kith_err open_readers(struct kith_journal *journal, char *error)
 {
-    static const char sql[] =
-        "SELECT incarnation, part, bytes FROM journal WHERE run_id=1 AND "
-        "peer=?1 ORDER BY incarnation, part";
     for (uint32_t i = 0; i < journal->peers; i++) {
-        struct life *life = &journal->lives[i];
-        char last[128], text[32] = "";
+        struct peer_journal *reader = &journal->readers[i];
+        char last[128];
+        int64_t most = 0;
         snprintf(last, sizeof last,
                  "SELECT max(incarnation) FROM journal WHERE run_id=1 AND "
                  "peer=%" PRIu32,
                  i);
-        if (!kith_rundb_read_text(journal->database, last, text, sizeof text) ||
-            sqlite3_prepare_v2(journal->database, sql, -1, &life->parts,
-                               NULL) != SQLITE_OK)
+        kith_query_begin(&reader->parts, journal->database,
+                         "SELECT incarnation, part, bytes FROM journal WHERE "
+                         "run_id=1 AND peer=? ORDER BY incarnation, part",
+                         "p", (kith_id)i);
+        if (!kith_query_one_whole(journal->database, last, &most) ||
+            reader->parts.statement == NULL)
             return refuse(error, journal->path, KITH_EPARSE,
                           "reading its journal: %.200s",
                           sqlite3_errmsg(journal->database));
-        sqlite3_bind_int64(life->parts, 1, i);
-        life->last = (uint32_t)strtoul(text, NULL, 10);
+        reader->last = (uint32_t)most;
     }
     return KITH_OK;
 }
@@ -180,7 +166,7 @@ static void note_build(struct kith_journal *journal, char *note)
 {
     char build[256];
     note[0] = '\0';
-    if (says(journal->database, "build", build) &&
+    if (kith_rundb_fact(journal->database, "build", build, sizeof build) &&
         strcmp(build, kith_build()) != 0)
         snprintf(note, KITH_JOURNAL_ERROR_BYTES,
                  "recorded by another build, %.200s: floats may differ in "
@@ -202,10 +188,10 @@ enum kith_err kith_journal_open(const char *path,
     if (err == KITH_OK)
         err = check_run(journal->database, path, experiment, error);
     if (err == KITH_OK) {
-        journal->lives = calloc(journal->peers, sizeof *journal->lives);
-        err = journal->lives == NULL
+        journal->readers = calloc(journal->peers, sizeof *journal->readers);
+        err = journal->readers == NULL
                   ? refuse(error, path, KITH_ENOMEM, "out of memory")
-                  : open_lives(journal, error);
+                  : open_readers(journal, error);
     }
     if (err != KITH_OK) {
         kith_journal_close(journal);
@@ -220,9 +206,9 @@ void kith_journal_close(struct kith_journal *journal)
 {
     if (journal == NULL)
         return;
-    for (uint32_t i = 0; journal->lives != NULL && i < journal->peers; i++)
-        sqlite3_finalize(journal->lives[i].parts);
-    free(journal->lives);
+    for (uint32_t i = 0; journal->readers != NULL && i < journal->peers; i++)
+        (void)!kith_query_end(&journal->readers[i].parts);
+    free(journal->readers);
     sqlite3_close(journal->database);
     free(journal);
 }
@@ -230,46 +216,47 @@ void kith_journal_close(struct kith_journal *journal)
 bool kith_journal_returns(const struct kith_journal *journal, kith_id peer,
                           uint32_t incarnation)
 {
-    return journal->lives[peer].last > incarnation;
+    return journal->readers[peer].last > incarnation;
 }
 
 /* Takes the part that the statement stands on. */
 static enum kith_err take_part(struct kith_journal *journal, kith_id peer,
                                char *error)
 {
-    struct life *life = &journal->lives[peer];
-    const int64_t incarnation = sqlite3_column_int64(life->parts, 0);
-    const int64_t part = sqlite3_column_int64(life->parts, 1);
-    const void *bytes = sqlite3_column_blob(life->parts, 2);
-    const int size = sqlite3_column_bytes(life->parts, 2);
+    struct peer_journal *reader = &journal->readers[peer];
+    const int64_t incarnation = kith_query_whole(&reader->parts, 0);
+    const int64_t part = kith_query_whole(&reader->parts, 1);
+    const void *bytes = sqlite3_column_blob(reader->parts.statement, 2);
+    const int size = sqlite3_column_bytes(reader->parts.statement, 2);
     if (incarnation < 0 || incarnation > INT32_MAX || bytes == NULL ||
         size <= 0 || size > (int)KITH_JOURNAL_PART_BYTES)
         return refuse(error, journal->path, KITH_EPARSE,
                       "its journal is damaged: peer %" PRIu32
                       " has a part of %d bytes in life %" PRId64,
                       peer, size, incarnation);
-    if (!life->any || incarnation != (int64_t)life->incarnation) {
+    if (!reader->any || incarnation != (int64_t)reader->incarnation) {
         /* What a killed peer left unfinished goes with it. */
-        life->at = life->fill = 0;
-        life->part = 0;
-        life->clock = (struct kith_journal_clock){0};
-        life->incarnation = (uint32_t)incarnation;
-        life->any = true;
+        reader->at = reader->fill = 0;
+        reader->part = 0;
+        reader->clock = (struct kith_journal_clock){0};
+        reader->incarnation = (uint32_t)incarnation;
+        reader->any = true;
     }
-    if (part != (int64_t)life->part)
+    if (part != (int64_t)reader->part)
         return refuse(error, journal->path, KITH_EPARSE,
                       "part %" PRIu32 " of peer %" PRIu32
                       "'s journal (life %" PRIu32
                       ") is missing: its launcher was behind, or the file was "
                       "cut; record the run again, on fewer peers",
-                      life->part, peer, life->incarnation);
-    life->part++;
-    memmove(life->bytes, life->bytes + life->at, life->fill - life->at);
-    life->fill -= life->at;
-    life->at = 0;
-    KITH_ASSERT(life->fill + (size_t)size <= sizeof life->bytes);
-    memcpy(life->bytes + life->fill, bytes, (size_t)size);
-    life->fill += (size_t)size;
+                      reader->part, peer, reader->incarnation);
+    reader->part++;
+    memmove(reader->bytes, reader->bytes + reader->at,
+            reader->fill - reader->at);
+    reader->fill -= reader->at;
+    reader->at = 0;
+    KITH_ASSERT(reader->fill + (size_t)size <= sizeof reader->bytes);
+    memcpy(reader->bytes + reader->fill, bytes, (size_t)size);
+    reader->fill += (size_t)size;
     return KITH_OK;
 }
 
@@ -277,16 +264,14 @@ static enum kith_err take_part(struct kith_journal *journal, kith_id peer,
 static enum kith_err step_part(struct kith_journal *journal, kith_id peer,
                                char *error)
 {
-    struct life *life = &journal->lives[peer];
-    const int code = life->over ? SQLITE_DONE : sqlite3_step(life->parts);
-    life->over = code != SQLITE_ROW;
-    if (code == SQLITE_DONE)
+    struct peer_journal *reader = &journal->readers[peer];
+    if (kith_query_next(&reader->parts))
+        return take_part(journal, peer, error);
+    if (reader->parts.code == SQLITE_DONE)
         return KITH_ENOENT;
-    if (code != SQLITE_ROW)
-        return refuse(error, journal->path, KITH_EPARSE,
-                      "reading peer %" PRIu32 "'s journal: %.200s", peer,
-                      sqlite3_errmsg(journal->database));
-    return take_part(journal, peer, error);
+    return refuse(error, journal->path, KITH_EPARSE,
+                  "reading peer %" PRIu32 "'s journal: %.200s", peer,
+                  sqlite3_errmsg(journal->database));
 }
 
 enum kith_err kith_journal_next(struct kith_journal *journal, kith_id peer,
@@ -294,54 +279,47 @@ enum kith_err kith_journal_next(struct kith_journal *journal, kith_id peer,
                                 struct kith_journal_entry *entry, char *error)
 {
     KITH_ASSERT(peer < journal->peers);
-    struct life *life = &journal->lives[peer];
+    struct peer_journal *reader = &journal->readers[peer];
     for (;;) {
         size_t used = 0;
         enum kith_err err =
-            kith_journal_unpack(&life->clock, life->bytes + life->at,
-                                life->fill - life->at, entry, &used);
-        life->at += used;
-        *incarnation = life->incarnation;
+            kith_journal_unpack(&reader->clock, reader->bytes + reader->at,
+                                reader->fill - reader->at, entry, &used);
+        reader->at += used;
+        *incarnation = reader->incarnation;
         if (err == KITH_OK)
             return KITH_OK;
         /* Nothing that is whole is as long as what is left. */
         if (err == KITH_EPARSE ||
-            life->fill - life->at >= KITH_JOURNAL_ENTRY_BYTES_MAX)
+            reader->fill - reader->at >= KITH_JOURNAL_ENTRY_BYTES_MAX)
             return refuse(error, journal->path, KITH_EPARSE,
                           "its journal is damaged: part %" PRIu32
                           " of peer %" PRIu32 " (life %" PRIu32
                           ") holds no entry at byte %zu",
-                          life->part > 0 ? life->part - 1 : 0, peer,
-                          life->incarnation, life->at);
+                          reader->part > 0 ? reader->part - 1 : 0, peer,
+                          reader->incarnation, reader->at);
         err = step_part(journal, peer, error);
         if (err != KITH_OK)
             return err;
     }
 }
 
-static double real_of(sqlite3_stmt *statement, int column)
-{
-    return sqlite3_column_type(statement, column) == SQLITE_NULL
-               ? (double)NAN
-               : sqlite3_column_double(statement, column);
-}
-
-static enum kith_err take_model(sqlite3_stmt *statement, size_t dim,
+static enum kith_err take_model(const struct kith_query *query, size_t dim,
                                 struct kith_journal_model *model, double *z)
 {
-    const int64_t step = sqlite3_column_int64(statement, 0);
+    const int64_t step = kith_query_whole(query, 0);
     *model = (struct kith_journal_model){
         .step = (uint64_t)step,
-        .score = {.loss = real_of(statement, 1),
-                  .accuracy = real_of(statement, 2)},
-        .digest = (uint64_t)sqlite3_column_int64(statement, 4),
-        .kept = sqlite3_column_type(statement, 5) != SQLITE_NULL};
-    if (step < 0 || sqlite3_column_int64(statement, 3) != (int64_t)dim)
+        .score = {.loss = kith_query_real(query, 1),
+                  .accuracy = kith_query_real(query, 2)},
+        .digest = (uint64_t)kith_query_whole(query, 4),
+        .kept = sqlite3_column_type(query->statement, 5) != SQLITE_NULL};
+    if (step < 0 || kith_query_whole(query, 3) != (int64_t)dim)
         return KITH_EPARSE;
     if (!model->kept)
         return KITH_OK;
-    const void *bytes = sqlite3_column_blob(statement, 5);
-    if ((size_t)sqlite3_column_bytes(statement, 5) != dim * sizeof *z ||
+    const void *bytes = sqlite3_column_blob(query->statement, 5);
+    if ((size_t)sqlite3_column_bytes(query->statement, 5) != dim * sizeof *z ||
         (bytes == NULL && dim > 0))
         return KITH_EPARSE;
     if (z != NULL && dim > 0)
@@ -353,28 +331,20 @@ enum kith_err kith_journal_model(struct kith_journal *journal, kith_id peer,
                                  size_t dim, struct kith_journal_model *model,
                                  double *z, char *error)
 {
-    static const char sql[] =
-        "SELECT step, loss, accuracy, dim, digest, model FROM models WHERE "
-        "run_id=1 AND peer IS ?1";
-    sqlite3_stmt *statement = NULL;
-    enum kith_err err = KITH_EPARSE;
-    int code = SQLITE_ERROR;
-    if (sqlite3_prepare_v2(journal->database, sql, -1, &statement, NULL) ==
-        SQLITE_OK) {
-        if (peer != KITH_NOBODY)
-            sqlite3_bind_int64(statement, 1, peer);
-        code = sqlite3_step(statement);
-    }
-    if (code == SQLITE_ROW)
-        err = take_model(statement, dim, model, z);
-    else if (code == SQLITE_DONE)
-        err = KITH_ENOENT;
+    struct kith_query query;
+    kith_query_begin(&query, journal->database,
+                     "SELECT step, loss, accuracy, dim, digest, model FROM "
+                     "models WHERE run_id=1 AND peer IS ?",
+                     "p", peer);
+    const bool found = kith_query_next(&query);
+    enum kith_err err = found ? take_model(&query, dim, model, z) : KITH_ENOENT;
+    if (!kith_query_end(&query))
+        err = KITH_EPARSE;
     if (err == KITH_EPARSE)
         (void)refuse(error, journal->path, err,
                      "its final model of peer %" PRId64 " is damaged: %.120s",
                      peer == KITH_NOBODY ? -1 : (int64_t)peer,
-                     code == SQLITE_ROW ? "not of this experiment's size"
-                                        : sqlite3_errmsg(journal->database));
-    sqlite3_finalize(statement);
+                     found ? "not of this experiment's size"
+                           : sqlite3_errmsg(journal->database));
     return err;
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -17,27 +18,19 @@
 #include "kith/journal.h"
 #include "kith/text.h"
 #include "rundb.h"
-#include "tables.h"
+
+KITH_ASSET(rundb_schema, KITH_RUNDB_SOURCE "/schema.sql");
+KITH_ASSET(rundb_statements, KITH_RUNDB_SOURCE "/statements.sql");
 
 /* Rows of one transaction, should they come faster than seconds pass. */
 #define BATCH_ROWS_MAX 200000u
 
+/* Sections of statements.sql. */
 static const char *const statements[STATEMENT_COUNT] = {
-    [ROW] = ("INSERT INTO series VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-             "?,?,?,?,?,?,?,?,?,?,?,?,?)"),
-    [MARKS] = "INSERT INTO marks SELECT * FROM waiting",
-    [FAULT] = "INSERT INTO faults VALUES(?,?,?,?,?,?,?,?)",
-    [VERDICT] = "INSERT INTO verdicts VALUES(?,?,?,?,?)",
-    [SUMMARY] = "INSERT OR REPLACE INTO summary VALUES(?,?,?)",
-    [RUN] = "INSERT OR REPLACE INTO run VALUES(?,?,?)",
-    [FINISH] = ("UPDATE runs SET state=?2, target_loss=?3, time_to_target_s="
-                "(SELECT min(time_s) FROM series WHERE run_id=?1 AND peer IS "
-                "NULL AND loss <= ?3), steps=?4, bytes_mean=?5, bytes_max=?6, "
-                "staleness_mean=?7, staleness_max=?8, consensus_distance=?9, "
-                "utilisation=?10, loss=?11, accuracy=?12, violations=?13, "
-                "virtual_s=?14, wall_s=?15 WHERE run_id=?1"),
-    [JOURNAL] = "INSERT INTO journal VALUES(?,?,?,?,?)",
-    [MODEL] = "INSERT INTO models VALUES(?,?,?,?,?,?,?,?)",
+    [ROW] = "row",     [EVENT] = "event",     [EVENTS] = "events",
+    [FAULT] = "fault", [VERDICT] = "verdict", [SUMMARY] = "summary",
+    [RUN] = "run",     [FINISH] = "finish",   [JOURNAL] = "journal",
+    [MODEL] = "model",
 };
 
 static kith_ns now_ns(void)
@@ -120,7 +113,7 @@ static enum kith_err store_commit(struct kith_rundb *store)
 {
     if (store->rows == 0)
         return KITH_OK;
-    if (kith_rundb_marks_settle(store) != KITH_OK)
+    if (kith_rundb_events_settle(store) != KITH_OK)
         return store->err;
     if (sqlite3_exec(store->database, "COMMIT", NULL, NULL, NULL) ==
         SQLITE_OK) {
@@ -147,53 +140,6 @@ enum kith_err kith_rundb_commit(struct kith_rundb *store)
     return store->err == KITH_OK ? store_commit(store) : store->err;
 }
 
-/* Values are bound left to right. */
-struct binder {
-    sqlite3_stmt *statement;
-    int at;
-};
-
-static void bind_real(struct binder *binder, double value)
-{
-    if (isfinite(value))
-        sqlite3_bind_double(binder->statement, ++binder->at, value);
-    else
-        sqlite3_bind_null(binder->statement, ++binder->at);
-}
-
-static void bind_time(struct binder *binder, kith_ns time_ns)
-{
-    bind_real(binder, (double)time_ns / 1e9);
-}
-
-static void bind_whole(struct binder *binder, uint64_t value)
-{
-    if (value <= INT64_MAX)
-        sqlite3_bind_int64(binder->statement, ++binder->at, (int64_t)value);
-    else
-        sqlite3_bind_null(binder->statement, ++binder->at);
-}
-
-static void bind_peer(struct binder *binder, kith_id peer)
-{
-    if (peer == KITH_NOBODY)
-        sqlite3_bind_null(binder->statement, ++binder->at);
-    else
-        sqlite3_bind_int64(binder->statement, ++binder->at, peer);
-}
-
-static void bind_text(struct binder *binder, const char *text)
-{
-    sqlite3_bind_text(binder->statement, ++binder->at, text, -1,
-                      SQLITE_TRANSIENT);
-}
-
-static void bind_bytes(struct binder *binder, const void *bytes, size_t size)
-{
-    sqlite3_bind_blob64(binder->statement, ++binder->at, bytes, size,
-                        SQLITE_TRANSIENT);
-}
-
 /* Room for a row; opens a transaction where none is. */
 static enum kith_err store_room(struct kith_rundb *store)
 {
@@ -209,30 +155,6 @@ static enum kith_err store_room(struct kith_rundb *store)
     return KITH_OK;
 }
 
-static enum kith_err store_begin(struct kith_rundb *store,
-                                 enum statement statement,
-                                 struct binder *binder)
-{
-    enum kith_err err = store_room(store);
-    if (err == KITH_OK)
-        err = kith_rundb_ahead_wait(store, 0);
-    *binder = (struct binder){.statement = store->prepared[statement]};
-    if (err == KITH_OK)
-        sqlite3_bind_int64(binder->statement, ++binder->at, store->run_id);
-    return err;
-}
-
-static enum kith_err store_insert(struct kith_rundb *store,
-                                  const struct binder *binder)
-{
-    KITH_ASSERT(binder->at == sqlite3_bind_parameter_count(binder->statement));
-    enum kith_err err = KITH_OK;
-    if (sqlite3_step(binder->statement) != SQLITE_DONE)
-        err = kith_rundb_stick(store, "adding a row");
-    sqlite3_reset(binder->statement);
-    return err;
-}
-
 /* Not for ever in a transaction. */
 static enum kith_err store_age(struct kith_rundb *store)
 {
@@ -241,75 +163,78 @@ static enum kith_err store_age(struct kith_rundb *store)
     return kith_rundb_flush(store);
 }
 
-static enum kith_err store_end(struct kith_rundb *store, struct binder *binder)
+/* The database is the caller's, and a row has room in it. */
+static enum kith_err store_begin(struct kith_rundb *store)
 {
-    const enum kith_err err = store_insert(store, binder);
+    const enum kith_err err = store_room(store);
+    return err == KITH_OK ? kith_rundb_writer_wait(store, 0) : err;
+}
+
+static enum kith_err store_end(struct kith_rundb *store,
+                               enum statement statement, int bound)
+{
+    sqlite3_stmt *insert = store->prepared[statement];
+    KITH_ASSERT(bound == sqlite3_bind_parameter_count(insert));
+    enum kith_err err = KITH_OK;
+    if (sqlite3_step(insert) != SQLITE_DONE)
+        err = kith_rundb_stick(store, "adding a row");
+    sqlite3_reset(insert);
     return err == KITH_OK ? store_age(store) : err;
 }
 
-/* RUNDB_SPEED, in its order. */
-static void bind_speed(struct binder *binder, const struct kith_speed *speed)
+/* A row of the run: `types` and values as kith_query_bind() has them. */
+static enum kith_err add_row(struct kith_rundb *store, enum statement statement,
+                             const char *types, ...)
 {
-    const bool measured = speed->measured;
-    bind_real(binder, measured ? speed->samples_per_s : NAN);
-    bind_real(binder, measured ? speed->tokens_per_s : NAN);
-    bind_real(binder, measured ? speed->flop_per_s : NAN);
-    bind_real(binder, measured ? speed->mfu : NAN);
-    bind_real(binder, measured ? speed->data_wait_s : NAN);
-    bind_real(binder, measured ? speed->exchange_overlap : NAN);
-    bind_whole(binder, measured && speed->memory_bytes > 0 ? speed->memory_bytes
-                                                           : UINT64_MAX);
+    const enum kith_err err = store_begin(store);
+    if (err != KITH_OK)
+        return err;
+    int at = 1;
+    va_list values;
+    sqlite3_bind_int64(store->prepared[statement], 1, store->run_id);
+    va_start(values, types);
+    kith_query_bind(store->prepared[statement], &at, types, values);
+    va_end(values);
+    return store_end(store, statement, at);
 }
 
-struct kith_row kith_row_unknown(kith_id peer)
+/* For rows of a table's columns: one more value. */
+static void bind_next(sqlite3_stmt *statement, int *at, const char *types, ...)
 {
-    return (struct kith_row){.peer = peer,
-                             .loss = NAN,
-                             .accuracy = NAN,
-                             .consensus_distance = NAN,
-                             .waiting_s = NAN,
-                             .staleness = NAN,
-                             .staleness_max = NAN,
-                             .training_s = NAN,
-                             .cpu_train_s = NAN,
-                             .cpu_aead_s = NAN,
-                             .cpu_socket_s = NAN,
-                             .cpu_other_s = NAN};
+    va_list values;
+    va_start(values, types);
+    kith_query_bind(statement, at, types, values);
+    va_end(values);
+}
+
+static void bind_column(sqlite3_stmt *statement, int *at,
+                        const struct kith_row *row,
+                        const struct kith_series_column *column)
+{
+    const void *value = (const char *)row + column->offset;
+    if (column->place == KITH_SERIES_speed && !row->speed.measured) {
+        bind_next(statement, at, "s", NULL);
+    } else if (column->kind >= KITH_SERIES_REAL) {
+        bind_next(statement, at, "r", *(const double *)value);
+    } else {
+        const uint64_t whole = *(const uint64_t *)value;
+        const bool unknown = whole == 0 && column->kind == KITH_SERIES_KNOWN;
+        bind_next(statement, at, "u", unknown ? UINT64_MAX : whole);
+    }
 }
 
 enum kith_err kith_rundb_row(struct kith_rundb *store,
                              const struct kith_row *row)
 {
-    struct binder binder;
-    const enum kith_err err = store_begin(store, ROW, &binder);
+    const enum kith_err err = store_begin(store);
     if (err != KITH_OK)
         return err;
-    bind_peer(&binder, row->peer);
-    bind_time(&binder, row->time_ns);
-    bind_whole(&binder, row->step);
-    bind_whole(&binder, row->samples);
-    bind_real(&binder, row->loss);
-    bind_real(&binder, row->accuracy);
-    bind_real(&binder, row->consensus_distance);
-    bind_whole(&binder, row->bytes_sent);
-    bind_whole(&binder, row->bytes_received);
-    bind_real(&binder, row->waiting_s);
-    bind_real(&binder, row->staleness);
-    bind_real(&binder, row->staleness_max);
-    bind_whole(&binder, row->received);
-    bind_real(&binder, row->training_s);
-    bind_whole(&binder, row->attempts);
-    bind_whole(&binder, row->done);
-    bind_whole(&binder, row->failed);
-    bind_whole(&binder, row->refused);
-    bind_whole(&binder, row->skipped);
-    bind_whole(&binder, row->torn);
-    bind_real(&binder, row->cpu_train_s);
-    bind_real(&binder, row->cpu_aead_s);
-    bind_real(&binder, row->cpu_socket_s);
-    bind_real(&binder, row->cpu_other_s);
-    bind_speed(&binder, &row->speed);
-    return store_end(store, &binder);
+    int at = 0;
+    bind_next(store->prepared[ROW], &at, "ipt", (int64_t)store->run_id,
+              row->peer, row->time_ns);
+    for (unsigned i = 0; i < kith_series_column_count; i++)
+        bind_column(store->prepared[ROW], &at, row, &kith_series_columns[i]);
+    return store_end(store, ROW, at);
 }
 
 enum kith_err kith_rundb_mark(struct kith_rundb *store, kith_id peer,
@@ -318,12 +243,12 @@ enum kith_err kith_rundb_mark(struct kith_rundb *store, kith_id peer,
     const enum kith_err err = store_room(store);
     if (err != KITH_OK)
         return err;
-    struct store_batch *batch = &store->batches[store->filling];
-    batch->marks[batch->count++] = (struct store_mark){peer, time_ns, *mark};
+    struct rundb_batch *batch = &store->batches[store->filling];
+    batch->events[batch->count++] = (struct rundb_event){peer, time_ns, *mark};
     if (batch->count % RUNDB_LOOK != 0)
         return KITH_OK;
-    if (batch->count == RUNDB_TOGETHER &&
-        kith_rundb_marks_leave(store) != KITH_OK)
+    if (batch->count == RUNDB_BATCH_EVENTS &&
+        kith_rundb_events_hand_on(store) != KITH_OK)
         return store->err;
     return store_age(store);
 }
@@ -331,33 +256,19 @@ enum kith_err kith_rundb_mark(struct kith_rundb *store, kith_id peer,
 enum kith_err kith_rundb_fault(struct kith_rundb *store, kith_ns happened_ns,
                                const struct kith_atom *atom)
 {
-    struct binder binder;
-    const enum kith_err err = store_begin(store, FAULT, &binder);
-    if (err != KITH_OK)
-        return err;
-    bind_time(&binder, atom->at_ns);
-    bind_time(&binder, happened_ns);
-    bind_text(&binder, kith_fault_name(atom->kind));
-    bind_peer(&binder, atom->peer);
-    bind_peer(&binder, atom->other);
-    bind_real(&binder, atom->kind == KITH_FAULT_SLOW ? atom->factor : NAN);
-    bind_peer(&binder, atom->statement); /* UINT32_MAX: not in the list */
-    return store_end(store, &binder);
+    const double factor =
+        kith_fault_has_factor(atom->kind) ? atom->factor : (double)NAN;
+    return add_row(store, FAULT, "ttspprp", atom->at_ns, happened_ns,
+                   kith_fault_name(atom->kind), atom->peer, atom->other, factor,
+                   atom->statement); /* UINT32_MAX: not in the list */
 }
 
 enum kith_err kith_rundb_verdict(struct kith_rundb *store,
                                  const struct kith_check *check, bool held,
                                  double value, kith_ns at_ns)
 {
-    struct binder binder;
-    const enum kith_err err = store_begin(store, VERDICT, &binder);
-    if (err != KITH_OK)
-        return err;
-    bind_text(&binder, check->text);
-    bind_whole(&binder, held);
-    bind_real(&binder, value);
-    bind_time(&binder, at_ns);
-    return store_end(store, &binder);
+    return add_row(store, VERDICT, "surt", check->text, (uint64_t)held, value,
+                   at_ns);
 }
 
 enum kith_err kith_rundb_verdicts(struct kith_rundb *store,
@@ -376,7 +287,7 @@ enum kith_err kith_rundb_journal_begin(struct kith_rundb *store)
 {
     enum kith_err err = kith_rundb_commit(store);
     if (err == KITH_OK)
-        err = kith_rundb_exec(store, RUNDB_JOURNAL, "creating tables");
+        err = kith_rundb_create_tables(store, "journal");
     if (err == KITH_OK)
         err = kith_rundb_prepare(store, JOURNAL, STATEMENT_COUNT);
     if (err == KITH_OK)
@@ -388,52 +299,28 @@ enum kith_err kith_rundb_journal(struct kith_rundb *store, kith_id peer,
                                  uint32_t incarnation, uint32_t part,
                                  const uint8_t *bytes, size_t size)
 {
-    struct binder binder;
-    const enum kith_err err = store_begin(store, JOURNAL, &binder);
-    if (err != KITH_OK)
-        return err;
-    bind_peer(&binder, peer);
-    bind_whole(&binder, incarnation);
-    bind_whole(&binder, part);
-    bind_bytes(&binder, bytes, size);
-    return store_end(store, &binder);
+    return add_row(store, JOURNAL, "puub", peer, (uint64_t)incarnation,
+                   (uint64_t)part, (const void *)bytes, size);
 }
 
 enum kith_err kith_rundb_model(struct kith_rundb *store, kith_id peer,
                                uint64_t step, const struct kith_score *score,
                                const double *z, size_t dim)
 {
-    struct binder binder;
     const uint64_t digest = z == NULL ? 0 : kith_journal_digest(z, dim);
     const bool kept =
         z != NULL && dim <= KITH_JOURNAL_MODEL_BYTES_MAX / sizeof *z;
-    const enum kith_err err = store_begin(store, MODEL, &binder);
-    if (err != KITH_OK)
-        return err;
-    bind_peer(&binder, peer);
-    bind_whole(&binder, step);
-    bind_real(&binder, score->loss);
-    bind_real(&binder, score->accuracy);
-    bind_whole(&binder, dim);
-    sqlite3_bind_int64(binder.statement, ++binder.at, (sqlite3_int64)digest);
-    bind_bytes(&binder, kept ? z : NULL, kept ? dim * sizeof *z : 0);
-    return store_end(store, &binder);
+    return add_row(store, MODEL, "purruib", peer, step, score->loss,
+                   score->accuracy, (uint64_t)dim, (int64_t)digest,
+                   kept ? (const void *)z : NULL,
+                   kept ? dim * sizeof *z : (size_t)0);
 }
 
 enum kith_err kith_rundb_pair(struct kith_rundb *store,
                               enum statement statement, const char *key,
                               const char *value)
 {
-    struct binder binder;
-    const enum kith_err err = store_begin(store, statement, &binder);
-    if (err != KITH_OK)
-        return err;
-    bind_text(&binder, key);
-    if (value == NULL)
-        sqlite3_bind_null(binder.statement, ++binder.at);
-    else
-        bind_text(&binder, value);
-    return store_end(store, &binder);
+    return add_row(store, statement, "ss", key, value);
 }
 
 enum kith_err kith_rundb_summary(struct kith_rundb *store, const char *key,
@@ -442,74 +329,38 @@ enum kith_err kith_rundb_summary(struct kith_rundb *store, const char *key,
     return kith_rundb_pair(store, SUMMARY, key, value);
 }
 
-/* A model that learns and has no loss at its end has diverged. */
-static enum kith_run_state state_of(const struct kith_experiment *experiment,
-                                    const struct kith_summary *summary)
+static double read_reached(struct kith_rundb *store, double target_loss)
 {
-    if (!summary->completed)
-        return KITH_RUN_INTERRUPTED;
-    return kith_model_learns(experiment->model) &&
-                   !isfinite(summary->loss.averaged)
-               ? KITH_RUN_DIVERGED
-               : KITH_RUN_DONE;
-}
-
-/* Per machine. */
-static double bytes_mean(const struct kith_experiment *experiment,
-                         const struct kith_summary *summary)
-{
-    const uint32_t nodes =
-        summary->nodes > 0 ? summary->nodes : experiment->peers;
-    return summary->bytes_sent == UINT64_MAX
-               ? NAN
-               : (double)summary->bytes_sent / nodes;
-}
-
-static double read_reached(struct kith_rundb *store)
-{
-    sqlite3_stmt *statement;
-    double reached_s = NAN;
-    if (sqlite3_prepare_v2(store->database,
-                           "SELECT time_to_target_s FROM runs WHERE run_id=?1 "
-                           "AND time_to_target_s IS NOT NULL",
-                           -1, &statement, NULL) != SQLITE_OK)
-        return NAN;
-    sqlite3_bind_int64(statement, 1, store->run_id);
-    if (sqlite3_step(statement) == SQLITE_ROW)
-        reached_s = sqlite3_column_double(statement, 0);
-    sqlite3_finalize(statement);
-    return reached_s;
+    struct kith_query query;
+    char sql[KITH_SQL_BYTES];
+    kith_rundb_sql("reached", sql);
+    kith_query_begin(&query, store->database, sql, "ir", (int64_t)store->run_id,
+                     target_loss);
+    const double reached_s =
+        kith_query_next(&query) ? kith_query_real(&query, 0) : (double)NAN;
+    return kith_query_end(&query) ? reached_s : (double)NAN;
 }
 
 enum kith_err kith_rundb_finish_run(struct kith_rundb *store,
-                                    const struct kith_experiment *experiment,
-                                    const struct kith_summary *summary,
-                                    double *reached_s)
+                                    enum kith_run_state state,
+                                    struct kith_results *results)
 {
-    struct binder binder;
-    *reached_s = NAN;
-    enum kith_err err = store_begin(store, FINISH, &binder);
+    results->time_to_target_s = NAN;
+    const enum kith_err err = store_begin(store);
     if (err != KITH_OK)
         return err;
-    bind_text(&binder, kith_run_state_name(state_of(experiment, summary)));
-    bind_real(&binder,
-              experiment->target_loss > 0 ? experiment->target_loss : NAN);
-    bind_whole(&binder, summary->steps);
-    bind_real(&binder, bytes_mean(experiment, summary));
-    bind_whole(&binder, summary->bytes_per_peer_max);
-    bind_real(&binder, summary->staleness.mean);
-    bind_real(&binder, summary->staleness.max);
-    bind_real(&binder, summary->consensus_distance);
-    bind_real(&binder, summary->utilisation);
-    bind_real(&binder, summary->loss.averaged);
-    bind_real(&binder, summary->accuracy.averaged);
-    bind_whole(&binder, summary->violations);
-    bind_real(&binder, summary->virtual_s);
-    bind_real(&binder, summary->wall_s);
-    err = store_end(store, &binder);
-    if (err == KITH_OK)
-        *reached_s = read_reached(store);
-    return err;
+    results->time_to_target_s = read_reached(store, results->target_loss);
+    int at = 0;
+    bind_next(store->prepared[FINISH], &at, "is", (int64_t)store->run_id,
+              kith_run_state_name(state));
+#define REAL "r"
+#define COUNT "u"
+#define KITH_RESULT(kind, name)                                                \
+    bind_next(store->prepared[FINISH], &at, kind, results->name);
+#include "kith/results.def"
+#undef REAL
+#undef COUNT
+    return store_end(store, FINISH, at);
 }
 
 const char *kith_rundb_error(const struct kith_rundb *store)
@@ -517,14 +368,23 @@ const char *kith_rundb_error(const struct kith_rundb *store)
     return store->error;
 }
 
+void kith_rundb_sql(const char *name, char text[KITH_SQL_BYTES])
+{
+    kith_sql(kith_asset_rundb_statements().bytes, name,
+             KITH_RUNDB_SCHEMA_VERSION, text);
+}
+
 enum kith_err kith_rundb_prepare(struct kith_rundb *store, enum statement first,
                                  enum statement end)
 {
-    enum kith_err err = first == ROW ? kith_rundb_marks_open(store) : KITH_OK;
-    for (unsigned i = first; i < end && err == KITH_OK; i++)
-        if (sqlite3_prepare_v3(store->database, statements[i], -1,
+    char sql[KITH_SQL_BYTES];
+    enum kith_err err = KITH_OK;
+    for (unsigned i = first; i < end && err == KITH_OK; i++) {
+        kith_rundb_sql(statements[i], sql);
+        if (sqlite3_prepare_v3(store->database, sql, -1,
                                SQLITE_PREPARE_PERSISTENT, &store->prepared[i],
                                NULL) != SQLITE_OK)
             err = kith_rundb_stick(store, "preparing");
+    }
     return err;
 }

@@ -4,12 +4,15 @@
 
 #include <sqlite3.h>
 
-#include "kith/sweep.h"
+#include "kith/asset.h"
+#include "kith/query.h"
 #include "kith/rundb.h"
+#include "kith/sweep.h"
 
 enum statement {
     ROW,
-    MARKS, /* all that wait */
+    EVENT,
+    EVENTS, /* RUNDB_TOGETHER rows */
     FAULT,
     VERDICT,
     SUMMARY,
@@ -20,21 +23,22 @@ enum statement {
     STATEMENT_COUNT
 };
 
-/* Rows of marks, by far the most, are inserted so many at a time; as often as
- * that the clock is looked at. */
-#define RUNDB_TOGETHER 1024u
+/* Trace events, by far the most rows, are handed on so many at a time; as often
+ * as that the clock is looked at. */
+#define RUNDB_BATCH_EVENTS 1024u
+#define RUNDB_TOGETHER 64u
 #define RUNDB_LOOK 16u
-/* One fills while the others become rows: a thread may come late. */
+/* One is filled while the others become rows: a thread may come late. */
 #define RUNDB_BATCHES 8u
 
-struct store_mark {
+struct rundb_event {
     kith_id peer;
     kith_ns time_ns;
     struct kith_mark mark;
 };
 
-struct store_batch {
-    struct store_mark marks[RUNDB_TOGETHER]; /* (count) */
+struct rundb_batch {
+    struct rundb_event events[RUNDB_BATCH_EVENTS]; /* (count) */
     uint32_t count;
 };
 
@@ -45,13 +49,19 @@ struct kith_rundb {
     uint32_t run_id;                           /* of all rows that come */
     kith_ns begun_ns;                          /* of the transaction */
     uint32_t rows;                             /* in it; 0: none is open */
-    struct store_batch batches[RUNDB_BATCHES]; /* of marks */
-    unsigned filling, leaving;                 /* which of them */
-    struct store_ahead *ahead;                 /* where they leave; or NULL */
+    struct rundb_batch batches[RUNDB_BATCHES]; /* of trace events */
+    unsigned filling, writing;                 /* which of them */
+    struct rundb_writer *writer;               /* the thread, or NULL */
     enum kith_err err;
     char path[KITH_PATH_BYTES_MAX];
     char error[KITH_RUNDB_ERROR_BYTES];
 };
+
+/* The two .sql files of this folder. */
+struct kith_asset kith_asset_rundb_schema(void);
+struct kith_asset kith_asset_rundb_statements(void);
+/* A section of statements.sql, for the schema of today. */
+void kith_rundb_sql(const char *name, char text[KITH_SQL_BYTES]);
 
 /* The first failure is kept and rolled back. */
 enum kith_err kith_rundb_stick(struct kith_rundb *store, const char *what);
@@ -60,24 +70,27 @@ enum kith_err kith_rundb_exec(struct kith_rundb *store, const char *sql,
 /* The statements of the table from `first` up to `end`. */
 enum kith_err kith_rundb_prepare(struct kith_rundb *store, enum statement first,
                                  enum statement end);
-/* The first column of the first row, or false. */
-bool kith_rundb_read_text(sqlite3 *database, const char *sql, char *text,
-                          size_t size);
-/* marks.c: the table `waiting`, before MARKS is prepared. */
-enum kith_err kith_rundb_marks_open(struct kith_rundb *store);
-/* The batch that leaves becomes rows; the one after it is next, also where it
- * failed: false. */
-bool kith_rundb_marks_write(struct kith_rundb *store);
-/* The batch that fills leaves: becomes rows, or is on its way there. */
-enum kith_err kith_rundb_marks_leave(struct kith_rundb *store);
-/* All marks are rows, and the database is the caller's. */
-enum kith_err kith_rundb_marks_settle(struct kith_rundb *store);
-/* marks_thread.c: until no more batches than that are the thread's; at 0 the
- * database is the caller's. */
-enum kith_err kith_rundb_ahead_wait(struct kith_rundb *store, unsigned batches);
-/* The thread has the database, and one batch more. */
-void kith_rundb_ahead_go(struct kith_rundb *store);
-void kith_rundb_ahead_end(struct kith_rundb *store);
+/* A section of schema.sql. */
+enum kith_err kith_rundb_create_tables(struct kith_rundb *store,
+                                       const char *section);
+/* events.c: the batch that is to be written becomes rows; the one after it is
+ * next, also where it failed: false. */
+bool kith_rundb_events_write(struct kith_rundb *store);
+/* The batch that is filled becomes rows, or is on its way there. */
+enum kith_err kith_rundb_events_hand_on(struct kith_rundb *store);
+/* All events are rows, and the database is the caller's. */
+enum kith_err kith_rundb_events_settle(struct kith_rundb *store);
+/* Until no more batches than that are the thread's; at 0 the database is the
+ * caller's. */
+enum kith_err kith_rundb_writer_wait(struct kith_rundb *store,
+                                     unsigned batches);
+void kith_rundb_writer_end(struct kith_rundb *store);
+/* A run database of kith with the schema of today; else what it is instead, and
+ * KITH_EPARSE or KITH_EVERSION. */
+enum kith_err kith_rundb_check_file(sqlite3 *database, char *what, size_t size);
+/* A fact of the run, the table `run`; false: it is not there. */
+bool kith_rundb_fact(sqlite3 *database, const char *key, char *text,
+                     size_t size);
 /* Are what a replay reads ordinary tables? A view or a virtual table could be
  * any query, one without end among them. */
 bool kith_rundb_is_plain(sqlite3 *database);
@@ -88,12 +101,19 @@ enum kith_err kith_rundb_run(struct kith_rundb *store, const char *key,
 enum kith_err kith_rundb_pair(struct kith_rundb *store,
                               enum statement statement, const char *key,
                               const char *value);
-/* The row of the table runs, at its end; *reached_s: when the averaged model
- * came to target_loss, NaN: never. */
+/* summary.c: the row of the table runs, at its end. */
+struct kith_results {
+#define REAL double
+#define COUNT uint64_t
+#define KITH_RESULT(kind, name) kind name;
+#include "kith/results.def"
+#undef REAL
+#undef COUNT
+};
+/* Writes it, with time_to_target_s as the series has it. */
 enum kith_err kith_rundb_finish_run(struct kith_rundb *store,
-                                    const struct kith_experiment *experiment,
-                                    const struct kith_summary *summary,
-                                    double *reached_s);
+                                    enum kith_run_state state,
+                                    struct kith_results *results);
 
 enum kith_err kith_rundb_errno(int code);
 /* What to do about it, for a message. */

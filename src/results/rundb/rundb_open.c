@@ -11,7 +11,6 @@
 
 #include "kith/text.h"
 #include "rundb.h"
-#include "tables.h"
 
 /* Runs of one name in one folder before we ask for another folder. */
 #define RUNS_MAX 100000u
@@ -64,33 +63,33 @@ void kith_rundb_utc(char text[32])
     strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-/* What a reader needs to repeat the run. */
+/* What a reader needs to repeat the run. Errors stick. */
 static enum kith_err write_run(struct kith_rundb *store, const char *world,
                                const struct kith_experiment *experiment)
 {
+    const struct kith_central *central = &experiment->central;
     char started[32];
     kith_rundb_utc(started);
-    (void)kith_rundb_run(store, "schema", "%d", RUNDB_SCHEMA_VERSION);
+    (void)kith_rundb_run(store, "schema", "%d", KITH_RUNDB_SCHEMA_VERSION);
     (void)kith_rundb_run(store, "name", "%s", experiment->name);
     (void)kith_rundb_run(store, "world", "%s", world);
     (void)kith_rundb_run(store, "seed", "%" PRIu64, experiment->seed);
     (void)kith_rundb_run(store, "peers", "%" PRIu32, experiment->peers);
     (void)kith_rundb_run(store, "build", "%s", kith_build());
     (void)kith_rundb_run(store, "started_utc", "%s", started);
-    (void)kith_rundb_run(store, "experiment_hash", "%016" PRIx64,
-                         kith_experiment_hash(experiment));
+    char hash[KITH_EXPERIMENT_HASH_BYTES];
+    kith_experiment_hash_text(experiment, hash);
+    (void)kith_rundb_run(store, "experiment_hash", "%s", hash);
     (void)kith_rundb_run(store, "batch", "%" PRIu32, experiment->train.batch);
     (void)kith_rundb_run(store, "model", "%s", experiment->model->name);
-    (void)kith_rundb_run(
-        store, "algorithm", "%s",
-        experiment->central.present
-            ? kith_central_methods[experiment->central.method].name
-            : experiment->gossip.algorithm->name);
-    (void)kith_rundb_run(
-        store, "topology", "%s",
-        experiment->central.present
-            ? kith_central_exchanges[experiment->central.exchange].name
-            : experiment->gossip.topology->name);
+    (void)kith_rundb_run(store, "algorithm", "%s",
+                         central->present
+                             ? kith_central_methods[central->method].name
+                             : experiment->gossip.algorithm->name);
+    (void)kith_rundb_run(store, "topology", "%s",
+                         central->present
+                             ? kith_central_exchanges[central->exchange].name
+                             : experiment->gossip.topology->name);
     if (experiment->backend != NULL)
         (void)kith_rundb_run(store, "backend", "%s", experiment->backend->name);
     if (experiment->compute.products != NULL)
@@ -107,18 +106,23 @@ static enum kith_err write_run(struct kith_rundb *store, const char *world,
                                                       : experiment->source);
 }
 
-static enum kith_err write_mark_kinds(struct kith_rundb *store)
+static enum kith_err write_event_kinds(struct kith_rundb *store)
 {
-    for (unsigned kind = 0; kind < KITH_MARK_COUNT; kind++) {
-        char sql[128];
-        snprintf(sql, sizeof sql, "INSERT INTO mark_kinds VALUES(%u,'%s')",
-                 kind, kith_mark_name((enum kith_mark_kind)kind));
-        const enum kith_err err =
-            kith_rundb_exec(store, sql, "creating tables");
-        if (err != KITH_OK)
-            return err;
-    }
+    for (unsigned kind = 0; kind < KITH_MARK_COUNT; kind++)
+        if (!kith_query_run(
+                store->database, "INSERT INTO mark_kinds VALUES(?, ?)", "is",
+                (int64_t)kind, kith_mark_name((enum kith_mark_kind)kind)))
+            return kith_rundb_stick(store, "creating tables");
     return KITH_OK;
+}
+
+enum kith_err kith_rundb_create_tables(struct kith_rundb *store,
+                                       const char *section)
+{
+    char sql[KITH_SQL_BYTES];
+    kith_sql(kith_asset_rundb_schema().bytes, section,
+             KITH_RUNDB_SCHEMA_VERSION, sql);
+    return kith_rundb_exec(store, sql, "creating tables");
 }
 
 enum kith_err kith_rundb_open_new(struct kith_rundb *store, const char *path)
@@ -132,12 +136,14 @@ enum kith_err kith_rundb_open_new(struct kith_rundb *store, const char *path)
     snprintf(pragmas, sizeof pragmas,
              "PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL;"
              "PRAGMA application_id=%d; PRAGMA user_version=%d;",
-             RUNDB_APPLICATION_ID, RUNDB_SCHEMA_VERSION);
+             KITH_RUNDB_APPLICATION_ID, KITH_RUNDB_SCHEMA_VERSION);
     enum kith_err err = kith_rundb_exec(store, pragmas, "creating tables");
     if (err == KITH_OK)
-        err = kith_rundb_exec(store, "BEGIN;" RUNDB_TABLES, "creating tables");
+        err = kith_rundb_exec(store, "BEGIN", "creating tables");
     if (err == KITH_OK)
-        err = write_mark_kinds(store);
+        err = kith_rundb_create_tables(store, "tables");
+    if (err == KITH_OK)
+        err = write_event_kinds(store);
     if (err == KITH_OK)
         err = kith_rundb_exec(store, "COMMIT", "creating tables");
     return err == KITH_OK ? kith_rundb_prepare(store, ROW, JOURNAL) : err;
@@ -145,7 +151,7 @@ enum kith_err kith_rundb_open_new(struct kith_rundb *store, const char *path)
 
 void kith_rundb_free(struct kith_rundb *store)
 {
-    kith_rundb_ahead_end(store);
+    kith_rundb_writer_end(store);
     for (unsigned i = 0; i < STATEMENT_COUNT; i++)
         sqlite3_finalize(store->prepared[i]);
     sqlite3_close(store->database);
@@ -156,14 +162,17 @@ void kith_rundb_free(struct kith_rundb *store)
 static enum kith_err write_begin(struct kith_rundb *store,
                                  const struct kith_experiment *experiment)
 {
-    char sql[256];
-    snprintf(sql, sizeof sql,
-             "INSERT INTO runs(run_id, cell, seed, state) VALUES(%" PRIu32
-             ", 1, %" PRId64 ", '%s');"
-             "INSERT INTO cells(cell, label) VALUES(1, '%.64s')",
-             store->run_id, (int64_t)experiment->seed,
-             kith_run_state_name(KITH_RUN_RUNNING), experiment->name);
-    return kith_rundb_exec(store, sql, "creating tables");
+    return kith_query_run(store->database,
+                          "INSERT INTO runs(run_id, cell, seed, state) "
+                          "VALUES(?, 1, ?, ?)",
+                          "iis", (int64_t)store->run_id,
+                          (int64_t)experiment->seed,
+                          kith_run_state_name(KITH_RUN_RUNNING)) &&
+                   kith_query_run(store->database,
+                                  "INSERT INTO cells(cell, label) VALUES(1, ?)",
+                                  "s", experiment->name)
+               ? KITH_OK
+               : kith_rundb_stick(store, "creating tables");
 }
 
 /* On a file that is there and empty; an error removes it. */
@@ -227,7 +236,7 @@ enum kith_err kith_rundb_close(struct kith_rundb *store, char *error)
 {
     if (store == NULL)
         return KITH_OK;
-    enum kith_err err = kith_rundb_ahead_wait(store, 0);
+    enum kith_err err = kith_rundb_writer_wait(store, 0);
     sqlite3_busy_timeout(store->database, CLOSE_WAIT_MS);
     if (err == KITH_OK)
         err = kith_rundb_commit(store);

@@ -9,7 +9,6 @@
 #include "kith/plain_file.h"
 #include "kith/text.h"
 #include "rundb.h"
-#include "tables.h"
 
 static enum kith_err refuse(char *error, const char *path, enum kith_err err,
                             const char *what)
@@ -19,32 +18,64 @@ static enum kith_err refuse(char *error, const char *path, enum kith_err err,
     return err;
 }
 
-bool kith_rundb_read_text(sqlite3 *database, const char *sql, char *text,
-                          size_t size)
-{
-    sqlite3_stmt *statement;
-    bool found = false;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK)
-        return false;
-    if (sqlite3_step(statement) == SQLITE_ROW) {
-        const char *value = (const char *)sqlite3_column_text(statement, 0);
-        kith_text_copy(text, size, value == NULL ? "" : value);
-        found = true;
-    }
-    sqlite3_finalize(statement);
-    return found;
-}
-
 bool kith_rundb_is_plain(sqlite3 *database)
 {
-    char text[24];
-    return kith_rundb_read_text(
+    int64_t others;
+    return kith_query_one_whole(
                database,
                "SELECT count(*) FROM sqlite_schema WHERE "
                "lower(name) IN ('run', 'journal', 'models') AND "
                "(type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')",
-               text, sizeof text) &&
-           strcmp(text, "0") == 0;
+               &others) &&
+           others == 0;
+}
+
+bool kith_rundb_fact(sqlite3 *database, const char *key, char *text,
+                     size_t size)
+{
+    struct kith_query query;
+    kith_query_begin(&query, database, "SELECT value FROM run WHERE key = ?",
+                     "s", key);
+    const bool found = kith_query_next(&query);
+    if (found)
+        kith_query_text(&query, 0, text, size);
+    return kith_query_end(&query) && found;
+}
+
+enum kith_err kith_rundb_check_file(sqlite3 *database, char *what, size_t size)
+{
+    int64_t application = 0, version = 0;
+    if (!kith_query_one_whole(database, "PRAGMA application_id",
+                              &application) ||
+        application != KITH_RUNDB_APPLICATION_ID ||
+        !kith_query_one_whole(database, "PRAGMA user_version", &version)) {
+        (void)snprintf(what, size, "not a run database of kith");
+        return KITH_EPARSE;
+    }
+    if (version == KITH_RUNDB_SCHEMA_VERSION)
+        return KITH_OK;
+    (void)snprintf(what, size, "found schema %" PRId64 ", this kith reads %d",
+                   version, KITH_RUNDB_SCHEMA_VERSION);
+    return KITH_EVERSION;
+}
+
+/* Another text, or the same one, hashed by a kith with another hash? */
+static enum kith_err check_hash(sqlite3 *database, const char *path,
+                                const struct kith_experiment *experiment,
+                                char *error)
+{
+    char text[64] = "", wanted[256], what[200], *yaml = NULL;
+    char unread[KITH_RUNDB_ERROR_BYTES];
+    (void)kith_rundb_fact(database, "experiment_hash", text, sizeof text);
+    (void)!kith_rundb_experiment(path, &yaml, unread);
+    const bool same =
+        kith_experiment_is(experiment, text, yaml, what, sizeof what);
+    free(yaml);
+    if (same)
+        return KITH_OK;
+    (void)snprintf(wanted, sizeof wanted, "it is of another experiment: %s",
+                   what);
+    return refuse(error, path, KITH_EMISMATCH, wanted);
 }
 
 static enum kith_err check_run(sqlite3 *database, const char *path,
@@ -52,39 +83,16 @@ static enum kith_err check_run(sqlite3 *database, const char *path,
                                const struct kith_experiment *experiment,
                                char *error)
 {
-    char text[64], wanted[256];
-    snprintf(wanted, sizeof wanted, "%d", RUNDB_APPLICATION_ID);
-    if (!kith_rundb_read_text(database, "PRAGMA application_id", text,
-                              sizeof text) ||
-        strcmp(text, wanted) != 0)
-        return refuse(error, path, KITH_EPARSE, "not a run database of kith");
-    snprintf(wanted, sizeof wanted, "%d", RUNDB_SCHEMA_VERSION);
-    if (!kith_rundb_read_text(database, "PRAGMA user_version", text,
-                              sizeof text) ||
-        strcmp(text, wanted) != 0)
-        return refuse(error, path, KITH_EVERSION,
-                      "written by another version of kith");
-    if (!kith_rundb_read_text(database,
-                              "SELECT value FROM run WHERE key='world'", text,
-                              sizeof text) ||
+    char text[96];
+    const enum kith_err err =
+        kith_rundb_check_file(database, text, sizeof text);
+    if (err != KITH_OK)
+        return refuse(error, path, err, text);
+    if (!kith_rundb_fact(database, "world", text, sizeof text) ||
         strcmp(text, world) != 0)
         return refuse(error, path, KITH_EMISMATCH,
                       "it is a run of another command");
-    snprintf(wanted, sizeof wanted, "%016" PRIx64,
-             kith_experiment_hash(experiment));
-    if (!kith_rundb_read_text(
-            database, "SELECT value FROM run WHERE key='experiment_hash'", text,
-            sizeof text) ||
-        strcmp(text, wanted) != 0) {
-        char what[200], *yaml = NULL, unread[KITH_RUNDB_ERROR_BYTES];
-        (void)!kith_rundb_experiment(path, &yaml, unread);
-        kith_experiment_differ(yaml, experiment, what, sizeof what);
-        free(yaml);
-        snprintf(wanted, sizeof wanted, "it is of another experiment: %s",
-                 what);
-        return refuse(error, path, KITH_EMISMATCH, wanted);
-    }
-    return KITH_OK;
+    return check_hash(database, path, experiment, error);
 }
 
 enum kith_err kith_rundb_reopen(const char *path, const char *world,
@@ -142,9 +150,8 @@ enum kith_err kith_rundb_experiment(const char *path, char **text, char *error)
     else if ((*text = malloc(KITH_YAML_BYTES_MAX + 1)) == NULL)
         err = unread(error, path, KITH_ENOMEM, "out of memory");
     else if (!kith_rundb_is_plain(database) ||
-             !kith_rundb_read_text(
-                 database, "SELECT value FROM run WHERE key='experiment'",
-                 *text, KITH_YAML_BYTES_MAX + 1) ||
+             !kith_rundb_fact(database, "experiment", *text,
+                              KITH_YAML_BYTES_MAX + 1) ||
              (*text)[0] == '\0')
         err = unread(error, path, KITH_EPARSE, "not a run database of kith");
     sqlite3_close(database);
@@ -155,74 +162,41 @@ enum kith_err kith_rundb_experiment(const char *path, char **text, char *error)
     return err;
 }
 
-static double column_real(sqlite3_stmt *statement, int at)
+/* Speeds stay where they were measured. */
+static void read_row(const struct kith_query *query, struct kith_row *row)
 {
-    return sqlite3_column_type(statement, at) == SQLITE_NULL
-               ? NAN
-               : sqlite3_column_double(statement, at);
-}
-
-static uint64_t column_whole(sqlite3_stmt *statement, int at)
-{
-    return (uint64_t)sqlite3_column_int64(statement, at);
-}
-
-/* SERIES, in its order. */
-#define SERIES                                                                 \
-    "peer, time_s, step, samples, loss, accuracy, consensus_distance, "        \
-    "bytes_sent, bytes_received, waiting_s, staleness, staleness_max, "        \
-    "received, training_s, attempts, done, failed, refused, skipped, torn, "   \
-    "cpu_train_s, cpu_aead_s, cpu_socket_s, cpu_other_s"
-
-static void column_row(sqlite3_stmt *statement, struct kith_row *row)
-{
-    *row = (struct kith_row){
-        .peer = sqlite3_column_type(statement, 0) == SQLITE_NULL
-                    ? KITH_NOBODY
-                    : (kith_id)sqlite3_column_int64(statement, 0),
-        .time_ns = (kith_ns)(column_real(statement, 1) * 1e9),
-        .step = column_whole(statement, 2),
-        .samples = column_whole(statement, 3),
-        .loss = column_real(statement, 4),
-        .accuracy = column_real(statement, 5),
-        .consensus_distance = column_real(statement, 6),
-        .bytes_sent = column_whole(statement, 7),
-        .bytes_received = column_whole(statement, 8),
-        .waiting_s = column_real(statement, 9),
-        .staleness = column_real(statement, 10),
-        .staleness_max = column_real(statement, 11),
-        .received = column_whole(statement, 12),
-        .training_s = column_real(statement, 13),
-        .attempts = column_whole(statement, 14),
-        .done = column_whole(statement, 15),
-        .failed = column_whole(statement, 16),
-        .refused = column_whole(statement, 17),
-        .skipped = column_whole(statement, 18),
-        .torn = column_whole(statement, 19),
-        .cpu_train_s = column_real(statement, 20),
-        .cpu_aead_s = column_real(statement, 21),
-        .cpu_socket_s = column_real(statement, 22),
-        .cpu_other_s = column_real(statement, 23)};
+    *row =
+        kith_row_unknown(sqlite3_column_type(query->statement, 0) == SQLITE_NULL
+                             ? KITH_NOBODY
+                             : (kith_id)kith_query_whole(query, 0));
+    row->time_ns = (kith_ns)(kith_query_real(query, 1) * 1e9);
+    for (unsigned i = 0; i < kith_series_column_count; i++) {
+        const struct kith_series_column *column = &kith_series_columns[i];
+        void *value = (char *)row + column->offset;
+        if (column->place == KITH_SERIES_speed)
+            continue;
+        if (column->kind >= KITH_SERIES_REAL)
+            *(double *)value = kith_query_real(query, 2 + (int)i);
+        else
+            *(uint64_t *)value = (uint64_t)kith_query_whole(query, 2 + (int)i);
+    }
 }
 
 static enum kith_err each_row(struct kith_rundb *store, void *user,
                               void (*each)(void *user,
                                            const struct kith_row *row))
 {
-    sqlite3_stmt *statement;
-    if (sqlite3_prepare_v2(store->database,
-                           "SELECT " SERIES " FROM series ORDER BY rowid", -1,
-                           &statement, NULL) != SQLITE_OK)
-        return kith_rundb_stick(store, "reading rows");
-    int code;
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+    struct kith_query query;
+    char sql[KITH_SQL_BYTES];
+    kith_rundb_sql("back", sql);
+    kith_query_begin(&query, store->database, sql, "");
+    while (kith_query_next(&query)) {
         struct kith_row row;
-        column_row(statement, &row);
+        read_row(&query, &row);
         each(user, &row);
     }
-    sqlite3_finalize(statement);
-    return code == SQLITE_DONE ? KITH_OK
-                               : kith_rundb_stick(store, "reading rows");
+    return kith_query_end(&query) ? KITH_OK
+                                  : kith_rundb_stick(store, "reading rows");
 }
 
 enum kith_err
@@ -246,15 +220,13 @@ kith_rundb_go_back(struct kith_rundb *store, uint64_t first, void *user,
 
 enum kith_err kith_rundb_incarnation(struct kith_rundb *store, uint32_t *next)
 {
-    char text[24];
-    uint64_t most;
-    if (!kith_rundb_read_text(
+    int64_t first;
+    if (!kith_query_one_whole(
             store->database,
-            "SELECT coalesce(max(incarnation) + 1, 0) FROM marks", text,
-            sizeof text))
-        return kith_rundb_stick(store, "reading marks");
-    if (kith_text_u64(text, &most) != KITH_OK || most >= UINT32_MAX)
+            "SELECT coalesce(max(incarnation) + 1, 0) FROM marks", &first))
+        return kith_rundb_stick(store, "reading trace events");
+    if (first < 0 || first >= UINT32_MAX)
         return KITH_ELIMIT;
-    *next = (uint32_t)most;
+    *next = (uint32_t)first;
     return KITH_OK;
 }

@@ -7,222 +7,238 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <jansson.h>
+
+#include "kith/json.h"
 #include "kith/rundb.h"
-#include "kith/text.h"
 #include "rundb.h"
 
-#define ENTRIES_MAX 64u
-#define ENTRY_BYTES (KITH_PATH_BYTES_MAX + 64)
+/* ---- keys and values: one flat object, "name" or "object.name" */
 
-/* `key` is "name" or "object.name"; `value` is JSON text. */
-struct entry {
-    char key[40];
-    char value[ENTRY_BYTES];
-};
-struct entries {
-    struct entry list[ENTRIES_MAX];
-    unsigned count;
-};
-
-static char *entry_add(struct entries *entries, const char *key)
+static void add_real(json_t *pairs, const char *key, double value)
 {
-    struct entry *entry = &entries->list[entries->count++];
-    kith_text_copy(entry->key, sizeof entry->key, key);
-    return entry->value;
+    (void)json_object_set_new(pairs, key, kith_json_real(value));
 }
 
-static void add_real(struct entries *entries, const char *key, double value)
+static void add_whole(json_t *pairs, const char *key, uint64_t value)
 {
-    char *text = entry_add(entries, key);
-    if (isfinite(value))
-        snprintf(text, ENTRY_BYTES, "%.9g", value);
-    else
-        kith_text_copy(text, ENTRY_BYTES, "null");
+    (void)json_object_set_new(pairs, key, kith_json_whole(value));
 }
 
-static void add_whole(struct entries *entries, const char *key, uint64_t value)
+static void add_text(json_t *pairs, const char *key, const char *value)
 {
-    char *text = entry_add(entries, key);
-    if (value == UINT64_MAX)
-        kith_text_copy(text, ENTRY_BYTES, "null");
-    else
-        snprintf(text, ENTRY_BYTES, "%" PRIu64, value);
+    (void)json_object_set_new(pairs, key, kith_json_text(value));
 }
 
-/* A JSON string; control characters and bytes past the room are left out. */
-static void add_text(struct entries *entries, const char *key,
-                     const char *value)
+static void add_scores(json_t *pairs, const struct kith_summary *summary)
 {
-    char *text = entry_add(entries, key);
-    if (value == NULL) {
-        kith_text_copy(text, ENTRY_BYTES, "null");
-        return;
-    }
-    size_t at = 0;
-    const size_t room = ENTRY_BYTES - 4;
-    text[at++] = '"';
-    for (; *value != '\0' && at < room; value++) {
-        if ((unsigned char)*value < 0x20)
-            continue;
-        if (*value == '"' || *value == '\\')
-            text[at++] = '\\';
-        text[at++] = *value;
-    }
-    text[at++] = '"';
-    text[at] = '\0';
+    add_real(pairs, "accuracy.averaged", summary->accuracy.averaged);
+    add_real(pairs, "accuracy.mean", summary->accuracy.mean);
+    add_real(pairs, "accuracy.worst", summary->accuracy.worst);
+    add_real(pairs, "loss.averaged", summary->loss.averaged);
+    add_real(pairs, "loss.mean", summary->loss.mean);
+    add_real(pairs, "loss.worst", summary->loss.worst);
+    add_real(pairs, "consensus_distance", summary->consensus_distance);
+    add_real(pairs, "correlation.last", summary->correlation.last);
+    add_real(pairs, "correlation.lowest", summary->correlation.lowest);
 }
 
-static void add_scores(struct entries *entries,
-                       const struct kith_summary *summary)
-{
-    add_real(entries, "accuracy.averaged", summary->accuracy.averaged);
-    add_real(entries, "accuracy.mean", summary->accuracy.mean);
-    add_real(entries, "accuracy.worst", summary->accuracy.worst);
-    add_real(entries, "loss.averaged", summary->loss.averaged);
-    add_real(entries, "loss.mean", summary->loss.mean);
-    add_real(entries, "loss.worst", summary->loss.worst);
-    add_real(entries, "consensus_distance", summary->consensus_distance);
-    add_real(entries, "correlation.last", summary->correlation.last);
-    add_real(entries, "correlation.lowest", summary->correlation.lowest);
-}
-
-/* Exactly the keys of docs/operations.md. */
-static void add_speed(struct entries *entries,
-                      const struct kith_experiment *experiment,
+/* The columns of a speed, and behind mfu the peak that it is a share of. */
+static void add_speed(json_t *pairs, const struct kith_experiment *experiment,
                       const struct kith_speed *speed)
 {
-    const bool measured = speed->measured;
+    const struct kith_row row = {.speed = *speed};
     const double peak = experiment->compute.peak;
-    add_real(entries, "speed.samples_per_s",
-             measured ? speed->samples_per_s : NAN);
-    add_real(entries, "speed.tokens_per_s",
-             measured ? speed->tokens_per_s : NAN);
-    add_real(entries, "speed.flop_per_s", measured ? speed->flop_per_s : NAN);
-    add_real(entries, "speed.mfu", measured ? speed->mfu : NAN);
-    add_real(entries, "speed.peak_flop_per_s",
-             measured && peak > 0 ? peak : NAN);
-    add_real(entries, "speed.data_wait_s", measured ? speed->data_wait_s : NAN);
-    add_real(entries, "speed.exchange_overlap",
-             measured ? speed->exchange_overlap : NAN);
-    add_whole(entries, "speed.memory_bytes",
-              measured && speed->memory_bytes > 0 ? speed->memory_bytes
-                                                  : UINT64_MAX);
+    for (unsigned i = 0; i < kith_series_column_count; i++) {
+        const struct kith_series_column *column = &kith_series_columns[i];
+        const void *value = (const char *)&row + column->offset;
+        char key[64];
+        if (column->place != KITH_SERIES_speed)
+            continue;
+        (void)snprintf(key, sizeof key, "speed.%s", column->name);
+        if (!speed->measured)
+            add_text(pairs, key, NULL);
+        else if (column->kind >= KITH_SERIES_REAL)
+            add_real(pairs, key, *(const double *)value);
+        else
+            add_whole(pairs, key,
+                      *(const uint64_t *)value > 0 ? *(const uint64_t *)value
+                                                   : UINT64_MAX);
+        if (strcmp(column->name, "mfu") == 0)
+            add_real(pairs, "speed.peak_flop_per_s",
+                     speed->measured && peak > 0 ? peak : (double)NAN);
+    }
 }
 
 /* Where arithmetic was done; a simulation's threads are not the arithmetic's.
  */
-static void add_compute(struct entries *entries,
-                        const struct kith_experiment *experiment)
+static void add_compute(json_t *pairs, const struct kith_experiment *experiment)
 {
     const uint32_t threads = experiment->compute.threads;
-    add_text(entries, "compute.products", experiment->compute.products);
-    add_whole(entries, "compute.threads", threads > 0 ? threads : UINT64_MAX);
+    add_text(pairs, "compute.products", experiment->compute.products);
+    add_whole(pairs, "compute.threads", threads > 0 ? threads : UINT64_MAX);
 }
 
-static void collect(const struct kith_experiment *experiment,
-                    const struct kith_summary *summary, const char *path,
-                    struct entries *entries)
+static json_t *collect(const struct kith_experiment *experiment,
+                       const struct kith_summary *summary)
 {
+    json_t *pairs = json_object();
     char hash[20];
-    snprintf(hash, sizeof hash, "%016" PRIx64, summary->trace_hash);
-    entries->count = 0;
-    add_text(entries, "experiment", experiment->name);
-    add_text(entries, "world", summary->world);
-    add_whole(entries, "peers", experiment->peers);
-    add_whole(entries, "seed", experiment->seed);
-    add_text(entries, "build", kith_build());
-    add_text(entries, "trace_hash", summary->has_trace_hash ? hash : NULL);
-    add_real(entries, "virtual_s", summary->virtual_s);
-    add_real(entries, "wall_s", summary->wall_s);
-    add_whole(entries, "events", summary->events);
-    add_whole(entries, "steps", summary->steps);
-    add_whole(entries, "samples", summary->samples);
-    add_scores(entries, summary);
-    add_whole(entries, "exchanges.done", summary->exchanges.done);
-    add_whole(entries, "exchanges.failed", summary->exchanges.failed);
-    add_whole(entries, "exchanges.refused", summary->exchanges.refused);
-    add_whole(entries, "bytes.sent", summary->bytes_sent);
-    add_whole(entries, "bytes.per_peer_max", summary->bytes_per_peer_max);
-    add_real(entries, "staleness.mean", summary->staleness.mean);
-    add_real(entries, "staleness.max", summary->staleness.max);
-    add_real(entries, "utilisation", summary->utilisation);
-    add_real(entries, "time_to_target_s",
-             experiment->target_loss > 0 ? summary->time_to_target_s : NAN);
-    add_speed(entries, experiment, &summary->speed);
-    add_compute(entries, experiment);
-    add_whole(entries, "faults", summary->faults);
-    add_whole(entries, "violations", summary->violations);
-    add_text(entries, "database", path);
+    (void)snprintf(hash, sizeof hash, "%016" PRIx64, summary->trace_hash);
+    add_text(pairs, "experiment", experiment->name);
+    add_text(pairs, "world", summary->world);
+    add_whole(pairs, "peers", experiment->peers);
+    add_whole(pairs, "seed", experiment->seed);
+    add_text(pairs, "build", kith_build());
+    add_text(pairs, "trace_hash", summary->has_trace_hash ? hash : NULL);
+    add_real(pairs, "virtual_s", summary->virtual_s);
+    add_real(pairs, "wall_s", summary->wall_s);
+    add_whole(pairs, "events", summary->events);
+    add_whole(pairs, "steps", summary->steps);
+    add_whole(pairs, "samples", summary->samples);
+    add_scores(pairs, summary);
+    add_whole(pairs, "exchanges.done", summary->exchanges.done);
+    add_whole(pairs, "exchanges.failed", summary->exchanges.failed);
+    add_whole(pairs, "exchanges.refused", summary->exchanges.refused);
+    add_whole(pairs, "bytes.sent", summary->bytes_sent);
+    add_whole(pairs, "bytes.per_peer_max", summary->bytes_per_peer_max);
+    add_real(pairs, "staleness.mean", summary->staleness.mean);
+    add_real(pairs, "staleness.max", summary->staleness.max);
+    add_real(pairs, "utilisation", summary->utilisation);
+    add_real(pairs, "time_to_target_s",
+             experiment->target_loss > 0 ? summary->time_to_target_s
+                                         : (double)NAN);
+    add_speed(pairs, experiment, &summary->speed);
+    add_compute(pairs, experiment);
+    add_whole(pairs, "faults", summary->faults);
+    add_whole(pairs, "violations", summary->violations);
+    return pairs;
 }
 
 /* What the database keeps beyond that. */
-static void collect_more(const struct kith_summary *summary,
-                         struct entries *entries)
+static void collect_more(const struct kith_summary *summary, json_t *pairs)
 {
-    add_whole(entries, "exchanges.attempts", summary->exchanges.attempts);
-    add_whole(entries, "exchanges.skipped", summary->exchanges.skipped);
-    add_whole(entries, "exchanges.torn", summary->exchanges.torn);
-    add_real(entries, "cpu.train_s", summary->cpu.train_s);
-    add_real(entries, "cpu.aead_s", summary->cpu.aead_s);
-    add_real(entries, "cpu.socket_s", summary->cpu.socket_s);
-    add_real(entries, "cpu.other_s", summary->cpu.other_s);
-    add_whole(entries, "completed", summary->completed);
+    add_whole(pairs, "exchanges.attempts", summary->exchanges.attempts);
+    add_whole(pairs, "exchanges.skipped", summary->exchanges.skipped);
+    add_whole(pairs, "exchanges.torn", summary->exchanges.torn);
+    add_real(pairs, "cpu.train_s", summary->cpu.train_s);
+    add_real(pairs, "cpu.aead_s", summary->cpu.aead_s);
+    add_real(pairs, "cpu.socket_s", summary->cpu.socket_s);
+    add_real(pairs, "cpu.other_s", summary->cpu.other_s);
+    add_whole(pairs, "completed", summary->completed);
+}
+
+/* A model that learns and has no loss at its end has diverged. */
+static enum kith_run_state state_of(const struct kith_experiment *experiment,
+                                    const struct kith_summary *summary)
+{
+    if (!summary->completed)
+        return KITH_RUN_INTERRUPTED;
+    return kith_model_learns(experiment->model) &&
+                   !isfinite(summary->loss.averaged)
+               ? KITH_RUN_DIVERGED
+               : KITH_RUN_DONE;
+}
+
+static enum kith_err finish_run(struct kith_rundb *store,
+                                const struct kith_experiment *experiment,
+                                struct kith_summary *summary)
+{
+    const uint32_t nodes =
+        summary->nodes > 0 ? summary->nodes : experiment->peers;
+    struct kith_results results = {
+        .target_loss =
+            experiment->target_loss > 0 ? experiment->target_loss : (double)NAN,
+        .steps = summary->steps,
+        .bytes_mean = summary->bytes_sent == UINT64_MAX
+                          ? (double)NAN
+                          : (double)summary->bytes_sent / nodes,
+        .bytes_max = summary->bytes_per_peer_max,
+        .staleness_mean = summary->staleness.mean,
+        .staleness_max = summary->staleness.max,
+        .consensus_distance = summary->consensus_distance,
+        .utilisation = summary->utilisation,
+        .loss = summary->loss.averaged,
+        .accuracy = summary->accuracy.averaged,
+        .violations = summary->violations,
+        .virtual_s = summary->virtual_s,
+        .wall_s = summary->wall_s};
+    const enum kith_err err =
+        kith_rundb_finish_run(store, state_of(experiment, summary), &results);
+    summary->time_to_target_s = results.time_to_target_s;
+    return err;
 }
 
 enum kith_err kith_rundb_finish(struct kith_rundb *store,
                                 const struct kith_experiment *experiment,
                                 struct kith_summary *summary)
 {
-    struct entries entries;
-    enum kith_err err = kith_rundb_finish_run(store, experiment, summary,
-                                              &summary->time_to_target_s);
-    collect(experiment, summary, NULL, &entries);
-    collect_more(summary, &entries);
-    for (unsigned i = 0; i < entries.count && err == KITH_OK; i++) {
-        char *value = entries.list[i].value;
-        const size_t length = strlen(value);
-        if (strcmp(entries.list[i].key, "database") == 0)
-            continue; /* the file knows where it is */
-        if (strcmp(value, "null") == 0)
-            value = NULL;
-        else if (value[0] == '"') {
-            value[length - 1] = '\0';
-            value++;
-        }
-        err = kith_rundb_summary(store, entries.list[i].key, value);
+    enum kith_err err = finish_run(store, experiment, summary);
+    json_t *pairs = collect(experiment, summary), *value;
+    const char *key;
+    collect_more(summary, pairs);
+    json_object_foreach(pairs, key, value)
+    {
+        char number[KITH_JSON_NUMBER_BYTES];
+        const char *text = json_is_string(value) ? json_string_value(value)
+                           : json_is_number(value)
+                               ? kith_json_number(value, 9, number)
+                               : NULL;
+        if (err == KITH_OK)
+            err = kith_rundb_summary(store, key, text);
     }
+    json_decref(pairs);
     return err;
 }
 
 void kith_summary_json(const struct kith_experiment *experiment,
                        const struct kith_summary *summary, const char *path)
 {
-    struct entries entries;
-    collect(experiment, summary, path, &entries);
-    char open[40] = ""; /* the object being written */
-    putchar('{');
-    for (unsigned i = 0; i < entries.count; i++) {
-        const char *key = entries.list[i].key;
-        const size_t object = strcspn(key, ".");
-        const bool nested = key[object] == '.';
-        const bool same =
-            nested && strncmp(open, key, object) == 0 && open[object] == '\0';
-        if (open[0] != '\0' && !same) {
-            putchar('}');
-            open[0] = '\0';
+    json_t *pairs = collect(experiment, summary), *value;
+    json_t *document = json_object();
+    const char *key;
+    add_text(pairs, "database", path);
+    json_object_foreach(pairs, key, value)
+    {
+        char object[64];
+        const char *dot = strchr(key, '.');
+        json_t *into = document;
+        if (dot != NULL) {
+            (void)snprintf(object, sizeof object, "%.*s", (int)(dot - key),
+                           key);
+            into = json_object_get(document, object);
+            if (into == NULL) {
+                into = json_object();
+                (void)json_object_set_new(document, object, into);
+            }
         }
-        if (i > 0)
-            fputs(", ", stdout);
-        if (nested && !same) {
-            memcpy(open, key, object);
-            open[object] = '\0';
-            printf("\"%s\": {", open);
-        }
-        printf("\"%s\": %s", nested ? key + object + 1 : key,
-               entries.list[i].value);
+        (void)json_object_set(into, dot != NULL ? dot + 1 : key, value);
     }
-    puts(open[0] != '\0' ? "}}" : "}");
+    json_decref(pairs);
+    kith_json_print(document, 9);
 }
+
+struct kith_summary kith_summary_unknown(const char *world)
+{
+    const uint64_t none = UINT64_MAX;
+    return (struct kith_summary){
+        .world = world,
+        .virtual_s = NAN,
+        .events = none,
+        .accuracy = {NAN, NAN, NAN},
+        .loss = {NAN, NAN, NAN},
+        .consensus_distance = NAN,
+        .correlation = {NAN, NAN},
+        .exchanges = {none, none, none, none, none, none},
+        .bytes_sent = none,
+        .bytes_per_peer_max = none,
+        .staleness = {NAN, NAN},
+        .utilisation = NAN,
+        .cpu = {NAN, NAN, NAN, NAN},
+    };
+}
+
+/* ---- for people */
 
 static void print_percent(const char *what, double value)
 {

@@ -18,6 +18,5 @@ enum kith_err kith_sweep_plan_read(struct kith_rundb *store,
 /* A database of many runs, of this version? */
 enum kith_err kith_sweep_plan_check(sqlite3 *database, const char *path,
                                     char *error);
-void kith_sweep_plan_state(sqlite3 *database, uint32_t id, char state[32]);
 
 #endif

@@ -22,7 +22,6 @@
 #include "kith/text.h"
 #include "sweep_plan.h"
 #include "rundb.h"
-#include "tables.h"
 
 struct kith_runs {
     struct kith_rundb *store;
@@ -42,14 +41,13 @@ const char *kith_run_state_name(enum kith_run_state state)
     return state < KITH_RUN_STATE_COUNT ? names[state] : "unknown";
 }
 
-static enum kith_run_state state_of(const char *name)
+enum kith_run_state kith_run_state_find(const char *name,
+                                        enum kith_run_state other)
 {
-    unsigned state = 0;
-    while (state < KITH_RUN_STATE_COUNT &&
-           strcmp(name, kith_run_state_name((enum kith_run_state)state)) != 0)
-        state++;
-    return state < KITH_RUN_STATE_COUNT ? (enum kith_run_state)state
-                                        : KITH_RUN_PLANNED;
+    for (unsigned state = 0; state < KITH_RUN_STATE_COUNT; state++)
+        if (strcmp(name, kith_run_state_name((enum kith_run_state)state)) == 0)
+            return (enum kith_run_state)state;
+    return other;
 }
 
 /* The store's own error, which says everything. */
@@ -120,21 +118,20 @@ static enum kith_err read_states(struct kith_runs *runs)
     for (uint32_t run = 0; run < count; run++)
         if (runs->plan.cells[run % runs->plan.cell_count].refused[0] != '\0')
             runs->states[run] = KITH_RUN_REFUSED;
-    sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(runs->store->database,
-                           "SELECT run_id, state FROM runs", -1, &row,
-                           NULL) != SQLITE_OK)
-        return kith_rundb_stick(runs->store, "reading runs");
-    int code;
-    while ((code = sqlite3_step(row)) == SQLITE_ROW) {
-        const sqlite3_int64 id = sqlite3_column_int64(row, 0);
-        const char *name = (const char *)sqlite3_column_text(row, 1);
-        if (id >= 1 && id <= count && name != NULL)
-            runs->states[id - 1] = (uint8_t)state_of(name);
+    struct kith_query query;
+    kith_query_begin(&query, runs->store->database,
+                     "SELECT run_id, state FROM runs", "");
+    while (kith_query_next(&query)) {
+        const int64_t id = kith_query_whole(&query, 0);
+        char name[32];
+        kith_query_text(&query, 1, name, sizeof name);
+        if (id >= 1 && id <= count)
+            runs->states[id - 1] =
+                (uint8_t)kith_run_state_find(name, KITH_RUN_PLANNED);
     }
-    sqlite3_finalize(row);
-    return code == SQLITE_DONE ? KITH_OK
-                               : kith_rundb_stick(runs->store, "reading runs");
+    return kith_query_end(&query)
+               ? KITH_OK
+               : kith_rundb_stick(runs->store, "reading runs");
 }
 
 static struct kith_runs *runs_new(void)
@@ -259,7 +256,7 @@ static enum kith_err take_rows(struct kith_rundb *store, uint32_t id)
 {
     static const char *const tables[] = {"run",    "series",   "marks",
                                          "faults", "verdicts", "summary"};
-    char sql[512];
+    char sql[KITH_SQL_BYTES];
     enum kith_err err = kith_rundb_exec(store, "BEGIN", "taking a run over");
     for (size_t i = 0; i < sizeof tables / sizeof *tables && err == KITH_OK;
          i++) {
@@ -269,45 +266,43 @@ static enum kith_err take_rows(struct kith_rundb *store, uint32_t id)
                  tables[i], id, tables[i], tables[i]);
         err = kith_rundb_exec(store, sql, "taking a run over");
     }
-    snprintf(sql, sizeof sql,
-             "UPDATE main.runs SET (state, problem" RUNDB_RESULT_NAMES
-             ") = (SELECT state, NULL" RUNDB_RESULT_NAMES
-             " FROM part.runs WHERE run_id = %" PRIu32
-             ") WHERE run_id = %" PRIu32 "; COMMIT",
-             id, id);
-    return err == KITH_OK ? kith_rundb_exec(store, sql, "taking a run over")
-                          : err;
+    kith_rundb_sql("take", sql);
+    if (err == KITH_OK &&
+        !kith_query_run(store->database, sql, "i", (int64_t)id))
+        err = kith_rundb_stick(store, "taking a run over");
+    return err == KITH_OK
+               ? kith_rundb_exec(store, "COMMIT", "taking a run over")
+               : err;
 }
 
-static enum kith_err attach(struct kith_rundb *store, const char *part)
+static enum kith_err take_part(struct kith_runs *runs, uint32_t run,
+                               const char *part)
 {
-    sqlite3_stmt *statement;
-    if (sqlite3_prepare_v2(store->database, "ATTACH ?1 AS part", -1, &statement,
-                           NULL) != SQLITE_OK)
-        return kith_rundb_stick(store, "taking a run over");
-    sqlite3_bind_text(statement, 1, part, -1, SQLITE_STATIC);
-    const int code = sqlite3_step(statement);
-    const enum kith_err err =
-        code == SQLITE_DONE ? KITH_OK
-                            : kith_rundb_stick(store, "taking a run over");
-    sqlite3_finalize(statement);
+    struct kith_query query;
+    sqlite3 *database = runs->store->database;
+    if (!kith_query_run(database, "ATTACH ? AS part", "s", part))
+        return kith_rundb_stick(runs->store, "taking a run over");
+    enum kith_err err = take_rows(runs->store, run + 1);
+    (void)sqlite3_exec(database, "DETACH part", NULL, NULL, NULL);
+    kith_query_begin(&query, database,
+                     "SELECT state FROM runs WHERE run_id = ?", "i",
+                     (int64_t)run + 1);
+    if (err == KITH_OK && kith_query_next(&query)) {
+        char state[32];
+        kith_query_text(&query, 0, state, sizeof state);
+        runs->states[run] =
+            (uint8_t)kith_run_state_find(state, KITH_RUN_PLANNED);
+    }
+    if (!kith_query_end(&query))
+        err = kith_rundb_stick(runs->store, "taking a run over");
     return err;
 }
 
 enum kith_err kith_runs_take(struct kith_runs *runs, uint32_t run, char *error)
 {
-    char part[KITH_PATH_BYTES_MAX], state[32] = "";
+    char part[KITH_PATH_BYTES_MAX];
     kith_runs_part(runs, run, part);
-    enum kith_err err = attach(runs->store, part);
-    if (err == KITH_OK) {
-        err = take_rows(runs->store, run + 1);
-        (void)sqlite3_exec(runs->store->database, "DETACH part", NULL, NULL,
-                           NULL);
-    }
-    if (err == KITH_OK)
-        kith_sweep_plan_state(runs->store->database, run + 1, state);
-    if (err == KITH_OK)
-        runs->states[run] = (uint8_t)state_of(state);
+    (void)take_part(runs, run, part);
     (void)unlink(part);
     return told(runs, error);
 }
@@ -315,24 +310,16 @@ enum kith_err kith_runs_take(struct kith_runs *runs, uint32_t run, char *error)
 enum kith_err kith_runs_fail(struct kith_runs *runs, uint32_t run,
                              const char *problem, char *error)
 {
-    sqlite3_stmt *statement;
     char part[KITH_PATH_BYTES_MAX];
     kith_runs_part(runs, run, part);
     (void)unlink(part);
-    if (sqlite3_prepare_v2(
+    if (kith_query_run(
             runs->store->database,
-            "UPDATE runs SET state = 'failed', problem = ?2 WHERE run_id = ?1",
-            -1, &statement, NULL) != SQLITE_OK) {
-        (void)kith_rundb_stick(runs->store, "saving a failure");
-        return told(runs, error);
-    }
-    sqlite3_bind_int64(statement, 1, run + 1);
-    sqlite3_bind_text(statement, 2, problem, -1, SQLITE_STATIC);
-    if (sqlite3_step(statement) != SQLITE_DONE)
-        (void)kith_rundb_stick(runs->store, "saving a failure");
-    else
+            "UPDATE runs SET state = 'failed', problem = ? WHERE run_id = ?",
+            "si", problem, (int64_t)run + 1))
         runs->states[run] = KITH_RUN_FAILED;
-    sqlite3_finalize(statement);
+    else
+        (void)kith_rundb_stick(runs->store, "saving a failure");
     return told(runs, error);
 }
 

@@ -44,6 +44,11 @@ void kith_backend_threads(unsigned count)
     kith_pool_set(count);
 }
 
+unsigned kith_backend_thread_count(void)
+{
+    return kith_pool_threads();
+}
+
 #define RECORD kith_backend_cpu
 #define NAME "cpu"
 #define SUMMARY "float32; vectorised products of our own, OpenBLAS or oneDNN"

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "series.h"
+#include "kith/exp_log.h"
 
 static bool avx2_supported(void)
 {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "series.h"
+#include "kith/exp_log.h"
 
 static bool portable_supported(void)
 {

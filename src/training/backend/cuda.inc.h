@@ -9,7 +9,7 @@
  * record. Nothing else may be called before `missing` answered NULL. */
 #include <pthread.h>
 
-#include "cuda_module.h"
+#include "kith/cuda_module.h"
 
 extern const struct kith_backend kith_backend_cpu;
 extern struct kith_backend RECORD;

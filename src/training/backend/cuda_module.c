@@ -1,6 +1,6 @@
-/* Finding, checking and loading kith-cuda.so. See cuda_module.h. */
+/* Finding, checking and loading kith-cuda.so. See kith/cuda_module.h. */
 #define _DEFAULT_SOURCE /* readlink */
-#include "cuda_module.h"
+#include "kith/cuda_module.h"
 
 #include <dlfcn.h>
 #include <elf.h>

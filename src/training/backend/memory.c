@@ -2,6 +2,8 @@
  * line. All of it is shared: host and backend are the same. */
 #include "memory.h"
 
+#include "kith/backend.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

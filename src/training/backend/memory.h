@@ -9,7 +9,5 @@
 void *kith_host_alloc(size_t bytes, bool shared);
 void kith_host_release(void *memory);
 const char *kith_host_missing(void);
-/* What can be had without swapping; SIZE_MAX where the system does not say. */
-size_t kith_host_available(void);
 
 #endif

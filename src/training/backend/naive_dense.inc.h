@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "dropout.h"
+#include "kith/dropout.h"
 #include "kith/assert.h"
 #include "kith/ops.h"
-#include "series.h"
+#include "kith/exp_log.h"
 
 #define ROOT_TWO_OVER_PI 0.7978845608028654
 

@@ -10,9 +10,10 @@
 
 #include <stddef.h>
 
+#include "kith/backend.h"
+
 /* Threads a loop may use, the caller's included; 1 at first, and then none is
  * ever started. Bounded by KITH_POOL_THREADS_MAX. */
-#define KITH_POOL_THREADS_MAX 64u
 void kith_pool_set(unsigned threads);
 unsigned kith_pool_threads(void);
 

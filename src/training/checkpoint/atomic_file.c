@@ -1,25 +1,17 @@
 /* See atomic_file.h. */
-#define _POSIX_C_SOURCE 200809L /* fsync, fileno, link, mmap */
+#define _POSIX_C_SOURCE 200809L /* fsync, fileno, link */
 #include "atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "kith/assert.h"
 #include "kith/data.h"
-#include "kith/plain_file.h"
 
-enum kith_err kith_checkpoint_complain(char *error, enum kith_err err,
-                                       const char *doing, const char *path,
-                                       const char *what)
-{
-    const size_t length = strlen(path), shown = length < 250 ? length : 250;
-    (void)snprintf(error, KITH_DATA_ERROR_BYTES, "%s %s: %.200s", doing,
-                   path + (length - shown), what);
-    return err;
-}
+_Static_assert(KITH_FILE_ERROR_BYTES == KITH_DATA_ERROR_BYTES,
+               "lines of plain_file.h fit those of a data set");
 
 static void add_ending(char *out, const char *path, const char *ending)
 {
@@ -33,14 +25,13 @@ enum kith_err kith_atomic_file_open(struct work_writer *writer,
 {
     *writer = (struct work_writer){.path = path};
     if (strlen(path) >= KITH_PATH_BYTES_MAX)
-        return kith_checkpoint_complain(error, KITH_ELIMIT, "writing", path,
-                                        "the path is too long");
+        return kith_file_complain(error, KITH_ELIMIT, "writing", path,
+                                  "the path is too long");
     add_ending(writer->partial, path, ".partial");
     writer->file = kith_file_create_stream(writer->partial);
     if (writer->file == NULL)
-        return kith_checkpoint_complain(error, kith_file_error(errno),
-                                        "writing", writer->partial,
-                                        strerror(errno));
+        return kith_file_complain(error, kith_file_error(errno), "writing",
+                                  writer->partial, strerror(errno));
     return KITH_OK;
 }
 
@@ -113,42 +104,12 @@ enum kith_err kith_atomic_file_commit(struct work_writer *writer,
         return KITH_OK;
     }
     (void)remove(writer->partial);
-    return kith_checkpoint_complain(error, kith_file_error(writer->code),
-                                    "writing", writer->path,
-                                    strerror(writer->code));
+    return kith_file_complain(error, kith_file_error(writer->code), "writing",
+                              writer->path, strerror(writer->code));
 }
 
 void kith_atomic_file_abandon(struct work_writer *writer)
 {
     (void)fclose(writer->file);
     (void)remove(writer->partial);
-}
-
-enum kith_err kith_file_map_open(const char *path, struct work_map *map,
-                                 char *error)
-{
-    char why[KITH_FILE_WHY_BYTES];
-    size_t size;
-    int fd;
-    *map = (struct work_map){NULL, 0};
-    enum kith_err err = kith_file_open(path, &fd, &size, why);
-    if (err != KITH_OK)
-        return kith_checkpoint_complain(error, err, "reading", path, why);
-    if (size > 0) {
-        void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (bytes == MAP_FAILED)
-            err = kith_checkpoint_complain(error, kith_file_error(errno),
-                                           "reading", path, strerror(errno));
-        else
-            *map = (struct work_map){bytes, size};
-    }
-    (void)close(fd);
-    return err;
-}
-
-void kith_file_map_close(struct work_map *map)
-{
-    if (map->bytes != NULL)
-        (void)munmap((void *)(uintptr_t)map->bytes, map->size);
-    *map = (struct work_map){NULL, 0};
 }

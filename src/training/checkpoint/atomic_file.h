@@ -1,4 +1,4 @@
-/* Files that are written whole or not at all, and files mapped to be read. */
+/* Files that are written whole or not at all. */
 #ifndef KITH_TRAINING_CHECKPOINT_ATOMIC_FILE_H
 #define KITH_TRAINING_CHECKPOINT_ATOMIC_FILE_H
 
@@ -9,11 +9,7 @@
 
 #include "kith/err.h"
 #include "kith/limits.h"
-
-/* Messages are of KITH_DATA_ERROR_BYTES: "DOING PATH: what". */
-enum kith_err kith_checkpoint_complain(char *error, enum kith_err err,
-                                       const char *doing, const char *path,
-                                       const char *what);
+#include "kith/plain_file.h"
 
 /* Written to PATH.partial, flushed to the disk, then renamed: PATH is always
  * whole. The one before stays as PATH.previous where asked. */
@@ -39,14 +35,5 @@ kith_atomic_file_commit(struct work_writer *writer, bool keep_previous,
 
 /* Instead: nothing is left but what was there before. */
 void kith_atomic_file_abandon(struct work_writer *writer);
-
-/* A whole file, read-only; size 0: bytes is NULL. */
-struct work_map {
-    const uint8_t *bytes;
-    size_t size;
-};
-KITH_MUST_CHECK enum kith_err
-kith_file_map_open(const char *path, struct work_map *map, char *error);
-void kith_file_map_close(struct work_map *map);
 
 #endif

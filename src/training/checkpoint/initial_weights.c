@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 #include "weights.h"
-#include "src/training/worker/worker_state.h"
+#include "kith/backend.h"
+#include "kith/worker.h"
 
 /* KITH_EMISMATCH: a push-sum weight stands beside the vectors. */
 static enum kith_err check_scalar(const char *path, char *error)
@@ -18,35 +19,37 @@ static enum kith_err check_scalar(const char *path, char *error)
         return err;
     const bool scaled = weight != NULL;
     free(weight);
-    return scaled ? kith_checkpoint_complain(
-                        error, KITH_EMISMATCH, "reading", path,
-                        "a checkpoint under push-sum: start from "
-                        "what kith export makes of it")
-                  : KITH_OK;
+    return scaled
+               ? kith_file_complain(error, KITH_EMISMATCH, "reading", path,
+                                    "a checkpoint under push-sum: start from "
+                                    "what kith export makes of it")
+               : KITH_OK;
 }
 
 enum kith_err kith_worker_init(struct kith_worker *worker, const char *path,
                                char *error)
 {
+    const struct kith_worker_content content = kith_worker_content(worker);
+    const size_t dim = content.layout->dim;
     enum kith_err err = check_scalar(path, error);
     /* A header past the limits is no header: the file's fault, not ours. */
-    if (err != KITH_OK || worker->dim == 0)
+    if (err != KITH_OK || dim == 0)
         return err == KITH_ELIMIT ? KITH_EPARSE : err;
-    double *z = malloc(worker->dim * sizeof *z);
+    double *z = malloc(dim * sizeof *z);
     if (z == NULL)
-        return kith_checkpoint_complain(error, KITH_ENOMEM, "reading", path,
-                                        "no memory");
-    err = kith_weights_read(path, worker->layout, z, error);
+        return kith_file_complain(error, KITH_ENOMEM, "reading", path,
+                                  "no memory");
+    err = kith_weights_read(path, content.layout, z, error);
     const double most =
-        worker->backend->element_bytes == sizeof(double) ? DBL_MAX : FLT_MAX;
-    for (size_t i = 0; i < worker->dim && err == KITH_OK; i++) {
+        content.backend->element_bytes == sizeof(double) ? DBL_MAX : FLT_MAX;
+    for (size_t i = 0; i < dim && err == KITH_OK; i++) {
         if (!(fabs(z[i]) <= most))
-            err = kith_checkpoint_complain(
-                error, KITH_ENONFINITE, "reading", path,
-                "it holds values that are not finite here");
+            err =
+                kith_file_complain(error, KITH_ENONFINITE, "reading", path,
+                                   "it holds values that are not finite here");
     }
     if (err == KITH_OK)
-        worker->backend->write(worker->dim, z, worker->slots[KITH_SLOT_LIVE]);
+        content.backend->write(dim, z, content.model);
     free(z);
     return err;
 }

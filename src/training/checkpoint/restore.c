@@ -16,21 +16,21 @@
 struct source {
     const char *path;
     char *error;
-    struct work_map map;
+    struct kith_file_map map;
     struct kith_safetensors file;
 };
 
 static enum kith_err refuse(const struct source *source, enum kith_err err,
                             const char *what)
 {
-    return kith_checkpoint_complain(source->error, err, "reading", source->path,
-                                    what);
+    return kith_file_complain(source->error, err, "reading", source->path,
+                              what);
 }
 
 /* By its first bytes, as far as there are any. */
 static enum kith_err check_opening(const struct source *source)
 {
-    const struct work_map *map = &source->map;
+    const struct kith_file_map *map = &source->map;
     const size_t opening = sizeof SAVE_OPENING - 1;
     const size_t there = map->size < 8 ? 0 : map->size - 8;
     if (there > 0 && memcmp(map->bytes + 8, SAVE_OPENING,
@@ -109,17 +109,16 @@ static bool number(const struct source *source, const char *key,
 
 /* The weights of push-sum, and the like. */
 static enum kith_err read_scalars(const struct source *source,
-                                  const struct kith_experiment *experiment,
-                                  double *scalars)
+                                  const struct kith_task *task, double *scalars)
 {
-    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const struct kith_algorithm *algorithm = task->algorithm;
     for (unsigned i = 0; i < algorithm->scalar_count; i++) {
         char key[32], *end = NULL;
         (void)snprintf(key, sizeof key, "scalar.%u", i);
         const char *text = kith_safetensors_text(&source->file, key);
         scalars[i] = text == NULL ? NAN : strtod(text, &end);
         if (text == NULL || *end != '\0' ||
-            !kith_algorithm_is_sane(algorithm, experiment->peers, scalars[i]))
+            !kith_algorithm_is_sane(algorithm, task->peers, scalars[i]))
             return refuse(source, KITH_EPARSE,
                           "a weight in it is none of its algorithm's");
     }
@@ -127,15 +126,14 @@ static enum kith_err read_scalars(const struct source *source,
 }
 
 static enum kith_err check_experiment(const struct source *source,
-                                      const struct kith_experiment *experiment)
+                                      const struct kith_owner *owner)
 {
-    uint64_t hash;
     char what[200], text[256];
-    if (number(source, "experiment", &hash) &&
-        hash == kith_experiment_hash(experiment))
+    if (owner->is(owner->experiment,
+                  kith_safetensors_text(&source->file, "experiment"),
+                  kith_safetensors_text(&source->file, "source"), what,
+                  sizeof what))
         return KITH_OK;
-    kith_experiment_differ(kith_safetensors_text(&source->file, "source"),
-                           experiment, what, sizeof what);
     (void)snprintf(text, sizeof text, "it belongs to another experiment: %s",
                    what);
     return refuse(source, KITH_EMISMATCH, text);
@@ -177,13 +175,13 @@ static enum kith_err read_standing(const struct source *source,
 
 /* Every tensor that the worker needs, in its type and shape. */
 static enum kith_err check_tensors(const struct source *source,
-                                   const struct kith_worker *worker)
+                                   const struct kith_worker_content *content)
 {
-    const size_t most = SAVE_PARTS_MAX * worker->layout->view_count;
+    const size_t most = SAVE_PARTS_MAX * content->layout->view_count;
     struct kith_tensor_entry *wanted = calloc(most + 1, sizeof *wanted);
     if (wanted == NULL)
         return refuse(source, KITH_ENOMEM, "no memory");
-    const size_t count = kith_save_entries(worker, wanted);
+    const size_t count = kith_save_entries(content, wanted);
     bool fits = source->file.tensor_count == count;
     for (size_t i = 0; i < count && fits; i++) {
         const struct kith_tensor_entry *found =
@@ -221,27 +219,28 @@ static void get_view(const struct source *source, const char *prefix,
     }
 }
 
-static void get_vectors(const struct source *source, struct kith_worker *worker)
+static void get_vectors(const struct source *source,
+                        const struct kith_worker_content *content)
 {
-    const struct kith_layout *layout = worker->layout;
+    const struct kith_layout *layout = content->layout;
     struct save_part parts[SAVE_PARTS_MAX];
-    const size_t count = kith_save_parts(worker, parts);
+    const size_t count = kith_save_parts(content, parts);
     for (size_t k = 0; k < count; k++) {
         for (uint32_t i = 0; i < layout->view_count; i++) {
             if (layout->views[i].offset < parts[k].elements)
                 get_view(source, parts[k].prefix, &layout->views[i],
-                         worker->backend, parts[k].vector);
+                         content->backend, parts[k].vector);
         }
     }
 }
 
 /* A note in source->error where another machine or build wrote it. */
 static void compare_machines(const struct source *source,
-                             const struct kith_worker *worker)
+                             const struct kith_worker_content *content)
 {
     char here[SAVE_TEXT_BYTES];
     const char *there = kith_safetensors_text(&source->file, "machine");
-    kith_worker_machine(worker, here, sizeof here);
+    kith_machine_describe(content->backend, here, sizeof here);
     source->error[0] = '\0';
     if (there == NULL || strcmp(here, there) != 0)
         (void)snprintf(source->error, KITH_DATA_ERROR_BYTES,
@@ -259,18 +258,18 @@ static void take_products(const struct source *source)
 }
 
 static enum kith_err check_owner(const struct source *source,
-                                 const struct kith_worker *worker)
+                                 const struct kith_worker_content *content)
 {
     uint64_t peer;
     const char *role = kith_safetensors_text(&source->file, "role");
     if (role == NULL || !number(source, "peer", &peer))
         return refuse(source, KITH_EPARSE, "its place in the run is missing");
-    if (strcmp(role, kith_save_role(worker)) != 0)
+    if (strcmp(role, content->task->owner.role) != 0)
         return refuse(source, KITH_EMISMATCH,
                       role[0] == 't' ? "it belongs to kith train, not to a peer"
                                      : "it belongs to a peer of kith lab or "
                                        "kith peer, not to kith train");
-    if (peer != worker->self)
+    if (peer != content->self)
         return refuse(source, KITH_EMISMATCH, "it belongs to another peer");
     return KITH_OK;
 }
@@ -282,19 +281,20 @@ static enum kith_err restore(const struct source *source,
     struct kith_standing read = {.step = 0};
     uint64_t epoch = 0, cursor = 0;
     double scalars[KITH_SCALARS_MAX];
-    memcpy(scalars, worker->scalars, sizeof scalars);
-    enum kith_err err = check_experiment(source, worker->named);
+    const struct kith_worker_content content = kith_worker_content(worker);
+    memcpy(scalars, content.scalars, sizeof scalars);
+    enum kith_err err = check_experiment(source, &content.task->owner);
     if (err == KITH_OK)
-        err = check_owner(source, worker);
+        err = check_owner(source, &content);
     if (err == KITH_OK)
         err = read_standing(source, &read);
     if (err == KITH_OK && (!number(source, "epoch", &epoch) ||
                            !number(source, "cursor", &cursor)))
         err = refuse(source, KITH_EPARSE, "its place in the data is missing");
     if (err == KITH_OK)
-        err = check_tensors(source, worker);
+        err = check_tensors(source, &content);
     if (err == KITH_OK)
-        err = read_scalars(source, worker->experiment, scalars);
+        err = read_scalars(source, content.task, scalars);
     if (err == KITH_OK &&
         (epoch > UINT32_MAX ||
          kith_worker_go_to(
@@ -302,10 +302,10 @@ static enum kith_err restore(const struct source *source,
         err = refuse(source, KITH_EPARSE, "its place in the data is nowhere");
     if (err != KITH_OK)
         return err;
-    memcpy(worker->scalars, scalars, sizeof scalars);
-    get_vectors(source, worker);
+    memcpy(content.scalars, scalars, sizeof scalars);
+    get_vectors(source, &content);
     take_products(source);
-    compare_machines(source, worker);
+    compare_machines(source, &content);
     *standing = read;
     return KITH_OK;
 }
@@ -329,8 +329,8 @@ enum kith_err kith_save_resume(struct kith_worker *worker, const char *path,
     char why[2][KITH_DATA_ERROR_BYTES];
     error[0] = '\0';
     if (strlen(path) >= KITH_PATH_BYTES_MAX)
-        return kith_checkpoint_complain(error, KITH_ELIMIT, "reading", path,
-                                        "the path is too long");
+        return kith_file_complain(error, KITH_ELIMIT, "reading", path,
+                                  "the path is too long");
     const enum kith_err first = kith_save_read(worker, path, standing, error);
     /* What cannot be read now may be whole: only what was read and is not
      * right makes way for the one before it. */
@@ -365,19 +365,19 @@ enum kith_err kith_save_resume(struct kith_worker *worker, const char *path,
 }
 
 static enum kith_err read_parameters(const struct source *source,
-                                     const struct kith_experiment *experiment,
+                                     const struct kith_task *task,
                                      const struct kith_layout *layout,
                                      double *z, uint64_t *step)
 {
     double scalars[KITH_SCALARS_MAX];
-    const struct kith_algorithm *algorithm = experiment->gossip.algorithm;
+    const struct kith_algorithm *algorithm = task->algorithm;
     const char *role = kith_safetensors_text(&source->file, "role");
     const bool gossips = role != NULL && strcmp(role, "peer") == 0;
-    enum kith_err err = check_experiment(source, experiment);
+    enum kith_err err = check_experiment(source, &task->owner);
     if (err == KITH_OK && !number(source, "step", step))
         err = refuse(source, KITH_EPARSE, "its place in the run is missing");
     if (err == KITH_OK && gossips)
-        err = read_scalars(source, experiment, scalars);
+        err = read_scalars(source, task, scalars);
     if (err == KITH_OK)
         err = kith_checkpoint_read_views(source->path, &source->file,
                                          source->map.bytes, layout, z,
@@ -389,7 +389,8 @@ static enum kith_err read_parameters(const struct source *source,
     return err;
 }
 
-enum kith_err kith_save_parameters(const struct kith_experiment *experiment,
+enum kith_err kith_save_parameters(const struct kith_task *task,
+                                   const struct kith_backend *backend,
                                    const char *path, double **z, size_t *dim,
                                    uint64_t *step, char *error)
 {
@@ -400,17 +401,15 @@ enum kith_err kith_save_parameters(const struct kith_experiment *experiment,
     enum kith_err err = source_open(&source, path, error);
     if (err != KITH_OK)
         return err;
-    const struct kith_graph_options options = {.backend = experiment->backend,
-                                               .rows = 1};
-    err = kith_graph_open(experiment->model, &experiment->model_config,
-                          &options, &network, why);
+    const struct kith_graph_options options = {.backend = backend, .rows = 1};
+    err = kith_graph_open(task->model, task->model_config, &options, &network,
+                          why);
     if (err == KITH_OK) {
         const struct kith_layout *layout = kith_graph_layout(network);
         *dim = layout->dim;
         *z = malloc((*dim > 0 ? *dim : 1) * sizeof **z);
-        err = *z == NULL
-                  ? refuse(&source, KITH_ENOMEM, "no memory for it")
-                  : read_parameters(&source, experiment, layout, *z, step);
+        err = *z == NULL ? refuse(&source, KITH_ENOMEM, "no memory for it")
+                         : read_parameters(&source, task, layout, *z, step);
         kith_graph_close(network);
     } else {
         refuse(&source, err, why);

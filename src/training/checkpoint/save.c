@@ -48,11 +48,6 @@ static void add_real(struct texts *texts, const char *key, double value)
     add_text(texts, key, text);
 }
 
-const char *kith_save_role(const struct kith_worker *worker)
-{
-    return worker->named == worker->experiment ? "peer" : "train";
-}
-
 static void standing_texts(const struct kith_standing *standing,
                            struct texts *texts)
 {
@@ -66,34 +61,36 @@ static void standing_texts(const struct kith_standing *standing,
     add_real(texts, "peak", standing->peak);
 }
 
-static void worker_texts(const struct kith_worker *worker,
+static void worker_texts(const struct kith_worker_content *content,
                          const struct kith_standing *standing,
-                         struct texts *texts)
+                         struct kith_place place, struct texts *texts)
 {
     static const char zeros[SAVE_HASH_DIGITS + 1] =
         "0000000000000000000000000000000000000000000000000000000000000000";
     static const char *const scalars[] = {"scalar.0", "scalar.1", "scalar.2"};
     _Static_assert(KITH_SCALARS_MAX <= 3, "a name for each scalar");
-    const struct kith_place place = kith_worker_place(worker);
-    const char *source = worker->named->source;
+    const struct kith_owner *owner = &content->task->owner;
+    const char *source = owner->source;
     texts->count = 0;
     add_text(texts, "blake2b", zeros);
     add_text(texts, "format", "pt");
     add_text(texts, "kith", SAVE_VERSION);
-    add_text(texts, "role", kith_save_role(worker));
-    add_number(texts, "experiment", kith_experiment_hash(worker->named));
+    add_text(texts, "role", owner->role);
+    char *hash = texts->values[texts->count];
+    owner->hash(owner->experiment, hash);
+    add_text(texts, "experiment", hash);
     standing_texts(standing, texts);
     add_number(texts, "epoch", place.epoch);
     add_number(texts, "cursor", place.cursor);
-    add_number(texts, "peer", worker->self);
-    for (unsigned i = 0; i < worker->algorithm->scalar_count; i++)
-        add_real(texts, scalars[i], worker->scalars[i]);
+    add_number(texts, "peer", content->self);
+    for (unsigned i = 0; i < content->task->algorithm->scalar_count; i++)
+        add_real(texts, scalars[i], content->scalars[i]);
     add_text(texts, "products", kith_backend_product_name());
     char *machine = texts->values[texts->count];
-    kith_worker_machine(worker, machine, sizeof texts->values[0]);
+    kith_machine_describe(content->backend, machine, sizeof texts->values[0]);
     add_text(texts, "machine", machine);
-    if (worker->train != NULL && worker->train->alphabet != NULL)
-        add_text(texts, "alphabet", worker->train->alphabet);
+    if (content->train != NULL && content->train->alphabet != NULL)
+        add_text(texts, "alphabet", content->train->alphabet);
     add_text(texts, "source", source == NULL ? "" : source);
 }
 
@@ -109,26 +106,26 @@ static size_t add_parts(struct save_part *parts, size_t count, const char *of,
     return count;
 }
 
-size_t kith_save_parts(const struct kith_worker *worker,
+size_t kith_save_parts(const struct kith_worker_content *content,
                        struct save_part parts[SAVE_PARTS_MAX])
 {
-    const struct kith_layout *layout = worker->layout;
-    parts[0] = (struct save_part){.vector = worker->slots[KITH_SLOT_LIVE],
-                                  .elements = worker->dim};
-    const size_t count = add_parts(parts, 1, "optimiser", worker->state,
+    const struct kith_layout *layout = content->layout;
+    parts[0] = (struct save_part){.vector = content->model,
+                                  .elements = content->layout->dim};
+    const size_t count = add_parts(parts, 1, "optimiser", content->states,
                                    KITH_STATES_MAX, layout->trained);
-    return add_parts(parts, count, "algorithm", worker->own,
-                     worker->algorithm->vectors, layout->gossiped);
+    return add_parts(parts, count, "algorithm", content->own,
+                     content->task->algorithm->vectors, layout->gossiped);
 }
 
-size_t kith_save_entries(const struct kith_worker *worker,
+size_t kith_save_entries(const struct kith_worker_content *content,
                          struct kith_tensor_entry *entries)
 {
     const enum kith_dtype dtype =
-        worker->backend->element_bytes == 8 ? KITH_DTYPE_F64 : KITH_DTYPE_F32;
-    const struct kith_layout *layout = worker->layout;
+        content->backend->element_bytes == 8 ? KITH_DTYPE_F64 : KITH_DTYPE_F32;
+    const struct kith_layout *layout = content->layout;
     struct save_part parts[SAVE_PARTS_MAX];
-    const size_t part_count = kith_save_parts(worker, parts);
+    const size_t part_count = kith_save_parts(content, parts);
     size_t count = 0;
     for (size_t k = 0; k < part_count; k++) {
         for (uint32_t i = 0; i < layout->view_count; i++) {
@@ -140,17 +137,18 @@ size_t kith_save_entries(const struct kith_worker *worker,
     return count;
 }
 
-static enum kith_err make_header(const struct kith_worker *worker,
+static enum kith_err make_header(const struct kith_worker_content *content,
                                  const struct kith_standing *standing,
-                                 uint8_t **header, size_t *header_bytes)
+                                 struct kith_place place, uint8_t **header,
+                                 size_t *header_bytes)
 {
     struct texts texts;
     struct kith_tensor_entry *entries = calloc(
-        SAVE_PARTS_MAX * worker->layout->view_count + 1, sizeof *entries);
+        SAVE_PARTS_MAX * content->layout->view_count + 1, sizeof *entries);
     if (entries == NULL)
         return KITH_ENOMEM;
-    worker_texts(worker, standing, &texts);
-    const size_t count = kith_save_entries(worker, entries);
+    worker_texts(content, standing, place, &texts);
+    const size_t count = kith_save_entries(content, entries);
     const enum kith_err err = kith_safetensors_header(
         entries, count, texts.entries, texts.count, header, header_bytes);
     free(entries);
@@ -191,14 +189,15 @@ static void put_vector(struct sink *sink, const struct kith_backend *backend,
 }
 
 /* Everything of which a checkpoint is made; false: the model is not finite. */
-static bool put_worker(struct sink *sink, const struct kith_worker *worker)
+static bool put_worker(struct sink *sink,
+                       const struct kith_worker_content *content)
 {
     struct save_part parts[SAVE_PARTS_MAX];
-    const size_t count = kith_save_parts(worker, parts);
+    const size_t count = kith_save_parts(content, parts);
     bool finite = true;
     for (size_t k = 0; k < count; k++) {
         sink->finite = true;
-        put_vector(sink, worker->backend, parts[k].vector, parts[k].elements);
+        put_vector(sink, content->backend, parts[k].vector, parts[k].elements);
         finite &= k > 0 || sink->finite; /* the first is the model */
     }
     return finite;
@@ -207,7 +206,7 @@ static bool put_worker(struct sink *sink, const struct kith_worker *worker)
 /* What was read from a device that fails is worth nothing, and a model that is
  * not finite must not take the place of one that is. */
 static enum kith_err put_all(struct sink *sink,
-                             const struct kith_worker *worker,
+                             const struct kith_worker_content *content,
                              const uint8_t *header, size_t header_bytes,
                              char *error)
 {
@@ -215,16 +214,15 @@ static enum kith_err put_all(struct sink *sink,
     char digits[SAVE_HASH_DIGITS + 1];
     (void)crypto_generichash_init(&sink->hash, NULL, 0, SAVE_HASH_BYTES);
     put(sink, header, header_bytes);
-    const bool finite = put_worker(sink, worker);
-    const struct kith_backend *backend = worker->backend;
+    const bool finite = put_worker(sink, content);
+    const struct kith_backend *backend = content->backend;
     /* Not the data's: a model is no worse for what could not be read next. */
     const char *failed = backend->failed == NULL ? NULL : backend->failed();
     const char *path = sink->writer.path;
     if (failed != NULL)
-        return kith_checkpoint_complain(error, KITH_EDEVICE, "writing", path,
-                                        failed);
+        return kith_file_complain(error, KITH_EDEVICE, "writing", path, failed);
     if (!finite)
-        return kith_checkpoint_complain(
+        return kith_file_complain(
             error, KITH_ENONFINITE, "writing", path,
             "the model has a value that is not finite; what "
             "was there before stays");
@@ -239,21 +237,23 @@ enum kith_err kith_save_write(struct kith_worker *worker, const char *path,
                               const struct kith_standing *standing,
                               bool keep_previous, char *error)
 {
+    const struct kith_worker_content content = kith_worker_content(worker);
     struct sink sink;
     uint8_t *header;
     size_t header_bytes;
     if (sodium_init() < 0)
-        return kith_checkpoint_complain(error, KITH_EDEVICE, "writing", path,
-                                        "libsodium refuses to start");
-    enum kith_err err = make_header(worker, standing, &header, &header_bytes);
+        return kith_file_complain(error, KITH_EDEVICE, "writing", path,
+                                  "libsodium refuses to start");
+    enum kith_err err = make_header(
+        &content, standing, kith_worker_place(worker), &header, &header_bytes);
     if (err != KITH_OK)
-        return kith_checkpoint_complain(error, err, "writing", path,
-                                        err == KITH_ENOMEM
-                                            ? "no memory for its header"
-                                            : "its header is too long");
+        return kith_file_complain(error, err, "writing", path,
+                                  err == KITH_ENOMEM
+                                      ? "no memory for its header"
+                                      : "its header is too long");
     err = kith_atomic_file_open(&sink.writer, path, error);
     if (err == KITH_OK) {
-        err = put_all(&sink, worker, header, header_bytes, error);
+        err = put_all(&sink, &content, header, header_bytes, error);
         if (err == KITH_OK)
             err = kith_atomic_file_commit(&sink.writer, keep_previous, error);
         else

@@ -3,7 +3,7 @@
 #define KITH_TRAINING_CHECKPOINT_SAVE_H
 
 #include "weights.h"
-#include "src/training/worker/worker_state.h"
+#include "kith/worker.h"
 
 /* Bump where the meaning of a text or of a tensor changes. */
 #define SAVE_VERSION "checkpoint-v1"
@@ -26,12 +26,10 @@ struct save_part {
 };
 enum { SAVE_PARTS_MAX = 1 + KITH_STATES_MAX + KITH_ALGORITHM_VECTORS_MAX };
 /* All that a checkpoint holds, in its order in the file; returns how many. */
-size_t kith_save_parts(const struct kith_worker *worker,
+size_t kith_save_parts(const struct kith_worker_content *content,
                        struct save_part parts[SAVE_PARTS_MAX]);
 /* The tensors of these parts; at most SAVE_PARTS_MAX * view_count. */
-size_t kith_save_entries(const struct kith_worker *worker,
+size_t kith_save_entries(const struct kith_worker_content *content,
                          struct kith_tensor_entry *entries);
-/* "train" or "peer": batches mean something else to each. */
-const char *kith_save_role(const struct kith_worker *worker);
 
 #endif

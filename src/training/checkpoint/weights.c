@@ -56,8 +56,7 @@ static enum kith_err other_shape(const char *path, char *error,
     shape_text(view->rank, shape, wanted);
     (void)snprintf(what, sizeof what, "tensor %s is (%s), the model's is (%s)",
                    tensor->name, found, wanted);
-    return kith_checkpoint_complain(error, KITH_EMISMATCH, "reading", path,
-                                    what);
+    return kith_file_complain(error, KITH_EMISMATCH, "reading", path, what);
 }
 
 enum kith_err kith_checkpoint_read_views(const char *path,
@@ -73,8 +72,8 @@ enum kith_err kith_checkpoint_read_views(const char *path,
         if (tensor == NULL) {
             (void)snprintf(what, sizeof what,
                            "it has no tensor %s: another model's?", view->name);
-            return kith_checkpoint_complain(error, KITH_EMISMATCH, "reading",
-                                            path, what);
+            return kith_file_complain(error, KITH_EMISMATCH, "reading", path,
+                                      what);
         }
         if (!kith_checkpoint_same_shape(tensor, view))
             return other_shape(path, error, tensor, view);
@@ -88,7 +87,7 @@ enum kith_err kith_weights_read(const char *path,
                                 const struct kith_layout *layout, double *z,
                                 char *error)
 {
-    struct work_map map;
+    struct kith_file_map map;
     struct kith_safetensors file;
     char why[KITH_CHECKPOINT_ERROR_BYTES];
     enum kith_err err = kith_file_map_open(path, &map, error);
@@ -100,7 +99,7 @@ enum kith_err kith_weights_read(const char *path,
                                          error);
         kith_safetensors_free(&file);
     } else {
-        kith_checkpoint_complain(error, err, "reading", path, why);
+        kith_file_complain(error, err, "reading", path, why);
     }
     kith_file_map_close(&map);
     return err;
@@ -109,7 +108,7 @@ enum kith_err kith_weights_read(const char *path,
 enum kith_err kith_checkpoint_text(const char *path, const char *key,
                                    char **text, char *error)
 {
-    struct work_map map;
+    struct kith_file_map map;
     struct kith_safetensors file;
     char why[KITH_CHECKPOINT_ERROR_BYTES];
     *text = NULL;
@@ -124,11 +123,11 @@ enum kith_err kith_checkpoint_text(const char *path, const char *key,
         if (*text != NULL)
             memcpy(*text, found, size);
         else if (found != NULL)
-            err = kith_checkpoint_complain(error, KITH_ENOMEM, "reading", path,
-                                           "no memory");
+            err = kith_file_complain(error, KITH_ENOMEM, "reading", path,
+                                     "no memory");
         kith_safetensors_free(&file);
     } else {
-        kith_checkpoint_complain(error, err, "reading", path, why);
+        kith_file_complain(error, err, "reading", path, why);
     }
     kith_file_map_close(&map);
     return err;
@@ -176,9 +175,9 @@ enum kith_err kith_weights_write(const char *path,
     }
     free(entries);
     if (err != KITH_OK)
-        return kith_checkpoint_complain(
-            error, err, "writing", path,
-            err == KITH_ENOMEM ? "no memory" : "too many tensors");
+        return kith_file_complain(error, err, "writing", path,
+                                  err == KITH_ENOMEM ? "no memory"
+                                                     : "too many tensors");
     err = kith_atomic_file_open(&writer, path, error);
     if (err == KITH_OK) {
         kith_atomic_file_write(&writer, header, header_bytes);

@@ -1,5 +1,5 @@
 /* The module's two records, and the symbol by which they are found. */
-#include "src/training/backend/cuda_module.h"
+#include "kith/cuda_module.h"
 #include "state.cuh"
 
 namespace gpu

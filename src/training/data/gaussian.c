@@ -13,7 +13,7 @@
 
 #include "kith/rng.h"
 
-enum { ROWS_DEFAULT = 8000, TRAIN = 0, TEST = 1, MEANS = 2 };
+enum { TRAIN = 0, TEST = 1, MEANS = 2 };
 
 static enum kith_err refuse(char *error, enum kith_err err, const char *what)
 {
@@ -92,7 +92,7 @@ static enum kith_err open_gaussian(const struct kith_data_config *config,
                                    struct kith_dataset *set, char *error)
 {
     struct data_opening opening = {config, set, error};
-    const uint64_t rows = config->rows > 0 ? config->rows : ROWS_DEFAULT;
+    const uint64_t rows = config->rows > 0 ? config->rows : config->kind->rows;
     enum kith_err err = check(config, rows, error);
     if (err != KITH_OK)
         return err;
@@ -114,7 +114,7 @@ const struct kith_dataset_kind kith_dataset_gaussian = {
     .paper = "-",
     .summary = "classes of flat rows, unit noise around random means",
     .input = KITH_INPUT_IMAGES,
-    .pathless = true,
+    .rows = 8000,
     .spreads = true,
     .open = open_gaussian,
 };

@@ -1,9 +1,11 @@
 /* See kith/plain_file.h. */
+#define _POSIX_C_SOURCE 200809L /* mmap */
 #include "kith/plain_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,4 +95,43 @@ FILE *kith_file_create_stream(const char *path)
     if (fd >= 0 && file == NULL)
         (void)close(fd);
     return file;
+}
+
+enum kith_err kith_file_complain(char *error, enum kith_err err,
+                                 const char *doing, const char *path,
+                                 const char *what)
+{
+    const size_t length = strlen(path), shown = length < 250 ? length : 250;
+    (void)snprintf(error, KITH_FILE_ERROR_BYTES, "%s %s: %.200s", doing,
+                   path + (length - shown), what);
+    return err;
+}
+
+enum kith_err kith_file_map_open(const char *path, struct kith_file_map *map,
+                                 char *error)
+{
+    char why[KITH_FILE_WHY_BYTES];
+    size_t size;
+    int fd;
+    *map = (struct kith_file_map){NULL, 0};
+    enum kith_err err = kith_file_open(path, &fd, &size, why);
+    if (err != KITH_OK)
+        return kith_file_complain(error, err, "reading", path, why);
+    if (size > 0) {
+        void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (bytes == MAP_FAILED)
+            err = kith_file_complain(error, kith_file_error(errno), "reading",
+                                     path, strerror(errno));
+        else
+            *map = (struct kith_file_map){bytes, size};
+    }
+    (void)close(fd);
+    return err;
+}
+
+void kith_file_map_close(struct kith_file_map *map)
+{
+    if (map->bytes != NULL)
+        (void)munmap((void *)(uintptr_t)map->bytes, map->size);
+    *map = (struct kith_file_map){NULL, 0};
 }

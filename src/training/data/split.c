@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "kith/text.h"
-#include "src/training/backend/series.h"
+#include "kith/exp_log.h"
 
 #define NOBODY UINT32_MAX
 #define CLASSES_MAX 256u /* that a peer can ask for */

@@ -7,7 +7,7 @@
 
 #include "kith/rng.h"
 
-enum { ROWS_DEFAULT = 10000, TRAIN = 0, TEST = 1 };
+enum { TRAIN = 0, TEST = 1 };
 
 static enum kith_err refuse(char *error, enum kith_err err, const char *what)
 {
@@ -91,7 +91,7 @@ static enum kith_err open_synthetic(const struct kith_data_config *config,
                                     struct kith_dataset *set, char *error)
 {
     struct data_opening opening = {config, set, error};
-    const uint64_t rows = config->rows > 0 ? config->rows : ROWS_DEFAULT;
+    const uint64_t rows = config->rows > 0 ? config->rows : config->kind->rows;
     const enum kith_err err = make(&opening, TRAIN, rows, &set->train);
     return err == KITH_OK ? make(&opening, TEST, rows / 10 + 1, &set->test)
                           : err;
@@ -102,6 +102,6 @@ const struct kith_dataset_kind kith_dataset_synthetic = {
     .paper = "-",
     .summary = "random images or tokens of the model's shape: for speed alone",
     .input = KITH_INPUT_NONE,
-    .pathless = true,
+    .rows = 10000,
     .open = open_synthetic,
 };

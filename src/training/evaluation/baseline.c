@@ -109,8 +109,9 @@ static void start_meters(struct baseline *run)
     struct kith_standing *standing = &run->standing;
     if (standing->peak <= 0)
         standing->peak = run->alone.compute.peak;
-    kith_meter_start(&run->rows, &run->alone, standing->peak,
-                     standing->step * run->alone.train.batch, 0);
+    kith_meter_start(&run->rows, run->alone.model, &run->alone.model_config,
+                     standing->peak, standing->step * run->alone.train.batch,
+                     0);
     run->steps_shown = run->whole = run->rows;
     run->shown_ns = run->began_ns;
 }
@@ -433,13 +434,13 @@ enum kith_err kith_baseline_run(const struct kith_baseline_config *config,
     run.steps = kith_baseline_steps(config->experiment,
                                     examples == NULL ? 0 : examples->count,
                                     config->batch);
-    const struct kith_worker_config worker = {.experiment = &run.alone,
-                                              .named = config->experiment,
-                                              .backend = run.alone.backend,
-                                              .train = examples,
-                                              .steps = run.steps,
-                                              .peers = 1,
-                                              .ahead = true};
+    const struct kith_worker_config worker = {
+        .task = kith_experiment_task(&run.alone, config->experiment),
+        .backend = run.alone.backend,
+        .train = examples,
+        .steps = run.steps,
+        .peers = 1,
+        .ahead = true};
     enum kith_err err = kith_worker_open(&worker, &run.worker, error);
     if (err != KITH_OK)
         return err;

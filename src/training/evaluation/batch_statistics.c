@@ -4,7 +4,8 @@
  *   buffer <- 1/N sum_b statistic(batch b)
  *
  * A pass adds momentum times a batch's statistic to a buffer of 0. */
-#include "src/training/worker/worker_state.h"
+#include "kith/evaluation.h"
+#include "kith/loader.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* Loss and accuracy of a model over a set, in batches. */
-#include "src/training/worker/worker_state.h"
+#include "kith/evaluation.h"
+#include "kith/loader.h"
 
 #include <math.h>
 #include <stdarg.h>

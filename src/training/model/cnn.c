@@ -77,6 +77,11 @@ const struct kith_model kith_model_cnn = {
     .paper = "LeCun et al., Proc. IEEE 1998",
     .summary = "3x3 convolutions of `channels`, ReLU, 2x2 max-pools, scores",
     .input = KITH_INPUT_IMAGES,
+    .example = "28 x 28 x 1, channels 16, 32, 10 classes",
+    .shape = {.image = {28, 28, 1},
+              .classes = 10,
+              .channels = {16, 32},
+              .channel_count = 2},
     .keys = KITH_MODEL_READS(IMAGE) | KITH_MODEL_READS(CLASSES) |
             KITH_MODEL_READS(CHANNELS) | KITH_MODEL_READS(DROPOUT) |
             KITH_MODEL_READS(FROZEN),

@@ -139,6 +139,12 @@ const struct kith_model kith_model_gpt = {
     .paper = "Radford et al., 2019",
     .summary = "GPT-2: learned or rotary positions, pre-norm blocks, tied head",
     .input = KITH_INPUT_TOKENS,
+    .example = "depth 12, heads 12, width 768, context 1024, vocabulary 50257",
+    .shape = {.depth = 12,
+              .heads = 12,
+              .width = 768,
+              .context = 1024,
+              .vocabulary = 50257},
     .keys = KITH_MODEL_READS(DEPTH) | KITH_MODEL_READS(HEADS) |
             KITH_MODEL_READS(WIDTH) | KITH_MODEL_READS(CONTEXT) |
             KITH_MODEL_READS(VOCABULARY) | KITH_MODEL_READS(NORM) |

@@ -14,6 +14,8 @@ const struct kith_model kith_model_logistic = {
     .paper = "Cox, Journal of the Royal Statistical Society B 1958",
     .summary = "softmax of W a + b, mean cross-entropy",
     .input = KITH_INPUT_IMAGES,
+    .example = "layers 784, 10",
+    .shape = {.layers = {784, 10}, .layer_count = 2},
     .keys = KITH_MODEL_READS(LAYERS) | KITH_MODEL_READS(FROZEN),
     .check = logistic_check,
     .build = kith_layers_build,

@@ -18,6 +18,8 @@ const struct kith_model kith_model_mlp = {
     .paper = "He et al., ICCV 2015",
     .summary = "fully connected layers, ReLU, mean cross-entropy",
     .input = KITH_INPUT_IMAGES,
+    .example = "layers 784, 512, 512, 10",
+    .shape = {.layers = {784, 512, 512, 10}, .layer_count = 4},
     .keys = KITH_MODEL_READS(LAYERS) | KITH_MODEL_READS(DROPOUT) |
             KITH_MODEL_READS(FROZEN),
     .check = mlp_check,

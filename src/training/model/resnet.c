@@ -165,6 +165,8 @@ const struct kith_model kith_model_resnet = {
     .summary = "residual blocks; small images: depth 20, 32, 44, 56, 110, "
                "large ones: 18, 34, 50",
     .input = KITH_INPUT_IMAGES,
+    .example = "depth 20, 32 x 32 x 3, 10 classes",
+    .shape = {.image = {32, 32, 3}, .classes = 10, .depth = 20},
     .keys = KITH_MODEL_READS(IMAGE) | KITH_MODEL_READS(CLASSES) |
             KITH_MODEL_READS(DEPTH) | KITH_MODEL_READS(NORM) |
             KITH_MODEL_READS(FROZEN),

@@ -122,6 +122,8 @@ const struct kith_model kith_model_vgg = {
     .summary = "stacks of 3x3 convolutions and max-pools; depth 8 (small), "
                "11, 13, 16, 19",
     .input = KITH_INPUT_IMAGES,
+    .example = "depth 11, 224 x 224 x 3, 1000 classes",
+    .shape = {.image = {224, 224, 3}, .classes = 1000, .depth = 11},
     .keys = KITH_MODEL_READS(IMAGE) | KITH_MODEL_READS(CLASSES) |
             KITH_MODEL_READS(DEPTH) | KITH_MODEL_READS(NORM) |
             KITH_MODEL_READS(DROPOUT) | KITH_MODEL_READS(FROZEN),

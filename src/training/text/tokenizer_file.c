@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/training/checkpoint/atomic_file.h"
+#include "kith/data.h"
+#include "kith/plain_file.h"
 #include "kith/data.h"
 #include "tokenizer_state.h"
 
@@ -337,7 +338,7 @@ enum kith_err kith_tokenizer_open(const char *path,
                                   struct kith_tokenizer **tokenizer,
                                   char *error)
 {
-    struct work_map map;
+    struct kith_file_map map;
     char why[KITH_TOKENIZER_ERROR_BYTES] = "";
     *tokenizer = NULL;
     enum kith_err err = kith_file_map_open(path, &map, error);

@@ -4,8 +4,7 @@
 
 #include "kith/backend.h"
 #include "kith/build.h"
-#include "worker_state.h"
-#include "src/training/backend/pool.h"
+#include "kith/worker.h"
 
 /* The CPU's own name; "" where the system does not say. */
 static void cpu_name(char *name, size_t size)
@@ -25,12 +24,12 @@ static void cpu_name(char *name, size_t size)
         (void)fclose(file);
 }
 
-void kith_worker_machine(const struct kith_worker *worker, char *text,
-                         size_t size)
+void kith_machine_describe(const struct kith_backend *backend, char *text,
+                           size_t size)
 {
     char cpu[64];
     cpu_name(cpu, sizeof cpu);
     (void)snprintf(text, size, "%s on backend %s (%s, %u threads), %s",
-                   kith_build(), worker->backend->name,
-                   kith_backend_product_name(), kith_pool_threads(), cpu);
+                   kith_build(), backend->name, kith_backend_product_name(),
+                   kith_backend_thread_count(), cpu);
 }

@@ -14,13 +14,11 @@
 
 #include "kith/assert.h"
 
-void kith_meter_start(struct kith_meter *meter,
-                      const struct kith_experiment *experiment, double peak,
+void kith_meter_start(struct kith_meter *meter, const struct kith_model *model,
+                      const struct kith_model_config *shape, double peak,
                       uint64_t samples, double seconds)
 {
-    const struct kith_model *model = experiment->model;
-    const struct kith_model_size size =
-        kith_model_size_of(model, &experiment->model_config);
+    const struct kith_model_size size = kith_model_size_of(model, shape);
     *meter = (struct kith_meter){
         .flop = size.training_flops,
         .tokens = model->input == KITH_INPUT_TOKENS ? (double)size.features : 0,

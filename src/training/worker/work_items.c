@@ -90,34 +90,33 @@ static void keep_buffers(struct kith_worker *worker, double factor)
 
 static double learning_rate(const struct kith_worker *worker, uint64_t step)
 {
-    const struct kith_experiment *experiment = worker->experiment;
-    return experiment->train.config.learning_rate *
-           kith_schedule_factor(&experiment->train.schedule, step,
-                                worker->steps);
+    const struct kith_task *task = &worker->task;
+    return task->optimiser_config->learning_rate *
+           kith_schedule_factor(task->schedule, step, worker->steps);
 }
 
 struct kith_algebra kith_worker_algebra(struct kith_worker *worker)
 {
-    return (struct kith_algebra){
-        .backend = worker->backend,
-        .dim = worker->layout->gossiped,
-        .peers = worker->peers,
-        .self = worker->self,
-        .seed = worker->experiment->seed,
-        .coefficients = worker->experiment->gossip.coefficients,
-        .graph = &worker->experiment->gossip.graph,
-        .compression = &worker->compression,
-        .live = worker->slots[KITH_SLOT_LIVE],
-        .scalars = worker->scalars,
-        .vectors = worker->own,
-        .edges = worker->edges,
-        .edge_scalars = worker->edge_scalars,
-        .edge_count = worker->edge_count,
-        .edge_vectors = worker->algorithm->edge_vectors,
-        .every = worker->experiment->gossip.every,
-        .scratch = worker->desk,
-        .gradient = worker->gradient,
-        .trained = worker->layout->trained};
+    return (struct kith_algebra){.backend = worker->backend,
+                                 .dim = worker->layout->gossiped,
+                                 .peers = worker->peers,
+                                 .self = worker->self,
+                                 .seed = worker->task.seed,
+                                 .coefficients = worker->task.coefficients,
+                                 .graph = worker->task.graph,
+                                 .compression = &worker->task.compression,
+                                 .live = worker->slots[KITH_SLOT_LIVE],
+                                 .scalars = worker->scalars,
+                                 .vectors = worker->own,
+                                 .edges = worker->edges,
+                                 .edge_scalars = worker->edge_scalars,
+                                 .edge_count = worker->edge_count,
+                                 .edge_vectors =
+                                     worker->algorithm->edge_vectors,
+                                 .every = worker->task.every,
+                                 .scratch = worker->algorithm_scratch,
+                                 .gradient = worker->gradient,
+                                 .trained = worker->layout->trained};
 }
 
 static void run_hook(struct kith_worker *worker, uint64_t step,
@@ -134,8 +133,7 @@ static void run_hook(struct kith_worker *worker, uint64_t step,
 static bool descend(struct kith_worker *worker, uint64_t step, double factor,
                     void *gradient)
 {
-    const struct kith_experiment *experiment = worker->experiment;
-    struct kith_optimiser_config config = experiment->train.config;
+    struct kith_optimiser_config config = *worker->task.optimiser_config;
     config.weight_decay *= factor;
     const struct kith_optimiser_step descent = {
         .config = &config,
@@ -147,7 +145,7 @@ static bool descend(struct kith_worker *worker, uint64_t step, double factor,
         .state = worker->state,
         .x = worker->slots[KITH_SLOT_LIVE],
         .scratch = worker->scratch};
-    return experiment->train.optimiser->step(&descent);
+    return worker->task.optimiser->step(&descent);
 }
 
 /* The gradient of a part of the step's batch, its share of the mean; returns
@@ -159,7 +157,7 @@ static double micro_batch(struct kith_worker *worker, void *x, uint64_t part,
     if (worker->loader != NULL)
         kith_loader_next(worker->loader, &batch);
     batch.entity = worker->self;
-    batch.seed = worker->experiment->seed;
+    batch.seed = worker->task.seed;
     batch.step = part;
     const struct kith_pass pass = {.x = x,
                                    .gradient = worker->gradient,
@@ -182,7 +180,7 @@ static void run_still(struct kith_worker *worker, uint64_t step)
 }
 
 /* x <- x - rate g(z), z = factor x. Weight decay pulls at z, too: decay times
- * factor at x. `steps_at_z`: z <- z - rate g(z). */
+ * factor at x. KITH_STEPS_AT_Z: z <- z - rate g(z). */
 static void run_train(struct kith_worker *worker, uint64_t step,
                       struct kith_work_result *result)
 {
@@ -216,7 +214,7 @@ static void run_train(struct kith_worker *worker, uint64_t step,
         result->loss += found.loss / parts;
         result->finite = found.finite && isfinite(result->loss);
     }
-    worker->spoiled = !result->finite;
+    worker->not_finite = !result->finite;
 }
 
 void *kith_worker_gradient(struct kith_worker *worker, uint64_t step,
@@ -302,7 +300,7 @@ static void run_snapshot(struct kith_worker *worker, struct kith_work *work)
         struct kith_work_edge *edge = &work->edges[i];
         const uint32_t snapshot = kith_slot_snapshot(edge->sent);
         KITH_ASSERT(snapshot < KITH_SLOT_ROUND_EDGES);
-        worker->spoiled_slots[snapshot] = worker->spoiled;
+        worker->not_finite_slots[snapshot] = worker->not_finite;
         if (worker->algorithm->make != NULL &&
             work->pattern != KITH_PATTERN_PULL) {
             make_edge(worker, work, edge, given);
@@ -383,14 +381,18 @@ static double finish_round(struct kith_worker *worker,
     if (algorithm->finish == NULL || work->pattern != KITH_PATTERN_ROUND)
         return 0;
     (void)own_live(worker, true);
-    const struct kith_work_edge none = {
-        .sent = algorithm->per_edge ? KITH_SLOT_NONE : KITH_SLOT_ROUND_SENT,
-        .inbox = KITH_SLOT_NONE};
+    const struct kith_work_edge none = {.sent = algorithm->flags &
+                                                        KITH_SENDS_EDGE_MESSAGES
+                                                    ? KITH_SLOT_NONE
+                                                    : KITH_SLOT_ROUND_SENT,
+                                        .inbox = KITH_SLOT_NONE};
     struct kith_algebra algebra = algebra_of(worker, work, &none);
     for (uint32_t i = 0; i < work->edge_count; i++)
         worker->inboxes[i] = kith_worker_slot(worker, work->edges[i].inbox);
+    algebra.merged = work->edges;
+    algebra.merged_count = work->edge_count;
     algebra.inboxes = worker->inboxes;
-    return algorithm->finish(&algebra, work->edges, work->edge_count);
+    return algorithm->finish(&algebra);
 }
 
 static void run_merge(struct kith_worker *worker, struct kith_work *work)
@@ -473,7 +475,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
     }
     kith_worker_restart(worker);
     edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
-    worker->spoiled = false;
+    worker->not_finite = false;
 }
 
 void kith_worker_run(struct kith_worker *worker, struct kith_work *work,

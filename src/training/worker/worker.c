@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "kith/assert.h"
-#include "src/training/backend/memory.h"
+#include "kith/backend.h"
 
 #define HUGE_PAGE ((size_t)1 << 21)
 
@@ -45,13 +45,13 @@ static enum kith_err refuse(char *error, enum kith_err err, const char *text)
 static enum kith_err check_data(const struct kith_worker_config *config,
                                 char *error)
 {
-    const struct kith_experiment *experiment = config->experiment;
-    if (experiment->model->input == KITH_INPUT_NONE)
+    const struct kith_task *task = &config->task;
+    if (task->model->input == KITH_INPUT_NONE)
         return KITH_OK;
     if (config->train == NULL)
         return refuse(error, KITH_EINVAL, "this model needs `data:`");
     const struct kith_model_size size =
-        kith_model_size_of(experiment->model, &experiment->model_config);
+        kith_model_size_of(task->model, task->model_config);
     if (size.features == config->train->features &&
         config->train->classes <= size.classes)
         return KITH_OK;
@@ -67,7 +67,7 @@ static enum kith_err check_data(const struct kith_worker_config *config,
  * its own to others that do. */
 static bool is_pulled(uint32_t slot)
 {
-    return slot == KITH_SLOT_ACTIVE_INBOX || slot == KITH_SLOT_SERVED_SENT;
+    return slot == KITH_SLOT_INITIATED_INBOX || slot == KITH_SLOT_ANSWERED_SENT;
 }
 
 static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
@@ -82,7 +82,8 @@ static bool uses(const struct kith_algorithm *algorithm, uint32_t slot)
     if (pattern != KITH_PATTERN_ROUND)
         return false;
     return kith_slot_is_inbox(slot) ||
-           (slot == KITH_SLOT_ROUND_SENT) != algorithm->per_edge;
+           (slot == KITH_SLOT_ROUND_SENT) !=
+               ((algorithm->flags & KITH_SENDS_EDGE_MESSAGES) != 0);
 }
 
 bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot)
@@ -94,7 +95,7 @@ bool kith_worker_uses(const struct kith_worker *worker, uint32_t slot)
 uint32_t kith_worker_role(unsigned role)
 {
     static const uint32_t roles[KITH_ROLES] = {
-        KITH_SLOT_LIVE, KITH_SLOT_ACTIVE_SENT, KITH_SLOT_SERVED_SENT,
+        KITH_SLOT_LIVE, KITH_SLOT_INITIATED_SENT, KITH_SLOT_ANSWERED_SENT,
         KITH_SLOT_ROUND_SENT};
     KITH_ASSERT(role < KITH_ROLES);
     return roles[role];
@@ -150,15 +151,15 @@ static void carve_own(struct kith_worker *worker, struct carver *carver)
     for (uint32_t i = 0; i < count; i++)
         worker->edges[i] = carve(carver, worker->bytes);
     if (algorithm->scratch_bytes != NULL)
-        worker->desk = carve(carver, algorithm->scratch_bytes(&algebra));
+        worker->algorithm_scratch =
+            carve(carver, algorithm->scratch_bytes(&algebra));
 }
 
 /* What the host shares, and what the backend may keep to itself. */
-static void carve_all(struct kith_worker *worker, struct carver *lent,
+static void carve_all(struct kith_worker *worker, struct carver *shared,
                       struct carver *carver)
 {
-    const struct kith_optimiser *optimiser =
-        worker->experiment->train.optimiser;
+    const struct kith_optimiser *optimiser = worker->task.optimiser;
     const size_t element = worker->backend->element_bytes;
     const size_t whole = worker->dim * element;
     const size_t trained = worker->layout->trained * element;
@@ -169,13 +170,14 @@ static void carve_all(struct kith_worker *worker, struct carver *lent,
         worker->slots[slot] =
             slot == KITH_SLOT_LIVE && !shares ? carve(carver, whole)
             : slot == KITH_SLOT_LIVE ? carve(carver, slot_bytes(worker, slot))
-                                     : carve(lent, slot_bytes(worker, slot));
+                                     : carve(shared, slot_bytes(worker, slot));
     }
     carve_own(worker, carver);
     if (!kith_model_learns(worker->model))
         return;
     worker->gradient = carve(carver, trained);
-    if (worker->algorithm->factor != NULL && !worker->algorithm->steps_at_z)
+    if (worker->algorithm->factor != NULL &&
+        !(worker->algorithm->flags & KITH_STEPS_AT_Z))
         worker->at = carve(carver, whole);
     KITH_ASSERT(optimiser->state_vectors <= KITH_STATES_MAX);
     for (unsigned i = 0; i < optimiser->state_vectors; i++)
@@ -252,17 +254,17 @@ static enum kith_err refuse_block(const struct kith_worker *worker, bool shared,
 static enum kith_err take_memory(struct kith_worker *worker, uint32_t together,
                                  char *error)
 {
-    struct carver lent = {NULL, 0}, own = {NULL, 0};
-    carve_all(worker, &lent, &own);
+    struct carver shared = {NULL, 0}, own = {NULL, 0};
+    carve_all(worker, &shared, &own);
     const enum kith_err err = check_memory(worker, together, own.used, error);
     if (err != KITH_OK)
         return err;
-    const size_t lent_bytes = lent.used, own_bytes = own.used;
-    if (!take_block(worker, true, &lent, &worker->lent))
-        return refuse_block(worker, true, lent_bytes, error);
-    if (!take_block(worker, false, &own, &worker->block))
+    const size_t shared_bytes = shared.used, own_bytes = own.used;
+    if (!take_block(worker, true, &shared, &worker->shared))
+        return refuse_block(worker, true, shared_bytes, error);
+    if (!take_block(worker, false, &own, &worker->memory))
         return refuse_block(worker, false, own_bytes, error);
-    carve_all(worker, &lent, &own);
+    carve_all(worker, &shared, &own);
     for (unsigned role = 0; role < KITH_ROLES; role++)
         worker->vectors[role] = kith_worker_role(role) < worker->slot_count
                                     ? worker->slots[kith_worker_role(role)]
@@ -276,10 +278,9 @@ static enum kith_err take_rows(struct kith_worker *worker,
 {
     if (worker->train == NULL)
         return KITH_OK;
-    const enum kith_err err =
-        kith_split_rows(&worker->experiment->data.split, worker->train,
-                        worker->experiment->seed, config->peers, worker->self,
-                        &worker->rows, &worker->row_count);
+    const enum kith_err err = kith_split_rows(
+        worker->task.split, worker->train, worker->task.seed, config->peers,
+        worker->self, &worker->rows, &worker->row_count);
     if (err == KITH_EINVAL) {
         (void)snprintf(error, KITH_DATA_ERROR_BYTES,
                        "data.split: %zu rows of %u classes cannot be divided "
@@ -290,29 +291,43 @@ static enum kith_err take_rows(struct kith_worker *worker,
     }
     if (err != KITH_OK)
         return refuse(error, err, "no memory for the list of rows");
-    const struct kith_loader_config loader = {
-        .examples = worker->train,
-        .backend = worker->backend,
-        .rows = worker->rows,
-        .row_count = worker->row_count,
-        .batch = kith_worker_rows(worker),
-        .seed = worker->experiment->seed,
-        .entity = worker->self,
-        .augment = worker->experiment->train.augment,
-        .shuffle = true,
-        .ahead = config->ahead};
+    const struct kith_loader_config loader = {.examples = worker->train,
+                                              .backend = worker->backend,
+                                              .rows = worker->rows,
+                                              .row_count = worker->row_count,
+                                              .batch = kith_worker_rows(worker),
+                                              .seed = worker->task.seed,
+                                              .entity = worker->self,
+                                              .augment = worker->task.augment,
+                                              .shuffle = true,
+                                              .ahead = config->ahead};
     return kith_loader_open(&loader, &worker->loader, error);
 }
 
 uint32_t kith_worker_parts(const struct kith_worker *worker)
 {
-    const uint32_t parts = worker->experiment->train.accumulate;
+    const uint32_t parts = worker->task.accumulate;
     return parts > 0 ? parts : 1;
 }
 
 size_t kith_worker_rows(const struct kith_worker *worker)
 {
-    return worker->experiment->train.batch / kith_worker_parts(worker);
+    return worker->task.batch / kith_worker_parts(worker);
+}
+
+struct kith_worker_content kith_worker_content(struct kith_worker *worker)
+{
+    return (struct kith_worker_content){
+        .task = &worker->task,
+        .backend = worker->backend,
+        .layout = worker->layout,
+        .train = worker->train,
+        .self = worker->self,
+        .scalars = worker->scalars,
+        .model = worker->slots[KITH_SLOT_LIVE],
+        .states = worker->state,
+        .own = worker->own,
+    };
 }
 
 struct kith_place kith_worker_place(const struct kith_worker *worker)
@@ -347,8 +362,7 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
     double *x = malloc(worker->dim * sizeof *x);
     if (x == NULL)
         return refuse(error, KITH_ENOMEM, "no memory for starting weights");
-    kith_graph_start(worker->network, worker->experiment->seed, worker->self,
-                     x);
+    kith_graph_start(worker->network, worker->task.seed, worker->self, x);
     worker->backend->write(worker->dim, x, worker->slots[KITH_SLOT_LIVE]);
     free(x);
     if (worker->algorithm->start != NULL) {
@@ -360,17 +374,16 @@ static enum kith_err start_weights(struct kith_worker *worker, char *error)
 
 static enum kith_err open_network(struct kith_worker *worker, char *error)
 {
-    const struct kith_experiment *experiment = worker->experiment;
+    const struct kith_task *task = &worker->task;
     const struct kith_graph_options options = {
         .backend = worker->backend,
         .rows = worker->train == NULL ? 1 : kith_worker_rows(worker),
         .training = true,
-        .recompute = experiment->train.recompute,
-        .smoothing = experiment->train.smoothing};
+        .recompute = task->recompute,
+        .smoothing = task->smoothing};
     char words[KITH_MODEL_ERROR_BYTES] = "";
-    const enum kith_err err =
-        kith_graph_open(worker->model, &experiment->model_config, &options,
-                        &worker->network, words);
+    const enum kith_err err = kith_graph_open(
+        worker->model, task->model_config, &options, &worker->network, words);
     if (err != KITH_OK)
         return refuse(error, err, words);
     worker->layout = kith_graph_layout(worker->network);
@@ -384,8 +397,9 @@ static enum kith_err open_algorithm(struct kith_worker *worker, char *error)
     const size_t dim = worker->layout->gossiped;
     const size_t count =
         (size_t)worker->edge_count * worker->algorithm->edge_vectors;
-    worker->compression = kith_experiment_compression(worker->experiment, dim);
-    worker->payload = kith_experiment_payload(worker->experiment, dim);
+    worker->task.compression.dim = dim;
+    const struct kith_algebra algebra = kith_worker_algebra(worker);
+    worker->payload = kith_algorithm_payload(worker->algorithm, &algebra);
     worker->edges = calloc(count + 1, sizeof *worker->edges);
     worker->inboxes = calloc(worker->edge_count + 1, sizeof *worker->inboxes);
     worker->edge_scalars =
@@ -399,14 +413,13 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
                                struct kith_worker **out, char *error)
 {
     *out = NULL;
-    const struct kith_experiment *experiment = config->experiment;
+    const struct kith_task *task = &config->task;
     KITH_ASSERT(config->edges_max <= KITH_DEGREE_MAX);
     enum kith_err err = check_data(config, error);
     if (err != KITH_OK)
         return err;
-    const bool needs_data = experiment->model->input != KITH_INPUT_NONE;
-    if (needs_data && (experiment->train.batch == 0 ||
-                       experiment->train.batch > KITH_BATCH_MAX))
+    const bool needs_data = task->model->input != KITH_INPUT_NONE;
+    if (needs_data && (task->batch == 0 || task->batch > KITH_BATCH_MAX))
         return refuse(error, KITH_ELIMIT, "train.batch must be 1 to 2^20");
     const uint32_t slot_count =
         KITH_SLOT_ROUND_EDGES + KITH_SLOTS_PER_EDGE * config->edges_max;
@@ -414,11 +427,10 @@ enum kith_err kith_worker_open(const struct kith_worker_config *config,
         calloc(1, sizeof *worker + slot_count * sizeof worker->slots[0]);
     if (worker == NULL)
         return refuse(error, KITH_ENOMEM, "no memory");
-    worker->experiment = experiment;
-    worker->named = config->named != NULL ? config->named : experiment;
+    worker->task = *task;
     worker->backend = config->backend;
-    worker->algorithm = experiment->gossip.algorithm;
-    worker->model = experiment->model;
+    worker->algorithm = task->algorithm;
+    worker->model = task->model;
     worker->train = needs_data ? config->train : NULL;
     worker->self = config->self;
     worker->steps = config->steps;
@@ -452,8 +464,8 @@ void kith_worker_close(struct kith_worker *worker)
         return;
     kith_loader_close(worker->loader);
     kith_graph_close(worker->network);
-    give_block(worker, worker->block);
-    give_block(worker, worker->lent);
+    give_block(worker, worker->memory);
+    give_block(worker, worker->shared);
     free(worker->rows);
     free(worker->edges);
     free(worker->inboxes);
@@ -504,7 +516,7 @@ enum kith_outgoing kith_worker_outgoing(const struct kith_worker *worker,
 {
     const struct kith_backend *backend = worker->backend;
     KITH_ASSERT(kith_slot_snapshot(slot) < KITH_SLOT_ROUND_EDGES);
-    if (worker->spoiled_slots[kith_slot_snapshot(slot)])
+    if (worker->not_finite_slots[kith_slot_snapshot(slot)])
         return KITH_OUTGOING_NEVER;
     if (backend->settled != NULL &&
         !backend->settled(worker->slots[slot], wait))

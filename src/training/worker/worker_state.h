@@ -1,19 +1,15 @@
-/* The worker's insides, shared by worker.c, work_items.c and save.c. */
+/* The worker's insides, shared by worker.c and work_items.c. */
 #ifndef KITH_TRAINING_WORKER_WORKER_STATE_H
 #define KITH_TRAINING_WORKER_WORKER_STATE_H
 
 #include "kith/loader.h"
 #include "kith/worker.h"
 
-/* Optimiser state vectors: Adam needs two. */
-#define KITH_STATES_MAX 2u
-
 /* The live model and three kinds of snapshot. */
 #define KITH_ROLES 4u
 
 struct kith_worker {
-    const struct kith_experiment *experiment;
-    const struct kith_experiment *named; /* of its checkpoints */
+    struct kith_task task; /* its compression: of what is gossiped */
     const struct kith_backend *backend;
     const struct kith_algorithm *algorithm;
     const struct kith_model *model;
@@ -26,17 +22,16 @@ struct kith_worker {
     size_t dim, bytes; /* of the model; bytes of what is gossiped of it */
     size_t payload;    /* bytes of an exchange's message */
     double scalars[KITH_SCALARS_MAX];
-    struct kith_compression compression;
 
-    void *block;                  /* live and every vector below */
-    void *lent;                   /* the other slots: sent from, received
-                                     into, so the host reads and writes them */
+    void *memory;                 /* live and every vector below */
+    void *shared;                 /* the other slots: sent from, received
+                                   into, so the host reads and writes them */
     void *gradient;               /* (trained); NULL: nothing is learnt */
     void *at;                     /* (dim) z = factor x; NULL: in x's place */
     void *state[KITH_STATES_MAX]; /* (trained) each, the optimiser's */
     void *scratch;                /* the optimiser's */
     void *own[KITH_ALGORITHM_VECTORS_MAX]; /* (gossiped) the algorithm's */
-    void *desk;                            /* its scratch */
+    void *algorithm_scratch;
     void **edges; /* (edge_count, edge_vectors) (gossiped) for neighbours */
     double *edge_scalars;
     const void **inboxes; /* (edge_count) of a round, for `finish` */
@@ -54,20 +49,12 @@ struct kith_worker {
     /* Did the last step leave a value in x that is not finite? What was taken
      * of it then stays here, by slot: the loop's thread looks at one while an
      * item may fill another. */
-    bool spoiled, spoiled_slots[KITH_SLOT_ROUND_EDGES];
+    bool not_finite, not_finite_slots[KITH_SLOT_ROUND_EDGES];
 
     uint32_t slot_count;
     void *slots[]; /* (slot_count) vectors by enum kith_slot; NULL: unused */
 };
 
-/* Where the next batch begins, and to go on from there: KITH_EINVAL, no such
- * place. Without data it is (0, 0). */
-struct kith_place kith_worker_place(const struct kith_worker *worker);
-KITH_MUST_CHECK enum kith_err kith_worker_go_to(struct kith_worker *worker,
-                                                struct kith_place place);
-/* What decides the last bits of a result: backend, products, threads, CPU. */
-void kith_worker_machine(const struct kith_worker *worker, char *text,
-                         size_t size);
 /* Micro-batches of a step, and the rows of one. */
 uint32_t kith_worker_parts(const struct kith_worker *worker);
 size_t kith_worker_rows(const struct kith_worker *worker);

@@ -1,0 +1,44 @@
+/* The CUDA module: kith-cuda.so, loaded at run time, so that one program runs
+ * with and without a GPU.
+ *
+ * It is looked for in this order, and the first that exists is the one:
+ *   $KITH_CUDA_MODULE              a file; nothing else is tried
+ *   the folder of the program      a build folder, or a folder unpacked
+ *   PROGRAM/../lib/kith            an installation, wherever it was moved
+ *   the library folder that configure was told
+ *
+ * A file is loaded only if all of it is there (a mapped file that ends too
+ * early would end the program) and if it was built for these contracts.
+ * Test: unit/test_cuda_module.c */
+#ifndef KITH_CUDA_MODULE_H
+#define KITH_CUDA_MODULE_H
+
+#include "kith/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KITH_CUDA_MAGIC "kith-cuda-module"
+/* Counts changes of what the two sides exchange that sizes do not show. */
+#define KITH_CUDA_ABI 3u
+
+/* What the symbol kith_cuda_module holds. */
+struct kith_cuda_module {
+    char magic[sizeof KITH_CUDA_MAGIC];
+    char version[16]; /* of the release it was built with */
+    uint32_t abi, backend_bytes, ops_bytes;
+    const struct kith_backend *single, *half; /* cuda, cuda-bf16 */
+    /* Tells the module who checks vectors in the host's memory. */
+    void (*attach)(const struct kith_backend *host);
+};
+
+/* The module, loaded and checked, or NULL and why not in a line: always the
+ * same answer within a process. Where it is there but cannot run, its own
+ * backends' `missing` says so. Thread-safe. */
+const struct kith_cuda_module *kith_cuda_load(const char **why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

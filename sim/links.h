@@ -1,0 +1,83 @@
+/* Connections: dial, handshake, up, dead, cut. Owner: links.c. */
+#ifndef KITH_SIM_LINKS_H
+#define KITH_SIM_LINKS_H
+
+#include "sim/link_table.h"
+
+/* Messages that wait for the cache lines of their links: a power of two. */
+#define SIM_OUTBOX 16u
+
+struct sim_posting {
+    kith_ns sent_ns;
+    uint64_t hash; /* in the table of links */
+    uint32_t packet;
+};
+
+struct sim_outbox {
+    struct sim_posting postings[SIM_OUTBOX];
+    uint64_t put, done;
+};
+
+struct sim_links {
+    struct sim_outbox outbox;
+    struct sim_link_table table;
+    uint64_t resets;           /* links broken so far: packets may be stale */
+    uint32_t cuts;             /* directions that are cut now */
+    uint32_t loss_threshold;   /* of 2^32 */
+    uint64_t handshakes;       /* completed */
+    size_t handshake_bytes[2]; /* responder's, initiator's */
+};
+
+struct sim_world;
+
+enum kith_err sim_links_open(struct sim_world *world);
+void sim_links_close(struct sim_world *world);
+/* A message that a node sends now: it leaves through the outbox, at this time
+ * whenever that is. */
+void sim_link_post(struct sim_world *world, uint32_t packet);
+/* Before links are touched or looked at in any other way. */
+void sim_link_flush(struct sim_world *world);
+/* Before an event as late as this the outbox must be empty. */
+SIM_INLINE kith_ns sim_link_due_ns(const struct sim_links *links,
+                                   kith_ns latency_ns)
+{
+    const struct sim_outbox *outbox = &links->outbox;
+    return outbox->done == outbox->put
+               ? KITH_NEVER
+               : outbox->postings[outbox->done % SIM_OUTBOX].sent_ns +
+                     latency_ns;
+}
+SIM_INLINE void sim_link_fetch_index(const struct sim_links *links,
+                                     uint32_t link)
+{
+    sim_fetch(&links->table.links[link]);
+}
+/* `peer` has heard from `other` over this link: its answer needs no search. */
+void sim_link_heard(struct sim_world *world, kith_id peer, kith_id other,
+                    uint32_t link);
+/* Latency, jitter and retransmissions of a message: the stream LINK from -> to,
+ * of which *draws are used. */
+kith_ns sim_link_delay(const struct sim_world *world, kith_id from, kith_id to,
+                       uint64_t bytes, uint32_t *draws);
+/* When what leaves then will arrive: after what left before (TCP). */
+kith_ns sim_link_arrival(struct sim_world *world, uint32_t packet,
+                         kith_ns leaves_ns);
+/* Nothing was ever broken or is cut: no packet can be stopped, which spares a
+ * cache miss for each. */
+SIM_INLINE bool sim_link_is_clear(const struct sim_links *links)
+{
+    return links->resets == 0 && links->cuts == 0;
+}
+/* Whether the packet ends or waits here: its connection is gone, or its
+ * direction is cut. */
+bool sim_link_stops(struct sim_world *world, uint32_t packet);
+/* A link's own packet has come to its receiver. */
+void sim_link_step(struct sim_world *world, uint32_t packet);
+/* All links of a crashed peer; the other ends learn it by a RESET. */
+void sim_link_crash(struct sim_world *world, kith_id peer);
+void sim_link_cut(struct sim_world *world, kith_id from, kith_id to, bool cut);
+/* That all flights of this end have together. */
+size_t sim_link_handshake_bytes(const struct sim_world *world, bool initiator);
+uint64_t sim_link_handshakes(const struct sim_world *world);
+
+#endif

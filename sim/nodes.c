@@ -1,0 +1,439 @@
+/* Peers that gossip: their nodes, the effects that a step asks for, and the end
+ * of the run.
+ *
+ *   unfinished > 0             healthy peers have steps to do
+ *   winding up, restless > 0   all are done; exchanges in doubt go on
+ *   restless = 0, or GRACE     over
+ *
+ * A peer that has crashed once is exempt: nobody waits for it. */
+#include "sim/world.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* How long exchanges in doubt may go on after the last peer has finished. */
+#define GRACE_NS (300 * KITH_S)
+
+const struct kith_node_config *sim_node_config(const struct sim_world *world)
+{
+    return &world->nodes.config;
+}
+
+const struct kith_node *sim_node(const struct sim_world *world, kith_id peer)
+{
+    KITH_ASSERT(peer < world->peer_count);
+    return sim_node_at(world, peer);
+}
+
+/* ---- timers */
+
+/* A deadline that moves away costs nothing now: the event already pending
+ * finds out when it fires. One that comes nearer leaves a later event behind,
+ * which is remembered and serves again, so that events do not pile up. */
+static void timer_set(struct sim_world *world, kith_id id, kith_ns deadline_ns)
+{
+    KITH_ASSERT(deadline_ns >= 0);
+    struct sim_peer *peer = &world->peers[id];
+    KITH_ASSERT(peer->timer.wake_ns <= peer->timer.later_ns);
+    peer->timer.deadline_ns = deadline_ns;
+    if (deadline_ns >= peer->timer.wake_ns) {
+        return;
+    }
+    if (peer->timer.wake_ns < peer->timer.later_ns) {
+        peer->timer.later_ns = peer->timer.wake_ns;
+    }
+    const kith_ns now_ns = sim_time(world);
+    peer->timer.wake_ns = deadline_ns > now_ns ? deadline_ns : now_ns;
+    if (peer->timer.wake_ns == peer->timer.later_ns) {
+        peer->timer.later_ns = KITH_NEVER;
+        return; /* it stands there already */
+    }
+    sim_schedule(world, id, id, peer->timer.wake_ns, SIM_EVENT_WAKE, 0);
+}
+
+/* Events that stand in the queue find a time that is not theirs, and do
+ * nothing. */
+void sim_timer_clear(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(id < world->peer_count);
+    struct sim_peer *peer = &world->peers[id];
+    peer->timer.deadline_ns = KITH_NEVER;
+    peer->timer.wake_ns = peer->timer.later_ns = KITH_NEVER;
+}
+
+/* Events of the timer that stand in the queue from before are passed over:
+ * wake_ns is none of theirs. */
+void sim_timer_resume(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
+    const kith_ns deadline_ns = world->peers[id].timer.deadline_ns;
+    sim_timer_clear(world, id);
+    timer_set(world, id, deadline_ns);
+}
+
+/* ---- the end */
+
+/* Quiet is the node's word for: no exchange of mine is in doubt, and I owe
+ * nobody an answer. */
+static bool is_restless(const struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(id < world->peer_count);
+    return !(world->peers[id].ending & SIM_EXEMPT) &&
+           !kith_node_quiet(sim_node_at(world, id));
+}
+
+/* Keep count of who still has something to do. */
+static void settle(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(world->nodes.restless <= world->peer_count);
+    struct sim_peer *peer = &world->peers[id];
+    const bool restless = world->nodes.winding_up && is_restless(world, id);
+    if (restless != ((peer->ending & SIM_RESTLESS) != 0)) {
+        KITH_ASSERT(restless || world->nodes.restless > 0);
+        peer->ending ^= SIM_RESTLESS;
+        world->nodes.restless += restless ? 1u : UINT32_MAX;
+    }
+}
+
+/* Counted once, then kept by settle(): asking all nodes after each event would
+ * cost more than the events. */
+static void wind_up(struct sim_world *world)
+{
+    if (world->nodes.winding_up) {
+        return;
+    }
+    KITH_ASSERT(world->nodes.restless == 0);
+    world->nodes.winding_up = true;
+    sim_ending(world);
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        settle(world, id);
+    }
+    sim_schedule_run(world, sim_time(world) + GRACE_NS, SIM_RUN_GRACE);
+}
+
+/* Nobody has a step to do: from now on the loop asks before each event. */
+static void ask_for_end(struct sim_world *world)
+{
+    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
+    if (world->nodes.unfinished == 0) {
+        sim_ending(world);
+    }
+}
+
+/* A peer may finish twice, after a restart: the count goes down once, the time
+ * is the last. */
+static void finish(struct sim_world *world, kith_id id)
+{
+    struct sim_peer *peer = &world->peers[id];
+    sim_totals_finished(world, id);
+    if (!(peer->ending & SIM_FINISHED)) {
+        peer->ending |= SIM_FINISHED;
+        world->nodes.unfinished -= !(peer->ending & SIM_EXEMPT);
+        ask_for_end(world);
+    }
+    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
+}
+
+/* Its share will never be done, or done again: waiting for it would wait for
+ * the experiment's own fault. */
+void sim_exempt(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(world->nodes.unfinished <= world->peer_count);
+    struct sim_peer *peer = &world->peers[id];
+    if (peer->ending & SIM_EXEMPT) {
+        return;
+    }
+    peer->ending |= SIM_EXEMPT;
+    world->nodes.unfinished -= !(peer->ending & SIM_FINISHED);
+    ask_for_end(world);
+    settle(world, id);
+    KITH_ASSERT(!(peer->ending & SIM_RESTLESS));
+}
+
+bool sim_exempted(const struct sim_world *world, kith_id peer)
+{
+    return world->peers[peer].ending & SIM_EXEMPT;
+}
+
+static bool gossip_ended(struct sim_world *world)
+{
+    KITH_ASSERT(world->nodes.restless <= world->peer_count);
+    if (world->nodes.unfinished == 0) {
+        wind_up(world);
+    }
+    return world->nodes.winding_up && world->nodes.restless == 0;
+}
+
+static bool gossip_waits(const struct sim_world *world)
+{
+    return world->nodes.unfinished > 0;
+}
+
+/* ---- steps */
+
+/* Marks are what a node says about itself: the trace, the ledger, the totals
+ * and the database hear of a decision from here alone. */
+static void step_marks(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(world->nodes.effects->mark_count <= KITH_EFFECT_MARKS);
+    const struct kith_effects *effects = world->nodes.effects;
+    for (uint32_t i = 0; i < effects->mark_count; i++) {
+        const struct kith_mark *mark = &effects->marks[i];
+        sim_trace_mark(world, id, mark);
+        if (world->ledger) {
+            sim_ledger_mark(world, id, mark);
+        }
+        if (mark->kind == KITH_MARK_FINISHED) {
+            finish(world, id);
+        } else if (mark->kind == KITH_MARK_NONFINITE) {
+            sim_results_nonfinite(world);
+        } else if (mark->kind == KITH_MARK_STEP) {
+            sim_results_step(world);
+        }
+        if (world->options.store && mark->kind != KITH_MARK_STEP) {
+            (void)kith_rundb_mark(world->options.store, id, sim_time(world),
+                                  mark); /* sticks; reported at the end */
+        }
+    }
+}
+
+/* Everything that a step asks for, in the order in which a driver with sockets
+ * carries it out. */
+static void step_node(struct sim_world *world, kith_id id,
+                      struct kith_event *event)
+{
+    struct kith_effects *effects = world->nodes.effects;
+    KITH_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
+    event->now_ns = sim_time(world);
+    event->utc_s = SIM_UTC_START + event->now_ns / KITH_S;
+    kith_node_step(sim_node_at(world, id), event, effects);
+    step_marks(world, id);
+    if (effects->cancel != 0) {
+        sim_cancel(world, id, effects->cancel);
+    }
+    /* Sent before the work begins, which may fill the snapshots anew. */
+    for (uint32_t i = 0; i < effects->send_count; i++) {
+        sim_send(world, id, &effects->sends[i]);
+    }
+    if (effects->has_work) {
+        sim_work_start(world, id, &effects->work);
+    }
+    timer_set(world, id, effects->deadline_ns);
+}
+
+/* The ledger hears first: the marks of this very step may settle what was
+ * pending. */
+static void step_worked(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(sim_work_out(world, id));
+    struct kith_work_result result;
+    sim_work_end(world, id, &result);
+    if (world->ledger) {
+        sim_ledger_done(world, id);
+    }
+    struct kith_event event = {
+        .kind = KITH_EVENT_WORK_DONE, .from = KITH_NOBODY, .result = &result};
+    step_node(world, id, &event);
+}
+
+/* Items that cost no virtual time are done at once, not queued. A step of
+ * training always costs some, so this ends. */
+static void step_immediate(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(id < world->peer_count);
+    while (world->peers[id].work == SIM_WORK_IMMEDIATE) {
+        sim_count_event(world);
+        step_worked(world, id);
+    }
+    settle(world, id);
+}
+
+void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
+{
+    KITH_ASSERT(id < world->peer_count);
+    step_node(world, id, event);
+    step_immediate(world, id);
+}
+
+/* A process begins: no timer of the one before is left, and the node is told
+ * that it is new. */
+void sim_start(struct sim_world *world, kith_id id, uint64_t resume_step,
+               bool adopt)
+{
+    KITH_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
+    sim_timer_clear(world, id);
+    (void)kith_node_init(sim_node_at(world, id), &world->nodes.config, id,
+                         world->peers[id].incarnation, resume_step, adopt);
+    struct kith_event event = {.kind = KITH_EVENT_START, .from = KITH_NOBODY};
+    sim_step(world, id, &event);
+}
+
+/* Of several events that were set, the one whose time the timer holds is the
+ * deadline; the others have been replaced. */
+static void step_wake(struct sim_world *world, kith_id id)
+{
+    KITH_ASSERT(world->peers[id].timer.wake_ns >= 0);
+    struct sim_peer *peer = &world->peers[id];
+    if (peer->timer.wake_ns != sim_time(world)) {
+        return; /* an earlier deadline took its place */
+    }
+    peer->timer.wake_ns = peer->timer.later_ns;
+    peer->timer.later_ns = KITH_NEVER;
+    if (peer->state != SIM_PEER_RUNS) {
+        return; /* RESUME and RESTART set it again */
+    }
+    if (peer->timer.deadline_ns > sim_time(world)) {
+        timer_set(world, id, peer->timer.deadline_ns);
+        return;
+    }
+    struct kith_event event = {.kind = KITH_EVENT_WAKE, .from = KITH_NOBODY};
+    sim_step(world, id, &event);
+}
+
+/* An event of an incarnation that has crashed is passed over: its item ended
+ * with it. */
+static void step_work_done(struct sim_world *world, kith_id id,
+                           uint32_t incarnation)
+{
+    KITH_ASSERT(incarnation <= world->peers[id].incarnation);
+    const struct sim_peer *peer = &world->peers[id];
+    if (incarnation != peer->incarnation || peer->state == SIM_PEER_CRASHED) {
+        return; /* the item died with its process */
+    }
+    if (peer->fault != 0 && sim_fault_delays_work(world, id)) {
+        return;
+    }
+    step_worked(world, id);
+    step_immediate(world, id);
+}
+
+static void gossip_step(struct sim_world *world, const struct sim_event *event)
+{
+    if (event->kind == SIM_EVENT_WAKE) {
+        step_wake(world, event->peer);
+    } else {
+        KITH_ASSERT(event->kind == SIM_EVENT_WORK_DONE);
+        step_work_done(world, event->peer, event->value);
+    }
+}
+
+/* Everybody says goodbye and brings its exchange to an end. */
+static void gossip_stop(struct sim_world *world)
+{
+    KITH_ASSERT(sim_time(world) > 0);
+    if (world->nodes.winding_up) {
+        return;
+    }
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        if (world->peers[id].state == SIM_PEER_RUNS) {
+            struct kith_event event = {.kind = KITH_EVENT_LEAVE,
+                                       .from = KITH_NOBODY};
+            sim_step(world, id, &event);
+        }
+    }
+    wind_up(world);
+}
+
+/* ---- from the experiment to the first step */
+
+/* The node's size depends on the experiment: all nodes stand in one table, at a
+ * stride that keeps them aligned. */
+static enum kith_err gossip_configure(struct sim_world *world)
+{
+    KITH_ASSERT(world->central == NULL);
+    KITH_ASSERT(world->machine_count == world->peer_count);
+    struct sim_nodes *nodes = &world->nodes;
+    const enum kith_err err = kith_experiment_node_config(
+        world->experiment, world->steps, &nodes->topology, &nodes->config);
+    if (err != KITH_OK) {
+        return err;
+    }
+    nodes->config.topology = &nodes->topology;
+    nodes->stride = (kith_node_size(&nodes->config) + 7) / 8 * 8;
+    nodes->memory = sim_pages(world->peer_count * nodes->stride);
+    nodes->effects = calloc(1, sizeof *nodes->effects);
+    nodes->unfinished = world->peer_count;
+    world->vector_bytes =
+        nodes->config.model_bytes > nodes->config.payload_bytes
+            ? nodes->config.model_bytes
+            : nodes->config.payload_bytes;
+    return nodes->memory && nodes->effects ? KITH_OK : KITH_ENOMEM;
+}
+
+static void gossip_close(struct sim_world *world)
+{
+    free(world->nodes.effects);
+    sim_pages_free(world->nodes.memory,
+                   world->peer_count * world->nodes.stride);
+}
+
+/* In rank order, at time 0: whoever a fault has crashed at once starts when it
+ * is restarted. */
+static void gossip_start(struct sim_world *world)
+{
+    KITH_ASSERT(sim_time(world) == 0);
+    for (kith_id id = 0; id < world->peer_count && !sim_ended(world); id++) {
+        if (sim_alive(world, id)) {
+            sim_ledger_start(world, id, false);
+            sim_start(world, id, 0, false);
+        }
+    }
+}
+
+/* ---- for results */
+
+static struct kith_worker *gossip_worker(const struct sim_world *world,
+                                         kith_id peer)
+{
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->peer_count);
+    return peer == KITH_NOBODY ? NULL : sim_job_worker(world, peer);
+}
+
+/* Incarnations are added up: a peer's row counts its process, the run's row all
+ * of them. */
+void sim_counters_add(struct kith_node_counters *sum,
+                      const struct kith_node_counters *one)
+{
+    KITH_ASSERT(one->waited_ns >= 0 && sum != one);
+    sum->steps += one->steps;
+    sum->attempts += one->attempts;
+    sum->skipped += one->skipped;
+    sum->refused += one->refused;
+    sum->done += one->done;
+    sum->failed += one->failed;
+    sum->torn += one->torn;
+    sum->waited_ns += one->waited_ns;
+}
+
+/* Of all: what has crashed, and who is alive; a crashed node's own counters
+ * were added when it went. */
+static void gossip_counters(const struct sim_world *world, kith_id peer,
+                            struct kith_node_counters *counters)
+{
+    KITH_ASSERT(peer == KITH_NOBODY || peer < world->peer_count);
+    if (peer != KITH_NOBODY) {
+        kith_node_counters(sim_node_at(world, peer), counters);
+        return;
+    }
+    *counters = *sim_fault_crashed(world);
+    for (kith_id id = 0; id < world->peer_count; id++) {
+        struct kith_node_counters one;
+        if (sim_alive(world, id)) {
+            kith_node_counters(sim_node_at(world, id), &one);
+            sim_counters_add(counters, &one);
+        }
+    }
+}
+
+const struct sim_protocol sim_gossip_protocol = {
+    .configure = gossip_configure,
+    .close = gossip_close,
+    .start = gossip_start,
+    .step = gossip_step,
+    .stop = gossip_stop,
+    .ended = gossip_ended,
+    .waits = gossip_waits,
+    .worker = gossip_worker,
+    .counters = gossip_counters,
+    .loss = sim_job_loss,
+};

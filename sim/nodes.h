@@ -1,0 +1,43 @@
+/* Peers that gossip: each a node (kith/node.h), its timer, and what the end of
+ * the run waits for. Owner: nodes.c. */
+#ifndef KITH_SIM_NODES_H
+#define KITH_SIM_NODES_H
+
+#include "kith/node.h"
+#include "sim/protocol.h"
+
+/* Virtual runs start at this second of UTC: certificates carry it. */
+#define SIM_UTC_START 1767225600 /* 2026-01-01 */
+
+/* Cache lines that are asked for before a node steps. */
+#define SIM_NODE_LINES 6u
+
+struct sim_nodes {
+    struct kith_topology topology;
+    struct kith_node_config config;
+    uint8_t *memory; /* (peers) of `stride` bytes */
+    size_t stride;
+    struct kith_effects *effects;
+    uint32_t unfinished; /* healthy peers with steps to do */
+    uint32_t restless;   /* healthy peers not quiet; while winding_up */
+    bool winding_up;
+};
+
+extern const struct sim_protocol sim_gossip_protocol;
+
+/* Step the peer's node with this event and carry out what it asks for. */
+void sim_step(struct sim_world *world, kith_id peer, struct kith_event *event);
+/* Put a fresh node in the peer's place and start it. */
+void sim_start(struct sim_world *world, kith_id peer, uint64_t resume_step,
+               bool adopt);
+/* No event of the peer comes until it starts again; it resumes. */
+void sim_timer_clear(struct sim_world *world, kith_id peer);
+void sim_timer_resume(struct sim_world *world, kith_id peer);
+/* This peer crashed: from now on it does not hold up the end. */
+void sim_exempt(struct sim_world *world, kith_id peer);
+bool sim_exempted(const struct sim_world *world, kith_id peer);
+void sim_counters_add(struct kith_node_counters *sum,
+                      const struct kith_node_counters *one);
+const struct kith_node_config *sim_node_config(const struct sim_world *world);
+
+#endif

@@ -1,0 +1,239 @@
+/* The pool of packets, chains of them, and the MODELs that can be cancelled. */
+#include "sim/packets.h"
+
+#include <stdlib.h>
+
+#include "sim/world.h"
+
+#define PACKETS_MIN 64u
+
+/* Payloads stand in a table of their own: runs without parameters never touch
+ * it, and a packet stays two cache lines. */
+enum kith_err sim_packets_open(struct sim_world *world)
+{
+    KITH_ASSERT(world->packets.packets == NULL);
+    struct sim_packets *pool = &world->packets;
+    /* One message under way per machine to start with: pages that are never
+     * touched cost nothing. */
+    pool->capacity = PACKETS_MIN + world->machine_count;
+    pool->packets = sim_pages(pool->capacity * sizeof *pool->packets);
+    bool complete = pool->packets != NULL;
+    if (world->vector_bytes > 0 || world->options.wire != KITH_WIRE_SIZED) {
+        pool->payloads = sim_pages(pool->capacity * sizeof *pool->payloads);
+        complete = complete && pool->payloads;
+    }
+    if (world->dim > 0) {
+        pool->transfers = calloc(world->peer_count, sizeof *pool->transfers);
+        complete = complete && pool->transfers;
+    }
+    return complete ? KITH_OK : KITH_ENOMEM;
+}
+
+/* What is still under way at the end is nobody's: its copies go back to their
+ * pool, which is closed after this one. */
+void sim_packets_close(struct sim_world *world)
+{
+    KITH_ASSERT(world->packets.used <= world->packets.capacity);
+    struct sim_packets *pool = &world->packets;
+    for (uint32_t i = 0; pool->payloads && i < pool->used; i++) {
+        free(pool->payloads[i].sealed);
+        sim_copy_release(world, pool->payloads[i].vector);
+    }
+    sim_pages_free(pool->payloads, pool->capacity * sizeof *pool->payloads);
+    sim_pages_free(pool->packets, pool->capacity * sizeof *pool->packets);
+    free(pool->transfers);
+}
+
+/* Twice as many: indices stay, addresses do not, so nobody keeps a pointer
+ * across a call that may send. */
+static bool grow(struct sim_packets *pool)
+{
+    KITH_ASSERT(pool->used == pool->capacity);
+    if (pool->capacity > SIM_VALUE_MAX / 2) {
+        return false;
+    }
+    const uint32_t old = pool->capacity, capacity = 2 * old;
+    struct sim_packet *packets = sim_pages_grow(
+        pool->packets, old * sizeof *packets, capacity * sizeof *packets);
+    if (!packets) {
+        return false;
+    }
+    pool->packets = packets;
+    if (pool->payloads) {
+        struct sim_payload *payloads =
+            sim_pages_grow(pool->payloads, old * sizeof *payloads,
+                           capacity * sizeof *payloads);
+        if (!payloads) {
+            return false;
+        }
+        pool->payloads = payloads;
+    }
+    pool->capacity = capacity;
+    return true;
+}
+
+/* The one that is taken next is asked for: what was freed long ago has left the
+ * cache. */
+static uint32_t take_free(struct sim_packets *pool)
+{
+    const uint32_t index = pool->free;
+    KITH_ASSERT(index <= pool->used);
+    pool->free = pool->packets[index - 1].next;
+    if (pool->free != 0) {
+        const char *next = (const char *)&pool->packets[pool->free - 1];
+        sim_fetch(next);
+        sim_fetch(next + 64);
+    }
+    return index;
+}
+
+/* Flags alone are reset: sender, receiver and message are written by whoever
+ * takes it. */
+uint32_t sim_packet_take(struct sim_world *world)
+{
+    KITH_ASSERT(world->packets.used <= world->packets.capacity);
+    struct sim_packets *pool = &world->packets;
+    uint32_t index;
+    if (pool->free != 0) {
+        index = take_free(pool);
+    } else if (pool->used < pool->capacity || grow(pool)) {
+        index = ++pool->used;
+    } else {
+        sim_fail(world, KITH_ENOMEM, "no memory for %u messages under way",
+                 pool->used);
+        return 0;
+    }
+    struct sim_packet *packet = &pool->packets[index - 1];
+    packet->next = 0;
+    packet->bytes = 0;
+    packet->flags = world->channels ? SIM_PACKET_CARRIES : 0;
+    return index;
+}
+
+/* A packet that is freed leaves its sender's list first: cancelling must not
+ * find one that is used again. */
+void sim_packet_free(struct sim_world *world, uint32_t index)
+{
+    struct sim_packets *pool = &world->packets;
+    struct sim_packet *packet = sim_packet_at(world, index);
+    sim_transfer_unlist(world, index);
+    if (packet->flags & SIM_PACKET_CARRIES) {
+        struct sim_payload *payload = sim_payload_at(world, index);
+        sim_copy_release(world, payload->vector);
+        free(payload->sealed);
+        *payload = (struct sim_payload){0};
+    }
+    KITH_ASSERT(pool->free != index); /* freed twice */
+    packet->next = pool->free;
+    pool->free = index;
+}
+
+/* Chains are short: what waits for one dial, or stands before one cut. */
+void sim_packet_append(struct sim_world *world, uint32_t *first,
+                       uint32_t packet)
+{
+    KITH_ASSERT(packet != *first);
+    uint32_t *last = first;
+    while (*last != 0) {
+        last = &sim_packet_at(world, *last)->next;
+    }
+    sim_packet_at(world, packet)->next = 0;
+    *last = packet;
+}
+
+/* The head leaves the chain; its next field is free for the chain that it
+ * joins. */
+uint32_t sim_packet_next(struct sim_world *world, uint32_t *first)
+{
+    KITH_ASSERT(*first <= world->packets.used);
+    const uint32_t packet = *first;
+    if (packet != 0) {
+        *first = sim_packet_at(world, packet)->next;
+        sim_packet_at(world, packet)->next = 0;
+    }
+    return packet;
+}
+
+void sim_packet_free_all(struct sim_world *world, uint32_t *first)
+{
+    while (*first != 0) {
+        sim_packet_free(world, sim_packet_next(world, first));
+    }
+}
+
+/* ---- transfers */
+
+/* Messages of a round's edges share one list: they are cancelled together. */
+static uint32_t *transfers_of(struct sim_world *world,
+                              const struct sim_packet *packet)
+{
+    KITH_ASSERT(packet->from < world->peer_count);
+    const uint32_t slot = kith_slot_is_edge_outbox(packet->message.slot)
+                              ? KITH_SLOT_ROUND_SENT
+                              : packet->message.slot;
+    KITH_ASSERT(slot <= KITH_SLOT_ROUND_SENT && slot % 2 == 1);
+    return &world->packets.transfers[packet->from][slot / 2];
+}
+
+/* A copy that has left whole cannot be called back: only what is still leaving,
+ * or waits for its link, is listed. */
+void sim_transfer_list(struct sim_world *world, uint32_t index, kith_ns left_ns)
+{
+    KITH_ASSERT(left_ns >= 0);
+    struct sim_packet *packet = sim_packet_at(world, index);
+    if (!(packet->flags & SIM_PACKET_CARRIES)) {
+        return;
+    }
+    struct sim_payload *payload = sim_payload_at(world, index);
+    payload->left_ns = left_ns;
+    if (left_ns <= sim_time(world) || !payload->vector ||
+        (packet->flags & SIM_PACKET_LISTED)) {
+        return;
+    }
+    uint32_t *head = transfers_of(world, packet);
+    payload->next_transfer = *head;
+    packet->flags |= SIM_PACKET_LISTED;
+    *head = index;
+}
+
+/* Delivered, or freed: from now on cancelling it would cancel another packet's
+ * bytes. */
+void sim_transfer_unlist(struct sim_world *world, uint32_t index)
+{
+    struct sim_packet *packet = sim_packet_at(world, index);
+    if (!(packet->flags & SIM_PACKET_LISTED)) {
+        return;
+    }
+    uint32_t *at = transfers_of(world, packet);
+    while (*at != index) {
+        KITH_ASSERT(*at != 0); /* what is marked stands in the list */
+        at = &sim_payload_at(world, *at)->next_transfer;
+    }
+    *at = sim_payload_at(world, index)->next_transfer;
+    packet->flags &= (uint8_t)~SIM_PACKET_LISTED;
+}
+
+/* The node's own exchange has ended: what its channel has not sent yet must
+ * never arrive, because its slots are used again. */
+void sim_cancel(struct sim_world *world, kith_id from, uint32_t slots)
+{
+    KITH_ASSERT(from < world->peer_count);
+    if (!world->packets.transfers) {
+        return;
+    }
+    sim_link_flush(world);
+    for (uint32_t slot = KITH_SLOT_INITIATED_SENT; slot <= KITH_SLOT_ROUND_SENT;
+         slot += 2) {
+        uint32_t *head = &world->packets.transfers[from][slot / 2];
+        while ((slots >> slot & 1u) && *head != 0) {
+            struct sim_packet *packet = sim_packet_at(world, *head);
+            const struct sim_payload *payload = sim_payload_at(world, *head);
+            KITH_ASSERT(packet->from == from);
+            *head = payload->next_transfer;
+            packet->flags &= (uint8_t)~SIM_PACKET_LISTED;
+            if (payload->left_ns > sim_time(world)) {
+                packet->flags |= SIM_PACKET_CANCELLED;
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+/* Timed faults: crash, restart, pause, slow, cut. Owner: sim_faults.c. */
+#ifndef KITH_SIM_SIM_FAULTS_H
+#define KITH_SIM_SIM_FAULTS_H
+
+#include "kith/node.h"
+
+struct sim_fault_state;
+
+struct sim_faults {
+    struct sim_fault_state *states; /* (state_count) of peers named by one */
+    uint32_t state_count;
+    uint32_t next;                     /* atom */
+    uint32_t count;                    /* executed, compute.slow not counted */
+    struct kith_node_counters crashed; /* of incarnations that crashed */
+};
+
+struct sim_world;
+
+enum kith_err sim_fault_open(struct sim_world *world);
+void sim_fault_close(struct sim_world *world);
+/* All atoms that are due, then an event for the next one. */
+void sim_fault_due(struct sim_world *world);
+uint32_t sim_fault_count(const struct sim_world *world);
+const struct kith_node_counters *
+sim_fault_crashed(const struct sim_world *world);
+/* A step of training costs so many times as much. */
+double sim_fault_slow(const struct sim_world *world, kith_id peer);
+/* True when the item is not done yet, because its peer stood still. */
+bool sim_fault_delays_work(struct sim_world *world, kith_id peer);
+/* The packet waits until the peer resumes. */
+void sim_hold(struct sim_world *world, kith_id peer, uint32_t packet);
+/* Keep a copy of x for a peer that will come back. */
+void sim_save(struct sim_world *world, kith_id peer);
+
+#endif

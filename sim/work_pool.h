@@ -1,0 +1,34 @@
+/* Workers of the peers, and the threads that run their items. Owner:
+ * work_pool.c. */
+#ifndef KITH_SIM_WORK_POOL_H
+#define KITH_SIM_WORK_POOL_H
+
+#include "kith/sim.h"
+#include "kith/worker.h"
+
+struct sim_work; /* NULL: the model has no parameters */
+
+enum kith_err sim_work_open(struct sim_world *world);
+void sim_work_close(struct sim_world *world);
+/* One more worker like the peers', the caller's: a central method's own. */
+KITH_MUST_CHECK enum kith_err sim_worker_open(struct sim_world *world,
+                                              kith_id self,
+                                              struct kith_worker **worker);
+/* A peer's worker dies with its process, and is made anew. */
+enum kith_err sim_job_open(struct sim_world *world, kith_id peer);
+void sim_job_close(struct sim_world *world, kith_id peer);
+struct kith_worker *sim_job_worker(const struct sim_world *world, kith_id peer);
+/* Of the last step of training, NaN: the last item was none. */
+double sim_job_loss(const struct sim_world *world, kith_id peer);
+void sim_work_start(struct sim_world *world, kith_id peer,
+                    const struct kith_work *work);
+/* Virtual time of the item is over: it has run, and this is its result. */
+void sim_work_end(struct sim_world *world, kith_id peer,
+                  struct kith_work_result *result);
+bool sim_work_out(const struct sim_world *world, kith_id peer);
+/* The peer crashed: wait for its item, which is nobody's then. */
+void sim_work_abandon(struct sim_world *world, kith_id peer);
+void sim_work_join_all(struct sim_world *world);
+void sim_work_counts(const struct sim_world *world, uint64_t *items);
+
+#endif

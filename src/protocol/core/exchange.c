@@ -1,0 +1,363 @@
+/* Two-party exchanges: the table of those under way.
+ *
+ *   swap   both models travel, both sides end with the mix
+ *   push   a share of the initiator's x goes one way
+ *   pull   a peer that starts over adopts the responder's model
+ *
+ * Each record of the table is one exchange seen from one side; what that side
+ * does stands in exchange_initiator.c and exchange_responder.c. This file finds
+ * the record that an event is about. A peer whose model another one waits for
+ * serves first, so records that it answers come before those it initiates. */
+#include "src/protocol/core/mode.h"
+#include "src/protocol/core/node_state.h"
+
+#include <string.h>
+
+_Static_assert(OWNER_EXCHANGE + KITH_EXCHANGES_MAX <= UINT8_MAX,
+               "the owner of an item names its exchange in one byte");
+
+/* The index names the owner of a work item, which outlives any pointer that
+ * a copy of the node would hold. */
+uint32_t kith_exchange_index(const struct kith_node *node,
+                             const struct kith_exchange *exchange)
+{
+    const uint32_t index = (uint32_t)(exchange - node->exchanges);
+    KITH_ASSERT(index < KITH_EXCHANGES_MAX);
+    return index;
+}
+
+/* The place in the table decides the side: no record needs a field for it,
+ * and an idle peer stays small. */
+static const struct kith_exchange_side *side_of(uint32_t index)
+{
+    KITH_ASSERT(index < KITH_EXCHANGES_MAX);
+    return index < KITH_INITIATED_MAX ? &kith_initiator : &kith_responder;
+}
+
+void kith_exchange_init(struct kith_node *node)
+{
+    KITH_ASSERT(node->owner == OWNER_UNSTARTED);
+    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++)
+        node->exchanges[i].deadline_ns = KITH_NEVER;
+}
+
+/* Checked after every event: cheaper than a check in each of the many places
+ * that change a record, and it covers their combinations. */
+void kith_exchange_check(const struct kith_node *node)
+{
+    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++) {
+        const struct kith_exchange *exchange = &node->exchanges[i];
+        if (exchange->state == KITH_EXCHANGE_IDLE)
+            continue;
+        KITH_ASSERT(exchange->running == (node->owner == OWNER_EXCHANGE + i));
+        /* Either an item is due or out, or a deadline ends this phase. */
+        KITH_ASSERT(exchange->deadline_ns != KITH_NEVER || exchange->running ||
+                    side_of(i)->due(exchange) != KITH_WORK_COUNT);
+        KITH_ASSERT(exchange->tries <= KITH_TRIES_MAX);
+    }
+}
+
+/* The one that `message` of `from` is about, or KITH_EXCHANGES_MAX. */
+static uint32_t find(const struct kith_node *node, kith_id from,
+                     const struct kith_message *message)
+{
+    KITH_ASSERT(from != node->self);
+    const uint32_t first = message->mine ? KITH_INITIATED_MAX : 0;
+    const uint32_t count =
+        message->mine ? KITH_ANSWERED_MAX : KITH_INITIATED_MAX;
+    for (uint32_t i = first; i < first + count; i++) {
+        const struct kith_exchange *exchange = &node->exchanges[i];
+        if (exchange->state != KITH_EXCHANGE_IDLE &&
+            exchange->edge.peer == from &&
+            exchange->counter == message->id.counter &&
+            exchange->incarnation == message->id.incarnation)
+            return i;
+    }
+    return KITH_EXCHANGES_MAX;
+}
+
+void kith_exchange_tell(const struct kith_node *node,
+                        const struct kith_exchange *exchange,
+                        enum kith_message_kind kind)
+{
+    KITH_ASSERT(exchange->state != KITH_EXCHANGE_IDLE);
+    KITH_ASSERT(exchange->edge.peer != node->self);
+    const enum kith_pattern pattern = (enum kith_pattern)exchange->pattern;
+    const bool carries = kind == KITH_MESSAGE_MODEL;
+    /* Only what announces a transfer says how long it is; the receiver
+     * refuses a length that its own configuration does not have. */
+    const bool sized = carries || kind == KITH_MESSAGE_REQUEST;
+    struct kith_message *message = kith_node_send(node, exchange->edge.peer);
+    *message = (struct kith_message){
+        .kind = kind,
+        .pattern = pattern,
+        .id = {.counter = exchange->counter,
+               .incarnation = exchange->incarnation},
+        .mine = kith_exchange_is_ours(node, exchange),
+        .step = node->steps,
+        .payload_bytes =
+            sized ? kith_node_payload(node->config, pattern, exchange->counter)
+                  : 0,
+        .slot = carries ? exchange->edge.sent : KITH_SLOT_NONE,
+    };
+    /* Scalars belong to the snapshot: those of x may have changed since. */
+    if (carries) {
+        message->scalar_count = node->config->algorithm->scalar_count;
+        memcpy(message->scalars, exchange->edge.scalars_sent,
+               sizeof message->scalars);
+    }
+}
+
+/* Every field is taken from the question, so that an answer can be given by
+ * a peer that remembers nothing of the exchange. */
+void kith_exchange_reply(const struct kith_node *node, kith_id to,
+                         const struct kith_message *about,
+                         enum kith_message_kind kind)
+{
+    KITH_ASSERT(kind != KITH_MESSAGE_MODEL && kind != KITH_MESSAGE_REQUEST);
+    *kith_node_send(node, to) = (struct kith_message){.kind = kind,
+                                                      .pattern = about->pattern,
+                                                      .id = about->id,
+                                                      .mine = !about->mine,
+                                                      .step = node->steps,
+                                                      .slot = KITH_SLOT_NONE};
+}
+
+void kith_exchange_work(struct kith_node *node, struct kith_exchange *exchange,
+                        enum kith_work_kind kind)
+{
+    const uint32_t index = kith_exchange_index(node, exchange);
+    const kith_id initiator = kith_exchange_is_ours(node, exchange)
+                                  ? node->self
+                                  : exchange->edge.peer;
+    /* One item at a time: whatever comes meanwhile about this exchange is
+     * noted and acted upon when the item is done. */
+    KITH_ASSERT(!exchange->running);
+    exchange->running = true;
+    kith_node_work(
+        node, OWNER_EXCHANGE + index,
+        (struct kith_work){
+            .kind = kind,
+            .pattern = (enum kith_pattern)exchange->pattern,
+            /* An answer to a swap is what the merge began with. */
+            .snapshot_first = kind == KITH_WORK_MERGE &&
+                              exchange->pattern == KITH_PATTERN_SWAP &&
+                              index >= KITH_INITIATED_MAX,
+            /* A number that both sides know and no other exchange has. */
+            .round = ((uint64_t)initiator << 44 ^
+                      (uint64_t)exchange->incarnation << 36) +
+                     exchange->counter,
+            .edges = &exchange->edge,
+            .edge_count = 1});
+}
+
+void kith_exchange_undone(struct kith_node *node,
+                          const struct kith_exchange *exchange)
+{
+    KITH_ASSERT(!exchange->running);
+    /* The delta was added once and is taken out once, so the books of both
+     * sides balance at 0. */
+    node->undone++;
+    kith_node_mark(node, KITH_MARK_UNDONE, exchange, exchange->edge.peer, 0,
+                   -exchange->edge.delta_sum);
+}
+
+/* The inbox that the driver was given when the header came must still be
+ * ours: the exchange may have ended while the bytes were under way. */
+bool kith_exchange_take(struct kith_node *node, struct kith_exchange *exchange,
+                        const struct kith_message *message)
+{
+    KITH_ASSERT(message->kind == KITH_MESSAGE_MODEL);
+    if (message->slot != exchange->edge.inbox ||
+        !kith_node_sane(node, message)) {
+        node->gated++;
+        kith_node_mark(node, KITH_MARK_GATED, exchange, exchange->edge.peer, 0,
+                       0);
+        return false;
+    }
+    memcpy(exchange->edge.scalars_received, message->scalars,
+           sizeof message->scalars);
+    exchange->deadline_ns = KITH_NEVER;
+    return true;
+}
+
+void kith_exchange_end(const struct kith_node *node,
+                       struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->state != KITH_EXCHANGE_IDLE);
+    KITH_ASSERT(!exchange->running);
+    /* The snapshot may still be under way to a peer that does not need it
+     * any more; its slot is used by the next exchange. */
+    kith_node_cancel(node, exchange->edge.sent);
+    exchange->state = KITH_EXCHANGE_IDLE;
+    exchange->deadline_ns = KITH_NEVER;
+}
+
+/* At once would be too soon: a link that broke is dialled again first, and a
+ * peer that restarts takes a moment. */
+void kith_exchange_hurry(const struct kith_node *node,
+                         struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->tries <= KITH_TRIES_MAX);
+    exchange->deadline_ns = kith_node_earliest(
+        exchange->deadline_ns,
+        node->now_ns + (KITH_TIMEOUT_MIN_NS << exchange->tries));
+}
+
+bool kith_exchange_is_pulled(const struct kith_node *node)
+{
+    for (uint32_t i = KITH_INITIATED_MAX; i < KITH_EXCHANGES_MAX; i++)
+        if (node->exchanges[i].state != KITH_EXCHANGE_IDLE &&
+            !kith_exchange_gives(&node->exchanges[i]))
+            return true;
+    return false;
+}
+
+/* Records in use, of those from `first` on. */
+static uint32_t used(const struct kith_node *node, uint32_t first,
+                     uint32_t count)
+{
+    KITH_ASSERT(first + count <= KITH_EXCHANGES_MAX);
+    uint32_t used = 0;
+    for (uint32_t i = first; i < first + count; i++)
+        used += node->exchanges[i].state != KITH_EXCHANGE_IDLE;
+    return used;
+}
+
+uint32_t kith_exchange_initiated(const struct kith_node *node)
+{
+    return used(node, 0, KITH_INITIATED_MAX);
+}
+
+/* With more than one record a trigger is skipped only when all are taken. */
+static bool is_open(const struct kith_node *node)
+{
+    return kith_exchange_initiated(node) == KITH_INITIATED_MAX;
+}
+
+bool kith_exchange_is_finished(const struct kith_node *node)
+{
+    return kith_exchange_initiated(node) == 0;
+}
+
+bool kith_exchange_is_quiet(const struct kith_node *node)
+{
+    return used(node, 0, KITH_EXCHANGES_MAX) == 0;
+}
+
+/* One exchange at a time: what is answered comes first. */
+static bool defers_trigger(const struct kith_node *node)
+{
+    KITH_ASSERT(node->round == NULL);
+    return kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) &&
+           used(node, KITH_INITIATED_MAX, KITH_ANSWERED_MAX) > 0;
+}
+
+static void trigger(struct kith_node *node)
+{
+    KITH_ASSERT(!is_open(node));
+    kith_exchange_open(node, node->config->algorithm->pattern);
+}
+
+bool kith_exchange_schedule(struct kith_node *node)
+{
+    KITH_ASSERT(node->owner == OWNER_NONE && !node->effects->has_work);
+    for (uint32_t i = KITH_EXCHANGES_MAX; i-- > 0;) {
+        struct kith_exchange *exchange = &node->exchanges[i];
+        if (exchange->state == KITH_EXCHANGE_IDLE)
+            continue;
+        const enum kith_work_kind kind = side_of(i)->due(exchange);
+        if (kind == KITH_WORK_COUNT)
+            continue;
+        kith_exchange_work(node, exchange, kind);
+        return true;
+    }
+    return false;
+}
+
+void kith_exchange_worked(struct kith_node *node, uint32_t index,
+                          enum kith_work_kind kind)
+{
+    struct kith_exchange *exchange = &node->exchanges[index];
+    KITH_ASSERT(index < KITH_EXCHANGES_MAX);
+    KITH_ASSERT(exchange->running && kind == side_of(index)->due(exchange));
+    exchange->running = false;
+    side_of(index)->worked(node, exchange, kind);
+}
+
+void kith_exchange_message(struct kith_node *node, kith_id from,
+                           const struct kith_message *message)
+{
+    /* Rounds are for algorithms that have them; their peers never send one
+     * here. */
+    if (message->pattern == KITH_PATTERN_ROUND) {
+        kith_node_bad(node, NULL, from, message);
+        return;
+    }
+    const struct kith_exchange_side *side =
+        message->mine ? &kith_responder : &kith_initiator;
+    const uint32_t index = find(node, from, message);
+    side->message(node,
+                  index < KITH_EXCHANGES_MAX ? &node->exchanges[index] : NULL,
+                  from, message);
+}
+
+void kith_exchange_wake(struct kith_node *node)
+{
+    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++)
+        if (node->now_ns >= node->exchanges[i].deadline_ns) {
+            /* Each wake moves its own deadline, or the driver would wake the
+             * node for ever. */
+            side_of(i)->wake(node, &node->exchanges[i]);
+            KITH_ASSERT(node->exchanges[i].deadline_ns > node->now_ns);
+        }
+}
+
+void kith_exchange_link_down(struct kith_node *node, kith_id peer)
+{
+    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++)
+        if (node->exchanges[i].state != KITH_EXCHANGE_IDLE &&
+            node->exchanges[i].edge.peer == peer)
+            side_of(i)->link_down(node, &node->exchanges[i]);
+}
+
+uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
+                             const struct kith_message *model)
+{
+    const uint32_t index = find(node, from, model);
+    if (index == KITH_EXCHANGES_MAX)
+        return KITH_SLOT_NONE;
+    const struct kith_exchange *exchange = &node->exchanges[index];
+    if (exchange->running || exchange->state != side_of(index)->awaits_model)
+        return KITH_SLOT_NONE;
+    /* In a push nothing comes back, in a pull nothing goes there: a model
+     * that travels the wrong way has no inbox. */
+    const bool carries = model->mine ? kith_exchange_gives(exchange)
+                                     : kith_exchange_brings(exchange);
+    KITH_ASSERT(kith_slot_is_inbox(exchange->edge.inbox));
+    return carries ? exchange->edge.inbox : KITH_SLOT_NONE;
+}
+
+kith_ns kith_exchange_deadline(const struct kith_node *node)
+{
+    kith_ns deadline_ns = KITH_NEVER;
+    for (uint32_t i = 0; i < KITH_EXCHANGES_MAX; i++)
+        deadline_ns =
+            kith_node_earliest(deadline_ns, node->exchanges[i].deadline_ns);
+    KITH_ASSERT(deadline_ns > node->now_ns);
+    return deadline_ns;
+}
+
+const struct kith_mode kith_mode_exchange = {
+    .trigger = trigger,
+    .is_open = is_open,
+    .defers_trigger = defers_trigger,
+    .schedule = kith_exchange_schedule,
+    .message = kith_exchange_message,
+    .wake = kith_exchange_wake,
+    .link_down = kith_exchange_link_down,
+    .inbox = kith_exchange_inbox,
+    .deadline = kith_exchange_deadline,
+    .is_quiet = kith_exchange_is_quiet,
+    .is_finished = kith_exchange_is_finished,
+};

@@ -1,0 +1,149 @@
+/* Two-party exchanges: the state of each, and the table of those under way.
+ *
+ *   exchange.c            the table; what both sides share
+ *   exchange_initiator.c  the side that asks
+ *   exchange_responder.c  the side that is asked */
+#ifndef KITH_PROTOCOL_CORE_EXCHANGE_H
+#define KITH_PROTOCOL_CORE_EXCHANGE_H
+
+#include "kith/assert.h"
+#include "kith/node.h"
+#include "src/protocol/core/round_trip.h"
+
+struct kith_node; /* node_state.h */
+
+/* A peer that always answers "still busy" is given up after this many; it is
+ * then 16 times as slow as the slowest deadline allows for. */
+#define KITH_PROBES_MAX 16u
+/* A restarted peer gives up adopting after this many failed pulls; after the
+ * n-th it waits 2^n times KITH_PULL_WAIT_NS, three seconds in all. */
+#define KITH_PULLS_MAX 8u
+#define KITH_PULL_WAIT_NS (KITH_TIMEOUT_MIN_NS / 8)
+
+enum initiator_state {
+    INITIATOR_IDLE,
+    INITIATOR_SNAPSHOT, /* swap: our snapshot is taken before the request */
+    INITIATOR_ASKED,    /* REQUEST sent */
+    INITIATOR_SPLIT,    /* push: accepted, our share is being split off */
+    INITIATOR_SENT,     /* MODEL sent, or a pull accepted: an answer is due */
+    INITIATOR_MERGE,    /* their model is in the inbox, to be merged */
+    INITIATOR_ABORTING, /* ABORT sent, to be acknowledged */
+    INITIATOR_UNDO,     /* push: never arrived, our share comes back */
+};
+
+enum responder_state {
+    RESPONDER_IDLE,
+    RESPONDER_ACCEPTED, /* ACCEPT sent, their MODEL is due (pull: snapshot) */
+    RESPONDER_MERGE,    /* their model is in the inbox, to be merged */
+    RESPONDER_MERGED,   /* our half is done and answered: ACK is due */
+    RESPONDER_UNDO,     /* ABORT came after the merge */
+};
+#define KITH_EXCHANGE_IDLE 0u
+_Static_assert(INITIATOR_IDLE == KITH_EXCHANGE_IDLE &&
+                   RESPONDER_IDLE == KITH_EXCHANGE_IDLE,
+               "an exchange is idle whichever side we are");
+
+/* One two-party exchange as seen from one side. */
+struct kith_exchange {
+    kith_ns deadline_ns, since_ns; /* of this phase */
+    uint64_t counter;
+    uint32_t incarnation; /* of the initiator */
+    uint8_t state : 4, pattern : 4;
+    uint8_t tries : 4;  /* of the message that is repeated, <= TRIES_MAX + 1 */
+    bool running : 1;   /* its work item is out */
+    bool abort_due : 1; /* ABORT came while its work item was out */
+    bool broken : 1;    /* the link broke after our answer left */
+    uint8_t probes;     /* "still busy" heard, <= PROBES_MAX + 1 */
+    uint8_t retries;    /* other peers that may still be asked */
+    struct kith_work_edge edge;
+};
+_Static_assert(INITIATOR_UNDO < 16 && KITH_PATTERN_COUNT <= 16 &&
+                   KITH_TRIES_MAX + 1 < 16,
+               "state, pattern and tries have four bits each");
+
+/* The table of exchanges under way: first those that this peer initiates, then
+ * those that it answers. A larger table needs slots of work.h for each. */
+#define KITH_INITIATED_MAX 1u
+#define KITH_ANSWERED_MAX 1u
+#define KITH_EXCHANGES_MAX (KITH_INITIATED_MAX + KITH_ANSWERED_MAX)
+
+/* Handlers of kith_mode_exchange that a round's call. */
+bool kith_exchange_schedule(struct kith_node *node);
+void kith_exchange_worked(struct kith_node *node, uint32_t index,
+                          enum kith_work_kind kind);
+void kith_exchange_message(struct kith_node *node, kith_id from,
+                           const struct kith_message *message);
+void kith_exchange_wake(struct kith_node *node);
+void kith_exchange_link_down(struct kith_node *node, kith_id peer);
+uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
+                             const struct kith_message *model);
+kith_ns kith_exchange_deadline(const struct kith_node *node);
+bool kith_exchange_is_quiet(const struct kith_node *node);
+bool kith_exchange_is_finished(const struct kith_node *node);
+/* How many this peer has initiated that are under way. */
+uint32_t kith_exchange_initiated(const struct kith_node *node);
+
+void kith_exchange_init(struct kith_node *node);
+/* Holds after every event. */
+void kith_exchange_check(const struct kith_node *node);
+/* A pull is answered, which may carry far more than what was measured. */
+bool kith_exchange_is_pulled(const struct kith_node *node);
+/* Says `kind` about an exchange to its other side. */
+void kith_exchange_tell(const struct kith_node *node,
+                        const struct kith_exchange *exchange,
+                        enum kith_message_kind kind);
+/* Answers a message about an exchange that is not in the table (any more). */
+void kith_exchange_reply(const struct kith_node *node, kith_id to,
+                         const struct kith_message *about,
+                         enum kith_message_kind kind);
+/* Puts the item that this exchange waits for into the effects. */
+void kith_exchange_work(struct kith_node *node, struct kith_exchange *exchange,
+                        enum kith_work_kind kind);
+void kith_exchange_undone(struct kith_node *node,
+                          const struct kith_exchange *exchange);
+/* The model that a MODEL brought may be merged; false: it is refused. */
+bool kith_exchange_take(struct kith_node *node, struct kith_exchange *exchange,
+                        const struct kith_message *message);
+/* Its slots are free again. */
+void kith_exchange_end(const struct kith_node *node,
+                       struct kith_exchange *exchange);
+/* Asks again over a new link, soon but not at once. */
+void kith_exchange_hurry(const struct kith_node *node,
+                         struct kith_exchange *exchange);
+uint32_t kith_exchange_index(const struct kith_node *node,
+                             const struct kith_exchange *exchange);
+
+/* What travels: the initiator's model, the responder's; a push splits its share
+ * off x, which must come back if it never arrives. */
+static inline bool kith_exchange_gives(const struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->pattern != KITH_PATTERN_ROUND);
+    return exchange->pattern != KITH_PATTERN_PULL;
+}
+static inline bool kith_exchange_brings(const struct kith_exchange *exchange)
+{
+    KITH_ASSERT(exchange->pattern != KITH_PATTERN_ROUND);
+    return exchange->pattern != KITH_PATTERN_PUSH;
+}
+/* One side of an exchange: what exchange.c calls for a record of the table. */
+struct kith_exchange_side {
+    /* The item that it waits for, KITH_WORK_COUNT: none. */
+    enum kith_work_kind (*due)(const struct kith_exchange *exchange);
+    void (*worked)(struct kith_node *node, struct kith_exchange *exchange,
+                   enum kith_work_kind kind);
+    /* `exchange` is NULL where the message is about none of the table. */
+    void (*message)(struct kith_node *node, struct kith_exchange *exchange,
+                    kith_id from, const struct kith_message *message);
+    void (*wake)(struct kith_node *node, struct kith_exchange *exchange);
+    void (*link_down)(struct kith_node *node, struct kith_exchange *exchange);
+    uint8_t awaits_model; /* the state in which a MODEL may come */
+};
+extern const struct kith_exchange_side kith_initiator, kith_responder;
+
+/* exchange_initiator.c: asks a partner, drawn by the topology. */
+void kith_exchange_open(struct kith_node *node, enum kith_pattern pattern);
+/* A restarted peer, or one whose own step went non-finite, pulls a neighbour's
+ * model before it trains on. */
+void kith_exchange_adopt(struct kith_node *node);
+
+#endif

@@ -1,0 +1,292 @@
+/* Rounds with all neighbours: the state of a round and of its edges.
+ *
+ *   round.c             what the modes share
+ *   round_mutual.c      both ends of an edge merge or neither does
+ *   round_cast.c        each message goes one way, whatever comes back
+ *   round_mailbox.c     training never waits; what came last is merged
+ *   round_edge.c        one neighbour of a round
+ *   round_neighbours.c  the neighbours, and how past rounds ended
+ *   round_rejoin.c      catching up after crashes and partitions */
+#ifndef KITH_PROTOCOL_CORE_ROUND_H
+#define KITH_PROTOCOL_CORE_ROUND_H
+
+#include "src/protocol/core/mode.h"
+#include "src/protocol/core/node_state.h"
+
+/* Past outcomes kept for a late PROBE: one bit each. */
+#define KITH_OUTCOMES 64u
+
+enum edge_decision { EDGE_OPEN, EDGE_COMMITTED, EDGE_DROPPED };
+
+/* What is known of one neighbour in one round. */
+enum edge_flag {
+    EDGE_OUT = 1u << 0,         /* we send to it */
+    EDGE_IN = 1u << 1,          /* it sends to us */
+    EDGE_MADE = 1u << 2,        /* this round has a message for it */
+    EDGE_RECEIVED = 1u << 3,    /* its model is in the inbox */
+    EDGE_TOLD_READY = 1u << 4,  /* we said READY, so it may commit */
+    EDGE_HEARD_READY = 1u << 5, /* it holds our model */
+    EDGE_DOWN = 1u << 6,        /* left out until it is heard again */
+    EDGE_GIVEN_UP = 1u << 7,    /* cast: its sender gave this round up before it
+                                   began here */
+};
+
+/* One neighbour of one round. */
+struct kith_round_edge {
+    double weight;                    /* of what comes from it */
+    double share;                     /* of x that goes to it */
+    double split;                     /* what that took from the sum of x */
+    double scalars[KITH_SCALARS_MAX]; /* received */
+    uint64_t said;                    /* the furthest round it spoke of */
+    kith_id peer;
+    uint32_t incarnation; /* whose model it is */
+    uint32_t flags;       /* edge_flag */
+    uint8_t decision;
+    uint8_t tries;  /* PROBEs in doubt */
+    uint8_t silent; /* rounds dropped since it was last heard */
+    /* Mailbox: which of its two inboxes holds what came last, and which one is
+     * being merged. */
+    uint8_t held, merging;
+};
+
+/* The neighbours of one round, ascending; graphs may change from round to
+ * round. A neighbour may be a round ahead, so there are two lists, by the
+ * round's lowest bit, with an inbox each. */
+struct kith_round_list {
+    uint64_t round;
+    uint32_t count;
+    struct kith_round_edge *edges; /* (count) */
+    kith_id *peers;                /* (count) theirs, to search in */
+};
+
+/* How a round that was opened ended, for a late query. */
+struct kith_round_outcome {
+    uint64_t round, committed; /* bit e: edge e of that round was */
+};
+
+/* A peer says that it is in a round. */
+struct kith_round_claim {
+    uint64_t round;
+    kith_id peer;
+};
+#define KITH_EARLY_MAX 16u
+/* Rounds after one that somebody was missing in: where neighbours change, those
+ * that still think that we are dead show up one by one. */
+#define KITH_WARY_ROUNDS 16u
+
+enum round_state {
+    ROUND_CLOSED,   /* nothing open */
+    ROUND_SNAPSHOT, /* due to open: our snapshot is being taken */
+    ROUND_OPEN,     /* models are under way */
+    ROUND_MERGE,    /* every edge is decided */
+};
+
+struct kith_round {
+    uint64_t round; /* open, or next to open */
+    kith_ns opened_ns, deadline_ns;
+    uint8_t state;
+    bool running;     /* its work item is out */
+    bool merged;      /* mailbox: this round's merge is done */
+    bool lapsed;      /* an edge of it was left out at the deadline */
+    bool passing;     /* mailbox: it passes on what a peer in training sent */
+    uint8_t patience; /* rounds in a row that lapsed */
+    uint8_t wary;     /* rounds in which what is missing is asked for */
+    uint32_t early_count;
+    struct kith_round_list lists[2];
+    struct kith_work_edge *work; /* (degree), gathered for each item */
+    uint64_t share;              /* rounds of all steps */
+    uint64_t most; /* highest plausible round number; larger ones are ignored */
+    struct kith_round_claim furthest[2]; /* of two peers */
+    uint64_t generations, passed; /* mailbox: above those heard, passed on */
+    /* Models that came more than a round too early: there was no inbox. */
+    struct kith_round_claim early[KITH_EARLY_MAX];     /* (early_count) */
+    struct kith_round_outcome outcomes[KITH_OUTCOMES]; /* round % OUTCOMES */
+};
+
+/* ---- What a round's message asks again and again. */
+
+static inline const struct kith_round_list *
+kith_round_list_of(const struct kith_node *node, uint64_t number)
+{
+    return &node->round->lists[number & node->mode->list_mask];
+}
+
+/* The open round's list, or the next one's. */
+static inline const struct kith_round_list *
+kith_round_current(const struct kith_node *node)
+{
+    return kith_round_list_of(node, node->round->round);
+}
+
+/* By halves, without a branch: the last one that is not above `peer`. */
+static inline struct kith_round_edge *
+kith_round_find(const struct kith_round_list *list, kith_id peer)
+{
+    const kith_id *at = list->peers;
+    for (uint32_t count = list->count, half; count > 1; count -= half) {
+        half = count / 2;
+        at = at[half] <= peer ? at + half : at;
+    }
+    return list->count > 0 && *at == peer ? &list->edges[at - list->peers]
+                                          : NULL;
+}
+
+/* Of an edge's two ends, is it ours that decides? */
+static inline bool kith_edge_decides(const struct kith_node *node, kith_id peer)
+{
+    KITH_ASSERT(node->self != peer);
+    return node->self < peer;
+}
+
+/* Its peer has closed the round at hand, or will never open it. */
+static inline bool kith_edge_is_past(const struct kith_node *node,
+                                     const struct kith_round_edge *edge)
+{
+    return edge->said > node->round->round;
+}
+
+/* Our snapshot is taken: neither closed nor about to open. */
+static inline bool kith_round_has_begun(const struct kith_node *node)
+{
+    KITH_ASSERT(node->round->state <= ROUND_MERGE);
+    return node->round->state == ROUND_OPEN ||
+           node->round->state == ROUND_MERGE;
+}
+
+/* It is undecided, in the round at hand. `edge` may be NULL. */
+static inline bool kith_edge_is_open(const struct kith_node *node,
+                                     const struct kith_round_edge *edge,
+                                     uint64_t number)
+{
+    return edge != NULL && number == node->round->round &&
+           node->round->state == ROUND_OPEN && edge->decision == EDGE_OPEN;
+}
+
+/* ---- round_neighbours.c */
+
+/* The first round of the trigger after so many own steps. */
+uint64_t kith_round_after(const struct kith_node *node, uint64_t steps);
+/* The first of a trigger's rounds, from this one on. */
+uint64_t kith_round_begins(const struct kith_node *node, uint64_t number);
+/* Between two rounds of one trigger. */
+bool kith_round_is_within(const struct kith_node *node);
+/* Will there be a round of that number before our share is done? */
+bool kith_round_comes(const struct kith_node *node, uint64_t number);
+size_t kith_round_size(const struct kith_node_config *config);
+void kith_round_init(struct kith_node *node, void *memory);
+/* Go on with round `number`: nothing that came for another one is kept. */
+void kith_round_jump(struct kith_node *node, uint64_t number);
+/* The list of `number` in the place of the one two rounds before. */
+void kith_round_list_fill(struct kith_node *node, uint64_t number);
+void kith_round_set_down(struct kith_node *node, kith_id peer);
+/* It let a round lapse: after two it is left out. */
+void kith_round_count_silent(struct kith_node *node, kith_id peer);
+/* Where the graph changes, a neighbour of a later round may be far ahead: its
+ * model is discarded, and asked for again as soon as there is an inbox. */
+void kith_round_note_early(struct kith_node *node, kith_id peer,
+                           uint64_t number);
+/* The outcome of the open round is kept for late queries. */
+void kith_round_remember(struct kith_node *node);
+/* A later round has taken its place there: nobody can say. */
+bool kith_round_is_forgotten(const struct kith_node *node, uint64_t number);
+bool kith_round_was_committed(const struct kith_node *node, kith_id peer,
+                              uint64_t number);
+
+/* ---- round_rejoin.c */
+
+/* Any message: its sender is alive, and in that round. */
+void kith_round_hear(struct kith_node *node, kith_id from, uint64_t said);
+/* The open round is over. Was anybody missing? */
+bool kith_round_review(struct kith_node *node);
+/* Go on where two others are, if they are further than the next round. */
+void kith_round_catch_up(struct kith_node *node);
+/* Go on with round `number`, and tell those that wait for us in ours. */
+void kith_round_rejoin(struct kith_node *node, uint64_t number);
+/* Where models came too early: there is an inbox for them now, or their round
+ * is left out. */
+void kith_round_ask_early(struct kith_node *node);
+
+/* ---- round_edge.c */
+
+void kith_round_tell(const struct kith_node *node, kith_id peer,
+                     enum kith_message_kind kind, uint64_t number);
+/* Decides whether this round has a message for it. */
+void kith_edge_plan(const struct kith_node *node, struct kith_round_edge *edge);
+/* Its message goes out, if there is one. */
+void kith_edge_open(struct kith_node *node, struct kith_round_edge *edge);
+void kith_edge_send(const struct kith_node *node,
+                    const struct kith_round_edge *edge);
+/* An open edge ends: what came over it is merged, or it is left out. */
+void kith_edge_commit(struct kith_node *node, struct kith_round_edge *edge);
+void kith_edge_drop(struct kith_node *node, struct kith_round_edge *edge);
+/* It takes no part in this round, which is nobody's failure. */
+void kith_edge_leave_out(struct kith_node *node, struct kith_round_edge *edge);
+void kith_edge_mark(struct kith_node *node, enum kith_mark_kind kind,
+                    const struct kith_round_edge *edge, double sum);
+/* Advances an edge of the open round, as its mode does. */
+void kith_edge_advance(struct kith_node *node, struct kith_round_edge *edge);
+void kith_edge_advance_all(struct kith_node *node);
+/* An edge's index in its list, which names its slots. */
+uint32_t kith_edge_index(const struct kith_round_list *list,
+                         const struct kith_round_edge *edge);
+
+/* ---- round_cast.c: what a mailbox's edges do, too. */
+
+void kith_cast_unsent(struct kith_node *node, struct kith_round_edge *edge);
+bool kith_cast_settle(struct kith_node *node, struct kith_round_edge *edge);
+void kith_cast_ack(struct kith_node *node, struct kith_round_edge *edge);
+void kith_cast_abort(struct kith_node *node, struct kith_round_edge *edge,
+                     kith_id from, uint64_t number);
+void kith_cast_probe(struct kith_node *node, struct kith_round_edge *edge,
+                     kith_id from, uint64_t number);
+void kith_cast_confirm(struct kith_node *node, kith_id from, uint64_t number);
+void kith_cast_edge_down(struct kith_node *node, struct kith_round_edge *edge,
+                         kith_id peer);
+
+/* ---- round.c */
+
+/* The handlers of node.c that all modes of rounds have. */
+#define KITH_ROUND_HANDLERS                                                    \
+    .is_open = kith_round_is_open, .schedule = kith_round_schedule,            \
+    .message = kith_round_message, .wake = kith_round_wake,                    \
+    .link_down = kith_round_link_down, .peer_left = kith_round_peer_left,      \
+    .leave = kith_round_leave, .inbox = kith_round_inbox,                      \
+    .deadline = kith_round_deadline, .is_finished = kith_round_is_finished
+
+/* Handlers of every mode of rounds: KITH_ROUND_HANDLERS, and */
+bool kith_round_is_open(const struct kith_node *node);
+bool kith_round_schedule(struct kith_node *node);
+void kith_round_message(struct kith_node *node, kith_id from,
+                        const struct kith_message *message);
+void kith_round_wake(struct kith_node *node);
+void kith_round_link_down(struct kith_node *node, kith_id peer);
+void kith_round_peer_left(struct kith_node *node, kith_id peer);
+void kith_round_leave(struct kith_node *node);
+uint32_t kith_round_inbox(const struct kith_node *node, kith_id from,
+                          const struct kith_message *model);
+kith_ns kith_round_deadline(const struct kith_node *node);
+bool kith_round_is_quiet(const struct kith_node *node);
+bool kith_round_is_finished(const struct kith_node *node);
+/* those of modes that training waits for. */
+void kith_round_open(struct kith_node *node);
+bool kith_round_holds(const struct kith_node *node);
+void kith_round_close(struct kith_node *node);
+bool kith_round_is_committed(const struct kith_round_edge *edge);
+uint32_t kith_round_edge_inbox(const struct kith_node *node, uint32_t e,
+                               uint64_t number);
+/* The next round's list is filled, and opened if it is of the same trigger. */
+void kith_round_go_on(struct kith_node *node, bool catches_up);
+/* Stores a model that came, and returns its edge; NULL: it was refused. */
+struct kith_round_edge *kith_round_take(struct kith_node *node,
+                                        struct kith_round_edge *edge,
+                                        kith_id from,
+                                        const struct kith_message *message);
+/* The model is in its inbox, or was refused by the gate. */
+bool kith_round_store(struct kith_node *node, struct kith_round_edge *edge,
+                      uint32_t inbox, const struct kith_message *message);
+void kith_round_try_close(struct kith_node *node);
+void kith_round_worked(struct kith_node *node, enum kith_work_kind kind);
+/* Holds after every event. */
+void kith_round_check(const struct kith_node *node);
+
+#endif

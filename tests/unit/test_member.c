@@ -1,0 +1,361 @@
+/* Goal: what is said to a member arrives once, whichever link stands when it is
+ * said: while the transport is still held, while both sides dial each other,
+ * when a restarted member comes back. A member that will not do is dialled on
+ * without filling the log.
+ * Method: two or three transports on one loop, joined by loopback; the driver
+ * is a counter of what it was told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "src/peer/transport.h"
+#include "tests/support/sessions.h"
+
+#define MEMBERS 2u
+/* Long enough for a loaded machine; only a failure waits for it. */
+#define PATIENCE_NS (10 * KITH_S)
+
+struct side {
+    struct kith_transport transport;
+    struct kith_identity identity;
+    int up, down;
+    unsigned heard[64];            /* messages by step */
+    unsigned dial_failed, refused; /* lines of the log */
+};
+
+static uv_loop_t loop;
+static uv_timer_t heartbeat;
+static struct sessions_cluster cluster;
+static struct kith_member members[MEMBERS];
+static int listeners[MEMBERS];
+
+static void on_up(void *arg, kith_id peer)
+{
+    struct side *side = arg;
+    (void)peer;
+    side->up++;
+}
+
+static void on_down(void *arg, kith_id peer)
+{
+    struct side *side = arg;
+    (void)peer;
+    side->down++;
+}
+
+static void on_message(void *arg, kith_id from, const struct kith_message *m)
+{
+    struct side *side = arg;
+    (void)from;
+    assert_true(m->step < 64);
+    side->heard[m->step]++;
+}
+
+static uint32_t on_inbox(void *arg, kith_id from, const struct kith_message *m)
+{
+    (void)arg, (void)from, (void)m;
+    return KITH_SLOT_NONE;
+}
+
+static void *on_slot(void *arg, uint32_t slot)
+{
+    (void)slot;
+    return arg; /* never written: there is no payload */
+}
+
+static void on_log(void *user, const char *line)
+{
+    struct side *side = user;
+    side->dial_failed += strncmp(line, "dial-failed ", 12) == 0;
+    side->refused += strncmp(line, "refused ", 8) == 0;
+}
+
+static void on_heartbeat(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+static void listen_as(kith_id rank, char address[KITH_ADDRESS_BYTES])
+{
+    char error[KITH_PEER_ERROR_BYTES];
+    assert_int_equal(
+        kith_peer_listen("127.0.0.1:0", &listeners[rank], address, error),
+        KITH_OK);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    sessions_cluster(&cluster, "member");
+    assert_int_equal(uv_loop_init(&loop), 0);
+    uv_timer_init(&loop, &heartbeat);
+    uv_timer_start(&heartbeat, on_heartbeat, 1, 1);
+    memset(members, 0, sizeof members);
+    for (kith_id i = 0; i < MEMBERS; i++)
+        listen_as(i, members[i].address);
+    return 0;
+}
+
+/* `delay_ns`: everything this side sends is so late. `dim`: of its model. */
+static void open_side_of(struct side *side, kith_id rank, uint32_t incarnation,
+                         kith_ns delay_ns, uint64_t dim)
+{
+    char name[16];
+    memset(side, 0, sizeof *side);
+    snprintf(name, sizeof name, "peer-%u", (unsigned)rank);
+    sessions_identity(&side->identity, name, &cluster);
+    struct kith_certificate certificate =
+        sessions_certificate(&side->identity, name, &cluster);
+    certificate.not_before_s = (int64_t)time(NULL) - SESSIONS_DAY_S;
+    certificate.not_after_s = (int64_t)time(NULL) + SESSIONS_DAY_S;
+    sessions_certify(&side->identity, &certificate, &cluster);
+    struct kith_transport_options options = {
+        .members = members,
+        .peers = MEMBERS,
+        .self = rank,
+        .seed = 7,
+        .identity = &side->identity,
+        .trust = &cluster.trust,
+        .suite = KITH_SUITE_CHACHAPOLY,
+        .hello = {.rank = rank,
+                  .incarnation = incarnation,
+                  .dim = dim,
+                  .model = "none"},
+        .log_user = side,
+        .on_log = on_log,
+        .shape = {.latency_ns = delay_ns},
+        .user = {.arg = side,
+                 .up = on_up,
+                 .down = on_down,
+                 .message = on_message,
+                 .inbox = on_inbox,
+                 .slot = on_slot},
+    };
+    kith_peer_limits_default(&options.limits);
+    options.limits.dial_first_ns = options.limits.dial_max_ns = KITH_MS;
+    assert_int_equal(
+        kith_transport_init(&side->transport, &loop, &options, listeners[rank]),
+        KITH_OK);
+}
+
+static void open_side(struct side *side, kith_id rank, uint32_t incarnation,
+                      kith_ns delay_ns)
+{
+    open_side_of(side, rank, incarnation, delay_ns, 3);
+}
+
+static void say(struct side *side, kith_id to, uint64_t step)
+{
+    const struct kith_message message = {.kind = KITH_MESSAGE_REQUEST,
+                                         .pattern = KITH_PATTERN_PULL,
+                                         .id = {.counter = step + 1},
+                                         .mine = true,
+                                         .step = step,
+                                         .slot = KITH_SLOT_NONE};
+    kith_transport_send(&side->transport, to, &message);
+}
+
+static void turn(void)
+{
+    uv_run(&loop, UV_RUN_ONCE); /* the heartbeat ends it */
+}
+
+/* Turns of the loop until the condition holds. */
+#define RUN_UNTIL(condition)                                                   \
+    do {                                                                       \
+        const kith_ns began_ns = (kith_ns)uv_hrtime();                         \
+        while (!(condition) && (kith_ns)uv_hrtime() - began_ns < PATIENCE_NS)  \
+            turn();                                                            \
+        assert_true(condition);                                                \
+    } while (0)
+
+static unsigned link_count(const struct side *side)
+{
+    unsigned count = 0;
+    for (const struct kith_link *l = side->transport.links; l; l = l->next)
+        count++;
+    return count;
+}
+
+static void stop_sides(struct side **sides, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        kith_transport_stop(&sides[i]->transport);
+    uv_close((uv_handle_t *)&heartbeat, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    for (size_t i = 0; i < count; i++)
+        kith_transport_free(&sides[i]->transport);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+/* START is stepped while the transport is held, and a restarted peer asks for a
+ * model in that very step: nobody has dialled it yet. */
+static void said_before_the_hold_ends(void **state)
+{
+    static struct side a, b;
+    (void)state;
+    open_side(&a, 0, 0, 0);
+    open_side(&b, 1, 0, 0);
+    kith_transport_unhold(&b.transport);
+
+    say(&a, 1, 3);
+    assert_non_null(a.transport.members[1].dialled);
+    kith_transport_unhold(&a.transport);
+
+    RUN_UNTIL(b.heard[3] > 0);
+    assert_int_equal(b.heard[3], 1);
+    assert_int_equal(a.up, 1);
+    assert_int_equal(a.down, 0);
+    stop_sides((struct side *[]){&a, &b}, 2);
+}
+
+/* The same where the dial has come to an end before the hold does. */
+static void said_on_a_held_link(void **state)
+{
+    static struct side a, b;
+    (void)state;
+    open_side(&a, 0, 0, 0);
+    open_side(&b, 1, 0, 0);
+    kith_transport_unhold(&b.transport);
+
+    say(&a, 1, 3);
+    RUN_UNTIL(a.transport.members[1].link != NULL && b.up == 1);
+    say(&a, 1, 4);
+    say(&b, 0, 5);
+    for (int i = 0; i < 20; i++)
+        turn();
+    assert_int_equal(a.up, 0); /* held: nothing is told, nothing is heard */
+    assert_int_equal(a.heard[5], 0);
+    kith_transport_unhold(&a.transport);
+
+    RUN_UNTIL(b.heard[3] > 0 && b.heard[4] > 0 && a.heard[5] > 0);
+    assert_int_equal(a.up, 1);
+    assert_int_equal(a.down + b.down, 0);
+    stop_sides((struct side *[]){&a, &b}, 2);
+}
+
+/* Both dial in one turn of the loop and go on talking while it is settled which
+ * connection stays. */
+static void dial_each_other(kith_ns a_late_ns, kith_ns b_late_ns)
+{
+    static struct side a, b;
+    open_side(&a, 0, 0, a_late_ns);
+    open_side(&b, 1, 0, b_late_ns);
+    kith_transport_unhold(&a.transport);
+    kith_transport_unhold(&b.transport);
+
+    for (uint64_t step = 0; step < 30; step++) {
+        say(&a, 1, step);
+        say(&b, 0, step);
+        turn();
+    }
+    RUN_UNTIL(a.transport.connected == 2 && b.transport.connected == 2);
+    say(&a, 1, 30);
+    say(&b, 0, 30);
+    RUN_UNTIL(link_count(&a) == 1 && link_count(&b) == 1 && a.heard[30] > 0 &&
+              b.heard[30] > 0);
+
+    /* The lower rank's connection, on both sides; nobody noticed. */
+    assert_true(a.transport.members[1].link == a.transport.links);
+    assert_true(a.transport.links->initiator);
+    assert_true(b.transport.members[0].link == b.transport.links);
+    assert_false(b.transport.links->initiator);
+    assert_int_equal(a.up, 1);
+    assert_int_equal(b.up, 1);
+    assert_int_equal(a.down + b.down, 0);
+    for (size_t step = 0; step <= 30; step++) {
+        assert_int_equal(a.heard[step], 1);
+        assert_int_equal(b.heard[step], 1);
+    }
+    stop_sides((struct side *[]){&a, &b}, 2);
+}
+
+static void lower_rank_wins(void **state)
+{
+    (void)state;
+    dial_each_other(0, 0);
+}
+
+static void lower_rank_wins_though_late(void **state)
+{
+    (void)state;
+    dial_each_other(20 * KITH_MS, 0);
+}
+
+static void higher_rank_loses_though_late(void **state)
+{
+    (void)state;
+    dial_each_other(0, 20 * KITH_MS);
+}
+
+/* Down, then up: what the dead incarnation held is over. What comes from it
+ * afterwards is refused. */
+static void restarted_member_replaces_its_past(void **state)
+{
+    static struct side a, past, present;
+    char address[KITH_ADDRESS_BYTES];
+    (void)state;
+    open_side(&a, 0, 0, 0);
+    open_side(&past, 1, 0, 0);
+    kith_transport_unhold(&a.transport);
+    kith_transport_unhold(&past.transport);
+    say(&past, 0, 1);
+    RUN_UNTIL(a.heard[1] == 1 && a.up == 1);
+
+    listen_as(1, address);
+    open_side(&present, 1, 1, 0);
+    kith_transport_unhold(&present.transport);
+    say(&present, 0, 2);
+    RUN_UNTIL(a.heard[2] == 1 && past.down == 1);
+    assert_int_equal(a.down, 1);
+    assert_int_equal(a.up, 2);
+
+    say(&past, 0, 3);
+    RUN_UNTIL(a.transport.refusals[KITH_REFUSAL_DUPLICATE] == 1);
+    say(&present, 0, 4);
+    RUN_UNTIL(a.heard[4] == 1);
+    assert_int_equal(a.heard[3], 0);
+    assert_int_equal(a.down, 1);
+    stop_sides((struct side *[]){&a, &past, &present}, 3);
+}
+
+/* A dial that fails is told as LINK_DOWN, so a node asks again and again. */
+static void another_model_is_said_less_and_less(void **state)
+{
+    static struct side a, b;
+    (void)state;
+    open_side_of(&a, 0, 0, 0, 3);
+    open_side_of(&b, 1, 0, 0, 4);
+    kith_transport_unhold(&a.transport);
+    kith_transport_unhold(&b.transport);
+
+    const kith_ns began_ns = (kith_ns)uv_hrtime();
+    while (a.transport.dial_failures < 20 &&
+           (kith_ns)uv_hrtime() - began_ns < PATIENCE_NS) {
+        say(&a, 1, 1);
+        turn();
+    }
+    assert_int_equal(a.transport.dial_failures, 20);
+    assert_int_equal(a.dial_failed, 5); /* 1, 2, 4, 8, 16 */
+    assert_int_equal(a.refused, 5);
+    assert_int_equal(b.refused, 5);
+    stop_sides((struct side *[]){&a, &b}, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(said_before_the_hold_ends, setup),
+        cmocka_unit_test_setup(said_on_a_held_link, setup),
+        cmocka_unit_test_setup(lower_rank_wins, setup),
+        cmocka_unit_test_setup(lower_rank_wins_though_late, setup),
+        cmocka_unit_test_setup(higher_rank_loses_though_late, setup),
+        cmocka_unit_test_setup(restarted_member_replaces_its_past, setup),
+        cmocka_unit_test_setup(another_model_is_said_less_and_less, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
