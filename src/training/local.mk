@@ -39,11 +39,11 @@ libkith_backend_a_SOURCES = \
   src/training/backend/cuda.inc.h \
   src/training/backend/cuda_bf16.c \
   src/training/backend/cuda_module.c \
-  src/training/backend/dropout.h \
   src/training/backend/f16.h \
   src/training/backend/f16_avx2.h \
   src/training/backend/f16_avx512.h \
   src/training/backend/f16_portable.h \
+  src/training/backend/f16_x86.h \
   src/training/backend/memory.c \
   src/training/backend/memory.h \
   src/training/backend/naive.inc.h \
@@ -194,8 +194,8 @@ CUDA_UNITS = \
 CUDA_INCLUDED = \
   include/kith/backend.h \
   include/kith/cuda_module.h \
+  include/kith/dropout.h \
   include/kith/ops.h \
-  src/training/backend/dropout.h \
   src/training/cuda/attention.cuh \
   src/training/cuda/columns.cuh \
   src/training/cuda/common.cuh \

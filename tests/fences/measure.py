@@ -27,8 +27,9 @@ ASSERT = re.compile(r"\b(?:KITH_ASSERT|_Static_assert)\s*(\((?:[^;]|\n)*?\));")
 FUNCTION = re.compile(
     r"^(?!typedef|enum|struct \w+\s*\{|union|#|\s)[\w\s*]*?\b(\w+)\("
     r"([^;{}]*?)\)\s*\{", re.M)
+# A type of function that another library has is not ours to shorten.
 PARAMETER_LIST = re.compile(
-    r"^[ ]*(?!return\b|else\b)(?:static |extern |inline |KITH_MUST_CHECK )*[a-z_][\w ]*[ *]+"
+    r"^[ ]*(?!return\b|else\b|typedef\b)(?:static |extern |inline |KITH_MUST_CHECK )*[a-z_][\w ]*[ *]+"
     r"\(?\*?(\w+)\)?\(([^(){};]*)\)\s*[;{]", re.M)
 STRUCT = re.compile(r"\bstruct (\w+)\s*\{((?:[^{}]|\{[^{}]*\})*)\}", re.S)
 POINTER_ONLY = re.compile(r"^\(\s*!?[\w.>\-\[\]]+(\s*!=\s*NULL)?\s*\)$")
@@ -83,7 +84,7 @@ def crowded_structs(tree):
         for path, text in sources(tree, top, (".c", ".h")):
             for match in STRUCT.finditer(without_comments(text)):
                 booleans = 0
-                for line in re.findall(r"\bbool\s+([^;(]*);", match.group(2)):
+                for line in re.findall(r"\bbool\s+([^;()]*);", match.group(2)):
                     booleans += line.count(",") + 1
                 name = match.group(1)
                 if booleans > BOOLEANS and "option" not in name:

@@ -15,7 +15,7 @@
 #include "kith/rng.h"
 #include "ops_cases.h"
 #include "src/training/backend/cpu.h"
-#include "src/training/backend/dropout.h"
+#include "kith/dropout.h"
 
 #define N_MAX 16384 /* elements of one tensor */
 

@@ -81,11 +81,6 @@ struct product {
  * work. Larger ones are faster: the library copies A and B for each. */
 enum { SIDE = 128, LARGE = 512 * 1024, PARTS = 4 };
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t half(size_t side)
 {
     return (side / 2 + SIDE - 1) / SIDE * SIDE;
@@ -117,8 +112,8 @@ static void product_part(void *context, size_t i)
     const struct product *p = context;
     const size_t m0 = i / p->across * p->rows;
     const size_t n0 = i % p->across * p->columns;
-    const size_t m = least(p->rows, p->m - m0);
-    const size_t n = least(p->columns, p->n - n0);
+    const size_t m = kith_least(p->rows, p->m - m0);
+    const size_t n = kith_least(p->columns, p->n - n0);
     const size_t at = m0 * p->n + n0;
     const int status = kith_onednn_alone()->bf16(
         p->a.turned ? 'T' : 'N', p->b.turned ? 'T' : 'N', (int64_t)m,

@@ -37,11 +37,6 @@ static size_t whole(size_t n)
     return (n + VECTOR - 1) / VECTOR * VECTOR;
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* One correlation of (rows, height, width, in) with windows: output line i,
  * pixel j read from input line i * stride + top, pixel j * stride + left. */
 struct sweep {
@@ -68,9 +63,9 @@ static void sweep_plan(struct sweep *s)
         fits < s->taps + s->stride ? 1 : (fits - s->taps) / s->stride + 1;
     /* Few images: enough bands for every part, if they are worth one. */
     const size_t worth = s->lines * s->pixels / BAND_PIXELS;
-    const size_t wanted = least((PARTS + s->rows - 1) / s->rows, worth);
+    const size_t wanted = kith_least((PARTS + s->rows - 1) / s->rows, worth);
     if (wanted > 1)
-        band = least(band, (s->lines + wanted - 1) / wanted);
+        band = kith_least(band, (s->lines + wanted - 1) / wanted);
     s->bands = (s->lines + band - 1) / band;
     s->band = (s->lines + s->bands - 1) / s->bands;
 }
@@ -128,7 +123,7 @@ static struct band band_of(const struct sweep *s, size_t task, const float *x,
 {
     struct band b = {.row = task / s->bands,
                      .first = task % s->bands * s->band};
-    b.count = least(s->band, s->lines > b.first ? s->lines - b.first : 0);
+    b.count = kith_least(s->band, s->lines > b.first ? s->lines - b.first : 0);
     const float *image = x + b.row * s->height * s->width * s->in;
     const ptrdiff_t top = s->top + (ptrdiff_t)(b.first * s->stride);
     if (!s->framed) {
@@ -175,7 +170,7 @@ static void correlate_band(const struct correlation *c, const struct band *b)
                                      .pixels = s->pixels,
                                      .taps = s->taps,
                                      .run = run,
-                                     .outs = least(width, s->out - o),
+                                     .outs = kith_least(width, s->out - o),
                                      .x_step = s->stride * s->in,
                                      .x_row = b->line,
                                      .y_step = c->y_step,
@@ -269,7 +264,7 @@ static void pack_forward(const struct kith_cpu_image *kernels,
     size_t width;
     for (size_t o = 0; o < op->out; o += width) {
         width = panel_width(kernels, op->out, o);
-        const size_t outs = least(width, op->out - o);
+        const size_t outs = kith_least(width, op->out - o);
         for (size_t i = 0; i < depth; i++, to += width) {
             memcpy(to, w + i * op->out + o, outs * sizeof *to);
             memset(to + outs, 0, (width - outs) * sizeof *to);
@@ -287,7 +282,7 @@ static void pack_backward(const struct kith_cpu_image *kernels,
     size_t width;
     for (size_t c = 0; c < in; c += width) {
         width = panel_width(kernels, in, c);
-        const size_t ins = least(width, in - c);
+        const size_t ins = kith_least(width, in - c);
         for (size_t t = 0; t < taps * reach; t++) {
             const size_t down = l->down + op->stride * (taps - 1 - t / reach);
             const size_t across =
@@ -321,7 +316,7 @@ static size_t partial_count(const struct kith_conv *op, size_t rows)
 {
     const size_t fit = PARTIAL / partial_size(op);
     const size_t worth = rows * op->out_height * op->out_width / PARTIAL_PIXELS;
-    const size_t count = least(least(fit, worth), PARTS);
+    const size_t count = kith_least(kith_least(fit, worth), PARTS);
     return count < 1 ? 1 : count;
 }
 
@@ -434,7 +429,7 @@ static void gradient_band(const struct gradient *g, const struct band *b,
         .pixels = op->out_width,
         .taps = op->kernel,
         .run = op->kernel * op->in,
-        .outs = least(g->kernels->panel, op->out - o),
+        .outs = kith_least(g->kernels->panel, op->out - o),
         .x_line = op->stride * b->line,
         .x_step = op->stride * op->in,
         .x_row = b->line,
@@ -454,7 +449,7 @@ static void gradient_part(void *context, size_t part)
     for (size_t t = tasks * part / PARTS; t < tasks * (part + 1) / PARTS; t++) {
         const size_t group = t / g->panels;
         const size_t o = t % g->panels * g->kernels->panel;
-        const size_t outs = least(g->kernels->panel, g->op->out - o);
+        const size_t outs = kith_least(g->kernels->panel, g->op->out - o);
         float *dw = g->partials + group * partial_size(g->op);
         for (size_t i = 0; i < depth; i++)
             memset(dw + i * g->op->out + o, 0, outs * sizeof *dw);
@@ -515,7 +510,7 @@ static void gate_part(void *context, size_t part)
         memset(sums, 0, g->out * sizeof *sums);
     }
     for (size_t p = g->pixels * part / PARTS; p < end; p += GATE_PIXELS)
-        g->kernels->gate(least(GATE_PIXELS, end - p), g->out,
+        g->kernels->gate(kith_least(GATE_PIXELS, end - p), g->out,
                          g->y == NULL ? NULL : g->y + p * g->out,
                          g->dy + p * g->out, sums);
 }

@@ -100,9 +100,21 @@ FORCE void line_tile(const struct kith_cpu_line *line, const float *x, float *y,
     }
 }
 
+/* Every size of a tile, beside one vector and beside two. */
 #define TILES(X, b) X(1, b) X(2, b) X(3, b) X(4, b) X(5, b) X(6, b)
 #define TILES_WIDE(X, b)                                                       \
     X(7, b) X(8, b) X(9, b) X(10, b) X(11, b) X(12, b) X(13, b) X(14, b)
+#if LINE_1 > 6
+#define TILES_1(X) TILES(X, 1) TILES_WIDE(X, 1) X(15, 1) X(16, 1)
+#else
+#define TILES_1(X) TILES(X, 1)
+#endif
+#if LINE_2 > 0
+#define TILES_2(X) TILES(X, 2) TILES_WIDE(X, 2)
+#else
+#define TILES_2(X)
+#endif
+
 #define LINE_TILE(p, b)                                                        \
     static void line_tile_##p##_##b(const struct kith_cpu_line *line,          \
                                     const float *x, float *y)                  \
@@ -110,31 +122,13 @@ FORCE void line_tile(const struct kith_cpu_line *line, const float *x, float *y,
         line_tile(line, x, y, p, b);                                           \
     }
 #define LINE_NAME(p, b) line_tile_##p##_##b,
-
-TILES(LINE_TILE, 1)
-#if LINE_1 > 6
-TILES_WIDE(LINE_TILE, 1)
-LINE_TILE(15, 1)
-LINE_TILE(16, 1)
-#endif
-#if LINE_2 > 0
-TILES(LINE_TILE, 2)
-TILES_WIDE(LINE_TILE, 2)
-#endif
+TILES_1(LINE_TILE)
+TILES_2(LINE_TILE)
 
 typedef void line_kernel(const struct kith_cpu_line *line, const float *x,
                          float *y);
-static line_kernel *const line_narrow[] = {TILES(LINE_NAME, 1)
-#if LINE_1 > 6
-                                               TILES_WIDE(LINE_NAME, 1)
-                                                   line_tile_15_1,
-                                           line_tile_16_1
-#endif
-};
-#if LINE_2 > 0
-static line_kernel *const line_wide[] = {TILES(LINE_NAME, 2)
-                                             TILES_WIDE(LINE_NAME, 2)};
-#endif
+static line_kernel *const line_narrow[] = {TILES_1(LINE_NAME) NULL};
+static line_kernel *const line_wide[] = {TILES_2(LINE_NAME) NULL};
 
 /* Tiles of nearly equal size: 32 pixels at most 14 at a time are 11, 11, 10. */
 static void line_run(const struct kith_cpu_line *line, line_kernel *const *tile,
@@ -152,13 +146,10 @@ static void line_run(const struct kith_cpu_line *line, line_kernel *const *tile,
 
 static void image_correlate(const struct kith_cpu_line *line)
 {
-#if LINE_2 > 0
-    if (line->outs > 16) {
+    if (LINE_2 > 0 && line->outs > 16)
         line_run(line, line_wide, LINE_2);
-        return;
-    }
-#endif
-    line_run(line, line_narrow, LINE_1);
+    else
+        line_run(line, line_narrow, LINE_1);
 }
 
 /* The same, for the weights: a tile of `count` values of a window's row by one
@@ -209,30 +200,13 @@ FORCE void outer_tile(const struct kith_cpu_outer *o, const float *x, float *dw,
     }
 #define OUTER_NAME(n, b) outer_tile_##n##_##b,
 
-TILES(OUTER_TILE, 1)
-#if LINE_1 > 6
-TILES_WIDE(OUTER_TILE, 1)
-OUTER_TILE(15, 1)
-OUTER_TILE(16, 1)
-#endif
-#if LINE_2 > 0
-TILES(OUTER_TILE, 2)
-TILES_WIDE(OUTER_TILE, 2)
-#endif
+TILES_1(OUTER_TILE)
+TILES_2(OUTER_TILE)
 
 typedef void outer_kernel(const struct kith_cpu_outer *o, const float *x,
                           float *dw);
-static outer_kernel *const outer_narrow[] = {TILES(OUTER_NAME, 1)
-#if LINE_1 > 6
-                                                 TILES_WIDE(OUTER_NAME, 1)
-                                                     outer_tile_15_1,
-                                             outer_tile_16_1
-#endif
-};
-#if LINE_2 > 0
-static outer_kernel *const outer_wide[] = {TILES(OUTER_NAME, 2)
-                                               TILES_WIDE(OUTER_NAME, 2)};
-#endif
+static outer_kernel *const outer_narrow[] = {TILES_1(OUTER_NAME) NULL};
+static outer_kernel *const outer_wide[] = {TILES_2(OUTER_NAME) NULL};
 
 static void outer_run(const struct kith_cpu_outer *o, outer_kernel *const *tile,
                       size_t most)
@@ -251,25 +225,17 @@ static void outer_run(const struct kith_cpu_outer *o, outer_kernel *const *tile,
 
 static void image_outer(const struct kith_cpu_outer *o)
 {
-#if LINE_1 > 6
-    /* A first layer's window, 3 x 3 of one or of three channels, is one tile.
-     */
-    if (o->taps == 3 && o->run == 3 && o->outs <= 16) {
+    /* A first layer's window, 3 x 3 of one or of three channels, is one tile
+     * where there are registers for it. */
+    const bool first = LINE_1 > 6 && o->taps == 3 && o->outs <= 16;
+    if (first && o->run == 3)
         outer_tile(o, o->x, o->dw, 3, 3, 1);
-        return;
-    }
-    if (o->taps == 3 && o->run == 9 && o->outs <= 16) {
+    else if (first && o->run == 9)
         outer_tile(o, o->x, o->dw, 3, 9, 1);
-        return;
-    }
-#endif
-#if LINE_2 > 0
-    if (o->outs > 16) {
+    else if (LINE_2 > 0 && o->outs > 16)
         outer_run(o, outer_wide, LINE_2);
-        return;
-    }
-#endif
-    outer_run(o, outer_narrow, LINE_1);
+    else
+        outer_run(o, outer_narrow, LINE_1);
 }
 
 static void image_gate(size_t rows, size_t n, const float *y, float *dy,

@@ -25,11 +25,6 @@ static size_t span_of(const struct group *g)
     return g->size >= CHANNELS ? g->size : CHANNELS / g->size * g->size;
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Mean and 1 / deviation of each group of a span (at most CHANNELS groups). */
 struct known {
     float mean[CHANNELS], inverse[CHANNELS];
@@ -46,7 +41,7 @@ static void span_moments(const struct group *g, size_t row, size_t c,
     for (size_t at = c; at < end; at += CHANNELS) {
         struct kith_moments m[CHANNELS];
         memset(m, 0, sizeof m);
-        const size_t n = least(CHANNELS, end - at);
+        const size_t n = kith_least(CHANNELS, end - at);
         kith_moments_add(pixels, n, all, g->x + row * pixels * all + at, m);
         for (size_t k = 0; k < n; k++)
             kith_moments_join(&group[(at + k - c) / g->size], m[k].count,
@@ -71,7 +66,7 @@ static void span_forward(const struct group *g, size_t row, size_t c,
     struct known known;
     span_moments(g, row, c, end, &known);
     for (size_t at = c; at < end; at += CHANNELS) {
-        struct kith_cpu_channels to = {.n = least(CHANNELS, end - at),
+        struct kith_cpu_channels to = {.n = kith_least(CHANNELS, end - at),
                                        .step = all};
         const size_t from = row * pixels * all + at;
         for (size_t k = 0; k < to.n; k++) {
@@ -80,22 +75,26 @@ static void span_forward(const struct group *g, size_t row, size_t c,
             to.gain[k] = known.inverse[i] * g->scale[at + k];
             to.first[k] = g->shift[at + k];
         }
-        for (size_t p = 0; p < pixels; p += PIECE)
-            kith_cpu_best()->image->normalise(least(PIECE, pixels - p), &to,
-                                              g->x + from + p * all, g->relu,
-                                              g->out + from + p * all);
+        kith_normalise(pixels, &to, g->x + from, g->relu, g->out + from);
+    }
+}
+
+/* Runs `one` for each span of a part's rows. */
+static void each_span(const struct group *g, size_t part,
+                      void (*one)(const struct group *g, size_t row, size_t c,
+                                  size_t end))
+{
+    const size_t span = span_of(g), all = g->op->channels;
+    const size_t end = g->rows * (part + 1) / PARTS;
+    for (size_t row = g->rows * part / PARTS; row < end; row++) {
+        for (size_t c = 0; c < all; c += span)
+            one(g, row, c, kith_least(all, c + span));
     }
 }
 
 static void forward_part(void *context, size_t part)
 {
-    const struct group *g = context;
-    const size_t span = span_of(g), all = g->op->channels;
-    const size_t end = g->rows * (part + 1) / PARTS;
-    for (size_t row = g->rows * part / PARTS; row < end; row++) {
-        for (size_t c = 0; c < all; c += span)
-            span_forward(g, row, c, least(all, c + span));
-    }
+    each_span(context, part, span_forward);
 }
 
 void kith_cpu_group(const struct kith_arguments *a)
@@ -121,11 +120,6 @@ static void fill_means(const struct group *g, size_t row, size_t first,
         to->mean[k] = g->saved[row * g->op->groups + (first + k) / g->size];
 }
 
-static const float *or_null(const float *from, size_t at)
-{
-    return from == NULL ? NULL : from + at;
-}
-
 /* Sums over each group of a span: of g scale, and of g scale hat. */
 static void span_slopes(const struct group *g, size_t row, size_t c, size_t end,
                         struct kith_slopes *group)
@@ -133,13 +127,13 @@ static void span_slopes(const struct group *g, size_t row, size_t c, size_t end,
     const size_t all = g->op->channels, pixels = g->op->pixels;
     const size_t sets = g->rows * g->op->groups;
     for (size_t at = c; at < end; at += CHANNELS) {
-        struct kith_cpu_channels to = {.n = least(CHANNELS, end - at),
+        struct kith_cpu_channels to = {.n = kith_least(CHANNELS, end - at),
                                        .step = all};
         struct kith_slopes own[CHANNELS];
         const size_t from = row * pixels * all + at;
         memset(own, 0, sizeof own);
         fill_means(g, row, at, &to);
-        kith_slopes_add(pixels, &to, g->x + from, or_null(g->y, from),
+        kith_slopes_add(pixels, &to, g->x + from, kith_or_null(g->y, from),
                         g->dy + from, own);
         for (size_t k = 0; k < to.n; k++) {
             const size_t set = row * g->op->groups + (at + k) / g->size;
@@ -161,7 +155,7 @@ static void span_backward(const struct group *g, size_t row, size_t c,
     memset(group, 0, sizeof group);
     span_slopes(g, row, c, end, group);
     for (size_t at = c; at < end; at += CHANNELS) {
-        struct kith_cpu_channels to = {.n = least(CHANNELS, end - at),
+        struct kith_cpu_channels to = {.n = kith_least(CHANNELS, end - at),
                                        .step = all};
         fill_means(g, row, at, &to);
         for (size_t k = 0; k < to.n; k++) {
@@ -172,24 +166,15 @@ static void span_backward(const struct group *g, size_t row, size_t c,
             to.first[k] = (float)(inverse * sum->first / count);
             to.second[k] = (float)(inverse * inverse * sum->second / count);
         }
-        for (size_t p = 0; p < pixels; p += PIECE) {
-            const size_t from = (row * pixels + p) * all + at;
-            kith_cpu_best()->image->normalise_back(
-                least(PIECE, pixels - p), &to, g->x + from, or_null(g->y, from),
-                g->dy + from, g->add_data, g->out + from);
-        }
+        const size_t from = row * pixels * all + at;
+        kith_normalise_back(pixels, &to, g->x + from, kith_or_null(g->y, from),
+                            g->dy + from, g->add_data, g->out + from);
     }
 }
 
 static void backward_part(void *context, size_t part)
 {
-    const struct group *g = context;
-    const size_t span = span_of(g), all = g->op->channels;
-    const size_t end = g->rows * (part + 1) / PARTS;
-    for (size_t row = g->rows * part / PARTS; row < end; row++) {
-        for (size_t c = 0; c < all; c += span)
-            span_backward(g, row, c, least(all, c + span));
-    }
+    each_span(context, part, span_backward);
 }
 
 /* Sums over some rows, of g and of g hat, for one block of channels. */
@@ -206,7 +191,7 @@ static void weights_part(void *context, size_t part)
         const size_t from = row * pixels * all + g->first;
         memset(own, 0, sizeof own);
         fill_means(g, row, g->first, &to);
-        kith_slopes_add(pixels, &to, g->x + from, or_null(g->y, from),
+        kith_slopes_add(pixels, &to, g->x + from, kith_or_null(g->y, from),
                         g->dy + from, own);
         for (size_t k = 0; k < g->n; k++) {
             const size_t set = row * g->op->groups + (g->first + k) / g->size;
@@ -235,7 +220,7 @@ void kith_cpu_group_backward(const struct kith_arguments *a)
     if (a->dweight == NULL && a->dbias == NULL)
         return;
     for (g.first = 0; g.first < op->channels; g.first += CHANNELS) {
-        g.n = least(CHANNELS, op->channels - g.first);
+        g.n = kith_least(CHANNELS, op->channels - g.first);
         kith_pool_run(PARTS, weights_part, &g);
         for (size_t k = 0; k < g.n; k++)
             kith_norm_weights(

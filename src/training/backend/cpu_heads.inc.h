@@ -98,13 +98,9 @@ static float weigh(size_t count, size_t columns, float shift, float *row)
 static void head_block(const struct kith_head *head, const struct parts *p,
                        size_t i0, size_t rows, size_t columns)
 {
-    small_product(rows, columns,
-                  (struct factors){.k = p->d,
-                                   .a = dense(p->q + i0 * p->d, p->d),
-                                   .b = p->k_turned,
-                                   .c = p->scores,
-                                   .b_stride = p->t,
-                                   .c_stride = p->t});
+    small_product(rows, columns, p->d, dense(p->q + i0 * p->d, p->d),
+                  dense(p->k_turned, p->t),
+                  (struct target){p->scores, p->t, false});
     float inverse[BLOCK_ROWS];
     for (size_t i = 0; i < rows; i++) {
         float *row = p->scores + i * p->t;
@@ -114,13 +110,8 @@ static void head_block(const struct kith_head *head, const struct parts *p,
         if (head->sums != NULL)
             head->sums[i0 + i] = top + logf(sum);
     }
-    small_product(rows, p->d,
-                  (struct factors){.k = i0 + rows,
-                                   .a = dense(p->scores, p->t),
-                                   .b = p->v,
-                                   .c = p->some,
-                                   .b_stride = p->d,
-                                   .c_stride = p->d});
+    small_product(rows, p->d, i0 + rows, dense(p->scores, p->t),
+                  dense(p->v, p->d), (struct target){p->some, p->d, false});
     for (size_t i = 0; i < rows; i++)
         head_unpack(head, 1, p->d, 0, inverse[i], p->some + i * p->d,
                     head->y + (i0 + i) * head->width);
@@ -166,47 +157,20 @@ static void block_backward(const struct kith_head *head, const struct parts *p,
                            size_t i0, size_t rows, size_t columns)
 {
     const size_t d = p->d, t = p->t;
-    small_product(rows, columns,
-                  (struct factors){.k = d,
-                                   .a = dense(p->q + i0 * d, d),
-                                   .b = p->k_turned,
-                                   .c = p->scores,
-                                   .b_stride = t,
-                                   .c_stride = t});
-    small_product(rows, columns,
-                  (struct factors){.k = d,
-                                   .a = dense(p->dy + i0 * d, d),
-                                   .b = p->v_turned,
-                                   .c = p->slopes,
-                                   .b_stride = t,
-                                   .c_stride = t});
+    small_product(rows, columns, d, dense(p->q + i0 * d, d),
+                  dense(p->k_turned, t), (struct target){p->scores, t, false});
+    small_product(rows, columns, d, dense(p->dy + i0 * d, d),
+                  dense(p->v_turned, t), (struct target){p->slopes, t, false});
     block_slopes(head, p, i0, rows, columns);
-    small_product(rows, d,
-                  (struct factors){.k = i0 + rows,
-                                   .a = dense(p->slopes, t),
-                                   .b = p->k,
-                                   .c = p->some,
-                                   .b_stride = d,
-                                   .c_stride = d});
+    small_product(rows, d, i0 + rows, dense(p->slopes, t), dense(p->k, d),
+                  (struct target){p->some, d, false});
     head_unpack(head, rows, d, head->stride, head_scale(head), p->some,
                 head->dq + i0 * head->stride);
     /* q holds the scale, so dk needs no other. */
-    small_product(i0 + rows, d,
-                  (struct factors){.k = rows,
-                                   .a = turned(p->scores, t),
-                                   .b = p->dy + i0 * d,
-                                   .c = p->dv,
-                                   .b_stride = d,
-                                   .c_stride = d,
-                                   .add = true});
-    small_product(i0 + rows, d,
-                  (struct factors){.k = rows,
-                                   .a = turned(p->slopes, t),
-                                   .b = p->q + i0 * d,
-                                   .c = p->dk,
-                                   .b_stride = d,
-                                   .c_stride = d,
-                                   .add = true});
+    small_product(i0 + rows, d, rows, turned(p->scores, t),
+                  dense(p->dy + i0 * d, d), (struct target){p->dv, d, true});
+    small_product(i0 + rows, d, rows, turned(p->slopes, t),
+                  dense(p->q + i0 * d, d), (struct target){p->dk, d, true});
 }
 
 static void head_backward(const struct kith_head *head)

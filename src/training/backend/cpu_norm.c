@@ -48,12 +48,33 @@ void kith_slopes_add(size_t pixels, const struct kith_cpu_channels *c,
     for (size_t p = 0; p < pixels; p += PIECE) {
         const size_t now = pixels - p < PIECE ? pixels - p : PIECE;
         const size_t at = p * c->step;
-        kernels->slopes(now, c, x + at, y == NULL ? NULL : y + at, dy + at,
-                        first, second);
+        kernels->slopes(now, c, x + at, kith_or_null(y, at), dy + at, first,
+                        second);
         for (size_t k = 0; k < c->n; k++) {
             s[k].first += (double)first[k];
             s[k].second += (double)second[k];
         }
+    }
+}
+
+void kith_normalise(size_t pixels, const struct kith_cpu_channels *c,
+                    const float *x, bool relu, float *y)
+{
+    for (size_t p = 0; p < pixels; p += PIECE)
+        kith_cpu_best()->image->normalise(kith_least(PIECE, pixels - p), c,
+                                          x + p * c->step, relu,
+                                          y + p * c->step);
+}
+
+void kith_normalise_back(size_t pixels, const struct kith_cpu_channels *c,
+                         const float *x, const float *y, const float *dy,
+                         bool add, float *dx)
+{
+    for (size_t p = 0; p < pixels; p += PIECE) {
+        const size_t at = p * c->step;
+        kith_cpu_best()->image->normalise_back(kith_least(PIECE, pixels - p), c,
+                                               x + at, kith_or_null(y, at),
+                                               dy + at, add, dx + at);
     }
 }
 
@@ -85,11 +106,9 @@ static void moments_part(void *context, size_t part)
 static void normalise_part(void *context, size_t part)
 {
     struct batch *b = context;
-    const size_t end = part_begin(b, part + 1), step = b->channels.step;
-    for (size_t p = part_begin(b, part); p < end; p += PIECE)
-        kith_cpu_best()->image->normalise(end - p < PIECE ? end - p : PIECE,
-                                          &b->channels, b->x + p * step,
-                                          b->relu, b->out + p * step);
+    const size_t from = part_begin(b, part), at = from * b->channels.step;
+    kith_normalise(part_begin(b, part + 1) - from, &b->channels, b->x + at,
+                   b->relu, b->out + at);
 }
 
 static void slopes_part(void *context, size_t part)
@@ -98,20 +117,16 @@ static void slopes_part(void *context, size_t part)
     const size_t from = part_begin(b, part), at = from * b->channels.step;
     memset(b->slopes[part], 0, sizeof b->slopes[part]);
     kith_slopes_add(part_begin(b, part + 1) - from, &b->channels, b->x + at,
-                    b->y == NULL ? NULL : b->y + at, b->dy + at,
-                    b->slopes[part]);
+                    kith_or_null(b->y, at), b->dy + at, b->slopes[part]);
 }
 
 static void back_part(void *context, size_t part)
 {
     struct batch *b = context;
-    const size_t end = part_begin(b, part + 1), step = b->channels.step;
-    for (size_t p = part_begin(b, part); p < end; p += PIECE) {
-        const size_t at = p * step;
-        kith_cpu_best()->image->normalise_back(
-            end - p < PIECE ? end - p : PIECE, &b->channels, b->x + at,
-            b->y == NULL ? NULL : b->y + at, b->dy + at, b->add, b->out + at);
-    }
+    const size_t from = part_begin(b, part), at = from * b->channels.step;
+    kith_normalise_back(part_begin(b, part + 1) - from, &b->channels, b->x + at,
+                        kith_or_null(b->y, at), b->dy + at, b->add,
+                        b->out + at);
 }
 
 /* All parts of channel c. */

@@ -20,6 +20,11 @@ void kith_moments_join(struct kith_moments *m, double count, double mean,
 void kith_moments_add(size_t pixels, size_t n, size_t step, const float *x,
                       struct kith_moments *m);
 
+static inline const float *kith_or_null(const float *from, size_t at)
+{
+    return from == NULL ? NULL : from + at;
+}
+
 /* Sums of g and of g (x - mean), g as in cpu_image.h. */
 struct kith_slopes {
     double first, second;
@@ -27,6 +32,12 @@ struct kith_slopes {
 void kith_slopes_add(size_t pixels, const struct kith_cpu_channels *c,
                      const float *x, const float *y, const float *dy,
                      struct kith_slopes *s);
+/* y of all pixels, and their dx, a piece at a time. */
+void kith_normalise(size_t pixels, const struct kith_cpu_channels *c,
+                    const float *x, bool relu, float *y);
+void kith_normalise_back(size_t pixels, const struct kith_cpu_channels *c,
+                         const float *x, const float *y, const float *dy,
+                         bool add, float *dx);
 /* The sum of `count` of them, `step` apart. */
 struct kith_slopes kith_slopes_total(const struct kith_slopes *slopes,
                                      size_t count, size_t step);

@@ -85,10 +85,26 @@ FORCE void column_narrow(size_t m, const struct factors *f)
     column(1, m, f);
 }
 
-/* c (m, n), n a multiple of 16, b row-major and unpacked. */
-static void small_product(size_t m, size_t n, struct factors f)
+/* Where a product goes: rows are `stride` apart. */
+struct target {
+    float *at;
+    size_t stride;
+    bool add;
+};
+
+/* c (m, n) <- [c +] a b over k, n a multiple of 16, b row-major and unpacked.
+ */
+static void small_product(size_t m, size_t n, size_t k, struct kith_matrix a,
+                          struct kith_matrix b, struct target c)
 {
-    f.step = TILE_ROWS * f.a.row;
+    struct factors f = {.k = k,
+                        .step = TILE_ROWS * a.row,
+                        .a = a,
+                        .b = b.at,
+                        .c = c.at,
+                        .b_stride = b.row,
+                        .c_stride = c.stride,
+                        .add = c.add};
     size_t j = 0;
     for (; j + PANEL <= n; j += PANEL, f.b += PANEL, f.c += PANEL)
         column_whole(m, &f);

@@ -5,13 +5,9 @@
 #include <math.h>
 
 #include "cpu_ops.h"
+#include "pool.h"
 
 enum { LANES = 16, PART = 1 << 14, STRIPE = 64 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Rows of a part where a row has n elements. */
 static size_t rows_of(size_t n)
@@ -50,7 +46,7 @@ static void forward_part(const struct kith_arguments *a, size_t part)
 {
     const struct kith_norm *op = a->shape;
     const size_t n = op->channels, first = part * rows_of(n);
-    const size_t end = least(a->rows, first + rows_of(n));
+    const size_t end = kith_least(a->rows, first + rows_of(n));
     const float *scale = a->weight;
     float *saved = a->saved;
     for (size_t i = first; i < end; i++) {
@@ -76,7 +72,7 @@ static void backward_part(const struct kith_arguments *a, size_t part)
 {
     const struct kith_norm *op = a->shape;
     const size_t n = op->channels, first = part * rows_of(n);
-    const size_t end = least(a->rows, first + rows_of(n));
+    const size_t end = kith_least(a->rows, first + rows_of(n));
     const float *scale = a->weight, *saved = a->saved;
     for (size_t i = first; i < end; i++) {
         const float *x = (const float *)a->x + i * n;
@@ -96,7 +92,7 @@ static void weights_stripe(const struct kith_arguments *a, size_t stripe)
 {
     const struct kith_norm *op = a->shape;
     const size_t all = op->channels, first = stripe * STRIPE;
-    const size_t n = least(STRIPE, all - first);
+    const size_t n = kith_least(STRIPE, all - first);
     const float *saved = a->saved;
     float sums[STRIPE] = {0}, *dscale = (float *)a->dweight + first;
     for (size_t i = 0; i < a->rows; i++) {

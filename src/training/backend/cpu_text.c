@@ -9,19 +9,9 @@
 #include "kith/assert.h"
 #include "pool.h"
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Elements of a part: 64 KiB of float32, half a second-level cache with what
  * is read beside it. */
 enum { PART = 1 << 14, STRIPE = 32 };
-
-static size_t parts_of(size_t n, size_t part)
-{
-    return (n + part - 1) / part;
-}
 
 /* Rows of a part where a row has n elements. */
 static size_t rows_of(size_t n)
@@ -33,27 +23,30 @@ static void norm_part(const struct kith_arguments *a, size_t i)
 {
     const struct kith_norm *op = a->shape;
     const size_t part = rows_of(op->channels), row = i * part;
-    kith_cpu_best()->text->norm(a, row, least(part, a->rows - row));
+    kith_cpu_best()->text->norm(a, row, kith_least(part, a->rows - row));
 }
 
 void kith_cpu_layer_norm(const struct kith_arguments *a)
 {
     const struct kith_norm *op = a->shape;
-    kith_cpu_parts(parts_of(a->rows, rows_of(op->channels)), norm_part, a);
+    kith_cpu_parts(kith_part_count(a->rows, rows_of(op->channels)), norm_part,
+                   a);
 }
 
 static void norm_back_part(const struct kith_arguments *a, size_t i)
 {
     const struct kith_norm *op = a->shape;
     const size_t part = rows_of(op->channels), row = i * part;
-    kith_cpu_best()->text->norm_backward(a, row, least(part, a->rows - row));
+    kith_cpu_best()->text->norm_backward(a, row,
+                                         kith_least(part, a->rows - row));
 }
 
 static void norm_stripe(const struct kith_arguments *a, size_t i)
 {
     const struct kith_norm *op = a->shape;
     const size_t j = i * STRIPE;
-    kith_cpu_best()->text->norm_weights(a, j, least(STRIPE, op->channels - j));
+    kith_cpu_best()->text->norm_weights(a, j,
+                                        kith_least(STRIPE, op->channels - j));
 }
 
 void kith_cpu_layer_norm_backward(const struct kith_arguments *a)
@@ -61,10 +54,10 @@ void kith_cpu_layer_norm_backward(const struct kith_arguments *a)
     const struct kith_norm *op = a->shape;
     /* First the sums: dx may take the place of dy. */
     if (a->dweight != NULL || a->dbias != NULL)
-        kith_cpu_parts(parts_of(op->channels, STRIPE), norm_stripe, a);
+        kith_cpu_parts(kith_part_count(op->channels, STRIPE), norm_stripe, a);
     if (a->dx != NULL)
-        kith_cpu_parts(parts_of(a->rows, rows_of(op->channels)), norm_back_part,
-                       a);
+        kith_cpu_parts(kith_part_count(a->rows, rows_of(op->channels)),
+                       norm_back_part, a);
 }
 
 static void mask_part(const struct kith_arguments *a, size_t i, const float *x,
@@ -74,7 +67,8 @@ static void mask_part(const struct kith_arguments *a, size_t i, const float *x,
     const struct kith_mask mask = kith_mask_of(op);
     const size_t at = i * PART;
     kith_cpu_best()->text->dropout(&mask, (float)(1 / (1 - op->rate)), at,
-                                   least(PART, a->rows - at), x + at, y + at);
+                                   kith_least(PART, a->rows - at), x + at,
+                                   y + at);
 }
 
 static void dropout_part(const struct kith_arguments *a, size_t i)
@@ -89,12 +83,12 @@ static void dropout_back_part(const struct kith_arguments *a, size_t i)
 
 static void dropout(const struct kith_arguments *a)
 {
-    kith_cpu_parts(parts_of(a->rows, PART), dropout_part, a);
+    kith_cpu_parts(kith_part_count(a->rows, PART), dropout_part, a);
 }
 
 static void dropout_backward(const struct kith_arguments *a)
 {
-    kith_cpu_parts(parts_of(a->rows, PART), dropout_back_part, a);
+    kith_cpu_parts(kith_part_count(a->rows, PART), dropout_back_part, a);
 }
 
 const struct kith_kernel kith_cpu_dropout_kernel = {
@@ -123,7 +117,7 @@ static void adamw_part(void *context, size_t i)
     const struct kith_adamw *w = s->whole;
     const size_t at = i * PART;
     if (!kith_cpu_best()->text->adamw(
-            least(PART, w->n - at), &s->factors, (const float *)w->g + at,
+            kith_least(PART, w->n - at), &s->factors, (const float *)w->g + at,
             (float *)w->m + at, (float *)w->v + at, (float *)w->x + at))
         atomic_store_explicit(&s->infinite, true, memory_order_relaxed);
 }
@@ -142,7 +136,7 @@ bool kith_cpu_adamw(const struct kith_adamw *a)
                     .epsilon = (float)a->epsilon,
                     .kept = (float)(1 - a->rate * a->decay)}};
     atomic_init(&s.infinite, false);
-    kith_pool_run(parts_of(a->n, PART), adamw_part, &s);
+    kith_pool_run(kith_part_count(a->n, PART), adamw_part, &s);
     return !atomic_load(&s.infinite);
 }
 
@@ -153,7 +147,7 @@ static void embed_part(const struct kith_arguments *a, size_t part)
     const float *places = a->bias;
     const size_t width = op->width, count = rows_of(width);
     const size_t first = part * count;
-    const size_t end = least(a->rows * op->context, first + count);
+    const size_t end = kith_least(a->rows * op->context, first + count);
     for (size_t i = first; i < end; i++) {
         KITH_ASSERT(tokens[i] >= 0 && (size_t)tokens[i] < op->vocabulary);
         const float *word =
@@ -172,7 +166,7 @@ static void embed_part(const struct kith_arguments *a, size_t part)
 static void embed(const struct kith_arguments *a)
 {
     const struct kith_embed *op = a->shape;
-    kith_cpu_parts(parts_of(a->rows * op->context, rows_of(op->width)),
+    kith_cpu_parts(kith_part_count(a->rows * op->context, rows_of(op->width)),
                    embed_part, a);
 }
 
@@ -195,7 +189,7 @@ static void embed_stripe(const struct kith_arguments *a, size_t part)
 {
     const struct kith_embed *op = a->shape;
     const size_t width = op->width, j = part * STRIPE;
-    const size_t n = least(STRIPE, width - j);
+    const size_t n = kith_least(STRIPE, width - j);
     const int32_t *tokens = a->x;
     const bool add = a->flags & KITH_ADD_WEIGHTS;
     float *words = a->dweight, *places = a->dbias;
@@ -215,7 +209,7 @@ static void embed_stripe(const struct kith_arguments *a, size_t part)
 static void embed_backward(const struct kith_arguments *a)
 {
     const struct kith_embed *op = a->shape;
-    kith_cpu_parts(parts_of(op->width, STRIPE), embed_stripe, a);
+    kith_cpu_parts(kith_part_count(op->width, STRIPE), embed_stripe, a);
 }
 
 const struct kith_kernel kith_cpu_embed_kernel = {.forward = embed,
@@ -234,7 +228,7 @@ static void loss_part(void *context, size_t part)
 {
     struct loss *l = context;
     const struct kith_loss *of = l->of;
-    const size_t end = least(of->rows, (part + 1) * l->part);
+    const size_t end = kith_least(of->rows, (part + 1) * l->part);
     double sum = 0;
     uint32_t count = 0;
     for (size_t i = part * l->part; i < end; i++) {
@@ -252,8 +246,8 @@ static void loss_part(void *context, size_t part)
 
 double kith_cpu_cross_entropy(const struct kith_loss *of)
 {
-    struct loss l = {.of = of, .part = parts_of(of->rows, LOSS_PARTS)};
-    const size_t parts = l.part == 0 ? 0 : parts_of(of->rows, l.part);
+    struct loss l = {.of = of, .part = kith_part_count(of->rows, LOSS_PARTS)};
+    const size_t parts = l.part == 0 ? 0 : kith_part_count(of->rows, l.part);
     kith_pool_run(parts, loss_part, &l);
     double sum = 0;
     uint32_t count = 0;

@@ -17,7 +17,7 @@
 
 #include "cpu.h"
 #include "cpu_ops.h"
-#include "dropout.h"
+#include "kith/dropout.h"
 #include "kith/ops.h"
 
 /* A matrix (rows, columns) read along either side: element (i, j) stands at

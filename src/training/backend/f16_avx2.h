@@ -1,23 +1,7 @@
 /* What f16.h leaves to AVX2 and FMA: a vector is two registers. */
-FORCE f16_part lanes_fma(f16_part a, f16_part b, f16_part c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-
-FORCE f16_part lanes_max(f16_part a, f16_part b)
-{
-    return _mm256_max_ps(a, b);
-}
-
-FORCE f16_part lanes_min(f16_part a, f16_part b)
-{
-    return _mm256_min_ps(a, b);
-}
-
-FORCE f16_part lanes_sqrt(f16_part a)
-{
-    return _mm256_sqrt_ps(a);
-}
+#define MM(name) _mm256_##name
+typedef __m256i wide_words;
+#include "f16_x86.h"
 
 FORCE f16_part lanes_scale_two(f16_part a, f16_part n)
 {
@@ -62,36 +46,11 @@ FORCE void lanes_store_part(float *to, f16_part a, size_t count)
     _mm256_maskstore_ps(to, first_lanes(count), a);
 }
 
-FORCE void lanes_stream(float *to, f16_part a)
-{
-    _mm256_stream_ps(to, a);
-}
-
-FORCE void f16_fence(void)
-{
-    _mm_sfence();
-}
-
 FORCE void lanes_transpose(const float *from, size_t from_stride, float *to,
                            size_t to_stride)
 {
-    f16_part r[8], t[8];
-    UNROLL
-    for (size_t i = 0; i < 8; i++)
-        r[i] = _mm256_loadu_ps(from + i * from_stride);
-    /* Pairs, then fours within 128 bits, then the 128-bit halves. */
-    UNROLL
-    for (size_t i = 0; i < 8; i += 2) {
-        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    UNROLL
-    for (size_t i = 0; i < 8; i += 4) {
-        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
+    f16_part r[LANES];
+    transpose_fours(from, from_stride, r);
     UNROLL
     for (size_t i = 0; i < 4; i++) {
         _mm256_storeu_ps(to + i * to_stride,
@@ -103,9 +62,8 @@ FORCE void lanes_transpose(const float *from, size_t from_stride, float *to,
 
 FORCE w16_part words_multiply(w16_part a, uint32_t factor, w16_part *high)
 {
-    const __m256i f = _mm256_set1_epi32((int)factor);
-    const __m256i even = _mm256_mul_epu32((__m256i)a, f);
-    const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), f);
+    wide_words even, odd;
+    words_products(a, factor, &even, &odd);
     *high =
         (w16_part)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
     return (w16_part)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);

@@ -1,23 +1,7 @@
 /* What f16.h leaves to AVX-512: a vector is one register. */
-FORCE f16_part lanes_fma(f16_part a, f16_part b, f16_part c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-
-FORCE f16_part lanes_max(f16_part a, f16_part b)
-{
-    return _mm512_max_ps(a, b);
-}
-
-FORCE f16_part lanes_min(f16_part a, f16_part b)
-{
-    return _mm512_min_ps(a, b);
-}
-
-FORCE f16_part lanes_sqrt(f16_part a)
-{
-    return _mm512_sqrt_ps(a);
-}
+#define MM(name) _mm512_##name
+typedef __m512i wide_words;
+#include "f16_x86.h"
 
 FORCE f16_part lanes_scale_two(f16_part a, f16_part n)
 {
@@ -61,36 +45,11 @@ FORCE void lanes_store_part(float *to, f16_part a, size_t count)
     _mm512_mask_storeu_ps(to, (__mmask16)((1u << count) - 1), a);
 }
 
-FORCE void lanes_stream(float *to, f16_part a)
-{
-    _mm512_stream_ps(to, a);
-}
-
-FORCE void f16_fence(void)
-{
-    _mm_sfence();
-}
-
 FORCE void lanes_transpose(const float *from, size_t from_stride, float *to,
                            size_t to_stride)
 {
-    f16_part r[16], t[16];
-    UNROLL
-    for (size_t i = 0; i < 16; i++)
-        r[i] = _mm512_loadu_ps(from + i * from_stride);
-    /* Pairs, then fours within 128 bits, then the 128-bit pieces. */
-    UNROLL
-    for (size_t i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-    }
-    UNROLL
-    for (size_t i = 0; i < 16; i += 4) {
-        r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
-        r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
+    f16_part r[LANES], t[LANES];
+    transpose_fours(from, from_stride, r);
     UNROLL
     for (size_t i = 0; i < 16; i += 8) {
         for (size_t j = i; j < i + 4; j++) {
@@ -109,9 +68,8 @@ FORCE void lanes_transpose(const float *from, size_t from_stride, float *to,
 
 FORCE w16_part words_multiply(w16_part a, uint32_t factor, w16_part *high)
 {
-    const __m512i f = _mm512_set1_epi32((int)factor);
-    const __m512i even = _mm512_mul_epu32((__m512i)a, f);
-    const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), f);
+    wide_words even, odd;
+    words_products(a, factor, &even, &odd);
     *high = (w16_part)_mm512_mask_blend_epi32(0xaaaa,
                                               _mm512_srli_epi64(even, 32), odd);
     return (w16_part)_mm512_mask_blend_epi32(0xaaaa, even,

@@ -49,49 +49,41 @@ static void naive_add(size_t n, double factor, const void *x, void *y)
         target[i] += f * source[i];
 }
 
-static double naive_mix(size_t n, double weight, const void *received,
-                        const void *sent, void *x)
+/* x <- base + weight (received - sent); received in bfloat16 where `narrow`. */
+static double naive_mix_with(size_t n, double weight, const REAL *received,
+                             const uint16_t *narrow, const REAL *sent,
+                             const REAL *base, REAL *x)
 {
-    const REAL w = (REAL)weight, *r = received, *s = sent;
-    REAL *v = x;
+    const REAL w = (REAL)weight;
     double lanes[LANES] = {0};
     for (size_t i = 0; i < n; i++) {
-        const REAL delta = w * (r[i] - s[i]);
-        v[i] = v[i] + delta;
+        const uint32_t bits = narrow == NULL ? 0 : (uint32_t)narrow[i] << 16;
+        float wide;
+        memcpy(&wide, &bits, sizeof wide);
+        const REAL r = narrow == NULL ? received[i] : (REAL)wide;
+        const REAL delta = w * (r - sent[i]);
+        x[i] = base[i] + delta;
         lanes[i % LANES] += (double)delta;
     }
     return lanes_fold(lanes);
+}
+
+static double naive_mix(size_t n, double weight, const void *received,
+                        const void *sent, void *x)
+{
+    return naive_mix_with(n, weight, received, NULL, sent, x, x);
 }
 
 static double naive_swap_mix(size_t n, double weight, const void *received,
                              const void *sent, void *x)
 {
-    const REAL w = (REAL)weight, *r = received, *s = sent;
-    REAL *v = x;
-    double lanes[LANES] = {0};
-    for (size_t i = 0; i < n; i++) {
-        const REAL delta = w * (r[i] - s[i]);
-        v[i] = s[i] + delta;
-        lanes[i % LANES] += (double)delta;
-    }
-    return lanes_fold(lanes);
+    return naive_mix_with(n, weight, received, NULL, sent, sent, x);
 }
 
 static double naive_mix_bf16(size_t n, double weight, const uint16_t *received,
                              const void *sent, void *x)
 {
-    const REAL w = (REAL)weight, *s = sent;
-    REAL *v = x;
-    double lanes[LANES] = {0};
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = (uint32_t)received[i] << 16;
-        float r;
-        memcpy(&r, &bits, sizeof r);
-        const REAL delta = w * ((REAL)r - s[i]);
-        v[i] = v[i] + delta;
-        lanes[i % LANES] += (double)delta;
-    }
-    return lanes_fold(lanes);
+    return naive_mix_with(n, weight, NULL, received, sent, x, x);
 }
 
 /* What term t of an update adds. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "dropout.h"
+#include "kith/dropout.h"
 #include "kith/assert.h"
 #include "kith/ops.h"
 #include "kith/exp_log.h"

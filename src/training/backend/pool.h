@@ -22,4 +22,15 @@ unsigned kith_pool_threads(void);
 void kith_pool_run(size_t count, void (*part)(void *context, size_t i),
                    void *context);
 
+/* Parts of at most `part` of n. */
+static inline size_t kith_part_count(size_t n, size_t part)
+{
+    return (n + part - 1) / part;
+}
+
+static inline size_t kith_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 #endif

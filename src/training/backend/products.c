@@ -123,19 +123,14 @@ static struct kith_product corner(const struct kith_product *p, size_t m0,
     return part;
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static void grid_part(void *context, size_t i)
 {
     const struct grid *g = context;
     const struct kith_product *p = &g->of->p;
     const size_t m0 = i / g->across * g->rows;
     const size_t n0 = i % g->across * g->columns;
-    const size_t m = least(g->rows, p->m - m0);
-    const size_t n = least(g->columns, p->n - n0);
+    const size_t m = kith_least(g->rows, p->m - m0);
+    const size_t n = kith_least(g->columns, p->n - n0);
     if (g->which == OWN) {
         kith_cpu_best()->text->product(p, m0, m0 + m, n0, n0 + n);
         return;

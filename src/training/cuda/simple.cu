@@ -32,7 +32,7 @@ philox(const uint32_t key[2], const uint32_t counter[4], uint32_t word[4])
 /* The masks of the CPU, bit for bit. */
 #define KITH_MASK_FUNCTION static __host__ __device__ inline
 #define kith_philox gpu::philox
-#include "src/training/backend/dropout.h"
+#include "kith/dropout.h"
 #undef kith_philox
 
 namespace gpu

@@ -5,8 +5,8 @@
  *
  * key and tail are drawn from (seed, entity, place), then from the step.
  * Test: unit/test_ops.c, the same mask forth and back and from any start. */
-#ifndef KITH_TRAINING_BACKEND_DROPOUT_H
-#define KITH_TRAINING_BACKEND_DROPOUT_H
+#ifndef KITH_DROPOUT_H
+#define KITH_DROPOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
