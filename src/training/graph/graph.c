@@ -236,12 +236,9 @@ void kith_graph_close(struct kith_graph *network)
 {
     if (network == NULL)
         return;
-    if (network->arena != NULL)
-        network->options.backend->release(network->arena);
-    if (network->images != NULL)
-        network->options.backend->release(network->images);
-    if (network->scores != NULL)
-        network->options.backend->release(network->scores);
+    network->options.backend->release(network->arena);
+    network->options.backend->release(network->images);
+    network->options.backend->release(network->scores);
     kith_plan_close(&network->training);
     kith_plan_close(&network->evaluation);
     free(network->views);

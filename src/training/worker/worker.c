@@ -202,7 +202,7 @@ static void give_block(const struct kith_worker *worker, void *owner)
 {
     if (worker->backend->host == worker->backend)
         free(owner);
-    else if (owner != NULL)
+    else
         worker->backend->release(owner);
 }
 
