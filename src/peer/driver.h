@@ -137,7 +137,6 @@ void kith_rows_overlap(struct kith_driver *driver, kith_ns now_ns);
 void kith_rows_model(struct kith_driver *driver,
                      const struct kith_message *message);
 double kith_process_cpu(void);
-void kith_rows_make(struct kith_driver *driver, struct kith_row *row);
 void kith_rows_send(struct kith_driver *driver);
 void kith_rows_report(struct kith_driver *driver);
 

@@ -7,8 +7,9 @@
 #include "address.h"
 #include "kith/assert.h"
 
-void kith_bucket_fill(struct kith_bucket *bucket, kith_ns now_ns, double rate,
-                      double most)
+/* What has come since, `rate` a second, up to `most`. */
+static void fill(struct kith_bucket *bucket, kith_ns now_ns, double rate,
+                 double most)
 {
     KITH_ASSERT(now_ns >= bucket->at_ns && bucket->tokens >= 0);
     bucket->tokens += (double)(now_ns - bucket->at_ns) / (double)KITH_S * rate;
@@ -20,7 +21,7 @@ void kith_bucket_fill(struct kith_bucket *bucket, kith_ns now_ns, double rate,
 bool kith_bucket_take(struct kith_bucket *bucket, kith_ns now_ns, double rate,
                       double most)
 {
-    kith_bucket_fill(bucket, now_ns, rate, most);
+    fill(bucket, now_ns, rate, most);
     if (bucket->tokens < 1)
         return false;
     bucket->tokens -= 1;
@@ -125,7 +126,7 @@ enum kith_refusal kith_half_open_admit(struct kith_half_open_table *table,
                          limits->handshake_rate, limits->handshake_burst);
     /* A bucket of one second: a burst after a quiet time is served at once, a
      * flood only at the sustained rate. */
-    kith_bucket_fill(&table->budget, now_ns, per_s, per_s);
+    fill(&table->budget, now_ns, per_s, per_s);
     if (table->count >= limits->half_open_max)
         return KITH_REFUSAL_HALF_OPEN;
     if (!exempt && !in_rate && *budget < 0.5 * per_s)

@@ -35,9 +35,6 @@ struct kith_bucket {
     double tokens;
     kith_ns at_ns; /* they were counted then */
 };
-/* What has come since, `rate` a second, up to `most`. */
-void kith_bucket_fill(struct kith_bucket *bucket, kith_ns now_ns, double rate,
-                      double most);
 /* The same, and takes one; false when there is none. */
 bool kith_bucket_take(struct kith_bucket *bucket, kith_ns now_ns, double rate,
                       double most);

@@ -111,7 +111,7 @@ static void measure_speed(struct kith_driver *driver, struct kith_meter *meter,
         speed->exchange_overlap = (double)driver->overlap.both_ns / exchange_ns;
 }
 
-void kith_rows_make(struct kith_driver *driver, struct kith_row *row)
+static void make_row(struct kith_driver *driver, struct kith_row *row)
 {
     const struct kith_transport *transport = &driver->transport;
     struct kith_node_counters counters;
@@ -152,7 +152,7 @@ void kith_rows_make(struct kith_driver *driver, struct kith_row *row)
 void kith_rows_send(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
-    kith_rows_make(driver, &driver->report->row);
+    make_row(driver, &driver->report->row);
     if (options->on_row != NULL)
         options->on_row(options->user, &driver->report->row);
     kith_journal_flush(driver);

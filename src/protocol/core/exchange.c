@@ -18,8 +18,8 @@ _Static_assert(OWNER_EXCHANGE + KITH_EXCHANGES_MAX <= UINT8_MAX,
 
 /* The index names the owner of a work item, which outlives any pointer that
  * a copy of the node would hold. */
-uint32_t kith_exchange_index(const struct kith_node *node,
-                             const struct kith_exchange *exchange)
+static uint32_t index_of(const struct kith_node *node,
+                         const struct kith_exchange *exchange)
 {
     const uint32_t index = (uint32_t)(exchange - node->exchanges);
     KITH_ASSERT(index < KITH_EXCHANGES_MAX);
@@ -123,10 +123,11 @@ void kith_exchange_reply(const struct kith_node *node, kith_id to,
                                                       .slot = KITH_SLOT_NONE};
 }
 
-void kith_exchange_work(struct kith_node *node, struct kith_exchange *exchange,
-                        enum kith_work_kind kind)
+/* Puts the item that this exchange waits for into the effects. */
+static void emit_work(struct kith_node *node, struct kith_exchange *exchange,
+                      enum kith_work_kind kind)
 {
-    const uint32_t index = kith_exchange_index(node, exchange);
+    const uint32_t index = index_of(node, exchange);
     const kith_id initiator = kith_exchange_is_ours(node, exchange)
                                   ? node->self
                                   : exchange->edge.peer;
@@ -269,7 +270,7 @@ bool kith_exchange_schedule(struct kith_node *node)
         const enum kith_work_kind kind = side_of(i)->due(exchange);
         if (kind == KITH_WORK_COUNT)
             continue;
-        kith_exchange_work(node, exchange, kind);
+        emit_work(node, exchange, kind);
         return true;
     }
     return false;

@@ -96,9 +96,6 @@ void kith_exchange_tell(const struct kith_node *node,
 void kith_exchange_reply(const struct kith_node *node, kith_id to,
                          const struct kith_message *about,
                          enum kith_message_kind kind);
-/* Puts the item that this exchange waits for into the effects. */
-void kith_exchange_work(struct kith_node *node, struct kith_exchange *exchange,
-                        enum kith_work_kind kind);
 void kith_exchange_undone(struct kith_node *node,
                           const struct kith_exchange *exchange);
 /* The model that a MODEL brought may be merged; false: it is refused. */
@@ -110,8 +107,6 @@ void kith_exchange_end(const struct kith_node *node,
 /* Asks again over a new link, soon but not at once. */
 void kith_exchange_hurry(const struct kith_node *node,
                          struct kith_exchange *exchange);
-uint32_t kith_exchange_index(const struct kith_node *node,
-                             const struct kith_exchange *exchange);
 
 /* What travels: the initiator's model, the responder's; a push splits its share
  * off x, which must come back if it never arrives. */

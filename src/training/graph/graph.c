@@ -259,12 +259,6 @@ size_t kith_graph_bytes(const struct kith_graph *network)
     return network->bytes;
 }
 
-const struct kith_plan *kith_graph_plan(const struct kith_graph *network,
-                                        bool training)
-{
-    return training ? &network->training : &network->evaluation;
-}
-
 void kith_graph_start(const struct kith_graph *network, uint64_t seed,
                       uint64_t entity, double *x)
 {
