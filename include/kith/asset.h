@@ -7,8 +7,6 @@
 
 #include <stddef.h>
 
-#include "kith/err.h"
-
 struct kith_asset {
     const char *bytes; /* a NUL follows them */
     size_t size;

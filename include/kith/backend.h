@@ -87,7 +87,7 @@ struct kith_backend {
      * can be read and written by the host as well: slots that are sent and
      * received. */
     void *(*alloc)(size_t bytes, bool shared);
-    void (*release)(void *memory);
+    void (*release)(void *memory); /* NULL: nothing */
 
     /* target <- source */
     void (*copy)(size_t n, void *target, const void *source);

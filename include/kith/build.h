@@ -2,8 +2,6 @@
 #ifndef KITH_BUILD_H
 #define KITH_BUILD_H
 
-#include "kith/err.h"
-
 /* Version, compiler and options, one line. */
 const char *kith_build(void);
 

@@ -4,8 +4,6 @@
 #ifndef KITH_GUARD_H
 #define KITH_GUARD_H
 
-#include "kith/err.h"
-
 struct kith_guard {
     const char *name, *paper, *summary; /* required */
 };

@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kith/err.h"
-
 #define KITH_HASH_START UINT64_C(0x6b69746867726170)
 
 /* hash <- mix(hash, word): two multiplications (wyhash's folded multiply). */

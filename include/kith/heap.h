@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kith/err.h"
 #include "kith/types.h"
 
 struct kith_heap_entry {

@@ -8,8 +8,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "kith/err.h"
-
 typedef struct json_t json_t;
 
 /* Of malformed UTF-8 every byte but ASCII becomes a question mark; NULL, NaN,

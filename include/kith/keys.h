@@ -50,17 +50,6 @@ KITH_MUST_CHECK enum kith_err kith_keys_load(const char *folder,
                                              struct kith_trust *trust,
                                              char *error);
 void kith_keys_free(struct kith_identity *identity, struct kith_trust *trust);
-/* FOLDER/crl as it travels: *bytes is malloc'd; NULL and 0 where there is no
- * list. */
-KITH_MUST_CHECK enum kith_err kith_keys_read_crl(const char *folder,
-                                                 uint8_t **bytes, size_t *size,
-                                                 char *error);
-/* A list that a peer sent: verified, newer than trust's, then it replaces
- * FOLDER/crl and trust's arrays. KITH_EPARSE, KITH_EAUTH, KITH_EEXPIRED as
- * kith_crl_verify(). */
-KITH_MUST_CHECK enum kith_err
-kith_keys_accept_crl(const char *folder, const uint8_t *bytes, size_t size,
-                     struct kith_trust *trust, char *error);
 /* Human-readable description of any key file, to `text`; never a secret. */
 KITH_MUST_CHECK enum kith_err kith_keys_show(const char *path, char *text,
                                              size_t size, char *error);

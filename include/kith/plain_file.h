@@ -45,8 +45,9 @@ FILE *kith_file_stream(int fd, const char *mode);
  * whole or what it was before. 0 or, with `partial` removed, errno. */
 KITH_MUST_CHECK int kith_file_commit(FILE *file, const char *partial,
                                      const char *path);
-/* A rename in this folder is on the disk, where its file system says so. */
-void kith_file_sync_folder(const char *folder);
+/* A rename to this path, or a new file there, is on the disk, where the file
+ * system of its folder says so. */
+void kith_file_sync_name(const char *path);
 
 /* Writes "DOING PATH: what" to error (KITH_FILE_ERROR_BYTES), of a long path
  * its end; returns err. */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "kith/err.h"
+#include "kith/types.h"
 
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
@@ -29,6 +30,10 @@ void kith_sql(const char *file, const char *name, int schema,
  *   s  const char *, or NULL          b  const void *, or NULL, and size_t */
 void kith_query_bind(sqlite3_stmt *statement, int *at, const char *types,
                      va_list values);
+
+/* One value at that place, of type r or p. */
+void kith_query_bind_real(sqlite3_stmt *statement, int at, double value);
+void kith_query_bind_peer(sqlite3_stmt *statement, int at, kith_id peer);
 
 /* A statement from its preparation to its end. A failure ends it, and is told
  * by sqlite3_errmsg(). */

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kith/err.h"
 #include "kith/speed.h"
 #include "kith/types.h"
 

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "kith/err.h"
 #include "kith/model.h"
 
 /* C types of the kinds of columns. */

@@ -138,16 +138,6 @@ void kith_key_file_close(struct key_file *file)
     file->text = NULL;
 }
 
-/* A rename or a new name is durable once its folder is. */
-static void sync_folder(const char *path)
-{
-    char folder[KITH_PATH_BYTES_MAX];
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1,
-             slash ? path : ".");
-    kith_file_sync_folder(folder[0] ? folder : "/");
-}
-
 static int write_all(int fd, const char *text)
 {
     const size_t size = strlen(text);
@@ -185,7 +175,7 @@ void kith_keys_write_new(struct keys_work *work, const char *path,
     if (work->err != KITH_OK)
         unlink(path);
     else
-        sync_folder(path);
+        kith_file_sync_name(path);
 }
 
 void kith_keys_replace(struct keys_work *work, const char *path,
@@ -202,7 +192,7 @@ void kith_keys_replace(struct keys_work *work, const char *path,
         unlink(fresh);
     }
     if (work->err == KITH_OK)
-        sync_folder(path);
+        kith_file_sync_name(path);
 }
 
 bool kith_key_file_is(const struct key_file *file, const char *kind)

@@ -209,31 +209,3 @@ void kith_keys_read_certificate(struct keys_work *work, const char *path,
                        "%s is damaged: copy it again, or certify again", path);
     kith_key_file_close(&file);
 }
-
-enum kith_err kith_keys_read_crl(const char *folder, uint8_t **bytes,
-                                 size_t *size, char *error)
-{
-    char path[KITH_PATH_BYTES_MAX];
-    struct keys_work work = kith_keys_start(error);
-    kith_keys_path(&work, path, folder, "crl");
-    kith_keys_open_crl(&work, path, bytes, size);
-    return work.err;
-}
-
-enum kith_err kith_keys_accept_crl(const char *folder, const uint8_t *bytes,
-                                   size_t size, struct kith_trust *trust,
-                                   char *error)
-{
-    char path[KITH_PATH_BYTES_MAX];
-    struct kith_crl crl;
-    struct keys_work work = kith_keys_start(error);
-    const enum kith_err err = kith_crl_verify(trust, bytes, size, &crl);
-    if (err != KITH_OK)
-        return kith_keys_fail(&work, err,
-                              "a peer's revocation list is refused: %s",
-                              kith_err_text(err));
-    kith_keys_path(&work, path, folder, "crl");
-    kith_keys_write_crl(&work, path, bytes, size);
-    kith_keys_adopt_crl(&work, trust, &crl);
-    return work.err;
-}

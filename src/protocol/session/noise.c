@@ -188,6 +188,18 @@ enum kith_err kith_noise_read(struct kith_noise *noise, const uint8_t *message,
     return err;
 }
 
+static void wipe(struct kith_noise *noise)
+{
+    /* Forward secrecy: who takes this process later learns no session key. The
+     * hash and the peer's key are public. */
+    sodium_memzero(noise->k, sizeof noise->k);
+    sodium_memzero(noise->chain, sizeof noise->chain);
+    sodium_memzero(noise->ephemeral, sizeof noise->ephemeral);
+    noise->secret = noise->key = NULL;
+    noise->send = noise->receive = NULL;
+    noise->keyed = false;
+}
+
 enum kith_err kith_noise_split(struct kith_noise *noise)
 {
     KITH_ASSERT(noise->message == 3);
@@ -201,18 +213,6 @@ enum kith_err kith_noise_split(struct kith_noise *noise)
                               0);
     sodium_memzero(first, sizeof first);
     sodium_memzero(second, sizeof second);
-    kith_noise_wipe(noise);
+    wipe(noise);
     return err;
-}
-
-void kith_noise_wipe(struct kith_noise *noise)
-{
-    /* Forward secrecy: who takes this process later learns no session key. The
-     * hash and the peer's key are public. */
-    sodium_memzero(noise->k, sizeof noise->k);
-    sodium_memzero(noise->chain, sizeof noise->chain);
-    sodium_memzero(noise->ephemeral, sizeof noise->ephemeral);
-    noise->secret = noise->key = NULL;
-    noise->send = noise->receive = NULL;
-    noise->keyed = false;
 }

@@ -58,6 +58,5 @@ kith_noise_read(struct kith_noise *noise, const uint8_t *message,
                 size_t message_bytes, uint8_t *payload, size_t *payload_bytes);
 /* Keys send and receive; wipes all but hash and peer_key. */
 KITH_MUST_CHECK enum kith_err kith_noise_split(struct kith_noise *noise);
-void kith_noise_wipe(struct kith_noise *noise);
 
 #endif

@@ -33,49 +33,17 @@ static double scaled(double value, double size, const char **unit)
     return value;
 }
 
-/* A value as people read it; its unit, where it is always the same, apart. */
-static void print_value(enum kith_column column, double value, char text[20])
+/* Appends a value as people read it: in percent, or with so many digits; bytes
+ * in the unit that suits `size`. */
+static size_t add_value(char text[CELL_BYTES], size_t at,
+                        enum kith_comparison_format format, double value,
+                        double size, int digits, const char **unit)
 {
-    const char *unit;
-    switch (kith_comparison_columns[column].format) {
-    case KITH_FORMAT_PERCENT:
-        kith_text_add(text, 20, 0, "%.2f", 100 * value);
-        break;
-    case KITH_FORMAT_BYTES:
-        value = scaled(value, value, &unit);
-        kith_text_add(text, 20, 0, "%.4g %s", value, unit);
-        break;
-    case KITH_FORMAT_WHOLE:
-        kith_text_add(text, 20, 0, "%.10g", value);
-        break;
-    case KITH_FORMAT_SECONDS:
-    case KITH_FORMAT_NUMBER:
-        kith_text_add(text, 20, 0, "%.4g", value);
-    }
-}
-
-/* Two digits, in the unit of its mean. */
-static void print_deviation(enum kith_column column, double mean, double value,
-                            char text[20])
-{
-    const char *unit;
-    const enum kith_comparison_format format =
-        kith_comparison_columns[column].format;
-    if (format == KITH_FORMAT_BYTES)
-        value = scaled(value, mean, &unit);
     if (format == KITH_FORMAT_PERCENT)
-        kith_text_add(text, 20, 0, "%.2f", 100 * value);
-    else
-        kith_text_add(text, 20, 0, "%.2g", value);
-}
-
-static const char *unit_of(enum kith_column column)
-{
-    const enum kith_comparison_format format =
-        kith_comparison_columns[column].format;
-    return format == KITH_FORMAT_PERCENT   ? " %"
-           : format == KITH_FORMAT_SECONDS ? " s"
-                                           : "";
+        return kith_text_add(text, CELL_BYTES, at, "%.2f", 100 * value);
+    if (format == KITH_FORMAT_BYTES)
+        value = scaled(value, size, unit);
+    return kith_text_add(text, CELL_BYTES, at, "%.*g", digits, value);
 }
 
 /* "0.369 ±0.002", "1.2 s (3 of 5)", "-". */
@@ -87,14 +55,23 @@ static void print_spread(const struct kith_cell_outcome *cell,
         kith_text_copy(text, CELL_BYTES, "-");
         return;
     }
-    char mean[20];
-    print_value(column, spread->mean, mean);
-    size_t at = kith_text_add(text, CELL_BYTES, 0, "%s", mean);
+    const enum kith_comparison_format format =
+        kith_comparison_columns[column].format;
+    const int digits = format == KITH_FORMAT_WHOLE ? 10 : 4;
+    const char *unit;
+    size_t at =
+        add_value(text, 0, format, spread->mean, spread->mean, digits, &unit);
+    if (format == KITH_FORMAT_BYTES)
+        at = kith_text_add(text, CELL_BYTES, at, " %s", unit);
     if (isfinite(spread->deviation) && spread->deviation > 0) {
-        print_deviation(column, spread->mean, spread->deviation, mean);
-        at = kith_text_add(text, CELL_BYTES, at, " \u00b1%s", mean);
+        at = kith_text_add(text, CELL_BYTES, at, " \u00b1");
+        at = add_value(text, at, format, spread->deviation, spread->mean, 2,
+                       &unit);
     }
-    at = kith_text_add(text, CELL_BYTES, at, "%s", unit_of(column));
+    at = kith_text_add(text, CELL_BYTES, at, "%s",
+                       format == KITH_FORMAT_PERCENT   ? " %"
+                       : format == KITH_FORMAT_SECONDS ? " s"
+                                                       : "");
     if (spread->count < cell->runs) {
         kith_text_add(text, CELL_BYTES, at, " (%u of %u)", spread->count,
                       cell->runs);

@@ -8,7 +8,6 @@
  * calls, and an error is the caller's, some calls later. */
 #include "rundb_store.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,37 +26,21 @@ struct rundb_writer {
     bool failed, ending;
 };
 
-static void bind_real(sqlite3_stmt *insert, int at, double value)
-{
-    if (isfinite(value))
-        sqlite3_bind_double(insert, at, value);
-    else
-        sqlite3_bind_null(insert, at);
-}
-
-static void bind_peer(sqlite3_stmt *insert, int at, kith_id peer)
-{
-    if (peer == KITH_NOBODY)
-        sqlite3_bind_null(insert, at);
-    else
-        sqlite3_bind_int64(insert, at, peer);
-}
-
 /* The values of one row from place `at` on. The database's integers are signed:
  * a counter or value that does not fit keeps its bits. */
 static void bind_event(sqlite3_stmt *insert, int at,
                        const struct rundb_event *event)
 {
     const struct kith_mark *mark = &event->mark;
-    bind_peer(insert, at, event->peer);
-    bind_real(insert, at + 1, (double)event->time_ns / 1e9);
+    kith_query_bind_peer(insert, at, event->peer);
+    kith_query_bind_real(insert, at + 1, (double)event->time_ns / 1e9);
     sqlite3_bind_int(insert, at + 2, (int)mark->kind);
-    bind_peer(insert, at + 3, mark->peer);
+    kith_query_bind_peer(insert, at + 3, mark->peer);
     sqlite3_bind_int(insert, at + 4, mark->initiator);
     sqlite3_bind_int64(insert, at + 5, mark->id.incarnation);
     sqlite3_bind_int64(insert, at + 6, (sqlite3_int64)mark->id.counter);
     sqlite3_bind_int64(insert, at + 7, (sqlite3_int64)mark->value);
-    bind_real(insert, at + 8, mark->sum);
+    kith_query_bind_real(insert, at + 8, mark->sum);
 }
 
 /* One statement inserts RUNDB_TOGETHER rows, another the rest one by one: 0.31

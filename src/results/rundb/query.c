@@ -5,9 +5,8 @@
 #include <sqlite3.h>
 
 #include "kith/text.h"
-#include "kith/types.h"
 
-static void bind_real(sqlite3_stmt *statement, int at, double value)
+void kith_query_bind_real(sqlite3_stmt *statement, int at, double value)
 {
     if (isfinite(value))
         sqlite3_bind_double(statement, at, value);
@@ -21,6 +20,11 @@ static void bind_whole(sqlite3_stmt *statement, int at, uint64_t value)
         sqlite3_bind_int64(statement, at, (sqlite3_int64)value);
     else
         sqlite3_bind_null(statement, at);
+}
+
+void kith_query_bind_peer(sqlite3_stmt *statement, int at, kith_id peer)
+{
+    bind_whole(statement, at, peer == KITH_NOBODY ? UINT64_MAX : peer);
 }
 
 /* A NULL pointer is bound as NULL. */
@@ -38,7 +42,6 @@ void kith_query_bind(sqlite3_stmt *statement, int *at, const char *types,
     va_copy(values, list);
     for (; *types != '\0'; types++) {
         const int place = ++*at;
-        kith_id peer;
         switch (*types) {
         case 'i':
             sqlite3_bind_int64(statement, place, va_arg(values, int64_t));
@@ -47,15 +50,14 @@ void kith_query_bind(sqlite3_stmt *statement, int *at, const char *types,
             bind_whole(statement, place, va_arg(values, uint64_t));
             break;
         case 'p':
-            peer = va_arg(values, kith_id);
-            bind_whole(statement, place,
-                       peer == KITH_NOBODY ? UINT64_MAX : peer);
+            kith_query_bind_peer(statement, place, va_arg(values, kith_id));
             break;
         case 'r':
-            bind_real(statement, place, va_arg(values, double));
+            kith_query_bind_real(statement, place, va_arg(values, double));
             break;
         case 't':
-            bind_real(statement, place, (double)va_arg(values, kith_ns) / 1e9);
+            kith_query_bind_real(statement, place,
+                                 (double)va_arg(values, kith_ns) / 1e9);
             break;
         case 's':
             sqlite3_bind_text(statement, place, va_arg(values, const char *),

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "kith/data.h"
-#include "kith/text.h"
 
 _Static_assert(KITH_FILE_ERROR_BYTES == KITH_DATA_ERROR_BYTES,
                "lines of plain_file.h fit those of a data set");
@@ -67,17 +66,6 @@ static int keep_previous_of(const char *path)
     return result;
 }
 
-/* A rename is on the disk once its folder is. */
-static void sync_folder(const char *path)
-{
-    char folder[KITH_PATH_BYTES_MAX];
-    const char *slash = strrchr(path, '/');
-    (void)kith_text_copy(folder, sizeof folder, slash == NULL ? "." : path);
-    if (slash != NULL)
-        folder[slash == path ? 1 : slash - path] = '\0';
-    kith_file_sync_folder(folder);
-}
-
 enum kith_err kith_atomic_file_commit(struct work_writer *writer,
                                       bool keep_previous, char *error)
 {
@@ -92,7 +80,7 @@ enum kith_err kith_atomic_file_commit(struct work_writer *writer,
     if (writer->code == 0 && rename(writer->partial, writer->path) != 0)
         writer->code = errno;
     if (writer->code == 0) {
-        sync_folder(writer->path);
+        kith_file_sync_name(writer->path);
         return KITH_OK;
     }
     (void)remove(writer->partial);

@@ -227,7 +227,7 @@ static int copy_origin(struct entry *entry)
         (void)fclose(to);
         (void)unlink(entry->partial);
     }
-    kith_file_sync_folder(entry->cache);
+    kith_file_sync_name(entry->copy);
     return code;
 }
 

@@ -548,10 +548,8 @@ void kith_loader_close(struct kith_loader *loader)
         const struct slot *slot = i < loader->slot_count
                                       ? &loader->slots[i]
                                       : &loader->given[i - loader->slot_count];
-        if (slot->inputs != NULL)
-            backend->release(slot->inputs);
-        if (slot->labels != NULL)
-            backend->release(slot->labels);
+        backend->release(slot->inputs);
+        backend->release(slot->labels);
     }
     free(loader->scratch);
     free(loader->order);

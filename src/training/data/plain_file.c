@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kith/limits.h"
 #include "kith/text.h"
 
 enum kith_err kith_file_error(int code)
@@ -115,8 +116,13 @@ int kith_file_commit(FILE *file, const char *partial, const char *path)
     return code;
 }
 
-void kith_file_sync_folder(const char *folder)
+void kith_file_sync_name(const char *path)
 {
+    char folder[KITH_PATH_BYTES_MAX];
+    const char *slash = strrchr(path, '/');
+    (void)kith_text_copy(folder, sizeof folder, slash == NULL ? "." : path);
+    if (slash != NULL)
+        folder[slash == path ? 1 : slash - path] = '\0';
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return; /* Some file systems refuse; the file itself is safe. */

@@ -236,12 +236,9 @@ void kith_graph_close(struct kith_graph *network)
 {
     if (network == NULL)
         return;
-    if (network->arena != NULL)
-        network->options.backend->release(network->arena);
-    if (network->images != NULL)
-        network->options.backend->release(network->images);
-    if (network->scores != NULL)
-        network->options.backend->release(network->scores);
+    network->options.backend->release(network->arena);
+    network->options.backend->release(network->images);
+    network->options.backend->release(network->scores);
     kith_plan_close(&network->training);
     kith_plan_close(&network->evaluation);
     free(network->views);
@@ -260,12 +257,6 @@ const struct kith_layout *kith_graph_layout(const struct kith_graph *network)
 size_t kith_graph_bytes(const struct kith_graph *network)
 {
     return network->bytes;
-}
-
-const struct kith_plan *kith_graph_plan(const struct kith_graph *network,
-                                        bool training)
-{
-    return training ? &network->training : &network->evaluation;
 }
 
 void kith_graph_start(const struct kith_graph *network, uint64_t seed,

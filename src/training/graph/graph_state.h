@@ -156,10 +156,6 @@ KITH_MUST_CHECK enum kith_err kith_arena_place(struct kith_plan *plan);
 
 /* ---- graph.c */
 
-/* For the test of the arena. */
-const struct kith_plan *kith_graph_plan(const struct kith_graph *network,
-                                        bool training);
-
 /* ---- graph_run.c */
 
 struct kith_run {

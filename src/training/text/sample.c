@@ -187,8 +187,7 @@ enum kith_err kith_generator_open(const struct kith_generator_config *config,
 
 static void close_network(struct kith_generator *generator)
 {
-    if (generator->x != NULL)
-        generator->config.backend->release(generator->x);
+    generator->config.backend->release(generator->x);
     generator->x = NULL;
     kith_graph_close(generator->network);
     generator->network = NULL;
@@ -200,10 +199,8 @@ void kith_generator_close(struct kith_generator *generator)
         return;
     const struct kith_backend *backend = generator->config.backend;
     close_network(generator);
-    if (generator->inputs != NULL)
-        backend->release(generator->inputs);
-    if (generator->element_scores != NULL)
-        backend->release(generator->element_scores);
+    backend->release(generator->inputs);
+    backend->release(generator->element_scores);
     free(generator->tokens);
     free(generator->scores);
     free(generator->scratch);

@@ -437,7 +437,8 @@ static void run_undo(struct kith_worker *worker, struct kith_work *work)
         work->edges[work->edge_count - 1].delta_sum -= clamp_variances(worker);
 }
 
-void kith_worker_restart(struct kith_worker *worker)
+/* Its vectors start over from x. */
+static void restart(struct kith_worker *worker)
 {
     const struct kith_algorithm *algorithm = worker->algorithm;
     const size_t gossiped = worker->layout->gossiped;
@@ -476,7 +477,7 @@ static void run_adopt(struct kith_worker *worker, struct kith_work *work)
         if (worker->state[i] != NULL)
             backend->clear(worker->layout->trained, worker->state[i]);
     }
-    kith_worker_restart(worker);
+    restart(worker);
     edge->delta_sum = backend->sum(algebra.dim, algebra.live) - before;
     worker->not_finite = false;
 }

@@ -13,12 +13,15 @@
 
 #define HUGE_PAGE ((size_t)1 << 21)
 
-size_t kith_aligned_size(size_t bytes)
+/* `bytes` rounded up to whole cache lines. */
+static size_t aligned_size(size_t bytes)
 {
     return (bytes + 63) & ~(size_t)63;
 }
 
-void *kith_aligned_zero(size_t bytes, void **owner)
+/* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL
+ * where there is none; free(*owner) gives it back. */
+static void *aligned_zero(size_t bytes, void **owner)
 {
     const bool huge = bytes >= 2 * HUGE_PAGE;
     const size_t unit = huge ? HUGE_PAGE : 64;
@@ -121,7 +124,7 @@ struct carver {
 static void *carve(struct carver *carver, size_t bytes)
 {
     void *piece = carver->base == NULL ? NULL : carver->base + carver->used;
-    carver->used += kith_aligned_size(bytes);
+    carver->used += aligned_size(bytes);
     return piece;
 }
 
@@ -190,7 +193,7 @@ static bool take_block(const struct kith_worker *worker, bool shared,
 {
     const struct kith_backend *backend = worker->backend;
     if (carver->used > 0 && backend->host == backend)
-        carver->base = kith_aligned_zero(carver->used, owner);
+        carver->base = aligned_zero(carver->used, owner);
     else if (carver->used > 0)
         carver->base = *owner = backend->alloc(carver->used, shared);
     const bool taken = carver->used == 0 || carver->base != NULL;
@@ -202,7 +205,7 @@ static void give_block(const struct kith_worker *worker, void *owner)
 {
     if (worker->backend->host == worker->backend)
         free(owner);
-    else if (owner != NULL)
+    else
         worker->backend->release(owner);
 }
 

@@ -64,14 +64,7 @@ uint32_t kith_worker_role(unsigned role);
 bool kith_worker_shares(const struct kith_worker *worker);
 /* What the algorithm's hooks see outside an exchange. */
 struct kith_algebra kith_worker_algebra(struct kith_worker *worker);
-/* Its vectors start over from x. */
-void kith_worker_restart(struct kith_worker *worker);
 /* z = factor * x. */
 double kith_worker_factor(const struct kith_worker *worker);
-/* Zeroed memory, 64-byte aligned, on huge pages where that is worth it. NULL
- * where there is none; free(*owner) gives it back. */
-void *kith_aligned_zero(size_t bytes, void **owner);
-/* `bytes` rounded up to whole cache lines. */
-size_t kith_aligned_size(size_t bytes);
 
 #endif
