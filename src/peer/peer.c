@@ -256,11 +256,9 @@ static void start_timers(struct kith_driver *driver)
     const kith_ns row_ns =
         options->row_ns > 0 ? options->row_ns : 500 * KITH_MS;
     const kith_ns time_ns = options->experiment->stop.time_ns;
-    if (options->on_ready != NULL)
-        driver->start_ns = options->on_ready(options->user);
-    else
-        driver->start_ns =
-            options->start_ns > 0 ? options->start_ns : (kith_ns)uv_hrtime();
+    driver->start_ns = options->on_ready != NULL
+                           ? options->on_ready(options->user)
+                           : (kith_ns)uv_hrtime();
     const uint64_t row_ms = (uint64_t)(row_ns / KITH_MS) + 1;
     uv_update_time(&driver->loop);
     uv_timer_start(&driver->start, start_due, ms_until(driver->start_ns), 0);
