@@ -104,8 +104,6 @@ struct kith_peer_options {
     uint32_t incarnation; /* 0, +1 per restart of this rank within the run */
     bool resume;          /* start from the save, if there is one */
     bool adopt;           /* and adopt the first neighbour's model */
-    kith_ns start_ns;     /* CLOCK_MONOTONIC instant the run starts; the peer
-                             listens before it. 0: now */
     kith_ns row_ns;       /* between two rows; 0: 500 ms */
 
     /* Lines from the launcher, or -1: `slow F`, `cut RANK`, `heal RANK`,
@@ -119,7 +117,7 @@ struct kith_peer_options {
     struct kith_peer_limits limits;
 
     /* All on the loop thread; any may be NULL. What they get is valid for the
-     * call only; times are since start_ns. */
+     * call only; times are since the run's start. */
     void *user;
     void (*on_row)(void *user, const struct kith_row *row);
     void (*on_mark)(void *user, kith_ns time_ns, const struct kith_mark *mark);
@@ -130,8 +128,9 @@ struct kith_peer_options {
     /* One line, no newline: `connected`, `refused`, `closed`, ... */
     void (*on_log)(void *user, const char *line);
     /* Once, when everything is open and the loop is about to run: returns the
-     * start instant, in the place of start_ns. May block: the lab waits here
-     * until all peers are ready. Not called where opening failed. */
+     * CLOCK_MONOTONIC instant the run starts; the peer listens before it. NULL:
+     * it starts now. May block: the lab waits here until all peers are ready.
+     * Not called where opening failed. */
     kith_ns (*on_ready)(void *user);
 };
 /* Everything optional off, limits by default. */
@@ -151,7 +150,7 @@ struct kith_peer_report {
     struct kith_peer_cpu cpu;
     struct kith_row row;     /* the last one */
     struct kith_speed speed; /* over the run */
-    kith_ns wall_ns;         /* from start_ns to the end */
+    kith_ns wall_ns;         /* from the start to the end */
     uint64_t samples;
     uint64_t bytes_sent, bytes_received; /* on the wire, handshakes included */
     uint64_t connected, closed;          /* sessions */

@@ -56,6 +56,8 @@ struct kith_certificate {
     uint64_t quota_round_bytes, quota_model_bytes; /* 0: no quota */
     uint8_t signature[KITH_SIGNATURE_BYTES];
 };
+/* [A-Za-z0-9._-]{1,63}: goes into logs, file names and pages as it is. */
+bool kith_name_is_safe(const uint8_t *name, size_t length);
 KITH_MUST_CHECK enum kith_err
 kith_certificate_decode(const uint8_t *bytes, size_t size,
                         struct kith_certificate *certificate);

@@ -84,12 +84,8 @@ enum kith_err kith_keys_new_authority(const char *folder, char *error)
 
 static void check_name(struct keys_work *work, const char *name)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    if (work->err != KITH_OK)
-        return;
-    const size_t n = strlen(name);
-    if (n < 1 || n >= KITH_NAME_MAX || strspn(name, letters) != n)
+    if (work->err == KITH_OK &&
+        !kith_name_is_safe((const uint8_t *)name, strlen(name)))
         kith_keys_fail(work, KITH_EINVAL,
                        "the name \"%.70s\" will not do: 1 to %u letters, "
                        "digits, dots, dashes, underscores",

@@ -13,10 +13,8 @@ struct out {
     size_t size, at;
 };
 
-static void add(struct out *out, const char *label, const char *format, ...)
-    KITH_PRINTF(3, 4);
-
-static void add(struct out *out, const char *label, const char *format, ...)
+static KITH_PRINTF(3, 4) void add(struct out *out, const char *label,
+                                  const char *format, ...)
 {
     char value[512];
     va_list list;

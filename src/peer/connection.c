@@ -19,10 +19,6 @@ _Static_assert(KITH_PREAUTH_BYTES <= KITH_CHUNK_SMALL,
                "the output of a handshake fits a small chunk");
 _Static_assert(KITH_DRAIN_NS >= KITH_MS, "timers count milliseconds");
 
-static void link_alloc(struct kith_socket *socket, uint8_t **bytes,
-                       size_t *size);
-static void link_read(struct kith_socket *socket, ssize_t size);
-static void link_closed(struct kith_socket *socket);
 static void link_timer(uv_timer_t *timer);
 
 /* In whole milliseconds, cut off. */
@@ -39,41 +35,6 @@ static void link_free(struct kith_link *link)
     free(link->session_memory);
     free(link->partial);
     free(link);
-}
-
-/* The timer runs from the start: a stranger that connects and says nothing is
- * closed by it. */
-struct kith_link *kith_link_new(struct kith_transport *transport,
-                                bool initiator)
-{
-    struct kith_link *link = calloc(1, sizeof *link);
-    if (link == NULL)
-        return NULL;
-    link->transport = transport;
-    link->initiator = initiator;
-    link->rank = KITH_NOBODY;
-    link->ticket = KITH_TICKET_NONE;
-    link->partial_capacity = KITH_PREAUTH_BYTES;
-    link->partial = malloc(link->partial_capacity);
-    if (link->partial == NULL ||
-        kith_socket_init(&link->socket, &transport->net, link) != KITH_OK) {
-        link_free(link);
-        return NULL;
-    }
-    link->socket.alloc = link_alloc;
-    link->socket.read = link_read;
-    link->socket.closed = link_closed;
-    uv_timer_init(transport->loop, &link->timer);
-    link->timer.data = link;
-    link->handles = 2;
-    link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
-    link->next = transport->links;
-    link->back = &transport->links;
-    if (link->next != NULL)
-        link->next->back = &link->next;
-    transport->links = link;
-    set_timer(link, transport->options.limits.message_ns);
-    return link;
 }
 
 /* Once the peer is verified, or gone, its place is free for the next stranger.
@@ -510,4 +471,39 @@ static void link_timer(uv_timer_t *timer)
     } else {
         set_timer(link, idle - (now - link->progress_ns) + KITH_MS);
     }
+}
+
+/* The timer runs from the start: a stranger that connects and says nothing is
+ * closed by it. */
+struct kith_link *kith_link_new(struct kith_transport *transport,
+                                bool initiator)
+{
+    struct kith_link *link = calloc(1, sizeof *link);
+    if (link == NULL)
+        return NULL;
+    link->transport = transport;
+    link->initiator = initiator;
+    link->rank = KITH_NOBODY;
+    link->ticket = KITH_TICKET_NONE;
+    link->partial_capacity = KITH_PREAUTH_BYTES;
+    link->partial = malloc(link->partial_capacity);
+    if (link->partial == NULL ||
+        kith_socket_init(&link->socket, &transport->net, link) != KITH_OK) {
+        link_free(link);
+        return NULL;
+    }
+    link->socket.alloc = link_alloc;
+    link->socket.read = link_read;
+    link->socket.closed = link_closed;
+    uv_timer_init(transport->loop, &link->timer);
+    link->timer.data = link;
+    link->handles = 2;
+    link->born_ns = link->progress_ns = (kith_ns)uv_hrtime();
+    link->next = transport->links;
+    link->back = &transport->links;
+    if (link->next != NULL)
+        link->next->back = &link->next;
+    transport->links = link;
+    set_timer(link, transport->options.limits.message_ns);
+    return link;
 }

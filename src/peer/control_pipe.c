@@ -95,7 +95,6 @@ enum kith_err kith_control_open(struct kith_driver *driver)
 {
     const struct kith_peer_options *options = driver->options;
     if (options->signals) {
-        driver->opened |= KITH_HANDLE_SIGNALS;
         uv_signal_init(&driver->loop, &driver->term);
         uv_signal_init(&driver->loop, &driver->interrupt);
         driver->term.data = driver->interrupt.data = driver;
@@ -106,23 +105,9 @@ enum kith_err kith_control_open(struct kith_driver *driver)
         return KITH_OK;
     uv_pipe_init(&driver->loop, &driver->control, 0);
     driver->control.data = driver;
-    driver->opened |= KITH_HANDLE_CONTROL;
     if (uv_pipe_open(&driver->control, options->control_fd) != 0 ||
         uv_read_start((uv_stream_t *)&driver->control, control_alloc,
                       control_read) != 0)
         return KITH_EIO;
     return KITH_OK;
-}
-
-/* Handles that were never initialised must not be closed, hence the set
- * `opened`. */
-void kith_control_close(struct kith_driver *driver)
-{
-    if (driver->opened & KITH_HANDLE_SIGNALS) {
-        uv_close((uv_handle_t *)&driver->term, NULL);
-        uv_close((uv_handle_t *)&driver->interrupt, NULL);
-    }
-    if (driver->opened & KITH_HANDLE_CONTROL)
-        uv_close((uv_handle_t *)&driver->control, NULL);
-    driver->opened &= ~(unsigned)KITH_HANDLE_CONTROL;
 }

@@ -18,6 +18,7 @@
 #include <uv.h>
 
 #include "address.h"
+#include "kith/text.h"
 
 /* A clock this far off is reported; certificates tolerate five minutes. */
 #define CLOCK_NOTE_S 30
@@ -36,11 +37,9 @@ struct diagnosis {
     size_t held;
 };
 
-static void report_line(const struct kith_doctor_options *options,
-                        const char *format, ...) KITH_PRINTF(2, 3);
 /* One line at a time as it is known: a time-out takes seconds. */
-static void report_line(const struct kith_doctor_options *options,
-                        const char *format, ...)
+static KITH_PRINTF(2, 3) void report_line(
+    const struct kith_doctor_options *options, const char *format, ...)
 {
     char line[KITH_PEER_LINE_BYTES];
     va_list arguments;
@@ -401,12 +400,11 @@ enum kith_err kith_doctor_run(const struct kith_doctor_options *options,
     const uint32_t peers = options->experiment->peers;
     *failures = 0;
     error[0] = '\0';
-    if (options->self >= peers) {
-        snprintf(error, KITH_PEER_ERROR_BYTES,
-                 "doctor: rank %u is not below %u peers; correct `rank`",
-                 options->self, peers);
-        return KITH_EINVAL;
-    }
+    if (options->self >= peers)
+        return kith_text_fail(
+            error, KITH_PEER_ERROR_BYTES, KITH_EINVAL,
+            "doctor: rank %u is not below %u peers; correct `rank`",
+            options->self, peers);
     *failures += !check_own(options);
     for (kith_id rank = 0; rank < peers; rank++) {
         if (rank == options->self)

@@ -32,13 +32,6 @@ enum kith_driver_phase {
     KITH_DRIVER_ENDED,    /* handles close */
 };
 
-/* Handles that not every run has. */
-enum kith_driver_handle {
-    KITH_HANDLE_CONTROL = 1,
-    KITH_HANDLE_SIGNALS = 2,
-    KITH_HANDLE_DEADLINE = 4,
-};
-
 /* How long models travelled while a step was taken. */
 struct kith_overlap {
     bool exchanging, training; /* since then: */
@@ -69,7 +62,6 @@ struct kith_driver {
     uv_timer_t start, rows, limit, grace;
     uv_pipe_t control;
     uv_signal_t term, interrupt;
-    unsigned opened; /* enum kith_driver_handle: what close_all() closes */
     kith_ns close_until_ns;
     char line[KITH_CONTROL_LINE_BYTES];
     size_t line_bytes;
@@ -120,7 +112,6 @@ void kith_driver_check_end(struct kith_driver *driver);
 
 /* control_pipe.c */
 KITH_MUST_CHECK enum kith_err kith_control_open(struct kith_driver *driver);
-void kith_control_close(struct kith_driver *driver);
 
 /* event_journal.c; all of it does nothing where no journal is kept. At the
  * opening, with the model that the run goes on from; before START; after a step

@@ -2,11 +2,11 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "address.h"
+#include "kith/text.h"
 
 /* Connections that TCP has completed and we have not accepted: a whole lab that
  * starts at once. The kernel cuts it to net.core.somaxconn. */
@@ -64,26 +64,22 @@ enum kith_err kith_peer_listen(const char *text, int *fd, char *bound,
                                char *error)
 {
     struct kith_address address;
-    if (kith_address_parse(text, &address) != KITH_OK) {
-        snprintf(error, KITH_PEER_ERROR_BYTES,
-                 "listen: \"%s\" is not HOST:PORT; write [::]:7117, "
-                 "0.0.0.0:7117 or NAME:7117",
-                 text);
-        return KITH_EINVAL;
-    }
+    if (kith_address_parse(text, &address) != KITH_OK)
+        return kith_text_fail(error, KITH_PEER_ERROR_BYTES, KITH_EINVAL,
+                              "listen: \"%s\" is not HOST:PORT; write "
+                              "[::]:7117, 0.0.0.0:7117 or NAME:7117",
+                              text);
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE};
     struct addrinfo *found;
     const int looked =
         getaddrinfo(address.host[0] != '\0' ? address.host : NULL, address.port,
                     &hints, &found);
-    if (looked != 0) {
-        snprintf(error, KITH_PEER_ERROR_BYTES,
-                 "listen: looking up \"%s\": %s; use an address of this "
-                 "machine, [::] for all",
-                 address.host, gai_strerror(looked));
-        return KITH_EINVAL;
-    }
+    if (looked != 0)
+        return kith_text_fail(error, KITH_PEER_ERROR_BYTES, KITH_EINVAL,
+                              "listen: looking up \"%s\": %s; use an address "
+                              "of this machine, [::] for all",
+                              address.host, gai_strerror(looked));
     *fd = -1;
     errno = EADDRNOTAVAIL;
     for (const struct addrinfo *at = found; at && *fd < 0; at = at->ai_next)
@@ -94,9 +90,9 @@ enum kith_err kith_peer_listen(const char *text, int *fd, char *bound,
         const struct mistake *mistake = mistakes;
         while (mistake->number != 0 && mistake->number != number)
             mistake++;
-        snprintf(error, KITH_PEER_ERROR_BYTES, "listen on %s: %s; %s", text,
-                 strerror(number), mistake->advice);
-        return mistake->err;
+        return kith_text_fail(error, KITH_PEER_ERROR_BYTES, mistake->err,
+                              "listen on %s: %s; %s", text, strerror(number),
+                              mistake->advice);
     }
     if (bound != NULL)
         print_bound(*fd, bound);

@@ -14,7 +14,6 @@
 #include "kith/hash.h"
 #include "transport.h"
 
-static void dial(struct kith_member_state *member);
 static void dial_socket(struct kith_member_state *member,
                         const struct sockaddr *address);
 
@@ -57,28 +56,6 @@ static void enqueue_message(struct kith_member_state *member,
         return; /* Lost: the protocol repeats what matters. */
     KITH_ASSERT(member->waiting_count < KITH_WAITING_MAX);
     member->waiting[member->waiting_count++] = *message;
-}
-
-/* Dials on demand: who exchanges nothing has no connection. During back-off
- * the answer is a LINK_DOWN, so that the node picks somebody else. */
-void kith_member_send(struct kith_member_state *member,
-                      const struct kith_message *message)
-{
-    struct kith_transport *transport = member->transport;
-    if (transport->stopping)
-        return;
-    if (member->link != NULL) {
-        kith_traffic_send(member->link, message);
-        return;
-    }
-    const bool dialling = is_dialling(member);
-    if (!dialling && (kith_ns)uv_hrtime() < member->retry_ns) {
-        schedule_down(member);
-        return;
-    }
-    enqueue_message(member, message);
-    if (!dialling)
-        dial(member);
 }
 
 /* A snapshot that is filled again must not leave as if it were the old one. */
@@ -255,6 +232,28 @@ static void dial(struct kith_member_state *member)
         member->lookup = NULL;
         dial_failed(member, "name", uv_strerror(failed));
     }
+}
+
+/* Dials on demand: who exchanges nothing has no connection. During back-off
+ * the answer is a LINK_DOWN, so that the node picks somebody else. */
+void kith_member_send(struct kith_member_state *member,
+                      const struct kith_message *message)
+{
+    struct kith_transport *transport = member->transport;
+    if (transport->stopping)
+        return;
+    if (member->link != NULL) {
+        kith_traffic_send(member->link, message);
+        return;
+    }
+    const bool dialling = is_dialling(member);
+    if (!dialling && (kith_ns)uv_hrtime() < member->retry_ns) {
+        schedule_down(member);
+        return;
+    }
+    enqueue_message(member, message);
+    if (!dialling)
+        dial(member);
 }
 
 /* ---- links that open and close

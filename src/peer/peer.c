@@ -22,9 +22,8 @@
 static enum kith_err fail(struct kith_driver *driver, enum kith_err err,
                           const char *what)
 {
-    snprintf(driver->error, KITH_PEER_ERROR_BYTES, "%s: %s", what,
-             kith_err_text(err));
-    return err;
+    return kith_text_fail(driver->error, KITH_PEER_ERROR_BYTES, err, "%s: %s",
+                          what, kith_err_text(err));
 }
 
 /* ---- ending
@@ -32,6 +31,14 @@ static enum kith_err fail(struct kith_driver *driver, enum kith_err err,
  * Each step is a timer's callback, never a call from within an event: whoever
  * finds out that the run is over may hold a link or be in a step of the node.
  */
+
+/* Not every run has every handle: the driver's memory begins as zeros, and one
+ * that was never initialised must not be closed. */
+static bool is_open(const void *handle)
+{
+    return uv_handle_get_type(handle) != UV_UNKNOWN_HANDLE &&
+           !uv_is_closing(handle);
+}
 
 /* Every handle, since uv_run() returns only when none is left. The report
  * comes first: it reads what is closed below. */
@@ -41,13 +48,14 @@ static void close_all(struct kith_driver *driver)
     driver->phase = KITH_DRIVER_ENDED;
     kith_rows_report(driver);
     kith_thread_stop(&driver->thread);
-    kith_control_close(driver);
-    if (driver->opened & KITH_HANDLE_DEADLINE)
+    if (is_open(&driver->deadline.poll))
         kith_timer_close(&driver->deadline);
-    uv_timer_t *timers[] = {&driver->start, &driver->rows, &driver->limit,
-                            &driver->grace};
-    for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
-        uv_close((uv_handle_t *)timers[i], NULL);
+    void *handles[] = {&driver->start,    &driver->rows,    &driver->limit,
+                       &driver->grace,    &driver->control, &driver->term,
+                       &driver->interrupt};
+    for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
+        if (is_open(handles[i]))
+            uv_close(handles[i], NULL);
     kith_transport_stop(&driver->transport);
 }
 
@@ -89,9 +97,8 @@ static void final_save(struct kith_driver *driver)
         kith_driver_save_failed(driver, err, error);
         return;
     }
-    driver->failed = err;
-    snprintf(driver->error, KITH_PEER_ERROR_BYTES, "writing the final save: %s",
-             error);
+    driver->failed = kith_text_fail(driver->error, KITH_PEER_ERROR_BYTES, err,
+                                    "writing the final save: %s", error);
 }
 
 /* Exchanges are over, or have had their time. */
@@ -249,11 +256,9 @@ static void start_timers(struct kith_driver *driver)
     const kith_ns row_ns =
         options->row_ns > 0 ? options->row_ns : 500 * KITH_MS;
     const kith_ns time_ns = options->experiment->stop.time_ns;
-    if (options->on_ready != NULL)
-        driver->start_ns = options->on_ready(options->user);
-    else
-        driver->start_ns =
-            options->start_ns > 0 ? options->start_ns : (kith_ns)uv_hrtime();
+    driver->start_ns = options->on_ready != NULL
+                           ? options->on_ready(options->user)
+                           : (kith_ns)uv_hrtime();
     const uint64_t row_ms = (uint64_t)(row_ns / KITH_MS) + 1;
     uv_update_time(&driver->loop);
     uv_timer_start(&driver->start, start_due, ms_until(driver->start_ns), 0);
@@ -421,7 +426,6 @@ static enum kith_err open_handles(struct kith_driver *driver)
                                         deadline_passed, driver);
     if (err != KITH_OK)
         return fail(driver, err, "making a timer");
-    driver->opened |= KITH_HANDLE_DEADLINE;
     err = kith_thread_start(&driver->thread, &driver->loop, &thread);
     if (err == KITH_OK)
         err = kith_control_open(driver);

@@ -11,9 +11,6 @@
 #include "kith/assert.h"
 #include "kith/limits.h"
 
-static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
-static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf);
-
 /* ---- what all streams of a process share: chunk pool, read buffer, timer */
 
 /* Two sizes, because nearly everything is a control frame or a whole burst; a
@@ -96,36 +93,6 @@ enum kith_err kith_socket_init(struct kith_socket *socket, struct kith_net *net,
     return KITH_OK;
 }
 
-/* TCP_NODELAY: frames are small and waited for; Nagle's algorithm (RFC 896)
- * would hold them back for an ACK. */
-enum kith_err kith_socket_start(struct kith_socket *socket)
-{
-    uv_tcp_nodelay(&socket->tcp, 1);
-    const char *congestion = socket->net->congestion;
-    uv_os_fd_t fd;
-    if (congestion && uv_fileno((uv_handle_t *)&socket->tcp, &fd) == 0 &&
-        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,
-                   (socklen_t)strlen(congestion)) != 0)
-        return KITH_EUNSUPPORTED;
-    socket->reading = true;
-    return uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc,
-                         socket_read) == 0
-               ? KITH_OK
-               : KITH_EIO;
-}
-
-/* Pause and throttle are independent: reading goes on when neither holds. */
-void kith_socket_pause(struct kith_socket *socket, bool paused)
-{
-    if (socket->closing || socket->reading == !paused)
-        return;
-    socket->reading = !paused;
-    if (paused)
-        uv_read_stop((uv_stream_t *)&socket->tcp);
-    else if (!socket->throttled)
-        uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc, socket_read);
-}
-
 /* The owner knows where bytes go; a size of 0 makes libuv report UV_ENOBUFS,
  * which closes the link. */
 static void socket_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -180,6 +147,36 @@ static void socket_read(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buf)
         socket_shape(socket, (size_t)size);
     }
     socket->read(socket, size);
+}
+
+/* TCP_NODELAY: frames are small and waited for; Nagle's algorithm (RFC 896)
+ * would hold them back for an ACK. */
+enum kith_err kith_socket_start(struct kith_socket *socket)
+{
+    uv_tcp_nodelay(&socket->tcp, 1);
+    const char *congestion = socket->net->congestion;
+    uv_os_fd_t fd;
+    if (congestion && uv_fileno((uv_handle_t *)&socket->tcp, &fd) == 0 &&
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,
+                   (socklen_t)strlen(congestion)) != 0)
+        return KITH_EUNSUPPORTED;
+    socket->reading = true;
+    return uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc,
+                         socket_read) == 0
+               ? KITH_OK
+               : KITH_EIO;
+}
+
+/* Pause and throttle are independent: reading goes on when neither holds. */
+void kith_socket_pause(struct kith_socket *socket, bool paused)
+{
+    if (socket->closing || socket->reading == !paused)
+        return;
+    socket->reading = !paused;
+    if (paused)
+        uv_read_stop((uv_stream_t *)&socket->tcp);
+    else if (!socket->throttled)
+        uv_read_start((uv_stream_t *)&socket->tcp, socket_alloc, socket_read);
 }
 
 /* The owner is told before the chunk is reused. */

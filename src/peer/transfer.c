@@ -77,12 +77,9 @@ void kith_traffic_cancel(struct kith_link *link, uint32_t slots)
         else
             *transfer_at(traffic, traffic->transfer_count++) = transfer;
     }
-    if (dropped && link->state == KITH_LINK_OPEN &&
-        !(link->closing & KITH_CLOSING_FIN_SENT)) {
-        const uint8_t frame[1] = {FRAME_DROPPED};
-        if (kith_link_control(link, frame, sizeof frame))
-            kith_traffic_pump(link);
-    }
+    const uint8_t frame[1] = {FRAME_DROPPED};
+    if (dropped && kith_link_control(link, frame, sizeof frame))
+        kith_traffic_pump(link);
 }
 
 /* Nothing waits, and the kernel has everything: FIN may follow. */

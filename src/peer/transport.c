@@ -300,13 +300,10 @@ void kith_transport_send(struct kith_transport *transport, kith_id to,
 /* Links and members' queues: a model may wait in either. */
 void kith_transport_cancel(struct kith_transport *transport, uint32_t slots)
 {
-    for (struct kith_link *l = transport->links; l != NULL; l = l->next) {
-        if (l->traffic.transfer_count > 0)
-            kith_traffic_cancel(l, slots);
-    }
+    for (struct kith_link *l = transport->links; l != NULL; l = l->next)
+        kith_traffic_cancel(l, slots);
     for (kith_id i = 0; i < transport->options.peers; i++)
-        if (transport->members[i].waiting_count > 0)
-            kith_member_cancel(&transport->members[i], slots);
+        kith_member_cancel(&transport->members[i], slots);
 }
 
 /* Also for links that open later: the member remembers it. */

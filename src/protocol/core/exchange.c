@@ -217,7 +217,8 @@ static uint32_t used(const struct kith_node *node, uint32_t first,
     return used;
 }
 
-uint32_t kith_exchange_initiated(const struct kith_node *node)
+/* How many this peer has initiated that are under way. */
+static uint32_t initiated(const struct kith_node *node)
 {
     return used(node, 0, KITH_INITIATED_MAX);
 }
@@ -225,12 +226,12 @@ uint32_t kith_exchange_initiated(const struct kith_node *node)
 /* With more than one record a trigger is skipped only when all are taken. */
 static bool is_open(const struct kith_node *node)
 {
-    return kith_exchange_initiated(node) == KITH_INITIATED_MAX;
+    return initiated(node) == KITH_INITIATED_MAX;
 }
 
 bool kith_exchange_is_finished(const struct kith_node *node)
 {
-    return kith_exchange_initiated(node) == 0;
+    return initiated(node) == 0;
 }
 
 bool kith_exchange_is_quiet(const struct kith_node *node)

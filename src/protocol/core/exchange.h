@@ -80,8 +80,6 @@ uint32_t kith_exchange_inbox(const struct kith_node *node, kith_id from,
 kith_ns kith_exchange_deadline(const struct kith_node *node);
 bool kith_exchange_is_quiet(const struct kith_node *node);
 bool kith_exchange_is_finished(const struct kith_node *node);
-/* How many this peer has initiated that are under way. */
-uint32_t kith_exchange_initiated(const struct kith_node *node);
 
 void kith_exchange_init(struct kith_node *node);
 /* Holds after every event. */

@@ -31,7 +31,7 @@ static struct kith_exchange *take_record(struct kith_node *node)
 {
     KITH_ASSERT(!node->exchanges[0].running || node->owner >= OWNER_EXCHANGE);
     if (kith_node_has(node, KITH_NEEDS_EXCLUSIVE_EXCHANGE) &&
-        kith_exchange_initiated(node) > 0)
+        !kith_exchange_is_finished(node))
         return NULL;
     for (uint32_t i = KITH_INITIATED_MAX; i < KITH_EXCHANGES_MAX; i++)
         if (node->exchanges[i].state == RESPONDER_IDLE)

@@ -4,9 +4,6 @@
 
 #include "kith/session.h"
 
-/* [A-Za-z0-9._-]{1,63}: goes into logs, file names and pages as it is. */
-bool kith_name_is_safe(const uint8_t *name, size_t length);
-
 /* Form is not looked at beyond the signature's place. */
 bool kith_certificate_is_signed(const struct kith_trust *trust,
                                 const uint8_t *bytes, size_t size);

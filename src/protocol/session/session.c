@@ -43,15 +43,12 @@ static bool config_is_complete(const struct kith_session_config *config)
 {
     const struct kith_trust *trust = config->trust;
     const struct kith_identity *identity = config->identity;
-    if (identity->certificate_bytes > KITH_CERTIFICATE_BYTES_MAX)
-        return false;
-    if (trust->authority_count > 2)
-        return false;
     /* With neither an authority nor a list everybody would be refused, or, one
      * bug later, everybody let in: such a session is not made at all. */
-    if (trust->authority_count > 0)
-        return identity->certificate_bytes > 0;
-    return trust->allowed_count > 0;
+    return identity->certificate_bytes <= KITH_CERTIFICATE_BYTES_MAX &&
+           trust->authority_count <= 2 &&
+           (trust->authority_count > 0 ? identity->certificate_bytes > 0
+                                       : trust->allowed_count > 0);
 }
 
 enum kith_err kith_session_init(void *memory,

@@ -112,19 +112,16 @@ static enum kith_err read_preface(struct kith_session *s, const uint8_t *bytes)
     if (memcmp(bytes, magic, sizeof magic) != 0)
         return kith_session_refuse(
             s, KITH_EPARSE, "preface is not kith's: plain or foreign bytes");
-    if (bytes[4] != ours[4]) {
-        kith_text_add(s->reason, sizeof s->reason, 0,
-                      "protocol version differs: peer has %u, we have %u",
-                      (unsigned)bytes[4], (unsigned)ours[4]);
-        return KITH_EVERSION;
-    }
-    if (bytes[5] != ours[5]) {
-        kith_text_add(s->reason, sizeof s->reason, 0,
-                      "suite differs: peer offers %s, we use %s",
-                      kith_suite_name((enum kith_suite)bytes[5]),
-                      kith_suite_name(s->suite));
-        return KITH_EVERSION;
-    }
+    if (bytes[4] != ours[4])
+        return kith_text_fail(
+            s->reason, sizeof s->reason, KITH_EVERSION,
+            "protocol version differs: peer has %u, we have %u",
+            (unsigned)bytes[4], (unsigned)ours[4]);
+    if (bytes[5] != ours[5])
+        return kith_text_fail(s->reason, sizeof s->reason, KITH_EVERSION,
+                              "suite differs: peer offers %s, we use %s",
+                              kith_suite_name((enum kith_suite)bytes[5]),
+                              kith_suite_name(s->suite));
     if (memcmp(bytes, ours, sizeof ours) != 0)
         return kith_session_refuse(s, KITH_EVERSION,
                                    "preface has reserved bits set");

@@ -126,41 +126,42 @@ static enum kith_err seal_frame(struct kith_session *s, enum kith_frame type,
     return seal_one(s, plain, 1 + frame_bytes, needed, out);
 }
 
+/* One control record; capacity and frame are the caller's. */
+static enum kith_err seal_whole(struct kith_session *s, enum kith_frame type,
+                                const uint8_t *frame, size_t frame_bytes,
+                                uint8_t *out, size_t capacity, size_t *written)
+{
+    const size_t size = kith_session_control_size(frame_bytes);
+    *written = 0;
+    if (!can_seal(s))
+        return KITH_ECLOSED;
+    if (frame_bytes > KITH_CONTROL_BYTES_MAX || capacity < size)
+        return KITH_ELIMIT;
+    const enum kith_err err = seal_frame(s, type, frame, frame_bytes, 1, out);
+    if (err == KITH_OK)
+        *written = size;
+    KITH_ASSERT(*written <= capacity);
+    return err;
+}
+
 enum kith_err kith_session_seal_control(struct kith_session *session,
                                         const uint8_t *frame,
                                         size_t frame_bytes, uint8_t *out,
                                         size_t capacity, size_t *written)
 {
-    *written = 0;
-    if (!can_seal(session))
-        return KITH_ECLOSED;
-    if (frame_bytes > KITH_CONTROL_BYTES_MAX ||
-        capacity < kith_session_control_size(frame_bytes))
-        return KITH_ELIMIT;
-    const enum kith_err err =
-        seal_frame(session, KITH_FRAME_CONTROL, frame, frame_bytes, 1, out);
-    if (err == KITH_OK)
-        *written = kith_session_control_size(frame_bytes);
-    return err;
+    return seal_whole(session, KITH_FRAME_CONTROL, frame, frame_bytes, out,
+                      capacity, written);
 }
 
 /* FIN is sealed: a connection that is cut by somebody else ends without one,
  * and is told apart from an end in order (truncation, RFC 8446, section 6.1).
- */
+ * Where sealing failed the session has ended either way. */
 enum kith_err kith_session_seal_fin(struct kith_session *session, uint8_t *out,
                                     size_t capacity, size_t *written)
 {
-    *written = 0;
-    if (!can_seal(session))
-        return KITH_ECLOSED;
-    if (capacity < kith_session_control_size(0))
-        return KITH_ELIMIT;
     const enum kith_err err =
-        seal_frame(session, KITH_FRAME_FIN, NULL, 0, 1, out);
-    /* Also where sealing failed: the session has ended either way. */
-    session->fin_sent = true;
-    if (err == KITH_OK)
-        *written = kith_session_control_size(0);
+        seal_whole(session, KITH_FRAME_FIN, NULL, 0, out, capacity, written);
+    session->fin_sent |= err == KITH_OK;
     return err;
 }
 

@@ -72,14 +72,12 @@ static enum kith_err check_allowed(const struct kith_trust *trust, size_t size,
     uint8_t fingerprint[KITH_FINGERPRINT_BYTES];
     KITH_ASSERT(trust->authority_count == 0);
     kith_fingerprint(key, KITH_KEY_BYTES, fingerprint);
-    if (!list_has(trust->allowed, trust->allowed_count, fingerprint)) {
-        *why = "key is not on the allow-list";
+    *why = "key is not on the allow-list";
+    if (!list_has(trust->allowed, trust->allowed_count, fingerprint))
         return KITH_EAUTH;
-    }
-    if (size != 0) {
-        *why = "a certificate came where an allow-list rules";
+    *why = "a certificate came where an allow-list rules";
+    if (size != 0)
         return KITH_EAUTH;
-    }
     /* Nobody vouches for a name: the key's fingerprint is the name. */
     memcpy(decoded->cluster, trust->cluster, KITH_CLUSTER_BYTES);
     memcpy(decoded->key, key, KITH_KEY_BYTES);
