@@ -68,8 +68,8 @@ kith_ns sim_mishaps(const struct kith_experiment *experiment,
 kith_ns sim_step_time(const struct kith_experiment *experiment, kith_id peer,
                       uint64_t step, double slow)
 {
-    KITH_ASSERT(slow > 0);
-    KITH_ASSERT(experiment->compute.step_ns > 0);
+    KITH_DEBUG_ASSERT(slow > 0);
+    KITH_DEBUG_ASSERT(experiment->compute.step_ns > 0);
     kith_ns time_ns = experiment->compute.step_ns;
     if (experiment->compute.exponential) {
         struct kith_rng rng;

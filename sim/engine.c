@@ -79,7 +79,7 @@ bool sim_ended(const struct sim_world *world)
  * never has to be set back. */
 static void push(struct sim_world *world, const struct sim_event *event)
 {
-    KITH_ASSERT(event->time_ns >= sim_time(world));
+    KITH_DEBUG_ASSERT(event->time_ns >= sim_time(world));
     if (sim_queue_push(&world->engine.queue, event) != KITH_OK) {
         sim_fail(world, KITH_ENOMEM, "no memory for %zu pending events",
                  world->engine.queue.count);
@@ -95,7 +95,7 @@ _Static_assert(SIM_EVENT_RUN < 8, "a kind has three bits");
 void sim_schedule(struct sim_world *world, kith_id by, kith_id peer,
                   kith_ns at_ns, enum sim_event_kind kind, uint32_t value)
 {
-    KITH_ASSERT(by < world->machine_count && peer < world->machine_count);
+    KITH_DEBUG_ASSERT(by < world->machine_count && peer < world->machine_count);
     const struct sim_event event = {
         .time_ns = at_ns,
         .sequence = (uint64_t)by << 40 | world->peers[by].sequence++,
@@ -157,7 +157,7 @@ static void step_event(struct sim_world *world, const struct sim_event *event)
         sim_deliver(world, event->value);
         break;
     case SIM_EVENT_RUN:
-        KITH_ASSERT(event->peer == KITH_NOBODY);
+        KITH_DEBUG_ASSERT(event->peer == KITH_NOBODY);
         step_run(world, (enum sim_run_event)event->value);
         break;
     case SIM_EVENT_WAKE:

@@ -30,7 +30,7 @@ const struct kith_node *sim_node(const struct sim_world *world, kith_id peer)
 static void timer_set(struct sim_world *world, kith_id id, kith_ns deadline_ns)
 {
     struct sim_peer *peer = &world->peers[id];
-    KITH_ASSERT(peer->timer.wake_ns <= peer->timer.later_ns);
+    KITH_DEBUG_ASSERT(peer->timer.wake_ns <= peer->timer.later_ns);
     peer->timer.deadline_ns = deadline_ns;
     if (deadline_ns >= peer->timer.wake_ns) {
         return;
@@ -84,11 +84,11 @@ static void settle(struct sim_world *world, kith_id id)
     if (!world->nodes.winding_up) {
         return;
     }
-    KITH_ASSERT(world->nodes.restless <= world->peer_count);
+    KITH_DEBUG_ASSERT(world->nodes.restless <= world->peer_count);
     struct sim_peer *peer = &world->peers[id];
     const bool restless = is_restless(world, id);
     if (restless != ((peer->ending & SIM_RESTLESS) != 0)) {
-        KITH_ASSERT(restless || world->nodes.restless > 0);
+        KITH_DEBUG_ASSERT(restless || world->nodes.restless > 0);
         peer->ending ^= SIM_RESTLESS;
         world->nodes.restless += restless ? 1u : UINT32_MAX;
     }
@@ -170,7 +170,7 @@ void sim_exempt(struct sim_world *world, kith_id id)
 
 static bool gossip_ended(struct sim_world *world)
 {
-    KITH_ASSERT(world->nodes.restless <= world->peer_count);
+    KITH_DEBUG_ASSERT(world->nodes.restless <= world->peer_count);
     if (world->unfinished == 0) {
         wind_up(world);
     }
@@ -210,7 +210,7 @@ static void step_node(struct sim_world *world, kith_id id,
                       struct kith_event *event)
 {
     struct kith_effects *effects = world->nodes.effects;
-    KITH_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
+    KITH_DEBUG_ASSERT(world->peers[id].state == SIM_PEER_RUNS);
     event->now_ns = sim_time(world);
     event->utc_s = SIM_UTC_START + event->now_ns / KITH_S;
     kith_node_step(sim_node_at(world, id), event, effects);
@@ -232,7 +232,7 @@ static void step_node(struct sim_world *world, kith_id id,
  * pending. */
 static void step_worked(struct sim_world *world, kith_id id)
 {
-    KITH_ASSERT(world->peers[id].work != SIM_WORK_NONE);
+    KITH_DEBUG_ASSERT(world->peers[id].work != SIM_WORK_NONE);
     struct kith_work_result result;
     sim_work_end(world, id, &result);
     if (world->ledger) {
@@ -256,7 +256,7 @@ static void step_immediate(struct sim_world *world, kith_id id)
 
 void sim_step(struct sim_world *world, kith_id id, struct kith_event *event)
 {
-    KITH_ASSERT(id < world->peer_count);
+    KITH_DEBUG_ASSERT(id < world->peer_count);
     step_node(world, id, event);
     step_immediate(world, id);
 }

@@ -36,7 +36,7 @@ enum kith_err sim_totals_open(struct sim_world *world)
  * machine the whole time so far, and utilisation is bounded by 1. */
 void sim_totals_train(struct sim_world *world, kith_id peer, kith_ns cost_ns)
 {
-    KITH_ASSERT(cost_ns >= 0 && peer < world->peer_count);
+    KITH_DEBUG_ASSERT(cost_ns >= 0 && peer < world->peer_count);
     if (world->totals) {
         world->totals[peer].trained_ns += cost_ns;
     }

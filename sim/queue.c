@@ -138,7 +138,7 @@ static struct sim_event event_of(const struct kith_heap_entry *entry)
  * still in the cache. */
 static uint32_t chunk_take(struct sim_queue *queue)
 {
-    KITH_ASSERT(queue->chunk_free <= queue->chunk_used);
+    KITH_DEBUG_ASSERT(queue->chunk_free <= queue->chunk_used);
     uint32_t chunk = queue->chunk_free;
     if (chunk != 0) {
         queue->chunk_free = queue->chunks[chunk - 1].next;
@@ -168,7 +168,7 @@ static uint32_t chunk_take(struct sim_queue *queue)
 static enum kith_err bucket_put(struct sim_queue *queue,
                                 const struct sim_event *event, uint64_t day)
 {
-    KITH_ASSERT(day == (uint64_t)event->time_ns >> queue->shift);
+    KITH_DEBUG_ASSERT(day == (uint64_t)event->time_ns >> queue->shift);
     uint32_t *head = &queue->buckets[day & queue->mask];
     if (*head == 0 || queue->chunks[*head - 1].count == SIM_CHUNK_EVENTS) {
         const uint32_t chunk = chunk_take(queue);
@@ -195,7 +195,7 @@ static inline uint64_t day_of(const struct sim_queue *queue, kith_ns time_ns)
 enum kith_err sim_queue_push_slow(struct sim_queue *queue,
                                   const struct sim_event *event)
 {
-    KITH_ASSERT(event->time_ns >= 0);
+    KITH_DEBUG_ASSERT(event->time_ns >= 0);
     if (queue->count == queue->capacity) {
         const enum kith_err err = events_grow(queue);
         if (err != KITH_OK) {
@@ -273,7 +273,7 @@ static void chunk_split(struct sim_queue *queue, struct sim_chunk *chunk)
  * stay. */
 static void collect(struct sim_queue *queue, uint32_t *head)
 {
-    KITH_ASSERT(queue->today_at == 0);
+    KITH_DEBUG_ASSERT(queue->today_at == 0);
     uint32_t chunk = chain_reverse(queue, *head);
     *head = 0;
     while (chunk != 0) {
@@ -440,7 +440,7 @@ static enum source first_of(const struct sim_queue *queue,
  * the heap, which is looked at beside today. */
 bool sim_queue_pop_slow(struct sim_queue *queue, struct sim_event *event)
 {
-    KITH_ASSERT(queue->today_at <= queue->today_count);
+    KITH_DEBUG_ASSERT(queue->today_at <= queue->today_count);
     if (queue->count == 0) {
         return false;
     }

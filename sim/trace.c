@@ -114,7 +114,7 @@ static void write_exchange(struct sim_world *world, kith_id initiator,
 void sim_trace_mark(struct sim_world *world, kith_id peer,
                     const struct kith_mark *mark)
 {
-    KITH_ASSERT(peer < world->peer_count);
+    KITH_DEBUG_ASSERT(peer < world->peer_count);
     const unsigned kind = (unsigned)mark->kind << 1 | mark->initiator;
     fold(world, what_of(ENTRY_MARK, mark->id.incarnation, kind), peer,
          mark->peer, mark->id.counter, mark->value);

@@ -279,7 +279,7 @@ void sim_work_close(struct sim_world *world)
 static kith_ns cost_of(const struct sim_world *world, kith_id peer,
                        const struct kith_work *work)
 {
-    KITH_ASSERT(peer < world->peer_count);
+    KITH_DEBUG_ASSERT(peer < world->peer_count);
     const struct kith_experiment *experiment = world->experiment;
     return work->kind == KITH_WORK_TRAIN
                ? sim_step_time(experiment, peer, work->step,
@@ -327,9 +327,9 @@ static void start_item(struct sim_world *world, kith_id peer,
 void sim_work_start(struct sim_world *world, kith_id id,
                     const struct kith_work *work)
 {
-    KITH_ASSERT(id < world->peer_count);
+    KITH_DEBUG_ASSERT(id < world->peer_count);
     struct sim_peer *peer = &world->peers[id];
-    KITH_ASSERT(peer->work == SIM_WORK_NONE); /* one item at a time */
+    KITH_DEBUG_ASSERT(peer->work == SIM_WORK_NONE); /* one item at a time */
     peer->item = (uint8_t)work->kind;
     if (work->kind == KITH_WORK_SAVE) {
         sim_save(world, id);
@@ -402,7 +402,7 @@ void sim_work_end(struct sim_world *world, kith_id id,
                   struct kith_work_result *result)
 {
     struct sim_peer *peer = &world->peers[id];
-    KITH_ASSERT(peer->work != SIM_WORK_NONE);
+    KITH_DEBUG_ASSERT(peer->work != SIM_WORK_NONE);
     peer->work = SIM_WORK_NONE;
     if (world->work) {
         join(world, id);

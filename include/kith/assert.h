@@ -10,7 +10,8 @@
 
 #define KITH_ASSERT(condition) assert(condition)
 
-/* For the checks of an index in accessors that a message passes ten times:
+/* For the checks that every event or message passes, which a profile of a run
+ * shows:
  * builds with sanitizers (configure --enable-sanitize) make them. */
 #ifdef KITH_DEBUG
 #define KITH_DEBUG_ASSERT(condition) KITH_ASSERT(condition)

@@ -23,7 +23,7 @@ FOLDERS = {
 BOOLEANS, PARAMETERS = 4, 7
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
-ASSERT = re.compile(r"\b(?:KITH_ASSERT|_Static_assert)\s*(\((?:[^;]|\n)*?\));")
+ASSERT = re.compile(r"\b(?:KITH_ASSERT|KITH_DEBUG_ASSERT|_Static_assert)\s*(\((?:[^;]|\n)*?\));")
 FUNCTION = re.compile(
     r"^(?!typedef|enum|struct \w+\s*\{|union|#|\s)[\w\s*]*?\b(\w+)\("
     r"([^;{}]*?)\)\s*\{", re.M)
