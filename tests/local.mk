@@ -129,6 +129,7 @@ FENCES = \
   tests/fences/check_headers.sh \
   tests/fences/check_layers.sh \
   tests/fences/check_link.sh \
+  tests/fences/check_measure.sh \
   tests/fences/check_names.sh \
   tests/fences/check_papers.sh \
   tests/fences/check_private.sh \

@@ -10,9 +10,8 @@
 
 #define KITH_ASSERT(condition) assert(condition)
 
-/* For the checks that every event or message passes, which a profile of a run
- * shows:
- * builds with sanitizers (configure --enable-sanitize) make them. */
+/* For checks that every event or message passes, where a profile shows their
+ * cost: builds with sanitizers (configure --enable-sanitize) make them. */
 #ifdef KITH_DEBUG
 #define KITH_DEBUG_ASSERT(condition) KITH_ASSERT(condition)
 #else
